@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/webhost"
 )
 
 // Origin reports whether a browser page of this origin may connect to an app. The app's list is exact; an app
@@ -82,10 +83,10 @@ func (r *Registry) accepts(app *App, origin, host string) bool {
 		return true
 	}
 	scheme, site, _ := strings.Cut(norm, "://")
-	return host != "" && site == trimPort(strings.ToLower(host), scheme)
+	return host != "" && site == webhost.Authority(scheme, host)
 }
 
-// normalOrigin brings an origin to the form browsers send: lower case, without default port, nothing after it.
+// normalOrigin brings an origin to the form browsers send, with nothing after the host and port.
 func normalOrigin(s string) (string, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme == "" || u.Hostname() == "" || u.User != nil || strings.Contains(u.Host, "*") ||
@@ -93,15 +94,5 @@ func normalOrigin(s string) (string, error) {
 		return "", notification.BadField("origin", "%.100q is not an origin like https://example.org", s)
 	}
 	scheme := strings.ToLower(u.Scheme)
-	return scheme + "://" + trimPort(strings.ToLower(u.Host), scheme), nil
-}
-
-func trimPort(host, scheme string) string {
-	switch scheme {
-	case "http":
-		return strings.TrimSuffix(host, ":80")
-	case "https":
-		return strings.TrimSuffix(host, ":443")
-	}
-	return host
+	return scheme + "://" + webhost.Authority(scheme, u.Host), nil
 }

@@ -438,6 +438,15 @@ func TestPagesOfThePublicURLAreTheServersOwn(t *testing.T) {
 			}
 		}
 	}
+	for publicURL, origin := range map[string]string{
+		"https://bücher.example/base": "https://xn--bcher-kva.example", "HTTPS://PUSH.Example.org:0443": "https://push.example.org",
+		"http://[2001:DB8:0::1]:80/": "http://[2001:db8::1]", "https://push.example.org:/": "https://push.example.org",
+	} {
+		w := newWorld(t, access.Config{Origin: access.OwnOrigin(publicURL)}, "open")
+		if !w.Origin("open", origin, host) {
+			t.Errorf("pages of %s, which browsers call %s, may not connect", publicURL, origin)
+		}
+	}
 	for _, none := range []string{"", "push.example.org", "://"} {
 		if got := access.OwnOrigin(none); got != "" {
 			t.Errorf("the origin of %q is %q", none, got)

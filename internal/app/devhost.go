@@ -17,10 +17,10 @@ import (
 func localHosts(next http.Handler, gw gatewayOrigin, publicURL string) http.Handler {
 	public := ""
 	if u, err := url.Parse(publicURL); err == nil {
-		public = u.Hostname()
+		public = nameOf(u.Host)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		named := public != "" && sameHost((&url.URL{Host: r.Host}).Hostname(), public)
+		named := public != "" && nameOf(r.Host) == public
 		if !named && !localHost(r.Host) && !gw.named(r.Host) {
 			gateway.Fail(w, problem.Forbidden.With("a development server answers to localhost and addresses only; with --dev-any-address to any name"))
 			return

@@ -40,10 +40,17 @@ func TestADevelopmentServerAnswersToNoNameOfTheWeb(t *testing.T) {
 }
 
 func TestADevelopmentServerAnswersToTheNameOfItsPublicURL(t *testing.T) {
-	cfg := settings(t)
-	cfg.PublicURL = "https://push.example.org/base"
-	a := start(t, cfg)
-	for host, status := range map[string]int{"push.example.org": http.StatusOK, "push.example.org:8443": http.StatusOK, "evil.example": http.StatusForbidden} {
+	plain, idn := settings(t), settings(t)
+	plain.PublicURL, idn.PublicURL = "https://push.example.org/base", "https://bücher.example:8443/"
+	answersTo(t, start(t, plain), map[string]int{"push.example.org": http.StatusOK, "push.example.org:8443": http.StatusOK, "evil.example": http.StatusForbidden})
+	answersTo(t, start(t, idn), map[string]int{"xn--bcher-kva.example:8443": http.StatusOK, "xn--bcher-kva.example": http.StatusOK, "bcher.example": http.StatusForbidden})
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+}
+
+// answersTo checks the status that a server gives to requests for hosts.
+func answersTo(t *testing.T, a *app.App, want map[string]int) {
+	t.Helper()
+	for host, status := range want {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.Addresses().HTTP+"/healthz", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -58,5 +65,4 @@ func TestADevelopmentServerAnswersToTheNameOfItsPublicURL(t *testing.T) {
 			t.Errorf("as %s: status %d, want %d", host, resp.StatusCode, status)
 		}
 	}
-	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 }

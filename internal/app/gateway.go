@@ -13,13 +13,15 @@ import (
 	"godwit.dev/godwit/internal/gateway/frontgate"
 	"godwit.dev/godwit/internal/httpapi"
 	"godwit.dev/godwit/internal/httphead"
+	"godwit.dev/godwit/internal/webhost"
 )
 
 // gatewayOrigin tells requests for the gateway's own origin from all others.
 type gatewayOrigin struct {
 	own      bool // it has one: a host, or a listener
 	listener bool // connections of that listener are marked
-	host     string
+	scheme   string
+	host     string // as browsers write it; with its port where there is a listener
 }
 
 // newGatewayOrigin reads where the gateway is.
@@ -27,10 +29,7 @@ func newGatewayOrigin(cfg *config.Config) gatewayOrigin {
 	o := gatewayOrigin{listener: cfg.GatewayAddr != config.Off}
 	o.own = o.listener || cfg.GatewayURL != ""
 	if u, err := url.Parse(cfg.GatewayURL); err == nil { // was checked with the settings
-		o.host = u.Host
-		if !o.listener {
-			o.host = u.Hostname() // proxies may leave the port out, and cookies know none
-		}
+		o.scheme, o.host = u.Scheme, o.written(u.Scheme, u.Host)
 	}
 	return o
 }
@@ -52,15 +51,20 @@ func (o gatewayOrigin) parts(r *http.Request) httpapi.Parts {
 
 // named reports whether a Host header names the gateway's host.
 func (o gatewayOrigin) named(host string) bool {
-	if u := (&url.URL{Host: host}); !o.listener {
-		host = u.Hostname()
-	}
-	return o.host != "" && sameHost(host, o.host)
+	return o.host != "" && o.written(o.scheme, host) == o.host
 }
 
-// sameHost compares hosts as browsers do, which also take a name with a dot at its end.
-func sameHost(a, b string) bool {
-	return strings.EqualFold(strings.TrimSuffix(a, "."), strings.TrimSuffix(b, "."))
+// written is a host in the form in which named compares. Without a listener ports do not count: proxies may leave them out, and cookies know none.
+func (o gatewayOrigin) written(scheme, hostport string) string {
+	if !o.listener {
+		return nameOf(hostport)
+	}
+	return webhost.Authority(scheme, hostport)
+}
+
+// nameOf is the name in a Host header as browsers write it, without the dot that may end it.
+func nameOf(hostport string) string {
+	return strings.TrimSuffix(webhost.Host((&url.URL{Host: hostport}).Hostname()), ".")
 }
 
 // place is what browsers take a worker's answer for.

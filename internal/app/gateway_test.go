@@ -32,10 +32,11 @@ func getAs(t *testing.T, addr, host, path string) (status int, body string, head
 }
 
 func TestTheGatewaysOriginHasTheGatewayAlone(t *testing.T) {
-	byHost, byListener, byBoth := settings(t), settings(t), settings(t)
+	byHost, byListener, byBoth, byName := settings(t), settings(t), settings(t), settings(t)
+	byName.GatewayURL = "https://bücher.example"
 	byHost.GatewayURL = "https://GW.example.org:8443/"
 	byListener.GatewayAddr = "127.0.0.1:0"
-	byBoth.GatewayAddr, byBoth.GatewayURL = "127.0.0.1:0", "https://gw.example.org"
+	byBoth.GatewayAddr, byBoth.GatewayURL = "127.0.0.1:0", "https://gw.example.org:443"
 	const gateway, rest, none = "gateway", "rest", "none"
 	type visit struct{ host, has string }
 	for name, c := range map[string]struct {
@@ -47,8 +48,9 @@ func TestTheGatewaysOriginHasTheGatewayAlone(t *testing.T) {
 		"host": {start(t, byHost), []visit{
 			{"", rest}, {"localhost", rest}, {"gw.example.org", gateway}, {"gw.example.org:8443", gateway}, {"Gw.Example.ORG.", gateway}, {"gw.example.org:1", gateway},
 		}, nil},
+		"name":     {start(t, byName), []visit{{"", rest}, {"xn--bcher-kva.example", gateway}, {"XN--BCHER-KVA.example:443", gateway}}, nil},
 		"listener": {start(t, byListener), []visit{{"", rest}, {"localhost", rest}}, []visit{{"", gateway}, {"localhost", gateway}}},
-		"both":     {start(t, byBoth), []visit{{"", rest}, {"gw.example.org", none}}, []visit{{"", gateway}, {"gw.example.org", gateway}}},
+		"both":     {start(t, byBoth), []visit{{"", rest}, {"gw.example.org", none}, {"gw.example.org:443", none}}, []visit{{"", gateway}, {"gw.example.org", gateway}}},
 	} {
 		check := func(addr string, v visit) {
 			t.Helper()

@@ -48,6 +48,7 @@ var places = map[string]layer{
 	"internal/encoded":         domain,     // leaf: encodings made once
 	"internal/httphead":        domain,     // leaf: headers that others write
 	"internal/textfile":        capability, // leaf: encodings of files
+	"internal/webhost":         capability, // leaf: hosts as browsers write them
 	"internal/tables":          capability,
 	"internal/frame":           codec,
 	"internal/mailbox":         capability,

@@ -106,6 +106,7 @@ func TestBadSettingNamesKeyValueAndOrigin(t *testing.T) {
 		{"nothing listens", []string{"--http-addr", "off", "--grpc-addr", "off"}, nil, []string{"http_addr", "off"}},
 		{"gateway URL", []string{"--gateway-url", "gw.example.org"}, nil, []string{"gateway_url", "https://gw.example.org"}},
 		{"gateway URL with a path", []string{"--gateway-url", "https://gw.example.org/gw/"}, nil, []string{"gateway_url", "alone"}},
+		{"gateway on the host of the page in other letters", []string{"--gateway-url", "https://xn--bcher-kva.example:8443", "--public-url", "https://Bücher.example."}, nil, []string{"gateway_url", "another host"}},
 		{"gateway on the host of the page", []string{"--gateway-url", "https://g.example:8443", "--public-url", "https://G.example"}, nil, []string{"gateway_url", "another host"}},
 		{"open gateway listener", []string{"--dev", "--gateway-addr", "0.0.0.0:8081"}, nil, []string{"gateway_addr", "--dev-any-address"}},
 		{"provider without a client", []string{"--oidc-issuer", "https://a.example", "--oidc-allow", "view shop groups=a", "--public-url", "https://g.example"}, nil, []string{"oidc_client_id", "is missing"}},

@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/people"
 	"godwit.dev/godwit/internal/people/provider"
+	"godwit.dev/godwit/internal/webhost"
 )
 
 // unbuilt is what settings ask for that this version does not have, by key. The README lists the same.
@@ -89,9 +90,14 @@ func (c *Config) validateGateway(bad func(key, value, format string, args ...any
 		bad("gateway_url", c.GatewayURL, "must be a scheme and a host alone: the gateway's path is /gw/")
 	}
 	page, err := url.Parse(c.PublicURL)
-	if c.GatewayAddr == Off && err == nil && strings.EqualFold(page.Hostname(), u.Hostname()) {
+	if c.GatewayAddr == Off && err == nil && sameName(page.Hostname(), u.Hostname()) {
 		bad("gateway_url", c.GatewayURL, "has the host of public_url; give the gateway another host, or a listener of its own with gateway_addr")
 	}
+}
+
+// sameName compares hosts as browsers do, which also take a name with a dot at its end.
+func sameName(a, b string) bool {
+	return strings.TrimSuffix(webhost.Host(a), ".") == strings.TrimSuffix(webhost.Host(b), ".")
 }
 
 // validateOIDC checks who may sign in to the web page by a provider. What would let everybody in, or nobody, is refused.
