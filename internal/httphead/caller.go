@@ -5,18 +5,19 @@ import "strings"
 // vouched are headers that say who calls, or from which address. Workers take the word of the gateway, or of a proxy that they know,
 // for these, so callers cannot send them. Servers, proxies and identity providers use these names. Content-Type is a field of its own;
 // CGI programs read Proxy as the address of a proxy; NATS gives a meaning to its own.
-var vouched = setOf(`authorization cookie content-type godwit-* nats-* proxy host
+var vouched = setOf(`authorization cookie content-type godwit-* nats-* proxy proxy-* wl-proxy-* host
 
-	forwarded x-forwarded-* x-forwarded forwarded-for x-original-forwarded-for x-vercel-forwarded-for
-	x-real-ip real-ip x-client-ip client-ip x-cluster-client-ip x-originating-ip x-remote-ip x-source-ip
-	x-proxyuser-ip x-http-client-ip http-client-ip true-client-ip x-true-client-ip remote-addr remote-host remote-port x-remote-*
+	forwarded x-forwarded-* x-forwarded x-forward-* forwarded-for x-original-forwarded-for x-vercel-forwarded-for
+	x-real-ip real-ip x-client-* client-ip x-cluster-client-ip x-originating-ip x-remote-ip x-source-ip
+	x-proxyuser-ip x-http-client-ip true-client-ip x-true-client-ip remote-* x-remote-*
 	cf-connecting-* cf-pseudo-ipv4 cf-ipcountry fastly-client-* fly-client-ip akamai-client-ip x-azure-clientip x-azure-socketip
 	x-appengine-* x-envoy-external-address x-envoy-peer-* x-nf-client-connection-ip do-connecting-ip x-sucuri-clientip incap-client-ip
 	cloudfront-viewer-*
 
-	remote-user x-user-email x-auth-user x-auth-request-* x-authenticated-* x-webauth-* x-goog-authenticated-* x-goog-iap-*
+	auth-user auth-type x-user-email x-auth-user x-auth-request-* x-authenticated-* x-webauth-* x-goog-authenticated-* x-goog-iap-*
 	x-amzn-oidc-* x-ms-client-principal* cf-access-* tailscale-user-* x-pomerium-* x-vouch-*
-	x-ssl-* ssl-client-* x-tls-client-* x-client-cert* x-client-verify x-client-dn client-cert client-cert-chain`)
+	x-authentik-* x-consumer-* x-credential-* x-anonymous-consumer oidc-* x-userinfo
+	x-ssl-* ssl-* x-tls-client-* x-arr-* client-cert client-cert-chain`)
 
 // FromCaller returns the headers of a call that its worker gets. Left out are headers of one connection, and those that workers
 // take the gateway's word for. With cookies the caller's cookies stay, except those of this server.
@@ -24,17 +25,26 @@ func FromCaller(h map[string][]string, cookies bool) map[string][]string {
 	out := make(map[string][]string, len(h)+3) // the gateway adds as many
 	options := connectionOptions(h)
 	for name, values := range h {
-		switch {
+		switch plain := withoutHTTP(name); {
 		case name == "Cookie" && cookies:
 			if kept := foreignCookies(values); len(kept) > 0 {
 				out[name] = kept
 			}
-		case hopByHop.has(name), vouched.has(name), options != nil && options[Fold(name)]:
+		case hopByHop.has(plain), vouched.has(plain), options != nil && options[Fold(plain)]:
 		default:
 			out[name] = values
 		}
 	}
 	return out
+}
+
+// withoutHTTP takes "HTTP_" off a name: CGI's word for X-Forwarded-For is HTTP_X_FORWARDED_FOR, and some programs look for headers of such names.
+func withoutHTTP(name string) string {
+	const prefix = len("http_")
+	for len(name) > prefix && name[0]|0x20 == 'h' && Fold(name[:prefix]) == "http-" {
+		name = name[prefix:]
+	}
+	return name
 }
 
 // foreignCookies are the cookies of Cookie headers without this server's own: with them a worker could act as who sent them.

@@ -12,7 +12,8 @@ func TestSpellingsOfAnIdentityHeaderDoNotReachWorkers(t *testing.T) {
 	for _, name := range []string{
 		"Authorization", "Cookie", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "X-Client-IP", "CF-Connecting-IP", "True-Client-IP",
 		"X-Remote-User", "X-Auth-Request-Email", "X-SSL-Client-DN", "Godwit-Key", "Godwit-Recipient", "Godwit-Client-Addr", "Godwit-Anything", "Nats-Msg-Id",
-		"Proxy", "Content-Type", "Content-Length", "Transfer-Encoding", "Connection",
+		"Proxy-Client-IP", "WL-Proxy-Client-IP", "X-Forward-For", "X-Client-Host", "Remote-Groups", "X-Authentik-Username", "X-Consumer-Username", "OIDC-Claim-Sub", "X-ARR-ClientCert", "Auth-User",
+		"SSL-Cert", "Proxy", "Content-Type", "Content-Length", "Transfer-Encoding", "Connection",
 	} {
 		for _, spelt := range []string{
 			name, strings.ToLower(name), strings.ToUpper(name), strings.ReplaceAll(name, "-", "_"), strings.ToLower(strings.ReplaceAll(name, "-", "_")),
@@ -25,14 +26,27 @@ func TestSpellingsOfAnIdentityHeaderDoNotReachWorkers(t *testing.T) {
 	}
 }
 
+// Programs look for HTTP_X_FORWARDED_FOR among headers, too: it is what CGI calls X-Forwarded-For.
+func TestCGINamesOfAnIdentityHeaderDoNotReachWorkers(t *testing.T) {
+	for _, name := range []string{
+		"HTTP_X_FORWARDED_FOR", "HTTP_CLIENT_IP", "HTTP_PROXY", "Http-Proxy", "HTTP_AUTHORIZATION", "Http-Cookie", "HTTP_GODWIT_RECIPIENT", "http.godwit.key", "HTTP_HTTP_GODWIT_KEY",
+		"HTTP_CONTENT_LENGTH", "HTTP_TRANSFER_ENCODING", "HTTP_VIA_X_LOST",
+	} {
+		got := FromCaller(map[string][]string{name: {"x"}, "Connection": {"via-x-lost"}}, true)
+		if len(got) > 0 {
+			t.Errorf("a worker gets %s", name)
+		}
+	}
+}
+
 func TestOtherHeadersReachWorkers(t *testing.T) {
-	h := http.Header{"Accept": {"a", "b"}, "Traceparent": {"00"}, "Idempotency-Key": {"x"}, "X_Custom": {"y"}, "X-Request-Id": {"z"}, "Godwitness": {"w"}, "Origin": {"o"}}
+	h := http.Header{"Accept": {"a", "b"}, "Traceparent": {"00"}, "Idempotency-Key": {"x"}, "X_Custom": {"y"}, "X-Request-Id": {"z"}, "Godwitness": {"w"}, "Http-Referer": {"v"}, "Https": {"on"}, "Http": {"u"}, "Origin": {"o"}}
 	if got := FromCaller(h, false); !maps.EqualFunc(h, got, slices.Equal) {
 		t.Errorf("a worker gets %v of %v", got, h)
 	}
 	h["Connection"] = []string{"close, x_custom", "ORIGIN"}
 	got := FromCaller(h, false)
-	if _, ok := got["X_Custom"]; ok || got["Origin"] != nil || len(got) != 5 {
+	if _, ok := got["X_Custom"]; ok || got["Origin"] != nil || len(got) != 8 {
 		t.Errorf("with options of the connection a worker gets %v", got)
 	}
 }
