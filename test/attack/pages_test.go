@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -164,18 +162,10 @@ func TestAWorkersPageDoesNothingInTheConsole(t *testing.T) {
 func TestAWorkersPageOnAnOriginOfItsOwnDoesNothingInTheConsole(t *testing.T) {
 	blackbox.Long(t)
 	s := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--gateway-addr", "127.0.0.1:0"))
-	b, err := os.ReadFile(filepath.Join(s.Dir, "addresses.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var at struct{ Gateway string }
-	if err := json.Unmarshal(b, &at); err != nil || at.Gateway == "" {
-		t.Fatalf("the gateway does not listen: %s, %v", b, err)
-	}
 	e := &evil{console: "http://" + s.HTTP, reports: make(chan []string, 1)}
 	e.work(t, s)
 	ctx := browser(t, s)
-	if err := chromedp.Run(ctx, chromedp.Navigate("http://"+at.Gateway+"/gw/evil/")); err != nil {
+	if err := chromedp.Run(ctx, chromedp.Navigate("http://"+s.Gateway()+"/gw/evil/")); err != nil {
 		t.Fatal(err)
 	}
 	select {

@@ -138,6 +138,20 @@ func (s *Server) Launch() error {
 	})
 }
 
+// Gateway is the address of the gateway's own listener, of a server that was started with one.
+func (s *Server) Gateway() string {
+	s.t.Helper()
+	b, err := os.ReadFile(filepath.Join(s.Dir, "addresses.json"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var at struct{ Gateway string }
+	if err := json.Unmarshal(b, &at); err != nil || at.Gateway == "" {
+		s.t.Fatalf("the gateway does not listen: %s, %v", b, err)
+	}
+	return at.Gateway
+}
+
 // Spawn starts the process and does not wait for it.
 func (s *Server) Spawn() error {
 	args := append([]string{"serve", "--data", s.Dir, "--http-addr", s.HTTP, "--grpc-addr", s.GRPC, "--log-format", "json"}, s.args...)
