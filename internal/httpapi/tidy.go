@@ -29,16 +29,30 @@ func (a *api) tidy(next http.Handler) http.Handler {
 	})
 }
 
-// checkURL refuses text that not every store takes, and names that net/http takes for a step to another path: it would send the client there.
+// checkSteps refuses names in a path of the API with which net/http would send the client to another path.
+func checkSteps(path string) error {
+	if path != "" && path[0] == '/' || strings.Contains(path, "//") {
+		return notification.BadField("path", "has an empty name between two slashes")
+	}
+	if !strings.Contains(path, ".") {
+		return nil
+	}
+	for part := range strings.SplitSeq(path, "/") {
+		if part == "." || part == ".." {
+			return notification.CheckName("path", part)
+		}
+	}
+	return nil
+}
+
+// checkURL refuses text that not every store takes, and names that net/http takes for a step to another path.
 func checkURL(r *http.Request) error {
 	if err := notification.CheckText("path", r.URL.Path); err != nil {
 		return err
 	}
-	if path, ok := strings.CutPrefix(r.URL.Path, apiPrefix); ok && strings.Contains(path, ".") {
-		for part := range strings.SplitSeq(path, "/") {
-			if part == "." || part == ".." {
-				return notification.CheckName("path", part)
-			}
+	if path, ok := strings.CutPrefix(r.URL.Path, apiPrefix); ok {
+		if err := checkSteps(path); err != nil {
+			return err
 		}
 	}
 	query := r.URL.RawQuery

@@ -62,6 +62,19 @@ func TestDotNamesAreRefused(t *testing.T) {
 	w.get("/v1/recipients/...").want(http.StatusOK)
 }
 
+// net/http would send the client to the path without the empty name: from the sessions of nobody to a recipient named "sessions".
+func TestEmptyNamesInPathsAreRefused(t *testing.T) {
+	w := newWorld(t)
+	for _, path := range []string{
+		"/v1/recipients//sessions", "/v1/recipients//preferences", "/v1/recipients//", "/v1//recipients/ann", "/v1/notifications//timeline", "/v1/objects//o", "/v1/objects/g//registrations",
+		"/v1/campaigns//start", "/v1/channels//test", "/v1/templates//preview", "/v1/hooks//replay", "/v1/recipients/ann%2F%2Fsessions",
+	} {
+		for _, method := range []string{"GET", "POST", "PUT", "DELETE"} {
+			w.refuses(method, path, "path")
+		}
+	}
+}
+
 // Not every store takes NUL and bytes that are not UTF-8; those that do would find nothing.
 func TestTextThatCannotBeStoredIsRefusedInEveryPathAndQuery(t *testing.T) {
 	w := newWorld(t)
