@@ -2,7 +2,9 @@ package tracing
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"regexp"
@@ -43,7 +45,7 @@ func wants(setting, signal string) bool {
 // Exporter sends spans over OTLP on HTTP to the collector that the setting names, or else the variables of OpenTelemetry. Those also
 // say headers, certificates and how long it may take.
 func Exporter(ctx context.Context, setting string) (sdk.SpanExporter, error) {
-	options := []otlptracehttp.Option{otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: time.Second, MaxInterval: 5 * time.Second, MaxElapsedTime: sendWithin}), otlptracehttp.WithMaxResponseSize(maxAnswer)}
+	options := []otlptracehttp.Option{otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: time.Second, MaxInterval: 5 * time.Second, MaxElapsedTime: sendWithin}), otlptracehttp.WithMaxResponseSize(maxAnswer), otlptracehttp.WithProxy(proxy)}
 	if setting != "" {
 		to, err := endpoint(setting, "traces")
 		if err != nil {
@@ -60,7 +62,7 @@ func Exporter(ctx context.Context, setting string) (sdk.SpanExporter, error) {
 
 // FigureExporter sends figures as Exporter does spans.
 func FigureExporter(ctx context.Context, setting string) (metric.Exporter, error) {
-	options := []otlpmetrichttp.Option{otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{Enabled: true, InitialInterval: time.Second, MaxInterval: 5 * time.Second, MaxElapsedTime: sendWithin}), otlpmetrichttp.WithMaxResponseSize(maxAnswer)}
+	options := []otlpmetrichttp.Option{otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{Enabled: true, InitialInterval: time.Second, MaxInterval: 5 * time.Second, MaxElapsedTime: sendWithin}), otlpmetrichttp.WithMaxResponseSize(maxAnswer), otlpmetrichttp.WithProxy(proxy)}
 	if setting != "" {
 		to, err := endpoint(setting, "metrics")
 		if err != nil {
@@ -73,6 +75,21 @@ func FigureExporter(ctx context.Context, setting string) (metric.Exporter, error
 		return nil, fmt.Errorf("start sending figures: %w", err)
 	}
 	return e, nil
+}
+
+// redirected is the status of a collector that sends requests elsewhere.
+type redirected int
+
+func (r redirected) Error() string { return fmt.Sprintf("the collector answered %d", int(r)) }
+
+// proxy finds the proxy of the environment for a request. The exporters' clients follow redirects, and would show the headers with the
+// credential to whichever host the collector names; so a request that a redirect has caused is refused. A client of our own would
+// ignore the certificates that the environment names.
+func proxy(r *http.Request) (*url.URL, error) {
+	if r.Response != nil {
+		return nil, redirected(r.Response.StatusCode)
+	}
+	return http.ProxyFromEnvironment(r)
 }
 
 // endpoint is where a collector takes traces or metrics whose URL is given as OTEL_EXPORTER_OTLP_ENDPOINT has it.
@@ -96,6 +113,9 @@ func endpoint(setting, signal string) (string, error) {
 func collectorCause(ctx context.Context, err error) string {
 	if ctx.Err() != nil {
 		return context.Cause(ctx).Error()
+	}
+	if to := redirected(0); errors.As(err, &to) {
+		return to.Error()
 	}
 	text := err.Error()
 	if strings.Contains(text, "OTLP partial success: ") {

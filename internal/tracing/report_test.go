@@ -327,6 +327,8 @@ func TestWordsOfACollectorReachNoLog(t *testing.T) {
 		"status line":  {"HTTP/1.1 " + secret + "\r\n\r\n", "cannot be reached"},
 		"header":       {"HTTP/1.1 200 OK\r\n" + secret + "\r\n\r\n", "cannot be reached"},
 		"redirect":     {"HTTP/1.1 302 Found\r\nLocation: http://%zz/" + secret + "\r\nContent-Length: 0\r\n\r\n", "the collector"},
+		"elsewhere":    {"HTTP/1.1 302 Found\r\nLocation: http://" + secret + ".invalid/\r\nContent-Length: 0\r\n\r\n", "the collector answered 302"},
+		"moved":        {"HTTP/1.1 308 Moved\r\nLocation: http://" + secret + ".invalid/\r\nContent-Length: 0\r\n\r\n", "the collector answered 308"},
 		"cut off":      {"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nContent-Type: application/x-protobuf\r\n\r\n" + secret, "the collector"},
 		"not protobuf": {"HTTP/1.1 200 OK\r\nContent-Length: 16\r\nContent-Type: application/x-protobuf\r\n\r\n" + secret, "the collector"},
 	} {
