@@ -108,6 +108,23 @@ func TestAnotherOwnerInheritsNothing(t *testing.T) {
 	}
 }
 
+func TestWhoIsGivenAnEndpointInheritsNothing(t *testing.T) {
+	_, token := audience.NewToken()
+	for to, kept := range map[string]bool{"bob": false, "": true, "ann": true} {
+		e := audience.Endpoint{
+			Channel: push.FCM, Recipient: "ann", Tags: []string{"vip"}, Attributes: audience.Attributes{"debt": audience.Number(7)}, Locale: "nb", Timezone: "Europe/Oslo", Token: token,
+		}
+		e.Change(func(e *audience.Endpoint) { e.Recipient, e.Timezone = to, "Asia/Tokyo" })
+		if e.Recipient != to || e.Timezone != "Asia/Tokyo" || (e.Tags != nil) != kept || (e.Attributes != nil) != kept || (e.Locale != "") != kept || (e.Token == token) != (to == "ann") {
+			t.Errorf("ann's endpoint given to %q: %+v", to, e)
+		}
+	}
+	e := audience.Endpoint{Channel: push.WebPush, Tags: []string{"news"}, Token: token}
+	if e.Change(func(e *audience.Endpoint) { e.Recipient = "ann" }); len(e.Tags) != 1 || e.Token != token {
+		t.Errorf("a visitor who signed in lost what was said: %+v", e)
+	}
+}
+
 func TestAVisitorWithAPhonesTokenIsNotItsRecipient(t *testing.T) {
 	_, old := audience.NewToken()
 	_, fresh := audience.NewToken()

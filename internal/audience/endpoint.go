@@ -3,6 +3,7 @@ package audience
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -175,6 +176,28 @@ type Registered struct {
 // ErrTaken says that another subscriber holds the address, or that the id belongs to another address.
 var ErrTaken = errors.New("the address or id belongs to another endpoint")
 
+// leaveOwner takes away what was said of the owner: somebody else uses the device now. The new owner inherits nothing, and
+// the former owner's manage token is void.
+func (e *Endpoint) leaveOwner() {
+	e.Tags, e.Attributes, e.Locale, e.Timezone, e.Token = nil, nil, "", "", TokenHash{}
+}
+
+// Change applies a change of fields. One that gives the endpoint to another owner begins with an endpoint of which nothing is
+// said; one that leaves it without an owner ends the owner's manage token.
+func (e *Endpoint) Change(change func(*Endpoint)) {
+	next := *e
+	next.Tags, next.Attributes = slices.Clone(e.Tags), maps.Clone(e.Attributes)
+	change(&next)
+	switch {
+	case e.Recipient == "" || next.Recipient == e.Recipient:
+	case next.Recipient == "":
+		e.Token = TokenHash{}
+	default:
+		e.leaveOwner()
+	}
+	change(e)
+}
+
 // Renew brings an endpoint up to date with a registration of its address, which also wakes it if it was disabled.
 func (e *Endpoint) Renew(r *Registration, now time.Time) error {
 	n := &r.Endpoint
@@ -183,8 +206,7 @@ func (e *Endpoint) Renew(r *Registration, now time.Time) error {
 	}
 	e.Address, e.Status, e.DisabledReason = n.Address, Active, ""
 	if e.Recipient != "" && n.Recipient != "" && e.Recipient != n.Recipient {
-		// Somebody else uses the device now. The new owner inherits nothing, and the former owner's manage token is void.
-		e.Tags, e.Attributes, e.Locale, e.Timezone, e.Token = nil, nil, "", "", TokenHash{}
+		e.leaveOwner()
 	}
 	if n.Tags != nil {
 		e.Tags = n.Tags

@@ -125,7 +125,7 @@ func (s *Service) Change(ctx context.Context, who *Holder, id audience.ID, chang
 			return audience.ErrNotFound
 		}
 		was, known := string(e.Address), *e
-		change(e)
+		e.Change(change)
 		if !who.BackEnd {
 			keepKnownHints(e, &known)
 		}
