@@ -70,12 +70,27 @@ func nearest(tag, base string, names []string) string {
 			have, called = append(have, t), append(called, name)
 		}
 	}
+	// The matcher knows which scripts a reader of one script can read, and may prefer a plain zh to zh-HK for zh-Hant.
+	if alike, of := written(want, have, called); len(alike) > 0 {
+		_, at, _ := language.NewMatcher(alike).Match(want)
+		return of[at]
+	}
 	_, at, confidence := language.NewMatcher(have).Match(want)
 	// Of other languages the matcher knows which their readers mostly understand: that is for the author to decide, not for a table.
 	if confidence == language.No && !sameScript(want, have[at]) || family(want) != family(have[at]) {
 		return ""
 	}
 	return called[at]
+}
+
+// written finds the languages that are a reader's own in their script.
+func written(want language.Tag, have []language.Tag, called []string) (alike []language.Tag, of []string) {
+	for i, t := range have {
+		if family(t) == family(want) && sameScript(want, t) {
+			alike, of = append(alike, t), append(of, called[i])
+		}
+	}
+	return alike, of
 }
 
 // family is a language under the name that its readers share.

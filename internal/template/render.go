@@ -28,6 +28,7 @@ func (t *Content) Render(p Person, ch push.Channel, utm string) push.Content {
 	title, body := escapesFor(ch, c.Telegram.ParseMode)
 	c.Title, c.Body = fill(c.Title, p, title), fill(c.Body, p, body)
 	c.Icon, c.Image = link(c.Icon, p), link(c.Image, p)
+	utm = link(utm, p)
 	c.URL = withUTM(link(c.URL, p), utm)
 	for _, media := range []*string{&c.Telegram.Photo, &c.Telegram.Video, &c.Telegram.Animation, &c.Telegram.Document} {
 		*media = link(*media, p)

@@ -90,6 +90,20 @@ func TestTheUTMSuffixIsAddedToURLs(t *testing.T) {
 	}
 }
 
+func TestVariablesInTheUTMSuffixAreFilledIn(t *testing.T) {
+	c := Content{Content: push.Content{URL: "https://пример.рф/{{v}}#{{v}}"}}
+	c.Telegram.Buttons = [][]push.TelegramLink{{{Text: "Go", URL: "https://e.org/"}}}
+	p := Person{Attributes: audience.Attributes{"v": audience.Text("a b&c#d")}}
+	got := c.Render(p, push.Telegram, "utm_campaign={{v}}&utm_term={{none|all}}")
+	const filled = "utm_campaign=a%20b%26c%23d&utm_term=all"
+	if want := "https://пример.рф/a%20b%26c%23d?" + filled + "#a%20b%26c%23d"; got.URL != want {
+		t.Errorf("%s, want %s", got.URL, want)
+	}
+	if want := "https://e.org/?" + filled; got.Telegram.Buttons[0][0].URL != want {
+		t.Errorf("button %s, want %s", got.Telegram.Buttons[0][0].URL, want)
+	}
+}
+
 func TestVariablesInURLsMeanTheSameInPathQueryAndFragment(t *testing.T) {
 	for value, want := range map[string]string{
 		"New York": "New%20York", "a+b": "a%2Bb", "a/b?c#d&e=f": "a%2Fb%3Fc%23d%26e%3Df", "100%": "100%25", "Zürich": "Z%C3%BCrich", "ride-7_x.~": "ride-7_x.~",
