@@ -176,14 +176,14 @@ type Registered struct {
 // ErrTaken says that another subscriber holds the address, or that the id belongs to another address.
 var ErrTaken = errors.New("the address or id belongs to another endpoint")
 
-// leaveOwner takes away what was said of the owner: somebody else uses the device now. The new owner inherits nothing, and
+// leaveOwner drops what belongs to the owner, since another person uses the device now. The new owner inherits nothing, and
 // the former owner's manage token is void.
 func (e *Endpoint) leaveOwner() {
 	e.Tags, e.Attributes, e.Locale, e.Timezone, e.Token = nil, nil, "", "", TokenHash{}
 }
 
-// Change applies a change of fields. One that gives the endpoint to another owner begins with an endpoint of which nothing is
-// said; one that leaves it without an owner ends the owner's manage token.
+// Change applies a change of fields. Before the endpoint goes to another owner it drops what belongs to the former one.
+// Without an owner it keeps everything but the manage token.
 func (e *Endpoint) Change(change func(*Endpoint)) {
 	next := *e
 	next.Tags, next.Attributes = slices.Clone(e.Tags), maps.Clone(e.Attributes)
