@@ -45,8 +45,8 @@ var (
 type parking struct {
 	stuck map[mailbox.Address]bool // recipients whose rows were locked when they were last looked at
 	ops   []op                     // in the order in which they came
-	since map[op]time.Time
-	next  time.Time // when to try again
+	since map[op]time.Time         // of ops, and until giveUp of those that a commit has ended
+	next  time.Time                // when to try again
 }
 
 // park keeps operations that a commit passed over, and returns those that it has done.
@@ -88,22 +88,24 @@ func (p *parking) take(ops []op) []op {
 	return taken
 }
 
-// giveUp answers those who have waited for too long.
+// giveUp answers those who have waited for too long. It runs between commits, so what is not parked now has ended.
 func (l *lane) giveUp() {
-	kept := l.parking.ops[:0]
+	if len(l.parking.since) == 0 {
+		return
+	}
+	kept, since := l.parking.ops[:0], make(map[op]time.Time, len(l.parking.ops))
 	for _, o := range l.parking.ops {
-		if time.Since(l.parking.since[o]) < l.s.cfg.parkFor {
-			kept = append(kept, o)
+		if at := l.parking.since[o]; time.Since(at) < l.s.cfg.parkFor {
+			kept, since[o] = append(kept, o), at
 			continue
 		}
-		delete(l.parking.since, o)
 		if q, ok := o.(*settleOp); ok && !q.Waited() {
 			l.again(q)
 			continue
 		}
 		o.Finish(errStuck)
 	}
-	l.parking.ops = kept
+	l.parking.ops, l.parking.since = kept, since
 }
 
 // suspect has the next try look which recipients of these operations are stuck.
