@@ -38,7 +38,11 @@ func (a *App) watchReach(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		leaves := a.stores.Reach.Lost() >= leaveAfter && a.cluster.OthersReach() && (stay != nil || a.cluster.OthersReachFor(ctx, leaveAfter))
+		least := leaveAfter
+		if stay != nil { // they are leaving already
+			least = 0
+		}
+		leaves := a.stores.Reach.Lost() >= leaveAfter && a.cluster.OthersReachFor(ctx, least)
 		switch {
 		case leaves && stay == nil:
 			a.log.Warn("sessions are sent to nodes that reach PostgreSQL, which this one does not", "sessions", a.hub.Live())

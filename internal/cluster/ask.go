@@ -72,6 +72,11 @@ func (c *Cluster) Answer(what string, patience time.Duration, atOnce int, do Han
 // askAll asks all other nodes and hands over each answer, one after the other. complete: no node that may be alive is
 // missing.
 func (c *Cluster) askAll(ctx context.Context, what string, body any, each func(json.RawMessage)) (complete bool) {
+	return c.askEach(ctx, what, body, func(_ string, body json.RawMessage) { each(body) })
+}
+
+// askEach is askAll that hands over the boot of the node with its answer.
+func (c *Cluster) askEach(ctx context.Context, what string, body any, each func(boot string, body json.RawMessage)) (complete bool) {
 	boots, complete := c.listening()
 	if len(boots) == 0 {
 		return complete
@@ -93,7 +98,7 @@ func (c *Cluster) askAll(ctx context.Context, what string, body any, each func(j
 				complete = false
 				continue
 			}
-			each(r.Body)
+			each(r.from, r.Body)
 		case <-timer.C:
 			return false
 		case <-ctx.Done():

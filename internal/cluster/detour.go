@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,16 +16,12 @@ import (
 
 const (
 	whatSettle = "settle"
-	whatReach  = "reach"
 	// settlePatience is how long another node may take. A step waits for seconds at least.
 	settlePatience = 2 * time.Second
 	settlesAtOnce  = 8
-	reachesAtOnce  = 8 // takes no time
 	// detourQueue bounds the batches that wait for the other node, and detourBatch the acknowledgements of one question (about 100 KB).
 	detourQueue = 4096
 	detourBatch = 500
-	// storeFresh is how old the last answer of the store may be at a node that others count on. Nodes that watch it ask five times a second.
-	storeFresh = 600 * time.Millisecond
 )
 
 // Detour is the store of a node among others.
@@ -52,9 +47,7 @@ func (c *Cluster) NewDetour(store mailbox.Store) *Detour {
 		}
 		return outcomes(batch), nil
 	})
-	if c.cfg.Steady != nil {
-		c.Answer(whatReach, askPatience, reachesAtOnce, c.reaches)
-	}
+	c.answerReach()
 	c.ended.Go(d.run)
 	return d
 }
@@ -69,7 +62,7 @@ func outcomes(batch []*mailbox.Settle) []mailbox.SettleOutcome {
 
 // divert implements mailbox.Diverter's by.
 func (d *Detour) divert(batch []*mailbox.Settle) bool {
-	if d.c.withStore() == "" {
+	if d.c.storeNode(d.c.ctx, 0) == "" {
 		return false
 	}
 	select {
@@ -124,7 +117,7 @@ var errNoWay = errors.New("no other node reaches the store")
 
 // ask has another node settle a batch.
 func (d *Detour) ask(ctx context.Context, batch []*mailbox.Settle) error {
-	boot := d.c.withStore()
+	boot := d.c.storeNode(ctx, 0)
 	if boot == "" {
 		return errNoWay
 	}
@@ -142,45 +135,4 @@ func (d *Detour) ask(ctx context.Context, batch []*mailbox.Settle) error {
 		batch[i].Outcome = outcome
 	}
 	return nil
-}
-
-// withStore is the boot of another node that takes sessions and has heard from the store lately. Empty: there is none.
-func (c *Cluster) withStore() string {
-	now, ns := time.Now(), &c.nodes
-	ns.mu.Lock()
-	defer ns.mu.Unlock()
-	var found []*node
-	for _, n := range ns.by {
-		if !n.Drains && n.StoreMS != nil && *n.StoreMS <= storeFresh.Milliseconds() && now.Sub(n.heard) <= lateAfter {
-			found = append(found, n)
-		}
-	}
-	if len(found) == 0 {
-		return ""
-	}
-	return slices.MinFunc(found, func(a, b *node) int { return cmp.Or(cmp.Compare(a.Sessions, b.Sessions), cmp.Compare(a.boot, b.boot)) }).boot
-}
-
-// OthersReach reports whether another node that takes sessions reaches the store, by its last word of itself.
-func (c *Cluster) OthersReach() bool { return c.withStore() != "" }
-
-// reaches answers for how many milliseconds this node has reached the store; 0: it does not, or takes no sessions.
-func (c *Cluster) reaches(context.Context, json.RawMessage) (any, error) {
-	c.nodes.mu.Lock()
-	drains := c.nodes.drains
-	c.nodes.mu.Unlock()
-	if drains {
-		return 0, nil
-	}
-	return c.cfg.Steady().Milliseconds(), nil
-}
-
-// OthersReachFor asks whether another node that takes sessions reaches the store now, and has for so long. Heartbeats may be
-// older than a loss that hit all nodes, and after such a loss one node finds the store first.
-func (c *Cluster) OthersReachFor(ctx context.Context, least time.Duration) (reach bool) {
-	c.askAll(ctx, whatReach, nil, func(body json.RawMessage) {
-		var ms int64
-		reach = json.Unmarshal(body, &ms) == nil && ms >= least.Milliseconds() || reach
-	})
-	return reach
 }

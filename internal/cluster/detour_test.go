@@ -34,3 +34,24 @@ func TestOnlyANodeThatReachesTheStoreNowCountsForOthers(t *testing.T) {
 		t.Error("a node that takes no sessions counts")
 	}
 }
+
+// TestSessionsMoveToNoOtherNodeThanAcknowledgements: a node whose heartbeats say that it has lost the store counts for neither.
+func TestSessionsMoveToNoOtherNodeThanAcknowledgements(t *testing.T) {
+	w := newWorld(t, 0)
+	w.reach = func(string) time.Duration { return time.Hour }
+	w.heard = func(name string) time.Duration {
+		if name == "node-1" {
+			return time.Hour
+		}
+		return 0
+	}
+	w.startAll(3)
+	asks := w.nodes[0].cluster
+	eventually(t, "the node that has the store counts", func() bool {
+		return asks.OthersReachFor(t.Context(), time.Second) && asks.OthersReachFor(t.Context(), 0)
+	})
+	w.nodes[2].cluster.Drain()
+	for _, least := range []time.Duration{0, time.Second} {
+		eventually(t, "the one without it does not", func() bool { return !asks.OthersReachFor(t.Context(), least) })
+	}
+}

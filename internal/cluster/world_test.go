@@ -42,6 +42,7 @@ type world struct {
 	ahead time.Duration                   // of the clocks of nodes that are started from now on
 	slow  time.Duration                   // what nodes that are started from now on hear of each other comes so late
 	reach func(name string) time.Duration // for how long a node has reached the store; nil: it is not watched
+	heard func(name string) time.Duration // how long ago a node heard from the store; nil: now
 	old   bool                            // nodes that are started from now on are as those of the release before
 }
 
@@ -121,7 +122,12 @@ func (w *world) start(name string) *node {
 		cfg.Roll = rollOf(w.roll)
 	}
 	if w.reach != nil {
-		cfg.Heard = func() time.Duration { return 0 } // its word of before
+		cfg.Heard = func() time.Duration {
+			if w.heard != nil {
+				return w.heard(name)
+			}
+			return 0 // its word of before
+		}
 		cfg.Steady = func() time.Duration { return w.reach(name) }
 	}
 	if n.cluster, err = cluster.New(cfg); err != nil {

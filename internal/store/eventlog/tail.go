@@ -141,7 +141,7 @@ func (ts *Tails) drop(app string, t *tail) {
 	})
 }
 
-// Forget has an app's followers read what is stored, since some of what memory has was deleted there.
+// Forget drops an app's events from memory, since some of them were deleted: followers read the store.
 func (ts *Tails) Forget(app string) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
