@@ -105,13 +105,16 @@ func reserved(name string) bool {
 	return false
 }
 
-// contentType finds the type however its name is written.
-func contentType(h topic.Header) string {
-	if v := h.Get(headType); v != "" {
+// contentType is the type that headers name, in any spelling.
+func contentType(h topic.Header) string { return said(h, headType) }
+
+// said is the value of a header that workers write, in any spelling: many libraries write lower case.
+func said(h topic.Header, name string) string {
+	if v := h.Get(name); v != "" {
 		return v
 	}
-	for name, values := range h {
-		if len(values) > 0 && strings.EqualFold(name, headType) {
+	for spelt, values := range h {
+		if len(values) > 0 && strings.EqualFold(spelt, name) {
 			return values[0]
 		}
 	}
@@ -188,7 +191,7 @@ func answer(m topic.Message) (*Answer, error) {
 	if a.Header.Check() != "" || (frame.Headers{headType: {a.ContentType}}).Check() != "" {
 		return nil, &BadAnswerError{Why: "a name or a value of its headers is none of HTTP, or they have more than 16 KB"}
 	}
-	if text := m.Header.Get(natsText); text != "" && len(a.Data) == 0 && a.Status >= 400 {
+	if text := said(m.Header, natsText); text != "" && len(a.Data) == 0 && a.Status >= 400 {
 		a.Data, a.ContentType = []byte(text), "text/plain"
 	}
 	return a, nil
@@ -196,10 +199,10 @@ func answer(m topic.Message) (*Answer, error) {
 
 // status is the answer's.
 func status(h topic.Header) (int, error) {
-	text := h.Get(headStatus)
+	text := said(h, headStatus)
 	failed := text == ""
 	if failed {
-		if text = h.Get(natsCode); text == "" {
+		if text = said(h, natsCode); text == "" {
 			return 200, nil
 		}
 	}

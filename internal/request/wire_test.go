@@ -35,3 +35,26 @@ func TestAnswersThatAreNoneOfHTTPAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// Many libraries write names of headers in lower case.
+func TestWhatAWorkerSaysCountsInAnySpelling(t *testing.T) {
+	for name, c := range map[string]struct {
+		h    topic.Header
+		want int
+	}{
+		"status":          {topic.Header{"godwit-status": {"404"}}, 404},
+		"status, capital": {topic.Header{"GODWIT-STATUS": {"201"}}, 201},
+		"of NATS":         {topic.Header{"nats-service-error-code": {"418"}, "nats-service-error": {"I am a teapot"}}, 418},
+		"as it is":        {topic.Header{"Godwit-Status": {"202"}, "godwit-status": {"404"}}, 202},
+	} {
+		a, err := answer(topic.Message{Header: c.h})
+		if err != nil || a.Status != c.want || len(a.Header) > 0 {
+			t.Errorf("%s: %+v, %v", name, a, err)
+		} else if name == "of NATS" && string(a.Data) != "I am a teapot" {
+			t.Errorf("%s: it says %q", name, a.Data)
+		}
+	}
+	if _, err := answer(topic.Message{Header: topic.Header{"godwit-status": {"101"}}}); err == nil {
+		t.Error("101 is an answer")
+	}
+}
