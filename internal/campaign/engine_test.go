@@ -216,6 +216,33 @@ func TestAScheduledCampaignThatWasPausedKeepsItsTime(t *testing.T) {
 	}
 }
 
+func TestAnotherOwnerDoesNotGetWhatWasForTheFormerOne(t *testing.T) {
+	p := &provider{}
+	e := newEnv(t, senders{push.Webhook: p})
+	owner := func(name string) audience.ID {
+		return e.endpoints(push.Webhook, 1, func(_ int, ep *audience.Endpoint) { ep.Recipient = name })[0]
+	}
+	ep := owner("ann").String()
+	p.answer = func(_ push.Request, attempt int) (push.Receipt, error) {
+		if attempt > 1 {
+			return push.Receipt{ExternalID: "m"}, nil
+		}
+		owner("bob")
+		return push.Receipt{}, &push.RetryError{After: time.Millisecond, Reason: "not now"}
+	}
+	e.run()
+	spec := hello()
+	spec.Audience.Recipients = []string{"ann"}
+	spec.Audience.Channels = []push.Channel{push.Webhook}
+	id := e.create(spec)
+	e.start(id)
+	v := e.untilState(id, campaign.Completed)
+	e.wantCounts(v, map[campaign.Outcome]int64{campaign.Suppressed: 1})
+	if n := len(p.requests(ep)); n != 1 {
+		t.Errorf("the endpoint got %d messages, want the one to ann", n)
+	}
+}
+
 func TestADeliveryLivesAsLongAsItsCampaignSays(t *testing.T) {
 	p := &provider{}
 	e := newEnv(t, senders{push.Webhook: p})

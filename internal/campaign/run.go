@@ -21,7 +21,8 @@ type run struct {
 	c     *Campaign
 	t     *task
 	quiet *quietTimes
-	key   sealed.Key // of tracking tokens
+	key   sealed.Key      // of tracking tokens
+	named map[string]bool // the recipients that the audience names; nil: it names none
 	job   *dispatch.Job
 
 	enumerated atomic.Bool
@@ -33,7 +34,7 @@ func (s *Service) send(ctx context.Context, c *Campaign, t *task) error {
 	if err != nil {
 		return err
 	}
-	r := &run{s: s, c: c, t: t}
+	r := &run{s: s, c: c, t: t, named: namedBy(c)}
 	if c.Spec.Quiet != nil {
 		if r.quiet, err = c.Spec.Quiet.parse(); err != nil {
 			return err

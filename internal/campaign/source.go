@@ -12,9 +12,28 @@ import (
 // A campaign that is being sent is a source of deliveries: its rows.
 var _ dispatch.Source = (*run)(nil)
 
-// Due implements dispatch.Source.
+// namedBy is whom a campaign's audience names, nil if it names nobody.
+func namedBy(c *Campaign) map[string]bool {
+	if len(c.Spec.Audience.Recipients) == 0 {
+		return nil
+	}
+	named := make(map[string]bool, len(c.Spec.Audience.Recipients))
+	for _, name := range c.Spec.Audience.Recipients {
+		named[name] = true
+	}
+	return named
+}
+
+// Due implements dispatch.Source. An endpoint that another recipient has taken over since does not get what was for the one
+// that the audience names.
 func (r *run) Due(ctx context.Context, ch push.Channel, now time.Time, limit int) ([]Target, error) {
-	return r.s.store.Due(ctx, r.c.Num, ch, now, limit)
+	list, err := r.s.store.Due(ctx, r.c.Num, ch, now, limit)
+	if r.named != nil {
+		for i := range list {
+			list[i].Left = list[i].Left || !r.named[list[i].Recipient]
+		}
+	}
+	return list, err
 }
 
 // NextDue implements dispatch.Source. It has ended once every endpoint of the audience has its row.
