@@ -373,6 +373,13 @@ func (m *memory) Erase(_ context.Context, app, recipient string) error {
 	})
 }
 
+func (m *memory) EraseApp(_ context.Context, app string) error {
+	return m.alone(func() {
+		maps.DeleteFunc(m.d.clients, func(id objectstore.ClientID, _ *objectstore.Saved) bool { return id.App == app })
+		maps.DeleteFunc(m.d.objects, func(n objectName, _ object.State) bool { return n.app == app })
+	})
+}
+
 func (m *memory) Stats(context.Context) (objects, clients int64, err error) {
 	m.d.mu.Lock()
 	defer m.d.mu.Unlock()

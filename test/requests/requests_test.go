@@ -239,7 +239,7 @@ func TestGatewayChangesNothing(t *testing.T) {
 	})
 	<-ready
 	calls := 300
-	if os.Getenv("GODWIT_TEST_STRICT") != "" {
+	if blackbox.Thorough() {
 		calls = 10_000
 	}
 	rnd := mrand.New(mrand.NewPCG(1, 2))
