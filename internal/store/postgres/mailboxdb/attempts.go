@@ -25,14 +25,14 @@ type tried struct {
 
 type copyKey struct{ recipient, pos int64 }
 
-// triedCopy is what is added to what was tried for a copy.
+// triedCopy holds attempts to be added to a copy's earlier ones.
 type triedCopy struct {
 	at     int64
 	data   []byte
 	always bool // also to more than attempts.Most
 }
 
-// end takes what was tried for a copy that ends.
+// end takes the attempts of a copy that ends.
 func (w *tried) end(s *Store, recipient, pos, at int64, q *mailbox.Settle, as notification.Status, m *notes.Mark) {
 	if s.cfg.NoAttempts {
 		return

@@ -82,7 +82,7 @@ func TestPostgreSQLKilledUnderPublishers(t *testing.T) {
 	}
 }
 
-// Who publishes while PostgreSQL is away has no connection tried for each: they would hold up its recovery.
+// Publishes while PostgreSQL is away do not try a connection each: these tries would hold up its recovery.
 func TestWhoTriesAgainWhilePostgreSQLIsAwayWaitsALittle(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{})
 	s := open(t, mailboxdb.Config{URL: server.URL()})

@@ -232,7 +232,7 @@ func (c *cost) report(b *testing.B) {
 	b.ReportMetric(float64((cpu-c.cpu).Microseconds())/float64(b.N), "PG-µs/pair")
 }
 
-// BenchmarkReads reads from a store with 300,000 copies of the hour, of which every third waits, for 100,000 recipients.
+// BenchmarkReads reads from a store with 300,000 copies of the hour for 100,000 recipients; every third copy waits.
 func BenchmarkReads(b *testing.B) {
 	server := pgtest.Start(b, pgtest.Options{Settings: map[string]string{"shared_buffers": "512MB", "max_wal_size": "4GB"}})
 	s := open(b, mailboxdb.Config{URL: server.URL(), MaxPending: 1 << 20})

@@ -16,7 +16,7 @@ const defaultSchema = "godwit_mailbox"
 // maxNamed is how many of the lost are named.
 const maxNamed = 5
 
-// LostSteps are copies that wait with steps beyond live, and of which no row says any more which is next: rows were deleted, or restored in part.
+// LostSteps are waiting copies with steps beyond live whose row with the next step is missing: rows were deleted, or restored in part.
 type LostSteps struct {
 	Count int64
 	Named []string // the first of them, as people read it

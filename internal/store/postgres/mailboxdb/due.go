@@ -25,15 +25,15 @@ type deadlines struct {
 	whole int64 // when that was looked at last all the same
 }
 
-// Entries of what is settled stay in the index while somebody keeps a transaction open: soon hundreds of thousands, and each look passes
-// over those in its range. So what is long handled is looked at once a wholeEvery, which is also how long a commit may have been under way,
-// at most; and what lies in the future only until the next look, if more than fewDead rows are dead.
+// Entries of settled copies stay in the index while somebody keeps a transaction open: soon hundreds of thousands, and each look passes
+// over those in its range. So a look covers times handled long ago only once a wholeEvery, which is also the longest time for which a
+// commit may have been under way. If more than fewDead rows are dead, it covers future times only until the next look.
 const (
 	wholeEvery = int64(time.Minute / time.Millisecond)
 	fewDead    = 20_000
 )
 
-// Due implements mailbox.Store. Nodes that do it at once share the work: each passes over recipients that another has locked.
+// Due implements mailbox.Store. Nodes that do it at once share the work: each skips recipients that another has locked.
 func (s *Store) Due(ctx context.Context, now time.Time) (time.Time, error) {
 	next, err := s.sweep(ctx, &s.dues, millis.Of(now), (*lane).due)
 	return next, s.storeError("deliver scheduled notifications", err)

@@ -31,7 +31,7 @@ func (s *Store) Erase(ctx context.Context, appName, name string) error {
 	if b.key == 0 {
 		return fmt.Errorf("recipient %s: %w", name, mailbox.ErrNotFound)
 	}
-	// What has begun is ended, also if nobody waits for it any more.
+	// An erasure that has begun is completed, even if its caller waits no more.
 	return s.storeError("erase recipient "+name, s.deleteRows(context.WithoutCancel(ctx), b.key))
 }
 

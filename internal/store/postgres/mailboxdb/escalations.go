@@ -31,7 +31,7 @@ func (w *writes) endSteps(o *open) {
 	c.recipient, c.pos = append(c.recipient, o.box.key), append(c.pos, o.pos)
 }
 
-// askSteps writes the first steps of what is being stored.
+// askSteps writes the first steps of the copies that are being stored.
 func (t *transaction) askSteps(a *asking) {
 	if c := &t.out.steps; len(c.pos) > 0 {
 		a.ask(`INSERT INTO escalation (recipient, pos, step, due_at, from_at, steps)
@@ -40,7 +40,7 @@ func (t *transaction) askSteps(a *asking) {
 	}
 }
 
-// askStepless deletes the next steps of what has settled.
+// askStepless deletes the next steps of copies that have settled.
 func (t *transaction) askStepless(a *asking) {
 	if c := &t.out.stepless; len(c.pos) > 0 {
 		a.ask(`DELETE FROM escalation e USING unnest($1::bigint[], $2::bigint[]) AS q(recipient, pos)
@@ -48,8 +48,8 @@ func (t *transaction) askStepless(a *asking) {
 	}
 }
 
-// dueSteps passes over rows whose copies are open no more, or not delivered yet. The subquery is a fence: what is due is found by its index,
-// in its order, and the rest is looked up row by row. It is of some apps, or of all.
+// dueSteps passes over rows whose copies are open no more, or not delivered yet. The subquery is a fence: the due rows are found by their
+// index, in its order, and the other tables are read row by row. It covers some apps, or all.
 func (set *tableSet) dueSteps(some bool) string {
 	name, of := "steps", ""
 	if some {
@@ -67,12 +67,13 @@ func (set *tableSet) dueSteps(some bool) string {
 
 const (
 	nextStep = "SELECT coalesce((SELECT due_at FROM escalation WHERE due_at > $1 AND due_at > 0 ORDER BY due_at LIMIT 1), 0)"
-	// That of some apps is looked for no further than a while ahead: there may be many rows of others.
+	// For some apps only, it looks no further ahead than aheadOfSteps: there may be many rows of other
+	// apps.
 	nextStepOf = `SELECT coalesce((SELECT e.due_at FROM (SELECT recipient, due_at FROM escalation WHERE due_at > $1 AND due_at > 0 AND due_at < $2 ORDER BY due_at OFFSET 0) AS e
 		JOIN recipient r ON r.key = e.recipient JOIN app a ON a.key = r.app AND a.name = ANY($3) ORDER BY e.due_at LIMIT 1), $2)`
 )
 
-// aheadOfSteps is that while.
+// aheadOfSteps is how far ahead nextStepOf looks.
 const aheadOfSteps = time.Second
 
 // StepsDue implements mailbox.Escalator. It locks nothing: stores of two servers that ask at once get the same steps.
@@ -147,8 +148,8 @@ func (e *armed) after(d *mailbox.StepDone, now int64) (ok bool) {
 	return true
 }
 
-// HandedOver implements mailbox.Escalator. A row that is locked is that of a copy that is just being settled, or another server tells the same.
-// It is passed over, so that nobody waits in a circle: if the step is still due afterwards, it is handed over once more, which changes nothing.
+// HandedOver implements mailbox.Escalator. It skips locked rows, so that no transactions wait in a circle: their copies are just being settled,
+// or another server is marking the same step. If a skipped step is still due afterwards, it is handed over once more, which changes nothing.
 func (s *Store) HandedOver(ctx context.Context, done []mailbox.StepDone, now time.Time) error {
 	err := s.db.Do(ctx, "arm steps", func(ctx context.Context, tx pgx.Tx) error {
 		list, err := lockSteps(ctx, tx, done)
@@ -161,7 +162,7 @@ func (s *Store) HandedOver(ctx context.Context, done []mailbox.StepDone, now tim
 			if e := list[done[i].Pos]; e != nil && e.after(&done[i], millis.Of(now)) {
 				keys, positions, due = append(keys, e.key), append(positions, e.pos), append(due, e.due)
 				steps = append(steps, int16(e.step)) //nolint:gosec // at most 8
-				delete(list, e.pos)                  // who tells it twice tells it once
+				delete(list, e.pos)                  // duplicates are ignored
 			}
 		}
 		if len(keys) == 0 {
@@ -246,8 +247,8 @@ func (s *Store) StepsOf(ctx context.Context, ref mailbox.Ref) (steps []notificat
 	return steps, next, nil
 }
 
-// clearSteps deletes rows of copies that are open no more. There are none, but for what servers of a version that knows no steps have settled
-// while the cluster was being upgraded.
+// clearSteps deletes rows of copies that are open no more. The only such rows are of copies that servers of a version without steps have
+// settled while the cluster was being upgraded.
 func (s *Store) clearSteps(ctx context.Context) error {
 	_, err := s.db.Pool().Exec(ctx, "DELETE FROM escalation e WHERE NOT EXISTS (SELECT FROM pending p WHERE p.recipient = ANY(ARRAY[e.recipient]) AND p.pos = e.pos)")
 	return err

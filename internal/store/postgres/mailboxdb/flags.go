@@ -41,12 +41,13 @@ func (f flags) ack() notification.AckMode { return notification.AckMode(f & ackB
 func (f flags) asks() bool                { return f&asksFlag != 0 }
 func (f flags) escalates() bool           { return f&stepsFlag != 0 }
 
-// shards is into how many parts recipients are divided, for whoever works in parts. It is stored with each: never change it.
+// shards is the number of parts into which recipients are divided, for sweeps and upkeep that work in parts. Each
+// recipient's row stores its part: never change it.
 const shards = 16
 
 // A random key lands on any page of an index, a key that begins with the time on its last one, which is cheaper by the
 // whole page that goes to the log after each checkpoint. So the key of an id that begins with its time (a ULID, as this server makes them, or a
-// UUID of version 7) does so too; keyTimeShift bits are left for a hash, which tells those of one millisecond apart.
+// UUID of version 7) does so too; keyTimeShift bits are left for a hash, which tells ids of one millisecond apart.
 const (
 	keyTimeShift = 20
 	keyHashBits  = 1<<keyTimeShift - 1

@@ -383,7 +383,7 @@ func (l *lane) transact(ctx context.Context, set *tableSet, ops []op) error {
 	}
 	defer conn.Release()
 	if past := pgdb.Timeline(conn.Conn()); past != l.past {
-		// Another one has taken over, perhaps without the last commits. What they had made is there no more, and its keys are given
+		// Another server has taken over, perhaps without the last commits. Rows of these commits are gone, and their keys are given
 		// to others.
 		if l.past != "" {
 			clear(l.keys)
@@ -442,7 +442,8 @@ func (l *lane) upkeep(do upkeep) error {
 	return err
 }
 
-// inLanes has each lane do a piece of upkeep and waits for all. What has begun is ended, so ctx only counts before.
+// inLanes has each lane do a piece of upkeep and waits for all. Upkeep that has begun is completed, so it checks
+// ctx only before.
 func (s *Store) inLanes(ctx context.Context, lanes []*lane, do func(l *lane) upkeep) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

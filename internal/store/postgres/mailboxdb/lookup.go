@@ -17,7 +17,7 @@ const (
 	listLimit = 100 // items of a page when the caller names no number
 	// maxExamined bounds the rows that one page of a history looks at when a status is asked for.
 	maxExamined = 1000
-	// examinedAtOnce are read together of them.
+	// examinedAtOnce of them are read together.
 	examinedAtOnce = 200
 )
 
@@ -51,8 +51,8 @@ func (s *Store) lookUp(ctx context.Context, appName, id, to string, limit int) (
 	return records, nil
 }
 
-// lookup reads what became of copies, with what clients answered only for one recipient: a thousand answers are too much.
-// Of a recipient who got the id twice, the newer one counts.
+// lookup reads the state of copies. It adds clients' answers only for one recipient: a thousand answers are too much. If
+// a recipient got the id twice, the newer copy counts.
 func (s *Store) lookup(ctx context.Context, conn *pgx.Conn, set *tableSet, appName, id, to string, limit int) ([]mailbox.Record, error) {
 	which, args := "n.id_key = $1 AND n.id = $2", []any{idKey(appName, id), id, appName, limit}
 	if to != "" {

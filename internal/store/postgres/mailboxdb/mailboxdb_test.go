@@ -62,7 +62,7 @@ func TestConformance(t *testing.T) {
 	storetest.Run(t, opener(func(*mailboxdb.Config) {}))
 }
 
-// sealing seals whatever is past before anything is asked of the store.
+// sealing seals all past hours before each call to the store.
 type sealing struct {
 	*mailboxdb.Store
 	t *testing.T
@@ -94,8 +94,8 @@ func (s sealing) Lookup(ctx context.Context, app, id, to string) ([]mailbox.Reco
 	return s.Store.Lookup(ctx, app, id, to)
 }
 
-// All that the other suite asks, of a store that seals whatever is past before it does anything, and of what is left of it when
-// PostgreSQL is killed.
+// The suite's tests of a store that seals past hours before each call, and of the database that is left when PostgreSQL is
+// killed.
 func TestConformanceWhileHoursAreSealedAndAfterKills(t *testing.T) {
 	// Little of a log, since each crash copies it.
 	little := pgtest.Options{Fsync: true, Settings: map[string]string{"max_wal_size": "48MB", "min_wal_size": "32MB"}}

@@ -186,7 +186,7 @@ func TestWhatAnotherNodeIsSettlingIsNotSettledTwice(t *testing.T) {
 	}
 }
 
-// What is due is routed by whoever makes it so: by one of two nodes that look at the same time.
+// A due copy is routed by the node that marks it so: one of two nodes that look at the same time.
 func TestTwoNodesShareWhatIsDueAndWhatExpires(t *testing.T) {
 	clock := storetest.NewClock()
 	cfg := mailboxdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Now: clock.Now}

@@ -32,7 +32,8 @@ func (s *Store) Mark(batch []mailbox.Mark) { s.notes.Mark(batch, s.nowMS()) }
 // Seen implements mailbox.Store.
 func (s *Store) Seen(batch []mailbox.Seen) { s.notes.Seen(batch) }
 
-// writeNotes writes marks and sightings. What fails is lost, with all that would come after it.
+// writeNotes writes marks and sightings, slice by slice. After an error this slice and the later
+// ones of its kind are lost.
 func (s *Store) writeNotes(marks []notes.Mark, seen []notes.Sighting) {
 	slices.SortFunc(seen, func(a, b notes.Sighting) int { return compareAddresses(a.Address, b.Address) })
 	for part := range slices.Chunk(seen, notes.Slice) {
@@ -49,7 +50,7 @@ func (s *Store) writeNotes(marks []notes.Mark, seen []notes.Sighting) {
 	}
 }
 
-// commitSoon has a transaction answer before it is on disk: for what may be lost.
+// commitSoon has a transaction answer before it is on disk: for data that may be lost.
 const commitSoon = "SET LOCAL synchronous_commit = off"
 
 func (s *Store) writeMarks(marks []notes.Mark) error {

@@ -40,7 +40,7 @@ func (s *Store) Prune(ctx context.Context, retainedSince time.Time) (more bool, 
 	return more || beside, s.storeError("have tables shrink", s.shrink(ctx, time.Now()))
 }
 
-// pruneBeside deletes a slice of what was kept beside copies.
+// pruneBeside deletes a slice of the replies, nacks and attempts that were kept beside copies.
 func (s *Store) pruneBeside(ctx context.Context, since int64) (more bool, err error) {
 	for _, sql := range []string{
 		"DELETE FROM reply WHERE (recipient, pos) IN (SELECT recipient, pos FROM reply WHERE at < $1 ORDER BY at LIMIT $2)",

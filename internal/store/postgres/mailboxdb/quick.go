@@ -12,16 +12,17 @@ import (
 	"godwit.dev/godwit/internal/store/millis"
 )
 
-// Nearly all acknowledgements are plain ones of copies that are open, by position. Those are settled without the recipient's
-// lock and without reading first, by one statement that says what it found. Copies with steps beyond live are not: their next step goes with them.
+// Nearly all acknowledgements are plain ones of copies that are open, by position. One statement settles these copies without the recipient's lock
+// and without reading first, and returns the copies that it found. Copies with steps beyond live are settled under the lock, since their next step
+// has to be deleted with them.
 
-// quick reports whether a settle may be tried so.
+// quick reports whether a settle may be tried in this way.
 func quick(q *mailbox.Settle) bool {
 	return q.Pos != 0 && !q.Nack && q.Reply == nil && (q.As == notification.Acked || q.As == notification.Delivered)
 }
 
-// askQuick settles what can be settled quickly. In the order of keys and positions, so that nodes that settle the same do not wait for each other in a
-// circle. If a copy has several acknowledgements, the statement names only the first: otherwise it would take the time of any of them.
+// askQuick settles the copies of t.quick, in the order of keys and positions, so that nodes that settle the same copies do not wait for each other in
+// a circle. If a copy has several acknowledgements, the statement names only the first: otherwise it would take the time of any of them.
 func (t *transaction) askQuick(a *asking) {
 	slices.SortStableFunc(t.quick, func(p, q *mailbox.Settle) int {
 		return cmp.Or(cmp.Compare(t.keyOf(p), t.keyOf(q)), cmp.Compare(p.Pos, q.Pos), p.At.Compare(q.At))
@@ -71,14 +72,15 @@ func (t *transaction) readGone(rows pgx.Rows) error {
 	return err
 }
 
-// settledQuickly tells of what was settled. What was not is missed: it is unknown, settled before, or not as plain as it looked.
+// settledQuickly sets the outcomes of the settles that took effect. The others go to t.missed: their copies are unknown, settled
+// before, or not as plain as they looked.
 func (t *transaction) settledQuickly() {
 	for _, q := range t.quick {
 		if !t.gone[q.Pos] {
 			t.missed = append(t.missed, q)
 			continue
 		}
-		delete(t.gone, q.Pos) // who asks for the same again comes second
+		delete(t.gone, q.Pos) // a second settle of the same copy comes too late
 		t.l.s.notes.TakeMarkOf(q, q.Pos)
 		q.Outcome = mailbox.SettleDone
 		t.pending--

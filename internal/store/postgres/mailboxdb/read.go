@@ -13,13 +13,13 @@ import (
 
 const lockRecipients = "SELECT key, last_seq, copies FROM recipient WHERE key = ANY($1) ORDER BY key FOR UPDATE"
 
-// asking collects the statements of one round trip, each with what is done with its rows.
+// asking collects the statements of one round trip, each with the function that reads its rows.
 type asking struct {
 	batch pgx.Batch
 	reads []func(rows pgx.Rows) error
 }
 
-// ask adds a statement. Its arguments are read by send, so a caller leaves slices among them as they are from here on.
+// ask adds a statement. Its arguments are read by send, so callers must not change slices among them after this call.
 func (a *asking) ask(sql string, read func(rows pgx.Rows) error, args ...any) {
 	a.batch.Queue(sql, args...)
 	a.reads = append(a.reads, read)
@@ -54,8 +54,8 @@ func (a *asking) send(ctx context.Context, conn *pgx.Conn) (err error) {
 	return err
 }
 
-// read locks the recipients and reads what is sure to be needed. Each statement has a snapshot of its own: those after
-// the lock see whatever was committed by who held it before.
+// read locks the recipients and reads the rows that are sure to be needed. Each statement has a snapshot of its own:
+// statements after the lock see all commits of its former holders.
 func (t *transaction) read(ctx context.Context, appends []*appendOp, settles []*mailbox.Settle) error {
 	var keys []int64
 	for _, b := range t.boxes {

@@ -69,7 +69,7 @@ func TestDiskDoesNotGrowOverDays(t *testing.T) {
 	checkKept(t, s, clock.Now().Add(-retain))
 }
 
-// checkKept compares a recipient's history with what retention says.
+// checkKept checks that a recipient's history holds the copies that retention keeps.
 func checkKept(t *testing.T, s *mailboxdb.Store, since time.Time) {
 	t.Helper()
 	kept := 0
@@ -99,7 +99,8 @@ func measure(t *testing.T, cfg mailboxdb.Config) (bytes int64) {
 		t.Fatal(err)
 	}
 	defer c.Close(context.Background())
-	// As autovacuum would by now; it looks once a minute. That also makes the maps of free space, of all tables or of none.
+	// Autovacuum, which looks once a minute, would have done this by now. Vacuum also makes the maps of free space, here of
+	// all tables: the comparison needs them for all or for none.
 	var tables string
 	err = c.QueryRow(t.Context(), "SELECT string_agg(oid::regclass::text, ',') FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'r'", cfg.Schema).Scan(&tables)
 	if err != nil {
@@ -120,7 +121,7 @@ func measure(t *testing.T, cfg mailboxdb.Config) (bytes int64) {
 	return bytes
 }
 
-// Whoever has the table of an hour, as autovacuum does, is waited for, with pauses for those who come later.
+// Sealing waits for other users of an hour's table, such as autovacuum, with pauses that let later users in.
 func TestAnHourWhoseTableIsLockedIsSealedWhenItIsFree(t *testing.T) {
 	clock := storetest.NewClock()
 	cfg := mailboxdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Now: clock.Now}

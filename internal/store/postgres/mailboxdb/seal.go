@@ -21,16 +21,16 @@ const (
 	// moveSlice is how many open copies are moved in one commit, and moveMost how many are listed at a time.
 	moveSlice = 500
 	moveMost  = 50_000
-	// lockWait is how long locking or dropping a table waits for who uses it, since those who come later wait behind it. It is tried
-	// so often, with pauses in which they go on.
+	// lockWait is how long locking or dropping a table waits for the table's users: not long, since later users wait behind it. It
+	// is tried lockTries times, with pauses (lockPause) in which they go on.
 	lockWait  = "SET LOCAL lock_timeout = '200ms'"
 	lockTries = 50
 	lockPause = 200 * time.Millisecond
 )
 
 // seal seals the oldest hour if it is past, unless another node is doing so. Copies that are still open move on to the current hour,
-// with their position; of the settled ones stubs are left in the table of the day; and what there was is dropped at once, which costs
-// neither vacuum nor time. It reports whether an hour was sealed.
+// with their position; settled ones leave stubs in the table of the day; and the hour's tables are dropped whole, which costs neither
+// vacuum nor time. It reports whether an hour was sealed.
 func (s *Store) seal(ctx context.Context) (sealed bool, err error) {
 	if err := s.tables.ensure(ctx); err != nil {
 		return false, err
@@ -156,8 +156,8 @@ func moveSome(ctx context.Context, tx pgx.Tx, from, to int64, keys, positions []
 	return a.send(ctx, tx.Conn())
 }
 
-// sealHour makes stubs of what settled and drops the tables of an hour. left: copies in it are open again or not settled for
-// good, so they have to be moved first.
+// sealHour makes stubs of an hour's settled copies and drops its tables. left: copies in it are open again or not settled
+// for good, so they have to be moved first.
 func (s *Store) sealHour(ctx context.Context, conn *pgx.Conn, set *tableSet, hour int64) (left bool, err error) {
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		// From here on nobody changes how a copy of this hour ended; see askRevive.

@@ -131,14 +131,15 @@ func (t *transaction) settle(q *mailbox.Settle) mailbox.SettleOutcome {
 	return mailbox.SettleDone
 }
 
-// partly notes what is known of a copy that still waits.
+// partly notes the delivery and the attempts of a copy that still waits.
 func (t *transaction) partly(o *open, m *notes.Mark) mailbox.SettleOutcome {
 	t.out.mark(o)
 	t.out.tried.add(o.box.key, o.pos, t.l.s.nowMS(), m.Tried(), false)
 	return mailbox.SettlePartial
 }
 
-// inGrace reports whether an ack after the expiry counts: it comes from who got the notification before that.
+// inGrace reports whether an ack after the expiry counts: the notification was delivered before it expired,
+// and the grace is not over.
 func inGrace(expires, delivered int64, q *mailbox.Settle) bool {
 	return delivered > 0 && delivered <= expires && (q.As == notification.Acked || q.As == notification.Replied) &&
 		millis.Of(q.At) <= expires+notification.AckGrace.Milliseconds()

@@ -26,8 +26,8 @@ const (
 	// rewriteRows is how many rows are few: 50,000 take a tenth of a second. rewriteFrom is how large a table may always be.
 	rewriteRows = 50_000
 	rewriteFrom = 4 << 20
-	// rewriteWait is how long writing a table anew waits for who uses it, since those who come later wait behind it; rewriteWithin
-	// is how long it takes at most with that.
+	// rewriteWait is how long writing a table anew waits for the table's users: not long, since later users wait behind it;
+	// rewriteWithin bounds the rewrite with this wait.
 	rewriteWait   = 200 * time.Millisecond
 	rewriteWithin = 2 * rewriteWait
 	rewriteTries  = 5
@@ -79,7 +79,8 @@ func (s *Store) shrink(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// lookAtSizes reads sizes and what PostgreSQL has counted. Where it does not count, nothing is known to be too large.
+// lookAtSizes reads sizes and PostgreSQL's counts of rows. Where PostgreSQL does not count (track_counts is off), no
+// table is known to be too large.
 func (s *Store) lookAtSizes(ctx context.Context, at time.Time) error {
 	const sql = `SELECT c.relname, pg_total_relation_size(c.oid), greatest(c.reltuples::bigint, n.n_live_tup), n.n_dead_tup, n.n_tup_del + n.n_tup_upd - n.n_tup_hot_upd
 		FROM pg_class c JOIN pg_stat_user_tables n ON n.relid = c.oid
@@ -113,8 +114,8 @@ func (s *Store) lookAtSizes(ctx context.Context, at time.Time) error {
 	return rows.Err()
 }
 
-// after adds to a look what the ones before have shown. Between two vacuums a table has to hold what was deleted meanwhile; these are a
-// minute apart if there is much of it.
+// after adds to a look the results of the looks before. Between two vacuums a table has to hold the rows deleted meanwhile; vacuums are
+// a minute apart if there are many such rows.
 func (t tableSize) after(before *tableSize) *tableSize {
 	aMinute := float64(t.gone-before.gone) * float64(time.Minute) / float64(t.looked.Sub(before.looked))
 	need := (t.live + max(t.dead, int64(aMinute))) * rowBytes[t.name]

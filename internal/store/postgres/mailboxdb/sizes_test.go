@@ -163,7 +163,7 @@ func TestDeadRowsAreNotRead(t *testing.T) {
 	}
 }
 
-// While many rows are dead nodes look for what comes until they look again, and not beyond.
+// While many rows are dead, nodes look ahead only to the time of their next look.
 func TestWhatExpiresIsFoundAmongManyDeadRows(t *testing.T) {
 	c := newCrowd(t)
 	c.look()

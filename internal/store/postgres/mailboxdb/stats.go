@@ -15,14 +15,14 @@ const (
 	countWithin = 5 * time.Second
 )
 
-// counts is how much waits, as of the last count and with what this node has committed since.
+// counts is the number of waiting copies: the last count, with this node's commits since.
 type counts struct {
 	mu                 sync.Mutex
 	pending, scheduled int64
 	next               time.Time // when to count again: other nodes commit too
 }
 
-// changed adds what a commit has changed.
+// changed adds the changes of a commit.
 func (c *counts) changed(did *outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

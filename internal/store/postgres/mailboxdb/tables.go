@@ -194,7 +194,7 @@ INSERT INTO hour (number) VALUES (%[1]d)`
 	return pgdb.Error(fmt.Sprintf("make the tables of hour %d", hour), err)
 }
 
-// makeDay makes the table of what was sealed in a day.
+// makeDay makes the table of the stubs that a day's sealing leaves.
 func makeDay(ctx context.Context, tx pgx.Tx, day int64) error {
 	const ddl = `
 CREATE TABLE stub_%[1]d (
@@ -297,7 +297,7 @@ const rowColumns = `x.src, x.pos, x.recipient, x.id, x.flags, coalesce(p.seq, d.
 	coalesce(d.settled_at, x.settled_at), coalesce(p.delivered_at, d.delivered_at, x.delivered_at, 0), coalesce(p.attempts, d.attempts, x.attempts),
 	coalesce(d.status, x.status), p.pos IS NOT NULL`
 
-// kept holds for what retention has not made invisible.
+// kept holds for copies that retention has not made invisible.
 const kept = "(p.pos IS NOT NULL OR coalesce(d.settled_at, x.settled_at) >= (SELECT pruned_until FROM retention))"
 
 // row is one copy as it stands.

@@ -67,7 +67,7 @@ func TestHoursAreSealedUnderTraffic(t *testing.T) {
 // days is longer than any test takes by its clock.
 const days = 100 * 24 * time.Hour
 
-// sealedHours counts hours from which something settled was sealed, of which stubs tell.
+// sealedHours counts hours whose settled copies were sealed, by their stubs.
 func sealedHours(t *testing.T, cfg mailboxdb.Config) (n int) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), cfg.URL)

@@ -13,7 +13,7 @@ import (
 )
 
 // transaction is one commit of a lane. It goes in two steps, each one round trip: the first locks the recipients and reads
-// what must be known of them; what is to be done is decided here; the second writes it and commits.
+// their state; then this code decides on the changes; the second writes them and commits.
 type transaction struct {
 	l    *lane
 	conn *pgx.Conn

@@ -14,14 +14,15 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
-// A connection that breaks during COMMIT leaves open what became of it. Those who wait are answered with an error. But if it
-// is there, the observer has to be told; so each commit leaves a trace by which a lane finds out, before it begins the next one.
+// If a connection breaks during COMMIT, the outcome of the commit is unknown. Waiting callers get an error. But if the commit is
+// there, the observer has to hear of it; so each commit leaves a trace, by which the lane finds out before it begins the next
+// commit.
 
-// commitTrace is a row that a commit writes in a table of what settled in an hour, where it goes with the rest: at a
+// commitTrace is a row that a commit writes to the done table of an hour, with which it is dropped later: at a
 // position below 0, which no copy has.
 type commitTrace struct{ hour, pos int64 }
 
-// What is at a trace, in the place of a status.
+// The status column of a trace.
 const (
 	traceDone    = 0  // the commit is there
 	traceRefused = -1 // somebody has looked before it came: it can come no more
@@ -32,11 +33,12 @@ const (
 	// A commit that is still under way is waited for here.
 	refuseCommit = writeTrace + " ON CONFLICT (pos) DO NOTHING"
 	readTrace    = "SELECT status FROM done_%d WHERE pos = $1"
-	// What a transaction has written bears its number.
+	// All rows that a transaction has written bear its number in xmin.
 	settledWith = "SELECT d.pos FROM done_%[1]d m JOIN done_%[1]d d ON d.xmin = m.xmin WHERE m.pos = $1 AND d.pos = ANY($2)"
 )
 
-// firstTrace is where the traces of a lane begin: nobody else comes near.
+// firstTrace is the position at which the traces of a lane begin: random, so far from those of
+// other lanes.
 func firstTrace() int64 { return math.MinInt64 + rand.Int64N(1<<62) }
 
 func (t *transaction) askTrace(a *asking) {

@@ -97,7 +97,8 @@ func (s *shaky) ended() (positions []int64) {
 	return positions
 }
 
-// wantOnly checks that the observer was told of these, in this order, and that nothing else is there.
+// wantOnly checks that the observer heard of these notifications, in this order, and that the store
+// holds no others.
 func (s *shaky) wantOnly(ids ...string) {
 	s.t.Helper()
 	all := s.told.All().Stored
@@ -181,7 +182,7 @@ func TestAnAckWhoseAnswerIsLostIsToldOnce(t *testing.T) {
 			s := openShaky(t)
 			publish(t, s.Store, s.note("second"), "r")
 			first, second := s.told.All().Stored[0].Pos, s.told.All().Stored[1].Pos
-			// One that is settled already, and not by this commit.
+			// The first copy is settled already, and not by the commit whose answer is lost.
 			if err := s.Settle(t.Context(), []*mailbox.Settle{s.ack(first)}); err != nil {
 				t.Fatal(err)
 			}

@@ -118,8 +118,9 @@ const (
 	insertContents  = "INSERT INTO content_%d (key, body) SELECT * FROM unnest($1::bigint[], $2::bytea[])"
 	countRecipients = `UPDATE recipient r SET last_seq = q.seq, copies = q.copies
 		FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS q(key, seq, copies) WHERE r.key = q.key`
-	// Whoever deletes an open copy has settled it. Acknowledgements may do so without the recipient's lock, so that the
-	// copy is still there is found out here: what is returned was settled by this commit.
+	// The transaction that deletes the row of an open copy has settled the copy. Acknowledgements may do so without the
+	// recipient's lock, so only this statement finds out whether the copy is still open: it returns the copies that
+	// this commit has settled.
 	settlePending = `WITH q AS MATERIALIZED (SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::integer[], $6::smallint[])
 		AS q(recipient, pos, settled_at, delivered_at, attempts, status)
 	), p AS (
@@ -236,7 +237,8 @@ func (t *transaction) askRare(a *asking) {
 const markPending = `UPDATE pending SET delivered_at = coalesce(delivered_at, nullif($3::bigint, 0)), attempts = greatest(attempts, $4::integer)
 	WHERE recipient = $1 AND pos = $2`
 
-// askRevive changes how a copy ended. Whoever seals its hour meanwhile is waited for, and then its table is gone.
+// askRevive changes the outcome of a copy. If a node is sealing the copy's hour, it waits for that node, and then
+// the table is gone.
 func (t *transaction) askRevive(a *asking, r *row) {
 	const set = " SET status = $2, settled_at = $3, delivered_at = $4, attempts = $5 WHERE pos = $1"
 	if r.src < 0 {

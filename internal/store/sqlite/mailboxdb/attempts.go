@@ -10,7 +10,7 @@ import (
 
 const selectAttempts = "SELECT data FROM attempt WHERE pos = ?1"
 
-// saveTried adds to what was tried for a copy. It may be lost: on a full disk it is.
+// saveTried adds attempts to a copy's earlier ones. Attempts may be lost: on a full disk they are.
 func (s *Store) saveTried(pos int64, list []attempts.Tried, ends bool) error {
 	if len(list) == 0 || s.noRoom() {
 		return nil

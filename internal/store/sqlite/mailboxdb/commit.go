@@ -72,7 +72,8 @@ func (s *Store) tally(*sqlite.Conn) (sqlitedb.Tally, error) {
 	return sqlitedb.Tally{Stored: s.pos, Open: s.pending.Load() + s.waiting.Load() + s.tx.pending + s.tx.scheduled}, nil
 }
 
-// carryOut has ops of an app committed and waits for that. One that is alone its caller commits, and tells of it, if nobody else does.
+// carryOut has ops of an app committed and waits for that. The caller's goroutine commits a lone op and tells the observer of it,
+// unless another goroutine does so already.
 func carryOut[O interface {
 	sqlitedb.Op
 	await.Waiter

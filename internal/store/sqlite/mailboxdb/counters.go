@@ -23,7 +23,7 @@ const (
 )
 
 // counters keeps track of recipients whose sequence counter is newer than the table's, and of those that may be
-// forgotten because nothing of theirs is pending. It belongs to whoever commits.
+// forgotten because nothing of theirs is pending. Only the goroutine that commits uses it.
 type counters struct {
 	dirty    []*recipient
 	from     int64 // rows up to here are in the table's counters
@@ -133,7 +133,7 @@ func (f *flush) settleSlice() {
 	f.left, f.saved = f.left[len(f.saved):], f.saved[:0]
 }
 
-// Done goes on with the next slice. What failed is kept for the next run.
+// Done goes on with the next slice. After an error the rest is kept for the next run.
 func (f *flush) Done(err error) {
 	if err != nil {
 		f.saved = nil

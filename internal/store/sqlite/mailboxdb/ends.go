@@ -20,7 +20,8 @@ type End struct {
 	Delivered int64 // ms; ≤ 0: not known
 }
 
-// Ends tells how copies ended whose rows do not say so, from one snapshot of the file, for who copies it elsewhere.
+// Ends gives the outcomes of copies whose rows do not have them, from one snapshot of the file, for code that
+// copies the file elsewhere.
 type Ends struct {
 	c       *sqlite.Conn
 	folded  int64
@@ -76,7 +77,8 @@ func (e *Ends) of(pos int64) (o outcome, err error) {
 	return o, err
 }
 
-// Packed is a copy that has no row of its own, with what its row would have; Ends says how it ended if Open is OpenApart.
+// Packed is a copy that has no row of its own, with the values that its row would have; Ends gives its outcome if Open is
+// OpenApart.
 type Packed struct {
 	Pos, Recipient, Seq, Open, Status, Ack, Priority, BodyOffset int64
 	Created, Expires, Delivered, Settled, Hash                   int64

@@ -25,7 +25,7 @@ func (s *Store) Erase(ctx context.Context, appName, name string) error {
 	if !op.found {
 		return fmt.Errorf("recipient %s: %w", name, mailbox.ErrNotFound)
 	}
-	// What has begun is ended, also if nobody waits for it any more.
+	// An erasure that has begun is completed, even if its caller waits no more.
 	return storeError("erase recipient "+name, s.deleteRows(context.WithoutCancel(ctx), op.key))
 }
 
@@ -82,7 +82,8 @@ func (op *eraseOp) Apply(c *sqlite.Conn) error {
 	return s.saveMeta("last_pos", s.pos)
 }
 
-// deleteRows deletes the rows of an erased recipient, with what belongs to them.
+// deleteRows deletes the rows of an erased recipient, with the replies, nacks and other rows that
+// belong to them.
 func (s *Store) deleteRows(ctx context.Context, key uint32) error {
 	var rows []int64
 	err := s.read(ctx, "", func(c *sqlite.Conn) error {

@@ -46,10 +46,10 @@ func (q *stepQueue) Pop() any {
 
 func (q *stepQueue) add(w waitingStep) { heap.Push(q, w) }
 
-// escalations are the steps that wait. It belongs to whoever commits.
+// escalations are the steps that wait. Only the goroutine that commits uses them.
 type escalations struct {
 	queue stepQueue
-	given map[int64]waitingStep // what StepsDue has returned last, until HandedOver is told of it
+	given map[int64]waitingStep // the steps that StepsDue has returned last, until HandedOver names them
 }
 
 // armed adds the escalation of a copy that is being stored.

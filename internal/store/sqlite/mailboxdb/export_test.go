@@ -56,7 +56,7 @@ func (s *Store) Uncopied() int64 { return s.db.Uncopied() }
 // Contents counts stored contents.
 func (s *Store) Contents(ctx context.Context) (n int, err error) { return s.count(ctx, "content") }
 
-// Nacked counts copies of which it is known that clients could not take them.
+// Nacked counts copies with a note that clients could not take them.
 func (s *Store) Nacked(ctx context.Context) (n int, err error) { return s.count(ctx, "nack") }
 
 func (s *Store) count(ctx context.Context, table string) (n int, err error) {

@@ -7,14 +7,15 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// What one commit folds at most: a slice whose copies have ended takes four, so that sealing keeps up with any flood.
+// Limits of one commit's folding: a slice whose copies have ended takes four commits, so that sealing keeps up with
+// any flood.
 const (
 	foldStretches = 32
 	foldWaiting   = 500 // rows that change
 )
 
-// fold writes how the copies of a slice ended, stretch by stretch, and marks the rows of those that wait: from then on they say
-// themselves how they stand. What commits have settled of the slice is needed no more.
+// fold writes how the copies of a slice ended, stretch by stretch, and marks the rows of those that wait: from then on these
+// rows themselves say whether their copies wait. The slice's rows in settlement are then needed no more.
 func (s *Store) fold(ctx context.Context, t *tail) error {
 	for from := t.pos(0); from < t.pos(1<<t.bits); {
 		next := from
@@ -54,7 +55,8 @@ func (s *Store) foldSome(c *sqlite.Conn, t *tail, from int64) (next int64, err e
 	return from, nil
 }
 
-// foldStretch folds the stretch that begins at first, of which rows up to folded say themselves how they stand. It returns how many wait.
+// foldStretch folds the stretch that begins at first; its rows up to folded say themselves whether their copies wait. It returns how many
+// wait.
 func (s *Store) foldStretch(c *sqlite.Conn, t *tail, first, folded int64) (wait int, err error) {
 	list := s.stretchOf(t, first)
 	ended, waiting := false, s.toMark[:0]

@@ -81,7 +81,8 @@ func (s *Store) positions(c *sqlite.Conn, mask, key uint64) (positions []int64, 
 	return slices.Compact(positions), nil
 }
 
-// readRecords reads what became of copies, so many at most, with what clients answered and what was tried only of one recipient alone: of a thousand it is too much.
+// readRecords reads the state of copies, limit at most. It adds answers and attempts only if the look-up is for one recipient alone: those of a thousand are
+// too much.
 func (s *Store) readRecords(c *sqlite.Conn, positions []int64, appKey int64, appName, id string, now int64, alone bool, limit int, to *[]mailbox.Record) error {
 	copies, err := s.copiesOn(c)
 	if err != nil {

@@ -93,7 +93,8 @@ type Store struct {
 	obs   atomic.Pointer[mailbox.Observer]
 	space *sqlitedb.Space
 
-	// The index. Whoever commits, one at a time, changes it, holding mu; so it reads without, and others read holding mu.
+	// The index. One goroutine at a time commits. It alone changes the index, holding mu, and so reads it without mu;
+	// others read it holding mu.
 	mu     sync.RWMutex
 	apps   map[string]*app
 	tails  []*tail // of slices not sealed yet, oldest first; the last one is being filled
@@ -102,7 +103,7 @@ type Store struct {
 	shownPos int64 // last position committed
 	folded   int64 // up to here rows or outcomes say how copies ended, after it settlements, which the tails have too
 
-	// Of whoever commits alone.
+	// Fields that only the goroutine that commits uses.
 	stmts    statements
 	tx       transaction
 	pos      int64 // last position given out

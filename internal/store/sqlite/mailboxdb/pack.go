@@ -12,7 +12,8 @@ import (
 	"godwit.dev/godwit/internal/notification"
 )
 
-// What a pack has of each copy in ends: a status, with endDelivered if it was delivered, and the time in ms since it was created.
+// Constants of ends, in which a pack has for each copy a status, with endDelivered if it was delivered, and the time in ms since
+// it was created.
 const (
 	endBytes     = 6
 	endOut       = 0xFF // the copy is not in the pack any more: its row tells, or it is gone

@@ -113,14 +113,15 @@ func (s *Store) rowOut(p *pack, r *row) error {
 	return nil
 }
 
-// leaving gives packed copies rows, in the order of their positions, and writes each pack once: when it comes to the next, or is told to.
+// leaving gives packed copies rows, in the order of their positions, and writes each pack once: when it reaches the next pack, or when
+// its caller asks.
 type leaving struct {
 	s       *Store
 	changed bool // the pack that was read last
 }
 
-// change runs a statement that changes the row of a position. A packed copy is given a row as to makes it, or, on a full disk, what
-// instead does.
+// change runs a statement that changes the row of a position. A packed copy gets a row, which to changes; on a full disk instead is
+// called in place of that.
 func (l *leaving) change(st *sqlite.Stmt, pos int64, to func(*row), instead func() error) error {
 	if err := exec(st); err != nil || l.s.stmts.conn.Changes() > 0 {
 		return err
@@ -172,7 +173,8 @@ func (s *Store) takeOut(pos int64) error {
 	return s.savePack(p)
 }
 
-// erasePacked has the pack of a position, if there is one, forget a recipient whose copy is out of it.
+// erasePacked removes a recipient whose copy is out of its pack from the pack of a position, if there
+// is one.
 func (s *Store) erasePacked(pos int64, key uint32) error {
 	p := &s.packRead
 	if ok, err := p.find(s.stmts.readPack, pos); err != nil || !ok || !p.erase(key) {

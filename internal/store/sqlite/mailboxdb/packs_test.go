@@ -227,7 +227,7 @@ func TestAFormerVersionRefusesPacks(t *testing.T) {
 	}
 }
 
-// What is published to many goes on in a file of a former version.
+// Publishing to many goes on in a file of a former version.
 func TestAFileOfBeforePacksGoesOn(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "m.db"), time.Now().Truncate(time.Millisecond)
 	db, err := mailboxdb.OpenUnpacked(t.Context(), path)

@@ -55,7 +55,8 @@ func TestACopyThatLeavesItsPackMeanwhileIsNotPruned(t *testing.T) {
 	}
 }
 
-// Of who is erased packs have nothing, whether its copies were in them still or had left them, and what they have of others stays.
+// After an erasure packs hold nothing of the erased recipient, whether its copies were still in them or had left them, and keep
+// the copies of others.
 func TestPacksForgetWhoIsErased(t *testing.T) {
 	for _, bits := range []uint{16, 3} { // found in an index in memory, or in sealed ones
 		t.Run(fmt.Sprint(bits), func(t *testing.T) {

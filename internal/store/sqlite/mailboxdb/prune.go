@@ -27,7 +27,7 @@ type pruner struct {
 // span is a range of positions whose rows are to be deleted, all of them.
 type span struct{ from, to int64 }
 
-// packPart is copies of a pack that are to be forgotten.
+// packPart names copies that are to be removed from a pack.
 type packPart struct {
 	first int64
 	old   []int64 // positions
@@ -242,7 +242,7 @@ func (p *prunable) add(pos int64) {
 	p.spans = append(p.spans, span{pos, pos})
 }
 
-// thinPacks forgets copies of packs, and packs of which none is left.
+// thinPacks removes copies from packs, and packs that have no copy left.
 func (s *Store) thinPacks(parts []packPart, since int64) error {
 	s.packRead.forget() // what is done may be undone alone
 	defer s.packRead.forget()

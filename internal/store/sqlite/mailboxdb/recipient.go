@@ -16,8 +16,8 @@ type entry struct {
 // soleCopy is the offset of a copy whose content is its own.
 const soleCopy = -1
 
-// Flags of an entry. What a transaction does stays invisible to readers until it has committed: staged entries are
-// not there yet, leaving ones still are.
+// Flags of an entry. A transaction's changes stay invisible to readers until it has committed: for readers, staged
+// entries are not there yet, and leaving ones still are.
 const (
 	flagHigh uint64 = 1 << iota
 	flagLow

@@ -65,7 +65,7 @@ func (s *Store) Recipient(ctx context.Context, appName, name string) (info mailb
 	return info, nil
 }
 
-// onlySeen describes a recipient of whom nothing is known but that he was connected a moment ago.
+// onlySeen describes a recipient without a row, who was connected a moment ago.
 func (s *Store) onlySeen(appName, name string) (mailbox.RecipientInfo, bool) {
 	at := s.notes.LastSeen(appName, name)
 	return mailbox.RecipientInfo{Name: name, LastSeen: fromMS(at), Devices: s.notes.DevicesOf(appName, name, 0)}, at > 0

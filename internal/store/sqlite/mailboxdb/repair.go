@@ -17,8 +17,8 @@ type Repaired struct {
 	Unsure int64 // copies that wait again and may have ended
 }
 
-// Ready has each copy of a file that nobody has open be a row that says itself whether it waits, so that statements can ask for it. lost says of which
-// tables rows are lost.
+// Ready turns each copy in a file into a row that itself says whether the copy waits, so that statements can select by it. Nobody may have the file
+// open. lost names the tables that have lost rows.
 func Ready(c *sqlite.Conn, lost map[string]bool) (r Repaired, err error) {
 	if n, err := sqlitex.ResultInt64(c.Prep("SELECT count(*) FROM sqlite_schema WHERE name IN ('settlement', 'outcome')")); err != nil || n == 0 {
 		return r, err // of a former version: they do
@@ -105,7 +105,7 @@ func unpack(c *sqlite.Conn) error {
 	return sqlitex.ExecuteTransient(c, "DELETE FROM pack", nil)
 }
 
-// guess decides on copies of which it is lost how they stand: they wait if there is something to deliver.
+// guess decides on copies whose state is lost: they wait if their content is there to be delivered.
 func (r *Repaired) guess(c *sqlite.Conn, which string, folded int64) error {
 	const content = " EXISTS (SELECT 1 FROM content c WHERE c.pos = CASE body_offset WHEN -1 THEN notification.pos ELSE notification.pos - body_offset END)"
 	which = "open = 2 AND " + which

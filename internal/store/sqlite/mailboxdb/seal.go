@@ -131,7 +131,8 @@ func (s *Store) loadFilters(ctx context.Context) error {
 	return nil
 }
 
-// read is db.ReadFor for what uses the sealed index: it reads again if that has moved on since the snapshot was taken.
+// read is db.ReadFor for functions that use the sealed index: it reads again if the index has moved on since the
+// snapshot was taken.
 func (s *Store) read(ctx context.Context, app string, fn func(*sqlite.Conn) error) (err error) {
 	for range 5 {
 		if err = s.db.ReadFor(ctx, app, fn); !errors.Is(err, errStale) {

@@ -141,7 +141,8 @@ func (s *Store) settle(q *mailbox.Settle) (mailbox.SettleOutcome, error) {
 	return mailbox.SettleDone, s.settleEntry(r, e, done)
 }
 
-// inGrace reports whether an ack after the expiry counts: it comes from who got the notification before that.
+// inGrace reports whether an ack after the expiry counts: the notification was delivered before it expired,
+// and the grace is not over.
 func (s *Store) inGrace(expires int64, delivered bool, deliveredAt int64, q *mailbox.Settle) bool {
 	return delivered && deliveredAt <= expires && (q.As == notification.Acked || q.As == notification.Replied) &&
 		millis.Of(q.At) <= expires+notification.AckGrace.Milliseconds()

@@ -5,7 +5,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// committed is a commit that the observer has not been told of.
+// committed is a commit that still has to be told to the observer.
 type committed struct {
 	batch mailbox.Batch
 	ops   []sqlitedb.Op
@@ -33,8 +33,8 @@ func (c *committed) empty() {
 	c.batch, c.ops = mailbox.Batch{Stored: b.Stored[:0], Due: b.Due[:0], Settled: b.Settled[:0]}, c.ops[:0]
 }
 
-// maxTold bounds how many copies the observer is told of at once: those of one commit, and of the commits behind it that
-// find room beside them.
+// maxTold bounds the copies in one batch for the observer: those of one commit, and of the commits behind it that find
+// room beside them.
 const maxTold = 8192
 
 // tell tells the observer of commits, in their order, until the store closes.
@@ -70,8 +70,8 @@ func (s *Store) tellHere() {
 	s.telling.Unlock()
 }
 
-// tellNext tells the observer of the next commit and then releases those who wait for it; false: there is none. What has piled up is told
-// at once, so that a recipient who gets several of it gets them in one piece. s.telling is held.
+// tellNext tells the observer of the next commit and then releases the callers that wait for it; false: there is none. Commits that have
+// piled up are told in one batch, so that a recipient who gets several of their copies gets them in one piece. s.telling is held.
 func (s *Store) tellNext() bool {
 	var c *committed
 	select {

@@ -1,13 +1,13 @@
--- Notifications are inserted and then left alone. What changes is narrow: a counter for each recipient, and a row for each
--- copy that is not settled. The rows themselves are in tables by the hour, which the store makes and drops: see tables.go.
--- Times are milliseconds of Unix time.
+-- Notifications are inserted and then left alone. Only narrow rows change: a counter for each recipient, and a row for
+-- each copy that is not settled. The rows themselves are in tables by the hour, which the store makes and drops: see
+-- tables.go. Times are milliseconds of Unix time.
 
 CREATE TABLE app (
 	key  integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 	name text COLLATE "C" NOT NULL UNIQUE
 );
 
--- Whoever changes anything of a recipient's mailbox locks this row first, several in the order of their keys. No column
+-- A transaction that changes a recipient's mailbox locks this row first, several in the order of their keys. No column
 -- that changes is in an index and half of each page is left free, so that an update stays within its page.
 CREATE TABLE recipient (
 	key       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, -- never reused
@@ -23,7 +23,7 @@ CREATE TABLE recipient (
 -- Positions are taken holding the recipient's lock, so they grow within a mailbox. No cache: sessions would mix them up.
 CREATE SEQUENCE copy_pos CACHE 1;
 
--- One row for each copy that is not settled. Whoever deletes it settles the copy.
+-- One row for each copy that is not settled. The transaction that deletes the row settles the copy.
 CREATE TABLE pending (
 	recipient    bigint NOT NULL,
 	pos          bigint NOT NULL,
@@ -58,7 +58,7 @@ CREATE TABLE device (
 	PRIMARY KEY (recipient, name)
 );
 
--- Who has acknowledged a copy that all devices must acknowledge.
+-- The devices that have acknowledged a copy that all devices must acknowledge.
 CREATE TABLE device_ack (
 	recipient bigint NOT NULL,
 	pos       bigint NOT NULL,
@@ -76,7 +76,7 @@ CREATE TABLE nack (
 	PRIMARY KEY (recipient, pos)
 );
 
--- What clients answered to notifications that asked for a reply.
+-- The answers of clients to notifications that asked for a reply.
 CREATE TABLE reply (
 	recipient    bigint NOT NULL,
 	pos          bigint NOT NULL,

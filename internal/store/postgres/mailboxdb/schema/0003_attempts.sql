@@ -1,5 +1,5 @@
--- What was tried to bring copies to connections. Of a copy that was written once, to the connection that acknowledged it, tried says so: a row for each
--- commit, found by when its copies were settled. Of the others attempt has what each node has tried.
+-- Attempts to write copies to connections. If a copy was written once, to the connection that acknowledged it, its attempt is in tried, which has a row
+-- for each commit, found by the times at which its copies were settled. For the other copies, attempt has a row with each node's attempts.
 CREATE TABLE tried (
 	last  bigint NOT NULL, -- when the last and the first of them were settled, 10 s from each other at most
 	first bigint NOT NULL,

@@ -50,7 +50,7 @@ CREATE TABLE device(
   PRIMARY KEY(recipient, name)
 ) WITHOUT ROWID;
 
--- Who has acknowledged a copy that all devices must acknowledge.
+-- The devices that have acknowledged a copy that all devices must acknowledge.
 CREATE TABLE device_ack(
   pos    INTEGER NOT NULL,
   device TEXT NOT NULL,

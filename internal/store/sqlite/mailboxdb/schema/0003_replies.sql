@@ -1,5 +1,5 @@
--- What clients answered to notifications that asked for a reply. It goes with the copy's row; most copies have none.
--- That a copy asks is said by 16 added to its row's ack.
+-- The answers of clients to notifications that asked for a reply. A row is deleted with the copy's row; most copies
+-- have none. If a copy asks for a reply, its row's ack is greater by 16.
 CREATE TABLE reply(
   pos          INTEGER PRIMARY KEY,
   status       INTEGER NOT NULL,

@@ -1,6 +1,7 @@
--- Settling changes no row. What a commit settles is appended as one row here, and moves to outcome when the slice of the copies is
--- sealed. Rows stored from now on have 2 in open for as long as they do not say themselves how they stand: up to position folded_pos
--- of meta such a copy has ended as outcome says, after it as settlement says, and waits if that says nothing.
+-- Settling changes no row. A commit appends the copies that it settles as one row here; they move to outcome when their slice is
+-- sealed. Rows stored from now on have 2 in open for as long as they do not themselves say whether their copies wait. Such a copy,
+-- up to position folded_pos of meta, has ended with the status in outcome; after that position it has ended with the status in
+-- settlement, and waits if settlement has none.
 CREATE TABLE settlement(
   key  INTEGER PRIMARY KEY, -- in the order of commits
   data BLOB NOT NULL        -- for each copy its position, status, times and attempts
