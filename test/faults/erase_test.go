@@ -46,7 +46,7 @@ func overwritten(t *testing.T, s *blackbox.Server) {
 	t.Helper()
 	blackbox.Eventually(t, "what was erased is overwritten", func() error {
 		if _, err := os.Stat(filepath.Join(s.Dir, "erasures.json")); !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("it is still to be done (%v)", err)
+			return fmt.Errorf("it is still to be done (%w)", err)
 		}
 		return nil
 	})

@@ -36,7 +36,7 @@ func (t *Table) Judge(a *Answer, now time.Time) error {
 		return r
 	}
 	after := RetryAfter(a.Header, now)
-	if a.Page() && !(t.Lenient && a.Status < 300) {
+	if a.Page() && (!t.Lenient || a.Status >= 300) {
 		if err := t.page(a.Status); err != nil {
 			return err
 		}
