@@ -39,8 +39,8 @@ NODE_MODULES  := $(JS)/node_modules/.package-lock.json
 PACKAGES ?= ./...
 # Where goroutines share memory: the engine, sessions, stores, several nodes. These are tested with the race detector; so is
 # everything by make check-all, and what PACKAGES narrow the run to. All gateways pass one suite, which takes twenty times as long
-# with it, so one gateway stands for them.
-RACED ?= $(if $(filter ./...,$(PACKAGES)),$(addprefix ./,internal/reactor/... internal/timerwheel internal/fair internal/latency internal/event internal/session internal/mailbox internal/delivery internal/signal internal/pubsub internal/request internal/bus internal/cluster internal/gateway internal/gateway/conngate internal/gateway/frontgate internal/gateway/natsgate internal/gateway/wsgate internal/store/... internal/access internal/dispatch internal/pace internal/campaign internal/escalation internal/hook internal/sink/... internal/source internal/httpapi/direct clients/go test/cluster test/rides),$(PACKAGES))
+# with it, so one gateway stands for them. Servers of black-box tests are built without it.
+RACED ?= $(if $(filter ./...,$(PACKAGES)),$(addprefix ./,internal/reactor/... internal/timerwheel internal/fair internal/latency internal/event internal/session internal/mailbox internal/delivery internal/signal internal/pubsub internal/request internal/bus internal/cluster internal/gateway internal/gateway/conngate internal/gateway/frontgate internal/gateway/natsgate internal/gateway/wsgate internal/store/... internal/access internal/dispatch internal/pace internal/campaign internal/escalation internal/hook internal/sink/... internal/source internal/httpapi/direct clients/go),$(PACKAGES))
 TESTFLAGS ?= -vet=off -timeout 30m
 # The race detector stays out of SQLite, which is C translated to Go: it takes most of the time there, and watches nothing of
 # ours. Vetting is left to make lint.

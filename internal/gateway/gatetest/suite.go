@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -107,6 +109,16 @@ var cases = []struct {
 	{"RefusedSubscriptionSaysWhy", subscriptionRefused, ""},
 	{"NewTokenEndsSubscriptions", tokenEndsSubscriptions, ""},
 	{"SlowSubscriberIsToldItsGaps", slowSubscriber, ""},
+}
+
+// Again skips one more run of the suite over the same gateway, in another format or by another driver, where it would be slow: with
+// the race detector, unless all is asked for (make check-all).
+func Again(t *testing.T) {
+	t.Helper()
+	info, ok := debug.ReadBuildInfo()
+	if ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) && os.Getenv("GODWIT_TEST_THOROUGH") == "" {
+		t.Skip("another run of this suite stands for it")
+	}
 }
 
 func draft(to, id string) notification.Draft {

@@ -38,15 +38,18 @@ func TestGatewayOnTwoNodes(t *testing.T) {
 }
 
 func TestGatewayProtoOnTwoNodes(t *testing.T) {
+	gatetest.Again(t)
 	gatetest.RunOnTwo(t, gatetest.Gate{Mount: mount, Dial: dialProto})
 }
 
 func TestGatewayProto(t *testing.T) {
+	gatetest.Again(t)
 	gatetest.Variant(t)
 	gatetest.Run(t, gatetest.Gate{Mount: mount, Dial: dialProto})
 }
 
 func TestGatewayOverTLS(t *testing.T) {
+	gatetest.Again(t)
 	gatetest.Variant(t)
 	gatetest.Run(t, gatetest.Gate{Dial: dialJSON, Mount: func(t testing.TB, s *gatetest.Server) {
 		s.UseTLS(false)
@@ -55,6 +58,7 @@ func TestGatewayOverTLS(t *testing.T) {
 }
 
 func TestGatewayOnPortableDriver(t *testing.T) {
+	gatetest.Again(t)
 	gatetest.Variant(t)
 	gatetest.Run(t, gatetest.Gate{Mount: mount, Dial: dialJSON, Driver: reactor.DriverGoroutine})
 }
