@@ -69,7 +69,7 @@ func (p *phones) wait(t *testing.T, kind, note string, refused bool) (ids int) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if ids = len(p.got[key]); ids == 0 && (!refused || p.came[key] == 0) {
-			return fmt.Errorf("nothing came")
+			return fmt.Errorf("nothing came; all that came: %v", p.came)
 		}
 		return nil
 	})
