@@ -38,7 +38,7 @@ var ofAPNs = []mutation{
 	{name: "apns: 400 IdleTimeout is the message's", file: apnsAnswers, old: "	case idle:\n", new: "	case \"no such\":\n", tests: apnsRows},
 	{
 		name: "apns: 403 is the message's", file: apnsAnswers,
-		old: "case a.status == http.StatusUnauthorized, a.status == http.StatusForbidden:", new: "case false:", tests: apnsRows,
+		old: "case (a.status == http.StatusUnauthorized || a.status == http.StatusForbidden) && !a.raw.Page():", new: "case false:", tests: apnsRows,
 	},
 	{name: "apns: 403 ExpiredProviderToken is not renewed", file: apnsSender, old: "if err != nil || a.reason != expiredToken {", new: "if err != nil || a.reason != \"\" || true {", tests: apnsTokens},
 	{name: "apns: renewed within 20 minutes", file: apnsKey, old: "age > -clockBack && age < tokenRest", new: "false", tests: apnsTokens},
