@@ -62,7 +62,7 @@ func (a *asks) init() {
 
 func (a *asks) wait() { a.wg.Wait() }
 
-// Answer has questions of a kind answered here, some at once, each of which may take as long as patience.
+// Answer sets the handler of one kind of question: at most atOnce run at a time, and each may take as long as patience.
 func (c *Cluster) Answer(what string, patience time.Duration, atOnce int, do Handler) {
 	c.asks.mu.Lock()
 	defer c.asks.mu.Unlock()

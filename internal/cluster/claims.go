@@ -19,9 +19,9 @@ const (
 	claimsAtOnce = 500 // in one message: well below what the line takes
 )
 
-// claims are what this node thinks of recipients: that they came here first of all nodes, or left here last. Of each, all other
-// nodes are asked, and followers are told when all have answered and none knows better. Nodes count their statements in common: each is later than
-// all that its node had heard before. So of two claims that do not know of each other both sides find the same to be the first.
+// claims are this node's beliefs that recipients came here first of all nodes, or left here last. It asks all other nodes about each, and
+// tells followers when all have answered and none knows better. Nodes number their statements by a common count: each is later than all that
+// its node had heard before. So of two claims made without knowledge of each other both sides find the same one to be the first.
 type claims struct {
 	open map[mailbox.Address]*claim
 	told map[mailbox.Address]told // that somebody left, lately
@@ -68,9 +68,10 @@ func (cs *claims) next() int64 {
 	return cs.n
 }
 
-// claim begins a claim. One who comes while it is claimed that it left did neither. One who leaves while it is claimed that it came
-// did neither only if it was nowhere else before: another node may have said nothing when it left there, since it was here. So that is
-// decided first. Who is alone need not ask. p.mu is held.
+// claim begins a claim. If a recipient comes back while the claim that it left is open, that claim is dropped and followers hear of
+// neither. If it leaves while the claim that it came is open, followers hear of neither only if it was connected nowhere else before:
+// another node may have said nothing when the recipient left there, since it was here. So the arrival is decided first. A node that is
+// alone need not ask. p.mu is held.
 func (c *Cluster) claim(at mailbox.Address, coming bool) {
 	cs := &c.presence.claims
 	c.presence.wards.changed(at)

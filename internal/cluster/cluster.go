@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/session"
 )
 
-// Line carries messages between nodes: at most once, never back to who sent them. None of its methods waits but Flush.
+// Line carries messages between nodes: at most once, never back to the sender. None of its methods waits but Flush.
 type Line interface {
 	Publish(subject string, data []byte) error
 	// Subscribe has what others publish to a subject come here until End. On this node it is in effect once Flush returns.

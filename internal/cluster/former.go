@@ -11,14 +11,15 @@ import (
 // former is for nodes of the release before, which keep no tables: each subscribes to a subject of every recipient that is connected to
 // it, and publishes there. As long as one of them is heard, this node does so too, beside what it does with tables.
 //
-// The next release does without: this file goes, and what names c.former.
+// The next release needs none of this: it deletes this file and all uses of c.former.
 type former struct {
 	here atomic.Bool // such a node is heard
 	mu   sync.Mutex
 	ends map[uint64]interface{ End() } // what is subscribed to, by hash
 }
 
-// look begins and ends what nodes of the release before need. It is called when nodes may have come or gone.
+// look begins and ends the subscriptions that nodes of the release before need. It is called when nodes may have come
+// or gone.
 func (f *former) look(c *Cluster) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -44,7 +45,7 @@ func (f *former) look(c *Cluster) {
 	}
 }
 
-// changed is told of a recipient that has come or left.
+// changed subscribes or unsubscribes after a recipient has come or left.
 func (f *former) changed(c *Cluster, h uint64) {
 	if !f.here.Load() {
 		return

@@ -324,7 +324,7 @@ func (c *Cluster) lost() {
 	}
 }
 
-// keepReread has sessions compare themselves after something was lost. What is lost meanwhile begins anew.
+// keepReread lets sessions compare themselves after something was lost. A further loss begins the schedule anew.
 func (c *Cluster) keepReread() {
 	var due []time.Time
 	for {

@@ -8,10 +8,10 @@ type Part interface {
 	Heard(body []byte) error
 }
 
-// JoinSteps has steps of escalations take part. What gets lost is found in the store.
+// JoinSteps lets steps of escalations take part. The store has what lost messages said.
 func (c *Cluster) JoinSteps(of Part) { c.join(&c.steps, kindSteps, of) }
 
-// JoinTraces has traces take part. Of what gets lost another node's spans are missing.
+// JoinTraces lets traces take part. If a message is lost, the trace lacks that node's spans.
 func (c *Cluster) JoinTraces(of Part) { c.join(&c.traces, kindTraces, of) }
 
 func (c *Cluster) join(as *atomic.Pointer[Part], k kind, of Part) {

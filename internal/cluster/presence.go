@@ -20,12 +20,12 @@ const (
 	tellAtOnce  = 1000             // of those whom others are told of anew after a loss, so that these are not lost too
 )
 
-// tellAgain is when others are told again of somebody who has come. Two nodes to which one comes at once hear of each other
-// only when each is in the other's table.
+// tellAgain is when a node repeats to others that a recipient has come. If a recipient comes to two nodes at once, they
+// hear of each other only when each is in the other's table.
 var tellAgain = [...]time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second}
 
-// presence is what nodes tell each other of recipients who are connected to several of them. Of one who is connected to a
-// single node, and that is nearly all, nothing is kept but its name, by one other node (wards).
+// presence is what nodes tell each other about recipients that are connected to several of them. Nearly all recipients
+// are connected to a single node; one other node keeps the name of such a recipient (wards), and nothing else.
 type presence struct {
 	mu     sync.Mutex
 	there  map[mailbox.Address]map[string]*theirs // by boot of the node
@@ -36,7 +36,7 @@ type presence struct {
 	wards  wards
 }
 
-// theirs is who of a recipient is connected to another node.
+// theirs are a recipient's sessions on another node.
 type theirs struct {
 	here
 	heard time.Time
@@ -135,7 +135,8 @@ func (p *presence) tell(at mailbox.Address, ask bool) {
 	}
 }
 
-// tellPresence tells the other nodes of recipients who came and went, and followers of who came first and went last.
+// tellPresence tells the other nodes which recipients came and went, and followers which came to their first node or
+// left their last.
 func (c *Cluster) tellPresence() {
 	p := &c.presence
 	tick, again := time.NewTicker(decideEvery), time.NewTicker(sayAgain)
@@ -165,7 +166,8 @@ func (c *Cluster) tellPresence() {
 	}
 }
 
-// tellAll has others told again of everybody who is here: of who came while something was lost they may not know.
+// tellAll schedules a new announcement of every recipient here: others may not know those that came while messages were
+// lost.
 func (c *Cluster) tellAll() {
 	var all []reminder
 	now, p := time.Now(), &c.presence
@@ -235,7 +237,7 @@ func (c *Cluster) forgetNode(boot string) {
 	}
 }
 
-// tellOf tells the other nodes that a recipient is connected to who of it is connected here. They answer once they know that it is.
+// tellOf tells the nodes that hold a recipient's other sessions about the ones here. With ask, they answer with theirs.
 func (c *Cluster) tellOf(at mailbox.Address, ask bool) {
 	to := c.subjects(nil, at.App, at.Recipient)
 	if len(to) == 0 {
@@ -252,7 +254,8 @@ func (c *Cluster) devices(at mailbox.Address) (list []device) {
 	return list
 }
 
-// gotHere notes who of a recipient another node has. A device that is there since later is not here any more.
+// gotHere notes a recipient's sessions on another node. If a device connected there later than here, its session here
+// ends.
 func (c *Cluster) gotHere(hub *session.Hub, m *message) {
 	var h here
 	if json.Unmarshal(m.body, &h) != nil {

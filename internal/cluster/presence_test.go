@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/cluster"
 )
 
-// told lists what followers were told of a kind.
+// told lists the presence events of a kind that followers got.
 func (w *world) told(kind string) (list []string) {
 	for _, p := range w.presence() {
 		if strings.HasPrefix(p, kind) {
@@ -130,8 +130,8 @@ func TestOfWhoComesAndLeavesAtOnceNeitherIsTold(t *testing.T) {
 	})
 }
 
-// TestASurvivorTellsWhoWentWithADeadNode: of those who are connected elsewhere it says nothing, nor of one who came back before the
-// node was known to be dead.
+// TestASurvivorTellsWhoWentWithADeadNode: it reports neither recipients that are connected elsewhere nor one that came back before
+// the node was known to be dead.
 func TestASurvivorTellsWhoWentWithADeadNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 0)

@@ -9,8 +9,8 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
 )
 
-// shared is one store that several nodes use: each is told of what it commits itself, as with a database of their own
-// connections. What nobody in particular did (time) the first is told of.
+// shared is one store that several nodes use: each node observes only its own commits, as with connections of its own
+// to a database. The first node observes changes that no node made (by time).
 type shared struct {
 	*mailboxdb.Store
 	mu  sync.Mutex
@@ -50,7 +50,7 @@ func (s *shared) mine(node int, id string) {
 	s.by[id] = node
 }
 
-// Committed splits a commit by who did what in it.
+// Committed splits a commit by the nodes that made its parts.
 func (s *shared) Committed(b *mailbox.Batch) {
 	s.mu.Lock()
 	parts, obs := make([]mailbox.Batch, len(s.obs)), s.obs

@@ -6,8 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// tables are who is connected to which other node, by the words of those that are heard: what is for a recipient goes to the nodes
-// whose tables have its hash. Each node numbers what it tells of its own; beats say how far it is, and who lacks something asks for all.
+// tables say which recipients are connected to which other node, as the nodes that are heard report it: a message for a recipient goes
+// to the nodes whose tables have its hash. Each node numbers the changes of its own table; beats carry the last number, and a node that
+// lacks a change asks for the whole table.
 type tables struct {
 	mu  sync.RWMutex
 	all []*table
@@ -24,7 +25,7 @@ type table struct {
 	wholeHas uint64 // parts
 }
 
-// mine is this node's own table: what others were told of those who are wanted here (interests).
+// mine is this node's own table: what it has sent others about the recipients that are wanted here (interests).
 type mine struct {
 	sending sync.Mutex    // held while something of it is sent, so that it goes in the order of its numbers
 	number  atomic.Uint64 // of the last change that was sent; 1 is the empty table
@@ -34,9 +35,9 @@ type mine struct {
 	asked   map[string]bool // boots of nodes that lack something
 }
 
-// hashesAtOnce is how many go in one message: 32 KB. Who leaves is told of with who comes next, or within a twentieth of a second
-// (decideEvery); who comes with the first read of its mailbox, together with all that are read for then. So a storm of hellos is one
-// message for each batch of reads.
+// hashesAtOnce is how many hashes go in one message: 32 KB. A recipient that comes is announced at the first read of its mailbox,
+// together with all others in that batch of reads; one that leaves, with the next that comes or within a twentieth of a second
+// (decideEvery). So a storm of hellos is one message for each batch of reads.
 const hashesAtOnce = 4096
 
 func (mt *mine) init() {
@@ -44,7 +45,7 @@ func (mt *mine) init() {
 	mt.asked = make(map[string]bool)
 }
 
-// changed has others told of a recipient, soon.
+// changed notes that a recipient came or left, for the next message to the others.
 func (c *Cluster) changed(h uint64) {
 	mt := &c.mine
 	mt.mu.Lock()
@@ -53,7 +54,7 @@ func (c *Cluster) changed(h uint64) {
 	c.former.changed(c, h)
 }
 
-// tellTable tells the other nodes who came and left. What is published once it returns comes after that.
+// tellTable tells the other nodes who came and left. Messages published after it returns arrive after these.
 func (c *Cluster) tellTable() {
 	mt := &c.mine
 	mt.sending.Lock()
@@ -102,8 +103,8 @@ func (c *Cluster) sendTables() {
 	}
 }
 
-// gotNoTable notes that a node lacks something of this one's table. What it published for those who are connected here it may not have
-// sent, so that sessions compare themselves.
+// gotNoTable notes that a node lacks part of this one's table. That node may not have sent here what it published for recipients
+// connected here; so sessions compare themselves.
 func (c *Cluster) gotNoTable(m *message) {
 	mt := &c.mine
 	mt.mu.Lock()

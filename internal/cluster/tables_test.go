@@ -128,7 +128,7 @@ func (p *pair) hear(all ...message) {
 	}
 }
 
-// beat says how far the node is. What the other one asks for then comes.
+// beat delivers the number of the node's last change, and then whatever the other node asks for.
 func (p *pair) beat() (asked bool) {
 	p.to.checkTable("one", p.from.mine.number.Load())
 	for _, m := range p.asked.take() {
@@ -295,7 +295,7 @@ func TestRecipientsOfOneHashAreOneInATable(t *testing.T) {
 	p.agree()
 }
 
-// TestOfAStormOneBatchIsOneMessage: those who have come since are told of together.
+// TestOfAStormOneBatchIsOneMessage: one message announces all that have come since the last one.
 func TestOfAStormOneBatchIsOneMessage(t *testing.T) {
 	p := newPair(t)
 	names := make([]string, 5000)

@@ -198,8 +198,8 @@ func (c *Cluster) answerNewest(hub *session.Hub) {
 	})
 }
 
-// NewestNode implements request.Elsewhere: where the newest session of a recipient is, if that is newer than one here. Who has
-// one here knows of those elsewhere; else it is asked for.
+// NewestNode implements request.Elsewhere: where the newest session of a recipient is, if that is newer than one here. A node
+// that has a session of the recipient knows its sessions elsewhere; other nodes have to ask.
 func (c *Cluster) NewestNode(ctx context.Context, app, recipient, device string, since time.Time) (boot string) {
 	if c.alone() {
 		return ""

@@ -69,7 +69,7 @@ func (p *presence) sendAll() {
 	p.wards.all = true
 }
 
-// keepWarden tells the warden who came and left, and all that is here if it is a new one.
+// keepWarden tells the warden who came and left, or all recipients here if the warden is new.
 func (c *Cluster) keepWarden() {
 	next, p := c.nextNode(), &c.presence
 	ws := &p.wards
@@ -205,7 +205,8 @@ func (c *Cluster) checkRoster(boot string, b beat) {
 	}
 }
 
-// bury claims that the recipients of a node that is gone have left. Those who are connected elsewhere have not. p.mu is held.
+// bury claims that the recipients of a node that is gone have left. The other nodes object if a recipient is connected to
+// them. p.mu is held.
 func (c *Cluster) bury(boot string) {
 	ws := &c.presence.wards
 	w := ws.by[boot]

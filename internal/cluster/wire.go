@@ -15,8 +15,8 @@ import (
 	"godwit.dev/godwit/internal/notification"
 )
 
-// version is of what follows the header. The header itself is the same for ever, so that a node always learns whom a
-// message of another version was for.
+// version is that of the body, which follows the header. The header itself is the same for ever, so that a node always
+// learns whom a message of another version was for.
 const version = 1
 
 // kind says what a message is. The numbers go over the wire: never give one out again.
@@ -185,7 +185,7 @@ func moment(ms int64) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// text encodes the body of what is seldom sent.
+// text encodes the body of messages that are sent seldom, as JSON.
 func text(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {

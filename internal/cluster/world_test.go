@@ -46,7 +46,7 @@ type world struct {
 	old   bool                            // nodes that are started from now on are as those of the release before
 }
 
-// node is what a server has of it.
+// node is a server's part in the cluster.
 type node struct {
 	w        *world
 	name     string
@@ -264,7 +264,7 @@ func (n *node) publish(to, id string, change ...func(*notification.Notification)
 	n.append(to, id, change...)
 }
 
-// publishAgain does so with what is stored already.
+// publishAgain publishes an id that is stored already.
 func (n *node) publishAgain(to, id string) {
 	n.w.t.Helper()
 	if r := n.append(to, id); !r.Duplicate {

@@ -41,7 +41,8 @@ type Reach func(ctx context.Context, app string, step notification.Step) (field,
 
 // Tracer follows publishes.
 type Tracer interface {
-	// Publishing is told of what is handed to the store now and where each came from; done, of the store's answer.
+	// Publishing gets the batch that goes to the store now, and the trace that each notification came with; done gets the store's
+	// answer.
 	Publishing(batch []*mailbox.Append, of []notification.Trace) (done func(error))
 }
 
@@ -51,11 +52,11 @@ type Fill func(ctx context.Context, app string, d *notification.Draft) error
 // New makes a Service; now is the store's clock.
 func New(st Store, now func() time.Time) *Service { return &Service{store: st, now: now} }
 
-// EscalateOver lets notifications escalate by the steps of which reach says that they can be done. It is called before the first
-// publish; without it live is all there is.
+// EscalateOver lets notifications escalate by the steps that reach accepts. It is called before the first publish; without it, live
+// is the only channel.
 func (s *Service) EscalateOver(reach Reach) { s.reach = reach }
 
-// TraceWith has t told of publishes. It is called before the first; without it none is traced.
+// TraceWith lets t follow publishes. It is called before the first one; without it none is traced.
 func (s *Service) TraceWith(t Tracer) { s.trace = t }
 
 // FillWith lets drafts name templates. It is called before the first publish.

@@ -47,8 +47,8 @@ func appendText(dst []byte, name, text string) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendString appends s as a JSON string. What is not UTF-8 becomes U+FFFD; U+2028 and U+2029, line ends to
-// old JavaScript parsers, are escaped.
+// appendString appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD; U+2028 and U+2029, line ends to old
+// JavaScript parsers, are escaped.
 func appendString[T string | []byte](dst []byte, s T) []byte {
 	dst = append(dst, '"')
 	start := 0

@@ -36,8 +36,8 @@ func (f Format) String() string { return formats[f].name }
 // Decode decodes a client's frame. A returned error is an *Error.
 func (f Format) Decode(b []byte, into *Client) error { return formats[f].decode(b, into) }
 
-// encoding writes the server's frames, but for the head of a notification, which is made for every delivery. What it is
-// given by value stays off the heap.
+// encoding writes the server's frames, but for the head of a notification, which is made for every delivery. Arguments
+// passed by value stay off the heap.
 type encoding interface {
 	notificationTail(n *notification.Notification) []byte
 	object(k object.Key, s *object.State) []byte

@@ -63,8 +63,8 @@ type Hello struct {
 	Held                                 []string
 	Window                               int           // 0: default
 	Heartbeat                            time.Duration // 0: default
-	// Once is said by gateways alone, for clients that cannot acknowledge: what is sent stays in the mailbox and is sent
-	// once to this connection.
+	// Once is set by gateways alone, for clients that cannot acknowledge: notifications stay in the mailbox and are sent once
+	// to this connection.
 	Once bool
 }
 

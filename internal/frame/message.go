@@ -23,7 +23,7 @@ func EncodeMessage(f Format, m *Message) []byte {
 	return formats[f].message(m)
 }
 
-// anyBytes is the type of what says none (RFC 9110, section 8.3).
+// anyBytes is the type of data without a content type (RFC 9110, section 8.3).
 const anyBytes = "application/octet-stream"
 
 // AppendGap appends a message frame that says how many messages were dropped.

@@ -76,7 +76,7 @@ func TestAnErrorNamesWhatItRefused(t *testing.T) {
 	}
 }
 
-// What anybody publishes becomes a frame that clients can read.
+// Whatever the topic, type and data of a message, its frame can be read by clients.
 func FuzzMessage(f *testing.F) {
 	f.Add("rides.oslo", "application/json", []byte(`{"a":1}`))
 	f.Add("a", "application/json", []byte("[\n\r]"))

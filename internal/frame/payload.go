@@ -9,8 +9,8 @@ import (
 	"godwit.dev/godwit/internal/object"
 )
 
-// payloadEncoding writes notification_service.NotificationPayload, which is all that nammayatri's notification-service sends:
-// for other frames its clients have no words, so there is nothing of them.
+// payloadEncoding writes notification_service.NotificationPayload, the only message that nammayatri's notification-service
+// sends: its clients know no other frames, so those are empty.
 type payloadEncoding struct{}
 
 // PayloadData is what Content.Data says, as JSON, of a notification that is to be written as a Payload.
@@ -48,8 +48,8 @@ func (payloadEncoding) notificationTail(n *notification.Notification) []byte {
 	return payloadTail(n, &d)
 }
 
-// SetPayload says what a notification is as a Payload, beside what its content says: whoever has that in parts need not write
-// it as JSON, which takes longer than all else. It comes before the notification is given to anybody.
+// SetPayload gives a notification the parts of its Payload that its content lacks. A caller that has them as values need not
+// write them as JSON, which takes longer than all else. It must be called before the notification is handed on.
 func SetPayload(n *notification.Notification, d *PayloadData) {
 	n.Wire().Add(uint8(Payload), payloadTail(n, d))
 }

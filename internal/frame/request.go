@@ -134,8 +134,8 @@ func (t textEncoding) request(dst []byte, r *Request) []byte {
 	return t.end(append(dst, '}'))
 }
 
-// appendBody is appendData for what nobody has checked: a body that says JSON and is none, or more than parsers can be
-// trusted to read, travels as bytes, and so does one of no type. Only where a line break would end the frame is one between tokens replaced.
+// appendBody is appendData for a body that nobody has checked. A body travels as bytes if it has no type, or claims to be JSON and is not,
+// or is more JSON than parsers can be trusted to read. Line breaks between tokens are replaced only where one would end the frame.
 func (t textEncoding) appendBody(dst, data []byte, contentType string) []byte {
 	switch {
 	case len(data) == 0:

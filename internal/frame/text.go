@@ -20,7 +20,7 @@ const tailOverhead = 192
 // textEncoding writes JSON frames, or the same as server-sent events.
 type textEncoding struct{ events bool }
 
-// What stands before and after the name and the object of a frame.
+// The bytes before and after the name and the object of a frame.
 const (
 	jsonBegin, jsonMiddle, jsonEnd    = `{"`, `":`, "}"
 	eventBegin, eventMiddle, eventEnd = "event: ", "\ndata: ", "\n\n"

@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/notification"
 )
 
-// CopyAck acknowledges one copy by its place, for who got it without a session.
+// CopyAck acknowledges one copy by its place, for a recipient that got it without a session.
 type CopyAck struct {
 	Ref
 	ID          string    // of the notification that was there; another one in its place stays as it is

@@ -15,7 +15,7 @@ const (
 	Acked               // by a device
 )
 
-// Attempt is something that was tried to bring a copy to a connection, or what came of it.
+// Attempt is a try to bring a copy to a connection, or the result of one.
 type Attempt struct {
 	What    What
 	At      time.Time

@@ -37,7 +37,7 @@ func (m *Mailbox) Recipients(ctx context.Context, app string, limit int, cursor 
 	return m.store.Recipients(ctx, app, limit, cursor)
 }
 
-// Recipient says what is known of one; see Admin.
+// Recipient returns the store's information about a recipient; see Admin.
 func (m *Mailbox) Recipient(ctx context.Context, app, recipient string) (RecipientInfo, error) {
 	return m.store.Recipient(ctx, app, recipient)
 }

@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// maxCategories bounds how many categories are counted apart: their names come with what is published.
+	// maxCategories bounds how many categories are counted apart: publishers choose their names.
 	maxCategories = 100
-	// maxCategoryBytes bounds what is shown of a name.
+	// maxCategoryBytes is how much of a name is shown.
 	maxCategoryBytes = 64
 	// otherCategory stands for those beyond.
 	otherCategory = "other"
 )
 
-// categories counts copies by what they say they are. Those that say nothing are not counted.
+// categories counts copies by the category that they name. Copies without one are not counted.
 type categories struct {
 	mu     sync.Mutex
 	stored map[string]uint64

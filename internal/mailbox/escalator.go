@@ -26,11 +26,11 @@ type StepDone struct {
 	Until   time.Time // set: nothing of it is handed over, it is put off and due once more then
 }
 
-// Escalator is the ability of a store to keep escalations: of each open copy with steps beyond live, which one is next and
-// when. What is settled, by whatever, has no next step from that commit on.
+// Escalator is the ability of a store to keep escalations: for each open copy with steps beyond live, which step is next and when. Whatever
+// settles a copy, the copy has no next step from that commit on.
 type Escalator interface {
-	// StepsDue reads up to limit steps of apps, nil for all, whose time has come, of copies that are open, longest due first. It
-	// reads those again that HandedOver was not told of. next is when to come again; zero: no step waits. One caller at a time.
+	// StepsDue reads up to limit steps of apps, nil for all, whose time has come, of copies that are open, longest due first. It reads a step
+	// again unless HandedOver got it. next is when to come again; zero: no step waits. One caller at a time.
 	StepsDue(ctx context.Context, apps []string, now time.Time, limit int) (due []StepDue, next time.Time, err error)
 	// HandedOver arms the steps after those, and returns once that is on disk. A step that is not the next of its copy is
 	// passed over: it was told before, or the copy is settled. After a step that was put off, the next one comes no sooner after

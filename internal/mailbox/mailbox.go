@@ -27,7 +27,7 @@ type Router interface {
 	Reread(app, recipient string)
 }
 
-// Presence knows who is connected, to whatever node. It may have to ask others, which takes up to a quarter of a second.
+// Presence knows the devices that are connected to any node. It may have to ask other nodes, which takes up to a quarter of a second.
 type Presence interface {
 	// Online names the devices of a recipient that are connected, by device name or session id. An error: they are not all
 	// known.
@@ -39,7 +39,7 @@ type Emitter interface {
 	Emit(evs []event.Event)
 }
 
-// Escalations is told what concerns notifications with steps beyond live. Of what it gets it keeps nothing, and it does not wait.
+// Escalations learns about notifications with steps beyond live. It neither keeps its arguments nor waits.
 type Escalations interface {
 	// Stored tells of copies that are deliverable now.
 	Stored(items []Item)
@@ -55,13 +55,13 @@ type Config struct {
 	Log    *slog.Logger
 }
 
-// Tracer follows single notifications. Of what it gets it keeps nothing, and it does not wait.
+// Tracer follows single notifications. It neither keeps its arguments nor waits.
 type Tracer interface {
 	Committed(b *Batch)
 	Delivered(marks []Mark)
 }
 
-// Mailbox is the mailboxes of all recipients. Until sessions come, what is stored waits for them.
+// Mailbox is the mailboxes of all recipients. Stored notifications wait there until sessions come.
 type Mailbox struct {
 	store   Store
 	above   atomic.Pointer[sessions]
@@ -96,17 +96,16 @@ func New(cfg Config) *Mailbox {
 // LeaveOut has the log not told of first deliveries that told says it knows already, from before a crash. It is called before anything is delivered.
 func (m *Mailbox) LeaveOut(told func(app, note, to string) bool) { m.told = told }
 
-// sessions is what the mailbox knows of them.
+// sessions are the sessions as the mailbox sees them.
 type sessions struct {
 	Router
 	Presence
 }
 
-// RouteTo makes sessions the receiver of what becomes durable from now on, and p the one that knows who is online. A hub
-// calls it when it is made.
+// RouteTo makes r the receiver of notifications that become durable from now on, and p the source of presence. A hub calls it when it is made.
 func (m *Mailbox) RouteTo(r Router, p Presence) { m.above.Store(&sessions{r, p}) }
 
-// EscalateTo has e told of what concerns steps beyond live from now on.
+// EscalateTo reports notifications with steps beyond live to e from now on.
 func (m *Mailbox) EscalateTo(e Escalations) { m.steps.Store(&e) }
 
 // Online names the devices of a recipient that are connected; see Presence.
@@ -238,8 +237,8 @@ func (m *Mailbox) emit(n int, of func(i int) (event.Event, bool)) {
 	m.lists.Put(lent)
 }
 
-// Append stores and routes. One that was known already may have been stored by a process that died, or over a connection that
-// broke, before it was routed; its publisher comes again then, and so must the sessions.
+// Append stores and routes. A duplicate may have been stored by a process that died, or over a connection that broke, before it was routed. Its
+// publisher then publishes it again, and the sessions must read again too.
 func (m *Mailbox) Append(ctx context.Context, batch []*Append) error {
 	if err := m.store.Append(ctx, batch); err != nil {
 		if errors.Is(err, ErrNoSpace) {

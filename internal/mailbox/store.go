@@ -18,13 +18,13 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrNoSpace: the disk is below its reserve; nothing was stored.
 	ErrNoSpace = errors.New("not enough free disk space")
-	// ErrAway: the store is elsewhere and cannot be reached now. What was asked may or may not have been stored.
+	// ErrAway: the store is elsewhere and cannot be reached now. The request may or may not have been stored.
 	ErrAway = errors.New("the store cannot be reached")
-	// ErrClosed: the store is closing. What was asked may or may not have been stored.
+	// ErrClosed: the store is closing. The request may or may not have been stored.
 	ErrClosed = errors.New("store is closed")
 )
 
-// DamagedError says that stored data was found damaged, so that nothing more is stored until it was repaired.
+// DamagedError says that stored data was found damaged; the store takes nothing more until it is repaired.
 type DamagedError struct{ What string }
 
 func (e *DamagedError) Error() string { return "stored data is damaged: " + e.What }
@@ -103,9 +103,9 @@ type Batch struct {
 	Settled []Settled // ended by this commit
 }
 
-// Observer learns what has become durable, before the callers of Append are answered. What concerns one recipient comes
-// in commit order, one call after the other; of different recipients it may be told at once. It must not call the store's
-// writing methods and wait, nor keep the batch: it is reused.
+// Observer learns of commits before the callers of Append are answered. Commits for one recipient arrive in order, one call after
+// the other; those for different recipients may arrive at once. It must not call the store's writing methods and wait, nor keep
+// the batch: it is reused.
 type Observer interface {
 	Committed(b *Batch)
 }
@@ -141,12 +141,12 @@ type Ref struct {
 	Pos            int64
 }
 
-// Mark records a delivery of an unsettled copy, or what its client said of it. Best effort: marks may be lost in a crash.
+// Mark records a delivery of an unsettled copy, or its client's answer to it. Best effort: marks may be lost in a crash.
 type Mark struct {
 	App, Recipient, ID string
 	Pos                int64
 	Attempts           uint32
-	DeliveredAt        time.Time // the first one counts; of what is no delivery: when it was said
+	DeliveredAt        time.Time // the first one counts; for a client's answer: the time of the answer
 	Over               Over      // the connection
 	What               What
 	Ack                notification.AckMode // of the copy: where a delivery settles it, it counts as delivered once that is on disk

@@ -2,7 +2,7 @@ package mailbox
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Buckets of what notifications take: from a connection that is open to somebody who comes back after a week.
+// Buckets for the time that notifications take: from an open connection to a recipient that comes back after a week.
 var spans = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600}
 
 // NewDelivered makes the histogram of how long notifications take to a channel: live to when they are first written to a connection,

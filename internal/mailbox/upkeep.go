@@ -93,7 +93,7 @@ func (w *waker) at(t time.Time) {
 	}
 }
 
-// begin is called before the loop looks what there is to do. What is announced from here on it may not see.
+// begin is called before the loop looks for work. The loop may miss work that is announced from here on.
 func (w *waker) begin(now func() time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -17,8 +17,8 @@ const nameless = "~"
 // toBeFound stands for the devices that are online until the session is unlocked and settleLater finds them.
 var toBeFound = []string{}
 
-// settleLater hands acknowledgements of one recipient to the store. No session is locked. Which other devices of the
-// recipient are online is known to the registry, so nobody else is asked.
+// settleLater hands acknowledgements of one recipient to the store. No session is locked. The registry and the peers
+// know which other devices of the recipient are online, so no other node is asked.
 func (h *Hub) settleLater(acks []*mailbox.Settle) {
 	i := slices.IndexFunc(acks, func(st *mailbox.Settle) bool { return st.Online != nil })
 	if i >= 0 {
@@ -33,7 +33,7 @@ func (h *Hub) settleLater(acks []*mailbox.Settle) {
 }
 
 // ack turns an acknowledgement into what the store needs to settle. The client gets no answer: the store writes it with
-// its next commit. An id that is not in flight here (a client that reconnected, or one that was told by another way) is
+// its next commit. An id that is not in flight here (the client reconnected, or got the notification another way) is
 // settled by its name.
 func (s *Session) ack(ids [][]byte) []*mailbox.Settle {
 	if s.peek {

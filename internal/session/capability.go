@@ -11,19 +11,19 @@ import (
 // Capability is something that sessions can do beside their mailbox. A hub is given a list of them and finds the one
 // that a client's frame is for by the frame's kind.
 type Capability interface {
-	// Frames lists the kinds of client frames it handles: first those with which a client begins to use it, then those
-	// that mean nothing to a session which has not begun and are passed over there. No two capabilities have one in common.
+	// Frames lists the kinds of client frames that the capability handles. The first ones begin its use; the later ones are
+	// passed over in a session that has not begun to use it. No two capabilities share a kind.
 	Frames() (first, later []frame.Kind)
-	// Open prepares what a verified client's session has of it. With load, which is asked for named devices before they
-	// are welcomed, it reads what is stored of the device and may take long; what comes back is nil if there is nothing,
-	// and the session costs nothing then. Without load it does not wait and is never nil. What it returns gets Join or
-	// Closed.
+	// Open prepares a verified client's Part. With load, which the hub sets for named devices before their welcome, it
+	// reads the device's stored state and may take long; if nothing is stored it returns nil, and the session costs
+	// nothing. Without load it does not wait and never returns nil. The Part gets Join or Closed next.
 	Open(ctx context.Context, to Sender, who Client, load bool) Part
 }
 
-// Part is what one session has of a capability. Its methods do not wait and may be called with the session locked.
+// Part is a capability's state in one session. Its methods do not wait and may be called with the session locked.
 type Part interface {
-	// Join gives what the device has to this session; another of the same device loses it. Nothing is sent before Start.
+	// Join gives the device's state to this session; another session of the same device loses it. Nothing is sent before
+	// Start.
 	Join()
 	// Start says that the client was welcomed.
 	Start()
@@ -39,7 +39,7 @@ type Part interface {
 
 // Digester is a Part with a digest, which welcomes and pongs carry.
 type Digester interface {
-	// Digest is the digest of what is registered and stored, and how many objects that is. Empty: not known yet.
+	// Digest returns the digest of the stored registrations, and their number. Empty: not known yet.
 	Digest() (digest string, registrations int)
 }
 
@@ -51,7 +51,7 @@ type Sender interface {
 	Send(k frame.ServerKind, head, tail []byte) bool
 	// Queued is how many bytes wait for the connection to take them, as far as its gateway can tell.
 	Queued() int
-	// Cork has what is sent wait for Uncork, so that many frames leave together. Uncork must follow soon.
+	// Cork makes frames wait for Uncork, so that many of them leave together. Uncork must follow soon.
 	Cork()
 	Uncork()
 }
@@ -147,8 +147,7 @@ func (s *Session) Uncork() {
 	}
 }
 
-// open joins a client that has just been verified with what its device has of the capabilities. Nil: nothing has to be
-// kept.
+// open opens the capabilities' parts for a client that has just been verified. Nil: nothing has to be kept.
 func (s *Session) open(c access.Client) *side {
 	h := s.hub
 	if len(h.capabilities) == 0 {
@@ -177,7 +176,7 @@ func (x *side) add(h *Hub, at int, p Part) {
 	x.parts[at] = p
 }
 
-// each calls do with what is used of the capabilities. x may be nil.
+// each calls do for each capability in use. x may be nil.
 func (x *side) each(do func(Part)) {
 	if x == nil {
 		return

@@ -145,7 +145,7 @@ func TestObjectsAreUnsupportedWithoutTheirPart(t *testing.T) {
 	})
 }
 
-// topics is a second capability, of which no device keeps anything.
+// topics is a second capability; it stores nothing for devices.
 type topics struct{ signals }
 
 func (o *topics) Frames() (first, later []frame.Kind) {

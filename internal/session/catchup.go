@@ -9,9 +9,9 @@ import (
 )
 
 // catchUps is the queue of sessions that need a store read: after hello, after a gap or a full window, for
-// redelivery, and now and then to compare. Whatever has queued of an app is read together, so that a storm of reconnects
-// becomes a few queries of hundreds of recipients each. Apps take turns, and none has all readers: one whose
-// mailboxes are full waits for itself.
+// redelivery, and now and then to compare. One read takes the queued sessions of one app together, so that a storm of
+// reconnects becomes a few queries of hundreds of recipients each. Apps take turns, and none has all readers: an app
+// with full mailboxes delays only itself.
 type catchUps struct {
 	limit   int
 	mu      sync.Mutex
@@ -248,7 +248,8 @@ func (s *Session) plan(rd *reads) {
 	rd.plan = append(rd.plan, r)
 }
 
-// askWritten asks for what asked for no acknowledgement, was written before the last comparison and is not settled yet.
+// askWritten asks for notifications without acknowledgement that were written before the last comparison and are not
+// settled yet.
 func (s *Session) askWritten(rd *reads) (n int) {
 	u := &s.win.written
 	n = u.stale
@@ -271,8 +272,9 @@ func (s *Session) ask(r *reading, rd *reads) {
 	}
 }
 
-// compare looks at the head of the session's mailbox. What waits there may have been routed meanwhile, or not be for
-// this device: the rows will tell. An observer is past all that is not newer than what it was sent, settled or not.
+// compare looks at the head of the session's mailbox. Waiting notifications may have been routed meanwhile, or not be
+// for this device: the rows will tell. An observer needs none that is not newer than the last one it was sent, settled
+// or not.
 func (s *Session) compare(r *reading, head mailbox.Head, rd *reads) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

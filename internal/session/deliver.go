@@ -21,7 +21,7 @@ type scratch struct {
 // flushMarks is how many deliveries are noted before they are handed on: of a large batch the first need not wait for the last.
 const flushMarks = 512
 
-// flush hands on what was noted while delivering.
+// flush hands the marks and settles noted during delivery to the store.
 func (h *Hub) flush(sc *scratch) {
 	if len(sc.marks) > 0 {
 		h.cfg.Mailbox.Delivered(sc.marks)
@@ -36,7 +36,7 @@ func (h *Hub) flush(sc *scratch) {
 }
 
 // Route implements mailbox.Router: items go to the sessions of their recipients that are up to date; the others
-// read them from the store when they can take them. What one recipient gets of a batch leaves in one piece.
+// read them from the store when they can take them. All items of a batch for one recipient leave in one piece.
 func (h *Hub) Route(items []mailbox.Item) {
 	sc := h.scratch.Get().(*scratch)
 	sc.chain.link(items)

@@ -92,7 +92,7 @@ func (m *memory) forget(to string) {
 	m.items[to] = nil
 }
 
-// goBack loses what came to a recipient after seq, as a replica does that had not got it yet. Positions are given out again too.
+// goBack loses a recipient's items after seq, like a replica that had not got them yet. Positions are given out again too.
 func (m *memory) goBack(to string, seq uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

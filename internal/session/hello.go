@@ -51,8 +51,8 @@ func (s *Session) hello(hello *frame.Hello) {
 	h.verify.add(v)
 }
 
-// verified checks with what is known here, so that a hello which needs nobody else waits for nobody. Those about which
-// an app's server must be asked wait for each other, app by app.
+// verified checks a hello with the keys and answers known here first, so that it waits for no other server unless it
+// needs one. Hellos that need the app's own server wait for each other, app by app.
 func (h *Hub) verified(v verification) {
 	claim := v.o.claim()
 	c, err := h.cfg.Verifier.Known(claim)

@@ -1,5 +1,5 @@
-// Package session runs live sessions: hello, window, acknowledgements, heartbeat and the registry of who is
-// connected. It sees connections only as Transports and mailboxes only through the small interfaces it declares.
+// Package session runs live sessions: hello, window, acknowledgements, heartbeat and the registry of connected
+// recipients. It sees connections only as Transports and mailboxes only through the small interfaces it declares.
 package session
 
 import (
@@ -32,13 +32,13 @@ type Store interface {
 // Mailbox is who learns of deliveries and brings what becomes durable.
 type Mailbox interface {
 	Delivered(marks []mailbox.Mark)
-	// RouteTo makes r the receiver of what becomes durable from now on, and p the one that knows who is online.
+	// RouteTo makes r the receiver of notifications that become durable from now on, and p the source of presence.
 	RouteTo(r mailbox.Router, p mailbox.Presence)
 }
 
-// Verifier checks what a client says of itself. It is never called from a connection's loop.
+// Verifier checks a client's claim about itself. It is never called from a connection's loop.
 type Verifier interface {
-	// Known checks with what is known here, at once. *access.AskError: that is not enough.
+	// Known checks at once, with the keys and answers known here. *access.AskError: these are not enough.
 	Known(c access.Claim) (access.Client, error)
 	// Client asks the app's own server where it must, which may take long.
 	Client(ctx context.Context, c access.Claim) (access.Client, error)
@@ -63,7 +63,7 @@ type Config struct {
 	Node         string                     // what ids of sessions end with, so that others find the node of one; empty: nothing
 }
 
-// Limits and pace of sessions. Those that are part of the client protocol are documented there.
+// Limits and pace of sessions. The client protocol's documentation has those that are part of it.
 const (
 	defaultWindow    = 64
 	maxWindow        = 1024

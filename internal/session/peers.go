@@ -66,12 +66,12 @@ func (s *Session) nextReread(now instant) instant {
 	return now + reread - instant(mrand.Uint32N(max(uint32(reread)/4, 1)))
 }
 
-// fresh reports whether a session may be newer than what peers know.
+// fresh reports whether peers may not know a session yet.
 func (s *Session) fresh(now instant) bool {
 	return s.hub.several && now-min(now, s.connected) <= ticks(rereadNext)
 }
 
-// Reread has the sessions of a recipient compare themselves with the store: something that was for it is missing.
+// Reread lets the sessions of a recipient compare themselves with the store, since a message for it is missing.
 func (h *Hub) Reread(app, recipient string) {
 	var found [4]*Session
 	for _, s := range h.reg.find(address{app, recipient}, found[:0]) {
@@ -79,7 +79,7 @@ func (h *Hub) Reread(app, recipient string) {
 	}
 }
 
-// RereadAll has all sessions do so: nobody knows for whom something is missing.
+// RereadAll lets all sessions do so, since it is not known whose messages are missing.
 func (h *Hub) RereadAll() {
 	var some []*Session
 	for i := range h.reg.shards {

@@ -8,8 +8,8 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 )
 
-// A hub knows the presence of its own sessions: at once, all of it, and without failing. What asks for presence takes
-// for granted none of that, since the hubs of several nodes will have to be asked together.
+// A hub answers at once and completely about its own sessions, and never fails. Callers that ask for presence must not
+// rely on any of that, since the answer may need the hubs of several nodes.
 var _ mailbox.Presence = (*Hub)(nil)
 
 // Online implements mailbox.Presence: the names of the recipient's connected devices, observers left out.

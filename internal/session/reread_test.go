@@ -21,7 +21,7 @@ func TestComparingBringsNothingBackThatWasJustAcknowledged(t *testing.T) {
 		c.ack("n1")
 		w.untilCompared(c)
 		w.expect(c)
-		// What the store has not taken by the next comparison it never will.
+		// An acknowledgement that the store has not taken by the next comparison is lost.
 		w.untilCompared(c)
 		w.expect(c, "notification n1")
 	})

@@ -108,7 +108,7 @@ func (s *Session) Frame(f *frame.Client) {
 	}
 }
 
-// frame handles any frame but a hello. What it acknowledges or nacks is handed on once the session is unlocked.
+// frame handles any frame but a hello. The caller hands on the acknowledgements and nacks once the session is unlocked.
 func (s *Session) frame(f *frame.Client) (acks []*mailbox.Settle) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

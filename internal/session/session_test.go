@@ -238,7 +238,7 @@ func TestAHelloAfterTheGoodbyeIsNotHeard(t *testing.T) {
 	})
 }
 
-// Who a token is for comes from its issuer, which may be a service of somebody else.
+// A token's recipient comes from its issuer, which may be a third party's service.
 func TestATokenWithoutAUsableNameIsRefused(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.connect(frame.Hello{Recipient: "anna", Token: "nobody"})
@@ -298,8 +298,8 @@ func TestAckNoneIsSettledByTheFirstWrite(t *testing.T) {
 	})
 }
 
-// TestWhatTheOnlyWriteSettlesNeedsNoNote has the one session of a recipient get what asks for no acknowledgement: its settle tells all of
-// that. Of two sessions the second one's write is told by its note alone.
+// TestWhatTheOnlyWriteSettlesNeedsNoNote sends a notification without acknowledgement to a recipient's only session: its settle says
+// everything. With two sessions, only a note records the second one's write.
 func TestWhatTheOnlyWriteSettlesNeedsNoNote(t *testing.T) {
 	inWorld(t, func(w *world) {
 		none := func(n *notification.Notification) { n.Ack = notification.AckNone }

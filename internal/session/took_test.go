@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/notification"
 )
 
-// What a notification takes counts from when it was due, once for each, however often it is written.
+// A notification's time counts from when it was due, once for each notification, however often it is written.
 func TestFiguresTellHowLongNotificationsTakeToArriveAndToBeAcknowledged(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.publish("anna", "n1")

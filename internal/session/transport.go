@@ -16,11 +16,11 @@ type Transport interface {
 	Write(k frame.ServerKind, head, tail []byte) bool
 	// Probe asks the peer for a sign of life (WebSocket or HTTP/2 PING, SSE comment). Answers reach Session.Alive.
 	Probe()
-	// Close ends the connection after what was written has been sent or the gateway's patience is over. The
-	// goodbye frame has been written already; g tells the close code. Session.Closed follows.
+	// Close ends the connection once all written bytes have been sent or the gateway's patience is over. The goodbye
+	// frame has been written already; g determines the close code. Session.Closed follows.
 	Close(g frame.Goodbye)
 	// Pause stops reading the client's frames until Resume: called from within Session.Frame while a hello is verified.
-	// What follows the frame being handled must not be handed over before Resume.
+	// Frames after the one being handled must not be handed over before Resume.
 	Pause()
 	Resume()
 	// Name is the gateway's short name for metrics and presence: ws, grpc, sse, poll.

@@ -14,8 +14,8 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 )
 
-// hanging verifies clients of app "good" with what is known, and asks a server about all others, which does not answer in time
-// where the app is "hostile".
+// hanging verifies clients of app "good" at once, and asks a server about all others; the server does not answer in time for
+// the app "hostile".
 type hanging struct{ asked atomic.Int64 }
 
 func (*hanging) Known(c access.Claim) (access.Client, error) {

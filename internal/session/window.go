@@ -39,7 +39,7 @@ const (
 
 func (f *inflight) is(s steps) bool { return f.step&s != 0 }
 
-// unsettled are positions that the session has done with and the store has not settled yet: a read must leave them out.
+// unsettled are positions that the session has finished and the store has not settled yet: a read must leave them out.
 type unsettled struct {
 	at    []int64
 	stale int // so many, the first, were there at the last comparison with the store
@@ -56,8 +56,8 @@ func (u *unsettled) drop(pos int64) {
 	}
 }
 
-// windows are reused, so that a session which is busy now and then makes no garbage. What a burst has grown is not
-// kept.
+// windows are reused, so that a session which is busy now and then makes no garbage. Windows that a burst has grown are
+// not kept.
 var windows = sync.Pool{New: func() any { return new(window) }}
 
 const keepWindow = 64 // entries a window that is reused may have room for
@@ -119,11 +119,12 @@ func (s *Session) settledAck(pos int64) {
 	}
 }
 
-// ackedLasts is how long what was acknowledged is left out at least: comparisons may follow on each other while a slow disk takes it.
+// ackedLasts is the least time for which reads leave out an acknowledged position: comparisons may follow on each other while a slow
+// disk takes it.
 const ackedLasts = 3 * time.Second
 
-// forgetAcked gives up waiting, at each comparison: what was acknowledged before the last one and has not been
-// settled by now the store did not take. What is newer may wait for a commit under way.
+// forgetAcked gives up waiting, at each comparison: the store did not take acknowledgements that came before the last
+// comparison and are not settled by now. Newer ones may wait for a commit under way.
 func (s *Session) forgetAcked(now instant) {
 	w := s.win
 	if w == nil || w.acked.stale > 0 && now-w.doubted < ticks(ackedLasts) {

@@ -13,9 +13,9 @@ import (
 	"godwit.dev/godwit/internal/timerwheel"
 )
 
-// Client is a device, or a session without one, that has registrations. It outlives its session for as long as
-// something of it is not stored. What it goes through is in small types, each of which keeps its own rules: phase,
-// saves, progressPhase, owed, reg. DESIGN.md draws them.
+// Client is a device, or a session without one, that has registrations. It outlives its session for as long as part of
+// it is not stored. Small types hold its states, each with its own rules: phase, saves, progressPhase, owed, reg.
+// DESIGN.md draws them.
 type Client struct {
 	svc   *Service
 	id    objectstore.ClientID
@@ -130,7 +130,7 @@ func (c *Client) keysTo(dst []object.Key) []object.Key {
 	return dst
 }
 
-// progressTo appends what the client has of its objects, leaving out those of which it has nothing.
+// progressTo appends the client's progress for each object that it was sent or has acknowledged.
 func (c *Client) progressTo(dst []objectstore.Progress) []objectstore.Progress {
 	if c.session == nil {
 		return append(dst, c.away.progress...)
@@ -143,7 +143,7 @@ func (c *Client) progressTo(dst []objectstore.Progress) []objectstore.Progress {
 	return dst
 }
 
-// detach ends the session's part: nothing is watched any more, and what is not stored waits to be.
+// detach ends the session's part: it watches nothing any more; changes that are not stored yet wait for that.
 func (c *Client) detach() {
 	l := c.session
 	if l == nil {

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/signal"
 )
 
-// What is to be kept for minutes is not kept for an hour because nobody looks.
+// Registrations with a retention of minutes must not stay for an hour because nobody looks.
 func TestRegistrationsThatAreKeptForMinutesAreDroppedInTime(t *testing.T) {
 	inWorld(t, signal.Config{Retain: 8 * time.Minute}, func(w *world) {
 		gone := w.connect("gone", "main")

@@ -22,7 +22,7 @@ func (s *Service) Changed(batch []objectstore.Change) {
 	}
 }
 
-// Heard takes changes that other nodes have made. What was heard already, or is older, changes nothing.
+// Heard takes changes that other nodes have made. Changes that are older, or were heard already, have no effect.
 func (s *Service) Heard(batch []objectstore.Change) {
 	for i := range batch {
 		ch := &batch[i]
@@ -32,8 +32,8 @@ func (s *Service) Heard(batch []objectstore.Change) {
 	}
 }
 
-// TellOthers has other nodes told of what changes here from now on. tell is called in the order of commits, must not wait
-// and not keep the batch.
+// TellOthers sets the function that tells other nodes what changes here from now on. tell is called in the order of
+// commits; it must neither wait nor keep the batch.
 func (s *Service) TellOthers(tell func(batch []objectstore.Change)) { s.others.Store(&tell) }
 
 // Missed says that changes of other nodes may not have been heard, nor may others in the next seconds: the store is looked at

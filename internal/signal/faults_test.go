@@ -93,7 +93,7 @@ func TestResetOfUnreadableRegistrationsTakesTheirPlace(t *testing.T) {
 	})
 }
 
-// What was acknowledged before a reset must not reach the disk after it, or a crash would take the reset back.
+// Acknowledgements from before a reset must not reach the disk after it, or a crash would take the reset back.
 func TestResetIsStoredAfterWhatIsBeingWrittenDown(t *testing.T) {
 	inWorld(t, signal.Config{}, func(w *world) {
 		w.put("a", 1)

@@ -44,7 +44,7 @@ func (c *current) frame(k object.Key, f frame.Format) []byte {
 	return c.wire.Add(uint8(f), frame.Object(f, k, &c.State))
 }
 
-// set takes a state unless it is older than what is known, and reports whether that changed anything.
+// set takes a state if it is newer than the known one, and reports whether it did.
 func (w *watched) set(st *object.State) bool {
 	for {
 		old := w.now.Load()

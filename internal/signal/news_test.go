@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/signal"
 )
 
-// shared is a store that another node changes too: nobody here is told of that.
+// shared is a store that another node changes too, without a report to this node.
 type shared struct {
 	*flaky
 	obs       objectstore.Observer
@@ -168,7 +168,8 @@ func TestWhatTheBusMayLoseIsLookedForSooner(t *testing.T) {
 	})
 }
 
-// TestNewsThatCouldNotBeReadAreSoonReadAgain: what was stored while the database went away may have been told to nobody.
+// TestNewsThatCouldNotBeReadAreSoonReadAgain: a change that was stored while the database went away may have reached no
+// node.
 func TestNewsThatCouldNotBeReadAreSoonReadAgain(t *testing.T) {
 	inSharedWorld(t, signal.Config{}, func(w *world, other *shared) {
 		u := w.connect("unit-1", "main")

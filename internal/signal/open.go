@@ -36,8 +36,8 @@ func clientID(who session.Client) objectstore.ClientID {
 	return objectstore.ClientID{App: who.App, Recipient: who.Recipient, Group: who.Group, Device: who.Device}
 }
 
-// open makes a session that has yet to join, and sees that what is stored of the client is known by then. False: the
-// client was just removed.
+// open makes a session that has yet to join, and makes sure that the client's stored registrations are known by then.
+// False: the client was just removed.
 func (c *Client) open(ctx context.Context, p session.Sender, who session.Client, load bool) (*liveSession, bool) {
 	l := &liveSession{c: c, peer: p, who: who, format: p.Format()}
 	c.mu.Lock()
@@ -181,8 +181,8 @@ func (l *liveSession) Digest() (digest string, registrations int) {
 	return c.saves.disk.digest.String(), int(c.saves.disk.count)
 }
 
-// Renew implements session.Part. What the new token does not allow is dropped; the digests differ then, and
-// the client learns why when it asks again.
+// Renew implements session.Part. Registrations that the new token does not allow are dropped; the digests differ then,
+// and the client learns why when it asks again.
 func (l *liveSession) Renew(who session.Client) {
 	c := l.c
 	c.mu.Lock()

@@ -86,7 +86,8 @@ func (c *Client) save(t *scratch) *objectstore.Save {
 	}}
 }
 
-// notSaved leaves the change to the timer. Who asked for it learns that it is not stored, and may ask again.
+// notSaved leaves the change to the timer. The client that asked for it learns that it is not stored, and may ask
+// again.
 func (c *Client) notSaved(change uint32, err error) {
 	if !errors.Is(err, mailbox.ErrClosed) {
 		c.svc.log.Warn("storing registrations failed, will try again", "app", c.id.App, "recipient", c.id.Recipient, "error", err)

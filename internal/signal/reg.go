@@ -27,8 +27,8 @@ const (
 // ask wants the state sent whatever the client had: it does not know.
 func (r *reg) ask() { r.acked, r.wanted, r.due = 0, true, 0 }
 
-// renewed is the registration after a reset: asked for and not acknowledged. What the session was sent stays noted, so
-// that no older version follows.
+// renewed is the registration after a reset: asked for and not acknowledged. It keeps the version that the session was
+// sent, so that no older one follows.
 func (r *reg) renewed() reg { return reg{id: r.id, wanted: true, sent: r.sent, told: r.told} }
 
 // ack takes an acknowledgement, and reports whether it says anything new. An older version never undoes a newer one.
@@ -61,7 +61,8 @@ func (r *reg) needs(st *current, who *session.Client, now second) bool {
 	return !st.Source.Is(who.Recipient, who.Device)
 }
 
-// wrote notes that a state was sent, and reports whether that was again. Who is to acknowledge it has its time for that.
+// wrote notes that a state was sent, and reports whether it had been sent before. A client that acknowledges gets its
+// time to do so.
 func (r *reg) wrote(st *current, acks bool, now second) (again bool) {
 	again = r.told == toldVersion && st.Known && r.sent == st.Version && !r.wanted
 	if again {

@@ -93,7 +93,8 @@ func (l *liveSession) permit(group string, keys []object.Key) (allowed []object.
 	return allowed
 }
 
-// register adds objects. What is registered already is sent again: the client asks because it does not know.
+// register adds objects. An object that is registered already is sent again: the client asks because it does not know
+// its state.
 func (l *liveSession) register(group string, keys []object.Key) {
 	c := l.c
 	if c.phase != loaded {

@@ -1,5 +1,6 @@
-// Package signal is objects in motion: who is registered for what, which version each client is known to have, and
-// telling every client the latest version of what it wants, whatever fails in between. DESIGN.md says why it is as it is.
+// Package signal brings versions of objects to clients: it keeps their registrations and the version that each client is
+// known to have, and tells every client the latest version of its objects, whatever fails in between. DESIGN.md says why
+// it is as it is.
 package signal
 
 import (
@@ -15,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/timerwheel"
 )
 
-// Limits and pace. Those that are part of the client protocol are documented there.
+// Limits and pace. The client protocol's documentation has those that are part of it.
 const (
 	redeliverFirst  = 10 * time.Second
 	redeliverMost   = 5 * time.Minute

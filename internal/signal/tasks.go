@@ -2,8 +2,8 @@ package signal
 
 import "sync"
 
-// tasks are a service's goroutines, and what its store has yet to answer. What a task starts is a task too; once the
-// service closes nobody else starts one, so none begins after wait has returned.
+// tasks are a service's goroutines and the requests that its store has yet to answer. A task may start further tasks;
+// once the service closes nobody else may, so none begins after wait has returned.
 type tasks struct {
 	mu     sync.Mutex
 	n      int

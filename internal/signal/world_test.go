@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errAway = errors.New("the store is away")
 
-// flaky is a real store that can be told to fail, or to keep what it is asked waiting.
+// flaky is a real store that can be told to fail, or to delay its answers.
 type flaky struct {
 	objectstore.Store
 	reads, writes atomic.Bool
@@ -311,7 +311,7 @@ func (u *unit) told() []string {
 	return out
 }
 
-// want insists on what was told since it was last asked. Frames of different objects may come in any order.
+// want compares the frames told since the last call. Frames of different objects may come in any order.
 func (u *unit) want(frames ...string) {
 	u.w.Helper()
 	got := u.told()
