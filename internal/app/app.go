@@ -126,8 +126,8 @@ type App struct {
 	clock        func() time.Time
 }
 
-// Run runs a server until ctx ends, which stops it within the grace period, or until it fails. ready is told where
-// it listens once it does.
+// Run runs a server until ctx ends, which stops it within the grace period, or until it fails. It calls ready with the
+// addresses once the server listens.
 func Run(ctx context.Context, cfg *config.Config, opts Options, ready func(datadir.Addresses)) error {
 	a, err := Start(ctx, cfg, opts)
 	if err != nil {

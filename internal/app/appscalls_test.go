@@ -15,7 +15,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// answered is what a call came to.
+// answered is a call's status and body.
 type answered struct {
 	status int
 	body   string
@@ -65,7 +65,7 @@ func (m *meeting) until(method, path, key, body string, header map[string]string
 // idempotent is the key of the nth call of a path in both apps.
 func idempotent(path string, n int) string { return fmt.Sprintf("same %s %d", path, n) }
 
-// fence publishes something to ann by which the end of what was there before is seen in a stream.
+// fence publishes a notification to ann; in a stream it marks the end of everything before it.
 func (m *meeting) fence(x *tenant) string {
 	m.Helper()
 	m.fences++

@@ -22,9 +22,9 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// TestAppsNeverMeet walks the OpenAPI document: with the key and the token of one app it calls every operation with
-// what another app has, and looks at all that the other has before and after. A new operation fails the test until
-// meetings says how it is called.
+// TestAppsNeverMeet walks the OpenAPI document: with the key and the token of one app it calls every operation on another
+// app's things, and compares all that the other app has before and after. A new operation fails the test until meetings
+// says how it is called.
 func TestAppsNeverMeet(t *testing.T) {
 	doc, err := openapi3.NewLoader().LoadFromData(api.OpenAPI())
 	if err != nil {
@@ -93,7 +93,8 @@ func operations(doc *openapi3.T) (list []operation) {
 	return list
 }
 
-// tenant is an app with what the server calls its things. What has a name of the app's choice is called the same in both.
+// tenant is an app with the server's ids of its things. Things that the app names itself have the same names in both
+// apps.
 type tenant struct {
 	app, mark string            // mark is in every text of the app
 	key       string            // may do everything

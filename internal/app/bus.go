@@ -150,7 +150,7 @@ func (a *App) line(name string) cluster.Opener {
 	}
 }
 
-// What nodes ask each other beside what package cluster does.
+// A question that nodes ask each other beside those of package cluster.
 const (
 	whatForward    = "forward"
 	forwardAtOnce  = 1024 // polls that wait, most of them

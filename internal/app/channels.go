@@ -23,7 +23,7 @@ type KindOptions struct {
 	Live         *live.Sender // to mailboxes; nil: there are none
 }
 
-// ChannelKinds are the channels that a server can send over, by what their settings mean.
+// ChannelKinds are the channels that a server can send over, each with the kind that reads its settings.
 func ChannelKinds(o KindOptions) map[push.Channel]channel.Kind {
 	return map[push.Channel]channel.Kind{
 		push.Live:     live.Kind{Sender: o.Live},

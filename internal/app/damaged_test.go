@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Whoever watches many servers sees damage in the metric.
+// Operators of many servers see damage in the metric.
 func TestAMetricTellsOfDamage(t *testing.T) {
 	cfg := settings(t)
 	a := start(t, cfg)

@@ -283,7 +283,7 @@ func (a *App) provider() *provider.Provider {
 	return p
 }
 
-// timelines tell what became of copies, and recipient what is known of whom they are for.
+// timelines makes the service that tells the stories of copies; known has the recipients that they are for.
 func (a *App) timelines(known *recipient.Service) *timeline.Service {
 	cfg := timeline.Config{Mailbox: a.mailbox, Steps: a.escalationSteps(), Recipients: known, Now: time.Now, Watchers: a.watchers}
 	if a.cfg.Attempts {

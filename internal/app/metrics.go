@@ -14,8 +14,8 @@ import (
 	"godwit.dev/godwit/internal/tracing"
 )
 
-// Metrics lists what servers tell Prometheus: this one, and what comes with TLS, PostgreSQL and several nodes. What comes with a service
-// that is stood in for is not among it.
+// Metrics lists the metrics that servers offer to Prometheus: those of this server, and those that TLS, PostgreSQL and several nodes
+// add. It leaves out the metrics of a service that Godwit stands in for.
 func (a *App) Metrics() []metrics.Described {
 	return metrics.Describe(a.registry.Describe, store.DescribePostgres, cluster.Describe, tracing.Describe, func(ch chan<- *prometheus.Desc) {
 		ch <- prometheus.NewDesc(expiryName, expiryHelp, []string{"to"}, nil)

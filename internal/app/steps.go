@@ -92,7 +92,7 @@ func runStep(ctx context.Context, st step) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		// One that heeds its context returns now; one that is stuck is left behind: the process is about to end.
+		// A step that heeds its context returns now; a step that is stuck is left behind: the process is about to end.
 		select {
 		case err := <-done:
 			return err

@@ -8,10 +8,11 @@ import (
 	"godwit.dev/godwit/internal/tracing"
 )
 
-// collectorPatience is how long a stop waits for the collector, for what is left of each traces and figures.
+// collectorPatience is how long a stop waits for the collector to take the last traces, and as long again for the last
+// figures.
 const collectorPatience = 2 * time.Second
 
-// startTracing starts what follows publishes, if somebody has named a collector.
+// startTracing starts tracing publishes, if the settings name a collector.
 func (a *App) startTracing(ctx context.Context) error {
 	if !tracing.WantsTraces(a.cfg.OTLP) {
 		return nil

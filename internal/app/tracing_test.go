@@ -42,8 +42,8 @@ func trace(n int) (id, traceparent string) {
 	return id, "00-" + id + "-" + publisherSpan + "-01"
 }
 
-// Publishes come over HTTP, read by net/http and by what takes connections over from it, and over gRPC; each has a step that is
-// sent while its recipient is away. Then the server is restarted, the recipient comes and acknowledges.
+// Publishes come over HTTP, read by net/http and by package direct, and over gRPC; each has a step that is sent while its
+// recipient is away. Then the server is restarted, the recipient comes and acknowledges.
 func TestOneTraceLeadsFromThePublisherOverARestartToTheAcknowledgement(t *testing.T) {
 	collector := tracetest.Start(t)
 	hooks := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

@@ -19,7 +19,7 @@ import (
 	"godwit.dev/godwit/internal/watch"
 )
 
-// What nodes ask each other to add their figures up.
+// The question by which nodes add their figures up.
 const (
 	whatFigures   = "figures"
 	figuresAtOnce = 16
@@ -124,7 +124,7 @@ func (a *App) advise(ctx context.Context, app string) []watch.Advice {
 	return s.Advise(time.Now())
 }
 
-// troubles are an app's hooks, sinks and sources that do not go on. What cannot be read is no trouble of theirs: the store is.
+// troubles are an app's hooks, sinks and sources that do not go on. A failed read is the store's trouble, not theirs.
 func (a *App) troubles(ctx context.Context, app string, s *watch.State) {
 	hooks, err := a.hooks.List(ctx, app)
 	if err != nil {

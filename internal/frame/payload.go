@@ -48,8 +48,9 @@ func (payloadEncoding) notificationTail(n *notification.Notification) []byte {
 	return payloadTail(n, &d)
 }
 
-// SetPayload gives a notification the parts of its Payload that its content lacks. A caller that has them as values need not
-// write them as JSON, which takes longer than all else. It must be called before the notification is handed on.
+// SetPayload makes a notification's Payload from its content and d, which replaces Content.Data: so a caller that has these
+// values need not write them as JSON, which takes longer than all else. It must be called before the notification is handed
+// on.
 func SetPayload(n *notification.Notification, d *PayloadData) {
 	n.Wire().Add(uint8(Payload), payloadTail(n, d))
 }

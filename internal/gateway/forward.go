@@ -22,7 +22,7 @@ type Forwarder struct {
 	Ask func(ctx context.Context, node string, request any) (json.RawMessage, error)
 }
 
-// forwarded is a request on its way, and forwardedAnswer what came of it.
+// forwarded is a request on its way, forwardedAnswer the answer to it.
 type forwarded struct {
 	Method string `json:"method"`
 	Path   string `json:"path"`

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/session"
 )
 
-// Limits of what waits for a PostingClient.
+// Limits of the frames that wait for a PostingClient.
 const (
 	// QueueBytes is the most that waits for a client; an empty queue takes one frame of any size.
 	QueueBytes = 256 << 10
@@ -290,8 +290,8 @@ func (c *PostingClient) Resume() {
 	}
 }
 
-// Post hands over frames that the client posted, in order, and returns the direct answers to them, as JSON. What a frame has
-// wrong is such an answer; the error is the context's.
+// Post hands over frames that the client posted, in order, and returns the direct answers to them, as JSON. A frame's
+// mistake is such an answer; the error is the context's.
 func (c *PostingClient) Post(ctx context.Context, frames []json.RawMessage) ([]Item, error) {
 	c.posting.Lock()
 	defer c.posting.Unlock()

@@ -24,8 +24,8 @@ func (l switchListener) Accept() (net.Conn, error) {
 
 // Adopt takes over a connection that net/http has hijacked, with the bytes net/http had read already. A TLS
 // connection must have come through Listener. open makes the handler, on the connection's loop; bytes follow after
-// it. The caller must not use nc any more, whether Adopt succeeds or not: on an error it is closed. What counts the
-// connections below (Counted) is told when the adopted one is closed.
+// it. The caller must not use nc any more, whether Adopt succeeds or not: on an error it is closed. A listener that
+// counts its connections (Counted) learns when the adopted one is closed.
 func (r *Reactor) Adopt(nc net.Conn, buffered []byte, open func(*Conn) Handler) error {
 	s := &startup{
 		open:     func(c *Conn) (Handler, error) { return open(c), nil },
@@ -37,7 +37,7 @@ func (r *Reactor) Adopt(nc net.Conn, buffered []byte, open func(*Conn) Handler) 
 // Counted is a connection whose listener counts it until it is closed. One that is adopted lives on after its Close.
 type Counted interface {
 	net.Conn
-	// Handover returns what is to be called, once, when the connection is closed in its new place.
+	// Handover returns the function to call, once, when the connection is closed in its new place.
 	Handover() (leave func())
 }
 

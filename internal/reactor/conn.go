@@ -72,8 +72,8 @@ func newConn(l *loop) *Conn {
 	return c
 }
 
-// RemoteAddr is the peer's address. It is asked of the system, so that the connection need not keep it; the zero
-// value once the connection has ended.
+// RemoteAddr is the peer's address. It comes from the system, so that the connection need not keep it; the zero value once the
+// connection has ended.
 func (c *Conn) RemoteAddr() netip.AddrPort {
 	c.mu.Lock()
 	defer c.mu.Unlock()

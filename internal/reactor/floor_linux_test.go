@@ -55,8 +55,8 @@ func BenchmarkFloor(b *testing.B) {
 	b.ReportMetric(float64(reads.Nanoseconds())/float64(b.N)/conns, "cpu-ns/read")
 }
 
-// BenchmarkWriteToMany writes what a small notification takes to each of many connections, as a fan-out does. What their
-// peers take to read it is not counted.
+// BenchmarkWriteToMany writes the bytes of a small notification to each of many connections, as a fan-out does. The time
+// that their peers take to read does not count.
 func BenchmarkWriteToMany(b *testing.B) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

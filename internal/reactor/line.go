@@ -71,7 +71,8 @@ func (l *Line) Acked() (count uint32, all, ok bool) {
 	return count, all, err == nil
 }
 
-// Taken is how many bytes have come from the peer. Who asks for more has read the answers before. It is 0 where it is not known.
+// Taken is how many bytes have come from the peer. A peer that sends a further request has read the answers before it. 0: not
+// known.
 func (l *Line) Taken() uint64 {
 	if l.sw == nil {
 		return 0

@@ -18,10 +18,10 @@ type Limits struct {
 	// Handshake is the patience from accept to the first byte behind the TLS handshake; 0: DefaultHandshake. Nothing that
 	// the peer sends meanwhile renews it.
 	Handshake time.Duration
-	// Admit is asked about every peer before anything is spent on it; one that is not ok is closed at once. leave, which may
-	// be nil, is told when the connection is closed. Admit nil: all are welcome.
+	// Admit decides about every peer before it uses resources; one that is not ok is closed at once. leave, which may be
+	// nil, is called when the connection is closed. Admit nil: all are welcome.
 	Admit func(netip.Addr) (leave func(), ok bool)
-	// NoFiles, which may be nil, is told of each connection that is closed because there is no descriptor for it.
+	// NoFiles, which may be nil, is called for each connection that is closed because there is no descriptor for it.
 	NoFiles func()
 }
 

@@ -26,7 +26,7 @@ type poller interface {
 	close()
 }
 
-// What a loop is asked to do for a connection by other goroutines.
+// The work that other goroutines ask of a loop for a connection.
 const (
 	workOpen    uint32 = 1 << iota // make the handler and begin to watch
 	workResume                     // hand over what was kept while paused

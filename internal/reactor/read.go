@@ -79,7 +79,7 @@ func (c *Conn) receive(s *scratch, n int) {
 	c.mu.Unlock()
 }
 
-// deliver hands what is behind b's headroom to the handler, with what was kept before in front of it.
+// deliver hands the bytes behind b's headroom to the handler, with the kept bytes in front of them.
 func (c *Conn) deliver(b []byte) {
 	data := b[headroom:]
 	switch kept := len(c.in); {
@@ -159,8 +159,8 @@ func (c *Conn) fail(err error) {
 	c.mu.Unlock()
 }
 
-// inputEnded runs on the loop when the peer has sent its last byte, or reading failed. What is queued for a peer
-// that has only closed its side is still sent.
+// inputEnded runs on the loop when the peer has sent its last byte, or reading failed. A peer that has only closed its
+// side still gets the queued bytes.
 func (c *Conn) inputEnded(err error) {
 	eof := errors.Is(err, io.EOF)
 	if e, ok := c.h.(Ender); ok && eof && len(c.in) > 0 && c.listening() {

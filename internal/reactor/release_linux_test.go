@@ -76,7 +76,7 @@ func TestAReleasedConnectionLosesNothing(t *testing.T) {
 	}
 }
 
-// TestAReleasedConnectionMayBeAdoptedAgain: with what was not read of it.
+// TestAReleasedConnectionMayBeAdoptedAgain: its unread bytes come along.
 func TestAReleasedConnectionMayBeAdoptedAgain(t *testing.T) {
 	h := newHarness(t, Config{}, false)
 	nc, peer := pair(t)

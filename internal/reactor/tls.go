@@ -46,8 +46,8 @@ func (t *tlsLayer) write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// decrypt feeds raw to the session and hands the handler what comes out. On the loop. What cannot be handed over
-// because of a pause stays in the session, or encrypted in fed.
+// decrypt feeds raw to the session and hands the handler the decrypted bytes. On the loop. Bytes that a pause holds up stay
+// in the session, or encrypted in fed.
 func (c *Conn) decrypt(s *scratch, raw []byte) {
 	t := c.tls
 	if len(t.fed) > 0 { // kept by a pause

@@ -11,9 +11,9 @@ var errAgain = errors.New("the socket is not ready")
 // flushSize is how much one connection may send before the others of its loop.
 const flushSize = 1 << 20
 
-// Write sends head, then tail. What the socket does not take is queued: head is borrowed until Write returns and
-// copied if need be, tail must never change. False: nothing was taken, because the queue would exceed
-// Config.QueueBytes (Drained will be called) or the connection is closing. An empty queue takes one write of any size.
+// Write sends head, then tail. Bytes that the socket does not take are queued: head is borrowed until Write returns and
+// copied if need be, tail must never change. False: nothing was taken, because the queue would exceed Config.QueueBytes
+// (Drained will be called) or the connection is closing. An empty queue takes one write of any size.
 func (c *Conn) Write(head, tail []byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -102,9 +102,9 @@ func writePID(f *os.File) error {
 	return err
 }
 
-// Boot writes down by what name this process is known to others, and returns that of the one that held the folder before, which
-// has ended: the lock was its. It is empty where that was on another machine, or before this one was started, since the folder
-// may be a copy of one that somebody still has.
+// Boot stores this process's name in the cluster (its boot), and returns that of the process that held the folder before. That
+// one has ended, since it held the lock. former is empty if that process ran on another machine, or before this one was
+// started: the folder may be a copy of one that is still in use.
 func (l *Lock) Boot(boot string) (former string, err error) {
 	name := filepath.Join(filepath.Dir(l.f.Name()), BootFile)
 	kernel, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
@@ -148,7 +148,7 @@ type Addresses struct {
 	Gateway string `json:"gateway,omitempty"`
 	// CompatHTTP is for probes and scrapes of a service that it stands in for.
 	CompatHTTP string `json:"compat_http,omitempty"`
-	// Drain is how far a server is that was told to send its sessions away: Draining, then Drained. Empty: it was not.
+	// Drain is how far a server has sent its sessions away on request: Draining, then Drained. Empty: nobody asked.
 	Drain string `json:"drain,omitempty"`
 }
 

@@ -1,6 +1,6 @@
-// Package conngate lets connections in, of all listeners together: not more than the server carries, not more from one
-// address than it may open and hold, and into net/http not more at once than are soon served. Who is refused costs a
-// system call or two.
+// Package conngate admits connections of all listeners together: no more than the server carries, no more from one
+// address than it may open and hold, and into net/http no more at once than are soon served. A refused connection costs
+// a system call or two.
 package conngate
 
 import (
@@ -56,8 +56,8 @@ func (r Reason) String() string { return reasonNames[r] }
 // Reasons lists them.
 func Reasons() []Reason { return []Reason{TooFast, TooMany, Full, NoFile, Unspoken} }
 
-// Those who are refused are told so in an answer to their first request, as long as few are and each address once in a
-// while: a client that is a little too fast learns when to come again, and a flood is closed unheard.
+// Refused clients get the reason in an answer to their first request, as long as they are few, and each address only
+// once in a while: a client that is a little too fast learns when to come again, and a flood is closed unheard.
 const (
 	mostTold  = 8 // at once; they need descriptors beyond those of the cap
 	toldEvery = 1 // second, of one address

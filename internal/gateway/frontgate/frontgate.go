@@ -257,7 +257,7 @@ func (g *Gate) caller(r *http.Request, service string) (*caller, error) {
 	return who, nil
 }
 
-// stranger lets one in who shows nothing, where everybody may call.
+// stranger admits a caller without credentials to a service that anyone may call.
 func (g *Gate) stranger(who *caller, app, service string) (*caller, error) {
 	if app == "" {
 		app = g.cfg.Access.OnlyApp()

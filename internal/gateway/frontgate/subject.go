@@ -12,13 +12,13 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// maxSegments of a path are tokens of the subject; what follows is one more, "_". The whole path is in the request.
+// maxSegments of a path are tokens of the subject; "_" stands for those that follow. The whole path is in the request.
 const maxSegments = 12
 
-// rest stands for what of a path is not in the subject.
+// rest is the token for the segments of a path that are not in the subject.
 const rest = "_"
 
-// Subject is what a call asks: "orders.get.17.items" for GET /gw/orders/17/items.
+// Subject is the subject of a call's request: "orders.get.17.items" for GET /gw/orders/17/items.
 func Subject(service, method, path string) string {
 	s := topic.EncodeToken(service) + "." + topic.EncodeToken(strings.ToLower(method))
 	path = strings.Trim(path, "/")

@@ -68,7 +68,7 @@ func (c *conn) serving(queue string, subjects ...string) {
 	c.settled()
 }
 
-// settled returns once the server has handled what was sent before, and the other node knows of it.
+// settled returns once the server has handled all frames sent before, and the other node knows their effect.
 func (c *conn) settled() {
 	c.t.Helper()
 	c.send(`{"ping":{}}`)

@@ -33,7 +33,7 @@ import (
 // App is the app of the suite. Its clients need no token unless they show one.
 const App = access.DevApp
 
-// Patience is how long a test waits for what must come. It is only ever waited out by a test that fails.
+// Patience is how long a test waits for an event that must come. Only a test that fails waits that long.
 const Patience = time.Minute
 
 // QueueBytes is the most that the reactor queues for one connection.

@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/notification"
 )
 
-// Variant skips a test that holds a gateway's second encoding, engine or driver, or a second node, to what its first is held to, unless
+// Variant skips a test that repeats another one with a gateway's second encoding, engine or driver, or with a second node, unless
 // nothing may be skipped (GODWIT_TEST_STRICT).
 func Variant(t *testing.T) {
 	t.Helper()

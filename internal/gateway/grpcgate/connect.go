@@ -125,7 +125,7 @@ func (c *client) data(b []byte, f frame.Format) {
 	}
 }
 
-// keep holds bytes back. What is on its way when the window closes is all that can come.
+// keep holds bytes back. Once the window has closed, only bytes that are on their way can still come.
 func (c *client) keep(b []byte) {
 	if !c.s.Hold(len(b)) {
 		c.fail(status.Convert(errHeld))
@@ -138,7 +138,7 @@ func (c *client) keep(b []byte) {
 	c.backlog = true
 }
 
-// Resumed handles what was kept back.
+// Resumed handles the bytes that were held back.
 func (c *client) Resumed() { c.resumed(frame.Proto) }
 
 func (c *client) resumed(f frame.Format) {

@@ -12,15 +12,15 @@ import (
 	"godwit.dev/godwit/internal/session"
 )
 
-// SessionMethod is a streaming method of a further service whose streams are sessions. They speak a wire format of their
-// own, in which there is nothing but notifications and what acknowledges them; hello is said by metadata, and the end
-// of the stream says goodbye. On EngineReactor such a stream has no goroutine.
+// SessionMethod is a streaming method of a further service whose streams are sessions. They speak a wire format of their own,
+// which has only notifications and their acknowledgements; metadata takes the place of hello, and the end of the stream that
+// of goodbye. On EngineReactor such a stream has no goroutine.
 type SessionMethod struct {
 	Hub    Hub
 	Format frame.Format
-	Name   string // what presence calls the way that clients come
-	// Hello makes the hello of a client that opens a stream, and what it claims, from its metadata. An error, which is a
-	// gRPC status, ends the stream at once. It is called on a connection's loop.
+	Name   string // the gateway's name in presence
+	// Hello makes the hello of a client that opens a stream, and its claim, from its metadata. An error, which is a gRPC
+	// status, ends the stream at once. It is called on a connection's loop.
 	Hello func(md func(string) string) (*frame.Hello, access.Claim, error)
 	// Goodbye is how a stream ends whose session does.
 	Goodbye func(g frame.Goodbye) *status.Status

@@ -19,7 +19,7 @@ import (
 // messageHead is the prefix of a message: one byte that says whether it is compressed, four of length.
 const messageHead = 5
 
-// deframer cuts a stream of bytes into messages. What it keeps is one incomplete message; the zero value is ready.
+// deframer cuts a stream of bytes into messages. It keeps one incomplete message; the zero value is ready.
 type deframer struct {
 	buf []byte // of an incomplete message, prefix included
 }
@@ -66,14 +66,15 @@ func (d *deframer) next(p []byte, limit int) (m message, rest []byte, ok bool, e
 	return m, p, true, nil
 }
 
-// fill moves bytes from p until n are kept. It grows with what has come, not with what was announced.
+// fill moves bytes from p until n are kept. The buffer grows with the bytes that have come, not with the announced
+// length.
 func (d *deframer) fill(p []byte, n int) []byte {
 	take := min(max(n-len(d.buf), 0), len(p))
 	d.buf = append(d.buf, p[:take]...)
 	return p[take:]
 }
 
-// take is next with what is kept accounted to the connection.
+// take is next, and accounts the kept bytes to the connection.
 func (d *deframer) take(s *http2.Stream, p []byte, limit int) (m message, rest []byte, ok bool, err error) {
 	before := len(d.buf)
 	m, rest, ok, err = d.next(p, limit)

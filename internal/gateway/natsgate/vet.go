@@ -15,8 +15,8 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// vet hands on what a client sends, written anew from what was read so that the server reads the same, and has the
-// server refuse what the client may not do.
+// vet hands on a client's operations, written anew from what vet has read, so that the server reads the same. It makes the server
+// refuse those that the client may not do.
 type vet struct {
 	in         *bufio.Reader
 	out        *bufio.Writer
@@ -38,7 +38,7 @@ const (
 	byRate   = "p"
 )
 
-// reasons are what the client is told beside the subject.
+// reasons are the texts that the client gets beside the subject.
 var reasons = map[string]string{
 	byRights: "",
 	bySubs: fmt.Sprintf(": a connection may have %d topics, %d subjects that it serves and %d other subscriptions",

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience is how long anything may take on a machine that is busy with other things.
 const patience = time.Minute
 
-// people verifies those it was told of.
+// people verifies the keys and clients in its maps.
 type people struct {
 	mu       sync.Mutex
 	keys     map[string]access.Principal
@@ -121,7 +121,7 @@ func newWorld(t *testing.T, change ...func(*natsgate.Config)) *world {
 	return w
 }
 
-// client is a connection of the stock client, and what it is told of errors.
+// client is a connection of the stock client, with the errors that it reports.
 type client struct {
 	*nats.Conn
 	errs   chan error

@@ -1,5 +1,5 @@
 // Package pollgate serves sessions to clients that can only ask: GET /v1/poll answers with the frames that have come,
-// or waits for some. What the client has to say comes by POST /v1/frames.
+// or waits for some. The client sends its frames by POST /v1/frames.
 package pollgate
 
 import (

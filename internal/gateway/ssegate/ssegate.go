@@ -1,6 +1,6 @@
 // Package ssegate serves sessions as server-sent events: GET /v1/stream. Over HTTP/1.1 the connection moves to the
 // reactor, where an idle one costs next to nothing; over HTTP/2 it stays a request of net/http, so these have a cap.
-// What the client has to say comes by POST /v1/frames.
+// The client sends its frames by POST /v1/frames.
 package ssegate
 
 import (

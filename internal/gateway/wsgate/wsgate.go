@@ -54,8 +54,8 @@ func New(cfg Config) *Gateway {
 	return g
 }
 
-// ServeHTTP upgrades a request. What is wrong with it is told as a problem document before the handshake; who the
-// client is, is verified after its hello.
+// ServeHTTP upgrades a request. A bad request gets a problem document before the handshake; the client's identity is
+// verified after its hello.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := g.check(w, r); err != nil {
 		gateway.Fail(w, err)

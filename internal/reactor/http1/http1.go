@@ -6,7 +6,7 @@ package http1
 
 import "bytes"
 
-// MaxHead is how long the line and the headers of a plain request may be together. What back ends send has a tenth of that.
+// MaxHead is how long the line and the headers of a plain request may be together. A back end's head is about a tenth of that.
 const MaxHead = 4 << 10
 
 // MaxBody is how long the body of a plain request may be.

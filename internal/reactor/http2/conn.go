@@ -103,7 +103,7 @@ func (c *Conn) Data(b []byte) (int, error) {
 	return used, nil
 }
 
-// Drained goes on with what waited for the socket.
+// Drained sends the frames that waited for the socket.
 func (c *Conn) Drained() {
 	c.enter()
 	c.flushAll()

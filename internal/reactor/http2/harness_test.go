@@ -124,7 +124,7 @@ func silentLink(t testing.TB, s *Server) *link {
 	return l
 }
 
-// send hands over what the client has written, and lets the loop do what it was asked to.
+// send hands over the client's writes, and lets the loop do the work posted to it.
 func (l *link) send() {
 	l.t.Helper()
 	l.rest = append(l.rest, l.in.Bytes()...)

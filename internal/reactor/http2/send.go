@@ -108,8 +108,8 @@ func (c *Conn) sent(s *Stream, n int) {
 	c.earn()
 }
 
-// hasRoom reports whether n more bytes may wait. What the socket has not taken counts too, so that a client that never
-// reads costs its cap once. An empty queue takes anything.
+// hasRoom reports whether n more bytes may wait. Bytes that the socket has not taken count too, so that a client that
+// never reads costs its cap once. An empty queue takes anything.
 func (c *Conn) hasRoom(s *Stream, n int) bool {
 	cfg := &c.srv.cfg
 	if s.out != nil && s.out.bytes+min(c.io.Queued(), socketHighWater)+n > cfg.StreamQueueBytes {

@@ -19,7 +19,7 @@ type Sink interface {
 	// Ping must be answered with a pong of the same payload.
 	Ping(p []byte)
 	Pong(p []byte)
-	// CloseFrame is the peer's close frame; code is CodeNoStatus if it has none. What follows it is ignored.
+	// CloseFrame is the peer's close frame; code is CodeNoStatus if it has none. Bytes after it are ignored.
 	CloseFrame(code uint16, reason string)
 }
 
