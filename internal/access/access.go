@@ -62,7 +62,7 @@ type Client struct {
 	Peek                          bool // may only observe: neither acks nor settles (an API key with role read)
 }
 
-// AskError says that a claim cannot be verified with what is known here: the app's own server must be asked.
+// AskError says that this process lacks the facts to verify a claim: the app's own server must be asked.
 type AskError struct{ App string }
 
 func (e *AskError) Error() string { return "the server of app " + e.App + " must be asked" }
@@ -73,7 +73,8 @@ type Access interface {
 	Key(ctx context.Context, secret string) (Principal, error)
 	// Client verifies a claim. It may ask another server: never call it from a reactor loop.
 	Client(ctx context.Context, c Claim) (Client, error)
-	// Known is Client with what is known here, and asks nobody: *AskError where that is not enough.
+	// Known is Client without a request to the app's server. It fails with *AskError where the facts in this process
+	// are not enough.
 	Known(c Claim) (Client, error)
 	// Origin reports whether a browser page of this origin may connect to an app as a client of this host.
 	Origin(app, origin, host string) bool

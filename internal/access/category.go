@@ -31,7 +31,7 @@ func (r *Registry) SetCategory(ctx context.Context, app, name string, c preferen
 	})
 }
 
-// DeleteCategory makes a category one of which nothing is said. It fails with ErrUnknownCategory where nothing is.
+// DeleteCategory deletes a category's settings. It fails with ErrUnknownCategory if the category has none.
 func (r *Registry) DeleteCategory(ctx context.Context, app, name string) error {
 	return r.changeCategories(ctx, app, name, func(all map[string]preference.Category) error {
 		if _, there := all[name]; !there {

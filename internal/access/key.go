@@ -60,7 +60,7 @@ func (k *liveKey) touch(now time.Time) {
 	}
 }
 
-// lastUsed is the later of what is stored and what this process saw.
+// lastUsed is the later of the stored time and the last use in this process.
 func (k *liveKey) lastUsed() time.Time {
 	if used := time.UnixMilli(k.used.Load()).UTC(); used.After(k.LastUsed) && k.used.Load() != 0 {
 		return used

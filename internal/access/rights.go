@@ -43,8 +43,8 @@ func (p Principal) Rights() Rights {
 // Rights of a client are those of its credential: it subscribes and serves, and publishes and asks nothing.
 func (c Client) Rights() Rights { return Rights{Subscribe: c.Topics, Serve: c.Serve} }
 
-// topicPatterns puts the recipient in place of {sub}, as one token. What is no pattern then allows nothing. An empty
-// list and none are the same.
+// topicPatterns puts the recipient in place of {sub}, as one token. An entry that is not a pattern after that allows
+// nothing. An empty list and none are the same.
 func topicPatterns(ps []string, sub string) []string {
 	var out []string
 	for _, p := range ps {

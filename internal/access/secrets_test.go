@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 )
 
-// Whatever goes wrong, no secret stands in an error, a log line, a print or JSON; and no key stands in the file.
+// No failure writes a secret into an error, a log line, a print or JSON; and the database file contains no key.
 func TestSecretsNeverShow(t *testing.T) {
 	w, i := newWorld(t, access.Config{AllowPrivateURLs: true}, "shop"), newIssuer(t)
 	i.answer(func(w http.ResponseWriter, _ *http.Request) {

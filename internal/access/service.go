@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// Who may call a service through the gateway.
+// Values of Access: the callers that the gateway lets through to a service.
 const (
 	ByKey    = "key"    // back ends with role publish
 	ByClient = "client" // besides, clients with a token of the app
@@ -37,7 +37,7 @@ type Service struct {
 // plainService is one that nobody has set.
 var plainService = Service{Access: ByKey, Timeout: serviceTimeout}
 
-// Check applies the rules of a service's settings and fills in what is not said.
+// Check applies the rules of a service's settings and fills in defaults.
 func (s *Service) Check() error {
 	if s.Access == "" {
 		s.Access = ByKey

@@ -37,8 +37,8 @@ type Snapshot struct {
 // running server.
 type Store interface {
 	Load(ctx context.Context) (Snapshot, error)
-	// Watch calls changed, from the goroutine that called Watch, after a change committed by anybody, within a
-	// second of it. It returns when ctx ends.
+	// Watch calls changed, from the goroutine that called Watch, within a second after any process commits a change. It
+	// returns when ctx ends.
 	Watch(ctx context.Context, changed func()) error
 
 	// CreateApp fails with ErrExists where there is one of this name.

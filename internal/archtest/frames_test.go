@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// What a gateway may do with the bytes of an encoded frame: measure them, copy them and pass them on.
+// passesFramesOn are the functions that a gateway may give an encoded frame's bytes: they measure, copy or pass on.
 var passesFramesOn = map[string]bool{
 	"append": true, "len": true, "bytes.Clone": true, "frame.AppendAnswer": true, "Write": true, "WriteMessage": true,
 	"mem.SliceBuffer": true,
 }
 
-// A session says what kind of frame it writes, so no gateway has a reason to look inside: what it did would have to be
-// done again for each wire format, and would be wrong for one of them.
+// A session says what kind of frame it writes, so no gateway has a reason to look inside: parsing would be needed again
+// for each wire format, and would be wrong for one.
 func TestGatewaysParseNoServerFrame(t *testing.T) {
 	seen := 0
 	for _, f := range tree(t) {
@@ -31,8 +31,8 @@ func TestGatewaysParseNoServerFrame(t *testing.T) {
 	}
 }
 
-// checkFrames looks at every use of a frame's bytes in a function: its parameters head and tail, and the fields of that
-// name of what waits in a queue.
+// checkFrames looks at every use of a frame's bytes in a function: its parameters head and tail, and the fields with
+// these names in queued items.
 func checkFrames(t *testing.T, f *source, fn *ast.FuncDecl) (uses int) {
 	params := map[string]bool{}
 	for _, p := range fn.Type.Params.List {

@@ -101,7 +101,8 @@ func makesMetric(call *ast.CallExpr) bool {
 		pkg.Name == "promauto")
 }
 
-// promise matches words that put work off. What is not there is refused with a clear error and said in the docs.
+// promise matches words that put work off. A missing feature is refused with a clear error, and the docs say that it is
+// missing.
 var promise = regexp.MustCompile(`\b(` + strings.Join([]string{"TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK"}, "|") + `)\b`)
 
 func TestNoWorkIsPutOff(t *testing.T) {

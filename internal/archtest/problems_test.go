@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/problem"
 )
 
-// TestProblemsComeFromTheRegistry: what clients are told of is one of the types in package problem, so that each has
+// TestProblemsComeFromTheRegistry: every problem in an answer to clients has a type of package problem, so that it has
 // one title and a page.
 func TestProblemsComeFromTheRegistry(t *testing.T) {
 	slugs := map[string]bool{}

@@ -120,7 +120,7 @@ func Guess(s string) Value {
 	return Text(s)
 }
 
-// Attributes are what is known of a subscriber.
+// Attributes are the app's facts about a subscriber.
 type Attributes map[string]Value
 
 // check applies the rules for attributes.

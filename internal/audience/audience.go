@@ -1,5 +1,4 @@
-// Package audience holds the words of who can be reached: endpoints with their tags and attributes, and the
-// expressions that pick some of them.
+// Package audience defines endpoints, with their tags and attributes, and the expressions that select endpoints.
 package audience
 
 import (
@@ -13,7 +12,8 @@ import (
 // ErrNotFound says that the app has no such endpoint.
 var ErrNotFound = errors.New("no such endpoint")
 
-// MaxRecipients bounds the recipients that an audience names one by one. Who means more gives them a tag.
+// MaxRecipients bounds the recipients that an audience names one by one. For larger audiences, give the recipients'
+// endpoints a tag.
 const MaxRecipients = 10_000
 
 // MaxEndpoints bounds the endpoints that an audience names one by one.

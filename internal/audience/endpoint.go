@@ -147,7 +147,7 @@ func checkTimezone(s string) error {
 	return err
 }
 
-// Reason shortens why an endpoint is disabled to what is kept.
+// Reason shortens the reason for which an endpoint is disabled to MaxReason bytes.
 func Reason(s string) string {
 	if len(s) > MaxReason {
 		s = strings.ToValidUTF8(s[:MaxReason-3], "") + "…"
@@ -157,12 +157,13 @@ func Reason(s string) string {
 
 // Registration asks that an endpoint be there.
 type Registration struct {
-	// Endpoint is what is given of it, checked. What is empty, or nil where empty would mean something, is kept as it is
-	// if an endpoint of this address is there already.
+	// Endpoint has the given fields, checked. If an endpoint of this address exists already, it keeps its own value of
+	// every field that is empty here, or nil where an empty value would mean something.
 	Endpoint Endpoint
 	// Dropped names hints about the person that are unknown here, like a time zone: see DropUnknownHints.
 	Dropped []string
-	// Trusted may change an endpoint of this address whoever made it. Who is not has to show its secrets: SameHolder.
+	// Trusted callers may change an endpoint of this address whoever made it. Others have to show its secrets:
+	// SameHolder.
 	Trusted bool
 }
 

@@ -90,7 +90,8 @@ const tokenPrefix = "gwm_"
 // TokenHash is what is kept of a manage token.
 type TokenHash [sha256.Size]byte
 
-// NewToken makes a manage token, which lets its holder read, change and delete one endpoint, and what is kept of it.
+// NewToken makes a manage token, which lets its holder read, change and delete one endpoint, and the hash of it that is
+// stored.
 func NewToken() (token string, hash TokenHash) {
 	var secret [20]byte
 	_, _ = rand.Read(secret[:]) // never fails: see NewID

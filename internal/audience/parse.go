@@ -57,7 +57,7 @@ func (p *parser) advance() (err error) {
 	return err
 }
 
-// want is the error of what stands where something else is needed.
+// want is the error for a token in a place where the grammar needs another one.
 func (p *parser) want(what string) error {
 	return p.lex.errorf(p.tok.pos, "found %s where %s is needed", p.tok.show(), what)
 }

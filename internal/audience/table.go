@@ -90,8 +90,8 @@ func cell(a Attributes, name string) string {
 // risky are the characters with which spreadsheets begin formulas.
 const risky = "=+-@\t\r"
 
-// guarded puts an apostrophe before what a spreadsheet would take for a formula, and before what looks as if that had
-// been done.
+// guarded puts an apostrophe before a text that a spreadsheet would take for a formula, and before a text that looks as
+// if it had been guarded already.
 func guarded(s string) string {
 	if s != "" && strings.IndexByte(risky+"'", s[0]) >= 0 && (s[0] != '\'' || unguarded(s) != s) {
 		return "'" + s

@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/people"
 )
 
-// Bounds of what is remembered of an app.
+// Bounds of an app's audit log.
 const (
 	MaxAge  = 90 * 24 * time.Hour
 	MaxRows = 100_000
@@ -30,7 +30,7 @@ const (
 	API  = "api"
 )
 
-// Outcome is how a deed ended. What was asked for wrongly has done nothing, and is not remembered.
+// Outcome is how a deed ended. Invalid requests change nothing and are not remembered.
 type Outcome string
 
 // Outcomes.

@@ -7,8 +7,8 @@
 // Each app is an account of the server, so that inboxes and discovery of its NATS clients stay within it, and has one
 // connection while it is in use: what was subscribed through the bus before a message was published gets that message.
 //
-// A message comes once for each subscription that it matches. Who subscribes to several patterns for one receiver gets
-// it through each of them, and hands it on only as it comes through the first that matches.
+// A message comes once for each subscription that it matches. A caller that subscribes to several patterns for one
+// receiver gets it through each matching pattern, and passes on only the copy that comes through the first.
 package bus
 
 import (
@@ -99,8 +99,8 @@ func (b *Bus) Close() error {
 	return nil
 }
 
-// Publish hands a message to whoever subscribed to its subject. It has left for the NATS server when Publish returns;
-// nobody tells whether it arrived. ErrUnavailable: there is no server now.
+// Publish sends a message to the subscribers of its subject. It has left for the NATS server when Publish returns;
+// nothing confirms that it arrived. ErrUnavailable: there is no server now.
 func (b *Bus) Publish(ctx context.Context, app string, m topic.Message) error {
 	l, err := b.use(app)
 	if err != nil {

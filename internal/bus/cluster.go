@@ -120,8 +120,8 @@ func (elsewhere) IsTrackingUpdate() bool       { return true }
 func (elsewhere) Reload() error                { return nil }
 func (elsewhere) Close()                       {}
 
-// shared is the account of an app that nodes know by its name. The server holds one that it heard of from another node
-// for expired, until it is told what it is.
+// shared is the account of an app that nodes know by its name. The server takes an account that it learnt from another
+// node for expired until it gets the account's claims.
 func shared(s *server.Server, app string) *server.Account {
 	name := "app:" + app
 	a, _ := s.LookupOrRegisterAccount(name)

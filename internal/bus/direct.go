@@ -32,7 +32,7 @@ type direct struct {
 	ended sync.WaitGroup
 }
 
-// wanted is a subject that is subscribed to, in a ring with all others, so that a new connection is told of them.
+// wanted is a subscription. All of them form a ring, so that a new connection can subscribe to them again.
 type wanted struct {
 	by         *direct
 	prev, next *wanted // nil: it has ended

@@ -95,7 +95,7 @@ func (e *embedded) dial() (net.Conn, error) {
 	return s.InProcessConn()
 }
 
-// Check implements server.Authentication: it lets in who has a secret, and puts each into its app's account.
+// Check implements server.Authentication: it lets in clients with a valid secret, and puts each into its app's account.
 func (e *embedded) Check(c server.ClientAuthentication) bool {
 	said := c.GetOpts()
 	user := &server.User{Username: said.Username}
@@ -192,8 +192,8 @@ func (e *embedded) connect(l *link, options ...nats.Option) (*nats.Conn, error) 
 	return nc, nil
 }
 
-// alone reports whether no NATS client is in an app's account, or about to be. What other nodes have in it is not known
-// here.
+// alone reports whether no NATS client is in an app's account, or about to be. In a cluster it is always false: this
+// node does not know the clients of other nodes.
 func (e *embedded) alone(app string) bool {
 	if e.cluster != nil {
 		return false

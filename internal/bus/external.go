@@ -38,7 +38,7 @@ func (x *external) connect(l *link, options ...nats.Option) (*nats.Conn, error) 
 	return x.dial(&l.wired, options...)
 }
 
-// carry implements dialer. Who may publish here is for that NATS to say.
+// carry implements dialer. The external NATS decides which clients may publish here.
 func (x *external) carry(l *Line, log *slog.Logger) (carrier, error) {
 	if x.cfg.Nodes == "" {
 		return nil, fmt.Errorf("open line %s of the message bus: that NATS joins no nodes", l.name)

@@ -11,9 +11,9 @@ import (
 // Version is that of the NATS server within the process.
 const Version = server.VERSION
 
-// guest is a NATS client that comes in over a listener, after it was let in there. Of its app it reaches topics and
-// requests, discovery and inboxes, and what it may there is for the listener to judge; it answers only whom it was asked
-// by. One that may do all is not limited within its app.
+// guest is a NATS client that comes in over a listener, after it was let in there. It reaches its app's topics,
+// requests, discovery and inboxes; within these the listener checks its rights. It can answer only requests that it
+// received. A guest with all has no limits within its app.
 type guest struct {
 	app string
 	all bool

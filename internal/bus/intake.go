@@ -103,8 +103,8 @@ func (in *intake) unsubscribe(s *subscription, of *listener) {
 	_ = s.nats.Unsubscribe() // fails only where the connection is closed, and the subscription with it
 }
 
-// drain ends the membership of a queue. What the server gave this member until it learnt of that goes to no other, so it
-// is still handed on: the last message of a subscription says that none follows.
+// drain ends the membership of a queue. Messages that the server gave this member before it learnt of the end go to no
+// other member, so they are still handed on: the last message of a subscription says that none follows.
 func (in *intake) drain(s *subscription) {
 	last := &nats.Msg{Sub: s.nats}
 	s.nats.SetClosedHandler(func(string) {

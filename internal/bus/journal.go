@@ -31,7 +31,7 @@ func newJournal(log *slog.Logger, secret string) *journal {
 
 const secretDiffers = "cluster_secret_file differs"
 
-// sayings are the problems that people must know, by a part of what NATS says.
+// sayings are the problems that operators must know, by a part of the text that NATS logs.
 var sayings = []struct{ part, message string }{
 	{"route handshake error", "no TLS connection with another node; look at cluster_tls_cert and cluster_tls_ca of both"},
 	{"Error flushing", "another node ended the connection; if it goes on doing so, its log says why: it may not take cluster_tls_cert"},
@@ -60,7 +60,7 @@ func (j *journal) Warnf(format string, v ...any) { j.say(fmt.Sprintf(format, v..
 // Errorf implements server.Logger.
 func (j *journal) Errorf(format string, v ...any) { j.say(fmt.Sprintf(format, v...)) }
 
-// Fatalf implements server.Logger. What it is called for shows as a server that does not start.
+// Fatalf implements server.Logger. The problem that NATS reports with it shows as a server that does not start.
 func (j *journal) Fatalf(format string, v ...any) { j.say(fmt.Sprintf(format, v...)) }
 
 // Debugf implements server.Logger.

@@ -14,8 +14,8 @@ const (
 	lineMessageTax = 128      // what a waiting message costs beside its bytes
 )
 
-// Line is a connection on which nodes talk to each other. What it carries is lost while the others cannot be reached or do
-// not keep up, and both ends are told that something may have been. Its methods do not wait, but for Flush.
+// Line is a connection on which nodes talk to each other. Messages are lost while the other nodes cannot be reached or do
+// not keep up; both ends then learn that messages may be missing. Only Flush waits.
 type Line struct {
 	name string
 	cfg  LineConfig
@@ -106,7 +106,7 @@ func (l *Line) Flush(ctx context.Context) error {
 	return l.on.flush(ctx)
 }
 
-// take has a message wait for who listens, within bounds.
+// take queues a message for the line's listener, within bounds.
 func (l *Line) take(subject string, data []byte) {
 	l.mu.Lock()
 	if n := len(data) + lineMessageTax; l.bytes+n > maxLineBytes {

@@ -11,7 +11,7 @@ import (
 // maxBacklog is how much may wait to be written before publishers wait.
 const maxBacklog = 1 << 20
 
-// keepIdle is the room that a connection over which nothing goes keeps for what may come.
+// keepIdle is the buffer size that an idle connection keeps for later writes.
 const keepIdle = 64 << 10
 
 // patient is a connection whose writes never wait: a goroutine writes what has gathered. The client library writes with
@@ -77,7 +77,8 @@ func (p *patient) write() {
 	}
 }
 
-// keep keeps the room of what was written for what comes next, less of it while nothing does. The lock is held.
+// keep keeps the buffer of the last write for the next one; while nothing waits to be written, only a smaller buffer.
+// The lock is held.
 func (p *patient) keep(written []byte) {
 	most := 2 * maxBacklog
 	if len(p.waiting) == 0 {

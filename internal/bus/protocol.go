@@ -35,7 +35,7 @@ const (
 // errProtocol is what no NATS server sends.
 var errProtocol = errors.New("not the NATS protocol")
 
-// readOperation reads the next operation. What it returns shares nothing with the reader.
+// readOperation reads the next operation. The result shares no memory with the reader.
 func readOperation(r *bufio.Reader) (operation, error) {
 	line, err := r.ReadSlice('\n')
 	if err != nil {
@@ -66,8 +66,8 @@ func readOperation(r *bufio.Reader) (operation, error) {
 	return operation{}, errProtocol
 }
 
-// readMessage reads what follows MSG: a subject, the number of the subscription, perhaps where to answer, and the length of what is
-// on the lines after.
+// readMessage reads the rest of a MSG operation: a subject, the number of the subscription, perhaps a subject for the answer, the
+// length of the data, and the data on the lines after it.
 func readMessage(r *bufio.Reader, rest []byte) (operation, error) {
 	args := bytes.FieldsFunc(rest, func(c rune) bool { return c == ' ' || c == '\t' })
 	if len(args) != 3 && len(args) != 4 {
@@ -91,7 +91,7 @@ func readMessage(r *bufio.Reader, rest []byte) (operation, error) {
 	return op, nil
 }
 
-// What a client sends, appended to b.
+// These functions append a client's operations to b.
 
 func appendPublish(b []byte, subject string, n int) []byte {
 	b = append(append(b, "PUB "...), subject...)

@@ -35,7 +35,7 @@ const (
 // States lists all of them, in the order of a campaign's life.
 var States = []State{Draft, Scheduled, Running, Paused, Completed, Cancelled, Failed, Correcting, Recalling, RecallDone}
 
-// What is stored and shown of a campaign's deliveries is what was said of them when they were sent.
+// A campaign stores and shows its deliveries with the types of package dispatch, which sends them.
 type (
 	// Outcome is what became of one delivery.
 	Outcome = dispatch.Outcome

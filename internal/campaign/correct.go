@@ -12,10 +12,11 @@ import (
 	"godwit.dev/godwit/internal/template"
 )
 
-// correctable is the channel whose messages can be corrected. What browsers and phones have shown stays as it is.
+// correctable is the channel whose messages can be corrected. Browsers and phones keep showing the message as it was
+// sent.
 const correctable = push.Telegram
 
-// Correction is what a campaign's messages say instead of what they said when they were sent. The campaign keeps the
+// Correction is the new text of a campaign's messages, which replaces the text that was sent. The campaign keeps the
 // last one beside its content.
 type Correction struct {
 	Template         string             `json:"template,omitempty"`

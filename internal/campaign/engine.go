@@ -66,7 +66,8 @@ func resending() (chs []push.Channel) {
 	return chs
 }
 
-// schedule compares what is being done with what is to be done, and says when to look again.
+// schedule starts and ends tasks so that they match the campaigns in the store, and returns how long to wait until the
+// next look.
 func (s *Service) schedule(ctx context.Context) (next time.Duration, err error) {
 	apps, err := s.store.Waiting(ctx)
 	if err != nil {

@@ -46,7 +46,7 @@ func TestEverySubscriberGetsTheCampaignOnce(t *testing.T) {
 	}
 }
 
-// What each answer means is tested in internal/dispatch; this is what becomes of the report and of the endpoints.
+// internal/dispatch tests how answers are judged; this test checks their effect on the report and on the endpoints.
 func TestTheReportSaysWhatBecameOfEach(t *testing.T) {
 	answers := []struct {
 		err    error

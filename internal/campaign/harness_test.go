@@ -264,7 +264,7 @@ func (e *env) get(id string) *campaign.View {
 	return v
 }
 
-// patience is how long a test waits for what is certain to come.
+// patience is how long a test waits for an event that is certain to come.
 const patience = 2 * time.Minute
 
 // until waits for a campaign to be as a test wants it.

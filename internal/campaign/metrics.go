@@ -22,7 +22,8 @@ func newMetrics() *metrics {
 
 func (m *metrics) react(r Reaction) { m.reactions.WithLabelValues(r.String()).Inc() }
 
-// progressPatience is how long the store may take to tell how campaigns stand. Without an answer nothing is said of it.
+// progressPatience is how long the store may take to report the campaigns' progress. Without an answer the progress
+// metrics are left out.
 const progressPatience = 2 * time.Second
 
 var (

@@ -31,7 +31,8 @@ type owned struct {
 	tasks sync.WaitGroup
 }
 
-// want asks for apps that wait, gives up those that do not any more, and returns what is owned of them.
+// want asks to own the apps that have work, gives up those that have none any more, and returns those that this server
+// owns now.
 func (s *Service) want(ctx context.Context, apps []string) (now []*owned) {
 	s.releaseAll(s.idle(apps))
 	for _, app := range apps {
@@ -58,7 +59,8 @@ func (s *Service) own(ctx context.Context, app string, run func(context.Context,
 	return s.cfg.Own(app, run)
 }
 
-// idle lists the apps that are owned, or wanted, for nothing. Whoever is alone keeps them all.
+// idle lists the apps that this server owns, or asks for, although they have no work. A server that is alone keeps all
+// of them.
 func (s *Service) idle(waiting []string) (list []string) {
 	if s.cfg.Own == nil {
 		return nil

@@ -55,7 +55,7 @@ func (s *Service) send(ctx context.Context, c *Campaign, t *task) error {
 	if err != nil {
 		return err
 	}
-	// What a person has looked at since is tried again.
+	// Deliveries that were held for a person to look at are tried again.
 	if err := s.sweep(ctx, c, Sweep{From: Pending, Held: true, To: Pending, Due: s.cfg.Now()}); err != nil {
 		return err
 	}

@@ -321,7 +321,7 @@ func (c *Campaign) begin(now time.Time) {
 	}
 }
 
-// Pause stops a campaign where it is. What has left is waited for; nothing more leaves.
+// Pause stops a campaign where it is. It waits for the answers to requests that have left; no more leave.
 func (s *Service) Pause(ctx context.Context, app, id string) (*View, error) {
 	return s.change(ctx, app, id, func(c *Campaign) error {
 		switch c.State {
@@ -353,7 +353,8 @@ func (s *Service) Resume(ctx context.Context, app, id string) (*View, error) {
 	})
 }
 
-// Cancel ends a campaign: what is pending becomes suppressed. What has left has left; Recall takes it back.
+// Cancel ends a campaign: pending deliveries become suppressed. Messages that have left stay sent; Recall takes them
+// back.
 func (s *Service) Cancel(ctx context.Context, app, id string) (*View, error) {
 	now := s.cfg.Now().Truncate(time.Millisecond)
 	v, err := s.change(ctx, app, id, func(c *Campaign) error {

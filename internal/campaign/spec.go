@@ -26,7 +26,7 @@ const (
 	MaxRate         = 1_000_000           // a second
 )
 
-// Spec is what a campaign was asked to be. Its JSON is stored and shown.
+// Spec is a campaign as its creator requested it. Its JSON is stored and shown.
 type Spec struct {
 	Name string `json:"name,omitempty"`
 	// Template is the name of the template that Content was taken from, and TemplateRevision which revision of it that was.
@@ -66,7 +66,7 @@ type QuietHours struct {
 	Fallback string `json:"fallback,omitempty"` // time zone of recipients who have none; empty: UTC
 }
 
-// Tracked reports whether receivers are asked to report what became of the message.
+// Tracked reports whether receivers are asked to report the message's fate.
 func (s *Spec) Tracked() bool { return s.Track == nil || *s.Track }
 
 // Life is how long a delivery may be tried from its first attempt on.

@@ -1,5 +1,5 @@
-// Package channel keeps how each app reaches people outside: the settings and credentials of its push channels, and
-// the senders made of them. Credentials go in and never come out again.
+// Package channel keeps the settings and credentials of each app's push channels, and the senders made from them.
+// Credentials go in and never come out again.
 package channel
 
 import (
@@ -58,7 +58,7 @@ type Kind interface {
 	Auto() bool
 	// Complete checks values and adds what is made where it is not given. An error is a *notification.FieldError.
 	Complete(v Values) (made Values, err error)
-	// Shown adds to what may be seen of the settings: a public key, say.
+	// Shown returns values that are shown beside the settings: a public key, say.
 	Shown(v Values) map[string]string
 	// Open makes the sender of an app.
 	Open(app string, v Values) (push.Sender, error)

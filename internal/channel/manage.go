@@ -14,7 +14,7 @@ import (
 
 const (
 	maxValue = 16 << 10 // a PEM key has 300 bytes
-	// keyField is the public key among what is shown of Web Push.
+	// keyField is the public key among the values that Web Push shows.
 	keyField = "public_key"
 )
 
@@ -78,7 +78,8 @@ func (s *Service) Fields(ch push.Channel) ([]Field, error) {
 	return kind.Fields(), nil
 }
 
-// Set changes an app's settings of a channel. What had to be made is returned this once.
+// Set changes an app's settings of a channel. made has the values that Set had to generate; they are returned this
+// once.
 func (s *Service) Set(ctx context.Context, app string, ch push.Channel, change Change) (info Info, made Values, err error) {
 	kind, ok := s.kinds[ch]
 	if !ok {

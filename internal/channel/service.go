@@ -90,7 +90,7 @@ func same(a, b Record) bool { return a.Enabled == b.Enabled && maps.Equal(a.Valu
 
 func untouched(a, b Record) bool { return same(a, b) && a.UpdatedAt.Equal(b.UpdatedAt) }
 
-// drop forgets a sender. Those who are using it finish with it.
+// drop forgets a sender. Calls that use it already run to their end.
 func (s *Service) drop(n name) {
 	if c, ok := s.senders[n].(io.Closer); ok {
 		s.closing.Go(func() {

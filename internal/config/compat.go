@@ -125,7 +125,8 @@ func (r *compatReader) take(key string) error {
 	return nil
 }
 
-// origin takes one setting of who is asked about tokens: of one kind of them or, as older ones have it, of all.
+// origin takes one setting of the servers that verify tokens: for one kind of token or, as in older settings, for all
+// kinds.
 func (r *compatReader) origin(path []string, text string) error {
 	names := nammayatri.TokenOrigins()
 	if len(path) == 2 {

@@ -161,5 +161,5 @@ func (c *Config) Adopt(values map[string]string, origin string) error {
 	return errors.Join(problems...)
 }
 
-// defaultOrigin is where a setting comes from of which nobody said anything.
+// defaultOrigin is the origin of a setting that nobody has set.
 const defaultOrigin = "default"

@@ -85,10 +85,11 @@ func (f *Field) shown(value string) string {
 	return strings.Join(list, ",")
 }
 
-// hidden stands for what is not shown.
+// hidden is shown in place of a secret.
 const hidden = "xxxxx"
 
-// Redacted is a URL without its password. What is no URL may be nothing but a password.
+// Redacted is a URL without its password. A text that is not a URL is hidden as a whole: it may be nothing but a
+// password.
 func Redacted(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {

@@ -17,8 +17,8 @@ type attempt struct {
 }
 
 // start has an attempt made by a free worker, or by a new one if none is free: there are never more than the lane has
-// places in flight. Workers stay: their stacks have grown to what encrypting needs, and growing takes a new worker a
-// good part of its time.
+// places in flight. Workers stay: their stacks have grown to the size that encryption needs, and growing takes a new
+// worker a good part of its time.
 func (l *lane) start(a attempt) {
 	select {
 	case l.attempts <- a:

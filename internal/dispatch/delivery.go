@@ -99,7 +99,7 @@ type Result struct {
 	Address  json.RawMessage // not nil: the endpoint has moved here
 }
 
-// ends is a final result. What may have arrived before does not become something else by failing later.
+// ends is a final result. A message that may have arrived stays Unknown when a later attempt fails.
 func (d *Delivery) ends(o Outcome, detail string) Result {
 	if d.Unsure && o != Accepted {
 		o, detail = Unknown, "an earlier attempt may have arrived; then: "+detail

@@ -1,6 +1,6 @@
 // Package dispatch sends deliveries over push channels: paced by credential, each an intent on disk before it leaves,
-// tried again as long as that helps, with one honest outcome each. There is one Dispatcher in a process, whatever asks
-// for the deliveries: a Source says what is due and keeps what became of it.
+// tried again as long as that helps, with one honest outcome each. A process has one Dispatcher for all kinds of
+// deliveries: a Source lists the deliveries that are due and keeps their outcomes.
 //
 // The way of a delivery: Source.Due → its turn (pace) → Source.Claim → push.Sender.Send → judge → Source.Finish.
 package dispatch
@@ -32,7 +32,7 @@ type Config struct {
 
 // Tracer follows single notifications.
 type Tracer interface {
-	// Pushing is told of an attempt that begins; done, unless it is nil, how it ended.
+	// Pushing is called when an attempt begins; done, unless it is nil, when it has ended, with its error.
 	Pushing(app, recipient, id, channel string, attempt int) (done func(error))
 }
 

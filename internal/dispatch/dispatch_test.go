@@ -390,7 +390,7 @@ func TestWhatIsAnothersByNowDoesNotLeave(t *testing.T) {
 				t.Errorf("one left %s after that", at.Sub(lost))
 			}
 		}
-		// It is known of the others that they have not left.
+		// The others are pending: they are known not to have left.
 		if n := s.count(Accepted); n == 0 || n != p.total() || s.count(Pending) != 50-n {
 			t.Errorf("%d of %d requests were accepted, %d are pending", n, p.total(), s.count(Pending))
 		}

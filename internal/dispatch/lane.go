@@ -55,8 +55,8 @@ func (l *lane) kick() {
 }
 
 const (
-	// peekAhead bounds the time for which deliveries wait in memory for their turn at the work's rate: what is known of
-	// their endpoints must not grow old.
+	// peekAhead bounds the time for which deliveries wait in memory for their turn at the work's rate: the facts read
+	// about their endpoints must not grow old.
 	peekAhead = 2 * time.Second
 	peekMost  = 500
 	// peekAlone bounds that time for channels that claim one by one.

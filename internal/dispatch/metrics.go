@@ -79,7 +79,7 @@ type Ended struct {
 	Outcome Outcome
 }
 
-// Counts are of messages that have ended since start. What is put off has not.
+// Counts are the numbers of messages that have ended since start. A message put off for a later attempt has not ended.
 func (d *Dispatcher) Counts() map[Ended]uint64 {
 	counts := make(map[Ended]uint64)
 	for _, c := range d.channels {

@@ -78,7 +78,7 @@ func Resends(ch push.Channel) bool {
 const (
 	// A message that fails while others to the same place go through is given up after a minute.
 	maxTries = 6
-	// One that may have arrived is not sent more often than this: what hangs once mostly hangs again.
+	// A message that may have arrived is not sent more often than this: a request that hangs once mostly hangs again.
 	maxUnsure = 3
 	// A message that fails because the place itself has trouble, or says when to come back, is given up after more than
 	// an hour.

@@ -8,12 +8,13 @@ import (
 	"godwit.dev/godwit/internal/push"
 )
 
-// Source is where deliveries come from and where their outcomes are kept: rows of one app that belong together. What a
-// crash may cost rests on what it promises:
+// Source is where deliveries come from and where their outcomes are kept: rows of one app that belong together. The
+// bounds on the loss in a crash rest on these promises:
 //
-//   - What Claim returned is on disk as being sent when it returns. Whoever opens the store after a crash finds it so
-//     and settles it as Resends says.
-//   - What Finish returned nil for is on disk: Due shows it no more, or not before its time.
+//   - The deliveries that Claim returns are on disk as being sent when it returns. The process that opens the store
+//     after a crash finds them so and settles them as Resends says.
+//   - The results for which Finish returned nil are on disk: Due shows those deliveries no more, or not before their
+//     time.
 //   - Once somebody else owns the rows, Claim and Finish fail with ErrStale and change nothing.
 //
 // Its methods are called by several goroutines at once, Claim and Finish too.

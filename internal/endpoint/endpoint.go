@@ -18,7 +18,7 @@ type Config struct {
 	Now   func() time.Time // the store's clock
 	// AllowPrivateURLs lets addresses be http and lead to private addresses.
 	AllowPrivateURLs bool
-	// Created is told of each endpoint that somebody registered for the first time, one by one and not in a batch. It does not wait. nil: nobody is.
+	// Created is called with each endpoint that is registered for the first time, one by one and not in a batch. It must not wait. May be nil.
 	Created func(e audience.Endpoint)
 	// Deleted is called with the app after an endpoint was deleted. May be nil.
 	Deleted func(app string)
@@ -38,8 +38,8 @@ func (s *Service) check(e *audience.Endpoint) error {
 	return audience.CheckPublic(e)
 }
 
-// Registration makes of what somebody says of an endpoint a registration, or says what is wrong with it: a
-// *notification.FieldError or a *NotAllowedError. Hints about a person that nobody knows are dropped.
+// Registration makes a registration of the endpoint that a holder gives, or fails with a *notification.FieldError or a
+// *NotAllowedError. It drops unknown hints about the person.
 func (s *Service) Registration(who *Holder, e audience.Endpoint) (audience.Registration, error) {
 	r := audience.Registration{Endpoint: e, Trusted: who.BackEnd}
 	r.Dropped = r.Endpoint.DropUnknownHints()

@@ -8,8 +8,8 @@ import (
 	"godwit.dev/godwit/internal/push"
 )
 
-// Holder is who asks for endpoints of an app: a back end, a client with a token of a recipient, who holds a manage token,
-// or a visitor, of whom nothing is known.
+// Holder is the caller of a request about an app's endpoints: a back end, a client with a recipient's token, the holder
+// of a manage token, or an unknown visitor.
 type Holder struct {
 	App       string
 	BackEnd   bool
@@ -17,7 +17,8 @@ type Holder struct {
 	Token     string // a manage token; empty: none
 }
 
-// Visitor reports whether nothing is known of who asks. A manage token tells which endpoint it is for, not who holds it.
+// Visitor reports whether the caller is neither a back end nor a recipient. A manage token tells which endpoint it is
+// for, not who holds it.
 func (h *Holder) Visitor() bool { return !h.BackEnd && h.Recipient == "" }
 
 func (h *Holder) mayTouch(e *audience.Endpoint) bool {

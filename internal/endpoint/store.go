@@ -1,5 +1,5 @@
-// Package endpoint keeps the push addresses of an app's recipients and anonymous subscribers: registered, changed, found
-// and counted, with the rules of who may do what.
+// Package endpoint keeps the push addresses of an app's recipients and anonymous subscribers: it registers, changes,
+// finds and counts them, and checks the callers' rights.
 package endpoint
 
 import (
@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/push"
 )
 
-// ListLooks bounds how many endpoints, or entries of an index of them, are looked at for one page of a list: a multiple of what is read at once.
+// ListLooks bounds how many endpoints, or entries of their index, are read for one page of a list: a multiple of the number read at once.
 const ListLooks = 1000
 
 // Part is how many endpoints of an audience there are among those that were looked at.
@@ -39,7 +39,7 @@ type Store interface {
 	// EraseRecipient deletes a recipient's endpoints, and all else that is kept beside them of it, and says how many endpoints
 	// and preferences there were.
 	EraseRecipient(ctx context.Context, app, recipient string) (int, error)
-	// DisableEndpoint notes that one gets nothing any more. One that is gone stays so.
+	// DisableEndpoint marks an endpoint that gets no more messages. An endpoint marked as gone stays so.
 	DisableEndpoint(ctx context.Context, number int64, reason string) error
 	// ListEndpoints returns the next endpoints of a status, empty: of any, that are in a selection, in the order of
 	// numbers after one. A page may be short although more follow, since no more than ListLooks are looked at: more says so, and next is

@@ -75,8 +75,8 @@ func (s *Service) Acknowledge(ctx context.Context, tokens []string, event *push.
 	return n, nil
 }
 
-// answered notes first that a message was acknowledged, so that it is not withdrawn from who did so, and then settles its copy. Who
-// got no answer says it again, which changes nothing.
+// answered first notes that a message was acknowledged, so that it is not withdrawn from that device, and then settles its copy. A
+// device that got no answer acknowledges again, which changes nothing.
 func (s *Service) answered(ctx context.Context, app string, answers []Answer, now time.Time) (n int, err error) {
 	sends, err := s.cfg.Store.Answered(ctx, app, answers, now)
 	if err != nil {

@@ -80,7 +80,7 @@ func nobody(d *mailbox.StepDue, why string) Send {
 	}
 }
 
-// answer is what was said to a step.
+// answer is the verdict of a recipient's preferences on a step, with the limit that counts it.
 type answer struct {
 	preference.Verdict
 	category string // of its notification

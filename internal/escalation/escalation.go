@@ -94,11 +94,12 @@ type Store interface {
 	NextSend(ctx context.Context, p Place) (at time.Time, err error)
 	ClaimSends(ctx context.Context, p Place, rows []int64, now time.Time) (claimed map[int64]bool, err error)
 	FinishSends(ctx context.Context, p Place, results []dispatch.Result, now time.Time) error
-	// ReleaseSends lets what waits for a person be tried again, and lists the apps of which something did.
+	// ReleaseSends lets the sends that are held for a person be tried again, and lists their apps.
 	ReleaseSends(ctx context.Context, now time.Time) (apps []string, err error)
 	// SendsOf lists what was sent for a recipient's copy of a notification, in the order of steps.
 	SendsOf(ctx context.Context, app, note, recipient string) ([]Send, error)
-	// ShownSends lists sends that a provider has taken, or may have, that have not expired and that nobody tried to withdraw, after a number.
+	// ShownSends lists, after a number, sends that a provider has taken or may have taken, that have not expired and that no attempt was made
+	// to withdraw.
 	ShownSends(ctx context.Context, after int64, now time.Time, limit int) ([]Send, error)
 	// Withdrawn notes that such a send was taken back, or why it could not be. Why it was unknown stays in its detail.
 	Withdrawn(ctx context.Context, num int64, failed string, now time.Time) error

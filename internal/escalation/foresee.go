@@ -8,7 +8,8 @@ import (
 	"godwit.dev/godwit/internal/preference"
 )
 
-// Foresee says what its recipient's preferences will say to a step that begins at a time, as they are now. What is counted, limits, it leaves out.
+// Foresee says what its recipient's preferences will say to a step that begins at a time, as they are now. It leaves out limits, which depend on
+// counts.
 func (s *Service) Foresee(ctx context.Context, d *mailbox.StepDue, at time.Time) (preference.Verdict, error) {
 	asked, err := s.ask(ctx, []mailbox.StepDue{*d}, at)
 	if err != nil {

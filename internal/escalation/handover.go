@@ -12,8 +12,8 @@ import (
 	"godwit.dev/godwit/internal/push"
 )
 
-// hurry makes the first step due of what was just stored for recipients who are away. Who is online is asked others too, where
-// there are several nodes; an answer that does not come leaves the step at its time. It returns which they are.
+// hurry makes the first step due now for the copies just stored whose recipients are not connected to any node. A step keeps
+// its time if other nodes do not answer. It returns the hurried copies.
 func (s *Service) hurry(ctx context.Context, stored []storedCopy) map[mailbox.Ref]bool {
 	away := make(map[mailbox.Address]bool)
 	var refs []mailbox.Ref
@@ -128,7 +128,7 @@ func (s *Service) send(ctx context.Context, p Place) {
 		s.mu.Lock()
 		delete(s.jobs, p)
 		s.mu.Unlock()
-		// What was added while it ended.
+		// Sends that were added while the job ended.
 		at, err := s.cfg.Store.NextSend(o.ctx, p)
 		if o.ctx.Err() == nil && (err != nil || !at.IsZero()) {
 			s.send(o.ctx, p)

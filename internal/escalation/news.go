@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 )
 
-// Events takes what is told of steps.
+// Events takes events about steps.
 type Events interface {
 	Emit(evs []event.Event)
 }

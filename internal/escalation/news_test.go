@@ -13,8 +13,8 @@ import (
 	"godwit.dev/godwit/internal/push"
 )
 
-// twoSteps is a store of one copy with two steps, both of which have been accepted as soon as the second is stored. Whoever looks at the copy
-// then does so before it is told.
+// twoSteps is a store of one copy with two steps, both of which have been accepted as soon as the second is stored. A look at the copy at
+// that moment comes before the event.
 type twoSteps struct {
 	Store
 	mailbox.Escalator

@@ -148,7 +148,8 @@ func (s *Service) takeOver(ctx context.Context, app string) bool {
 	}
 }
 
-// discover asks for the apps of steps that are due and of what waits to be sent, and has sent what waits at this server's own.
+// discover asks to own the apps of due steps and of waiting sends, and starts the waiting sends of the apps that this server
+// owns.
 func (s *Service) discover(ctx context.Context) error {
 	if s.shared() {
 		due, _, err := s.cfg.Steps.StepsDue(ctx, nil, s.cfg.Now(), slice)

@@ -77,7 +77,7 @@ func (m *mail) Online(_ context.Context, _, recipient string) ([]string, error) 
 
 func (m *mail) AckCopies(context.Context, []mailbox.CopyAck) (n int, err error) { return 0, nil }
 
-// append stores a copy with one step, which is due, and returns it as a server is told of it.
+// append stores a copy with one step, which is due, and returns it as the mailbox gives it to a server.
 func (m *mail) append(app, to string) mailbox.Item {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -237,8 +237,8 @@ func (w *world) publish(app string) {
 	}
 }
 
-// TestOneServerAtATimeSendsAllOfAnApp: its campaign and the steps of what any server stores, so that what a provider allows a credential is
-// counted in one place. When it ends, another one goes on with both.
+// TestOneServerAtATimeSendsAllOfAnApp: its campaign and the steps of copies that any server stores, so that one place counts against a
+// provider's limit for a credential. When it ends, another one goes on with both.
 func TestOneServerAtATimeSendsAllOfAnApp(t *testing.T) {
 	const servers, chats = 3, 120
 	w := newWorld(t, servers)
@@ -298,7 +298,7 @@ func TestTheOwnerIsToldOfWhatItWouldSeeTooLate(t *testing.T) {
 		return it
 	}
 	w.steps[0].Stored([]mailbox.Item{in("shop", 0), in("taxi", time.Hour), in("taxi", 900*time.Millisecond), in("taxi", 950*time.Millisecond)})
-	// What was told before each had its owner may come first.
+	// Messages from before each app had its owner may come first.
 	got := w.hears("when a step of the other's app is due", func(m told) bool { return m.server == 0 && slices.Equal(m.Apps, []string{"taxi"}) })
 	if got.In > 900 {
 		t.Errorf("told %+v; want when the first step is due", got)

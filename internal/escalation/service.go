@@ -20,21 +20,23 @@ import (
 const (
 	// slice is how many steps are handed over together.
 	slice = 500
-	// lookEvery is how often it is looked for what nobody told of, lookShared for what is due where other servers store steps too.
+	// lookEvery is how often the store is searched for work that no message announced, lookShared for due steps where other
+	// servers store steps too.
 	lookEvery  = 5 * time.Second
 	lookShared = time.Second
-	// leftEvery is how often it is looked for what other servers have ended and did not tell of.
+	// leftEvery is how often the store is searched for copies that other servers have ended and did not report.
 	leftEvery = time.Minute
-	// upkeepEvery is how often what has ended long ago is deleted.
+	// upkeepEvery is how often sends that ended long ago are deleted.
 	upkeepEvery = time.Minute
 	// retryAfterFault is when work goes on after a store failed.
 	retryAfterFault = time.Second
-	// mostTold is how many copies may wait for a look at who is online, or at what was sent of them. Of those beyond it the first step
-	// comes at its time, what they were sent stays until it is opened, and no event says that nothing is left to be tried.
+	// mostTold is how many copies may wait for a check whether their recipients are online, or of their sends. For copies beyond it,
+	// the first step comes at its time, messages already sent stay until they are opened, and no event says that the plan is
+	// exhausted.
 	mostTold = 10_000
 )
 
-// Mailbox is what is asked of the mailbox.
+// Mailbox is the part of the mailbox that this package uses.
 type Mailbox interface {
 	Items(ctx context.Context, refs []mailbox.Ref) ([]*mailbox.Item, error)
 	Online(ctx context.Context, app, recipient string) ([]string, error)
@@ -177,8 +179,8 @@ func resending() (chs []push.Channel) {
 	return chs
 }
 
-// Run hurries the steps of what this server stores, and hands steps over and has them sent of the apps that it owns, until ctx ends.
-// When it returns, nothing is being sent any more and every outcome that came is on disk.
+// Run hurries the steps of copies that this server stores. For the apps that it owns, it hands steps over and has them sent, until
+// ctx ends. When it returns, nothing is being sent any more and every outcome that came is on disk.
 func (s *Service) Run(ctx context.Context) error {
 	s.begin(ctx)
 	defer s.end()
@@ -243,7 +245,7 @@ func (s *Service) plan(after time.Duration) time.Duration {
 	return after
 }
 
-// looking says that it is looked for what is due by now.
+// looking notes that a search for due steps begins now.
 func (s *Service) looking() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

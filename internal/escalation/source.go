@@ -123,7 +123,8 @@ func (s *source) Claim(ctx context.Context, ds []dispatch.Delivery, now time.Tim
 	return open, nil
 }
 
-// result is what becomes of a delivery without an attempt. What may have arrived before is not known to be suppressed.
+// result is the outcome of a delivery without an attempt. A message that may have arrived before becomes unknown, not
+// suppressed.
 func result(d *dispatch.Delivery, o dispatch.Outcome, detail string) dispatch.Result {
 	if d.Unsure && o == dispatch.Suppressed {
 		o, detail = dispatch.Unknown, "an earlier attempt may have arrived; then: "+detail
@@ -183,7 +184,7 @@ func urgency(p notification.Priority) push.Urgency {
 	return push.UrgencyNormal
 }
 
-// Finish implements dispatch.Source. What may be shown of a copy that is not open any more is withdrawn.
+// Finish implements dispatch.Source. Messages that may be shown are withdrawn if their copy is not open any more.
 func (s *source) Finish(ctx context.Context, results []dispatch.Result, now time.Time) error {
 	done := s.forget(results) // first: what is put off may be looked at again as soon as it is stored
 	s.s.beginTelling(done)
@@ -200,7 +201,7 @@ func (s *source) Finish(ctx context.Context, results []dispatch.Result, now time
 	return nil
 }
 
-// looked is what is known of a send between the look at it and its result.
+// looked is a send between the look at it and its result.
 type looked struct {
 	due  *Due
 	note *notification.Notification

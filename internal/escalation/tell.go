@@ -8,7 +8,8 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 )
 
-// told is what servers tell each other; whichever owns the app takes it. What gets lost is found in the store.
+// told is a message between servers; the owner of the app acts on it. If it is lost, the owner finds the same in the
+// store.
 type told struct {
 	Due   bool        `json:"due,omitempty"` // a step may be due sooner than was known
 	In    int64       `json:"in,omitempty"`  // in so many milliseconds

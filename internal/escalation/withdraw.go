@@ -15,8 +15,8 @@ import (
 // withdrawalsInFlight is how many withdrawals are under way at once.
 const withdrawalsInFlight = 32
 
-// lookAtEnded takes back what may be shown of copies that have ended, and tells of those for which nothing is left to be tried. It does so
-// beside everything else: it is urgent to nobody.
+// lookAtEnded withdraws messages whose copies have ended, and emits events for copies whose plan is exhausted. It runs beside all other
+// work, as it is not urgent.
 func (s *Service) lookAtEnded() {
 	s.mu.Lock()
 	mine := make(map[string][]copyOf)
@@ -75,7 +75,8 @@ func (s *Service) lookAtCopy(ctx, hard context.Context, c copyOf) error {
 	return nil
 }
 
-// withdrawLeft does so for what ended before the server did, or what another one ended and did not tell of.
+// withdrawLeft withdraws messages of copies that ended before this server last stopped, or that another server ended
+// without reporting it.
 func (s *Service) withdrawLeft(ctx context.Context) {
 	tick := time.NewTicker(leftEvery)
 	defer tick.Stop()

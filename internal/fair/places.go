@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Places lends out so many places. Who finds none waits: those of one app in their order, and apps take turns. One app has
-// all places but one at most: however long its things take, the next app finds a place.
+// Places lends out a fixed number of places. Callers that find none wait: those of one app in their order, and apps take
+// turns. An app has at most all places but one: however long its work takes, the next app finds a place.
 type Places struct {
 	most, mostOf int
 

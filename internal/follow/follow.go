@@ -11,7 +11,7 @@ import (
 const retry = time.Second
 
 // Store runs reload whenever watch says that something has changed, until ctx ends. Its error is always nil: a store
-// that cannot be read for a while is no reason to stop serving. What says in the log whose settings these are.
+// that cannot be read for a while is no reason to stop serving. The argument what names these settings in the log.
 func Store(ctx context.Context, what string, watch func(ctx context.Context, changed func()) error, reload func(context.Context) error, log *slog.Logger) error {
 	for ctx.Err() == nil {
 		err := watch(ctx, func() {

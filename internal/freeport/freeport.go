@@ -20,8 +20,8 @@ const lowest = 12_000
 const tries = 100
 
 // Loopback is an address on loopback that nobody listens at. Where it can be, it is not among those that the system gives to
-// outgoing connections: while a server is down, one of these may take its port. No other call returns it until release, in
-// whatever process; one that ends has released all.
+// outgoing connections: while a server is down, one of these may take its port. No other call in any process returns it
+// until release; a process that ends releases all of its addresses.
 func Loopback(ctx context.Context) (addr string, release func(), err error) {
 	first, release, err := Row(ctx, 1)
 	if err != nil {

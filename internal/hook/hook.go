@@ -28,7 +28,7 @@ type Hook struct {
 	FromAt    time.Time // since when it is to; zero: nobody has said so
 }
 
-// wants reports whether a hook is told of events of a type.
+// wants reports whether a hook gets events of a type.
 func (h *Hook) wants(t event.Type) bool { return len(h.Types) == 0 || slices.Contains(h.Types, t) }
 
 // asked is when somebody last wanted something of the hook.
@@ -48,7 +48,7 @@ func (h *Hook) next(now time.Time) time.Time {
 	return now
 }
 
-// same reports whether a hook is as it was.
+// same reports whether two copies of a hook have equal settings and wishes.
 func (h *Hook) same(o *Hook) bool {
 	return h.CreatedAt.Equal(o.CreatedAt) && h.asked().Equal(o.asked()) &&
 		h.URL == o.URL && h.Enabled == o.Enabled && slices.Equal(h.Types, o.Types) && slices.Equal(h.Secrets, o.Secrets)
@@ -68,7 +68,7 @@ type Progress struct {
 	Paused        string    `json:"paused,omitempty"`        // why nothing is sent until a person says so; empty: it is sent
 	PausedAt      time.Time `json:"paused_at,omitzero"`      //
 
-	// What of the hook has been heeded, so that a wish is heeded once, whoever owns the hook and however often it starts.
+	// Which wishes of the hook have been heeded: each is heeded once, across owners and restarts.
 	Made time.Time `json:"made,omitzero"` // CreatedAt: one of the same name that was made later begins anew
 	Took time.Time `json:"took,omitzero"` // what was wanted until then; zero: saved by a version that did not note it
 }

@@ -41,7 +41,8 @@ type Config struct {
 
 // Tracer follows single notifications.
 type Tracer interface {
-	// Posting is told of an attempt to post an event that begins; done, unless it is nil, how it ended.
+	// Posting is called when an attempt to post an event begins; done, unless it is nil, when it has ended, with its
+	// error.
 	Posting(app, recipient, id, hook, event string) (done func(error))
 }
 
@@ -267,7 +268,7 @@ func state(h *Hook, p *Progress) State {
 }
 
 // Set makes or changes a hook, and lets one that was paused go on. A secret that was made because there was none is
-// returned this once. A new hook begins with what happens after this call.
+// returned this once. A new hook begins with the events after this call.
 func (s *Service) Set(ctx context.Context, app, name string, c Change) (info Info, created bool, made string, err error) {
 	if err := notification.CheckName("name", name); err != nil {
 		return Info{}, false, "", err

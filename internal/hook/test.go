@@ -10,7 +10,8 @@ import (
 // TestType is the type of the event that Test posts. It is in no log.
 const TestType event.Type = "test"
 
-// Test posts an event of its own to a hook, signed as all are, once, and says what came of it. The hook goes on as it did.
+// Test posts a test event, signed like all events, to a hook once, and returns the error of the attempt. It does not
+// change the hook's progress.
 func (s *Service) Test(ctx context.Context, app, name string) error {
 	info, err := s.Get(ctx, app, name)
 	if err != nil {

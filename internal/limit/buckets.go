@@ -14,7 +14,7 @@ const (
 )
 
 // buckets are token buckets by key, kept as one instant each (the generic cell rate algorithm): when the bucket
-// will be full again. One that is full now says nothing, so it need not be kept.
+// will be full again. A bucket that is full now need not be kept: an unknown key has a full bucket.
 type buckets[K comparable] struct {
 	cost  time.Duration // of one token: how long the bucket takes to regain it
 	depth time.Duration // of a whole bucket

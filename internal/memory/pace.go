@@ -11,8 +11,8 @@ import (
 )
 
 // When all clients come back at once, opening their connections makes much garbage within seconds, and the collector,
-// which lets the heap double, lets it lie. For so long it is told to keep closer: it costs some CPU time, and only then.
-// Sessions that end in masses announce it: whoever is cut comes back.
+// which lets the heap double, lets it lie. During such a burst the heap may grow less between collections, which costs
+// some CPU time. Sessions that end in masses announce a burst: their clients come back.
 const (
 	burstOpens   = 500             // connections that open, or sessions that end, between two looks: below it is everyday life
 	burstLook    = time.Second     // how often it is looked

@@ -41,8 +41,8 @@ func (k Key) Compare(o Key) int {
 	return 1
 }
 
-// State is what is known of an object. The zero State is an object nobody has put yet: its version is unknown and
-// the floor is 0.
+// State is an object's state as the server knows it. The zero State is an object nobody has put yet: its version is
+// unknown and the floor is 0.
 type State struct {
 	Version     Version // of an unknown object: the floor, which the next version must exceed
 	Known       bool    // false: nobody can say which version is the latest
@@ -52,8 +52,8 @@ type State struct {
 	UpdatedAt   time.Time
 }
 
-// Newer reports whether s came after o. States of one object are in order by floor alone: a known version is above
-// the floor of whatever was before, and an unknown state keeps the floor of the version that it withdraws.
+// Newer reports whether s came after o. The floor alone orders the states of one object: a known version is above the
+// floor of the state before, and an unknown state keeps the floor of the version that it withdraws.
 func (s *State) Newer(o *State) bool {
 	if s.Version != o.Version {
 		return s.Version > o.Version
@@ -94,7 +94,8 @@ func (p *Put) Check() error {
 	return p.Source.Check()
 }
 
-// Apply returns the state after a put and whether it differs. What is not above the current version changes nothing.
+// Apply returns the state after a put and whether it differs. A put whose version is not above the current one changes
+// nothing.
 func (s *State) Apply(p *Put, now time.Time) (next State, changed bool, err error) {
 	v := p.Version
 	switch {

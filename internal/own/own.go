@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	// stopPatience is how long requests under way may take when the server stops. What takes longer is cut off and becomes unknown.
+	// stopPatience is how long requests under way may take when the server stops. A request that takes longer is cut off, and its
+	// outcome is unknown.
 	stopPatience = 4 * time.Second
 	// lossPatience is how long they may take when another server is about to take over: their outcomes count until it has.
 	lossPatience = 2 * time.Second
@@ -23,7 +24,7 @@ var errStopped = errors.New("the server stopped while it waited for the answer")
 // A run that returns before gives the name up too, and is called again when this server is the next one.
 type Func func(name string, run func(ctx context.Context, held func() bool)) (release func())
 
-// Heeding asks held and ends what runs as soon as it is not any more: before whoever told it of the name does.
+// Heeding wraps held: as soon as held is false, it calls end, before the owner of the lease ends ctx.
 func Heeding(held func() bool, end context.CancelFunc) func() bool {
 	return func() bool {
 		if held() {

@@ -6,8 +6,8 @@ import (
 	"godwit.dev/godwit/internal/audience"
 )
 
-// Who objects, where the provider does not say: one sick endpoint, or the place that all of them share. DESIGN.md has
-// the evidence, the simulation in this package the figures.
+// Constants for deciding whether an objection is one sick endpoint's or the whole provider's, where the provider does
+// not say. DESIGN.md has the evidence, the simulation in this package the figures.
 const (
 	// enough points are a verdict. An endpoint's objection is a point; each message that is taken takes a part of a
 	// point away, so that objections add up in a row or in proportion.
@@ -43,7 +43,7 @@ type Try struct {
 	Left     time.Time
 }
 
-// blame is what is known of who objects in a scope.
+// blame counts the objections in a scope and remembers the endpoints that object.
 type blame struct {
 	objectors map[audience.ID]objector
 	score     float64 // points
@@ -101,8 +101,8 @@ func (p *Pacer) Succeeded(t Try, now time.Time) {
 	}
 }
 
-// ObjectedAt notes an objection of which nobody knows whether it is the endpoint's own or the place's. The endpoint
-// rests; when enough of them object, the scope goes slower or waits.
+// ObjectedAt notes an objection that may be the endpoint's own or the place's. The endpoint rests; when enough of them
+// object, the scope goes slower or waits.
 func (p *Pacer) ObjectedAt(t Try, now time.Time, after time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -38,8 +38,8 @@ const (
 	maxPause = 30 * time.Second
 )
 
-// Pacer is the pace of one scope: a virtual schedule with equal gaps (GCRA), whose rate follows what the provider says,
-// and, where a cap is known, a count of what left within a second.
+// Pacer is the pace of one scope: a virtual schedule with equal gaps (GCRA), whose rate follows the provider's answers,
+// and, where a cap is known, a count of the messages sent within a second.
 type Pacer struct {
 	mu     sync.Mutex
 	cap    float64 // 0: none is known

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Urgent messages go first within a scope, at its rate. What is not urgent holds the slot that it waits for, and an
-// urgent one takes the earliest slot that is held and not used yet: every slot is used once, so the cap stands.
+// Urgent messages go first within a scope, at its rate. Other messages hold the slots that they wait for, and an urgent
+// one takes the earliest slot that is held and not used yet: every slot is used once, so the cap stands.
 
 const (
-	// standBack is how long after the time at which an urgent message was told to ask again others still let it pass: a
-	// busy machine's timers are late.
+	// standBack is how long other messages still let an urgent one pass after the time at which it should have asked
+	// again: a busy machine's timers are late.
 	standBack = 20 * time.Millisecond
 	// askAgain is after how long a message that may not leave yet asks again: an answer may come and make it shorter.
 	askAgain = 10 * time.Millisecond

@@ -93,8 +93,8 @@ func Fingerprint(issuer, clientID string, rules []Rule) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Judge says in which apps somebody of whom this is claimed has a role, and the highest of each. An address counts if
-// the provider says that it was verified.
+// Judge returns the apps in which a person with these claims has a role, and the highest role in each. An address
+// counts if the provider says that it was verified.
 func Judge(rules []Rule, claims map[string]any) map[string]Role {
 	apps := make(map[string]Role)
 	for _, r := range rules {

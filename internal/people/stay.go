@@ -88,7 +88,7 @@ type StayStore interface {
 	Stays(ctx context.Context, app string, most int) ([]Stay, error)
 }
 
-// Store keeps all that is known of people.
+// Store keeps the people's stays.
 type Store interface {
 	StayStore
 }
@@ -102,7 +102,7 @@ type Stays struct {
 // NewStays keeps who is signed in there.
 func NewStays(store StayStore, now func() time.Time) *Stays { return &Stays{store, now} }
 
-// Enter signs a person in and returns the cookie's secret. What the browser says of itself is cut and cleaned.
+// Enter signs a person in and returns the cookie's secret. Enter cuts and cleans the address and the browser's name.
 func (s *Stays) Enter(ctx context.Context, who Person, address, browser string) (secret string, err error) {
 	secret = rand.Text() // 130 random bits
 	now := s.now().UTC().Truncate(time.Millisecond)

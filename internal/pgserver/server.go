@@ -153,7 +153,7 @@ func (s *Server) start() error {
 	defer cancel()
 	for {
 		err := s.try(ctx)
-		// What is left of one that was killed may take a moment to notice that it is alone.
+		// The remaining processes of a killed server may take a moment to notice that it is gone.
 		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "still in use") {
 			return err
 		}

@@ -25,7 +25,7 @@ type Verdict struct {
 	Until time.Time // it is put off until then
 }
 
-// Decide says whether a step may start. What is critical always may. A high priority passes quiet hours, and never a choice of
+// Decide says whether a step may start. A critical step always may. A high priority passes quiet hours, and never a choice of
 // channels.
 func (p *Preferences) Decide(s *Step) Verdict {
 	switch {

@@ -20,8 +20,8 @@ const MaxCategories = 64
 // Rest stands for every category that is not named, and for notifications without one.
 const Rest = "*"
 
-// Preferences are a recipient's. The zero value is what holds for who never said anything: every channel, at any time.
-// Sessions are not asked: live delivery is not what disturbs people.
+// Preferences are a recipient's. The zero value holds for recipients who never set any: every channel, at any time.
+// Preferences do not apply to sessions: live delivery does not disturb people.
 type Preferences struct {
 	Categories map[string]Choice `json:"categories,omitempty"`
 	Quiet      *Hours            `json:"quiet_hours,omitempty"`

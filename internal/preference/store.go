@@ -20,8 +20,8 @@ type Store interface {
 	Preferences(ctx context.Context, app string, recipients []string) (map[string]Preferences, error)
 	// SetPreferences replaces a recipient's. The zero ones are as good as none.
 	SetPreferences(ctx context.Context, app, recipient string, p *Preferences) error
-	// Begin counts steps of an app, in order, and reports of each whether its limit lets it start. One that was counted before may
-	// start and is not counted again.
+	// Begin counts steps of an app, in order, and reports of each whether its limit lets it start. A step that was counted before
+	// may start and is not counted again.
 	Begin(ctx context.Context, app string, steps []Begun, now time.Time) (may []bool, err error)
 	// PruneBegun forgets up to limit steps that no limit counts any more.
 	PruneBegun(ctx context.Context, now time.Time, limit int) (more bool, err error)

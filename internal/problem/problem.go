@@ -1,5 +1,5 @@
-// Package problem holds every problem that clients may be told of, and turns errors into them: RFC 9457 problems, the
-// same over HTTP and gRPC.
+// Package problem defines every problem that an answer to clients may contain, and turns errors into them: RFC 9457
+// problems, the same over HTTP and gRPC.
 package problem
 
 import (
@@ -83,7 +83,7 @@ func From(err error) *Problem {
 	return Internal.New()
 }
 
-// known are the errors of the capabilities that a client may be told of.
+// known are the errors of the capabilities that an answer to a client may contain.
 var known = []struct {
 	err    error
 	is     Type

@@ -67,7 +67,7 @@ var (
 		slug: "channel-disabled", title: "Channel is disabled", status: http.StatusConflict, detail: "enable it with PUT /v1/channels/{channel}",
 		page: "The app has switched this channel off. PUT /v1/channels/{channel} with enabled true switches it on.",
 	}
-	// ChannelUnused is what the public is told of a channel that the app has switched off.
+	// ChannelUnused is the public answer for a channel that the app has switched off.
 	ChannelUnused = ChannelDisabled.variant(http.StatusNotFound, ChannelDisabled.title)
 	ChannelUnable = Type{
 		slug: "channel-unable", title: "Channel cannot send", status: http.StatusConflict,

@@ -1,4 +1,5 @@
-// Package natstest starts NATS servers for tests of what uses one in the place of the server within the process.
+// Package natstest starts NATS servers for tests of code that uses an external NATS instead of the server within the
+// process.
 package natstest
 
 import (
@@ -63,7 +64,7 @@ func Guard(t testing.TB, secure bool) *Guarded {
 }
 
 // Credentials writes the file of a user of an account, who may publish and subscribe to nothing but the subjects given; none:
-// all. It returns what must not be seen of it.
+// all. It returns the user's seed, which no output may contain.
 func Credentials(t testing.TB, file string, account nkeys.KeyPair, only ...string) (secret string) {
 	t.Helper()
 	user := pair(t, nkeys.CreateUser)

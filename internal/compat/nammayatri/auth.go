@@ -68,8 +68,8 @@ func newAuth(cfg *Config, now func() time.Time) *auth {
 	return &auth{cfg: cfg, now: now, http: internalClient(authPatience, authConns), log: cfg.Log, told: rate.Sometimes{Interval: authTold}}
 }
 
-// internalClient asks servers of the operator's own network. What they answer is taken as it is: a redirect would carry
-// the token on to somebody else.
+// internalClient asks servers of the operator's own network. It follows no redirects: one would carry the token on to
+// another server.
 func internalClient(patience time.Duration, conns int) *http.Client {
 	t := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: conns, MaxConnsPerHost: conns, IdleConnTimeout: time.Minute,
@@ -83,7 +83,8 @@ func internalClient(patience time.Duration, conns int) *http.Client {
 
 func (a *auth) close() { a.http.CloseIdleConnections() }
 
-// Known verifies with what is kept in Redis. What cannot be found there, be it because Redis is away, has to be asked.
+// Known verifies with the tokens kept in Redis. If a token is not found there, even because Redis is away, the internal
+// server has to be asked.
 func (a *auth) Known(c access.Claim) (access.Client, error) {
 	if a.cfg.Dev {
 		return a.client(c, c.Token), nil

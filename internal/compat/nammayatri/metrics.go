@@ -19,7 +19,7 @@ var (
 	notificationBuckets = []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 120, 300}
 )
 
-// maxCategories bounds how many categories are counted apart: they come with what is published.
+// maxCategories bounds how many categories are counted apart: publishers choose them freely.
 const maxCategories = 200
 
 // otherCategory stands for those beyond.
@@ -110,7 +110,7 @@ func (m *Metrics) Sent(category string, stored time.Time, again bool, how string
 	m.durations.WithLabelValues(m.version, "NACK", how).Observe(max(0, m.now().Sub(stored).Seconds()))
 }
 
-// Acked counts an acknowledgement. What nobody knows has no last send.
+// Acked counts an acknowledgement. lastSent is zero for an unknown notification.
 func (m *Metrics) Acked(category string, lastSent time.Time) {
 	m.delivered.WithLabelValues(m.categories.of(category)).Inc()
 	if !lastSent.IsZero() {

@@ -1,5 +1,5 @@
 // Package nammayatri stands in for nammayatri's notification-service: its gRPC services for apps, its metrics and its health,
-// over the Redis streams that its publishers write. Whoever runs it changes neither publishers nor apps.
+// over the Redis streams that its publishers write. Running it needs no change to publishers or apps.
 package nammayatri
 
 import (
@@ -101,7 +101,7 @@ func (s *Service) Close() error {
 	return s.hub.Close()
 }
 
-// follow has the store read for who is here.
+// follow has the store read the streams of connected recipients.
 type follow struct{ store Store }
 
 // Emit implements mailbox.Emitter.

@@ -30,7 +30,8 @@ type Change struct {
 	State *object.State // immutable
 }
 
-// Observer learns of changes that are on disk, in commit order and before whoever made them. It must not block.
+// Observer learns of changes that are on disk, in commit order and before the callers that made them. It must not
+// block.
 type Observer interface {
 	Changed(batch []Change)
 }
@@ -41,8 +42,8 @@ type Item struct {
 	object.State
 }
 
-// Progress is what a client is known to have of one object, which is named by its hash: within one client's set two
-// objects do not share one, or the digest would not tell them apart either.
+// Progress is a client's progress with one object, which its hash names: within one client's set no two objects share a
+// hash, or the digest would not tell them apart either.
 type Progress struct {
 	Object      object.Digest
 	Acked, Sent object.Version
@@ -83,15 +84,15 @@ type Watcher struct {
 	Acked, Sent object.Version
 }
 
-// Store keeps objects and registrations. What it has answered is on disk, except for Touch, which is best effort. Errors
-// are mailbox.ErrNoSpace and mailbox.ErrClosed where they apply.
+// Store keeps objects and registrations. Changes are on disk when a method returns, except for Touch, which is best
+// effort. Errors are mailbox.ErrNoSpace and mailbox.ErrClosed where they apply.
 type Store interface {
 	// Observe has an observer told of every change from now on. Until it is called nobody is told.
 	Observe(obs Observer)
 
 	// Put applies changes in order, all of them or none; one with bad input fails alone.
 	Put(ctx context.Context, batch []*Put) error
-	// Get reads objects of one app, in the order of the keys. One that nobody put is a zero State.
+	// Get reads objects of one app, in the order of the keys. An object that was never put is a zero State.
 	Get(ctx context.Context, app string, keys []object.Key) ([]object.State, error)
 	// Groups lists the groups that objects of an app are in, those after another, by name.
 	Groups(ctx context.Context, app, after string, limit int) ([]string, error)
@@ -104,8 +105,8 @@ type Store interface {
 	Save(s *Save)
 	// Touch does not wait either; it takes the slice, and calls done once.
 	Touch(batch []Touch, done func(error))
-	// Watchers reads stored clients that are registered for an object. It starts after a cursor (0: the first) and looks
-	// at so many clients, of which few may be watchers; next is the cursor to go on with, or 0.
+	// Watchers reads stored clients that are registered for an object. It starts after a cursor (0: the first) and reads
+	// look clients, of which few may be watchers; next is the cursor to go on with, or 0.
 	Watchers(ctx context.Context, app string, k object.Key, after int64, look int) (found []Watcher, next int64, err error)
 	// Clients reads all stored clients of a recipient.
 	Clients(ctx context.Context, app, recipient string) ([]Saved, error)
@@ -127,7 +128,7 @@ type Shared interface {
 	News(ctx context.Context, since time.Time, from *NewsMark, limit int) (news []News, next *NewsMark, err error)
 }
 
-// Overlap is how much later than its time a change may be committed: who looks for what is new goes that far back.
+// Overlap is how much later than its time a change may be committed: readers of news go back that far.
 const Overlap = time.Minute
 
 // News is how an object stands that has changed.

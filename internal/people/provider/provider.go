@@ -275,7 +275,7 @@ func (t trip) derive(what string) string {
 
 func (t trip) cookie() string { return t.secret + "." + strconv.FormatInt(t.begun, 10) + "." + t.app }
 
-// secretChars is the length of what rand.Text makes.
+// secretChars is the length of a text of rand.Text.
 const secretChars = 26
 
 func readTrip(cookie string) (t trip, ok bool) {
