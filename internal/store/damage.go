@@ -47,8 +47,8 @@ type damage struct {
 	open bool // all files are
 }
 
-// damaged stops all storing when one file is found damaged: what is acknowledged refers to other files, and an operator is to
-// look at it before more is piled up. What can be read is still read.
+// damaged stops all storing when one file is found damaged: acknowledged data refers to other files, and an operator is to
+// look at the damage before more is piled up. Reading goes on where the files can be read.
 func (s *Stores) damaged(err error) {
 	s.damage.Lock()
 	first := s.damage.err == nil

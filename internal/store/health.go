@@ -13,13 +13,14 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 )
 
-// DescribePostgres says what is told of PostgreSQL where that is what things are kept in.
+// DescribePostgres describes the metrics of PostgreSQL, which exist where it is the store.
 func DescribePostgres(ch chan<- *prometheus.Desc) { pghealth.Describe(ch) }
 
 // Diagnosis is what one check of a database server found, in words for people.
 type Diagnosis = pghealth.Finding
 
-// DiagnosePostgres looks at a PostgreSQL database for what would keep servers from working with it, and for what it has lost. It changes nothing.
+// DiagnosePostgres looks in a PostgreSQL database for conditions that would keep servers from working with it, and for lost rows. It changes
+// nothing.
 func DiagnosePostgres(ctx context.Context, url string) []Diagnosis {
 	list := pghealth.Diagnose(ctx, url)
 	if !list[0].OK { // there is no looking into it

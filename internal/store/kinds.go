@@ -90,7 +90,8 @@ var (
 				"DELETE FROM attempt WHERE pos NOT IN (SELECT pos FROM notification);" +
 				"DELETE FROM plan WHERE pos NOT IN (SELECT pos FROM content);" +
 				"DELETE FROM escalation WHERE pos NOT IN (SELECT n.pos FROM notification n JOIN plan p ON p.pos = CASE n.body_offset WHEN -1 THEN n.pos ELSE n.pos - n.body_offset END WHERE n.open = 1);" +
-				// What has lost its place in its plan begins it anew: what was sent is known by its id, and not sent twice.
+				// A copy that has lost its place in its plan begins the plan anew: sends have the same ids again, so none goes out
+				// twice.
 				"INSERT INTO escalation(pos, step, due_at) SELECT n.pos, 0, max(n.created_at, n.send_at) + json_extract(CAST(p.steps AS TEXT), '$[0].after_ms') FROM notification n" +
 				" JOIN plan p ON p.pos = CASE n.body_offset WHEN -1 THEN n.pos ELSE n.pos - n.body_offset END WHERE n.open = 1 AND n.pos NOT IN (SELECT pos FROM escalation);" +
 				"DELETE FROM block WHERE key >> 20 NOT IN (SELECT number FROM slice);" +
@@ -116,7 +117,7 @@ var (
 			Remove: "DELETE FROM campaign_count WHERE what < 20;" +
 				"INSERT INTO campaign_count(campaign, channel, what, n) SELECT campaign, channel, outcome, count(*) FROM delivery GROUP BY 1, 2, 3;",
 		},
-		// What finds endpoints is made anew from what they say of themselves.
+		// Tables for finding endpoints are made anew from the endpoints' rows.
 		{Remove: "DELETE FROM endpoint_tag; DELETE FROM attribute_text; DELETE FROM attribute_number; DELETE FROM endpoint_count;" +
 			"INSERT OR IGNORE INTO tag_name(app, name) SELECT DISTINCT e.app, j.value FROM" + tags + ";" +
 			"INSERT INTO endpoint_tag(tag, endpoint) SELECT n.id, e.number FROM" + tagsNamed + " AND n.app = e.app AND n.name = j.value;" +

@@ -158,7 +158,7 @@ func syncFolder(dir string) error {
 	return d.Sync()
 }
 
-// guard is what is known of a file.
+// guard is the manifest's knowledge of a file, for its database.
 func (m *manifest) guard(name string, damaged func(error)) sqlitedb.Guard {
 	return sqlitedb.Guard{Store: m.id, Checked: m.Checksums && slices.Contains(m.Files, name), Damaged: damaged}
 }

@@ -97,7 +97,7 @@ func (r *Repaired) Lossless() bool {
 	return true
 }
 
-// Repair mends a data folder that no server uses. What it touches it copies before.
+// Repair mends a data folder that no server uses. It copies files before it changes them.
 func Repair(ctx context.Context, data string) (r Repaired, err error) {
 	copies := filepath.Join(data, "damaged-"+time.Now().UTC().Format("20060102T150405.000"))
 	m, err := readManifest(data)

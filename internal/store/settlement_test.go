@@ -10,8 +10,8 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// TestLostSettlingIsSaidAndLosesNothing: what waits is all there. What had ended, nobody knows how, does not come again; only of what others
-// still wait for is it not known whether it had.
+// TestLostSettlingIsSaidAndLosesNothing: what waits is all there. Copies that had ended, nobody knows how, do not come again; only for
+// notifications that others still wait for is it unknown whether they had.
 func TestLostSettlingIsSaidAndLosesNothing(t *testing.T) {
 	const waiting, ended = 7, 12
 	dir := made(t)

@@ -43,8 +43,8 @@ func Traces() []string {
 	return list
 }
 
-// openSQLite opens the files. What is committed last may still be told to the mailboxes' observer, which has events to
-// emit: so events are opened before, and closed after. After an error the caller closes the parts that were opened.
+// openSQLite opens the files. The mailboxes' observer may still hear of the last commits and then emits events: so events
+// are opened before mailboxes, and closed after them. After an error the caller closes the parts that were opened.
 func (s *Stores) openSQLite(ctx context.Context, cfg Config) error {
 	s.Clock = mailbox.Clock()
 	file := func(name string) string { return filepath.Join(cfg.Data, name) }

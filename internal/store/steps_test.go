@@ -114,7 +114,7 @@ func lose(t *testing.T, dir, file, table string) store.Repaired {
 	return r
 }
 
-// namedLost counts the notifications that a repair names among its losses, with what was lost of them.
+// namedLost counts the notifications that a repair names among its losses of one kind.
 func namedLost(r *store.Repaired, what string) (n int) {
 	for i := range escalated {
 		for _, f := range r.Files {
@@ -128,7 +128,7 @@ func namedLost(r *store.Repaired, what string) (n int) {
 	return n
 }
 
-// TestALostPlaceInAPlanIsNoLoss: the plan begins anew, and what has been sent is known by its id.
+// TestALostPlaceInAPlanIsNoLoss: the plan begins anew, and sends that went out are known by their ids.
 func TestALostPlaceInAPlanIsNoLoss(t *testing.T) {
 	dir := escalations(t)
 	if r := lose(t, dir, store.MailboxFile, "escalation"); !r.Lossless() {

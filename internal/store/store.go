@@ -1,5 +1,5 @@
-// Package store opens what the server keeps: mailboxes, objects, endpoints and campaigns, events, and what is set up of
-// apps. Whoever opens gets interfaces; this package alone knows what is behind them. DESIGN.md says why it is as it is.
+// Package store opens the server's stores: mailboxes, objects, endpoints and campaigns, events, and the settings of apps. Callers get
+// interfaces; this package alone knows the stores behind them. DESIGN.md gives the reasons for its design.
 package store
 
 import (

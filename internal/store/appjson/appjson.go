@@ -45,7 +45,7 @@ func App(app *access.App) (set, jwtKeys string, err error) {
 	return string(b), string(k), err
 }
 
-// ReadApp sets an app to what was written.
+// ReadApp sets an app from its stored texts.
 func ReadApp(app *access.App, set, jwtKeys string) error {
 	var s settings
 	if err := json.Unmarshal([]byte(set), &s); err != nil {
@@ -84,7 +84,7 @@ func Hook(h *hook.Hook) (string, error) {
 	return string(b), nil
 }
 
-// ReadHook sets a hook to what was written.
+// ReadHook sets a hook from its stored text.
 func ReadHook(h *hook.Hook, written string) error {
 	var set hookSettings
 	if err := json.Unmarshal([]byte(written), &set); err != nil {
@@ -106,7 +106,7 @@ func Channel(r *channel.Record) (string, error) {
 	return string(b), nil
 }
 
-// ReadChannel sets a channel's settings to what was written.
+// ReadChannel sets a channel's settings from their stored text.
 func ReadChannel(r *channel.Record, written string) error {
 	r.Values = channel.Values{}
 	if err := json.Unmarshal([]byte(written), &r.Values); err != nil {
@@ -133,7 +133,7 @@ func Source(s *source.Source) (string, error) {
 	return string(b), nil
 }
 
-// ReadSource sets a source to what was written.
+// ReadSource sets a source from its stored text.
 func ReadSource(s *source.Source, written string) error {
 	var set sourceSettings
 	if err := json.Unmarshal([]byte(written), &set); err != nil {
@@ -167,7 +167,7 @@ func Sink(s *sink.Sink) (string, error) {
 	return string(b), nil
 }
 
-// ReadSink sets a sink to what was written.
+// ReadSink sets a sink from its stored text.
 func ReadSink(s *sink.Sink, written string) error {
 	var set sinkSettings
 	if err := json.Unmarshal([]byte(written), &set); err != nil {
@@ -187,7 +187,7 @@ func Template(t *template.Template) (string, error) {
 	return string(b), nil
 }
 
-// ReadTemplate sets what a template says to what was written.
+// ReadTemplate sets a template's content from its stored text.
 func ReadTemplate(t *template.Template, written string) error {
 	if err := json.Unmarshal([]byte(written), &t.Content); err != nil {
 		return fmt.Errorf("app %s: template %s is damaged", t.App, t.Name)

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// Most is how many bytes are kept of what was tried for a copy before it ends: a hundred attempts or more.
+	// Most is how many bytes of attempts are kept for a copy before it ends: a hundred attempts or more.
 	Most = 2000
-	// mostReason is how much is kept of why a client could not take a copy; the last reason is kept whole, elsewhere.
+	// mostReason is how many bytes are kept of a client's reason for refusing a copy; the last reason is kept whole, elsewhere.
 	mostReason = 200
 )
 
@@ -186,7 +186,8 @@ func FindPlain(b []byte, pos, at int64) (Via, error) {
 	return Via{}, nil
 }
 
-// Tell adds to a record what was tried: list is what was written apart, via is of who acknowledged it, on a node, known are the recipient's devices.
+// Tell adds attempts to a record: those of list, which are stored apart, and that of via, the connection to a node over which the copy was
+// acknowledged. known are the recipient's devices.
 func Tell(r *mailbox.Record, list []mailbox.Attempt, via Via, known []string, node string) {
 	Sort(list)
 	r.Tried = slices.Compact(list)

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Op is embedded in what is queued for a writer. Either the writer takes it or its caller, whose context has ended,
-// withdraws it.
+// Op is embedded in operations that are queued for a writer. Either the writer takes it or its caller, whose context has ended, withdraws
+// it.
 type Op struct {
 	call  *call // nil: nobody waits
 	state atomic.Int32
@@ -28,7 +28,7 @@ func (o *Op) Take() bool {
 // Waited reports whether somebody waits, or has waited, for the op.
 func (o *Op) Waited() bool { return o.call != nil }
 
-// Finish says that the op is done, or why it is not, to whoever waits for it. The writer calls it once, also for an op that was withdrawn.
+// Finish tells the waiting caller that the op is done, or why it is not. The writer calls it once, also for an op that was withdrawn.
 func (o *Op) Finish(err error) {
 	if o.call != nil && o.state.Load() != withdrawn {
 		o.call.finish(err)
@@ -40,7 +40,7 @@ func (o *Op) op() *Op { return o }
 // Waiter is what embeds an Op.
 type Waiter interface{ op() *Op }
 
-// call is a caller that waits for its ops, of which there are several if it asked for more than a commit holds.
+// call is a caller that waits for its ops: several, if it asked for more than a commit holds.
 type call struct {
 	left atomic.Int32
 	mu   sync.Mutex

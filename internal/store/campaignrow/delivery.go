@@ -20,14 +20,14 @@ const (
 	NotCorrected = 1 << 8 // detail says why, unless it says why it was not recalled
 )
 
-// Flags of what steps of escalations send, beside those.
+// Further flags, of the sends of escalations' steps.
 const (
 	settleShown = 1 << 5 // see notification.StepOptions
 	keep        = 1 << 6
 	answered    = 1 << 7 // its receiver has acknowledged
 )
 
-// Stays are the flags of what is not withdrawn, or not once more.
+// Stays are the flags of sends that are not withdrawn, or not once more.
 const Stays = NotRecalled | keep | answered
 
 // SendFlags are those that a send begins with.
@@ -52,12 +52,12 @@ func AnswerFlags(a *escalation.Answer) (flags int32) {
 	return flags
 }
 
-// OptionsOf reads what a send was asked to do of its flags and target.
+// OptionsOf reads a send's options from its flags and target.
 func OptionsOf(flags int32, target string) notification.StepOptions {
 	return notification.StepOptions{Shown: flags&settleShown != 0, Keep: flags&keep != 0, To: target}
 }
 
-// Send reads what the flags and the target of a send say.
+// Send sets a send's fields from its stored flags and target.
 func Send(s *escalation.Send, flags int32, target string) {
 	s.Options, s.Tried, s.Answered = OptionsOf(flags, target), flags&NotRecalled != 0, flags&answered != 0
 	s.Shown, s.Clicked, s.Dismissed = flags&Reaction(push.Shown) != 0, flags&Reaction(push.Clicked) != 0, flags&Reaction(push.Dismissed) != 0

@@ -6,17 +6,18 @@ import (
 	"godwit.dev/godwit/internal/campaign"
 )
 
-// reportStep is how many deliveries are read at once of which few may be wanted.
+// reportStep is how many deliveries are read at once where few of them may be wanted.
 const reportStep = 200
 
-// Ended is the condition for deliveries that ended in a way, other than that a provider took them. They have an index; both halves of the
-// condition are needed for databases to know that it has them.
+// Ended is the condition for deliveries with an outcome other than accepted by a provider. They have an index; databases need both halves
+// of the condition to know that they can use it.
 func Ended(as campaign.Outcome) string {
 	return fmt.Sprintf(" AND d.outcome > 2 AND d.outcome = %d", as)
 }
 
-// Report reads a page of deliveries as campaign.Reports says. read reads the first rows for which a condition holds, after one. What waits
-// and what was accepted is looked for among all, which is all of a campaign at its beginning or at its end.
+// Report reads a page of deliveries as campaign.Reports says. read reads the first rows for which a condition holds, after one. Waiting
+// and accepted deliveries have no index, so it searches for them among all deliveries: at its beginning or at its end, nearly all of a
+// campaign's are in such a state.
 func Report(only *campaign.Outcome, limit int, cursor int64, read func(where string, after int64, limit int) ([]campaign.Delivery, error)) (list []campaign.Delivery, next int64, err error) {
 	where, step := "", limit
 	switch {

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/push"
 )
 
-// What counters count beside outcomes, which have numbers below 20.
+// Further counters beside those of outcomes, which have numbers below 20.
 const (
 	Reactions   = 20 // + campaign.Reaction
 	Unrecalled  = 30
@@ -50,7 +50,8 @@ func (t *Tally) Move(num int64, channel int16, from, to campaign.Outcome) {
 	t.Add(num, channel, int16(to), 1)
 }
 
-// Changes are what has changed, in the order of keys: so that nobody waits for a counter while others wait for his.
+// Changes are the changed counters, in the order of their keys, so that transactions do not wait for each other's
+// counters in a circle.
 func (t *Tally) Changes() []Change {
 	list := make([]Change, 0, len(t.counts))
 	for k, n := range t.counts {
@@ -64,7 +65,7 @@ func (t *Tally) Changes() []Change {
 	return list
 }
 
-// OfDay are the changes of the counters of the day in which they are made, whatever the channel: of what has ended.
+// OfDay are the changes of the counters of the current day, over all channels: of deliveries that have ended.
 func (t *Tally) OfDay() []Change {
 	var days Tally
 	for k, n := range t.counts {

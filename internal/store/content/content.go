@@ -1,7 +1,7 @@
-// Package content is how stores of mailboxes write what a notification says, the same in every database: one version byte,
-// the content type, then title, body, category and data, each behind its length as a varint. Everything after the content
-// type is what two publishes of one id must agree in, unless the content has a key for that. Version 2 ends with what push
-// channels get instead, which servers of the versions before cannot read.
+// Package content encodes the content of a notification for stores of mailboxes, the same in every database: one version
+// byte, the content type, then title, body, category and data, each behind its length as a varint. Two publishes of one
+// id must agree in everything after the content type, unless the content has a key for that. Version 2 ends with the
+// alternative content for push channels, which servers of the versions before cannot read.
 package content
 
 import (

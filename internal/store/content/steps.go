@@ -8,7 +8,8 @@ import (
 	"godwit.dev/godwit/internal/notification"
 )
 
-// step is how a step is stored. What is not said is not there, as in rows that are older than it.
+// step is the stored form of a step. Zero values are left out, as in rows written before the field
+// existed.
 type step struct {
 	Channel string `json:"channel"`
 	AfterMS int64  `json:"after_ms"`

@@ -7,23 +7,24 @@ import (
 	"godwit.dev/godwit/internal/event"
 )
 
-// brief has a chunk say each notification with its recipient once: events of the same that follow name it by a number, which is how many were
-// said before it. Stored, delivered and acknowledged it is three events, and their order is mostly the same, so what is written is how far
-// the number is from the one after that of the event before, zigzag. Deflated, nearly nothing is left of it.
+// brief writes each notification with its recipient once in a chunk. Later events of the same pair refer to it by its number, which is how
+// many pairs were written before it. A notification has three events (stored, delivered, acknowledged), mostly in the same order as its
+// neighbours'. So the number is written as its distance, zigzag, from the number after that of the event before, which deflates to nearly
+// nothing.
 type brief struct {
 	numbers map[named]int
 	said    []named // by number
 	next    int     // the number after that of the last event
 }
 
-// named is what an event is about.
+// named is the pair that an event is about.
 type named struct{ note, to string }
 
-// What comes before texts or a number.
+// These stand before the texts or the number of a pair.
 const (
-	newPair = 0 // a notification and a recipient follow that were not said together yet
-	newTo   = 1 // a recipient follows; the notification is that of the pair that was said last
-	number  = 2 // and from there on: 2 and how far it is
+	newPair = 0 // a notification and a recipient follow that were not written together yet
+	newTo   = 1 // a recipient follows; the notification is that of the pair that was written last
+	number  = 2 // and from there on: 2 and the distance
 )
 
 func newBrief() *brief { return &brief{numbers: make(map[named]int)} }
@@ -96,7 +97,7 @@ func (h *heard) add(of named) {
 }
 
 // more is set in an event's first byte, which else is its type's number, when fields follow the type: each a number and a text, after the last
-// a 0. Who does not know a number passes over it, so that a version may add fields and the one before still reads its events.
+// a 0. Readers pass over numbers that they do not know, so that a version may add fields and the one before still reads its events.
 const more = 0x80
 
 // Numbers of fields: never renumber. They are written where they are not empty.

@@ -107,7 +107,7 @@ func TestBriefChunksThatAreDamagedAreRefused(t *testing.T) {
 	}
 }
 
-// What a million notifications may take is told in docs/performance.md.
+// docs/performance.md gives the room that the events of a million notifications may take.
 func TestANotificationsEventsTakeFewBytes(t *testing.T) {
 	const n = 100
 	var ids []string

@@ -95,7 +95,7 @@ func (c *Chunk) append(id uint64, e *event.Event) {
 	c.N++
 }
 
-// appendMarked writes what happened, for who knows no brief chunks.
+// appendMarked writes an event's type and further fields, in the form for readers that know no brief chunks.
 func appendMarked(b []byte, e *event.Event) []byte {
 	switch {
 	case furtherFields(e):
@@ -161,8 +161,8 @@ func After(evs []event.Event, since uint64) []event.Event {
 // ErrDamaged says that a chunk is not one that was encoded here.
 var ErrDamaged = errors.New("event chunk is damaged")
 
-// Decode returns a chunk's events, of which the last one has this id, whatever ids they were encoded with. Their texts are parts of data,
-// or of what was unpacked of it.
+// Decode returns a chunk's events, of which the last one has this id, whatever ids they were encoded with. Their texts are parts of data, or
+// of the text unpacked from it.
 func Decode(app, data string, last uint64) ([]event.Event, error) {
 	data, err := unpack(data)
 	if err != nil {

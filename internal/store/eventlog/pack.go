@@ -52,7 +52,7 @@ func (p *Packer) Rest() {
 	p.used = false
 }
 
-// unpack undoes Pack. What was not packed stays as it is.
+// unpack undoes Pack. Data that was not packed is returned unchanged.
 func unpack(data string) (string, error) {
 	if data == "" || data[0] != packedVersion {
 		return data, nil

@@ -14,8 +14,8 @@ var ErrClosed = errors.New("event log is closed")
 // maxPage bounds one answer, whatever limit is asked for.
 const maxPage = 10_000
 
-// Read is event.Log's, of what is stored: since is no later than that. Stored reads what is not in memory any more. The
-// events are shared: do not change them.
+// Read is event.Log's, for stored events: since is no later than the newest of them. stored reads events that are no
+// longer in memory. The events are shared: do not change them.
 func (ts *Tails) Read(ctx context.Context, app string, since uint64, limit int, wait bool,
 	stored func(ctx context.Context, app string, since uint64, limit int) ([]event.Event, error),
 ) (evs []event.Event, last uint64, err error) {

@@ -11,7 +11,7 @@ import (
 
 const (
 	// tailBytes is what the newest events may take in memory for followers, over all apps, encoded and decoded: some 100,000. They are
-	// decoded on demand. Who falls further behind reads the file.
+	// decoded on demand. Followers that fall further behind read the file.
 	tailBytes = 16 << 20
 	// followedFor is how long after the last look at an app's tail it is still kept: followers come back. Where nobody
 	// follows, memory is kept free.
@@ -48,7 +48,7 @@ func (ts *Tails) Start(committed uint64) {
 	ts.committed, ts.byApp, ts.limit = committed, make(map[string]*tail), tailBytes
 }
 
-// of finds or makes an app's tail. One that is new starts here: what came before is in the file.
+// of finds or makes an app's tail. A new tail starts here: earlier events are in the file.
 func (ts *Tails) of(app string) *tail {
 	t := ts.byApp[app]
 	if t == nil {

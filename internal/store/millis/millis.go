@@ -1,9 +1,10 @@
-// Package millis is how stores keep a time that may be missing: in milliseconds, of which 0 is none.
+// Package millis encodes times that may be missing, for stores: in milliseconds of Unix time, with 0
+// for a missing time.
 package millis
 
 import "time"
 
-// Of is what is stored of a time.
+// Of is the stored form of a time.
 func Of(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -9,7 +9,7 @@ import (
 	"math"
 )
 
-// digest is the number of rows and the sum of their hashes, the same in whatever order they come.
+// digest is the number of rows and the sum of their hashes, which does not depend on their order.
 type digest struct {
 	n   int64
 	sum [2]uint64

@@ -133,7 +133,7 @@ func (*copies) read(c *sqlite.Conn, after []any) (slice, error) {
 	return s.withPacked(c, after[0].(int64))
 }
 
-// settle puts into rows of copiesSQL how copies ended of which their rows do not say so.
+// settle completes rows of copiesSQL that do not themselves say whether their copies wait or how they ended.
 func settle(c *sqlite.Conn, rows [][]any) error {
 	ends, err := sqlitebox.EndsOn(c)
 	if err != nil {

@@ -31,7 +31,8 @@ type Sources struct {
 type Config struct {
 	From Sources
 	URL  string // of the PostgreSQL database; the schemas of its stores are there, and empty
-	// Progress is told what is being done ("copied", "compared"), of how many rows more, and how many are left. Nil: nobody is.
+	// Progress is called with the work under way ("copied", "compared"), the rows done since the last call, and the rows left. Nil:
+	// it is not called.
 	Progress func(doing string, rows int, left int64)
 	Log      *slog.Logger // nil: discards
 }

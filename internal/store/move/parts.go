@@ -156,7 +156,7 @@ func newParts() []part {
 			what: "steps that limits count", source: campaigns, schema: "godwit_campaign", table: "step_begun", key: 4,
 			columns: []string{"app", "recipient", "category", "id", "at"},
 		},
-		// What was being sent is recovered by whoever sends first: every epoch is above 0.
+		// The first owner to send recovers the sends that were under way: every epoch is above 0.
 		&table{
 			what: "sends of escalations", source: campaigns, schema: "godwit_campaign", table: "push_send", key: 1, number: "num",
 			columns: []string{
@@ -173,7 +173,7 @@ func newParts() []part {
 			what: "devices", source: mailbox, schema: "godwit_mailbox", table: "device", key: 2,
 			columns: []string{"recipient", "name", "last_seen"},
 		},
-		// What is kept beside a copy names its recipient too; what is left of those that were erased stays behind.
+		// Rows beside a copy name its recipient too; leftover rows of erased recipients are not copied.
 		&table{
 			what: "acknowledgements of single devices", source: mailbox, schema: "godwit_mailbox", table: "device_ack", key: 2, joins: beside,
 			columns: []string{"pos = device_ack.pos", "device = device_ack.device", "recipient = n.recipient"},

@@ -20,7 +20,7 @@ const (
 	Slice = 250
 	// most bounds what waits: beyond it new marks and sightings are dropped, which their contract allows.
 	most = 1 << 20
-	// mostMore bounds what is known of a copy beside its first attempt, and mostMoreAll that of all copies.
+	// mostMore bounds a copy's noted attempts beside its first, and mostMoreAll those of all copies.
 	mostMore    = 15
 	mostMoreAll = 1 << 18
 )
@@ -49,7 +49,7 @@ func (m *Mark) Tried() []attempts.Tried {
 	return list
 }
 
-// Tell adds to a record what is noted of its copy.
+// Tell adds to a record the notes of its copy.
 func (m *Mark) Tell(r *mailbox.Record) {
 	for _, t := range m.Tried() {
 		r.Tried = append(r.Tried, t.Attempt())
@@ -62,7 +62,8 @@ func (m *Mark) Tell(r *mailbox.Record) {
 	}
 }
 
-// End is what is to be kept of what was tried for a copy that ends: the connection, if there is a place for it and that says it all, else a list. q is who ends it; nil: time does, or another one.
+// End returns the attempts to keep for a copy that ends: the connection alone, if there is a place for it and the only attempt went over it, else a
+// list. q is the settle that ends the copy; nil: time ends it, or another operation.
 func (m *Mark) End(q *mailbox.Settle, as notification.Status, place bool) (via attempts.Via, list []attempts.Tried) {
 	if q == nil {
 		return via, m.Tried()
@@ -142,7 +143,7 @@ func (n *Notes) tried(m *Mark, t attempts.Tried) {
 	}
 }
 
-// overtaken reports whether a mark is of the write that was acknowledged before it could be noted: how its copy ended tells of it.
+// overtaken reports whether a mark belongs to a write that was acknowledged before it could be noted: the copy's outcome names that write.
 func (n *Notes) overtaken(m *mailbox.Mark) bool {
 	for _, early := range n.early {
 		if over, ok := early[m.Pos]; ok && over == m.Over && m.What == mailbox.Written {
@@ -188,7 +189,7 @@ func (n *Notes) Seen(batch []mailbox.Seen) {
 	}
 }
 
-// TakeMark removes and returns what is noted of a copy that is about to be settled.
+// TakeMark removes and returns the notes of a copy that is about to be settled.
 func (n *Notes) TakeMark(pos int64) Mark {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -198,8 +199,9 @@ func (n *Notes) TakeMark(pos int64) Mark {
 	return m
 }
 
-// TakeMarkOf is TakeMark for who settles a copy. A session that says so while its own write is not noted yet has been quick; or it was written
-// long ago, and nothing comes any more. What the write itself settles was noted before, or is told by that alone.
+// TakeMarkOf is TakeMark for a settle. If a session acknowledges while its own write is not noted yet, either the client was quick and the note
+// still comes, or the write is long ago and no note comes any more. A copy that the write itself settles had its write noted before, or its outcome
+// alone tells of the write.
 func (n *Notes) TakeMarkOf(q *mailbox.Settle, pos int64) Mark {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -215,7 +217,7 @@ func (n *Notes) TakeMarkOf(q *mailbox.Settle, pos int64) Mark {
 	return m
 }
 
-// PeekMark returns what is noted of a copy.
+// PeekMark returns the notes of a copy.
 func (n *Notes) PeekMark(pos int64) Mark {
 	n.mu.Lock()
 	defer n.mu.Unlock()

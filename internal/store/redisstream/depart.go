@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/notification"
 )
 
-// departure is entries that are to be deleted, and who is to be told then.
+// departure is entries that are to be deleted, with the settlement to report afterwards.
 type departure struct {
 	st     *stream
 	why    reason
@@ -36,7 +36,8 @@ var origins = [...]string{acked: "ack", expired: "expired", surplus: "duplicate"
 // deleteBatch is how many departures share a trip to Redis.
 const deleteBatch = 256
 
-// SettleLater implements session.Store. What is acknowledged is deleted soon, and again until Redis has said so.
+// SettleLater implements session.Store. Acknowledged entries are deleted soon; the deletion is repeated until
+// Redis has confirmed it.
 func (s *Store) SettleLater(batch []*mailbox.Settle) {
 	for _, ack := range batch {
 		if ack.Nack {
@@ -102,7 +103,7 @@ func (s *Store) sent(e *entry, attempts uint32, at time.Time) {
 	s.cfg.Observer.Sent(e.category, time.UnixMilli(int64(e.id.Ms)), again, how)
 }
 
-// ended makes departures of what has expired. The stream is locked.
+// ended makes departures of entries that have expired. The stream is locked.
 func (s *Store) ended(st *stream, list []ended) (out []*departure) {
 	for _, x := range list {
 		d := &departure{st: st, why: surplus, ids: x.ids}
@@ -179,7 +180,8 @@ func (l *lane) delete() {
 	}
 }
 
-// remove deletes entries and tells who is to know. It returns what could not be deleted.
+// remove deletes entries and reports the deletions. It returns the departures whose entries could not be
+// deleted.
 func (s *Store) remove(batch []*departure) (failed []*departure) {
 	ctx, cancel := context.WithTimeout(s.ctx, callWithin)
 	defer cancel()

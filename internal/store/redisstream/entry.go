@@ -142,7 +142,7 @@ func parseTime(s string) (time.Time, error) {
 	return t, nil
 }
 
-// Notification makes what a mailbox stores. What is beside title, body and category travels in Data, as
+// Notification makes the notification of an entry. All fields beside title, body and category travel in Data, as
 // {"show":…,"entity":{"id":…,"type":…,"data":…}} where data is the text as it is in Redis.
 func (e *Entry) Notification(app string) *notification.Notification {
 	n := e.plain(app)
@@ -151,7 +151,7 @@ func (e *Entry) Notification(app string) *notification.Notification {
 	return n
 }
 
-// plain is the notification without what is beside title, body and category.
+// plain is the notification whose content has title, body and category alone.
 func (e *Entry) plain(app string) *notification.Notification {
 	return &notification.Notification{
 		App: app, ID: e.NotificationID,

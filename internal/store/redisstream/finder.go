@@ -39,12 +39,13 @@ type finder struct {
 	// quick.
 	told  func(key string)
 	heard func(client string)
-	// missed is called when told may not have been for streams of a master: it should be looked at all of them. At the start too.
+	// missed is called when hints for streams of a master may be missing, so that all of them should be read. It is also called at the
+	// start.
 	missed func(master string)
 
 	way  string       // ByTracking, ByKeyspace or ByPoll
 	last atomic.Int64 // when publishers said something, in nanoseconds
-	// topology is as it was when it was last looked at.
+	// topology is the result of the last look at the cluster.
 	topology atomic.Pointer[topology]
 }
 
@@ -211,7 +212,7 @@ func (f *finder) keep(ctx context.Context, addr string, lost <-chan struct{}, ch
 	}
 }
 
-// subscribe has a master publish what happens to keys. That it does so is its setting notify-keyspace-events.
+// subscribe subscribes to a master's events of keys. The master publishes them if its setting notify-keyspace-events says so.
 func (f *finder) subscribe(ctx context.Context, addr string) {
 	f.receive(ctx, addr, func() (rueidis.Client, error) { return f.link.single(addr, nil) },
 		func(c rueidis.Client) rueidis.Completed {

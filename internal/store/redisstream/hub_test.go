@@ -50,7 +50,7 @@ func serveApp(t *testing.T, urls ...string) *app {
 	return a
 }
 
-// comings tells the store who is online.
+// comings tells the store which clients are online.
 type comings struct{ s *Store }
 
 func (c comings) Came(_, recipient string, first bool) {

@@ -15,9 +15,9 @@ const (
 	tokenPrefix = "NS:"
 )
 
-// ShardOf is the shard of a client's stream: of a UUID the sum of its two halves, of whatever else 0. Publishers add with
-// wrap-around, and the service that this stands in for does not, which is the same as long as shards is a power of two; else it is
-// the publishers' that is read.
+// ShardOf is the shard of a client's stream: for a UUID the sum of its two halves, modulo shards; for other names 0. Publishers
+// add with wrap-around, and the service that Godwit stands in for does not. The results are the same as long as shards is a power
+// of two; otherwise the publishers' stream is read.
 func ShardOf(client string, shards int) int {
 	hi, lo, ok := halves(client)
 	if !ok || shards < 1 {

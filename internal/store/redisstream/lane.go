@@ -57,7 +57,7 @@ func (s *Store) lane(master string) *lane {
 	return l
 }
 
-// hint has the stream of a key read soon, if its client is online. What nobody has read yet is read by its first session.
+// hint has the stream of a key read soon, if its client is online. A stream that nobody has read yet is read by its first session.
 func (s *Store) hint(key string) {
 	client, _, ok := ClientOf(key)
 	if !ok {

@@ -98,7 +98,7 @@ func options(urls []string) (rueidis.ClientOption, error) {
 
 func (l *link) close() { l.main.Close() }
 
-// single connects to one server beside the main connection. With hints, it is told of keys that change; see finder.
+// single connects to one server beside the main connection. If hints is given, the server calls it with keys that change; see finder.
 func (l *link) single(addr string, hints func(keys []rueidis.RedisMessage)) (rueidis.Client, error) {
 	o := l.opts
 	o.InitAddress, o.ForceSingleClient = []string{addr}, true
@@ -111,7 +111,7 @@ func (l *link) single(addr string, hints func(keys []rueidis.RedisMessage)) (rue
 	return rueidis.NewClient(o)
 }
 
-// node is the connection to one master for what concerns no certain key. Nil: it is not known (any more).
+// node is the connection to one master, for commands that concern no certain key. Nil: the master is not known (any more).
 func (l *link) node(addr string) rueidis.Client {
 	if !l.cluster {
 		return l.main

@@ -54,7 +54,7 @@ func (s *Store) took(c *call, list []raw, err error) {
 	s.leaveLater(st, out)
 }
 
-// takeEntry adds an entry that is new to the stream, which is locked. What is returned must not be delivered but deleted.
+// takeEntry adds an entry that is new to the stream, which is locked. The departure that it returns must not be delivered but deleted.
 func (s *Store) takeEntry(c *call, p *parsed, now int64) *departure {
 	st := c.st
 	if i, is := st.at(p.id); is {
@@ -167,7 +167,7 @@ func (s *Store) tellLost(st *stream, lost []entry) {
 	s.route().Settled(done)
 }
 
-// Heads implements mailbox.Reader from what is known, without asking Redis.
+// Heads implements mailbox.Reader from memory, without asking Redis.
 func (s *Store) Heads(_ context.Context, of []mailbox.Address) ([]mailbox.Head, error) {
 	heads := make([]mailbox.Head, len(of))
 	for i, a := range of {
@@ -188,8 +188,8 @@ type asking struct {
 	failed bool
 }
 
-// Pending implements mailbox.Reader. What Redis does not answer for now is not there: it comes by Route, or sessions are told to read
-// again, once it can be read.
+// Pending implements mailbox.Reader. The result leaves out entries for which Redis does not answer now: they come by Route, or a signal
+// makes sessions read again, once they can be read.
 func (s *Store) Pending(ctx context.Context, qs []mailbox.PendingQuery) ([]mailbox.PendingResult, error) {
 	out := make([]mailbox.PendingResult, len(qs))
 	asks := make([]asking, len(qs))
@@ -343,7 +343,7 @@ func (s *Store) failOnce(a *asking) {
 	}
 }
 
-// tookBody takes in the entry that was asked for. One that is not there was ended by somebody else.
+// tookBody takes in the entry that was asked for. If it is not there, another client of Redis has deleted it.
 func (s *Store) tookBody(a *asking, e entry, res rueidis.RedisResult) {
 	list, err := entriesOf(res)
 	if err != nil {
@@ -393,7 +393,7 @@ func (s *Store) Items(ctx context.Context, refs []mailbox.Ref) ([]*mailbox.Item,
 	return out, ctx.Err()
 }
 
-// Lookup implements mailbox.Reader for what waits for a client that is online.
+// Lookup implements mailbox.Reader for waiting notifications of a client that is online.
 func (s *Store) Lookup(_ context.Context, _, id, to string) ([]mailbox.Record, error) {
 	st := s.online(to)
 	if st == nil {
@@ -415,8 +415,8 @@ func (s *Store) Lookup(_ context.Context, _, id, to string) ([]mailbox.Record, e
 	return []mailbox.Record{r}, nil
 }
 
-// Mark implements session.Store: nothing is kept of what clients say of notifications that they do not acknowledge.
+// Mark implements session.Store: it drops clients' answers to notifications that they do not acknowledge.
 func (s *Store) Mark([]mailbox.Mark) {}
 
-// Seen implements session.Store: nothing is kept of who was connected.
+// Seen implements session.Store: it drops sightings of clients.
 func (s *Store) Seen([]mailbox.Seen) {}

@@ -31,14 +31,14 @@ type Config struct {
 	Now       func() time.Time
 }
 
-// Observer is told what metrics count. It is called from few goroutines and must not wait.
+// Observer is called for events that metrics count. It is called from few goroutines and must not wait.
 type Observer interface {
 	// Found: an entry was read for the first time since its client is online.
 	Found(category string)
 	// Sent: it was written to a connection. stored is when Redis got it; again: not for the first time; how is one of Catchup, Fresh and
 	// Retry.
 	Sent(category string, stored time.Time, again bool, how string)
-	// Acked: a client acknowledged it, and it is deleted. Of what nothing is known the category is UNKNOWN, and lastSent zero.
+	// Acked: a client acknowledged it, and it is deleted. For unknown entries the category is UNKNOWN, and lastSent zero.
 	Acked(category string, lastSent time.Time)
 	// Expired: its time was over and it is deleted. sent: it had been written to a connection.
 	Expired(category string, sent bool)
@@ -55,7 +55,7 @@ const (
 	Retry   = "retry"
 )
 
-// Unknown is the category of acknowledgements of which nothing is known.
+// Unknown is the category of acknowledgements whose entry is not known.
 const Unknown = "UNKNOWN"
 
 // Store is the streams of the clients that are online. It is a session.Store and session.Mailbox.
@@ -177,7 +177,7 @@ func (s *Store) bucket(client string) *bucket {
 	return &s.buckets[maphash.String(s.seed, client)%buckets]
 }
 
-// Joined says that a session of a client was opened. It does not wait: the session's first read of what is pending reads the stream.
+// Joined says that a session of a client was opened. It does not wait: the session's first call of Pending reads the stream.
 func (s *Store) Joined(client string) {
 	client = Recipient(client)
 	b := s.bucket(client)
@@ -195,7 +195,8 @@ func (s *Store) Joined(client string) {
 	st.mu.Unlock()
 }
 
-// Left says that one was closed. What is kept of a client goes with the last one, but for what is still to be deleted.
+// Left says that a session of a client was closed. After the last one the client's state goes, but for entries that are still to be
+// deleted.
 func (s *Store) Left(client string) {
 	client = Recipient(client)
 	b := s.bucket(client)

@@ -84,7 +84,7 @@ func (st *stream) byPos(pos int64) *entry {
 	return nil
 }
 
-// hadPos finds what a session knew as a position, whatever became of it.
+// hadPos finds the entry that a session knew by a position, in whatever state it is.
 func (st *stream) hadPos(pos int64, note string) *entry {
 	for i := range st.entries {
 		if e := &st.entries[i]; e.pos == pos && e.note == note && !e.twin {
@@ -218,8 +218,8 @@ func (st *stream) forget() {
 	}
 }
 
-// vanished takes out what waits, is not newer than upTo and was not in a read of all entries: it was acknowledged or deleted by somebody
-// else, or the key has expired. What is returned are the positions that sessions may have.
+// vanished takes out waiting entries that are not newer than upTo and were not in a read of all entries: somebody else has acknowledged
+// or deleted them, or the key has expired. It returns the entries whose positions sessions may have.
 func (st *stream) vanished(upTo EntryID, found func(EntryID) bool) (list []entry) {
 	for i := range st.entries {
 		e := &st.entries[i]

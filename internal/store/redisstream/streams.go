@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/source"
 )
 
-// StreamsConfig says which streams of which Redis.
+// StreamsConfig names the Redis and the streams to take.
 type StreamsConfig struct {
 	URLs    []string     // redis:// or rediss://; several: seeds of a cluster
 	Clients []string     // whose streams; empty: all
@@ -21,7 +21,7 @@ type StreamsConfig struct {
 	Log     *slog.Logger // nil: discards
 }
 
-// Streams are all streams of a Redis, whoever is connected, for who takes everything from there.
+// Streams are all streams of a Redis, whoever is connected, for a caller that takes everything from there.
 type Streams struct {
 	link   *link
 	finder *finder

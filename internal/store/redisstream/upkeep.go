@@ -23,8 +23,8 @@ const (
 	orphanLockKeep = orphanLockFor / 3
 )
 
-// sweep looks at every online client's stream twice a minute, a bucket at a time, until ctx ends. Where nothing tells of new entries
-// it reads all streams every second.
+// sweep looks at every online client's stream twice a minute, a bucket at a time, until ctx ends. Without hints of new entries it
+// reads all streams every second.
 func (s *Store) sweep(ctx context.Context) {
 	var some []*stream
 	polled := time.Now()
@@ -139,7 +139,7 @@ func (o *orphanage) cleanKeys(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// cleanStreams deletes what has expired of a few streams, and returns those that may have more of it.
+// cleanStreams deletes expired entries of a few streams, and returns the streams that may have more of them.
 func (o *orphanage) cleanStreams(ctx context.Context, keys []string, reads []rueidis.Completed) (more []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()

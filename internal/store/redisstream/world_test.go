@@ -175,7 +175,7 @@ func (w *world) Poisoned(key string, err error) {
 	w.poison = append(w.poison, err)
 }
 
-// ids of what was routed to somebody.
+// routes are the ids of the notifications that were routed to a client.
 func (w *world) routes(client string) (ids []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -187,7 +187,7 @@ func (w *world) routes(client string) (ids []string) {
 	return ids
 }
 
-// endings are the ids of what ended so.
+// endings are the ids of the notifications that ended with a status.
 func (w *world) endings(as notification.Status) (ids []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -312,7 +312,7 @@ func (w *world) readOne(key string, from EntryID) []raw {
 	return list
 }
 
-// kept is how many entries are known of a client.
+// kept is the number of a client's known entries.
 func (w *world) kept(client string) int {
 	st := w.online(client)
 	if st == nil {
@@ -343,7 +343,7 @@ func (w *world) joined(client string, list ...string) []mailbox.Item {
 	return w.pending(client).Items
 }
 
-// wantPending insists on what is pending for a client.
+// wantPending checks the pending notifications of a client.
 func (w *world) wantPending(client string, want ...string) mailbox.PendingResult {
 	w.t.Helper()
 	got := w.pending(client)

@@ -21,7 +21,7 @@ func Client(id objectstore.ClientID, keys []byte, seenAt int64, progress []byte)
 	return v, nil
 }
 
-// Watcher says whether a client is registered for an object, and what it has of it.
+// Watcher says whether a client is registered for an object, and which version it has.
 func Watcher(v *objectstore.Saved, k object.Key) (w objectstore.Watcher, ok bool) {
 	w = objectstore.Watcher{ID: v.ID, SeenAt: v.SeenAt}
 	for _, have := range v.Keys {

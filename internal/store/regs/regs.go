@@ -30,7 +30,7 @@ func EncodeKeys(own string, keys []object.Key) []byte {
 	return b
 }
 
-// DecodeKeys calls each with what EncodeKeys wrote.
+// DecodeKeys calls each with every key that EncodeKeys wrote.
 func DecodeKeys(own string, b []byte, each func(object.Key)) error {
 	for len(b) > 0 {
 		group, rest, ok := cutText(b)

@@ -202,7 +202,7 @@ func (p *Plan) page(after, upto int64, entries, limit int) Clause {
 // CountOf is what Among is asked for to count.
 const CountOf = "count(*)"
 
-// Bare reports whether something is told by the source and by tables of tags and attributes alone, without the endpoints' own rows.
+// Bare reports whether a query needs only the source and the tables of tags and attributes, not the endpoints' own rows.
 func Bare(what string, rest Clause) bool { return what == CountOf && !strings.Contains(rest.SQL, "e.") }
 
 // count is the query for how many there are by channel, of those that the app has. Where that is one only the index is read.

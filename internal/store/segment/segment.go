@@ -1,5 +1,5 @@
 // Package segment finds the endpoints that meet conditions: it turns these into SQL, for stores that keep tags and attributes in tables of these names.
-// What a condition means is said by audience.Selection.Match.
+// audience.Selection.Match defines the meaning of a condition.
 package segment
 
 import (
@@ -39,7 +39,8 @@ type Compiler struct {
 	App      string
 	Number   string
 	Position string // the function that says where in a text another one begins
-	// Each ends what is asked of each endpoint for itself, so that a database does not make one look at a whole table of it; empty: it may.
+	// Each ends the subquery that checks a single endpoint, so that the database does not turn the checks into one read of a whole table; empty: it
+	// may do so.
 	Each string
 }
 

@@ -6,7 +6,7 @@ import (
 	"godwit.dev/godwit/internal/push"
 )
 
-// Reader runs queries, on whatever transaction it has. They are made of expressions, of which there is no end: none is worth keeping
+// Reader runs queries on a transaction of the store. Queries are made from expressions, which differ each time: none is worth keeping
 // prepared.
 type Reader interface {
 	// Number reads one number; found is false if there is no row.
@@ -58,7 +58,7 @@ func (p *Plan) upto(r Reader, after int64, entries int) (upto int64, more bool, 
 	return upto, more, err
 }
 
-// List is Select for somebody who waits: in shorter steps, of which it makes no more than reach endpoint.ListLooks entries.
+// List is Select for somebody who waits: in shorter steps, which end after endpoint.ListLooks entries.
 func List(r Reader, d *Dialect, app string, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error) {
 	p, err := newPlan(r, d, app, sel, true)
 	if err != nil {

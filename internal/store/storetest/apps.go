@@ -38,8 +38,8 @@ type AppStore interface {
 // OpenApps opens an empty store for one test; reopen closes it and opens it again. It is closed by the test's clean-up.
 type OpenApps func(t *testing.T) (s AppStore, reopen func() AppStore)
 
-// RunApps is the conformance suite of stores of apps with their keys, hooks, sources, channels and templates, and of who is signed in. Several processes may always
-// write to the same one, so two is asked for too.
+// RunApps is the conformance suite of stores of apps with their keys, hooks, sources, channels and templates, and of people's sign-ins. Several
+// processes may always write to the same store, so the suite needs two as well.
 func RunApps(t *testing.T, open OpenApps, two Two[AppStore]) {
 	t.Helper()
 	for _, group := range []map[string]func(e *appEnv){
@@ -216,7 +216,7 @@ func twoUpdates(e *appEnv, stores [2]AppStore) {
 	}
 }
 
-// twoWatches changes something through each store; both watchers, woken, come to see all of it.
+// twoWatches changes something through each store; both watchers, woken, come to see all changes.
 func twoWatches(e *appEnv, stores [2]AppStore) {
 	ctx, stop := context.WithCancel(e.Context())
 	var watching sync.WaitGroup

@@ -55,7 +55,8 @@ func (e *env) acksTo(s mailbox.Store, to, id, device string, attempt uint32) {
 	}
 }
 
-// said is what was tried, briefly: seconds since the clock's beginning, what, and by whom.
+// said lists a copy's attempts, briefly: seconds since the clock's beginning, the kind, and the
+// device.
 func said(r *mailbox.Record) (list []string) {
 	begin := NewClock().Now()
 	for _, a := range r.Tried {
@@ -72,7 +73,7 @@ func said(r *mailbox.Record) (list []string) {
 	return list
 }
 
-// wantTried checks what is told of a copy, now and after the store was opened anew.
+// wantTried checks the attempts in a copy's record.
 func (e *env) wantTried(to, id string, want ...string) {
 	e.Helper()
 	r := e.record(to, id)
@@ -81,7 +82,7 @@ func (e *env) wantTried(to, id string, want ...string) {
 	}
 }
 
-// crowd stores enough for what was settled before to be put away.
+// crowd stores so many notifications that earlier settled ones are put away.
 func (e *env) crowd() {
 	e.Helper()
 	for i := range 80 {

@@ -114,7 +114,7 @@ func (e *campaignEnv) finish(c *campaign.Campaign, results ...campaign.Result) {
 	e.check(e.s.Finish(e.Context(), e.epoch, c.Num, results, e.clock.Now()))
 }
 
-// want compares the counters and the rows with what is meant.
+// want compares the counters and the rows with the expected numbers.
 func (e *campaignEnv) want(c *campaign.Campaign, want map[campaign.Outcome]int64) {
 	e.Helper()
 	f, err := e.s.Figures(e.Context(), c.Num)

@@ -151,7 +151,8 @@ func (e *endpointEnv) countInParts(sel *audience.Selection, all int) {
 	}
 }
 
-// audiencesAgree compares what the store selects with what audience.Selection says of each endpoint.
+// audiencesAgree compares the store's selections with the verdict of audience.Selection on each
+// endpoint.
 func audiencesAgree(e *endpointEnv) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var regs []audience.Registration

@@ -20,15 +20,15 @@ type OpenedObjects struct {
 	Store objectstore.Store
 	// Reopen closes the store and opens it again.
 	Reopen func() objectstore.Store
-	// Crash opens what would be found if the machine had stopped at this moment, while the store is still open. What it
-	// returns is closed by the test's end. Nil: the store cannot be tested so.
+	// Crash opens the files as they would be if the machine had stopped at this moment, while the store is still open. The
+	// store that it returns is closed by the test's end. Nil: the store cannot be tested so.
 	Crash func() objectstore.Store
 }
 
 // OpenObjectsFunc opens an empty object store for one test. It is closed by the test's clean-up.
 type OpenObjectsFunc func(t *testing.T) OpenedObjects
 
-// RunObjectsCrash is the part of the suite that asks what is left after a crash, for stores of which a crash takes its time.
+// RunObjectsCrash is the part of the suite that checks the state after a crash, for stores whose crash takes its time.
 func RunObjectsCrash(t *testing.T, open OpenObjectsFunc) {
 	t.Helper()
 	e := &objectEnv{T: t, now: time.Date(2031, 5, 4, 3, 2, 1, 0, time.UTC)}

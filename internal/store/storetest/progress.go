@@ -170,7 +170,8 @@ func twoAtOnce(e *progressEnv, other hook.ProgressStore) {
 	}
 }
 
-// twoSaveProgress has each store own half of the apps; both are told of all of them, in either order.
+// twoSaveProgress has each store own half of the apps; both get saves for all of them, in either
+// order.
 func twoSaveProgress(e *progressEnv, other hook.ProgressStore) {
 	stores, apps := [2]hook.ProgressStore{e.s, other}, [10]string{}
 	var epochs [10]int64
@@ -207,7 +208,8 @@ func twoSaveProgress(e *progressEnv, other hook.ProgressStore) {
 	e.reads(e.s, "", want...)
 }
 
-// twoRaceProgress takes over from an owner that is busy saving: what is read then is the last of it.
+// twoRaceProgress takes over from an owner that is busy saving: the progress read then is the last
+// that it has saved.
 func twoRaceProgress(e *progressEnv, other hook.ProgressStore) {
 	stores := [2]hook.ProgressStore{e.s, other}
 	for n := range 30 {

@@ -283,7 +283,7 @@ func testSendAnswered(t *testing.T, open func(t *testing.T) (SendStore, func() S
 	}
 }
 
-// testSendTarget: a step that goes to one of the app's targets has no endpoint, and says what it was told to.
+// testSendTarget: a step that goes to one of the app's targets has no endpoint, and keeps its options.
 func testSendTarget(t *testing.T, open func(t *testing.T) (SendStore, func() SendStore)) {
 	s, reopen := open(t)
 	now := time.Now().Truncate(time.Millisecond)

@@ -23,8 +23,8 @@ type Opened struct {
 	Store mailbox.Store
 	// Reopen closes the store and opens it again.
 	Reopen func() mailbox.Store
-	// Crash opens what would be found if the machine had stopped at this moment, while the store is still open. What it
-	// returns is closed by the test's end. Nil: the store cannot be tested so.
+	// Crash opens the files as they would be if the machine had stopped at this moment, while the store is still open.
+	// The store that it returns is closed by the test's end. Nil: the store cannot be tested so.
 	Crash func() mailbox.Store
 }
 

@@ -7,11 +7,11 @@ import (
 )
 
 // Two opens two stores of one empty database for a test, as two servers would, or a server and the command line. Both
-// tell the time by now and are closed by the test's clean-up. What the suites then ask is that it makes no difference
-// through which of them something is done.
+// tell the time by now and are closed by the test's clean-up. The suites then check that results are the same through
+// either of them.
 type Two[S any] func(t *testing.T, now func() time.Time) (a, b S)
 
-// Alone is for stores of which a database takes one at a time, and why.
+// Alone is for databases that take one store at a time; why gives the reason.
 func Alone[S any](why string) Two[S] {
 	return func(t *testing.T, _ func() time.Time) (a, b S) {
 		t.Helper()

@@ -45,7 +45,8 @@ func (s *Store) Deeds(ctx context.Context, app string, f audit.Filter, limit int
 	return list, err
 }
 
-// deedsQuery asks for what is named alone, so that an index can be used. The deed comes before who did it.
+// deedsQuery has conditions only on the fields that the filter names, so that an index can be used. The
+// deed comes before the person.
 func deedsQuery(f audit.Filter) string {
 	query := "SELECT id, app, at, by, way, address, deed, object, outcome FROM deed WHERE app = $1 AND id < $2 AND at >= $3 AND at < $4"
 	place := 6
@@ -67,7 +68,7 @@ func readDeed(row pgx.CollectableRow) (d audit.Deed, err error) {
 	return d, err
 }
 
-// named are the arguments of deedsQuery for what is named.
+// named are the arguments of deedsQuery for the fields that the filter names.
 func named(f audit.Filter) (args []any) {
 	for _, text := range []string{f.Deed, f.By} {
 		if text != "" {

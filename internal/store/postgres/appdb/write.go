@@ -124,7 +124,8 @@ func (s *Store) TouchKeys(ctx context.Context, used map[string]time.Time) error 
 
 func unknown(app string) error { return fmt.Errorf("%w: %.128q", access.ErrUnknownApp, app) }
 
-// lockApp fails with access.ErrUnknownApp where there is no such app. What belongs to one is changed by one at a time.
+// lockApp locks an app's row, so that one transaction at a time changes what belongs to the app. It fails with
+// access.ErrUnknownApp where there is no such app.
 func lockApp(ctx context.Context, tx pgx.Tx, app string) error {
 	var one int
 	err := tx.QueryRow(ctx, "SELECT 1 FROM app WHERE name = $1 FOR UPDATE", app).Scan(&one)

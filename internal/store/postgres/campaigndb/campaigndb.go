@@ -46,8 +46,8 @@ type Store struct {
 
 var _ endpoint.Store = (*Store)(nil)
 
-// Whatever is read is read along an index, a few hundred rows at a time. The planner cannot know that a tag is on nearly every endpoint, and
-// took all of a million from the index and sorted them, for the first 50. What counts a whole audience plans freely.
+// All reads go along an index, a few hundred rows at a time. The planner cannot know that a tag is on nearly every endpoint: to find the
+// first 50, it took all of a million entries from the index and sorted them. Counts of a whole audience plan freely.
 const (
 	settings   = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET max_parallel_workers_per_gather = 0; SET jit = off"
 	planFreely = "SET LOCAL enable_seqscan = on; SET LOCAL enable_bitmapscan = on; SET LOCAL enable_hashjoin = on; SET LOCAL enable_mergejoin = on"
@@ -75,7 +75,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	return &Store{db: db, log: cfg.Log}, nil
 }
 
-// Close waits for what is under way and closes the connections.
+// Close waits for operations under way and closes the connections.
 func (s *Store) Close() error {
 	if !s.closed.Swap(true) {
 		s.together.end()

@@ -84,7 +84,7 @@ func (s *Store) Recover(ctx context.Context, app string, epoch int64, limit int,
 }
 
 // Enumerate implements campaign.Queue. The audience is read before the transaction that writes: looking through many
-// endpoints of which few are meant must not keep locks.
+// endpoints to find a few must not keep locks.
 func (s *Store) Enumerate(ctx context.Context, epoch, num int64, limit int, due func(*campaign.Target) time.Time) (n int, done bool, err error) {
 	from, err := campaignWhere(ctx, s.db.Pool(), "num = $1", num)
 	if err != nil {
@@ -175,7 +175,7 @@ func scanTargetAnd(rows pgx.Rows, more ...any) (t campaign.Target, flags int32, 
 	return t, flags, err
 }
 
-// The queries that look for work. Each is answered by one of delivery's partial indexes, in its order.
+// The queries that look for work. One of delivery's partial indexes serves each, in the order of that index.
 const (
 	dueQuery = "SELECT " + targetColumns + ` FROM
 		(SELECT * FROM delivery WHERE outcome = 0 AND campaign = $1 AND channel = $2 AND due <= $3 ORDER BY due, endpoint LIMIT $4) d

@@ -132,8 +132,8 @@ func followIn(ctx context.Context, tx pgx.Tx, app string, changed []*campaign.Re
 	return w.flush(ctx)
 }
 
-// Sweep implements campaign.Queue. What may have arrived and is to become anything but pending stays unknown: it is
-// not known to have been suppressed.
+// Sweep implements campaign.Queue. Deliveries that may have arrived stay unknown unless they become pending: nobody
+// knows that they were suppressed.
 func (s *Store) Sweep(ctx context.Context, num int64, sw campaign.Sweep, limit int, now time.Time) (n int, err error) {
 	query := `WITH d AS (SELECT endpoint FROM delivery WHERE campaign = $1 AND outcome = ` + fmt.Sprint(int(sw.From)) // its text: for the outcome's own index
 	args := []any{num, limit, int16(sw.To), millis.Of(sw.Due), text(sw.Detail), millis.Of(now)}

@@ -145,7 +145,8 @@ func (w *writer) takeFrom(ctx context.Context, i int, names []string) error {
 	return nil
 }
 
-// sweep deletes the names that no active endpoint has; who has one only while disabled makes it anew when it wakes.
+// sweep deletes the names that no active endpoint has; an endpoint that has such a name while disabled makes it anew when it becomes
+// active.
 func (w *writer) sweep(ctx context.Context, i int) error {
 	if err := w.flush(ctx); err != nil { // what it has written has the names that it needs
 		return err

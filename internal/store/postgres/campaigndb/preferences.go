@@ -71,7 +71,7 @@ func (s *Store) eraseBegun(ctx context.Context, app, recipient string) error {
 	})
 }
 
-// begunLock is the first half of the advisory lock of whoever counts steps of an app: "GwSt".
+// begunLock is the first half of the advisory lock for counting steps of an app: "GwSt".
 const begunLock = 0x47775374
 
 func (s *Store) begunKey(app string) int32 {

@@ -42,7 +42,7 @@ func (s *Store) Hand(ctx context.Context, sends []escalation.Send, now time.Time
 	return nil
 }
 
-// RecoverSends implements escalation.Store. Whoever recovers owns the app's sends from then on: what a former owner claims or finishes later is
+// RecoverSends implements escalation.Store. The caller owns the app's sends from then on: later claims and outcomes of a former owner are
 // refused. An epoch is at least the time in milliseconds, see Own.
 func (s *Store) RecoverSends(ctx context.Context, app string, resend []push.Channel, now time.Time) (total int, err error) {
 	again := make([]int16, len(resend))

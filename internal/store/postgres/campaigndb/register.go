@@ -65,7 +65,7 @@ func (w *writer) registerAll(ctx context.Context, regs []audience.Registration) 
 	return results, nil
 }
 
-// register makes or renews one endpoint. What is wrong with this one alone is in the result; err ends the transaction.
+// register makes or renews one endpoint. Errors of this endpoint alone are in the result; err ends the transaction.
 func (w *writer) register(ctx context.Context, reg *audience.Registration) (done audience.Registered, r *record, err error) {
 	w.untrusted = !reg.Trusted
 	e := reg.Endpoint
@@ -214,8 +214,8 @@ func (s *Store) change(ctx context.Context, op string, number int64, f func(cont
 	})
 }
 
-// disable notes that an endpoint that was loaded gets nothing any more. One that is gone or disabled already stays so, and so does
-// one that has registered after since.
+// disable notes that a loaded endpoint gets nothing any more. An endpoint that is gone, disabled already or has registered after
+// since is left unchanged.
 func (w *writer) disable(ctx context.Context, number int64, reason string, since time.Time) error {
 	r := w.byNumber(number)
 	if r == nil || !r.e.EndsWith(since) {

@@ -24,7 +24,8 @@ const (
 		ON CONFLICT (app, day, campaign, what) DO UPDATE SET n = d.n + excluded.n`
 )
 
-// write adds up the counters, and those of the day for what has ended.
+// write adds the changes to the counters, and to the day's counters those of deliveries that have
+// ended.
 func (t *tally) write(ctx context.Context, tx pgx.Tx, now time.Time) error {
 	statements := &pgx.Batch{}
 	if all := t.Changes(); len(all) > 0 {

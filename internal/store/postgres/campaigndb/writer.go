@@ -195,7 +195,7 @@ func (w *writer) settle(ctx context.Context, key addressKey) error {
 	return w.flush(ctx)
 }
 
-// flush writes what has changed: what goes before what is changed, and that before what comes.
+// flush writes all changes: deletions first, then updates, then new endpoints.
 func (w *writer) flush(ctx context.Context) error {
 	if err := w.addNames(ctx); err != nil {
 		return err

@@ -1,7 +1,7 @@
 // Package eventdb keeps the event log, and how far hooks have come in it, in a schema of a PostgreSQL database that several nodes share.
 //
 // Each node queues events in chunks as they are emitted and stores what has queued at most ten times a second. Followers on any node read the
-// recent past from memory, which looks four times a second for what others have stored, and the rest from the database.
+// recent past from memory, to which a look adds other nodes' events four times a second, and the rest from the database.
 package eventdb
 
 import (

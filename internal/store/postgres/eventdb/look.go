@@ -13,13 +13,14 @@ import (
 const (
 	lookEvery = 250 * time.Millisecond // for what others have stored, while somebody follows
 	lookFor   = 5 * time.Second        // a database that takes longer is away
-	// lookBack is how much of what others have stored is read to be kept in memory. If it is more, a node that was cut off say, followers read it
-	// themselves.
+	// lookBack bounds how far back a look reads other nodes' events into memory. If there are more of them, on a node that was cut off say,
+	// followers read them from the database.
 	lookBack   = 10 * time.Second
 	lookChunks = 200
 )
 
-// stored takes in what this node has just stored. If others have stored something in between, all of it is read.
+// stored adds to memory the chunks that this node has just stored. If other nodes have stored some in between, it reads all of them from
+// the database.
 func (l *Log) stored(ctx context.Context, chunks []*eventlog.Chunk, before, last uint64) {
 	l.looking.Lock()
 	defer l.looking.Unlock()
@@ -29,12 +30,12 @@ func (l *Log) stored(ctx context.Context, chunks []*eventlog.Chunk, before, last
 		return
 	}
 	if err := l.lookNow(ctx); err != nil {
-		// What is known here stays behind, and the next look finds it.
+		// Memory stays behind, and the next look catches up.
 		l.want()
 	}
 }
 
-// follow looks for what others have stored, while somebody follows.
+// follow looks for events that other nodes have stored, while somebody follows.
 func (l *Log) follow() {
 	for {
 		timer := time.NewTimer(lookEvery)

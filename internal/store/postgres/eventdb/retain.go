@@ -52,7 +52,7 @@ func (l *Log) prune(ctx context.Context) error {
 	return nil
 }
 
-// pruneLock is the first half of the advisory lock of whoever deletes: "GwEv".
+// pruneLock is the first half of the advisory lock for deleting: "GwEv".
 const pruneLock = 0x47774576
 
 // deleteOldest deletes a slice of the chunks whose last event is older than an id, or of the oldest ones if there is too much.
@@ -67,7 +67,7 @@ func (l *Log) deleteOldest(ctx context.Context, before int64) (n int, err error)
 		if err := tx.QueryRow(ctx, "SELECT bytes FROM head").Scan(&used); err != nil {
 			return err
 		}
-		// Of what is too much, no more goes than has to: the sum says how far that is.
+		// If there are too many bytes, no more chunks go than have to: the running sum shows how many.
 		err := tx.QueryRow(ctx, `WITH oldest AS (
 				SELECT id, octet_length(data) AS bytes FROM chunk ORDER BY id LIMIT $1
 			), upto AS (

@@ -224,8 +224,8 @@ func (s *Store) Clients(ctx context.Context, app, recipient string) ([]objectsto
 	return s.clients(ctx, "c.app = $1 AND c.recipient = $2 ORDER BY c.grp, c.device", app, recipient)
 }
 
-// Watchers implements objectstore.Store. It scans: who watches an object is asked by people, and an index over all
-// registrations would cost every device more than it costs them.
+// Watchers implements objectstore.Store. It scans: only people ask for an object's watchers, and an index over all
+// registrations would cost devices more than a scan costs these people.
 func (s *Store) Watchers(ctx context.Context, app string, k object.Key, after int64, look int) (found []objectstore.Watcher, next int64, err error) {
 	const query = `SELECT c.id, c.maybe, c.recipient, c.grp, c.device, CASE WHEN c.maybe THEN c.objects END, coalesce(p.seen_at, 0), p.versions
 		FROM (SELECT *, position($3::bytea IN objects) > 0 AS maybe FROM client WHERE app = $1 AND id > $2 ORDER BY id LIMIT $4) c

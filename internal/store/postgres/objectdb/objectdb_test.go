@@ -56,7 +56,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestConformanceAfterAKill has a server of its own, of which nothing is left but what it had written to disk.
+// TestConformanceAfterAKill has a server of its own; after the kill only the data on its disk is left.
 func TestConformanceAfterAKill(t *testing.T) {
 	storetest.RunObjectsCrash(t, func(t *testing.T) storetest.OpenedObjects {
 		server := pgtest.Start(t, pgtest.Options{Fsync: true})

@@ -14,8 +14,8 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
-// What is stored as an object's kind. That the server gave a version is kept so that the statement which takes the
-// next one can tell it from one that was given as 1.
+// Values of an object's kind column. The row keeps that the server gave a version, so that the statement that takes the next
+// version can tell it from a version that the caller gave as 1.
 const (
 	unknown int16 = iota
 	given
@@ -162,7 +162,7 @@ func kindOf(p *object.Put) int16 {
 	return given
 }
 
-// readUpserted fills in what became of a round.
+// readUpserted fills in the results of a round.
 func readUpserted(results pgx.BatchResults, round map[id]*objectstore.Put) error {
 	for _, p := range round {
 		p.Changed, p.Err, p.State = false, nil, object.State{}
@@ -187,8 +187,8 @@ func readUpserted(results pgx.BatchResults, round map[id]*objectstore.Put) error
 	return rows.Err()
 }
 
-// unchanged reads what stands of those objects that a put did not change. What it did to them stays so whatever others
-// have put meanwhile: what is not news now never is.
+// unchanged reads the current state of objects that a put did not change. The put's result holds whatever others have put
+// meanwhile: a put that is not news now never will be.
 func (s *Store) unchanged(ctx context.Context, all []*objectstore.Put) error {
 	byApp := make(map[string][]*objectstore.Put)
 	for _, p := range all {

@@ -76,7 +76,7 @@ func pooled(err error) error {
 	return fmt.Errorf("compare sessions: %w", err)
 }
 
-// validateWritable is asked of each new connection: no replica, and no primary that has been made one.
+// validateWritable checks each new connection: the server must not be a replica, nor a former primary that has become one.
 func validateWritable(ctx context.Context, c *pgconn.PgConn) error {
 	return pgconn.ValidateConnectTargetSessionAttrsReadWrite(ctx, c)
 }

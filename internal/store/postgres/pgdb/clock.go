@@ -13,10 +13,11 @@ const (
 	sampleEvery = 10 * time.Second
 	sampleFor   = 2 * time.Second // a sample that takes longer says nothing
 	samples     = 5               // of which the quickest counts: its middle is the least uncertain
-	// slewRate is by how much time may run too fast or too slow while it is put right: a bad quartz is off by an eighth of it.
+	// slewRate bounds how much too fast or too slow time may run while it is put right: a bad quartz is off by an eighth of it.
 	slewRate = 0.0004
-	// leap is from where on, beyond what a sample leaves open, it is not quartzes that drift: the database's clock was set, or
-	// another machine has taken over. Forward it is followed at once; back, time runs slower by a tenth, as it never goes backwards.
+	// leap is the deviation, beyond a sample's uncertainty, from which the cause is not drifting quartzes: the database's clock was
+	// set, or another machine has taken over. A leap forward is followed at once; after a leap back, time runs slower by a tenth, as
+	// it never goes backwards.
 	leap     = 5 * time.Millisecond
 	holdRate = 0.1
 )

@@ -54,13 +54,12 @@ func (db *DB) Do(ctx context.Context, op string, f func(context.Context, pgx.Tx)
 }
 
 // Send runs statements in one transaction and one round trip, and has read take their results in order, each time that the
-// transaction was begun. What fails in the database undoes all; what read makes of its answers undoes nothing. Errors are as
-// Do's.
+// transaction was begun. An error in the database undoes all; an error of read undoes nothing. Errors are as Do's.
 func (db *DB) Send(ctx context.Context, op string, statements *pgx.Batch, read func(pgx.BatchResults) error) error {
 	return again(ctx, op, func() (bool, error) { return db.sendOnce(ctx, statements, read) })
 }
 
-// again calls once until it is through, or fails for another reason than that others were in the way.
+// again calls once until it succeeds, or fails for another reason than a conflict with other transactions.
 func again(ctx context.Context, op string, once func() (own bool, err error)) error {
 	for attempt := 1; ; attempt++ {
 		own, err := once()
@@ -149,7 +148,7 @@ func (db *DB) with(ctx context.Context, f func(context.Context, *pgxConn) error)
 	err := db.pool.AcquireFunc(bounded, func(c *pgxConn) error {
 		err := f(bounded, c)
 		if readOnly(err) {
-			// What was the primary is one no more: connect anew, to the one that is.
+			// This server is no longer the primary: connect anew, to the current one.
 			_ = c.Conn().Close(bounded)
 		}
 		return err

@@ -116,14 +116,14 @@ func (ls *Leases) free(ctx context.Context, holder string) error {
 	return err
 }
 
-// tidy deletes what nobody has held for long: of apps that are no more, say. Who takes it again has a greater epoch all the same.
+// tidy deletes leases that nobody has held for long: of deleted apps, say. A later holder gets a greater epoch all the same.
 func (ls *Leases) tidy(ctx context.Context) error {
 	_, err := ls.db.pool.Exec(ctx, "DELETE FROM lease WHERE until < "+leaseNow+" - $2 AND NOT EXISTS (SELECT FROM member m WHERE lease.name = $3 || m.name)",
 		ls.now(), keepUnheld.Milliseconds(), ofNodes)
 	return err
 }
 
-// Held is who has a lease.
+// Held is the holder of a lease.
 type Held struct {
 	Name  string
 	Node  string

@@ -147,7 +147,7 @@ func TestAnOwnerThatStopsRenewingIsFollowedAndWritesNothing(t *testing.T) {
 	if err := write(la, func() {}); err != nil {
 		t.Fatal(err)
 	}
-	// Whoever has checked may commit: the other one has to wait for it, however late that is.
+	// A transaction that has checked the lease may commit: the other node has to wait for it, however late the commit is.
 	err = write(la, func() {
 		clock.advance(leaseFor + time.Second)
 		if got, err := b.take(t.Context(), []string{"campaigns/shop"}); err != nil || len(got) != 0 {

@@ -44,7 +44,7 @@ func (ls *Leases) untilEnd() time.Duration {
 	return max(left, time.Millisecond)
 }
 
-// round looks at all leases once. What it begins runs until running ends.
+// round looks at all leases once. The work that it begins runs until running ends.
 func (ls *Leases) round(ctx, running context.Context) error {
 	again, returned := ls.sort()
 	if len(returned) > 0 {

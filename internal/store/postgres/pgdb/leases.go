@@ -33,7 +33,7 @@ const LeaseSchema = "godwit_lease"
 //go:embed lease/*.sql
 var leaseFiles embed.FS
 
-// LeaseConfig says who asks for leases and where they are kept. URL and Node are needed.
+// LeaseConfig names the node that asks for leases and the database that keeps them. URL and Node are needed.
 type LeaseConfig struct {
 	URL    string
 	Reach  *Reach // nil: nothing watches whether the database can be reached

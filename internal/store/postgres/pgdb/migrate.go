@@ -65,7 +65,7 @@ func (db *DB) migrateOnce(ctx context.Context, files fs.FS, names []string) erro
 		if applied > len(names) {
 			return fmt.Errorf("the schema is of version %d and this godwit knows %d: a newer one has changed it; run that, or one newer still", applied, len(names))
 		}
-		// Not before: whoever waits for another node's migration waits for as long as that takes.
+		// Not before: a node that waits for another node's migration waits as long as that takes.
 		if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", lockWithin.Milliseconds())); err != nil {
 			return err
 		}

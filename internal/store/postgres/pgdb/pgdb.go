@@ -26,7 +26,7 @@ const (
 	// lost: other nodes wait for the rows that it has locked. A live node sends the next statement within milliseconds; one that is
 	// later begins its transaction again.
 	idleWithin = time.Second
-	// defaultConns is for work that comes in batches; who has more at once says so.
+	// defaultConns is for work that comes in batches; stores with more concurrent work set MaxConns.
 	defaultConns = 4
 )
 

@@ -280,7 +280,7 @@ func TestTheClockIsTheDatabases(t *testing.T) {
 		before := db.Now()
 		var now time.Time
 		ok(t, db.Pool().QueryRow(t.Context(), "SELECT clock_timestamp()").Scan(&now))
-		// What is between the answers is the time that they take, on a machine that may be busy.
+		// The difference is the time that the answers take, on a machine that may be busy.
 		if after := db.Now(); now.Before(before.Add(-time.Second)) || now.After(after.Add(time.Second)) {
 			t.Errorf("the database says %s between %s and %s", now, before, after)
 		}

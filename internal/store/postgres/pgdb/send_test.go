@@ -38,7 +38,7 @@ func TestWhatIsSentTogetherIsDoneTogether(t *testing.T) {
 	if !pgdb.Taken(err) || !strings.HasPrefix(err.Error(), "insert more: ") {
 		t.Errorf("got %v", err)
 	}
-	// Whoever does not look is told all the same.
+	// The caller gets the error even if it does not read the results.
 	if err := db.Send(t.Context(), "insert more", batch("INSERT INTO t VALUES (3)", "INSERT INTO t VALUES (1)"), executed(0)); !pgdb.Taken(err) {
 		t.Errorf("got %v", err)
 	}

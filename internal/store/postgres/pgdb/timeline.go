@@ -8,7 +8,7 @@ import (
 
 const timelineKey = "godwit timeline" // of what is kept with a connection
 
-// readTimeline notes of which timeline the server is that a connection leads to. A server that does not tell has none.
+// readTimeline notes the timeline of a connection's server. A server that does not tell has none.
 func readTimeline(ctx context.Context, conn *pgx.Conn) error {
 	results, err := conn.PgConn().Exec(ctx, "SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)").ReadAll()
 	if err != nil {

@@ -30,7 +30,7 @@ type Health struct {
 	pause time.Duration // between tries of Scrub
 }
 
-// Open connects to the database, on connections of its own: stores wait for none of them.
+// Open connects to the database, on connections of its own, so that no store waits for one of them.
 func Open(ctx context.Context, cfg Config) (*Health, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

@@ -97,7 +97,7 @@ func URL(t testing.TB) string {
 	return sharedServer(t).URL()
 }
 
-// Schema is the name of a schema of the shared server that nobody else uses. What the test made there goes when it ends.
+// Schema is the name of a schema of the shared server that nobody else uses. It is dropped when the test ends.
 func Schema(t testing.TB) string {
 	t.Helper()
 	return sharedServer(t).Schema(t)
@@ -109,7 +109,7 @@ func Database(t testing.TB) string {
 	return sharedServer(t).Database(t)
 }
 
-// Schema is the name of a schema of this server that nobody else uses. What the test made there goes when it ends.
+// Schema is the name of a schema of this server that nobody else uses. It is dropped when the test ends.
 func (s *Server) Schema(t testing.TB) string {
 	t.Helper()
 	name := "test_" + random()
@@ -126,7 +126,8 @@ func (s *Server) Database(t testing.TB) string {
 	return s.Of(name)
 }
 
-// exec runs statements in the server's own database. One that does not run needs no cleaning up.
+// exec runs statements in the server's own database. It does nothing if the server does not run: such a server needs no
+// cleaning up.
 func (s *Server) exec(t testing.TB, statements ...string) {
 	t.Helper()
 	if !s.Running() {

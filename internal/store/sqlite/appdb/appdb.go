@@ -49,7 +49,7 @@ func Open(ctx context.Context, path string, log *slog.Logger) (*Store, error) {
 	return OpenGuarded(ctx, path, sqlitedb.Guard{}, log)
 }
 
-// OpenGuarded is Open for a file of which something is known.
+// OpenGuarded is Open for a file with a guard.
 func OpenGuarded(ctx context.Context, path string, g sqlitedb.Guard, log *slog.Logger) (*Store, error) {
 	db, err := sqlitedb.Open(ctx, path, sqlitedb.Options{
 		AppID: appID, Migrations: migrations, Guard: g, Shared: true, Log: log,

@@ -75,7 +75,8 @@ func (s *Store) Deeds(ctx context.Context, app string, f audit.Filter, limit int
 	return list, nil
 }
 
-// deedsQuery asks for what is named alone, so that an index can be used. The deed comes before who did it.
+// deedsQuery has conditions only on the fields that the filter names, so that an index can be used. The
+// deed comes before the person.
 func deedsQuery(f audit.Filter) string {
 	query := "SELECT id, app, at, by, way, address, deed, object, outcome FROM deed WHERE app = ?1 AND id < ?2 AND at >= ?3 AND at < ?4"
 	place := 6
@@ -89,7 +90,7 @@ func deedsQuery(f audit.Filter) string {
 	return query + " ORDER BY id DESC LIMIT ?5"
 }
 
-// named are the arguments of deedsQuery for what is named.
+// named are the arguments of deedsQuery for the fields that the filter names.
 func named(f audit.Filter) (args []any) {
 	for _, text := range []string{f.Deed, f.By} {
 		if text != "" {

@@ -14,8 +14,8 @@ import (
 // few system calls.
 const pollEvery = 400 * time.Millisecond
 
-// One row, changed by every transaction that changes what is set up. Who is signed in, and what people did, is
-// written far more often and is nothing that others keep copies of.
+// One row, changed by every transaction that changes an app's settings. Sign-ins and people's deeds do not change
+// it: they are written far more often, and nobody keeps copies of them.
 const versionTable = `
 CREATE TABLE version (
 	one   INTEGER PRIMARY KEY CHECK (one = 1),

@@ -15,7 +15,8 @@ import (
 // tally collects changes of campaigns' counters and writes them at the end of a transaction.
 type tally struct{ campaignrow.Tally }
 
-// write adds up the counters, and those of the day for what has ended.
+// write adds the changes to the counters, and to the day's counters those of deliveries that have
+// ended.
 func (t *tally) write(c *sqlite.Conn, now time.Time) error {
 	for _, k := range t.Changes() {
 		err := sqlitedb.Each(c, `INSERT INTO campaign_count(campaign, channel, what, n) VALUES (?, ?, ?, ?)

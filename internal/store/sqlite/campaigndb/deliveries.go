@@ -93,7 +93,7 @@ func left(c *sqlite.Conn, app string, epoch int64, limit int) (rows []deliveryRo
 }
 
 // Enumerate implements campaign.Queue. The audience is read before the transaction that writes: looking through many
-// endpoints of which few are meant must not hold up the writer.
+// endpoints to find a few must not hold up the writer.
 func (s *Store) Enumerate(ctx context.Context, epoch, num int64, limit int, due func(*campaign.Target) time.Time) (n int, done bool, err error) {
 	if err := s.checkSpace(); err != nil {
 		return 0, false, err

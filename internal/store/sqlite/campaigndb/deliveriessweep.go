@@ -14,8 +14,8 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// Sweep implements campaign.Queue. What may have arrived and is to become anything but pending stays unknown: it is
-// not known to have been suppressed.
+// Sweep implements campaign.Queue. Deliveries that may have arrived stay unknown unless they become pending: nobody
+// knows that they were suppressed.
 func (s *Store) Sweep(ctx context.Context, num int64, sw campaign.Sweep, limit int, now time.Time) (n int, err error) {
 	query, args := sweepQuery(sw), []any{num}
 	if sw.Held {

@@ -107,7 +107,8 @@ func (w *endpointWriter) name(t *endpointrow.Names, name string) (id int64, err 
 // errSwept says that numbers of names that were looked up before may be gone.
 var errSwept = errors.New("names were swept")
 
-// sweep deletes the names that no active endpoint has; who has one only while disabled makes it anew when it wakes.
+// sweep deletes the names that no active endpoint has; an endpoint that has such a name while disabled makes it
+// anew when it becomes active.
 func (w *endpointWriter) sweep(t *endpointrow.Names) (swept bool, err error) {
 	if w.swept == nil || w.now.Sub(*w.swept) < endpointrow.SweepEvery {
 		return false, nil

@@ -151,7 +151,7 @@ func (s *Store) EraseRecipient(ctx context.Context, app, recipient string) (n in
 	}
 }
 
-// DisableEndpoint notes that an endpoint shall get nothing any more. One that is gone stays so.
+// DisableEndpoint notes that an endpoint shall get nothing any more. It does nothing if the endpoint is gone.
 func (s *Store) DisableEndpoint(ctx context.Context, number int64, reason string) error {
 	err := s.db.Do(ctx, func(c *sqlite.Conn) error { return disableEndpoint(c, number, reason, time.Time{}, s.now()) })
 	if err != nil {
@@ -169,8 +169,8 @@ func (s *Store) MoveEndpoint(ctx context.Context, number int64, address json.Raw
 	return nil
 }
 
-// disableEndpoint notes inside a transaction that an endpoint shall get nothing any more. One that is gone or
-// disabled already stays as it is, and so does one that has registered after since.
+// disableEndpoint notes inside a transaction that an endpoint shall get nothing any more. An endpoint that is gone,
+// disabled already or has registered after since is left unchanged.
 func disableEndpoint(c *sqlite.Conn, number int64, reason string, since, now time.Time) error {
 	return changeEndpoint(c, number, now, func(e *audience.Endpoint) bool {
 		if !e.EndsWith(since) {
@@ -224,7 +224,7 @@ type endpointWriter struct {
 	swept     *time.Time // when names were swept last; nil: they are not swept
 }
 
-// register makes or renews one endpoint. What is wrong with this one alone is in the result; err ends the transaction.
+// register makes or renews one endpoint. Errors of this endpoint alone are in the result; err ends the transaction.
 func (w *endpointWriter) register(r *audience.Registration) (done audience.Registered, err error) {
 	e := r.Endpoint
 	e.App = w.app

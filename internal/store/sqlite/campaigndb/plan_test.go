@@ -74,7 +74,8 @@ func TestNamedEndpointsAreFoundByAnIndex(t *testing.T) {
 	}
 }
 
-// looks are searches for endpoints among many, with what their plans name: nothing may be read from one end to the other or sorted.
+// looks are searches for endpoints among many, with the index that their plans must name: no table may be read from one end to the
+// other or sorted.
 var looks = map[string]struct{ who, index string }{
 	"all":                 {``, "endpoint_active"},
 	"a channel":           {`channel = "telegram"`, "endpoint_"},

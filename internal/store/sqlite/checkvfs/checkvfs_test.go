@@ -454,7 +454,7 @@ func TestVerifyingKeepsToAPace(t *testing.T) {
 		if d, err := checkvfs.Verify(t.Context(), path, pace, nil); err != nil || len(d.Errors) > 0 {
 			t.Errorf("%v, %v", d, err)
 		}
-		// What is read first, and what is left at the end, costs no time.
+		// The first piece read, and the rest at the end, cost no time.
 		if took, least := time.Since(began), time.Duration(size(t, path)-2*pace)*time.Second/pace; took < least || least <= 0 {
 			t.Errorf("%d bytes took %s, want %s or more", size(t, path), took, least)
 		}

@@ -68,7 +68,7 @@ type File struct {
 	users    int          // of the process; guarded by opening
 	end      atomic.Int64 // of the last commit that was written to the log and not synced yet; 0: there is none
 
-	// Of the log. Who commits waits for no disk here.
+	// Of the log. Commits never wait for a disk here.
 	mu          sync.RWMutex
 	mark        walfile.Mark
 	turn        uint64         // how often the mark was changed
@@ -114,7 +114,7 @@ type Options struct {
 	Lax bool
 	// Shared: other processes write to the database as well, or only others do.
 	Shared bool
-	// Damaged is told of each piece of damage that is met. It must not block.
+	// Damaged is called with each piece of damage that is met. It must not block.
 	Damaged func(error)
 }
 

@@ -94,7 +94,7 @@ func TestATransactionIsWholeInTheLogWhetherItSpillsOrNot(t *testing.T) {
 	}
 }
 
-// watched opens a database with a table, of which checkvfs knows, on a connection with SQLite's own settings.
+// watched opens a database with a table, watched by checkvfs, on a connection with SQLite's own settings.
 func watched(t *testing.T, path, vfs string) *sqlite.Conn {
 	t.Helper()
 	f, err := checkvfs.Open(path, checkvfs.Options{})

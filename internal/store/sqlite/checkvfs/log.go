@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/walfile"
 )
 
-// frame finds which frame's page lies at an offset of the log; ok is false for whatever is no page.
+// frame returns the number of the frame whose page lies at an offset of the log; ok is false if no page lies there.
 func (f *File) frame(n int, offset int64) (i int, ok bool) {
 	size := f.pageSize.Load()
 	at, step := offset-logHeader-walfile.FrameHead, size+walfile.FrameHead
@@ -22,7 +22,7 @@ func (f *File) frame(n int, offset int64) (i int, ok bool) {
 	return int(at / step), true
 }
 
-// checkFrame compares a page that was read from the log with what was written there.
+// checkFrame compares a page that was read from the log with the page that was written there.
 func (f *File) checkFrame(b []byte, offset int64) bool {
 	i, ok := f.frame(len(b), offset)
 	if !ok {
@@ -85,7 +85,7 @@ func (f *File) wroteLog(b []byte, offset int64) {
 	f.log[i] = known | uint64(f.head.Sum)
 }
 
-// writeNotes writes what was noted of frames since the last sync, for mending. It is not synced.
+// writeNotes writes the notes of frames since the last sync, for mending. They are not synced.
 func (f *File) writeNotes() error {
 	n := min(len(f.notes), max(0, maxNotes-f.first))
 	b := f.buf[:0]

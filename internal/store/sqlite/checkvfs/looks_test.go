@@ -52,7 +52,7 @@ func readUnsynced(t *testing.T, shared bool) {
 	c := connect()
 	do(c, "CREATE TABLE a(body TEXT)", "CREATE TABLE b(body TEXT)", "INSERT INTO a VALUES ('old')", "INSERT INTO b VALUES ('old')",
 		"PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA synchronous=off", "UPDATE a SET body = 'new'")
-	// What a reader has not seen yet stays in the log, so the database is not cut to its length, which would write checksums.
+	// Pages that a reader has not seen yet stay in the log, so the database is not cut to its length, which would write checksums.
 	reader := connect()
 	do(reader, "BEGIN", "SELECT * FROM a")
 	do(c, "UPDATE b SET body = 'new'", "PRAGMA wal_checkpoint(PASSIVE)")
@@ -87,8 +87,8 @@ func compareAsAnotherProcess(t *testing.T, path string) {
 	}
 }
 
-// Beside a server that writes, what does not fit may be half written: five looks, a twentieth of a second apart. No pause
-// comes before the first, and none is made for what is damaged for good.
+// Beside a server that writes, a page that does not fit its checksum may be half written: five looks, a twentieth of a second
+// apart. No pause comes before the first look, and none is made for pages that are damaged for good.
 func TestWhatMayBeHalfWrittenIsLookedAtFiveTimes(t *testing.T) {
 	const pauses = 4 * 50 * time.Millisecond
 	path := filepath.Join(t.TempDir(), "a.db")

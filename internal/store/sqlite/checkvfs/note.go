@@ -64,8 +64,8 @@ func (f *File) openNote() (err error) {
 	return f.loadMark()
 }
 
-// empty writes a note of nothing. Zeros rather than a hole: what is mapped must have its place on the disk. A page at a time:
-// what was written at once the kernel may keep as one piece, all of which is in memory for one byte that is used.
+// empty writes a note of nothing. It writes zeros rather than a hole: mapped pages must have their place on the disk. It writes a
+// page at a time: the kernel may keep a larger write as one piece, all of which is in memory for one byte that is used.
 func (n *note) empty(life []byte) error {
 	page := make([]byte, 4096)
 	for at := int64(len(page)); at < noteFile; at += int64(len(page)) {
@@ -138,7 +138,7 @@ const (
 	markEvery = 512 // bytes between the two copies beside the checksums
 )
 
-// readNote reads the note of the checksums that begin so; zeros, if there is none of them.
+// readNote reads the note of the file of checksums that begins with sums; zeros, if that has none.
 func readNote(path string, sums []byte) ([]byte, error) {
 	b, err := os.ReadFile(path + NoteSuffix)
 	if errors.Is(err, os.ErrNotExist) || err == nil && (len(b) != noteFile || !isNote(b, sums)) {

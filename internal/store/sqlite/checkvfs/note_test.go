@@ -64,8 +64,8 @@ func TestAMarkThatWasHalfWrittenIsNoDamage(t *testing.T) {
 	}
 }
 
-// The note is never synced: a power cut may take it, or leave one of long ago. The log is then compared with what was synced
-// with the checksums.
+// The note is never synced: a power cut may take it, or leave one of long ago. The log is then compared with the copy of the
+// mark that was synced with the checksums.
 func TestANoteThatIsMissingOrOldIsNoDamage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	db, err := open(t, path, sqlitedb.Options{})
@@ -159,7 +159,8 @@ func TestALogThatLostItsLastCommitIsNoticed(t *testing.T) {
 	}
 }
 
-// The note is mapped: where the file ends before that, memory cannot be written. That ends writing, not the process.
+// The note is mapped: where the file ends before that, memory cannot be written. Such an attempt ends writing, not the
+// process.
 func TestANoteCutOffUnderADatabaseEndsWriting(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	db, err := open(t, path, sqlitedb.Options{})

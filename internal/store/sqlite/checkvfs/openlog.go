@@ -41,7 +41,7 @@ func (f *File) lookAtLog() error {
 	return nil
 }
 
-// checkLength finds a database that is shorter than it was. What lies in the log need not be in it yet.
+// checkLength finds a database that is shorter than it was. Pages in the log need not be in the database yet.
 func (f *File) checkLength(l *walfile.Log) error {
 	info, err := f.sums.Stat()
 	if err != nil {

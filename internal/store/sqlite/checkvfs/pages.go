@@ -104,8 +104,8 @@ func (f *File) wrotePage(b []byte, offset int64) error {
 	return nil
 }
 
-// flush writes the checksums that have gathered: neighbours together, and checkpoints write pages in order. Until the pages
-// are synced this process compares them with what has gathered, so it is early enough.
+// flush writes the checksums that have gathered: neighbours together, and checkpoints write pages in order. Until the pages are
+// synced this process compares them with the gathered checksums, so that writing these now is early enough.
 func (f *File) flush() error {
 	var b []byte
 	for from := 0; from < len(f.fresh); {

@@ -148,7 +148,7 @@ func (f *File) fits(page int64, b []byte) bool {
 	return err == nil && sum == crc32.Checksum(b, castagnoli)
 }
 
-// stillBad looks again at pages that may have been in the middle of being written. What lies in the log is read from there.
+// stillBad looks again at pages that may have been in the middle of being written. Pages in the log are read from there.
 func (f *File) stillBad(pages []int64) (bad []int64, err error) {
 	logged := make(map[int64]bool)
 	if l, err := walfile.Read(f.path + logSuffix); err == nil && l != nil {

@@ -2,8 +2,8 @@
 //
 // Events are encoded into chunks as they are emitted, one open chunk per app. Every 25 ms a writer stores all chunks
 // in one transaction, a row each, and hands them to the followers, who read the recent past from memory and the rest
-// from the file. What was emitted in the last moments before a crash is lost: events tell of what the mailbox holds
-// and are not that itself. The log knows since when it may lack events, so that package reconcile can make them anew.
+// from the file. A crash loses the events of the last moments, but not the notifications, which are in the mailbox.
+// The log knows since when it may lack events, so that package reconcile can make them anew.
 package eventdb
 
 import (

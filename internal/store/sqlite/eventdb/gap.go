@@ -45,7 +45,7 @@ func (l *Log) begin(ctx context.Context) error {
 	return nil
 }
 
-// lostNow is how much was lost so far, with what former processes lost.
+// lostNow is the number of events lost so far, with those of former processes.
 func (l *Log) lostNow() int64 { return l.lost + l.queue.Lost() }
 
 // advance notes the newest id, and that all is there that was emitted before a time, unless something is lost.

@@ -123,7 +123,7 @@ type Store struct {
 	notes   noting
 	untold  chan *committed // what the observer has not been told of
 	spare   sync.Pool       // of *committed, empty
-	telling sync.Mutex      // of who tells it
+	telling sync.Mutex      // held by the goroutine that tells it
 	wakes   chan struct{}   // there may be something to tell
 	closing chan struct{}   // closed when nothing more is committed
 	seals   chan struct{}   // there may be a slice to seal

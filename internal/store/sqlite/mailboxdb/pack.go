@@ -145,7 +145,7 @@ func (p *pack) end(pos int64) []byte {
 	return p.ends[at : at+endBytes]
 }
 
-// erase has no copy that is out name a recipient: it names who is beside it instead. It reports whether any did.
+// erase makes copies that are out name a neighbouring copy's recipient instead of this one. It reports whether it changed any.
 func (p *pack) erase(key uint32) (found bool) {
 	other := slices.IndexFunc(p.copies, func(c packed) bool { return c.recipient != key })
 	if other < 0 {

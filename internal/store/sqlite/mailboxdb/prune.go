@@ -24,7 +24,7 @@ type pruner struct {
 	next int64 // position
 }
 
-// span is a range of positions whose rows are to be deleted, all of them.
+// span is a range of positions; all rows in it are to be deleted.
 type span struct{ from, to int64 }
 
 // packPart names copies that are to be removed from a pack.

@@ -59,14 +59,15 @@ func (s *Store) wakeTeller() {
 	}
 }
 
-// tellHere tells the observer on the goroutine of a caller who has committed, unless it is being told: then that goes on.
+// tellHere tells the observer on the goroutine of a caller that has committed, unless another goroutine is telling it: then that one
+// goes on.
 func (s *Store) tellHere() {
 	defer sqlitedb.EndOnPanic()
 	if !s.telling.TryLock() {
-		s.wakeTeller() // whoever tells may not have seen the last commit
+		s.wakeTeller() // the goroutine that tells may not have seen the last commit
 		return
 	}
-	s.tellNext() // each commit has one who tells the next, or has woken the teller: none is left over
+	s.tellNext() // each commit has a caller that tells the next one, or has woken the teller: none is left over
 	s.telling.Unlock()
 }
 

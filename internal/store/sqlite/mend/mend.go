@@ -26,7 +26,7 @@ type Loss struct {
 	AtMost bool   `json:"at_most,omitempty"` // some of them may have been deleted before, or be as they were
 }
 
-// Count is how much is missing of what had to be there.
+// Count is how many of the things that had to be there are missing.
 type Count struct {
 	What  string `json:"what"`
 	Least int64  `json:"at_least"`
@@ -69,7 +69,7 @@ type Job struct {
 	Kind
 }
 
-// Kind is what is known of databases like it.
+// Kind describes databases of one kind, for their repair.
 type Kind struct {
 	Rules []Rule   // what must fit together
 	Tally string   // a query of what walfile.Tally has; "": it is not counted
@@ -77,8 +77,8 @@ type Kind struct {
 	Packs string   // or in this table, several to a row, whose number is that of the first; "": there is none
 	Of    string   // and is called
 	GoOn  []string // statements that make what is stored next be counted after ?1
-	// Ready, if not nil, has rows say what else is said beside them, so that Rules and Tally can ask for it. It is told of which tables rows
-	// are lost, and returns what that has cost and how many rows may not be as they were.
+	// Ready, if not nil, writes into rows the state that other tables hold for them, so that Rules and Tally can select by it. lost names
+	// the tables that have lost rows. It returns the resulting losses and how many rows may differ from before.
 	Ready func(c *sqlite.Conn, lost map[string]bool) (losses []Loss, unsure int64, err error)
 	Quiet map[string]bool // tables of which nothing was promised to anybody, or whose losses the rules tell
 }
@@ -142,8 +142,8 @@ func (j *Job) finish(r Report, from, state string) (Report, error) {
 	return r, j.replaceBy(from)
 }
 
-// count compares what is there with what was noted. It is exact unless changes were lost: then something may be there again
-// that was done with, and stand for something that is missing.
+// count compares the rows that are there with the noted count. It is exact unless changes were lost: then a row that was done with may be
+// there again, and stand for a missing one.
 func (j *Job) count(r *Report, path string) error {
 	was, now := r.noted, walfile.Tally{}
 	conn, closing, err := connect(path, false)
@@ -260,7 +260,7 @@ func Seal(path string, store checkvfs.ID) error {
 	return f.Close()
 }
 
-// state is the pages of a database as far as they are known.
+// state holds the known pages of a database.
 type state struct {
 	size   int // of a page
 	base   []byte
@@ -270,7 +270,7 @@ type state struct {
 	before *state
 }
 
-// read finds what can be known of each page; nil: of the database as a whole nothing can be.
+// read finds the content of each page as far as it can be known; nil: nothing can be known of the whole database.
 func (j *Job) read(r *Report) (*state, error) {
 	base, err := os.ReadFile(j.Path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -318,7 +318,7 @@ func (j *Job) read(r *Report) (*state, error) {
 	return s, nil
 }
 
-// notes is what was noted of the frames of a log that are known to be on disk.
+// notes are the notes of a log's frames that are known to be on disk.
 type notes struct {
 	frames []walfile.Note
 	copied int  // so many of them are in the database, synced
@@ -341,8 +341,8 @@ func noted(k *checkvfs.Kept, size int, m *walfile.Mended) (n notes) {
 	return n
 }
 
-// before is the last state of which every page is there: that up to the first lost frame, or what was copied from the log,
-// which is later if that frame was among it.
+// before is the last state whose pages are all there: the state up to the first lost frame, or the frames copied from the log, which is
+// later if that frame was among them.
 func (n *notes) before(size int, m *walfile.Mended) *walfile.Mended {
 	b := m.Before
 	if b == nil {
@@ -367,9 +367,8 @@ func (n *notes) commits(k *checkvfs.Kept, state *walfile.Mended) (lost int) {
 	return max(1, lost)
 }
 
-// newest finds the newest version of each page by what was noted of the log's frames: it may be in the log or, if it was
-// copied, in the database. missing counts those that are in neither, ahead those that only the database has although nobody
-// noted that they were copied.
+// newest finds the newest version of each page by the notes of the log's frames: it may be in the log or, if it was copied, in the
+// database. missing counts those that are in neither, ahead those that only the database has although nobody noted that they were copied.
 func (n *notes) newest(base []byte, size int, m *walfile.Mended) (ahead, missing int) {
 	if len(n.frames) == 0 {
 		return 0, len(m.Holes)

@@ -205,7 +205,7 @@ func (w *world) repair(t *testing.T, harm func(path string)) (path string, r men
 	return path, r, left
 }
 
-// judge compares what is left with what there was and with what the report says. exact: the report names each row.
+// judge compares the rows left with the rows before and with the report. exact: the report names each row.
 func (w *world) judge(t *testing.T, r *mend.Report, left map[string]string) (missing int, exact bool) {
 	t.Helper()
 	claimed, most, unbounded := map[string]bool{}, map[string]int64{}, map[string]bool{}

@@ -23,7 +23,8 @@ type saveOp struct {
 	full              bool
 }
 
-// Save implements objectstore.Store. What it is given is encoded here and not by the writer, which all wait for.
+// Save implements objectstore.Store. It encodes the registration here and not on the writer's goroutine, for which
+// all callers wait.
 func (s *Store) Save(v *objectstore.Save) {
 	op := &saveOp{s: s, id: v.ID, seenAt: v.SeenAt, done: v.Done}
 	if len(v.Keys) > 0 {
@@ -188,8 +189,8 @@ func (s *Store) Clients(ctx context.Context, app, recipient string) (found []obj
 	return found, err
 }
 
-// Watchers implements objectstore.Store. It scans: who watches an object is asked by people, and an index over all
-// registrations would cost every device more than it costs them.
+// Watchers implements objectstore.Store. It scans: only people ask for an object's watchers, and an index over all
+// registrations would cost devices more than a scan costs these people.
 func (s *Store) Watchers(ctx context.Context, app string, k object.Key, after int64, look int) (found []objectstore.Watcher, next int64, err error) {
 	err = s.read(ctx, app, "read registrations", func(c *sqlite.Conn) error {
 		seen := 0

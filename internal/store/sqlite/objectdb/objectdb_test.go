@@ -79,7 +79,7 @@ func putOf(name string) []*objectstore.Put {
 	return []*objectstore.Put{{App: "app", Key: object.Key{Group: "north", Object: name}, At: time.Now().Truncate(time.Millisecond)}}
 }
 
-// saved stores registrations and returns what became of it.
+// saved stores registrations and returns the error of that.
 func saved(s objectstore.Store, keys ...object.Key) error {
 	done := make(chan error, 1)
 	id := objectstore.ClientID{App: "app", Recipient: "unit-1", Device: "main"}

@@ -138,7 +138,7 @@ func (db *DB) CopyLog() {
 }
 
 // How long the writer waits for readers to leave the log so that it can be restarted: hardly at all below the cap,
-// and beyond it long enough that the log grows slower than it can be read by whoever holds it (a backup, say).
+// and beyond it long enough that the log grows slower than its reader (a backup, say) can read it.
 const (
 	restartWait    = 20 * time.Millisecond
 	restartWaitCap = time.Second

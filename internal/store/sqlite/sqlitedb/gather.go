@@ -97,9 +97,9 @@ func (w *writer) taken(bytes int) {
 	}
 }
 
-// grow applies what has come since as well, as long as the disk lately took longer for a commit than all of this one takes to
-// be applied. So whoever waits for a commit waits at most twice as long for the sake of others, and a disk that takes 20 ms
-// is asked once for what is published in 40.
+// grow applies operations that have come since as well, as long as the disk lately took longer for a commit than it takes to
+// apply all of this one. So callers wait at most twice as long for the sake of others, and a disk that takes 20 ms commits
+// once for the publishes of 40 ms.
 func (w *writer) grow(began time.Time) error {
 	for w.batch.rows < maxGrownRows && w.batch.bytes < maxCommitBytes && time.Since(began) < min(w.disk, maxGrowing) {
 		n := len(w.batch.ops)
@@ -120,7 +120,8 @@ func (w *writer) grow(began time.Time) error {
 	return nil
 }
 
-// took notes how long the disk took for a commit. One that took very long by itself says little of the next.
+// took notes how long the disk took for a commit. A single very slow commit says little about the next, so its weight is
+// bounded.
 func (w *writer) took(d time.Duration) {
 	w.disk += (min(d, 2*maxGrowing) - w.disk) / diskMemory
 }

@@ -25,7 +25,8 @@ func (p *publish) Apply(c *sqlite.Conn) error { time.Sleep(p.work); return inser
 func (p *publish) Done(error)                 { p.done.Done() }
 func (p *publish) Size() (rows, bytes int)    { return p.rows, 100 * p.rows }
 
-// commits publishes on a disk whose syncs take so long, and counts the commits of what was queued meanwhile.
+// commits publishes on a disk whose syncs take as long as disk, and counts the commits of the operations
+// queued meanwhile.
 func commits(t *testing.T, disk time.Duration, n int, p publish) (commits uint64) {
 	t.Helper()
 	path, vfs := filepath.Join(t.TempDir(), "x.db"), faultvfs.New(t)

@@ -5,7 +5,7 @@ import (
 	"runtime/debug"
 )
 
-// SubmitHere is Submit for who waits for the op: if nobody commits now, what is queued is committed on the caller's goroutine. Where
+// SubmitHere is Submit for a caller that waits for the op: if nobody commits now, it commits the queue on the caller's goroutine. Where
 // there is little to do, waking the writer and waiting for it would cost as much as the commit. It reports whether it has committed; if
 // not, the writer does.
 func (db *DB) SubmitHere(app string, op Op) bool {
@@ -13,7 +13,7 @@ func (db *DB) SubmitHere(app string, op Op) bool {
 	return db.w.commitHere()
 }
 
-// commitHere commits what is queued, if nobody does now.
+// commitHere commits the queue, if nobody commits now.
 func (w *writer) commitHere() bool {
 	if !w.turn.TryLock() {
 		w.notify() // whoever commits may not have seen what was queued last
@@ -25,8 +25,8 @@ func (w *writer) commitHere() bool {
 	return w.commitTaken(true) // what is queued meanwhile has woken the writer, who waits for the turn
 }
 
-// EndOnPanic is deferred: it ends the process if what the caller does in a goroutine's place panics, as it would there, whatever the
-// caller does about panics of its own: what is in memory may differ from what is on disk by then.
+// EndOnPanic is deferred: it ends the process if work that the caller does in another goroutine's place panics, as the panic would
+// there, even if the caller recovers from panics: by then memory may differ from the disk.
 func EndOnPanic() {
 	if r := recover(); r != nil {
 		what := fmt.Sprintf("%v\n\n%s", r, debug.Stack())

@@ -9,7 +9,7 @@ import (
 )
 
 // makePrivate makes a database that only its owner may read before SQLite does, whose log files then get the same mode.
-// What is there already becomes private, whatever the folder lets others do.
+// An existing file becomes private, whatever the folder lets others do.
 func makePrivate(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err == nil {

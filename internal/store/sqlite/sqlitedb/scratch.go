@@ -6,8 +6,8 @@ import (
 	"modernc.org/libc"
 )
 
-// scratch is more than half of what SQLite needs to share the rows of one page of 4096 bytes out anew (10.9 KB), and so a block of
-// the same size class, and cachePage the same of a page in its cache.
+// scratch is the allocator's size class, a power of two, of the 10.9 KB that SQLite needs to share the rows of one page of 4096
+// bytes out anew; cachePage is that of a page in SQLite's cache.
 const (
 	scratch   = 16 << 10
 	cachePage = 8 << 10

@@ -307,7 +307,7 @@ func (db *DB) Counted() (Tally, bool) { return db.file.Counted() }
 // Gone says which of the files in use was removed, replaced or cut off; nil: none.
 func (db *DB) Gone() error { return db.file.Gone() }
 
-// Refuse ends writing for good: nothing is acknowledged any more. What can be read is read.
+// Refuse ends writing for good: nothing is acknowledged any more. Reading goes on where the file can be read.
 func (db *DB) Refuse(err error) {
 	var damage *DamageError
 	if !errors.As(err, &damage) {
@@ -316,7 +316,7 @@ func (db *DB) Refuse(err error) {
 	db.w.refuse(err, "", nil)
 }
 
-// Close waits for what was handed over, empties the log into the file and closes all connections.
+// Close waits for submitted ops, empties the log into the file and closes all connections.
 func (db *DB) Close() error {
 	db.once.Do(func() { db.err = db.close() })
 	return db.err

@@ -1,13 +1,13 @@
 package sqlitedb
 
-// What one turn takes at least, if there is so much: so little that a commit, which is full after 1000 rows, has room for
-// many apps.
+// The least that one turn takes, if so much is queued: so little that a commit, which is full after 1000 rows, has room
+// for many apps.
 const (
 	turnRows  = 50
 	turnBytes = 128 << 10
 )
 
-// turns is what waits for the writer app by app.
+// turns are the ops that wait for the writer, app by app.
 type turns struct {
 	of   map[string]*turn
 	next []*turn // those with something waiting, in turn

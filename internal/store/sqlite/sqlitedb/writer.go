@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/walfile"
 )
 
-// Limits of one commit and of what may wait for the writer.
+// Limits of one commit and of the ops that may wait for the writer.
 const (
 	maxCommitOps   = 1000    // rows: beyond this a larger group saves nothing, unless the disk is slow: see grow
 	maxCommitBytes = 4 << 20 // bounds how long a commit keeps others waiting
@@ -71,7 +71,7 @@ func (e *DamageError) Error() string {
 	return "the database " + e.Path + " is damaged, so nothing more is stored: " + e.Err.Error()
 }
 
-// Unwrap shows the cause, and what a capability is to tell of it.
+// Unwrap shows the cause, and the error that a capability is to report.
 func (e *DamageError) Unwrap() []error {
 	what := strings.TrimPrefix(e.Err.Error(), filepath.Dir(e.Path)+string(filepath.Separator))
 	return []error{e.Err, &mailbox.DamagedError{What: what}}
@@ -110,7 +110,7 @@ type writer struct {
 	commits atomic.Uint64
 	restart atomic.Int64 // not 0: the checkpointer asks for the log, which has so many bytes, to be restarted
 
-	// What has been written to the log and is not in the file yet, roughly, and the checkpointer's early call.
+	// How many bytes have been written to the log and are not in the file yet, roughly, and the checkpointer's early call.
 	uncopied   atomic.Int64
 	copyNow    chan struct{}
 	complained atomic.Int64
@@ -128,8 +128,8 @@ func newWriter(db *DB) *writer {
 }
 
 // Submit hands an op to the writer: it goes into the next commit. It waits while too much is queued. Ops of one app are
-// applied in the order in which they were submitted, and apps take turns: one that writes much waits for itself. Ops
-// without one, "", are for what must not wait for that.
+// applied in the order in which they were submitted, and apps take turns: one that writes much waits for itself. Ops without an
+// app, "", are for work that must not wait for these turns.
 func (db *DB) Submit(app string, op Op) { db.w.submit(queued{op: op, app: app}, false) }
 
 // SubmitLazy is Submit for an op that may wait up to 5 ms for another's commit to ride on. It never waits itself.
@@ -215,7 +215,8 @@ func (w *writer) notify() {
 	}
 }
 
-// lazyElapsed asks for a commit if a lazy entry has waited long enough. Those that the timer was set for may have found one since.
+// lazyElapsed asks for a commit if a lazy entry has waited long enough. The entries that the timer was set for may have gone with
+// another commit since.
 func (w *writer) lazyElapsed() {
 	w.mu.Lock()
 	left := lazyDelay - time.Since(w.lazier)
@@ -374,7 +375,7 @@ func isDamage(code sqlite.ResultCode) bool {
 // resultIOErrData is what a read ends with that found another page than was written.
 const resultIOErrData = sqlite.ResultCode(lib.SQLITE_IOERR_DATA)
 
-// damaged is told of pages that are not what was written, whoever read them.
+// damaged is called for pages that differ from those written, whoever read them.
 func (w *writer) damaged(err error) {
 	w.refuse(&DamageError{Path: w.db.path, Err: err}, damageFound, w.db.opts.Guard.Damaged)
 }

@@ -1,5 +1,5 @@
-// Package tracedb keeps which notifications traces follow, in one SQLite file of its own that is there only while tracing is on. What is
-// in it can be lost without harm: it is not synced, has no checksums and is in no backup.
+// Package tracedb keeps which notifications traces follow, in one SQLite file of its own that is there only while tracing is on. Its
+// loss does no harm: it is not synced, has no checksums and is in no backup.
 package tracedb
 
 import (
@@ -32,7 +32,7 @@ type Store struct {
 
 var _ tracing.Keeper = (*Store)(nil)
 
-// Open opens the file, or makes it. One that cannot be read is replaced by an empty one.
+// Open opens the file, or makes it. It replaces a file that cannot be read by an empty one.
 func Open(path string) (*Store, error) {
 	s, err := open(path)
 	if err == nil {

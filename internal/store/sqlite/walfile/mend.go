@@ -22,7 +22,7 @@ type Mended struct {
 	Before *Mended // the state before the first lost frame, if there is one: nothing is lost in it but what came later
 }
 
-// Note is what is noted of a frame outside the log.
+// Note describes a frame outside the log.
 type Note struct {
 	Page, Pages uint32
 	Sum         uint32 // CRC-32C of the page
@@ -42,8 +42,8 @@ type mender struct {
 	first  sums
 }
 
-// Mend reads a log and puts right what can be: a bit that has flipped is found by trying, since each frame has a checksum. header is a
-// copy of the log's header, and kept what was noted of its frames; both may be nil. It changes b.
+// Mend reads a log and puts right what it can: it finds a flipped bit by trying, since each frame has a checksum. header is a copy of
+// the log's header, and kept are the notes of its frames; both may be nil. It changes b.
 func Mend(b []byte, pageSize int, m Mark, header []byte, kept []Note) *Mended {
 	d := &mender{b: b, mark: m, kept: kept}
 	if len(b) < HeaderSize || !d.header(pageSize, header) {

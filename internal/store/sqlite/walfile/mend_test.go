@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/walfile"
 )
 
-// notesOf is what would have been noted of a whole log.
+// notesOf are the notes that a whole log would have.
 func notesOf(b []byte) (notes []walfile.Note) {
 	for at := walfile.HeaderSize; at+walfile.FrameHead+4096 <= len(b); at += walfile.FrameHead + 4096 {
 		notes = append(notes, walfile.Note{

@@ -29,7 +29,7 @@ type Salts [2]uint32
 // Older reports whether s is of a generation before o.
 func (s Salts) Older(o Salts) bool { return int32(s[0]-o[0]) < 0 }
 
-// Mark is what of a log is known to be on disk. It is noted beside the log after each sync.
+// Mark is the part of a log that is known to be on disk. It is noted beside the log after each sync.
 type Mark struct {
 	Salts   Salts
 	Bytes   int64 // from the begin; 0: there is no log
@@ -38,7 +38,8 @@ type Mark struct {
 	Tally   Tally // with the last of them, or when the database was last opened
 }
 
-// Tally is what the owner of a database counts of what is in it, so that it can be told how much is missing. Zero: it is not counted.
+// Tally is a count by a database's owner of the things in it, so that a repair can say how many are missing. Zero: nothing is
+// counted.
 type Tally struct {
 	Stored int64 // ever, kept or not
 	Open   int64 // of these, what must still be there
@@ -93,7 +94,7 @@ func (d *Damage) Error() string {
 	return fmt.Sprintf("the log %s is damaged: %s; going on without it would lose at least %d commits", d.Path, d.Cause, d.Commits)
 }
 
-// Read reads the log at path. One that is missing or empty is nil.
+// Read reads the log at path. It returns nil if the log is missing or empty.
 func Read(path string) (*Log, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -196,7 +197,7 @@ func (l *Log) frames(r io.Reader, s sums) error {
 	return nil
 }
 
-// Check compares a log with what is known to have been on disk. The error is a *Damage.
+// Check compares a log with the part that is known to have been on disk. The error is a *Damage.
 func Check(path string, l *Log, m Mark) error {
 	d := &Damage{Path: path, Bytes: m.Bytes, Commits: 1}
 	if l != nil {

@@ -1,3 +1,3 @@
--- What was done is looked for by what it is called and by who did it.
+-- Queries look for deeds by their name and by the person who did them.
 CREATE INDEX deed_deed ON deed (app, deed, id);
 CREATE INDEX deed_by ON deed (app, by, id);

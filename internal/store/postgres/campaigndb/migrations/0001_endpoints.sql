@@ -23,8 +23,8 @@ CREATE UNIQUE INDEX endpoint_address ON endpoint (app, address_key);
 CREATE INDEX endpoint_active ON endpoint (app, active, number);
 CREATE INDEX endpoint_recipient ON endpoint (app, recipient, number) WHERE recipient <> '';
 
--- Whoever writes endpoints of an app holds its row until the commit: so numbers are in the order of commits, and an
--- enumeration that has come to one has missed none.
+-- A transaction that writes endpoints of an app holds the app's row until the commit: so numbers are in the order
+-- of commits, and an enumeration that has reached a number has missed none before it.
 CREATE TABLE endpoint_app (
 	app      text COLLATE "C" PRIMARY KEY,
 	swept_at bigint NOT NULL DEFAULT 0 -- when names that nobody has were deleted last

@@ -53,7 +53,7 @@ CREATE INDEX delivery_due ON delivery (campaign, channel, due, endpoint) WHERE o
 CREATE INDEX delivery_sending ON delivery (campaign, endpoint) WHERE outcome = 1;
 CREATE INDEX delivery_unknown ON delivery (campaign, endpoint) WHERE outcome = 6;
 
--- Counters, changed in the transaction that changes what they count. No index is on what changes.
+-- Counters, changed in the same transaction as the deliveries that they count. No index covers the changing column.
 CREATE TABLE campaign_count (
 	campaign bigint NOT NULL,
 	channel  smallint NOT NULL,
@@ -76,7 +76,7 @@ CREATE TABLE track_key (
 	secret bytea NOT NULL
 );
 
--- Who sends for an app: a higher epoch takes over from a lower one.
+-- The owner of an app's sending: a higher epoch takes over from a lower one.
 CREATE TABLE app_owner (
 	app   text COLLATE "C" PRIMARY KEY,
 	epoch bigint NOT NULL

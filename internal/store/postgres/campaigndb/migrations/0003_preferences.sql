@@ -1,4 +1,4 @@
--- What recipients say about how they may be reached.
+-- Recipients' preferences: how they may be reached.
 CREATE TABLE preference (
 	app       text COLLATE "C" NOT NULL,
 	recipient text COLLATE "C" NOT NULL,

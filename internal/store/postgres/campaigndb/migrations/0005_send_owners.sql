@@ -1,4 +1,4 @@
--- Who sends what steps of an app's escalations send: a higher epoch takes over from a lower one. Before this there was one owner for all apps,
+-- The owner of the sends of an app's escalations: a higher epoch takes over from a lower one. Earlier versions had one owner for all apps,
 -- which sends no more from here on.
 DROP TABLE send_owner;
 CREATE TABLE send_owner (

@@ -1,5 +1,5 @@
--- Who stores events, and what of theirs may be missing: what was emitted after whole, if the server has ended without taking its row away, or
--- where mended is less than lost.
+-- The servers that store events, and since when events of theirs may be missing: those emitted after whole may be, if the server has ended
+-- without deleting its row, or if mended is less than lost.
 CREATE TABLE emitter (
 	boot   text COLLATE "C" PRIMARY KEY,
 	whole  bigint NOT NULL, -- milliseconds

@@ -26,8 +26,9 @@ CREATE TABLE client (
 );
 CREATE INDEX client_app ON client (app, id);
 
--- What changes often and may be lost: apart, so that noting an acknowledgement does not rewrite all the names. No index
--- is on what changes with each of them, so that a new version of the row finds room on its page and touches nothing else.
+-- Progress changes often and may be lost. It has a table of its own, so that noting an acknowledgement does not rewrite
+-- all the names. No index covers the columns that change with each acknowledgement, so that a new version of the row
+-- finds room on its page and touches nothing else.
 CREATE TABLE progress (
 	client   bigint PRIMARY KEY,
 	seen_day integer NOT NULL, -- of seen_at, in days since 1970

@@ -1,3 +1,4 @@
--- What names this database among others: nodes that share a NATS with strangers tell by it who shares the database.
+-- A name of this database: nodes that share a NATS with strangers recognise by it the nodes that share the
+-- database.
 CREATE TABLE shared (name text NOT NULL);
 INSERT INTO shared (name) VALUES (replace(gen_random_uuid()::text, '-', ''));

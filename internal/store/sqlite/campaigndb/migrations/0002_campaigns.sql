@@ -74,7 +74,7 @@ CREATE TABLE track_key (
 	secret BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Who sends: a higher epoch takes over from a lower one.
+-- The owner of sending: a higher epoch takes over from a lower one.
 CREATE TABLE delivery_owner (
 	one   INTEGER PRIMARY KEY CHECK (one = 1),
 	epoch INTEGER NOT NULL

@@ -1,4 +1,4 @@
--- What steps of escalations send: one row for each step and endpoint, and one without an endpoint for a step that reached nobody.
+-- Sends of escalations' steps: one row for each step and endpoint, and one without an endpoint for a step that reached nobody.
 CREATE TABLE push_send (
 	num         INTEGER PRIMARY KEY AUTOINCREMENT,
 	id          BLOB NOT NULL UNIQUE, -- 16 bytes, see escalation.ID

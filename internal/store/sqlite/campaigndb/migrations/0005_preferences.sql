@@ -1,4 +1,4 @@
--- What recipients say about how they may be reached.
+-- Recipients' preferences: how they may be reached.
 CREATE TABLE preference (
 	app       TEXT NOT NULL,
 	recipient TEXT NOT NULL,

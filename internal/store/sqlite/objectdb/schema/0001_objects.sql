@@ -22,7 +22,8 @@ CREATE TABLE client (
 	UNIQUE (app, recipient, grp, device)
 ) STRICT;
 
--- What changes often and may be lost: apart, so that noting an acknowledgement does not rewrite all the names.
+-- Progress changes often and may be lost. It has a table of its own, so that noting an acknowledgement does
+-- not rewrite all the names.
 CREATE TABLE progress (
 	client   INTEGER PRIMARY KEY,
 	seen_at  INTEGER NOT NULL, -- milliseconds
