@@ -1,6 +1,5 @@
-// Package admin is the web page that people look at: campaigns with their progress, composing one, the audience. Pages
-// are rendered on the server; htmx, which is embedded, swaps parts of them. Nothing is loaded from elsewhere and no
-// inline script runs.
+// Package admin is the web page for people: campaigns with their progress, composing one, the audience. Pages are
+// rendered on the server; the embedded htmx swaps parts. Nothing is loaded from elsewhere and no inline script runs.
 package admin
 
 import (
@@ -145,7 +144,7 @@ const maxForm = 256 << 10
 // patience bounds how long a page may take to make.
 const patience = 15 * time.Second
 
-// signedIn runs a page for who has signed in, and sends others to the front page.
+// signedIn runs a page for people who have signed in, and sends others to the front page.
 func (a *admin) signedIn(p page) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s, err := a.stay(r)

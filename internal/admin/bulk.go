@@ -11,7 +11,7 @@ import (
 // mostPicked bounds the campaigns that one form names: as many as a page lists.
 const mostPicked = pageSize
 
-// bulkDeeds are what can be done to several campaigns at once, with what is said of it when it is done.
+// bulkDeeds are the operations on several campaigns at once, each with the words that report its success.
 var bulkDeeds = map[string]struct {
 	done string
 	do   func(ctx context.Context, c Campaigns, app, id string) error

@@ -58,7 +58,7 @@ type list struct {
 
 func (a *admin) listCampaigns(v *visit) error { return a.showCampaigns(v, nil) }
 
-// showCampaigns shows the list, with what became of a deed to several.
+// showCampaigns shows the list, with the result of an operation on several campaigns.
 func (a *admin) showCampaigns(v *visit, b *bulk) error {
 	cursor, _ := strconv.ParseInt(v.r.URL.Query().Get("cursor"), 10, 64)
 	views, err := a.Campaigns.List(v.r.Context(), v.person.App, pageSize, cursor)
@@ -219,7 +219,7 @@ func (a *admin) showCampaign(v *visit) error {
 	return a.showDetail(v, c, tried{})
 }
 
-// showDetail shows a campaign's own page, with what became of a test.
+// showDetail shows a campaign's own page, with the result of a test.
 func (a *admin) showDetail(v *visit, c *campaign.View, t tried) error {
 	d := detail{progress: a.progress(c), Name: named(c), Facts: facts(c), Testable: !c.Ended(), Tried: t}
 	for _, ch := range previewChannels(c.Campaign.Channels, c.Spec.Audience.Channels) {

@@ -91,7 +91,7 @@ func (a *admin) showChannel(v *visit) error {
 	return a.channel(v, http.StatusOK, p, fields, nil, nil)
 }
 
-// channel shows the page: with what was typed, if that was refused, and never a secret.
+// channel shows the page: with refused input as it was typed, and never with a secret.
 func (a *admin) channel(v *visit, status int, p *channelPage, fields []channel.Field, typed url.Values, problems map[string]string) error {
 	p.Ready = a.Ready(v.r.Context(), v.person.App, p.Channel)
 	for _, f := range fields {

@@ -158,7 +158,8 @@ func (a *admin) reviseCampaign(v *visit) error {
 	return a.save(v, was)
 }
 
-// save keeps a posted campaign and starts it if it is to, or shows the form again with what is wrong, as it was typed.
+// save stores a posted campaign and starts it if the form asks for that, or shows the form again as it was typed, with its
+// mistakes.
 func (a *admin) save(v *visit, was *campaign.View) error {
 	f, err := a.readForm(v, was)
 	if err != nil {

@@ -88,7 +88,7 @@ func (a *admin) showDeliveries(v *visit) error {
 	return a.show(v, "deliveries", p.Name, "campaigns", p)
 }
 
-// why says what is known of how a delivery ended, or of what it waits for.
+// why returns the known reason for a delivery's end, or for its waiting.
 func why(d *campaign.Delivery) string {
 	switch {
 	case d.Held:
@@ -101,7 +101,7 @@ func why(d *campaign.Delivery) string {
 	return d.Detail
 }
 
-// chart is a picture of what ended on each of the last days.
+// chart is a picture of the deliveries that ended on each of the last days.
 type chart struct {
 	Label          string
 	From, To       time.Time
@@ -111,7 +111,7 @@ type chart struct {
 	Shown, Clicked int64
 }
 
-// chartPart is what ended in one way on one day.
+// chartPart is the deliveries that ended in one way on one day.
 type chartPart struct {
 	Class, Title        string
 	X, Y, Width, Height int64

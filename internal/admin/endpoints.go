@@ -60,7 +60,7 @@ func exportURL(s *search, kind, format string) string {
 	return "/ui/audience/export" + kind + "?" + q.Encode()
 }
 
-// filter is the same for who looks them up; an error is one that a person can mend.
+// filter is the search as a filter for the store; its error is one that a person can mend.
 func (s *search) filter() (f endpoint.Filter, err error) {
 	var a audience.Audience
 	if _, err := audience.ParseID(s.Who); err == nil {
@@ -163,7 +163,8 @@ func (a *admin) showEndpoint(v *visit) error {
 	return a.show(v, "endpoint", "Endpoint "+e.ID.String(), "audience", s)
 }
 
-// leadsTo says where an endpoint leads. Whoever knows a subscription's URL, a token or a hook's whole URL can send to it: those are not shown.
+// leadsTo says where an endpoint leads. Subscriptions' URLs, tokens and hooks' whole URLs are not shown, since anyone who knows one can send
+// to it.
 func leadsTo(e *audience.Endpoint) string {
 	var address struct {
 		Endpoint string `json:"endpoint"`

@@ -66,7 +66,7 @@ type moreLines struct{ Save, List, Label string }
 
 func when(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") }
 
-// counted is a number that the script says in the language of whoever looks: digits and commas need no escaping.
+// counted is a number that the script writes in the reader's language: digits and commas need no escaping.
 func counted(n int64) template.HTML {
 	return template.HTML(`<data value="` + strconv.FormatInt(n, 10) + `">` + count(n) + `</data>`)
 }

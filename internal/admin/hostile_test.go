@@ -17,7 +17,8 @@ import (
 // break out of text, of attributes of either quote, of a script and of a comment.
 const hostile = `"'--></script></textarea></title><hostile onload=alert(1)>" hx-get="/hostile" onclick="alert(1)" x='`
 
-// checkHarmless parses a page as a browser does and looks for what hostile content would have put into it.
+// checkHarmless parses a page as a browser does and looks for elements and attributes that hostile content would have
+// put into it.
 func checkHarmless(t *testing.T, where, page string) {
 	t.Helper()
 	doc, err := html.Parse(strings.NewReader(page))

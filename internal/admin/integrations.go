@@ -50,7 +50,7 @@ type integration struct {
 	Testable        bool
 }
 
-// integrations is the page of what events go to and notifications come from.
+// integrations is the page of the places that events go to and notifications come from.
 type integrations struct {
 	Groups []integrationGroup
 	Tested *hookTest
@@ -139,7 +139,7 @@ func sourceLine(s *source.Info) integration {
 	return l
 }
 
-// switched is what an action makes of enabled; ok is false for what is no switch.
+// switched is the value that an action gives to enabled; ok is false for an action that does not switch.
 func switched(v *visit) (on, ok bool) {
 	switch v.r.PathValue("action") {
 	case "pause":
@@ -188,7 +188,7 @@ func (a *admin) actOnHook(v *visit) error {
 	return a.switchedTo(v, on, err)
 }
 
-// testHook posts a test event and says what came of it.
+// testHook posts a test event and shows its outcome.
 func (a *admin) testHook(v *visit, name string) error {
 	err := a.Hooks.Test(v.r.Context(), v.person.App, name)
 	if errors.Is(err, hook.ErrUnknown) {

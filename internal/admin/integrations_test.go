@@ -164,7 +164,7 @@ func TestHowHooksSinksAndSourcesStandIsShownWithoutTheirSecrets(t *testing.T) {
 	}
 }
 
-// What was made anew is of note only where the log had deleted something.
+// Events that were made anew are mentioned only if the log had deleted some.
 func TestASinksPageSaysWhatWasMadeAnewIfTheLogHadGaps(t *testing.T) {
 	o, b := newOutside(t)
 	o.sinks.progress = sink.Progress{Written: 14}

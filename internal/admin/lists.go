@@ -36,7 +36,7 @@ func ofLanguage(name string) (n int, rest string, ok bool) {
 	return n, rest, in && err == nil && n < mostLines && (own == "button" || own == "action")
 }
 
-// fieldsOf are the fields of a list's lines; of what is no list: none.
+// fieldsOf are the fields of a list's lines; nil if the name is not a list's.
 func fieldsOf(list string) []string {
 	if _, own, ok := ofLanguage(list); ok {
 		list = own

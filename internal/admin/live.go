@@ -19,7 +19,7 @@ type Presence interface {
 // mostSlow is how many slow sessions are listed.
 const mostSlow = 20
 
-// topics is the page of who subscribes and serves.
+// topics is the page of subscribers and of workers that serve requests.
 type topics struct {
 	watch.Live
 	Node    string

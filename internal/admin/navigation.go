@@ -14,8 +14,8 @@ type placeGroup struct {
 	places []place
 }
 
-// navigation is the header, in the order of what people come for: is it well, send something, find out about one notification, and
-// then what is set up and looked at less often.
+// navigation is the header, in the order of people's tasks: see whether all is well, send something, find out about one
+// notification, and then the pages for setting up, which are used less often.
 var navigation = []placeGroup{
 	{"Overview", []place{{"overview", "/ui/", "Overview", people.View}}},
 	{"Send", []place{

@@ -15,9 +15,9 @@ import (
 // Timelines tell what became of a copy.
 type Timelines interface {
 	Of(ctx context.Context, app, id, to string) (*timeline.Timeline, error)
-	// Follow tells of a copy until it has ended.
+	// Follow reports a copy's changes until it has ended.
 	Follow(ctx context.Context, app, id, to string, f timeline.Follower) error
-	// Tap tells of what comes for a recipient.
+	// Tap reports the notifications that come for a recipient.
 	Tap(ctx context.Context, app, to string, tell func(list []timeline.Arrival, more bool) error, alive func() error) error
 }
 
@@ -100,7 +100,7 @@ func storyOf(t *timeline.Timeline) *story {
 	}
 }
 
-// errLeft ends what is told to nobody any more.
+// errLeft ends a stream whose page was left.
 var errLeft = errors.New("the page was left")
 
 // followNotification sends the page of a copy's story anew each time it has changed, until it has ended.
@@ -134,7 +134,7 @@ func (a *admin) followNotification(v *visit) error {
 	return nil // the answer has begun
 }
 
-// tell sends a part of a page, drawn for who looks at it.
+// tell sends a part of a page, drawn for its reader's role.
 func (a *admin) tell(s *stream, page, part string, content any) error {
 	drawn, err := a.draw(s.v.person.Role, page, part, content)
 	if err != nil {

@@ -62,12 +62,12 @@ func (a *admin) listObjects(v *visit) error {
 	return a.show(v, "objects", "Objects", "objects", l)
 }
 
-// objectPage is one object, with who is registered for it.
+// objectPage is one object, with the clients that are registered for it.
 type objectPage struct {
 	Key     object.Key
 	State   object.State
 	Payload string
-	Only    string // who is listed: behind, or those with a version; empty: all
+	Only    string // which clients are listed: behind, or those with a version; empty: all
 	Asked   string // the version that was asked for
 	Units   []unit
 	Have    int // of those looked at, that have the object's version

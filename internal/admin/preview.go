@@ -24,7 +24,7 @@ type bubble struct {
 	Buttons [][]push.TelegramLink // in rows
 }
 
-// bubbles renders a message for somebody of whom nothing is known, and for each language it has.
+// bubbles renders a message for an unknown person, and for each of its languages.
 func bubbles(s *campaign.Spec, ch push.Channel) []bubble {
 	locales := append([]string{""}, slices.Sorted(maps.Keys(s.Says(ch).Locales))...)
 	all := make([]bubble, len(locales))

@@ -43,14 +43,14 @@ func (f *reading) refused(err error) (status int, ok bool) {
 	return 0, false
 }
 
-// The API's names of fields that are called otherwise here. What is not named here, nor in a list, has the same name.
+// The API's names of fields that have another name in the forms. Fields that are neither here nor in a list have the same name.
 var formNames = map[string]string{
 	"content": "body", "quiet_hours.from": "quiet_from", "quiet_hours.to": "quiet_to", "quiet_hours.timezone": "quiet_timezone",
 	"quiet_hours.fallback": "quiet_fallback", "audience.channels": "channel",
 	"content.telegram.photo": "media_url", "content.telegram.video": "media_url", "content.telegram.animation": "media_url", "content.telegram.document": "media_url",
 }
 
-// fieldOf finds the field of the form that the API's error is about; empty: none of them.
+// fieldOf finds the form's field for the API's error; empty: there is none.
 func (f *reading) fieldOf(e *notification.FieldError) string {
 	name := e.Field
 	if rest, ok := strings.CutPrefix(name, "content."); ok {
@@ -83,8 +83,9 @@ func (f *reading) fieldOf(e *notification.FieldError) string {
 	return name
 }
 
-// buttonAt finds the line of a button by what the API calls it: telegram.buttons[0][1].url, telegram.buttons[0], which is a row, or
-// webpush.actions[0].title. in is "", or the language whose own they are, like locale-0-. What is no button has none: "".
+// buttonAt finds the line of a button by its name in the API: telegram.buttons[0][1].url, telegram.buttons[0], which is a row, or
+// webpush.actions[0].title. in is "", or the prefix of the language that has these buttons, like locale-0-. The line is "" if the
+// name is not a button's.
 func (f *reading) buttonAt(in, name string) string {
 	if at, ok := strings.CutPrefix(name, "webpush.actions["); ok {
 		number, field, _ := strings.Cut(at, "].")
@@ -105,7 +106,7 @@ func (f *reading) buttonAt(in, name string) string {
 	return lineField(in+"button", max(n, 0), field)
 }
 
-// localeAt finds the line of a language by what the API says of it: its tag and the field, or only that the tag is none.
+// localeAt finds the line of a language by the API's error: it names the tag and the field, or says only that the tag is not one.
 func (f *reading) localeAt(at, problem string) string {
 	tag, field, ok := strings.Cut(at, ".")
 	for n := range f.filled("locale") {

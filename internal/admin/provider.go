@@ -53,7 +53,7 @@ func (a *admin) goToProvider(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
-// refused shows the door with what is wrong.
+// refused shows the sign-in page with the reason.
 func (a *admin) refused(w http.ResponseWriter, r *http.Request, err error) {
 	var no *provider.Refusal
 	if !errors.As(err, &no) {
@@ -112,8 +112,8 @@ func choose(list []people.Person, wanted string) (people.Person, bool) {
 	return people.Person{}, false
 }
 
-// greet leads a person on who came in. Whoever comes from another site has no strict cookie sent along, not even over a
-// redirect: so the page leads on, which is ours.
+// greet leads a person who has signed in to the pages. A browser that comes from another site sends no strict cookie,
+// not even after a redirect; so a page of our own leads on.
 func (a *admin) greet(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
 		http.Redirect(w, r, "/ui/", http.StatusSeeOther)

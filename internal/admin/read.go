@@ -31,8 +31,8 @@ type reading struct {
 	correct bool                // it says what was sent instead: a message, and no more
 }
 
-// readForm reads a posted campaign into what it was, if it is changed: what the form cannot say stays. What cannot be
-// read is a problem of its field.
+// readForm reads a posted campaign; a change is read into the campaign as it was, so that settings that the form cannot
+// express stay. A value that cannot be read is a problem of its field.
 func (a *admin) readForm(v *visit, was *campaign.View) (*reading, error) {
 	if err := parseForm(v.r); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func newReading(values url.Values) *reading {
 	return &reading{form: form{Values: values, Problems: make(map[string]string)}, buttons: make(map[string][][2]int)}
 }
 
-// message reads what the campaign says. What is as it was shown is as it was.
+// message reads the campaign's content. Unchanged fields keep their stored value.
 func (f *reading) message() {
 	shown := newReading(messageValues(&f.spec))
 	shown.clean()
@@ -123,7 +123,7 @@ func (f *reading) clean() {
 
 func control(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
 
-// blame notes a field's first problem; of what is no field: the form's.
+// blame notes a field's first problem; under a name that is not a field's, the form's.
 func (f *form) blame(name, format string, args ...any) {
 	if label(name) == "" {
 		name = ""
@@ -248,7 +248,8 @@ func namesIn(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || r == ',' })
 }
 
-// pace reads when and how fast. What is written as it was shown is as it was: the form shows less than the API takes.
+// pace reads the time and the rate of sending. Unchanged fields keep their stored value: the form shows less than the
+// API takes.
 func (f *reading) pace(was *campaign.View) {
 	s := &f.spec
 	track := f.Values.Has("track")

@@ -86,7 +86,7 @@ func (a *admin) routes() map[string]route {
 	}
 }
 
-// allowed runs a page for whom it is open to, and refuses others. What it does, or does not, the audit log is told.
+// allowed runs a page for people with its role, and refuses others. It notes deeds, done or not, in the audit log.
 func (a *admin) allowed(pattern string, rt route) page {
 	return func(v *visit) error {
 		who := v.person
@@ -102,7 +102,8 @@ func (a *admin) allowed(pattern string, rt route) page {
 	}
 }
 
-// told has the audit log remember a deed. What was asked for wrongly, and a form that is shown again, has done nothing.
+// told notes a deed in the audit log. Mistaken requests, other than those without the right, and forms that are shown
+// again change nothing and are not noted.
 func (a *admin) told(v *visit, pattern string, rt route, err error) {
 	if rt.deed == "" || err == nil && (v.again || v.status >= http.StatusBadRequest) {
 		return
@@ -125,7 +126,7 @@ func (a *admin) told(v *visit, pattern string, rt route, err error) {
 	a.note(v.r, v.person, deed, object, outcome)
 }
 
-// note has the audit log remember what somebody did.
+// note records a deed in the audit log.
 func (a *admin) note(r *http.Request, who person, deed, object string, outcome audit.Outcome) {
 	if a.Audit != nil && who.App != "" {
 		a.Audit.Note(r.Context(), audit.Deed{App: who.App, By: who.Name(), Way: audit.Page, Address: address(r), Deed: deed, Object: object, Outcome: outcome})

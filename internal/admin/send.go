@@ -78,7 +78,7 @@ func (a *admin) sendForm(v *visit, status int, p *sendPage) error {
 	return nil
 }
 
-// sendNotification publishes what was composed and leads to what becomes of it, or shows the form again with what is wrong.
+// sendNotification publishes the composed notification and leads to its page, or shows the form again with its mistakes.
 func (a *admin) sendNotification(v *visit) error {
 	s, err := readSending(v)
 	if err != nil {
@@ -211,7 +211,7 @@ func way(d *notification.Draft) (all []string) {
 	return append(all, "Given up after "+spoken(ttl)+".")
 }
 
-// readSending reads a posted form. What cannot be read is a problem of its field.
+// readSending reads a posted form. A value that cannot be read is a problem of its field.
 func readSending(v *visit) (*sending, error) {
 	if err := parseForm(v.r); err != nil {
 		return nil, err
@@ -272,7 +272,7 @@ func (s *sending) steps() {
 	}
 }
 
-// field finds the field of the form that the API's error is about; empty: none of them.
+// field finds the form's field for the API's error; empty: there is none.
 func (s *sending) field(name string) string {
 	rest, ok := strings.CutPrefix(name, "escalate[")
 	if !ok {

@@ -37,12 +37,12 @@ func (a *admin) showNodes(v *visit) error {
 	return a.show(v, "nodes", "Nodes", "nodes", n)
 }
 
-// journal is the page of what was refused and warned of.
+// journal is the page of refusals and warnings.
 type journal struct {
 	Kind   string // that is listed; empty: all
 	Kinds  []string
 	Items  []watch.Record
-	Server bool // what concerns the server as a whole is among it
+	Server bool // records about the server as a whole are included
 	Node   string
 }
 

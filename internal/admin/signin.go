@@ -99,7 +99,7 @@ func (a *admin) holds(who person) bool {
 	})
 }
 
-// front is the first page: the overview of who has signed in, for others the way in.
+// front is the first page: it leads people who have signed in to the overview, and shows others the sign-in.
 func (a *admin) front(w http.ResponseWriter, r *http.Request) {
 	switch _, err := a.stay(r); {
 	case err == nil:

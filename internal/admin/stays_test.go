@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/people"
 )
 
-// keep is where tests put the pages' parts, to make others of them.
+// keep saves the pages' configuration, so that a test can make a second server from it.
 func keep(into *admin.Config) func(*admin.Config) {
 	return func(c *admin.Config) { *into = *c }
 }

@@ -99,8 +99,8 @@ func (a *admin) templateChoice(ctx context.Context, app string, f *form) (*line,
 	return &l, err
 }
 
-// takeTemplate finds the message that the form was filled with: the campaign's own is there already, or a template's. That is
-// read again, because what the form does not show must come along, and must not have changed since.
+// takeTemplate finds the message that the form was filled with: the campaign's own, which is there already, or a template's. A
+// template is read again, because the parts that the form does not show must come along, and must not have changed since.
 func (a *admin) takeTemplate(v *visit, f *reading) error {
 	name, revision := f.text("used"), f.text("used_revision")
 	s := &f.spec
@@ -146,7 +146,7 @@ func (f *reading) ofTemplate(same bool) {
 	}
 }
 
-// variables reads those that were given. What is empty is left to attributes, as long as it was not empty before.
+// variables reads the given variables. An empty one is left to attributes, unless it was empty before.
 func (f *reading) variables() {
 	given := maps.Clone(f.spec.Variables)
 	for _, name := range variableNames(f.Values) {
@@ -232,7 +232,7 @@ func (f *form) fill(t *template.Template) {
 	}
 }
 
-// templateName is the template that a campaign is of, with which revision of it.
+// templateName is the name of a campaign's template, with the revision.
 func templateName(s *campaign.Spec) string {
 	if s.Template == "" {
 		return ""

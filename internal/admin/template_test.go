@@ -42,7 +42,7 @@ func (w *world) spec(id string) campaign.Spec {
 	return c.Spec
 }
 
-// uses chooses a template in a form and returns the form that comes of it.
+// uses chooses a template in a form and returns the form that it fills.
 func (b *browser) uses(path, name string, form url.Values) url.Values {
 	b.Helper()
 	form.Set("template", name)

@@ -186,7 +186,7 @@ func (b *browser) post(path string, form url.Values, headers ...string) (int, st
 	return resp.StatusCode, body
 }
 
-// numbers are the elements around numbers, for the script that says them in the language of whoever looks.
+// numbers are the elements around numbers, for the script that writes them in the reader's language.
 var numbers = regexp.MustCompile(`</?data[^>]*>`)
 
 // wants looks for parts of a page, with the elements around its numbers or without.

@@ -121,7 +121,7 @@ type App struct {
 	keyLimit    *limit.Keys
 	tlsFor      func(protocols ...string) *tls.Config // nil: plain
 	nodeTLS     *tls.Config                           // between nodes; nil: plain
-	// certificates that are shown, by whom to.
+	// certificates by the kind of peer that sees them.
 	certificates map[string]*certs.Files
 	clock        func() time.Time
 }

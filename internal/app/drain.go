@@ -37,7 +37,7 @@ func (a *App) sayDrain(state string) {
 // notReady ends readiness, and feeds with it.
 func (a *App) notReady() { a.unready.Do(func() { close(a.draining) }) }
 
-// runDrain drains when it is told to, until ctx ends.
+// runDrain drains once told delivers, and returns when ctx ends.
 func (a *App) runDrain(ctx context.Context, told <-chan struct{}) error {
 	select {
 	case <-told:

@@ -137,7 +137,7 @@ func (b *bench) confined() (*confine.Confines, error) {
 // leastMemory is less than a server needs to start.
 const leastMemory = config.Size(16 << 20)
 
-// unconfined refuses limits for what is measured without a server.
+// unconfined refuses limits for a measurement without a server.
 func (b *bench) unconfined() error {
 	if b.cores != 0 || b.memory != "" {
 		return errLimits

@@ -233,7 +233,7 @@ func (b *bench) slaCommand() *cobra.Command {
 	return cmd
 }
 
-// defaults gives flags that scenarios share another value in one of them.
+// defaults gives shared flags other default values in one scenario.
 func defaults(f *pflag.FlagSet, values map[string]string) {
 	for name, value := range values {
 		if err := f.Set(name, value); err != nil {

@@ -29,7 +29,7 @@ func (d *doctor) certificates(ctx context.Context) (list []finding) {
 	return list
 }
 
-// shown judges what the running server shows to whoever connects.
+// shown judges the certificate that the running server shows to clients.
 func (d *doctor) shown(ctx context.Context) finding {
 	f := finding{Check: "certificate"}
 	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, fmt.Errorf("the server did not answer within %s", readyWithin))

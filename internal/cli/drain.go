@@ -16,10 +16,10 @@ import (
 	"godwit.dev/godwit/internal/config"
 )
 
-// drainWith is how a server is told to drain: by who may signal its process, and so could stop it too.
+// drainWith is the signal that makes a server drain: whoever may send it to the process could stop the process too.
 const drainWith = syscall.SIGUSR1
 
-// drainSignal returns what has an element when this process is told to drain.
+// drainSignal returns a channel that gets an element when the signal to drain arrives.
 func drainSignal() (told <-chan struct{}, untold func()) {
 	ch, out := make(chan os.Signal, 1), make(chan struct{}, 1)
 	signal.Notify(ch, drainWith)

@@ -67,7 +67,7 @@ func attributesText(a map[string]any) string {
 	return clean(string(b))
 }
 
-// endpointFields are the flags that say what is known of a subscriber.
+// endpointFields are the flags for a subscriber's known facts.
 type endpointFields struct {
 	recipient, locale, timezone, address string
 	tags, attributes                     []string

@@ -297,7 +297,7 @@ func (i *importer) warn(line int, warnings []string) {
 	}
 }
 
-// refuse counts a line that could not be registered and shows the first of them.
+// refuse counts a line that could not be registered, and shows the first such lines.
 func (i *importer) refuse(line int, err error) {
 	i.refused++
 	if i.p.json || i.refused > maxShownBad {

@@ -41,7 +41,7 @@ func badFlag(cmd *cobra.Command, err error) error {
 		return withHint(&usageError{err}, "%s --help explains the flags", cmd.CommandPath())
 	}
 	typed := unknown.GetSpecifiedName()
-	// What is written like a flag is compared as cobra compares commands.
+	// Arguments written like flags are compared as cobra compares commands.
 	known := &cobra.Command{SuggestionsMinimumDistance: 2}
 	note := func(f *pflag.Flag) {
 		if !f.Hidden {
@@ -149,7 +149,7 @@ func hintFor(err error) string {
 	return hintForSystem(err)
 }
 
-// lastHint is for mistakes of which no more is known than the command that they were made with.
+// lastHint is the hint for a mistake when only its command is known.
 func lastHint(cmd *cobra.Command, err error) string {
 	var usage *usageError
 	var answer *godwit.Error

@@ -13,7 +13,7 @@ import (
 //go:embed examples.txt
 var examplesText string
 
-// exampleTopic is what is shown of one topic.
+// exampleTopic is the examples of one topic.
 type exampleTopic struct{ name, about, commands string }
 
 // exampleTopics reads the examples.

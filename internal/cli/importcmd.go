@@ -94,8 +94,8 @@ func (p *program) perfectyColumns(tags []string) func(list []tables.Column) {
 	}
 }
 
-// perfectyRow refuses lines that are no subscriptions, and passes over people who have opted out. What the table has
-// beside them is of no use: Perfecty's own columns say how its server worked.
+// perfectyRow refuses lines that are no subscriptions, and passes over people who have opted out. The table's other
+// columns are of no use: they say how Perfecty's server worked.
 func perfectyRow(r *audience.Row) error {
 	if len(r.Address) == 0 || r.Channel != push.WebPush {
 		return errors.New("it has no endpoint")

@@ -18,7 +18,7 @@ type link struct {
 	err   error  // why there will be none
 }
 
-// options tell the link of the session. Its fields are for who waited for the session's end.
+// options report the session to the link. Only code that has waited for the session's end may read its fields.
 func (l *link) options() []godwit.ListenOption {
 	return []godwit.ListenOption{
 		godwit.OnConnect(func(w godwit.Welcome) {

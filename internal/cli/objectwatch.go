@@ -153,7 +153,7 @@ func (w *watcher) handle(_ context.Context, s *godwit.Signal) error {
 	return nil
 }
 
-// changed ends the watch of what may not be had, and mentions what has to wait.
+// changed ends the watch if the object is refused, and mentions that it will try again after any other error.
 func (w *watcher) changed(s godwit.ObjectStatus) {
 	if s.Err == nil {
 		return

@@ -54,7 +54,7 @@ func (p *program) connected(ctx context.Context, token string, f *sessionFlags, 
 	return do(ctx, c)
 }
 
-// recipientClient makes a client that connects as a recipient. What is empty is left to the context.
+// recipientClient makes a client that connects as a recipient. Empty arguments are taken from the context.
 func (p *program) recipientClient(token, app, grpcAddr string) (*godwit.Client, error) {
 	var opts []godwit.Option
 	if token != "" {

@@ -142,7 +142,7 @@ func (p *program) listStatus(list []statusJSON) error {
 	return p.table([]string{"TO", "STATUS", "CREATED", "ENDED", "ATTEMPTS", "TOOK"}, rows)
 }
 
-// showStatus prints all that is known of one copy.
+// showStatus prints all known facts about one copy.
 func (p *program) showStatus(s *statusJSON) error {
 	if p.json {
 		return p.line(s.raw)

@@ -145,7 +145,8 @@ func (t *top) say(once bool) error {
 	return err
 }
 
-// What a terminal is told: another screen without a cursor, and back; from the top; the rest of the line or screen.
+// Control sequences of a terminal: to another screen without a cursor, and back; to the top; clear the rest of the line
+// or screen.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l"
 	leaveScreen = "\x1b[?25h\x1b[?1049l"

@@ -125,7 +125,7 @@ func TestAckAllWaitsForDevicesOnOtherNodes(t *testing.T) {
 	}
 	other.ack("n1")
 	eventually(t, "all have acknowledged", func() bool { return status("n1") == notification.Acked })
-	// Over the API it is asked of all nodes.
+	// An acknowledgement over the API asks all nodes.
 	w.nodes[0].publish("ann", "n3", ackAll)
 	eventually(t, "every node says in time who is online", func() bool {
 		n, err := w.nodes[0].mail.Ack(t.Context(), "demo", "ann", "", []string{"n3"})

@@ -103,8 +103,8 @@ func (c *Cluster) sendTables() {
 	}
 }
 
-// gotNoTable notes that a node lacks part of this one's table. That node may not have sent here what it published for recipients
-// connected here; so sessions compare themselves.
+// gotNoTable notes that a node lacks part of this one's table. Messages that it published for recipients here may be missing; so
+// sessions compare themselves.
 func (c *Cluster) gotNoTable(m *message) {
 	mt := &c.mine
 	mt.mu.Lock()

@@ -143,7 +143,7 @@ func (c *Cluster) nextNode() string {
 	return ""
 }
 
-// gotRoster notes who came to a node and left it.
+// gotRoster notes the recipients that came to a node or left it.
 func (c *Cluster) gotRoster(m *message) {
 	var r roster
 	if json.Unmarshal(m.body, &r) != nil {

@@ -1,6 +1,7 @@
-// Package httpapi is the HTTP API: the list of all routes, who may call them, and how a call is let in, counted and
-// answered when it fails. What the routes do is in the packages below, by who calls: back ends, the public, operators.
-// It also carries the handlers of the client gateways, which it mounts and otherwise leaves alone.
+// Package httpapi is the HTTP API: the list of all routes, who may call them, and how a call is admitted, counted and
+// answered when it fails. The packages below have the routes' handlers, one package for each kind of caller: back ends,
+// the public, operators. It also carries the handlers of the client gateways, which it mounts and otherwise leaves
+// alone.
 package httpapi
 
 import (
@@ -50,7 +51,7 @@ type Presence interface {
 	operator.Presence
 }
 
-// Campaigns are what can be done to an app's campaigns, and what receivers report of them.
+// Campaigns are the operations on an app's campaigns, and the reports of receivers about them.
 type Campaigns interface {
 	backend.Campaigns
 	public.Campaigns

@@ -128,7 +128,7 @@ func (w *world) primed() *wire {
 	return c
 }
 
-// answers is all that is answered to bytes after a first publish, up to the end of the connection.
+// answers returns all answers to bytes sent after a first publish, up to the end of the connection.
 func (w *world) answers(bytes string) string {
 	c := w.primed()
 	_, _ = io.WriteString(c.nc, bytes) // a server that has seen enough closes

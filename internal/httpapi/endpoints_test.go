@@ -252,7 +252,7 @@ func TestClientsHaveTheirOwnEndpoints(t *testing.T) {
 	w.do(request{method: "POST", path: "/v1/endpoints", body: `{"channel":"fcm","address":{"token":"abd"},"recipient":"bob"}`, key: ada}).problem(http.StatusForbidden, "forbidden", "")
 	w.do(request{method: "POST", path: "/v1/endpoints", body: `{"channel":"fcm","address":{"token":"abd"}}`, key: "wrong"}).problem(http.StatusUnauthorized, "unauthenticated", "")
 	w.do(request{method: "POST", path: "/v1/endpoints", body: `{"channel":"telegram","address":{"chat_id":1}}`, key: ada}).problem(http.StatusBadRequest, "bad-input", "channel")
-	// Whoever signs in on the same device takes its endpoint along.
+	// A recipient that signs in on the same device takes over its endpoint.
 	w.do(request{method: "POST", path: "/v1/endpoints", body: `{"channel":"fcm","address":{"token":"abc"}}`, key: bob}).want(http.StatusOK)
 	w.do(request{method: "DELETE", path: "/v1/endpoints/" + made.ID, key: ada}).problem(http.StatusNotFound, "not-found", "")
 	w.do(request{method: "DELETE", path: "/v1/endpoints/" + made.ID, key: bob}).want(http.StatusNoContent)

@@ -114,7 +114,7 @@ func (countless) EndpointCounts(context.Context, string) (active, disabled map[p
 	return nil, nil, errDamaged
 }
 
-// broken is a store of which so many pages can be read.
+// broken is a store that fails after so many pages.
 type broken struct {
 	endpoint.Store
 	pages int

@@ -288,7 +288,7 @@ func (m *memory) Ready(context.Context) error {
 	return m.fail
 }
 
-// presence knows the sessions it is told of.
+// presence knows the sessions in its map.
 type presence struct {
 	mu       sync.Mutex
 	sessions map[[2]string][]session.Info

@@ -55,8 +55,8 @@ func (a *api) serve(c *call.Call, rt route) error {
 	return rt.serve(c)
 }
 
-// tell has the audit log remember a deed, before its answer is sent as a whole. What was asked for wrongly, or by
-// nobody that is known, has done nothing.
+// tell notes a deed in the audit log, before its answer is sent as a whole. Calls without a known app, and those that fail
+// for a mistake of the caller other than a missing right, change nothing and are not noted.
 func (a *api) tell(c *call.Call, rt route, err error) {
 	if rt.deed == "" || a.audit == nil || c.Key.App == "" {
 		return

@@ -117,7 +117,7 @@ func (l *loop) post(c *Conn, w uint32) bool {
 	return true
 }
 
-// wake makes a parked loop run. One that is running looks for work before it parks.
+// wake makes a parked loop run. A running loop looks for work before it parks.
 func (l *loop) wake() {
 	if l.parked.Load() {
 		l.poll.wake()

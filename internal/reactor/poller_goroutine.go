@@ -46,7 +46,7 @@ func (p *chanPoller) close() {}
 
 func (p *chanPoller) attach(c *Conn) error { return p.update(c) }
 
-// update starts the goroutines that are missing. They end by themselves when nothing is wanted of them.
+// update starts the goroutines that are missing. They end by themselves when they are not needed.
 func (p *chanPoller) update(c *Conn) error {
 	s := c.sock
 	if c.wantsInput() && !s.reading {

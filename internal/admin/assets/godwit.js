@@ -1,5 +1,5 @@
-// Times are stored and sent in UTC. Here they are shown in the time zone and the language of whoever looks, and read in it, and so are
-// numbers. Without this script the pages say UTC and 1,234.5.
+// Times are stored and sent in UTC. This script shows them, and reads them, in the reader's time zone and language, and numbers
+// likewise. Without this script the pages say UTC and 1,234.5.
 "use strict";
 
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;

@@ -1,4 +1,4 @@
-// What comes for a recipient is shown while the page is open and somebody wants to see it.
+// Shows the notifications that come for a recipient while the page is open and somebody wants to see them.
 "use strict";
 
 const tap = document.querySelector("#tap");

@@ -191,7 +191,7 @@ func TestPublishLimitSaysWhenToComeBack(t *testing.T) {
 	}
 }
 
-// slowPublisher holds its first call until it is told to go on, so that the next ones queue up.
+// slowPublisher holds its first call until goOn, so that the next ones queue up.
 type slowPublisher struct {
 	grpcgate.Publisher
 	calls atomic.Int64

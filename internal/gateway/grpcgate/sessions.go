@@ -24,10 +24,10 @@ type SessionMethod struct {
 	Hello func(md func(string) string) (*frame.Hello, access.Claim, error)
 	// Goodbye is how a stream ends whose session does.
 	Goodbye func(g frame.Goodbye) *status.Status
-	// Welcomed is told, once a stream, how long it took until its session was welcomed. Nil: nobody wants to know.
+	// Welcomed is called once a stream with the time until its session was welcomed. It may be nil.
 	Welcomed func(took time.Duration)
-	// Ended is told, once a stream, how long it lasted and why its session said goodbye; empty: the client went. Nil: nobody
-	// wants to know.
+	// Ended is called once a stream with its duration and the reason of its session's goodbye; empty: the client went. It may
+	// be nil.
 	Ended func(took time.Duration, reason string)
 	// Deaf passes over what clients send: their acknowledgements mean nothing.
 	Deaf bool

@@ -53,12 +53,12 @@ type Objects interface {
 	Groups(ctx context.Context, app, after string, limit int) (groups []string, next string, err error)
 }
 
-// Topics brings messages to whoever subscribes.
+// Topics brings messages to subscribers.
 type Topics interface {
 	Publish(ctx context.Context, app string, m *pubsub.Message) error
 }
 
-// Campaigns are what can be done to an app's campaigns.
+// Campaigns are the operations on an app's campaigns.
 type Campaigns interface {
 	Create(ctx context.Context, app string, spec campaign.Spec, sendAt time.Time, idem string, body [sha256.Size]byte) (*campaign.View, error)
 	Revise(ctx context.Context, app, id string, spec campaign.Spec, sendAt time.Time) (*campaign.View, error)

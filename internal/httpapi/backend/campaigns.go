@@ -60,13 +60,13 @@ type campaignJSON struct {
 	Duplicate   *bool                             `json:"duplicate,omitempty"`
 }
 
-// templateOf names the template that a campaign was made of, and which revision of it.
+// templateOf names the template that a campaign was made from, and its revision.
 type templateOf struct {
 	Name     string `json:"name"`
 	Revision int64  `json:"revision"`
 }
 
-// correctionJSON is what the messages say since they were corrected, and how far that has come.
+// correctionJSON is the corrected content of a campaign's messages, and the progress of the correction.
 type correctionJSON struct {
 	At           call.Moment        `json:"at"`
 	Messages     int64              `json:"messages"` // that it goes over

@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/problem"
 )
 
-// draft is a publish as it is decoded, with what only the request's form tells.
+// draft is a publish as it is decoded, with facts that only the request's form shows.
 type draft struct {
 	notification.Draft
 	list bool // to was a list: so is the answer

@@ -190,7 +190,8 @@ func (r *report) run(page []campaign.Delivery) error {
 	}
 }
 
-// How often progress is looked at, and the id of the last event: a browser that comes back with it is told to stop.
+// How often progress is read, and the id of the last event: a browser that reconnects with it gets an answer that stops
+// it.
 const (
 	progressEvery = 500 * time.Millisecond
 	endEventID    = "end"

@@ -23,7 +23,7 @@ func appendRecords(b []byte, records []mailbox.Record) []byte {
 	return append(b, ']')
 }
 
-// appendRecord appends one copy as the status API shows it. What has not happened is null.
+// appendRecord appends one copy as the status API shows it. Fields of events that have not happened are null.
 func appendRecord(b []byte, r *mailbox.Record) []byte { return append(appendOpen(b, r), "]}"...) }
 
 // appendOpen leaves the list of channels open behind live.

@@ -95,7 +95,7 @@ func (a *API) question(c *call.Call, timeout string) (*request.Request, error) {
 	return r, nil
 }
 
-// answer passes on what came back.
+// answer passes the answer on.
 func answer(c *call.Call, a *request.Answer, err error) error {
 	if err != nil {
 		return err

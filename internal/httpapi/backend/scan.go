@@ -9,9 +9,10 @@ import (
 )
 
 // scanner reads JSON that must have a known shape. It exists because a publish is the hot path: one pass over the
-// bytes, no reflection, and errors that name the field and what stands there instead of what is wanted.
+// bytes, no reflection, and errors that name the field, the value found there and the one wanted.
 //
-// Values whose shape does not matter are skipped by their brackets and quotes only; who keeps them validates them.
+// Values whose shape does not matter are skipped by their brackets and quotes only; the code that keeps them validates
+// them.
 type scanner struct {
 	in  []byte
 	pos int

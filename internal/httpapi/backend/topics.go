@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// PublishTopic is POST /v1/topics/{topic}: the body, whatever it is, goes to whoever subscribes now.
+// PublishTopic is POST /v1/topics/{topic}: the body, whatever it is, goes to the current subscribers.
 func (a *API) PublishTopic(c *call.Call) error {
 	if _, err := c.Params(); err != nil {
 		return err

@@ -27,8 +27,8 @@ type usedBody struct {
 	body [sha256.Size]byte
 }
 
-// Use notes that a key of an app is used with a body. It fails if it was with another within 24 h. A call that comes to
-// nothing calls undo, so that a mended body may use the key.
+// Use notes that an idempotency key of an app is used with a body. It fails if within 24 h the key was used with another
+// body. A call that fails calls undo, so that a mended body may use the key.
 func (b *Bodies) Use(app, key string, body []byte, now time.Time) (undo func(), err error) {
 	sum := sha256.Sum256(body)
 	b.mu.Lock()

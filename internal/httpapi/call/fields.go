@@ -98,7 +98,7 @@ func ReadValue(name string, raw json.RawMessage, into any) error {
 	return nil
 }
 
-// fieldError words an error of encoding/json for the field it is in, on whatever level that is.
+// fieldError words an error of encoding/json for its field, on whatever level that is.
 func fieldError(name string, raw json.RawMessage, into any, err error) error {
 	var wrong *json.UnmarshalTypeError
 	var bad *notification.FieldError
@@ -165,8 +165,8 @@ func wanted(t reflect.Type) string {
 	return "a number"
 }
 
-// Texts reads a list of at most so many strings. What it read is never nil: an empty list is not the same as none.
-// check, if there is one, looks at each under its name, like "ids[3]".
+// Texts reads a list of at most so many strings. The result is never nil: an empty list is not the same as none. check,
+// if there is one, checks each string under its name, like "ids[3]".
 func Texts(into *[]string, most int, check func(field, text string) error) Reader {
 	return func(field string, raw json.RawMessage) error {
 		if raw[0] != '[' {

@@ -7,7 +7,7 @@ import (
 	"godwit.dev/godwit/internal/notification"
 )
 
-// Members hands on the members of an object whose names are not known beforehand, in their order. One that is given twice is refused.
+// Members passes the members of an object with names not known beforehand to take, in their order. It refuses a repeated member.
 func Members(field string, raw json.RawMessage, take func(name string, raw json.RawMessage) error) error {
 	if raw[0] != '{' {
 		return WrongType(field, "an object", raw)

@@ -59,7 +59,7 @@ func NotStored(err error) error {
 	return fmt.Errorf("%w: %w", problem.NotStored.New(), err)
 }
 
-// AppendString appends s as a JSON string. What needs no escaping, which is nearly everything, is copied.
+// AppendString appends s as a JSON string. Strings that need no escaping, which are nearly all, are copied.
 func AppendString(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f || c == '<' || c == '>' || c == '&' {

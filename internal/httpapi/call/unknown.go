@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// unknownAt finds the first member of a value, on whatever level, that the type it was decoded into does not have, and says
-// where it is, like ".telegram.buttons[0]". encoding/json says its name alone.
+// unknownAt finds the first member of a value, on any level, that type t lacks, and returns its path, like
+// ".telegram.buttons[0]". encoding/json reports only its name.
 func unknownAt(t reflect.Type, raw json.RawMessage) (path string, found bool) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

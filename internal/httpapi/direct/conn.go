@@ -18,7 +18,7 @@ var (
 	errUnread   = errors.New("the client does not read its answers")
 )
 
-// conn is one connection. What others than its loop touch is atomic.
+// conn is one connection. Fields that code outside its loop touches are atomic.
 type conn struct {
 	s     *Server
 	rc    *reactor.Conn
@@ -133,14 +133,14 @@ func (x *Exchange) Respond(status int, fields, body []byte) {
 	}
 }
 
-// waitForReader has the loop come back with what is here once the client has read its answers.
+// waitForReader pauses until the client has read its answers; then the loop hands over the input that is here.
 func (c *conn) waitForReader() {
 	c.state.Store(writing)
 	c.rc.Pause()
 	c.rc.SetTimer(writeTime)
 }
 
-// answer sends an answer and goes on with what the client sends, once it has read so much.
+// answer sends an answer, and goes on with the client's input once the client has read its answers.
 func (c *conn) answer(out []byte, last bool) {
 	c.rc.Write(out, nil) // refused only if the client is gone: the queue was empty
 	if last {
@@ -178,7 +178,7 @@ func (c *conn) stop() {
 	}
 }
 
-// giveBack gives the connection to net/http with what was read: b, or outside Data what is kept.
+// giveBack gives the connection to net/http with its unused input: b, or outside Data the bytes that are kept.
 func (c *conn) giveBack(b []byte) {
 	if c.state.Swap(over) == over {
 		return

@@ -1,7 +1,7 @@
 // Package direct answers publishes on connections that net/http has handed over: after the first POST /v1/notifications of a
-// connection most have more of them, and reading and answering such a request costs net/http more than storing it. What
-// comes that is not a plain publish goes back to net/http, with everything that was read of it, before anything was done
-// about it; so net/http alone decides what is right and what a client is told of it.
+// connection most have more of them, and reading and answering such a request costs net/http more than storing it. A request that is
+// not a plain publish goes back to net/http with all bytes that were read, before it has any effect; so net/http alone judges it and
+// answers the client.
 package direct
 
 import (
@@ -30,7 +30,7 @@ const (
 	wholeTime = time.Second
 )
 
-// Bounds of what is stored together.
+// Bounds of the publishes that are stored together.
 const (
 	mostTogether  = 64
 	bytesTogether = 1 << 20
@@ -95,8 +95,8 @@ func New(r *reactor.Reactor, log *slog.Logger) *Server {
 	}
 }
 
-// AnswerWith sets what answers publishes. It is called on goroutines of its own with what has come together, and calls Respond
-// for each exchange, in time.
+// AnswerWith sets the function that answers publishes. It is called on goroutines of its own with the publishes that have come
+// together, and must call Respond for each of them at some time.
 func (s *Server) AnswerWith(serve func([]*Exchange)) { s.serve = serve }
 
 // Go runs f, which Shutdown waits for.
@@ -154,7 +154,7 @@ func (s *Server) TakeOver(w http.ResponseWriter, r *http.Request) {
 // Listener has the connections that go back.
 func (s *Server) Listener() net.Listener { return s.back }
 
-// enter counts a connection in. One that comes while the server stops is closed.
+// enter counts a connection in. A connection that comes while the server stops is closed.
 func (s *Server) enter(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,11 +211,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return errors.Join(err, s.back.Close())
 }
 
-// mostResting is how many goroutines wait for more to answer. One that has stored a publish has the stack that it takes, which another
-// would have to grow anew, page by page.
+// mostResting is how many goroutines wait for further publishes. A goroutine that has stored a publish has a large enough stack; a new
+// one would have to grow its own, page by page.
 const mostResting = 4
 
-// submit has an exchange answered, with what else comes before a goroutine gets to it: that is stored in one go.
+// submit queues an exchange. A goroutine takes it together with all others that are queued by then, and stores them in one go.
 func (s *Server) submit(x *Exchange) {
 	s.queueMu.Lock()
 	defer s.queueMu.Unlock()

@@ -10,7 +10,8 @@ import (
 	"godwit.dev/godwit/internal/problem"
 )
 
-// FuzzPreferences: what is taken is as it was said when it is shown and set again, and what is not says why.
+// FuzzPreferences: accepted preferences stay the same when they are shown and set again; refused ones name their
+// mistake.
 func FuzzPreferences(f *testing.F) {
 	for _, body := range []string{
 		`{}`, `{"categories":{"promo":{"channels":[]},"*":{"channels":["fcm"]},"rides":{}}}`, `{"categories":null,"quiet_hours":null,"timezone":null}`,

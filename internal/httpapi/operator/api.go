@@ -1,4 +1,5 @@
-// Package operator holds the calls of who runs the server or an app: keys, channels, hooks, sources, figures, health, profiles.
+// Package operator holds the calls for those who run the server or an app: keys, channels, hooks, sources, figures, health,
+// profiles.
 package operator
 
 import (
@@ -16,11 +17,11 @@ import (
 	"godwit.dev/godwit/internal/watch"
 )
 
-// Mailbox is what the figures are made of, and whether it can store.
+// Mailbox is the source of the figures, and says whether it can store.
 type Mailbox interface {
 	Items(ctx context.Context, refs []mailbox.Ref) ([]*mailbox.Item, error)
 	Stats() mailbox.Stats
-	// Counts are of copies since start: stored, and settled by what ended them.
+	// Counts counts copies since start: those stored, and those settled, by the status that they ended with.
 	Counts() (stored uint64, settled map[notification.Status]uint64)
 	Ready(ctx context.Context) error
 }
@@ -56,7 +57,7 @@ type Figures struct {
 	Steps          StepFigures
 }
 
-// StepFigures are of what steps of escalations sent, and of which it has ended since start.
+// StepFigures count the messages that steps of escalations sent and whose outcome is decided, since start.
 type StepFigures struct {
 	Accepted, Failed uint64 // taken by providers; refused, out of time, or nobody can tell
 }

@@ -30,7 +30,7 @@ func viewCategory(name string, c preference.Category) categoryJSON {
 	return categoryJSON{Category: name, Critical: c.Critical, Limit: call.OrNull(c.Limit.String())}
 }
 
-// ListCategories is GET /v1/categories: those of which something is said. They are one page.
+// ListCategories is GET /v1/categories: the categories with settings, on one page.
 func (a *API) ListCategories(c *call.Call) error {
 	if _, err := c.Params(); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (a *API) GetCategory(c *call.Call) error {
 	return c.Value(http.StatusOK, viewCategory(name, said))
 }
 
-// PutCategory is PUT /v1/categories/{category}. What is absent does not hold any more.
+// PutCategory is PUT /v1/categories/{category}. Settings that are absent no longer hold.
 func (a *API) PutCategory(c *call.Call) error {
 	name, err := categoryOf(c)
 	if err != nil {
@@ -84,7 +84,7 @@ func (a *API) PutCategory(c *call.Call) error {
 	return c.Value(http.StatusOK, viewCategory(name, said))
 }
 
-// DeleteCategory is DELETE /v1/categories/{category}: nothing is said of it any more.
+// DeleteCategory is DELETE /v1/categories/{category}: it removes the category's settings.
 func (a *API) DeleteCategory(c *call.Call) error {
 	name, err := categoryOf(c)
 	if err != nil {

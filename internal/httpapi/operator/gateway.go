@@ -61,7 +61,7 @@ func (a *API) GetService(c *call.Call) error {
 	return c.Value(http.StatusOK, viewService(name, s))
 }
 
-// PutService is PUT /v1/gateway/{service}. What is absent is the default.
+// PutService is PUT /v1/gateway/{service}. Fields that are absent get their defaults.
 func (a *API) PutService(c *call.Call) error {
 	name, err := serviceOf(c)
 	if err != nil {

@@ -91,7 +91,7 @@ func (a *API) sameKey(c *call.Call, id string) error {
 	return problem.NotFound.With("the key that this Idempotency-Key made has been deleted")
 }
 
-// decodeKey reads {"roles":[…],"name":"…"}. What names and roles may be is the registry's to say.
+// decodeKey reads {"roles":[…],"name":"…"}. The registry decides which names and roles are valid.
 func decodeKey(body []byte) (name string, roles access.Role, err error) {
 	var names []string
 	err = call.Fields{"roles": call.Texts(&names, 4, notification.CheckName), "name": &name}.Decode(body) // there are no more roles

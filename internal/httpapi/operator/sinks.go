@@ -83,7 +83,8 @@ func (a *API) GetSink(c *call.Call) error {
 	return c.Value(http.StatusOK, viewSink(&info))
 }
 
-// PutSink is PUT /v1/sinks/{sink}. What is absent stays, the password among it; null takes that away.
+// PutSink is PUT /v1/sinks/{sink}. Fields that are absent stay as they are, the password too; null removes the
+// password.
 func (a *API) PutSink(c *call.Call) error {
 	if _, err := c.Params(); err != nil {
 		return err

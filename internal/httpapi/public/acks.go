@@ -116,7 +116,8 @@ func clientRefused(err error) error {
 	return err
 }
 
-// AcksPreflight answers a browser that asks whether a page may call POST /v1/acks. What names no app is to bring tokens.
+// AcksPreflight answers a browser that asks whether a page may call POST /v1/acks. A call that names no app is expected to bring
+// tokens.
 func (a *API) AcksPreflight(c *call.Call) error {
 	h := c.W.Header()
 	switch {

@@ -152,7 +152,7 @@ func peerAddr(r *http.Request) netip.Addr {
 	return addr.Addr().Unmap()
 }
 
-// managed finds the endpoint in the path for who may read it or, with change, write it.
+// managed finds the endpoint in the path if the caller may read it or, with change, write it.
 func (a *API) managed(c *call.Call, change bool) (h holder, id audience.ID, e audience.Endpoint, err error) {
 	a.allowPage(c)
 	q, err := c.Params("token", "recipient")

@@ -14,8 +14,8 @@ import (
 )
 
 // The calls of Perfecty Push's browser SDK, so that a site changes one URL (docs/migrate/perfecty.md). A visitor is
-// known by a UUID that its browser keeps: as there, who knows it may replace the subscription or end it. That is why
-// these calls reach anonymous Web Push endpoints only.
+// known by a UUID that its browser keeps. As in Perfecty, anyone who knows the UUID may replace the subscription or end
+// it. That is why these calls reach anonymous Web Push endpoints only.
 
 // perfectyPage admits a page of the app in the path.
 func (a *API) perfectyPage(c *call.Call) (name string, err error) {
@@ -114,7 +114,8 @@ func (a *API) PerfectyUser(c *call.Call) error {
 	return c.Value(http.StatusOK, map[string]string{"uuid": e.ID.UUID()})
 }
 
-// PerfectyUnregister is POST /compat/perfecty/{app}/v1/push/users/{uuid}/unregister. Who is not there has left already.
+// PerfectyUnregister is POST /compat/perfecty/{app}/v1/push/users/{uuid}/unregister. An unknown visitor counts as
+// having left.
 func (a *API) PerfectyUnregister(c *call.Call) error {
 	app, e, found, err := a.perfectyVisitor(c)
 	if err == nil && found {

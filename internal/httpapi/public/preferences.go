@@ -18,8 +18,8 @@ type Preferences interface {
 	SetPreferences(ctx context.Context, app, recipient string, p *preference.Preferences) error
 }
 
-// preferring finds out whose preferences are meant, for who may read them or, with change, write them: a back end those of
-// anybody, a client its own.
+// preferring finds the recipient whose preferences are meant, if the caller may read them or, with change, write them: a
+// back end those of any recipient, a client its own.
 func (a *API) preferring(c *call.Call, change bool) (app, recipient string, err error) {
 	a.allowOrigin(c)
 	q, err := c.Params("token", "recipient")
@@ -48,7 +48,7 @@ func (a *API) preferring(c *call.Call, change bool) (app, recipient string, err 
 	return h.App, recipient, nil
 }
 
-// GetPreferences is GET /v1/recipients/{id}/preferences: of who never said anything, those that hold then.
+// GetPreferences is GET /v1/recipients/{id}/preferences. A recipient that never set any gets the defaults.
 func (a *API) GetPreferences(c *call.Call) error {
 	app, recipient, err := a.preferring(c, false)
 	if err != nil {
