@@ -119,8 +119,8 @@ func (f *fan) run() {
 	}
 }
 
-// take takes all that waits, and behind it what was dropped meanwhile for want of room. What is done with leaves its memory
-// for what comes next.
+// take takes all waiting items, followed by the counts of items dropped meanwhile for want of room. The memory of done is
+// used for the next items.
 func (f *fan) take(done []item) []item {
 	clear(done)
 	if cap(done) > keepListed {

@@ -29,8 +29,8 @@ func (f *feed) add(s *subscriber) {
 	f.live++
 }
 
-// remove takes out a session and says how many are left. One that is over is only counted out: when many end together,
-// none looks for its place in a long list.
+// remove takes out a session and says how many are left. A session that is over is only subtracted from the count: when
+// many end together, none searches a long list for its place.
 func (f *feed) remove(s *subscriber, over bool) (left int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

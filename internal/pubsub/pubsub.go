@@ -15,13 +15,14 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// Bus carries messages between nodes and to NATS clients. What was subscribed to before a message was published over
-// the same bus gets it.
+// Bus carries messages between nodes and to NATS clients. A subscription made before a message was published over the
+// same bus gets that message.
 type Bus interface {
-	// Publish hands a message to whoever subscribes. topic.ErrUnavailable: there is no bus now.
+	// Publish hands a message to the subscribers. topic.ErrUnavailable: there is no bus now.
 	Publish(ctx context.Context, app string, m topic.Message) error
 	// Subscribe has got called with each message of a pattern, and lost with how many were dropped before the next one;
-	// neither may block. Of those who name the same queue, one gets each message. stop waits for no callback.
+	// neither may block. Each message goes to one of the subscriptions that name the same queue. stop waits for no
+	// callback.
 	Subscribe(app, pattern, queue string, got func(topic.Message), lost func(n int)) (stop func(), err error)
 }
 
@@ -126,8 +127,8 @@ func printable(s string) bool {
 	return true
 }
 
-// Publish hands a message to whoever subscribes to its topic now. Nobody tells whom it reached. Errors are a
-// *notification.FieldError or topic.ErrUnavailable.
+// Publish hands a message to the present subscribers of its topic. It does not report whom the message reached. Errors
+// are a *notification.FieldError or topic.ErrUnavailable.
 func (s *Service) Publish(ctx context.Context, app string, m *Message) error {
 	if err := m.Check(); err != nil {
 		return err

@@ -99,7 +99,8 @@ func (s *subscriber) allowed(pattern, queue string) bool {
 	return s.rights.CanSubscribe(pattern) && (queue == "" || !s.observer)
 }
 
-// refuse tells what is not subscribed to, and why. What the connection does not take is lost, like any other answer.
+// refuse sends the client the patterns that were refused, and why. If the connection does not take the message, it is
+// lost, like any other answer.
 func (s *subscriber) refuse(code, why string, patterns []string) {
 	if len(patterns) == 0 {
 		return

@@ -214,7 +214,7 @@ func inWorld(t *testing.T, f func(w *world)) {
 
 const app = "demo"
 
-// connect makes a session that may subscribe to what is allowed; nothing said: to all.
+// connect makes a session that may subscribe to the allowed patterns; none given: to all.
 func (w *world) connect(allowed ...string) *client {
 	if allowed == nil {
 		allowed = []string{">"}

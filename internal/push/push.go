@@ -219,7 +219,7 @@ type UnknownError struct{ Reason string }
 
 func (e *UnknownError) Error() string { return e.Reason }
 
-// Outcome is in a word what a send came to, by its error.
+// Outcome is a send's outcome in one word, by its error.
 func Outcome(err error) string {
 	for _, known := range []struct {
 		is   func() bool

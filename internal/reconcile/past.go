@@ -8,7 +8,8 @@ import (
 	"godwit.dev/godwit/internal/mailbox"
 )
 
-// Past makes events anew that a log has deleted, for who has not had them: as much of them as the mailboxes know.
+// Past makes events anew that a log has deleted, for readers that have not had them: as much of them as the mailboxes
+// know.
 type Past struct {
 	Log     event.Forgetful
 	Changes mailbox.Changes

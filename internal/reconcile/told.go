@@ -14,8 +14,8 @@ const (
 	toldLast = time.Hour // after which nobody asks any more
 )
 
-// Told are first deliveries that the log was told of in the last moments before a crash. The mailbox notes a delivery a second later, so it may
-// not know of them: whoever delivers such a copy again would tell the log of a first delivery once more.
+// Told are the first deliveries that the log recorded in the last moments before a crash. The mailbox notes a delivery a second later, so it
+// may not know of them: delivering such a copy again would record a first delivery in the log once more.
 type Told struct {
 	left  atomic.Int64
 	until time.Time
@@ -24,7 +24,8 @@ type Told struct {
 	apps map[string]map[uint64]struct{} // by Event.Key
 }
 
-// Told reads what the log was told of before the crash that it may lack something of. It is asked before anything is delivered.
+// Told reads the first deliveries that the log recorded around its gaps, before the crash. It is called before anything is
+// delivered.
 func (m *Mender) Told(ctx context.Context, apps []string) (*Told, error) {
 	t := &Told{apps: make(map[string]map[uint64]struct{}), until: time.Now().Add(toldLast)}
 	gaps, err := m.cfg.Log.Gaps(ctx, m.cfg.Alive)
@@ -68,7 +69,7 @@ func (t *Told) add(app string, key uint64) {
 	}
 }
 
-// Take reports whether the log was told of a first delivery before, and does so once.
+// Take reports whether the log recorded a first delivery before the crash. It reports each one once.
 func (t *Told) Take(app, note, to string) bool {
 	if t.left.Load() == 0 {
 		return false

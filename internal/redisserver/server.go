@@ -56,7 +56,8 @@ type Server struct {
 	cmd *exec.Cmd
 }
 
-// Start starts a server, until it is closed or this process ends. What it answered survives Kill, unless Memory is set.
+// Start starts a server, until it is closed or this process ends. Acknowledged writes survive Kill, unless Memory is
+// set.
 func Start(o Options) (*Server, error) {
 	s, err := start(o, false)
 	if err != nil {

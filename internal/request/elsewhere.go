@@ -20,7 +20,7 @@ type Elsewhere interface {
 // LookElsewhere has recipients asked on the node to which they are connected. It comes before the first request.
 func (s *Service) LookElsewhere(e Elsewhere) { s.elsewhere = e }
 
-// nodeQuestion is a request to a recipient of another node, nodeAnswer what came of it.
+// nodeQuestion is a request to a recipient of another node, nodeAnswer the answer or error.
 type nodeQuestion struct {
 	App       string  `json:"app"`
 	Recipient string  `json:"recipient"`

@@ -135,7 +135,7 @@ func (h *hall) send(o outgoing) {
 	}
 }
 
-// sendPatience is how long an answer waits for a bus that takes nothing. Whoever waits for it gives up no later.
+// sendPatience is how long an answer waits for a bus that takes nothing. The asker gives up no later.
 const sendPatience = MaxTimeout
 
 type outgoing struct {
@@ -143,8 +143,8 @@ type outgoing struct {
 	message topic.Message
 }
 
-// outbox sends answers one after the other, so that no session waits for the bus. What it holds is bounded by the
-// windows of the sessions that were asked.
+// outbox sends answers one after the other, so that no session waits for the bus. The windows of the sessions that were
+// asked bound its length.
 type outbox struct {
 	send func(outgoing)
 

@@ -1,6 +1,6 @@
-// Package request is request and reply: what is asked of a subject goes to one of the sessions that serve it, or to one
-// client by its name, and the answer comes back to who asked, at most once. It keeps nothing. Requests travel over a
-// bus, which NATS clients share. DESIGN.md says why it is as it is.
+// Package request is request and reply: a request goes to one of the sessions that serve its subject, or to one client
+// by its name, and the answer comes back to the asker, at most once. It keeps nothing. Requests travel over a bus,
+// which NATS clients share. DESIGN.md says why it is as it is.
 package request
 
 import (
@@ -18,8 +18,8 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// Bus carries requests to workers, and answers back. What was subscribed to before a request was made over the same bus
-// may get it.
+// Bus carries requests to workers, and answers back. A subscription made before a request over the same bus may get
+// that request.
 type Bus interface {
 	// Request asks one of each queue that serves a subject and waits for the first answer until ctx ends. It is asked
 	// once. topic.ErrNoResponders: nobody serves it, which is known at once. topic.ErrUnavailable: there is no bus now.
@@ -28,8 +28,8 @@ type Bus interface {
 	Alone(app string) bool
 	// Reply answers a message: to is its Reply.
 	Reply(ctx context.Context, app, to string, m topic.Message) error
-	// Subscribe makes a member of a queue; got may not block. What came to the member before stop took hold is still
-	// handed over.
+	// Subscribe makes a member of a queue; got may not block. Messages that reached the member before stop took effect
+	// are still handed over.
 	Subscribe(app, pattern, queue string, got func(topic.Message), lost func(n int)) (stop func(), err error)
 }
 

@@ -135,7 +135,7 @@ func (w *worker) find(pattern, queue string) int {
 	return slices.IndexFunc(w.serves, func(s *serving) bool { return s.of.key == k })
 }
 
-// drop ends one pattern. What came for it before is still this worker's.
+// drop ends one pattern. This worker still answers requests that came for it before.
 func (w *worker) drop(i int) {
 	s := w.serves[i]
 	w.serves = slices.Delete(w.serves, i, i+1)

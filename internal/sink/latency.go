@@ -12,8 +12,8 @@ const (
 	setSize     = 8       // notifications of a set
 )
 
-// latencies remember when notifications were stored, so that events after it can say how long they took. What is stored takes the place of the
-// oldest of its set: some hundred thousand are remembered. Of others, and of what was stored before a start, it is not known.
+// latencies remember when notifications were stored, so that events after it can say how long they took. A new notification takes the place of
+// the oldest of its set: some hundred thousand are remembered. For others, and for those stored before a start, the time is unknown.
 type latencies struct{ sets []startedSet }
 
 type startedSet [setSize]started

@@ -146,7 +146,7 @@ func (r *Runner) batch(ctx context.Context) (evs []event.Event, last uint64, err
 	return evs, last, nil
 }
 
-// hand has a batch taken. That it is under way is on disk before it leaves.
+// hand has a batch written. It notes on disk that the batch is under way before the batch leaves.
 func (r *Runner) hand(ctx context.Context, held func() bool, evs []event.Event, last uint64) error {
 	if len(evs) == 0 && last <= r.Show().Cursor {
 		return nil

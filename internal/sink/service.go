@@ -42,7 +42,7 @@ type Info struct {
 	Oldest time.Time // when the app's first event was told that is not there yet; zero: there is none
 }
 
-// Config are the parts that sinks need. Who only sets them up needs the store and the log.
+// Config are the parts that sinks need. To set sinks up, only the store and the log are needed.
 type Config struct {
 	Store    Store
 	Progress ProgressStore
@@ -314,7 +314,7 @@ func (s *Service) Set(ctx context.Context, app, kind string, c Change) (info Inf
 	return info, created, err
 }
 
-// Delete ends a sink and forgets its settings. What it wrote stays where it is.
+// Delete ends a sink and forgets its settings. The rows that it wrote stay.
 func (s *Service) Delete(ctx context.Context, app, kind string) error {
 	if err := known(kind); err != nil {
 		return err

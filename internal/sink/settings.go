@@ -21,7 +21,7 @@ const (
 
 var names = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
 
-// Change says what a sink is to be. What is nil stays as it is.
+// Change has the new settings of a sink. A nil field stays unchanged.
 type Change struct {
 	URL, Database, User *string
 	Password            *access.Secret

@@ -134,7 +134,7 @@ func (p *Progress) begin(s *Sink, newest uint64) Progress {
 	return now
 }
 
-// ProgressStore keeps progress, with the events. What a former owner saves is refused.
+// ProgressStore keeps progress, with the events. Writes by a former owner are refused.
 type ProgressStore interface {
 	// OwnSinkProgress makes the caller the owner of a sink's progress, with an epoch greater than all before, and reads it; nil: none.
 	OwnSinkProgress(ctx context.Context, app, kind string) (epoch int64, p *Progress, err error)

@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/own"
 )
 
-// Config are the parts that sources need. Who only sets them up needs the store and the log.
+// Config are the parts that sources need. To set sources up, only the store and the log are needed.
 type Config struct {
 	Store     Store
 	Publisher Publisher
@@ -222,7 +222,7 @@ func (s *Service) Set(ctx context.Context, app, kind string, c Change) (info Inf
 	return info, created, err
 }
 
-// Delete ends a source and forgets its settings. What it has not taken stays where it is.
+// Delete ends a source and forgets its settings. Entries that it has not taken stay in the stream.
 func (s *Service) Delete(ctx context.Context, app, kind string) error {
 	if err := known(kind); err != nil {
 		return err

@@ -119,7 +119,7 @@ type Publisher interface {
 	Publish(ctx context.Context, app string, drafts []*notification.Draft) []delivery.Result
 }
 
-// Target says which streams of which Redis.
+// Target is the Redis servers and streams to read.
 type Target struct {
 	URLs       []string // passwords included
 	Recipients []string // empty: all

@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/push"
 )
 
-// Limits of what is given with a message.
+// Limits of a message's variables.
 const (
 	MaxVariables      = 64
 	maxVariableBytes  = 4 << 10  // of one: a message of most channels has no more

@@ -33,7 +33,8 @@ func acknowledged(a *mailbox.Attempt) string {
 	return connection(a)
 }
 
-// tries are the entries of what was tried, but for the acknowledgement that ended the copy: how it ended is told apart.
+// tries are the entries of the attempts, but for the acknowledgement that ended the copy: the end has an entry of its
+// own.
 func tries(r *mailbox.Record) (list []Entry) {
 	seen := make(map[string]int)
 	for i := range r.Tried {

@@ -142,7 +142,7 @@ func (w *Watchers) watch(who mailbox.Address, contents bool) (one *watcher, end 
 	}, nil
 }
 
-// Follower is told of a copy.
+// Follower receives the timeline of a copy.
 type Follower struct {
 	// Tell gets the timeline, and again each time it has changed.
 	Tell func(*Timeline) error

@@ -18,10 +18,11 @@ type told struct {
 	Ended    []Copy `json:"ended,omitempty"`
 }
 
-// TellOthers has other nodes told of which copies are followed and which have ended, in the order of commits. tell must not wait.
+// TellOthers sets the function that tells other nodes which copies are followed and which have ended, in the order of commits.
+// tell must not wait.
 func (t *Tracer) TellOthers(tell func(body []byte)) { t.others.Store(&tell) }
 
-// tell tells other nodes, before what was stored is handed to them.
+// tell tells other nodes, before the stored copies are handed to them.
 func (t *Tracer) tell(followed []Kept, ended []Copy) {
 	tell := t.others.Load()
 	if tell == nil {

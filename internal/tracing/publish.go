@@ -74,7 +74,7 @@ func (t *Tracer) follow(a *mailbox.Append, span trace.SpanContext, as *followed)
 	}
 }
 
-// published ends a publish's span. What the store did not take is not followed.
+// published ends a publish's span. Copies that the store did not take are not followed.
 func (t *Tracer) published(a *mailbox.Append, span trace.Span, err error) {
 	sc := span.SpanContext()
 	duplicates := 0

@@ -10,7 +10,7 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// Limits of what waits for the collector.
+// Limits of the queue to the collector.
 const (
 	maxWaiting  = 4096        // spans; further ones are dropped
 	maxTogether = 512         // spans in a request

@@ -26,7 +26,7 @@ func CheckURL(raw string, allowPrivate bool) error {
 	return err
 }
 
-// ParseURL is CheckURL for who needs the URL's parts.
+// ParseURL is CheckURL for callers that need the URL's parts.
 func ParseURL(raw string, allowPrivate bool) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" {
@@ -76,7 +76,7 @@ func ParseBase(raw string, allowPrivate bool) (*url.URL, error) {
 // plainPath are the characters that no server decodes, splits at or takes for parameters (RFC 3986, section 2.3), and the colon.
 const plainPath = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~:"
 
-// checkHost refuses what can be told to be private without asking anybody.
+// checkHost refuses hosts that are private as far as that shows without a DNS lookup.
 func checkHost(host string) error {
 	addr, err := netip.ParseAddr(host)
 	if err == nil {
@@ -113,7 +113,7 @@ func (r Reach) allows(a netip.Addr) bool {
 	return r == Anywhere || Global(a) || r == Networks && a.Zone() == "" && (a.IsLoopback() || a.IsPrivate()) && !within(a, metadata)
 }
 
-// CheckHost refuses a URL's host that can be told to be out of reach without asking anybody.
+// CheckHost refuses a host that is an address out of reach. It makes no DNS lookup.
 func CheckHost(host string, r Reach) error {
 	if addr, err := netip.ParseAddr(host); err == nil && !r.allows(addr) {
 		return errors.New("leads to an address that is not allowed here")

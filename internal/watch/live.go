@@ -10,7 +10,7 @@ type Live struct {
 	Subjects []Subject
 	Served   int            // subjects that there are
 	Sessions map[string]int // by gateway: ws, grpc, sse, poll
-	// What follows is of the whole node, since its start.
+	// The fields below are of the whole node, since its start.
 	Turned  []Turned
 	Goodbye []Turned // sessions that the server has ended
 }
@@ -43,7 +43,7 @@ var explained = map[string]string{
 	"silent":  "it sent no request in time",
 }
 
-// Why says a reason in words; what is known by no other is said as it is.
+// Why says a reason in words; a reason without an explanation is returned as it is.
 func (t Turned) Why() string {
 	if why := explained[t.Reason]; why != "" {
 		return why

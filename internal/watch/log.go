@@ -18,7 +18,7 @@ const (
 	Failure = "error"
 )
 
-// Limits of what is kept.
+// Limits of the log in memory.
 const (
 	mostRecords = 200 // of an app, and of the server as a whole
 	mostApps    = 256 // beyond them, whose last record is the oldest is forgotten
@@ -53,7 +53,7 @@ func newBook() book { return book{new(sync.Mutex), make(map[string]*page)} }
 // Fail counts a call to the API that failed for a reason of the server's own, which is logged.
 func (w *Watch) Fail() { w.failed.Add(1) }
 
-// Refuse notes a call to the API that was answered with an error, of which nothing is logged. app is empty where nobody knows whose it was.
+// Refuse notes a call to the API that was answered with an error and is not logged. app is empty if the call's app is unknown.
 func (w *Watch) Refuse(app, route string, status int, text string) {
 	kind := Refused
 	if status >= http.StatusInternalServerError {
@@ -65,7 +65,7 @@ func (w *Watch) Refuse(app, route string, status int, text string) {
 	w.log.write(app, Record{At: time.Now(), Kind: kind, Text: cut(text), Details: []Detail{{"route", route}, {"status", strconv.Itoa(status)}}})
 }
 
-// Log is what is known of an app, the newest first, together with what concerns the server as a whole, if that is asked for.
+// Log returns an app's records, newest first; with server, those that concern the whole server too.
 func (w *Watch) Log(app string, server bool) []Record {
 	all := w.log.of(app)
 	if server && app != "" {
@@ -116,7 +116,7 @@ func (p *page) last() *Record {
 	return &p.records[(p.next+len(p.records)-1)%len(p.records)]
 }
 
-// forget drops the app that nothing was noted of for longest.
+// forget drops the app whose last record is the oldest.
 func (b *book) forget() {
 	oldest, at := "", time.Time{}
 	for app, p := range b.apps {

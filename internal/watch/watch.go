@@ -192,7 +192,7 @@ func (w *Watch) News() <-chan struct{} {
 	return w.news
 }
 
-// Server tells of this server. What others know of it comes by functions.
+// Server describes this server. Facts that other packages know come by functions.
 type Server struct {
 	*Watch
 	Node string // its name

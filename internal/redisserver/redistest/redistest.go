@@ -10,8 +10,8 @@ import (
 	"godwit.dev/godwit/internal/redisserver"
 )
 
-// Start starts a server of the test's own, which goes when the test ends. What it answered survives a kill. settings are those of
-// redis.conf, as on the command line. Without redis-server the test is skipped, or fails where nothing may be skipped
+// Start starts a server of the test's own, which goes when the test ends. Acknowledged writes survive a kill. settings are those
+// of redis.conf, as on the command line. Without redis-server the test is skipped, or fails where nothing may be skipped
 // (GODWIT_TEST_STRICT).
 func Start(t testing.TB, settings ...string) *redisserver.Server {
 	t.Helper()

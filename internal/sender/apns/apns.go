@@ -34,7 +34,8 @@ const (
 	conns = 4
 	// maxToken bounds a device token; those of today have 64 to 160 digits, and may become longer.
 	maxToken = 256
-	// maxLife is the longest that APNs is asked to keep a message, defaultLife that of one without an end.
+	// maxLife is the longest that APNs is asked to keep a message, defaultLife the time for a message without an
+	// expiry.
 	maxLife, defaultLife = 30 * 24 * time.Hour, 24 * time.Hour
 )
 

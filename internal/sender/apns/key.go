@@ -22,7 +22,7 @@ type Key struct{ private *ecdsa.PrivateKey }
 // Format hides the key from every verb of fmt.
 func (*Key) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[redacted]") }
 
-// ParseKey reads a .p8 file. Its errors say what is wrong with it and nothing of what is in it.
+// ParseKey reads a .p8 file. Its errors name the fault and repeat nothing of the file.
 func ParseKey(text string) (*Key, error) {
 	text = textfile.Key([]byte(text))
 	block, _ := pem.Decode([]byte(text))

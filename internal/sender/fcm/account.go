@@ -34,7 +34,7 @@ type Account struct {
 // Format hides the key from every verb of fmt.
 func (a *Account) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "service account "+a.Email) }
 
-// ParseAccount reads a service account's JSON file. Errors name what is wrong and repeat nothing of it.
+// ParseAccount reads a service account's JSON file. Errors name the fault and repeat nothing of the file.
 func ParseAccount(text []byte, allowPrivate bool) (*Account, error) {
 	var f struct {
 		Type     string          `json:"type"`

@@ -136,7 +136,7 @@ func encode(r *push.Request, token string, now time.Time) ([]byte, error) {
 	return marshal(&envelope{Message: m})
 }
 
-// show fills in what is shown without the app's doing.
+// show fills in the notification that devices show by themselves, without the app.
 func (m *message) show(r *push.Request, tag string) {
 	c := &r.Content
 	m.APNs.Headers.Type = "alert"

@@ -28,7 +28,7 @@ const (
 	usualLife = time.Hour
 )
 
-// tokens gets access tokens and keeps the newest. Whoever needs one while it is being fetched waits for that.
+// tokens gets access tokens and keeps the newest. A caller that needs a token while one is being fetched waits for it.
 type tokens struct {
 	account *Account
 	client  *http.Client

@@ -250,7 +250,7 @@ func (c *conn) look() {
 
 func (c *conn) writeLoop() {
 	for range c.wake {
-		// Whoever is about to post goes first and shares this write.
+		// Goroutines that are about to post go first and share this write.
 		runtime.Gosched()
 		if err := c.flush(); err != nil {
 			c.fail(err)

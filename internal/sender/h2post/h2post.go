@@ -169,7 +169,7 @@ func (c *Client) host(address string) *host {
 	return h
 }
 
-// forget drops what is known of servers that there are no connections to. c.mu is held.
+// forget drops the state of servers without connections. c.mu is held.
 func (c *Client) forget() {
 	for address, h := range c.hosts {
 		h.mu.Lock()

@@ -408,7 +408,7 @@ func TestServersThatDoNotSpeakHTTP2AreLeftToOthers(t *testing.T) {
 	}
 }
 
-// What goes wrong with one is no reason to try it without HTTP/2.
+// A fault of one server is no reason to try it without HTTP/2.
 func TestServersThatGreetBadlyAreNotUnsuited(t *testing.T) {
 	distrustful := func(c *Config) { c.TLS = func() *tls.Config { return nil } }
 	for name, c := range map[string]struct {

@@ -192,7 +192,7 @@ func message(address, body string) *Request {
 	}
 }
 
-// patience is how long a test waits for what is certain to come.
+// patience is how long a test waits for an event that is certain to come.
 const patience = 2 * time.Minute
 
 // post demands an answer.

@@ -68,7 +68,7 @@ func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error)
 	return push.Receipt{ExternalID: d.ID}, nil
 }
 
-// judge tells what a refusal means. What may have been stored is unknown; sending it again is harmless.
+// judge tells what a refusal means. A notification that may have been stored is unknown; sending it again is harmless.
 func judge(err error) error {
 	var field *notification.FieldError
 	switch {

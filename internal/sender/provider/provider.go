@@ -42,7 +42,7 @@ func Client(allowPrivate bool) *http.Client { return client(reach(allowPrivate),
 // ClientWithin is Client for connections that may lead so far.
 func ClientWithin(r urlguard.Reach) *http.Client { return client(r, 32) }
 
-// Unbounded is Client for who bounds what is under way itself, and has it wait for nobody else's.
+// Unbounded is Client without a bound on connections, for callers that bound their requests themselves.
 func Unbounded(allowPrivate bool) *http.Client {
 	return client(reach(allowPrivate), urlguard.Unbounded)
 }

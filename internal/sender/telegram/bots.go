@@ -89,8 +89,8 @@ func (b *Bots) listen(ctx context.Context, app string, s *Sender) *listener {
 	})}
 }
 
-// ownAudience is told only as long as this server is the one that listens. What another one has heard since then may say
-// otherwise.
+// ownAudience passes changes on only while this server is the one that listens. A server that took over may have heard
+// newer changes.
 type ownAudience struct {
 	Audience
 	held func() bool

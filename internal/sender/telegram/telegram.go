@@ -182,7 +182,7 @@ var gone = []string{
 	"bot can't send messages to bots", "bots can't send messages to bots", "the group chat was deleted",
 }
 
-// judge tells what a refusal means; nil: all is as it was asked for.
+// judge makes an error of a refusal; nil: the message is already as requested.
 func (s *Sender) judge(a *provider.Answer, r *response) error {
 	said := fmt.Sprintf("telegram answered %d: %s", a.Status, provider.Clip(s.redact(r.Description)))
 	switch a.Status {

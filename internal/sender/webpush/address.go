@@ -47,8 +47,7 @@ func parseAddress(address json.RawMessage, allowPrivate bool) (*subscription, er
 	return s, nil
 }
 
-// fields takes an address apart. What the store keeps is in one form, which needs no parser for all of JSON; anything
-// else gets one.
+// fields takes an address apart. Stored addresses have one form, which needs no full JSON parser; other forms get one.
 func fields(address json.RawMessage) (endpoint, p256dh, auth string, err error) {
 	text := string(address)
 	if rest, ok := strings.CutPrefix(text, `{"endpoint":"`); ok && !strings.Contains(rest, `\`) {

@@ -50,7 +50,7 @@ func (s *second) append(b []byte, at time.Time) []byte {
 	return append(append(b, s.text...), '0'+byte(ms/100), '0'+byte(ms/10%10), '0'+byte(ms%10), 'Z')
 }
 
-// appendText appends a string of JSON. What is no UTF-8 is replaced.
+// appendText appends a string of JSON. Invalid UTF-8 is replaced.
 func appendText(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {

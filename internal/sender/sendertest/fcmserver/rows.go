@@ -11,7 +11,7 @@ import (
 // Row is a way in which FCM answers.
 type Row string
 
-// Rows. What is not about one device is answered to it all the same.
+// Rows. Answers that do not concern one device are still given per device.
 const (
 	Accept          Row = ""
 	Unregistered    Row = "404 UNREGISTERED"
