@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// answerContext is context.WithDeadline for those who answer a request, most of whom never ask whether it has ended: its
-// timer, and its place in the connection's context, are made for those who do.
+// answerContext is context.WithDeadline for request handlers, most of which never ask whether it has ended: its timer,
+// and its place in the connection's context, are made only when a handler asks.
 type answerContext struct {
 	context.Context // the connection's
 	deadline        time.Time
@@ -35,7 +35,7 @@ func (c *answerContext) Err() error {
 	return c.own().Err() // which stays what it is
 }
 
-// Value implements context.Context. What is derived from a context looks for its insides here.
+// Value implements context.Context. Derived contexts look for their parent's internals here.
 func (c *answerContext) Value(key any) any {
 	c.mu.Lock()
 	timed := c.timed

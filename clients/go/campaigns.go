@@ -70,7 +70,7 @@ type CorrectionSpec struct {
 	Variables map[string]string `json:"variables,omitempty"` // none: those of the campaign
 }
 
-// Correction is how far the correction of what was sent has come.
+// Correction is the progress of a correction of sent messages.
 type Correction struct {
 	At           time.Time `json:"at"`
 	Messages     int64     `json:"messages"` // that it goes over; it is done when as many are corrected or not
@@ -114,7 +114,7 @@ func (c *Client) CreateCampaign(ctx context.Context, spec CampaignSpec) (*Campai
 	return c.Campaign(made.ID), nil
 }
 
-// Campaign names a campaign by its id. Nothing is asked of the server.
+// Campaign names a campaign by its id. It makes no request.
 func (c *Client) Campaign(id string) *Campaign { return &Campaign{id, c} }
 
 // Campaigns lists the app's campaigns, newest first.
@@ -207,7 +207,7 @@ func (h *Campaign) Revise(ctx context.Context, spec CampaignSpec) (s CampaignSta
 	return s, h.do(ctx, http.MethodPut, "", spec, &s)
 }
 
-// Delete removes the campaign and its report. One that may still send has to be cancelled first.
+// Delete removes the campaign and its report. A campaign that may still send has to be cancelled first.
 func (h *Campaign) Delete(ctx context.Context) error {
 	_, err := h.c.do(ctx, request{method: http.MethodDelete, path: pathTo("campaigns", h.ID)})
 	if err != nil {
@@ -263,8 +263,8 @@ func (h *Campaign) Deliveries(ctx context.Context, outcome string) iter.Seq2[Cam
 // progressEvery is how often Progress asks.
 const progressEvery = time.Second
 
-// Progress yields how the campaign stands, now and whenever a look each second finds it changed, until it has ended. One
-// that is a draft or paused has not ended.
+// Progress yields how the campaign stands, now and whenever a look each second finds it changed, until it has ended. A
+// draft or paused campaign has not ended.
 func (h *Campaign) Progress(ctx context.Context) iter.Seq2[CampaignStatus, error] {
 	return func(yield func(CampaignStatus, error) bool) {
 		tick := time.NewTicker(progressEvery)

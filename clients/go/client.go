@@ -95,7 +95,7 @@ func WithHTTPClient(h *http.Client) Option { return func(c *Client) { c.http = h
 // WithAttempts sets how often one request is tried in all, at least once.
 func WithAttempts(n int) Option { return func(c *Client) { c.attempts = max(n, 1) } }
 
-// WithRequestTimeout bounds one try of a request. What a context bounds is all tries together.
+// WithRequestTimeout bounds one try of a request. A context bounds all tries together.
 func WithRequestTimeout(d time.Duration) Option { return func(c *Client) { c.timeout = d } }
 
 // WithRootCAs sets the authorities that the server's certificate is checked with, instead of the system's (which the

@@ -29,7 +29,7 @@ import (
 type conn interface {
 	send(frames ...*clientFrame) error
 	recv() (serverFrame, error)
-	// finish closes the connection after what was sent has reached the server; recv is under way meanwhile.
+	// finish closes the connection after the sent frames have reached the server; recv is under way meanwhile.
 	finish()
 	// abort closes it at once. It may be called after finish, and more than once.
 	abort()
@@ -189,7 +189,7 @@ func closeReason(err error) string {
 	return "policy"
 }
 
-// What closing says has no bearing any more: the session is over either way.
+// finish ignores the error of closing: the session is over either way.
 func (c *wsConn) finish() { _ = c.ws.Close(websocket.StatusNormalClosure, "") }
 func (c *wsConn) abort()  { _ = c.ws.CloseNow() }
 

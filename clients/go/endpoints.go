@@ -36,7 +36,7 @@ type EndpointResult struct {
 	Err      error    `json:"-"` // of one of many: an *Error
 }
 
-// Endpoint is a push address and what is known of it.
+// Endpoint is a push address and its properties.
 type Endpoint struct {
 	ID             string          `json:"id"`
 	Channel        string          `json:"channel"`

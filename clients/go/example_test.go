@@ -56,7 +56,7 @@ func ExampleClient_Publish() {
 	// Output: ride-9f3 stored
 }
 
-// A recipient's program listens; returning nil acknowledges, and the back end learns of it.
+// A recipient's program listens; returning nil acknowledges, and the back end learns of the acknowledgement.
 func ExampleClient_Listen() {
 	url, stop := demo()
 	defer stop()

@@ -14,7 +14,7 @@ import (
 // RegistrationStatus is how far a registration is.
 type RegistrationStatus string
 
-// The states of a registration. What is pending is settled as soon as client and server have agreed.
+// The states of a registration. Pending states end as soon as client and server have agreed.
 const (
 	PendingRegistration   RegistrationStatus = "pending registration"
 	Registered            RegistrationStatus = "registered"
@@ -75,13 +75,14 @@ type Objects struct {
 type ObjectsOption func(*Objects)
 
 // StateFile keeps the registrations and the versions handled in a file, so that they outlive the program. The file
-// is replaced as a whole. One that cannot be understood is moved aside as NAME.bad, and the client begins without.
+// is replaced as a whole. A file that cannot be read as state is moved aside as NAME.bad, and the client begins without
+// state.
 func StateFile(name string) ObjectsOption { return func(o *Objects) { o.file = name } }
 
-// OnRegistration is told of every change of a registration's status. Listen waits for it.
+// OnRegistration sets a function that is called at every change of a registration's status. Listen waits for it.
 func OnRegistration(f func(ObjectStatus)) ObjectsOption { return func(o *Objects) { o.onChange = f } }
 
-// NewObjects makes an empty set of registrations in a group, or one with what its state file holds.
+// NewObjects makes an empty set of registrations in a group, or one with the registrations in its state file.
 func NewObjects(group string, opts ...ObjectsOption) (*Objects, error) {
 	if err := checkName("group", group); err != nil {
 		return nil, fmt.Errorf("follow objects: %w", err)

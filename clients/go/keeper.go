@@ -7,10 +7,10 @@ import (
 )
 
 // keeper is what a client is registered for and how it and the server come to agree on it. It knows nothing of
-// connections and goroutines: what the server says goes in, frames come out. What the program wants is the desired
-// set; its digest is compared with that of the server's set at every welcome, confirmation and heartbeat. Equal
-// digests settle what is pending without a further word. Where they differ for longer than an answer takes, the whole
-// set is sent with reset, which the server swaps in at once, so that nothing wanted is unregistered for a moment.
+// connections and goroutines: what the server says goes in, frames come out. The desired set has the objects that the
+// program wants; its digest is compared with that of the server's set at every welcome, confirmation and heartbeat.
+// Equal digests settle what is pending without a further word. Where they differ for longer than an answer takes, the
+// whole set is sent with reset, which the server swaps in at once, so that nothing wanted is unregistered for a moment.
 type keeper struct {
 	group   string // of the session; frames leave it out
 	entries map[objectKey]*entry
@@ -197,8 +197,8 @@ func (k *keeper) key(group, object string) objectKey {
 	return objectKey{cmp.Or(group, k.group), object}
 }
 
-// registered takes a confirmation. One that contradicts what is wanted changes nothing: the digests differ then, and
-// what is sent because of that puts it right.
+// registered takes a confirmation. A confirmation that contradicts the desired set changes nothing: the digests differ
+// then, and the frames sent because of that correct the server's set.
 func (k *keeper) registered(r *registered, now time.Time) {
 	for _, name := range r.Objects {
 		key := k.key(r.Group, name)

@@ -84,14 +84,14 @@ func Concurrency(n int) ListenOption { return func(o *listenOptions) { o.concurr
 // does not count as online.
 func Peek() ListenOption { return func(o *listenOptions) { o.peek = true } }
 
-// OnRecall is told of notifications that need not be shown any more: settled elsewhere, replaced or withdrawn. The
-// connection waits for it, as for the other callbacks.
+// OnRecall sets a function that is called with notifications that need not be shown any more: settled elsewhere,
+// replaced or withdrawn. The connection waits for it, as for the other callbacks.
 func OnRecall(f func(ids []string)) ListenOption { return func(o *listenOptions) { o.recalled = f } }
 
 // Held says, at every connect, which notifications are still shown; those settled meanwhile are recalled.
 func Held(f func() []string) ListenOption { return func(o *listenOptions) { o.held = f } }
 
-// OnConnect is told of every session that begins.
+// OnConnect sets a function that is called at the start of every session.
 func OnConnect(f func(Welcome)) ListenOption { return func(o *listenOptions) { o.connected = f } }
 
 // OnServing is told on every connection once all that Serve serves is in effect: what is asked from then on comes, as long
@@ -103,8 +103,8 @@ func OnDisconnect(f func(err error, retry time.Duration)) ListenOption {
 	return func(o *listenOptions) { o.disconnected = f }
 }
 
-// OnError is told of what ends nothing: an *UndecodableError of what the server sent and cannot be read, and the server's
-// complaints about frames of this client. Without it they are logged.
+// OnError sets a function that is called with errors that do not end the session: an *UndecodableError for a frame of the
+// server that cannot be read, and the server's complaints about frames of this client. Without it they are logged.
 func OnError(f func(err error)) ListenOption { return func(o *listenOptions) { o.failed = f } }
 
 // maxWindow is the largest window a server grants, usualWindow what it grants who asks for none.

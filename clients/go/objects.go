@@ -77,8 +77,8 @@ func (c *Client) PutObject(ctx context.Context, group, object string, p ObjectPu
 	return c.putObject(ctx, http.MethodPut, objectKey{group, object}, &w)
 }
 
-// UnknownObject says that nobody can tell an object's latest version: clients are told to fetch it from where it
-// lives. The version stays as a floor, which the next one must exceed; a floor above it raises it.
+// UnknownObject says that an object's latest version is unknown: clients then fetch the object from its source. The
+// version stays as a floor, which the next one must exceed; a floor above it raises it.
 func (c *Client) UnknownObject(ctx context.Context, group, object string, floor Version) (PutResult, error) {
 	return c.putObject(ctx, http.MethodPut, objectKey{group, object}, &wirePut{Version: floor, Unknown: true})
 }
@@ -125,7 +125,7 @@ func (v *objectView) object(group string) (o Object, err error) {
 	return Object{s.Group, s.Object, s.Version, s.Unknown, s.Payload, s.ContentType, v.Source, v.UpdatedAt}, nil
 }
 
-// GetObject reads an object. One that nobody has ever put is an *Error with Status 404.
+// GetObject reads an object. For an object that was never put it fails with an *Error with Status 404.
 func (c *Client) GetObject(ctx context.Context, group, object string) (o Object, err error) {
 	k := objectKey{group, object}
 	var v objectView

@@ -81,7 +81,7 @@ func (o *Objects) load() error {
 	return nil
 }
 
-// setAside keeps a file that cannot be understood for whoever wants to look at it.
+// setAside renames a file that cannot be read as state, so that people can look at it.
 func (o *Objects) setAside() error {
 	if err := os.Rename(o.file, o.file+".bad"); err != nil {
 		return fmt.Errorf("set aside a state file that cannot be understood: %w", err)

@@ -7,7 +7,7 @@ import (
 )
 
 // Preferences are what a recipient says about how it may be reached beyond its sessions. They are asked when a step of an
-// escalation starts. The zero value is what holds for who never said anything: every channel, at any time.
+// escalation starts. The zero value holds for recipients who never set any: every channel, at any time.
 type Preferences struct {
 	// Categories say what may come over which channels; "*" is every category that is not named.
 	Categories map[string]Choice `json:"categories,omitempty"`

@@ -219,7 +219,7 @@ func (r *result) receipt() Receipt {
 }
 
 // PublishBatch stores any number of notifications in as few requests as possible. There is one receipt per
-// publication, in order; a bad one stops nothing. Those that failed for a reason that may pass are tried again. The
+// publication, in order; a bad one stops nothing. Publications that failed for a temporary reason are tried again. The
 // error is that of a whole request; receipts up to it are complete.
 func (c *Client) PublishBatch(ctx context.Context, ps []Publication) ([]Receipt, error) {
 	receipts := make([]Receipt, len(ps))

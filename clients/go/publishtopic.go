@@ -11,8 +11,9 @@ import (
 // MaxMessage is the most bytes that a message of a topic may have.
 const MaxMessage = 64 << 10
 
-// PublishMessage hands a message to whoever subscribes to its topic now: at most once, so it is tried once. Nobody tells
-// whom it reached. An empty content type means JSON if the data is, else text if it is UTF-8, else bytes.
+// PublishMessage hands a message to the present subscribers of its topic: at most once, so it is tried once. It does not
+// report whom the message reached. An empty content type means JSON if the data is, else text if it is UTF-8, else
+// bytes.
 func (c *Client) PublishMessage(ctx context.Context, m Message) error {
 	if err := checkPattern(m.Topic); err != nil {
 		return fmt.Errorf("publish: %w", err)

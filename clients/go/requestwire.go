@@ -11,7 +11,7 @@ import (
 )
 
 // Requests and their answers in protobuf, read and written without reflection, which took a worker longer than its handler did.
-// What looks unusual is left to the protobuf library.
+// The protobuf library handles unusual frames.
 
 // Of the fields of protobuf frames.
 const (

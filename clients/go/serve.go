@@ -51,8 +51,8 @@ func (a *Answer) check(most int) error {
 	return nil
 }
 
-// Queue names the queue of those who serve the same subjects: each request goes to one of them. The default is shared by
-// all who name none.
+// Queue names the queue of workers that serve the same subjects: each request goes to one of them. Workers that name no
+// queue share the default one.
 func Queue(name string) ListenOption { return func(o *listenOptions) { o.queue = name } }
 
 // Answers has requests answered that are made to this recipient, or with Serve to its subjects, while Listen runs. Up to

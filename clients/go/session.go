@@ -163,7 +163,7 @@ func (s *session) read(ctx, work context.Context, cancel context.CancelCauseFunc
 		case f.Request != nil:
 			s.l.asked(ctx, f.Request)
 		case f.Goodbye != nil:
-			// The server closes next; reading on lets the connection end in order. What counts is the goodbye.
+			// The server closes next; reading on lets the connection end in order. The session's error is the goodbye.
 			err := &goodbyeError{*f.Goodbye}
 			late := time.AfterFunc(byePatience, func() { cancel(err) })
 			defer late.Stop()

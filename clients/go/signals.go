@@ -79,8 +79,8 @@ func (k *keeper) next(now time.Time) (handle SignalHandler, s *Signal, wait time
 	return nil, nil, wait
 }
 
-// handled notes how a handler ended. What was handled is acknowledged; what failed is tried again after a while,
-// unless something newer has come.
+// handled notes how a handler ended. A handled signal is acknowledged; a failed one is tried again after a while,
+// unless a newer version has come.
 func (k *keeper) handled(s *Signal, err error, now time.Time) {
 	key := s.key()
 	e := k.entries[key]

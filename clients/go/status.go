@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Status is what became of one recipient's copy of a notification. Times are zero for what has not happened.
+// Status is what became of one recipient's copy of a notification. The time of an event that has not happened is zero.
 type Status struct {
 	ID          string    `json:"id"`
 	To          string    `json:"to"`

@@ -13,7 +13,7 @@ import (
 type MessageHandler func(ctx context.Context, m *Message)
 
 // Topics are what a program subscribes to. Listen(…, Subscriptions(topics)) receives the messages and, on every new
-// connection, subscribes again by itself. What is published while there is no connection is missed.
+// connection, subscribes again by itself. Messages published while there is no connection are missed.
 type Topics struct {
 	handle    MessageHandler
 	onGap     func(n int)
@@ -40,7 +40,7 @@ type subscription struct {
 	retries        backoff
 }
 
-// Limits of what waits for the handler. More is dropped and told as a gap.
+// Limits of the messages that wait for the handler. Further ones are dropped and reported as a gap.
 const (
 	maxWaitingMessages = 4096
 	maxWaitingBytes    = 8 << 20
@@ -62,7 +62,8 @@ type TopicsOption func(*Topics)
 // OnGap is told, before the next message, how many were dropped because this program or its connection was too slow.
 func OnGap(f func(n int)) TopicsOption { return func(t *Topics) { t.onGap = f } }
 
-// OnRefused is told of patterns that the server refused. They are dropped. Without it Listen's OnError is.
+// OnRefused sets a function that is called with patterns that the server refused. They are dropped. Without it Listen's
+// OnError gets them.
 func OnRefused(f func(*SubscriptionError)) TopicsOption { return func(t *Topics) { t.onRefused = f } }
 
 // NewTopics makes Topics whose messages are handled by handle, one after the other. A session gets each message once,

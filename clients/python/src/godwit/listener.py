@@ -44,8 +44,8 @@ Handler = Callable[[Notification], Awaitable[Reply | None]]
 """Handles one notification. Returning acknowledges it, and a Reply answers it; an exception asks for redelivery
 (NackAfter says when)."""
 
-# How many answers to notifications a listener keeps: 4 MB of the largest. One that was lost with its connection and is
-# not kept any more is asked of the handler again.
+# How many answers to notifications a listener keeps: 4 MB of the largest. If an answer was lost with its connection and
+# is not kept any more, the handler is called again.
 _KEPT_REPLIES = 64
 
 # The seconds for which a notification is put off whose answer the server would not take.

@@ -12,7 +12,7 @@ __all__ = ["ACK_DELAY", "MAX_ACK_DELAY", "Outbox"]
 # How many ids one frame carries.
 _MAX_ACK_IDS = 256
 
-# What a server grants who asks for no window.
+# The window that a server grants to a client that asks for none.
 _USUAL_WINDOW = 64
 
 # Seconds that acknowledgements wait for others: short beside what a disk needs at the server.

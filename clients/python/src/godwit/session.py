@@ -167,7 +167,8 @@ class Session:
             frame = await conn.recv()
             self._last = self._loop.time()
             if isinstance(frame, Goodbye):
-                # The server closes next; reading on lets the connection end in order. What counts is the goodbye.
+                # The server closes next; reading on lets the connection end in order. The session's error is the
+                # goodbye.
                 with suppress(GodwitError, TimeoutError):
                     async with asyncio.timeout(_BYE_PATIENCE):
                         while True:

@@ -17,7 +17,7 @@ __all__ = ["MessageHandler", "Topics"]
 
 log = logging.getLogger("godwit")
 
-# What waits for the handler. More is dropped and told as a gap.
+# Limits of the messages that wait for the handler. Further ones are dropped and reported as a gap.
 _MOST_WAITING = 4096
 _MOST_BYTES = 8 << 20
 
