@@ -56,7 +56,7 @@ func parentGroup(own, mount string, memory int64) (string, error) {
 	return "", errors.New(strings.ReplaceAll(failed.Error(), "\n", "; "))
 }
 
-// makeGroup makes a cgroup with a limit of memory, of which nothing may go to swap instead.
+// makeGroup makes a cgroup with a limit of memory. Nothing in it may go to swap.
 func makeGroup(parent string, memory int64) (*group, error) {
 	g := &group{dir: filepath.Join(parent, fmt.Sprintf("godwit-bench-%d-%d", os.Getpid(), made.Add(1)))}
 	if err := os.Mkdir(g.dir, 0o755); err != nil {

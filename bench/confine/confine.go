@@ -47,8 +47,8 @@ func New(l Limits) (*Confines, error) {
 	return c, nil
 }
 
-// goShare is the part of the memory that a Go program's collector is told of: what it does not count, such as the system's buffers, needs
-// the rest.
+// goShare is the part of the memory that is set as a Go program's memory limit: memory that Go does not count, such as the system's
+// buffers, needs the rest.
 const goShare = 0.9
 
 // Environ is the environment of a server: this program's own, without what would have its threads or memory counted otherwise than on a

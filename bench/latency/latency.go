@@ -11,7 +11,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// What a histogram can hold: 1 µs to 5 minutes in three digits, in about 200 KB.
+// The range of a histogram: 1 µs to 5 minutes in three digits, in about 200 KB.
 const (
 	lowest  = int64(time.Microsecond)
 	highest = int64(5 * time.Minute)
@@ -27,7 +27,7 @@ type Histogram struct {
 // New returns an empty Histogram.
 func New() *Histogram { return &Histogram{h: hdrhistogram.New(lowest, highest, digits)} }
 
-// Record adds one duration. What is out of range counts as the nearest that is in it.
+// Record adds one duration. A duration out of range counts as the nearest in range.
 func (h *Histogram) Record(d time.Duration) {
 	v := min(max(int64(d), lowest), highest)
 	h.mu.Lock()

@@ -78,7 +78,8 @@ func (g *group) answered(p *publisher, a *answer) {
 	}
 }
 
-// closed takes out a publisher whose connection has ended. One that had nothing to do lost nothing and connects anew.
+// closed takes out a publisher whose connection has ended. A publisher that had nothing to do lost nothing and connects
+// anew.
 func (g *group) closed(p *publisher, err error) {
 	g.mu.Lock()
 	i := slices.Index(g.idle, p)

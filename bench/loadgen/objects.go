@@ -117,7 +117,7 @@ func (s *subscriber) signalled(a arrival) {
 	s.s.ackLate(s)
 }
 
-// ackLate has what a subscriber acknowledges sent after a while, together with what all others do by then. A load
+// ackLate delays a subscriber's acknowledgements, and sends them together with those of all other subscribers. A load
 // generator that holds a thousand clients would otherwise make the last of them wait until it has written the
 // acknowledgements of all before, which clients of their own do not.
 func (s *Subscribers) ackLate(sub *subscriber) {

@@ -292,7 +292,7 @@ func (p *Publishers) submit(i int, due int64) {
 	}
 }
 
-// drain waits for what is under way.
+// drain waits for the requests under way.
 func (p *Publishers) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, drainPatience)
 	defer cancel()

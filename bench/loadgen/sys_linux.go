@@ -20,7 +20,7 @@ func clockNow() int64 {
 func precise() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
 
 // sleepUntil blocks the calling thread. Timers of the Go runtime are late by up to a millisecond on an idle process,
-// which is more than what is measured.
+// which is longer than the measured times.
 func sleepUntil(at int64) {
 	ts := unix.NsecToTimespec(at)
 	for errors.Is(unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &ts, nil), unix.EINTR) {

@@ -6,7 +6,7 @@ import (
 	"godwit.dev/godwit/internal/frame"
 )
 
-// What the server writes of topics is read as the load generator reads it.
+// The load generator reads topic messages as the server writes them.
 func TestMessagesAreReadAsTheServerWritesThem(t *testing.T) {
 	w := newWebSocketWire(Target{}, false, nil)
 	data, at := makeData(200)

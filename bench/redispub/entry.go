@@ -37,7 +37,8 @@ func Haskell(t time.Time, picos int) string {
 	return t.UTC().Format("2006-01-02 15:04:05") + fraction + " UTC"
 }
 
-// Shard is the shard of a client: the two halves of its UUID are added as numbers of 64 bits, with wrap-around; of what is no UUID it is 0.
+// Shard is the shard of a client: the two halves of its UUID are added as numbers of 64 bits, with wrap-around; the shard of a client that
+// is no UUID is 0.
 func Shard(client string, shards int) int {
 	id, err := hex.DecodeString(strings.ReplaceAll(client, "-", ""))
 	if err != nil || len(id) != 16 || len(client) != 36 {

@@ -132,7 +132,7 @@ func TestPlotsAreDrawnToFiles(t *testing.T) {
 	}
 }
 
-// What is compared is drawn together: figures of a group as bars, series of a chart as lines of one plot.
+// Figures to be compared are drawn together: those of a group as bars, series of a chart as lines of one plot.
 func TestWhatIsComparedIsDrawnTogether(t *testing.T) {
 	r := &Result{Scenario: "x", Compared: true}
 	r.Add("rate", "ours, durable before the answer", "/s", 5000)

@@ -67,7 +67,8 @@ func (l *Load) window(ctx context.Context, site *testbed.Site, run int) (*Outcom
 	return l.measureOn(ctx, site, run)
 }
 
-// Nodes measures what two nodes publish to the same recipients to what one does. Clients are connected to both, either way.
+// Nodes compares the publishing of two nodes to the same recipients with that of one. Clients are connected to both, either
+// way.
 type Nodes struct {
 	Load
 	Pairs int

@@ -19,8 +19,8 @@ type Compare struct {
 	Fan      int // subscribers of fan-out
 }
 
-// Run measures each load on each server, as often as runs asks for. Servers that are not installed are left out. Whatever fails, what was
-// measured before is returned.
+// Run measures each load on each server, as often as runs asks for. Servers that are not installed are left out. After a failure, Run
+// still returns the earlier measurements.
 func (c *Compare) Run(ctx context.Context) (*report.Result, error) {
 	r := c.begin("compare", "compare: the same load on Godwit and on other servers", set("for", c.For))
 	r.Compared = true

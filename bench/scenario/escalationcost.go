@@ -98,7 +98,8 @@ func (e *Escalation) start(ctx context.Context, r *report.Result, _ int) error {
 	return nil
 }
 
-// fillArmed publishes to recipients who are online and silent: the first step of who is away would be due at once.
+// fillArmed publishes to recipients who are online and silent: the first step for a recipient who is away would be due
+// at once.
 func (e *Escalation) fillArmed(ctx context.Context, site *testbed.Site, steps int) error {
 	l := Load{Common: e.Common, Steps: steps}
 	if err := l.setUpSteps(ctx, site); err != nil {

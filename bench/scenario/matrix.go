@@ -55,7 +55,7 @@ const mostWhy = 500
 const patience = 2 * time.Minute
 
 // Run measures every cell for every contestant. The samples of a cell are taken in turn, so that what else the machine
-// does falls on all alike. Whatever fails, what was measured before is returned.
+// does falls on all alike. After a failure, Run still returns the earlier measurements.
 func (m *Matrix) Run(ctx context.Context) (*report.Result, error) {
 	r := m.begin("matrix", "matrix: milliseconds until each of some clients has got some notifications, one after the other",
 		set("samples, at most", m.Samples), set("within", m.Within), set("clients", m.Clients), set("sizes", m.Sizes), set("notifications", m.Counts))

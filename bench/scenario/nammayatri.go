@@ -216,7 +216,7 @@ func (s *Nammayatri) reach(ctx context.Context, r *report.Result, group string, 
 	return nil
 }
 
-// warmUp is how long is published before what counts.
+// warmUp is how long the publishers run before the measurement begins.
 const warmUp = 3 * time.Second
 
 // load publishes at a rate and waits until everything has come. redis is the CPU time that Redis used meanwhile.

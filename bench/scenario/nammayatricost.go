@@ -25,7 +25,7 @@ func (s *Nammayatri) footprint(ctx context.Context, r *report.Result) error {
 	if err != nil {
 		return err
 	}
-	// What the server allocates once for all clients is not counted as theirs.
+	// Memory that the server allocates once for all clients is not counted as theirs.
 	if _, err := s.connect(ctx, x, prefix(), warmSessions); err != nil {
 		return err
 	}

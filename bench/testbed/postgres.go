@@ -31,11 +31,12 @@ type Postgres struct {
 	pid int              // of its first process; 0: not to be seen from here
 }
 
-// ownSettings are those of a server that is started here: enough memory for what is measured, and no checkpoint in between.
+// ownSettings are the settings of a server that is started here: enough memory for the measurements, and no checkpoint
+// during them.
 var ownSettings = map[string]string{"shared_buffers": "512MB", "max_wal_size": "4GB", "checkpoint_timeout": "15min"}
 
-// StartPostgres starts a server of the programs that are installed. What it answers is on disk. dir is where its folder is made;
-// empty: the system's place for temporary files.
+// StartPostgres starts a server of the programs that are installed. Commits are on disk when it answers. dir is where its folder
+// is made; empty: the system's place for temporary files.
 func StartPostgres(ctx context.Context, dir string) (*Postgres, error) {
 	own, err := pgserver.Start(pgserver.Options{Fsync: true, Settings: ownSettings, Dir: dir})
 	if err != nil {

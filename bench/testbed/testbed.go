@@ -115,7 +115,7 @@ func (s *Site) Targets() (t []loadgen.Target) {
 	return t
 }
 
-// Alive is an error if a server has ended: what its clients have counted then says nothing of it.
+// Alive is an error if a server has ended: its clients' counts are then no measurement of it.
 func (s *Site) Alive() error {
 	for _, srv := range s.Servers {
 		if err := srv.Alive(); err != nil {

@@ -235,7 +235,7 @@ func (s *stage) show(ctx context.Context, object, version string) error {
 	return nil
 }
 
-// stay keeps everything running for whoever wants to try more.
+// stay keeps everything running for people who want to try more.
 func (s *stage) stay(ctx context.Context, server *process) error {
 	s.say("\nAll of it keeps running; Ctrl-C ends it. %s is you: in %s run\n\n    %s %s\n", yours, s.dir, s.python, "../listing.py")
 	select {

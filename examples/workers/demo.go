@@ -36,8 +36,8 @@ type shop struct {
 // visitor is whom the page's token is for. A shop of your own makes one for each of those who sign in.
 const visitor = "visitor-1"
 
-// services are who may call what through the gateway. What is not named here, "warehouse" for one, is for back ends.
-// A probe is a call that changes nothing.
+// services are the services of the gateway with their callers. A service that is not named here, "warehouse" for one,
+// is for back ends. A probe is a call that changes nothing.
 var services = []struct{ name, access, probe, path string }{
 	{"shop", "public", http.MethodGet, ""},
 	{"stock", "public", http.MethodGet, ""},

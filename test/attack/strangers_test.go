@@ -93,7 +93,7 @@ func TestHeldConnectionsEnd(t *testing.T) {
 	t.Logf("all %d were closed after %s", len(all), time.Since(begun).Round(100*time.Millisecond))
 }
 
-// TestOneAddressLeavesPlacesForOthers has a stranger who asks properly, and takes all that he gets.
+// TestOneAddressLeavesPlacesForOthers has a stranger send proper requests and take all places that the server grants.
 func TestOneAddressLeavesPlacesForOthers(t *testing.T) {
 	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(),
 		blackbox.Args("--limit-loopback", "--limit-connects", "off", "--max-connections", "300"))

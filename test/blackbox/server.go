@@ -46,7 +46,7 @@ func Env(env ...string) Option { return func(s *Server) { s.env = append(s.env, 
 // In sets the data folder; without it the test gets a temporary one.
 func In(dir string) Option { return func(s *Server) { s.Dir = dir } }
 
-// Plain runs the server without the race detector, as users do: for what measures.
+// Plain runs the server without the race detector, as users do: for measurements.
 func Plain() Option { return func(s *Server) { s.bin = Binary(s.t, false) } }
 
 // Program runs another server than the one built from here: a release of before.

@@ -136,7 +136,7 @@ func (b *beside) killed(i int) {
 	b.owners++
 }
 
-// end waits for the end of the campaign and of what the hook has to post, and fails the test for what came twice, not at all or too late.
+// end waits for the end of the campaign and of the hook's posts, and fails the test for messages that came twice, not at all or too late.
 func (b *beside) end() {
 	b.t.Helper()
 	var news struct {

@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// How much is asked of the nodes.
+// The load on the nodes.
 const (
 	recipients   = 300
 	publishRate  = 200 // a second
@@ -334,7 +334,7 @@ func (l *load) goesOn(d time.Duration) {
 	})
 }
 
-// end stops publishing, waits until all is acknowledged, and fails the test for what was lost or doubled.
+// end stops publishing, waits until all is acknowledged, and fails the test for lost or doubled notifications.
 func (l *load) end() {
 	l.t.Helper()
 	l.stopPublishing()

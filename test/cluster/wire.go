@@ -14,7 +14,7 @@ import (
 const side = "127.0.0.2"
 
 // Wire carries connections to an address until it is cut. It is cut as a cable is: nothing arrives any more, on either side,
-// and nobody is told. What was sent meanwhile arrives when it is mended.
+// and nobody is told. Data sent meanwhile arrives when it is mended.
 type Wire struct {
 	relay
 	network string
@@ -170,7 +170,7 @@ func (r *relay) carry(in net.Conn, dial func() (net.Conn, error), pass func()) {
 	<-back
 }
 
-// pump hands on what comes, and its end. What breaks on one side is broken on the other.
+// pump hands on what comes, and its end. A break on one side breaks the other.
 func pump(to, from net.Conn, pass func()) {
 	buf := make([]byte, 32<<10)
 	for {

@@ -18,7 +18,7 @@ import (
 // shards is what production has.
 const shards = 128
 
-// world is a Redis and a service that serves from it, with what is around them.
+// world is a Redis, a service that serves from it, and their surroundings.
 type world struct {
 	*testing.T
 	redis  *around
@@ -93,7 +93,7 @@ func entry(id string) *redispub.Entry {
 	}
 }
 
-// wantPayload is what a client is to get of it.
+// wantPayload is the payload that a client must get for an entry.
 func wantPayload(e *redispub.Entry) payload {
 	return payload{e.ID, e.Category, e.Title, e.Body, e.Show, e.EntityID, e.EntityType, e.Entity}
 }

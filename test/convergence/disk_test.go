@@ -386,7 +386,7 @@ func (m *memory) Stats(context.Context) (objects, clients int64, err error) {
 	return int64(len(m.d.objects)), int64(len(m.d.clients)), nil
 }
 
-// What the simulated store promises is what the real one does.
+// The simulated store passes the checks that the real one passes.
 func TestSimulatedStoreConforms(t *testing.T) {
 	storetest.RunObjects(t, func(t *testing.T) storetest.OpenedObjects {
 		d := newDisk()

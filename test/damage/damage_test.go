@@ -61,8 +61,8 @@ func harm(rnd *rand.Rand, path, how string) bool {
 // stride goes through the cases so that a few seeds are of different kinds.
 const stride = 45
 
-// TestNothingIsLostOrAlteredInSilence damages copies of a real server's folder. Whatever it comes to, each thing that was
-// acknowledged is there as it was, or the server or the repair has said that it is not.
+// TestNothingIsLostOrAlteredInSilence damages copies of a real server's folder. In every case, each acknowledged item is
+// there unchanged, or the server or the repair has reported it as lost.
 func TestNothingIsLostOrAlteredInSilence(t *testing.T) {
 	blackbox.Long(t)
 	s := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())

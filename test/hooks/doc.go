@@ -1,2 +1,2 @@
-// Package hooks proves that a hook is told of everything that happens, in order, whatever happens to the server.
+// Package hooks proves that a hook gets all events in order, even when the server is killed.
 package hooks

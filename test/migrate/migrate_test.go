@@ -244,7 +244,7 @@ func TestWhatDiffersInTheEndIsSaid(t *testing.T) {
 	}
 }
 
-// What a server that was killed has not written to its tables of recipients is in the log.
+// The log has the changes that a killed server has not written to its tables of recipients.
 func TestAFolderOfAKilledServerIsCopiedOnceItHasEnded(t *testing.T) {
 	s := blackbox.Start(t, blackbox.Dev())
 	for i := range 3 {

@@ -111,7 +111,8 @@ func wantOneAckEach(ctx context.Context, t *testing.T, api *blackbox.API, rides 
 }
 
 // TestNotificationSurvivesKill: the same, while the server is killed 20 times at random moments and started again on
-// the same folder. What it had acknowledged to the publisher is never published again, so all of it must arrive.
+// the same folder. Notifications that it had acknowledged to the publisher are never published again, so all of them
+// must arrive.
 func TestNotificationSurvivesKill(t *testing.T) {
 	blackbox.Long(t)
 	const kills = 20

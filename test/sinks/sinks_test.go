@@ -84,7 +84,7 @@ func (s *storm) listen(ctx context.Context, who string) {
 	}
 }
 
-// publish publishes one publisher's share. What was not answered is published again, under the same ids.
+// publish publishes one publisher's share. Publications without an answer are repeated under the same ids.
 func (s *storm) publish(ctx context.Context, publisher int) {
 	for b := publisher; b < s.batches; b += publishers {
 		var lines strings.Builder

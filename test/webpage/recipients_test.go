@@ -70,7 +70,7 @@ func (s *stage) why(id, to string) (string, error) {
 	return s.server.Run("why", id, "--to", to, "--url", s.base, "--api-key-file", key)
 }
 
-// gets waits until a client is given a notification. What it has not acknowledged may come again before.
+// gets waits until a client is given a notification. Notifications that it has not acknowledged may come again before.
 func (s *stage) gets(client blackbox.Link, id string) {
 	s.Helper()
 	for {

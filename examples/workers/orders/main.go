@@ -61,7 +61,7 @@ func run() error {
 	return nc.Drain()
 }
 
-// order is what is asked for, and what is told of it.
+// order is an order as requested, with the fields of its answer.
 type order struct {
 	ID    string `json:"id"`
 	Item  string `json:"item"`
@@ -76,7 +76,7 @@ func post(nc *nats.Conn, r micro.Request) {
 		_ = r.Error("400", `send {"item":"coffee","count":1}`, nil) // who asked may be gone
 		return
 	}
-	// The gateway has found out who calls. What a caller writes into this header itself does not get here.
+	// The gateway sets this header to the caller's name. It drops a value that the caller wrote itself.
 	o.ID, o.Who = rand.Text()[:8], r.Headers().Get("Godwit-Recipient")
 	taken, err := nc.Request(app+"r.warehouse.take."+o.Item, []byte(strconv.Itoa(o.Count)), stockAnswers)
 	switch {
