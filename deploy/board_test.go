@@ -28,7 +28,7 @@ type panel struct {
 	Targets []struct{ Expr string }
 }
 
-// panels reads the board, with the variables that Grafana fills in for a view of all servers.
+// panels reads the board, with what Grafana fills in for somebody who looks at all servers.
 func panels(t *testing.T) []panel {
 	t.Helper()
 	b, err := os.ReadFile("grafana/godwit.json")
@@ -110,7 +110,7 @@ func described(t *testing.T) map[string][]string {
 	return list
 }
 
-// known returns the names of the metrics in an expression, and fails the test if a metric or one of its labels does not exist.
+// known is what an expression asks for: names of metrics, all of which there are, with labels that they have.
 func known(t *testing.T, metrics map[string][]string, what, expr string) (names []string) {
 	t.Helper()
 	parsed, err := parser.ParseExpr(expr)
@@ -183,7 +183,7 @@ func TestEachAlertFiresAndResolves(t *testing.T) {
 	}
 }
 
-// A Prometheus with the shipped settings scrapes a real server, and the test queries it for every panel.
+// A Prometheus with the settings that are shipped looks at a real server, and every panel is asked of it.
 func TestThePanelsShowARealServer(t *testing.T) {
 	prometheus := tool(t, "prometheus")
 	server := serve(t)
@@ -252,7 +252,7 @@ func serve(t *testing.T) string {
 	return "http://" + addrs.HTTP
 }
 
-// listensAt finds the address of the listener in the log of Prometheus.
+// listensAt finds in what Prometheus says where it has found a port.
 var listensAt = regexp.MustCompile(`msg="Listening on".* address=(\S+)`)
 
 // start starts a program that ends with the test, and returns what it has said so far.

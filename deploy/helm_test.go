@@ -296,7 +296,7 @@ func TestTheChartNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// The program knows every command that the chart's notes show after an installation.
+// What people are told to type after an installation is what the program takes.
 func TestTheChartsNotesAreTrue(t *testing.T) {
 	r, err := render(secrets)
 	if err != nil {

@@ -84,8 +84,8 @@ type Watcher struct {
 	Acked, Sent object.Version
 }
 
-// Store keeps objects and registrations. Changes are on disk when a method returns, except for Touch, which is best
-// effort. Errors are mailbox.ErrNoSpace and mailbox.ErrClosed where they apply.
+// Store keeps objects and registrations. Changes are on disk when a method returns, except for Save, which does not
+// wait, and Touch, which is best effort. Errors are mailbox.ErrNoSpace and mailbox.ErrClosed where they apply.
 type Store interface {
 	// Observe has an observer told of every change from now on. Until it is called nobody is told.
 	Observe(obs Observer)
