@@ -173,6 +173,10 @@ func TestACallIsAnsweredHoweverLongItsServiceMayTake(t *testing.T) {
 		if err != nil {
 			t.Errorf("a call with the body %q is not answered: %v", body, err)
 		} else {
+			got, err := io.ReadAll(resp.Body)
+			if err != nil || resp.StatusCode != http.StatusOK || string(got) != "late" {
+				t.Errorf("a call with the body %q is answered %d %q, %v; want the worker's answer", body, resp.StatusCode, got, err)
+			}
 			_ = resp.Body.Close()
 		}
 		s.Close()

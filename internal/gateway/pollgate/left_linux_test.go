@@ -15,16 +15,31 @@ import (
 	"godwit.dev/godwit/internal/reactor"
 )
 
+// noted keeps what is written.
+type noted struct {
+	http.ResponseWriter
+	text strings.Builder
+}
+
+func (n *noted) Write(b []byte) (int, error) {
+	n.text.Write(b)
+	return n.ResponseWriter.Write(b)
+}
+
+func (n *noted) Unwrap() http.ResponseWriter { return n.ResponseWriter }
+
 // TestAPollOfAClientThatHasLeftTakesNothing has the client close its connection orderly, and net/http never notice: the
 // request's context lives on.
 func TestAPollOfAClientThatHasLeftTakesNothing(t *testing.T) {
-	lines := make(chan *reactor.Line, 10)
+	lines, answers := make(chan *reactor.Line, 10), make(chan string, 10)
 	s := gatetest.Start(t, func(s *gatetest.Server) {
 		g := pollgate.New(pollgate.Config{Hub: s.Hub, Posting: s.Posting, Origins: s.Access, Log: s.Log})
 		t.Cleanup(func() { _ = g.Close() })
 		s.Mux.HandleFunc("/v1/poll", func(w http.ResponseWriter, r *http.Request) {
 			lines <- reactor.LineOf(r.Context())
-			g.ServeHTTP(w, r.WithContext(context.WithoutCancel(r.Context())))
+			n := &noted{ResponseWriter: w}
+			g.ServeHTTP(n, r.WithContext(context.WithoutCancel(r.Context())))
+			answers <- n.text.String()
 		})
 	})
 	c, err := open(t.Context(), s, gatetest.Options{Recipient: "driver-1"})
@@ -47,5 +62,12 @@ func TestAPollOfAClientThatHasLeftTakesNothing(t *testing.T) {
 	s.Send(t, notification.Draft{To: []string{"driver-1"}, ID: "ride-1", Content: notification.Content{Title: "x"}})
 	if _, frames := fetch(t, s, c.Session, ""); !strings.Contains(frames, `"ride-1"`) {
 		t.Errorf("the next poll gets %s, want what the poll before could not give", frames)
+	}
+	given := 0
+	for range 3 { // of the poll that opened the session, the client that left, and the next
+		given += strings.Count(<-answers, `"ride-1"`)
+	}
+	if given != 1 {
+		t.Errorf("the notification is in %d answers, want it in the last alone", given)
 	}
 }

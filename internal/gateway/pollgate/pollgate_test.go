@@ -354,8 +354,8 @@ func TestAnAnswerThatNobodyReadComesAgainOnceUnasked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// breakOff polls and closes the connection in the middle of the notification.
-	breakOff := func(during func()) {
+	// breakOff polls, closes the connection in the middle of the notification, and returns what it has read of the body.
+	breakOff := func(during func()) string {
 		t.Helper()
 		nc, err := net.Dial("tcp", s.Addr)
 		if err != nil {
@@ -365,19 +365,25 @@ func TestAnAnswerThatNobodyReadComesAgainOnceUnasked(t *testing.T) {
 			t.Fatal(err)
 		}
 		during()
-		for got, b := "", make([]byte, 1); !strings.Contains(got, `"ride-1"`); got += string(b) {
+		got := ""
+		for b := make([]byte, 1); !strings.Contains(got, `"ride-1"`); got += string(b) {
 			if _, err := nc.Read(b); err != nil {
 				t.Fatal(err)
 			}
 		}
 		_ = nc.Close()
 		<-closed
+		_, body, _ := strings.Cut(got, "\r\n\r\n")
+		return body
 	}
 	send := func(id string) {
 		s.Send(t, notification.Draft{To: []string{"driver-1"}, ID: id, Content: notification.Content{Title: "x"}})
 	}
-	breakOff(func() { send("ride-1") })
-	breakOff(func() {}) // the answer comes again
+	first := breakOff(func() { send("ride-1") })
+	// An unacknowledged notification would also come in a later answer, as most frames would not.
+	if again := breakOff(func() {}); again != first {
+		t.Errorf("the poll after the first that was broken off gets %s, want the same answer: %s", again, first)
+	}
 	send("ride-2")
 	frames := ""
 	for frames == "" {
