@@ -430,9 +430,12 @@ func TestReactionsCountOnceAndTokensCannotBeForged(t *testing.T) {
 	}
 	link := p.requests(chats[0].String())[0].Content.URL
 	click, _, _ := strings.Cut(strings.TrimPrefix(link, "https://push.example.org/v1/click/"), "?")
-	for _, person := range []bool{true, false} {
+	for _, person := range []bool{false, true} {
 		if err := e.svc.Follow(t.Context(), click, "https://example.org/news", person); err != nil {
 			t.Error(err)
+		}
+		if v := e.get(id); !person && v.Clicked != 1 {
+			t.Errorf("%d clicked once a robot has followed the link, want 1", v.Clicked)
 		}
 	}
 	if err := e.svc.Follow(t.Context(), click, "https://evil.example/", true); !errors.Is(err, campaign.ErrBadToken) {

@@ -120,12 +120,13 @@ func TestOneRecipientsEndpointsNeverStopTheOthers(t *testing.T) {
 type hosts struct {
 	service
 	hang map[string]bool
+	from time.Time // when they began to
 }
 
 func (h *hosts) Pace(address json.RawMessage) push.Pace { return push.Pace{Scope: string(address)} }
 
 func (h *hosts) Send(ctx context.Context, r push.Request) (push.Receipt, error) {
-	if h.hang[string(r.Address)] {
+	if h.hang[string(r.Address)] && !time.Now().Before(h.from) {
 		h.note(r.ID)
 		Wait(ctx, 20*time.Second)
 		return push.Receipt{}, &push.UnknownError{Reason: "no answer"}
@@ -170,6 +171,44 @@ func TestHostsThatHangHoldOnlyThemselves(t *testing.T) {
 				_ = ended()
 			})
 		}
+	}
+}
+
+func TestAHostThatBeginsToHangTakesItsShareAlone(t *testing.T) {
+	for _, ch := range []push.Channel{push.Webhook, push.WebPush} {
+		synctest.Test(t, func(t *testing.T) {
+			h := &hosts{hang: map[string]bool{`"slow"`: true}, from: time.Now().Add(time.Second)}
+			s := newRows(0)
+			s.open = true
+			add := func(host string, due time.Time) *row {
+				r := s.add(ch, due)
+				r.Address, r.Recipient = json.RawMessage(host), fmt.Sprint("p", r.Row)
+				return r
+			}
+			for range 20 {
+				add(`"slow"`, time.Now())
+			}
+			for range 1000 {
+				add(`"slow"`, h.from)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			ended := s.begin(t, ctx, newDispatcher(t, h), Work{Channels: []push.Channel{ch}})
+			time.Sleep(3 * time.Second)
+			if n := s.count(Accepted); n != 20 {
+				t.Errorf("%s: %d of 20 accepted before the host began to hang", ch, n)
+			}
+			if n, share := s.count(Sending), policyOf(ch).share; n > share {
+				t.Errorf("%s: %d messages are under way to a host whose share is %d", ch, n, share)
+			}
+			other := add(`"fine"`, time.Now())
+			s.job.Kick()
+			time.Sleep(2 * time.Second)
+			if got := s.result(other.Row); got.Outcome != Accepted || other.took > time.Second {
+				t.Errorf("%s: another host's message is %s after %s", ch, got.Outcome, other.took)
+			}
+			stop()
+			_ = ended()
+		})
 	}
 }
 

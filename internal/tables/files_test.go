@@ -100,6 +100,8 @@ func TestBadLinesCostNoOthers(t *testing.T) {
 		bad  []string
 	}{
 		"a quote that nobody closes":             {"chat_id,city\n1,a\n2,\"Oslo\n3,b\n4,\"c\"\n", "134", []string{`line 3: has a quote`}},
+		"one before rows without any":            {"chat_id,city\n1,a\n2,\"Oslo\n3,b\n4,c\n", "134", []string{`line 3: has a quote`}},
+		"one before many rows without any":       {"chat_id,city\n2,\"Oslo\n" + strings.Repeat("3,b\n", 2*maxLines), strings.Repeat("3", 2*maxLines), []string{`line 2: has a quote`}},
 		"one at the end":                         {"chat_id,city\n1,a\n2,\"Oslo", "1", []string{`line 3: has a quote`}},
 		"one that the next cell seems to close":  {"chat_id,city\n2,\"Oslo\n3,b\n4,\"c, d\",\n", "34", []string{`line 2: has a quote`}},
 		"text behind a quote":                    {"chat_id,city\n1,\"a\"b\n2,c\n", "2", []string{`line 2: has text behind`}},
