@@ -250,6 +250,13 @@ func TestKeysAreReadFromEveryKindOfPEM(t *testing.T) {
 		if _, err := access.ParseJWTKeys(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: c.der[1:]})); err == nil {
 			t.Errorf("%s that is cut is taken", kind)
 		}
+		text := string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: c.der}))
+		want := must(access.ParseJWTKeys([]byte(text)))
+		for _, form := range []string{"\ufeff" + text, strings.ReplaceAll(text, "\n", `\n`), base64.StdEncoding.EncodeToString(c.der)} {
+			if got, err := access.ParseJWTKeys([]byte(form)); err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("%s as %.30q…: %v", kind, form, err)
+			}
+		}
 	}
 }
 

@@ -74,7 +74,7 @@ func TestChannelIsSetUpWithoutShowingItsCredentials(t *testing.T) {
 func TestBadChannelSettingsNameTheirField(t *testing.T) {
 	w := newWorld(t)
 	for body, field := range map[string]string{
-		`{"subject":"me"}`: "subject", `{"subject":7}`: "subject", `{"nonsense":1}`: "nonsense", `{"enabled":"yes"}`: "enabled", `{"public_key":"x"}`: "public_key",
+		`{"subject":"me"}`: "subject", `{"subject":7}`: "subject", `{"subject":"mailto:a@localhost"}`: "subject", `{"nonsense":1}`: "nonsense", `{"enabled":"yes"}`: "enabled", `{"public_key":"x"}`: "public_key",
 	} {
 		w.put("/v1/channels/webpush", body).problem(http.StatusBadRequest, "bad-input", field)
 	}

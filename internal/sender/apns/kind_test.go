@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/sender/apns"
+	"godwit.dev/godwit/internal/sender/sendertest"
 )
 
 func settings(t *testing.T) channel.Values {
@@ -76,6 +77,15 @@ func TestBadSettingsSayWhatIsWrong(t *testing.T) {
 	}
 	if _, err := (apns.Kind{AllowPrivate: true}).Complete(channel.Values{"base_url": "http://127.0.0.1:1", "private_key": good["private_key"], "key_id": keyID, "team_id": teamID, "topic": topic}); err == nil {
 		t.Error("without TLS")
+	}
+}
+
+func TestKeysAreReadInTheFormsThatPeopleHave(t *testing.T) {
+	_, text := newKey(t)
+	for _, form := range sendertest.KeyForms(text) {
+		if _, err := apns.ParseKey(form); err != nil {
+			t.Errorf("%.30q…: %v", form, err)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/channel"
 	"godwit.dev/godwit/internal/notification"
 	"godwit.dev/godwit/internal/sender/fcm"
+	"godwit.dev/godwit/internal/sender/sendertest"
 	"godwit.dev/godwit/internal/sender/sendertest/fcmserver"
 )
 
@@ -71,6 +72,25 @@ func TestAMalformedServiceAccountIsRefusedWhenItIsSet(t *testing.T) {
 	var f *notification.FieldError
 	if !errors.As(err, &f) || f.Field != fcm.FieldBaseURL {
 		t.Error(err)
+	}
+}
+
+func TestAServiceAccountIsReadInTheFormsThatPeopleHave(t *testing.T) {
+	whole := file(t, nil)
+	texts := []string{whole, "\ufeff" + whole}
+	var fields struct {
+		Key string `json:"private_key"`
+	}
+	if err := json.Unmarshal([]byte(whole), &fields); err != nil {
+		t.Fatal(err)
+	}
+	for _, form := range sendertest.KeyForms(fields.Key) {
+		texts = append(texts, file(t, map[string]any{"private_key": form}))
+	}
+	for i, text := range texts {
+		if _, err := fcm.ParseAccount([]byte(text), false); err != nil {
+			t.Errorf("form %d: %v", i, err)
+		}
 	}
 }
 

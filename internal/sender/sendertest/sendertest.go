@@ -301,3 +301,10 @@ func (s *Suite) manyAtOnce(t *testing.T) {
 		t.Errorf("the provider took %d messages of %d", took, senders*each)
 	}
 }
+
+// KeyForms are forms that people have a key file in: behind a byte-order mark, with line breaks written out, and as the base64
+// of its DER alone.
+func KeyForms(pem string) []string {
+	lines := strings.Split(strings.TrimSpace(pem), "\n")
+	return []string{"\ufeff" + pem, strings.ReplaceAll(pem, "\n", `\n`), strings.Join(lines[1:len(lines)-1], "")}
+}

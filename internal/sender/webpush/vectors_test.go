@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/sender/sendertest"
 	"godwit.dev/godwit/internal/sender/sendertest/pushserver"
 )
 
@@ -131,8 +132,17 @@ func TestKeysAreReadAsToolsWriteThem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := ParseKey(b); err != nil || got.Private() == "" {
-			t.Errorf("%s: %v", f, err)
+		want, err := ParseKey(b)
+		if err != nil || want.Private() == "" {
+			t.Fatalf("%s: %v", f, err)
+		}
+		if filepath.Base(f) != "pkcs8.pem" {
+			continue
+		}
+		for _, form := range sendertest.KeyForms(string(b)) {
+			if got, err := ParseKey([]byte(form)); err != nil || got.Private() != want.Private() {
+				t.Errorf("%q: %v", form, err)
+			}
 		}
 	}
 	for _, text := range []string{
