@@ -202,6 +202,7 @@ func TestKeysPublishAsMuchAsOverHTTP(t *testing.T) {
 	if err := nc.LastError(); err == nil || !strings.Contains(err.Error(), "limit_publish") {
 		t.Errorf("it is told %v", err)
 	}
+	close(taken)
 	if key := <-taken; key != "1" {
 		t.Errorf("the budget of key %q", key)
 	}
