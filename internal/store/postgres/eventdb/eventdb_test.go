@@ -184,6 +184,9 @@ func TestWhatIsEmittedWhileTheDatabaseIsAwayIsStoredLater(t *testing.T) {
 	l := open(t, Config{URL: server.URL()})
 	emitAndWait(t, l, "a", 0, 10)
 	last := l.Last()
+	if _, err := l.DB().Pool().Exec(t.Context(), "CHECKPOINT"); err != nil { // commits of events do not wait for the disk
+		t.Fatal(err)
+	}
 	server.Kill()
 	for i := range 10 {
 		l.Emit([]event.Event{ev("a", 10+i)})
