@@ -295,3 +295,19 @@ func TestAClientRegistersNoMoreEndpointsThanAPersonHas(t *testing.T) {
 		t.Errorf("in the place of one that is disabled: %v", err)
 	}
 }
+
+func TestAnEndpointThatIsGivenToAnotherBringsNothingAlong(t *testing.T) {
+	s := open(t, false)
+	r, err := s.Registration(backEnd, with(fcm("phone"), func(e *audience.Endpoint) { e.Recipient, e.Tags, e.Locale = "ada", []string{"vip"}, "nb" }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, _, err := s.RegisterOne(t.Context(), "shop", r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := s.Change(t.Context(), backEnd, done.Endpoint.ID, func(e *audience.Endpoint) { e.Recipient = "bob" })
+	if err != nil || e.Recipient != "bob" || len(e.Tags) > 0 || e.Locale != "" || e.Token != (audience.TokenHash{}) {
+		t.Errorf("%v, %+v", err, e)
+	}
+}

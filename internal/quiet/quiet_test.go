@@ -164,3 +164,16 @@ func endByClocks(clocks []time.Time, end time.Time) int {
 	}
 	return slices.IndexFunc(clocks, func(c time.Time) bool { return c.After(end) })
 }
+
+func TestATimeThatComesTwiceIsTheFirst(t *testing.T) {
+	in := Zone("America/New_York")
+	for wall, want := range map[string]string{"2024-11-03 01:30": "2024-11-03T05:30:00Z", "2024-03-10 02:30": "2024-03-10T07:00:00Z", "2024-06-01 09:00": "2024-06-01T13:00:00Z"} {
+		w, err := time.Parse("2006-01-02 15:04", wall)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := At(w, in).UTC().Format(time.RFC3339); got != want {
+			t.Errorf("%s is %s, want %s", wall, got, want)
+		}
+	}
+}

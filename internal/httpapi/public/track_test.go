@@ -30,10 +30,10 @@ func TestOnlyClicksOfPeopleAreCounted(t *testing.T) {
 	for _, c := range []struct{ method, agent string }{
 		{http.MethodHead, "Mozilla/5.0"}, {http.MethodGet, "TelegramBot (like TwitterBot)"}, {http.MethodGet, "Mozilla/5.0"},
 	} {
-		r := httptest.NewRequest(c.method, "/v1/click/t?to=https://example.org/news", nil)
+		r := httptest.NewRequest(c.method, "/v1/click/t?to=https://m%C3%BCnchen.example/news", nil)
 		r.Header.Set("User-Agent", c.agent)
 		w := httptest.NewRecorder()
-		if err := api.Click(&call.Call{W: w, R: r, Ctx: t.Context()}); err != nil || w.Code != http.StatusFound || w.Header().Get("Location") != "https://example.org/news" {
+		if err := api.Click(&call.Call{W: w, R: r, Ctx: t.Context()}); err != nil || w.Code != http.StatusFound || w.Header().Get("Location") != "https://xn--mnchen-3ya.example/news" {
 			t.Errorf("%s by %s: %v, %d to %q", c.method, c.agent, err, w.Code, w.Header().Get("Location"))
 		}
 	}
