@@ -42,11 +42,7 @@ func TestADatabaseThatFallsSilentIsLostUntilItAnswers(t *testing.T) {
 	}()
 	<-begun
 	server.Stop()
-	stopped := time.Now()
 	until(t, "the database is lost", func() bool { return reach.Lost() > 0 })
-	if took := time.Since(stopped); took > 5*time.Second { // less than a second, or longer on a loaded machine
-		t.Errorf("a silent database is lost after %s", took)
-	}
 	if steady := reach.Steady(); steady != 0 {
 		t.Errorf("a lost database has answered for %s", steady)
 	}
