@@ -65,7 +65,7 @@ func (p *phones) be(busy bool) {
 func (p *phones) wait(t *testing.T, kind, note string, refused bool) (ids int) {
 	t.Helper()
 	key := kind + " " + note
-	blackbox.Eventually(t, kind+" for "+note, func() error {
+	blackbox.EventuallyWithin(t, 3*blackbox.Patience, kind+" for "+note, func() error { // a host that refuses is left alone for up to a minute
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if ids = len(p.got[key]); ids == 0 && (!refused || p.came[key] == 0) {
