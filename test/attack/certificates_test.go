@@ -2,10 +2,7 @@ package attack
 
 import (
 	"crypto/tls"
-	"encoding/json"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -25,13 +22,7 @@ func TestAForeignCertificateOpensNoMailbox(t *testing.T) {
 	if err := s.Spawn(); err != nil {
 		t.Fatal(err)
 	}
-	blackbox.Eventually(t, "the server listens", func() error {
-		b, err := os.ReadFile(filepath.Join(s.Dir, "addresses.json"))
-		if err != nil {
-			return err
-		}
-		return json.Unmarshal(b, s)
-	})
+	listening(t, s)
 	type show = func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
 	pair := func(cert, key string) show { // whatever authorities the server names
 		c, err := tls.LoadX509KeyPair(cert, key)

@@ -1,11 +1,8 @@
 package attack
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -65,10 +62,9 @@ func TestSubscriptionsOverNATSReachNothingOfOthers(t *testing.T) {
 	if err := server.Launch(); err != nil {
 		t.Fatal(err)
 	}
-	var at struct{ NATS string }
-	b, err := os.ReadFile(filepath.Join(server.Dir, "addresses.json"))
-	if err != nil || json.Unmarshal(b, &at) != nil || at.NATS == "" {
-		t.Fatalf("%s, %v", b, err)
+	at, err := server.Addresses()
+	if err != nil || at.NATS == "" {
+		t.Fatalf("%+v, %v", at, err)
 	}
 
 	worker := dialNATS(t, at.NATS, nats.Token(secrets["shop worker"]))

@@ -162,10 +162,14 @@ func TestAWorkersPageDoesNothingInTheConsole(t *testing.T) {
 func TestAWorkersPageOnAnOriginOfItsOwnDoesNothingInTheConsole(t *testing.T) {
 	blackbox.Long(t)
 	s := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--gateway-addr", "127.0.0.1:0"))
+	at, err := s.Addresses()
+	if err != nil || at.Gateway == "" {
+		t.Fatalf("the gateway does not listen: %+v, %v", at, err)
+	}
 	e := &evil{console: "http://" + s.HTTP, reports: make(chan []string, 1)}
 	e.work(t, s)
 	ctx := browser(t, s)
-	if err := chromedp.Run(ctx, chromedp.Navigate("http://"+s.Gateway()+"/gw/evil/")); err != nil {
+	if err := chromedp.Run(ctx, chromedp.Navigate("http://"+at.Gateway+"/gw/evil/")); err != nil {
 		t.Fatal(err)
 	}
 	select {

@@ -3,7 +3,6 @@ package attack
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -39,14 +38,20 @@ func startTLS(t *testing.T, options ...blackbox.Option) *blackbox.Server {
 	if err := s.Spawn(); err != nil {
 		t.Fatal(err)
 	}
-	blackbox.Eventually(t, "the server listens", func() error {
-		b, err := os.ReadFile(filepath.Join(s.Dir, "addresses.json"))
-		if err != nil {
-			return err
-		}
-		return json.Unmarshal(b, s)
-	})
+	listening(t, s)
 	return s
+}
+
+// listening waits until a server that was spawned listens.
+func listening(t *testing.T, s *blackbox.Server) {
+	t.Helper()
+	blackbox.Eventually(t, "the server listens", func() error {
+		at, err := s.Addresses()
+		if err == nil {
+			s.HTTP, s.GRPC = at.HTTP, at.GRPC
+		}
+		return err
+	})
 }
 
 // held counts the connections of an attacker that the server has not closed.

@@ -138,18 +138,16 @@ func (s *Server) Launch() error {
 	})
 }
 
-// Gateway is the address of the gateway's own listener, of a server that was started with one.
-func (s *Server) Gateway() string {
-	s.t.Helper()
+// Addresses are where a server listens. A listener that is off has none.
+type Addresses struct{ HTTP, GRPC, NATS, Gateway string }
+
+// Addresses reads where the server listens.
+func (s *Server) Addresses() (a Addresses, err error) {
 	b, err := os.ReadFile(filepath.Join(s.Dir, "addresses.json"))
-	if err != nil {
-		s.t.Fatal(err)
+	if err == nil {
+		err = json.Unmarshal(b, &a)
 	}
-	var at struct{ Gateway string }
-	if err := json.Unmarshal(b, &at); err != nil || at.Gateway == "" {
-		s.t.Fatalf("the gateway does not listen: %s, %v", b, err)
-	}
-	return at.Gateway
+	return a, err
 }
 
 // Spawn starts the process and does not wait for it.
@@ -170,12 +168,8 @@ func (s *Server) Spawn() error {
 }
 
 func (s *Server) ready() error {
-	b, err := os.ReadFile(filepath.Join(s.Dir, "addresses.json"))
+	a, err := s.Addresses()
 	if err != nil {
-		return err
-	}
-	var a struct{ HTTP, GRPC string }
-	if err := json.Unmarshal(b, &a); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)

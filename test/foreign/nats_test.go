@@ -3,8 +3,6 @@ package foreign
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -137,13 +135,9 @@ func TestNATSClientsShareAQueueWithAWebSocket(t *testing.T) {
 // natsAddress is where a server listens for NATS clients.
 func natsAddress(t *testing.T, s *blackbox.Server) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(s.Dir, "addresses.json"))
-	var at struct{ NATS string }
-	if err == nil {
-		err = json.Unmarshal(b, &at)
-	}
+	at, err := s.Addresses()
 	if err != nil || at.NATS == "" {
-		t.Fatalf("addresses %s: %v", b, err)
+		t.Fatalf("addresses %+v: %v", at, err)
 	}
 	return at.NATS
 }

@@ -245,7 +245,11 @@ func TestGatewayChangesNothing(t *testing.T) {
 	rnd := mrand.New(mrand.NewPCG(1, 2))
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	defer client.CloseIdleConnections()
-	behind := "http://" + s.Gateway() + "/gw/echo"
+	at, err := s.Addresses()
+	if err != nil || at.Gateway == "" {
+		t.Fatalf("the gateway does not listen: %+v, %v", at, err)
+	}
+	behind := "http://" + at.Gateway + "/gw/echo"
 	for i := range calls {
 		call := randomCall(rnd, i%50 == 0)
 		want, err := call.do(client, plain.URL+"/gw/echo", false)
