@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +12,7 @@ import (
 
 	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/test/blackbox"
 )
 
 // Variant skips a test that repeats another one with a gateway's second encoding, engine or driver, or with a second node, unless
@@ -115,8 +114,7 @@ var cases = []struct {
 // the race detector, unless all is asked for (make check-all).
 func Again(t *testing.T) {
 	t.Helper()
-	info, ok := debug.ReadBuildInfo()
-	if ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) && os.Getenv("GODWIT_TEST_THOROUGH") == "" {
+	if blackbox.Raced() && !blackbox.Thorough() {
 		t.Skip("another run of this suite stands for it")
 	}
 }
