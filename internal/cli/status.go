@@ -36,6 +36,8 @@ func (s *statusJSON) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*plain)(s))
 }
 
+func notificationPath(id string) string { return "/v1/notifications/" + url.PathEscape(id) }
+
 func (p *program) statusCommand() *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
@@ -48,7 +50,7 @@ ended is kept for a week, unless the server's setting retain says otherwise.`,
 		Args: names("id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withClient(func(c *godwit.Client) error {
-				call := godwit.Call{Method: http.MethodGet, Path: "/v1/notifications/" + url.PathEscape(args[0])}
+				call := godwit.Call{Method: http.MethodGet, Path: notificationPath(args[0])}
 				if to != "" {
 					call.Query = url.Values{"to": {to}}
 					var one statusJSON
@@ -82,7 +84,7 @@ have ended before, like those that were acknowledged, stay as they are.`,
 		Args: names("id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withClient(func(c *godwit.Client) error {
-				call := godwit.Call{Method: http.MethodDelete, Path: "/v1/notifications/" + url.PathEscape(args[0])}
+				call := godwit.Call{Method: http.MethodDelete, Path: notificationPath(args[0])}
 				if to != "" {
 					call.Query = url.Values{"to": {to}}
 				}

@@ -43,7 +43,7 @@ sentence how it stands and why. What has ended is kept for a week, unless the se
 			}
 			return p.withClient(func(c *godwit.Client) error {
 				var raw json.RawMessage
-				call := godwit.Call{Method: http.MethodGet, Path: "/v1/notifications/" + url.PathEscape(args[0]) + "/timeline", Query: url.Values{"to": {to}}}
+				call := godwit.Call{Method: http.MethodGet, Path: notificationPath(args[0]) + "/timeline", Query: url.Values{"to": {to}}}
 				if err := c.Call(cmd.Context(), call, &raw); err != nil {
 					err = fmt.Errorf("read what happened to %s for %s: %w", args[0], to, err)
 					if answer, ok := errors.AsType[*godwit.Error](err); ok && answer.Status == http.StatusNotFound {

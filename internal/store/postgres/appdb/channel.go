@@ -13,7 +13,10 @@ import (
 
 var _ channel.Store = (*Store)(nil)
 
-const selectChannels = "SELECT app, channel, enabled, settings, updated_at FROM channel"
+const (
+	channelColumns = "app, channel, enabled, settings, updated_at"
+	selectChannels = "SELECT " + channelColumns + " FROM channel"
+)
 
 // Channels reads all settings of channels.
 func (s *Store) Channels(ctx context.Context) (list []channel.Record, err error) {

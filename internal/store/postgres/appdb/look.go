@@ -2,7 +2,6 @@ package appdb
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -26,7 +25,7 @@ func LookAtChannels(ctx context.Context, url, schema string) (list []channel.Rec
 	if err := c.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", table).Scan(&there); err != nil || !there {
 		return nil, pgdb.Error("read settings of channels", err)
 	}
-	rows, err := c.Query(ctx, fmt.Sprintf("SELECT app, channel, enabled, settings, updated_at FROM %s", table))
+	rows, err := c.Query(ctx, "SELECT "+channelColumns+" FROM "+table)
 	if err == nil {
 		list, err = pgx.CollectRows(rows, readChannel)
 	}
