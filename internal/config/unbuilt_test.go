@@ -11,19 +11,19 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestTheReadmeListsWhatIsRefusedAsNotBuilt holds together what the README says is not there yet, what is refused and what the
+// TestTheReadmeListsWhatIsRefusedAsNotBuilt holds together what the README says is not built yet, what is refused and what the
 // help of settings says.
 func TestTheReadmeListsWhatIsRefusedAsNotBuilt(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, ok := strings.Cut(string(readme), "\n## What is not there yet\n")
+	_, section, ok := strings.Cut(string(readme), "\n## Not built yet\n")
 	if !ok {
-		t.Fatal("the README has no section of what is not there yet")
+		t.Fatal("the README has no section of what is not built yet")
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
-	m := regexp.MustCompile(`refused with a clear error where it could be asked for: ([^.]*)\.`).FindStringSubmatch(section)
+	m := regexp.MustCompile(`settings that ask for what is not built yet: ([^.]*)\.`).FindStringSubmatch(section)
 	if m == nil {
 		t.Fatalf("the README does not list what is refused:\n%s", section)
 	}

@@ -127,6 +127,9 @@ type Mendable interface {
 	Gaps(ctx context.Context, alive func(ctx context.Context) ([]string, error)) ([]Gap, error)
 	// Mended notes that what was lost until Gaps was asked is in the log again.
 	Mended(ctx context.Context, gaps []Gap) error
+	// CutOff returns the time that lies age ago. From now on the log refuses what comes from the mailbox and happened before, unless it is
+	// reconciled, and notes that it lacks it: a server that stood still, or had no database, may come with it after it was made anew.
+	CutOff(ctx context.Context, age time.Duration) (time.Time, error)
 	// Flush returns when all that was emitted before has been stored or dropped.
 	Flush(ctx context.Context) error
 }

@@ -91,8 +91,10 @@ func (m *Mender) Mend(ctx context.Context) (found bool, err error) {
 	if err := r.run(ctx); err != nil {
 		return true, err
 	}
-	if err := m.cfg.Log.Mended(ctx, gaps); err != nil {
-		return true, err
+	if !r.open {
+		if err := m.cfg.Log.Mended(ctx, gaps); err != nil {
+			return true, err
+		}
 	}
 	m.cfg.Notes.InfoContext(ctx, "events that may have been lost were looked for in the mailbox", "since", r.from, "missing", r.emitted)
 	return true, nil
@@ -124,12 +126,14 @@ type round struct {
 	since time.Time // but for what has expired: that is there if it was before this
 	apps  map[string]*known
 
+	begun   time.Time
 	missed  []event.Event // not found in the log so far
 	emitted int
+	open    bool // it may lack more, which happened too lately to be made anew now
 }
 
 func newRound(m *Mender, gaps []event.Gap) *round {
-	r := &round{Mender: m, from: gaps[0].From, since: gaps[0].Since, apps: make(map[string]*known)}
+	r := &round{Mender: m, from: gaps[0].From, since: gaps[0].Since, apps: make(map[string]*known), begun: time.Now()}
 	for _, g := range gaps {
 		r.from, r.since = earlier(r.from, g.From), earlier(r.since, g.Since)
 	}
@@ -193,13 +197,18 @@ func (r *round) look(ctx context.Context, c *mailbox.Change) error {
 	return nil
 }
 
-// settle emits those that are missing still, once what the mailbox said first had time to reach the log.
+// settle emits those that are missing still, once what the mailbox said first had time to reach the log. What happened after the round began
+// is left to the server that knows of it, or to the next round.
 func (r *round) settle(ctx context.Context) error {
 	if len(r.missed) == 0 {
 		return nil
 	}
 	pause(ctx, settling)
 	if err := r.cfg.Log.Flush(ctx); err != nil {
+		return err
+	}
+	cutoff, err := r.cfg.Log.CutOff(ctx, time.Since(r.begun))
+	if err != nil {
 		return err
 	}
 	for app, k := range r.apps {
@@ -211,9 +220,13 @@ func (r *round) settle(ctx context.Context) error {
 	for i := range r.missed {
 		e := &r.missed[i]
 		k := r.apps[e.App]
-		if key := e.Key(); !k.told[key] {
+		switch key := e.Key(); {
+		case k.told[key]:
+		case e.At.Before(cutoff):
 			k.told[key] = true
 			batch = append(batch, *e)
+		default:
+			r.open = true
 		}
 		if len(batch) == perEmit || i == len(r.missed)-1 {
 			r.cfg.Log.Emit(batch)

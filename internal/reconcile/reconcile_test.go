@@ -28,6 +28,7 @@ type world struct {
 	gaps   []event.Gap
 	copies []mailbox.Change
 	late   []event.Event // emitted by somebody else once the mailbox was read
+	cutoff time.Time
 }
 
 func (w *world) Emit(evs []event.Event) {
@@ -49,6 +50,13 @@ func (w *world) Read(_ context.Context, app string, since uint64, limit int, _ b
 		}
 	}
 	return evs, last, nil
+}
+
+func (w *world) CutOff(_ context.Context, age time.Duration) (time.Time, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cutoff = time.Now().Add(-age)
+	return w.cutoff, nil
 }
 
 func (w *world) Last() uint64                { return 0 }
@@ -150,6 +158,29 @@ func TestWhatTheLogLacksIsEmittedOnceAndNothingElse(t *testing.T) {
 		if got := names(made); !slices.Equal(got, want) {
 			t.Errorf("made anew:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
+	})
+}
+
+// A node whose commit is under way emits its event only when it goes on. Made anew before that, the event would be told twice.
+func TestWhatHappensAfterTheLookAtTheMailboxBeganIsLeftToTheNextLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{gaps: []event.Gap{{Lost: 1, From: time.Now(), Since: time.Now()}}}
+		for id, at := range map[string]time.Duration{"before": -time.Second, "after": time.Second} {
+			w.copies = append(w.copies, mailbox.Change{App: "shop", Record: mailbox.Record{ID: id, To: "ann", CreatedAt: time.Now().Add(at)}})
+		}
+		m := reconcile.New(reconcile.Config{Log: w, Changes: w, Notes: slog.New(slog.DiscardHandler)})
+		mend := func(gaps int, want ...string) {
+			t.Helper()
+			begun := time.Now()
+			if found, err := m.Mend(t.Context()); err != nil || !found {
+				t.Fatalf("found: %t, %v", found, err)
+			}
+			if got := names(w.events); !slices.Equal(got, want) || len(w.gaps) != gaps || !w.cutoff.Equal(begun) {
+				t.Errorf("%q are told, %d gaps are left, events from before %v are refused; want %q, %d, %v", got, len(w.gaps), w.cutoff, want, gaps, begun)
+			}
+		}
+		mend(1, "shop stored before ann true")
+		mend(0, "shop stored after ann true", "shop stored before ann true")
 	})
 }
 

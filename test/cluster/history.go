@@ -15,7 +15,7 @@ type history struct {
 	seqs     map[string]map[uint64]string // by recipient: which id has it
 	problems []string                     // found at once
 	events   []told
-	counts   struct{ again, acks, recalls int }
+	counts   struct{ again, acks, recalls, unsure, broken int }
 }
 
 // copyStory is what became of one copy. Its fields but the first three are filled in as it happens.
@@ -29,6 +29,10 @@ type copyStory struct {
 
 // told is an event of the log.
 type told struct{ eventID, kind, id, to string }
+
+// maxBroken is how many copies with ack none, in 1,000 of them, may never have arrived: the write that settles one may be to a connection of
+// which the client, or a fault, has cut off the other end.
+const maxBroken = 10
 
 // maxProblems bounds what is told: one fault breaks many copies.
 const maxProblems = 20
@@ -168,12 +172,21 @@ func (h *history) judge() []string {
 	for _, c := range h.answered() {
 		h.judgeCopy(c)
 	}
+	if h.counts.broken*1_000 > max(h.counts.unsure, 1_000)*maxBroken {
+		h.problem("%d of %d copies with ack none never arrived", h.counts.broken, h.counts.unsure)
+	}
 	h.judgeEvents()
 	return h.problems
 }
 
 func (h *history) judgeCopy(c *copyStory) {
-	if len(c.got) == 0 {
+	switch {
+	case c.mode == "none":
+		h.counts.unsure++
+		if len(c.got) == 0 {
+			h.counts.broken++
+		}
+	case len(c.got) == 0:
 		h.problem("%s (ack %s) for %s was stored and never arrived", c.id, c.mode, c.to)
 	}
 	every := !slices.ContainsFunc(h.devices, func(d string) bool { return !c.acked[d] })

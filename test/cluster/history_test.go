@@ -90,8 +90,8 @@ func TestTheHistoryOfAClusterUnderFaultsIsWhole(t *testing.T) {
 	for _, what := range p.judge() {
 		t.Error(what)
 	}
-	t.Logf("%d copies, %d acknowledgements, %d recalls, %d came again, %d events; faults: %s", len(p.copies), p.counts.acks, p.counts.recalls, p.counts.again, len(p.events),
-		strings.Join(p.begun, ", "))
+	t.Logf("%d copies, %d acknowledgements, %d recalls, %d came again, %d of %d with ack none were written to a connection that broke, %d events; faults: %s",
+		len(p.copies), p.counts.acks, p.counts.recalls, p.counts.again, p.counts.broken, p.counts.unsure, len(p.events), strings.Join(p.begun, ", "))
 }
 
 // node is one that clients know.

@@ -29,6 +29,17 @@ func TestTheJudgeOfHistoriesNoticesWhatMustNotBe(t *testing.T) {
 			h.stored("x")
 			h.ended("x", "acked")
 		},
+		"11 of 22 copies with ack none never": func(h *history) {
+			for i := range uint64(10) {
+				whole(h, "kept"+string(rune(97+i)), "none", 10+i) //nolint:gosec // ten
+			}
+			for i := range 11 {
+				id := "broken" + string(rune(97+i))
+				h.publishing(id, "ann", "none")
+				h.stored(id)
+				h.ended(id, "delivered")
+			}
+		},
 		"is still delivered":          func(h *history) { h.ended("all", "delivered") },
 		"ended as \"expired\"":        func(h *history) { h.ended("any", "expired") },
 		"before every device had":     func(h *history) { delete(h.copies["all"].acked, "b") },

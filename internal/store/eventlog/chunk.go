@@ -32,6 +32,9 @@ type Chunk struct {
 	Last uint64 // id of its last event
 	N    int
 	Data []byte
+	// Oldest is when the earliest of its events happened that the mailbox could tell once more, in milliseconds; 0: it has none. Reconciled
+	// events do not count. Only of chunks that were encoded here.
+	Oldest int64
 
 	at    int64  // of the last event, in milliseconds
 	names *brief // nil: each event says its notification and its recipient
@@ -93,6 +96,9 @@ func (c *Chunk) append(id uint64, e *event.Event) {
 	}
 	c.Data, c.Last, c.at = b, id, at
 	c.N++
+	if e.Type.FromMailbox() && !e.Reconciled && (c.Oldest == 0 || at < c.Oldest) {
+		c.Oldest = at
+	}
 }
 
 // appendMarked writes an event's type and further fields, in the form for readers that know no brief chunks.
@@ -126,11 +132,11 @@ func (c *Chunk) decoded() []event.Event {
 	return c.events
 }
 
-// Only returns those events of chunks whose types are wanted. Only for chunks that grow no more.
-func Only(chunks []*Chunk, wanted func(event.Type) bool) (some []event.Event) {
+// Only returns those events of chunks that are wanted. Only for chunks that grow no more.
+func Only(chunks []*Chunk, wanted func(*event.Event) bool) (some []event.Event) {
 	for _, c := range chunks {
 		for _, e := range c.decoded() {
-			if wanted(e.Type) {
+			if wanted(&e) {
 				some = append(some, e)
 			}
 		}

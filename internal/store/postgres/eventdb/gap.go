@@ -2,7 +2,9 @@ package eventdb
 
 import (
 	"context"
+	"math"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -110,6 +112,42 @@ func (l *Log) Mended(ctx context.Context, gaps []event.Gap) error {
 		}
 	}
 	return nil
+}
+
+// CutOff implements event.Mendable.
+func (l *Log) CutOff(ctx context.Context, age time.Duration) (time.Time, error) {
+	at := l.db.Now().Add(-age).Truncate(time.Millisecond)
+	_, err := l.db.Pool().Exec(ctx, "UPDATE head SET cutoff = greatest(cutoff, $1)", at.UnixMilli())
+	return at, pgdb.Error("have the event log refuse what is made anew", err)
+}
+
+// refused drops those events of chunks that happened before the log's cutoff, and emits the others once more. It notes what is missing, so
+// that it is made anew.
+func (l *Log) refused(ctx context.Context, chunks []*eventlog.Chunk, cutoff int64) error {
+	oldest := oldestOf(chunks)
+	l.gone.Add(1)
+	l.whole, l.since = min(l.whole, oldest), min(l.since, oldest)
+	_, err := l.db.Pool().Exec(ctx, "UPDATE emitter SET lost = greatest(lost, $2), whole = least(whole, $3), since = least(since, $3) WHERE boot = $1",
+		l.cfg.Boot, l.lost(), oldest)
+	if err != nil {
+		return pgdb.Error("note that events came too late", err)
+	}
+	l.queue.Written(chunks)
+	l.queue.Emit(eventlog.Only(chunks, func(e *event.Event) bool {
+		return !e.Type.FromMailbox() || e.Reconciled || e.At.UnixMilli() >= cutoff
+	}))
+	return nil
+}
+
+// oldestOf is when the earliest event of chunks happened that the mailbox could tell once more, in milliseconds.
+func oldestOf(chunks []*eventlog.Chunk) int64 {
+	oldest := int64(math.MaxInt64)
+	for _, c := range chunks {
+		if c.Oldest != 0 {
+			oldest = min(oldest, c.Oldest)
+		}
+	}
+	return oldest
 }
 
 // Flush implements event.Mendable.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/store/eventlog"
@@ -36,12 +37,43 @@ func TestWhatAServerThatHasEndedMayHaveLostIsKnownToTheOthersUntilItIsMended(t *
 		t.Fatal(err)
 	}
 	gaps(0, "second")
-	// It lives after all: what the second may have made anew from the mailbox is not told twice, and the rest is.
+	// It lives after all: what it still has to tell is told, and it may lack more.
+	emitAndWait(t, first, "a", 10, 10)
+	if err := second.Mended(t.Context(), gaps(1, "first", "second")); err != nil {
+		t.Fatal(err)
+	}
+	gaps(0, "first", "second")
+	emitAndWait(t, first, "a", 20, 10)
+	gaps(1, "second")
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	gaps(0, "second")
+}
+
+// A server that stood still, or was without its database, comes with events that another one has made anew from the mailbox.
+func TestWhatIsMadeAnewFromTheMailboxIsRefusedFromWhoComesLate(t *testing.T) {
+	cfg := config(t)
+	cfg.Boot = "first"
+	first := open(t, cfg)
+	cfg.Boot = "second"
+	second := open(t, cfg)
+	emitAndWait(t, first, "a", 0, 10)
+	cutoff, err := second.CutOff(t.Context(), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
 	since := first.Last()
 	for i := range len(event.Types) {
 		first.Emit([]event.Event{ev("a", i)})
 	}
-	for got, want := []event.Type(nil), []event.Type{event.Online, event.Offline, event.StepAccepted, event.StepFailed, event.StepUnknown, event.StepWithdrawn, event.Exhausted}; !slices.Equal(got, want); {
+	again, fresh := ev("a", 0), ev("a", 0)
+	again.Reconciled, fresh.At = true, cutoff
+	second.Emit([]event.Event{again})
+	second.Emit([]event.Event{fresh})
+	want := []event.Type{event.Online, event.Offline, event.StepAccepted, event.StepFailed, event.StepUnknown, event.StepWithdrawn, event.Exhausted, event.Stored, event.Stored}
+	slices.Sort(want)
+	for got := []event.Type(nil); !slices.Equal(got, want); slices.Sort(got) {
 		evs, to, err := first.Read(t.Context(), "a", since, 1000, true)
 		if err != nil {
 			t.Fatal(err)
@@ -53,16 +85,10 @@ func TestWhatAServerThatHasEndedMayHaveLostIsKnownToTheOthersUntilItIsMended(t *
 			t.Fatalf("%v are told, want %v", got, want)
 		}
 	}
-	if err := second.Mended(t.Context(), gaps(1, "first", "second")); err != nil {
-		t.Fatal(err)
+	found, err := second.Gaps(t.Context(), func(context.Context) ([]string, error) { return []string{"first", "second"}, nil })
+	if err != nil || len(found) != 1 || found[0].Of != "first" || found[0].From.After(ev("a", 0).At) || found[0].Since.After(ev("a", 0).At) {
+		t.Errorf("%+v, %v; what was refused is to be looked for since it happened", found, err)
 	}
-	gaps(0, "first", "second")
-	emitAndWait(t, first, "a", 10, 10)
-	gaps(1, "second")
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
-	gaps(0, "second")
 }
 
 // The answer to a commit gets lost, so it is made again; or it went out over a connection that stood still, and comes after the one that replaced it.

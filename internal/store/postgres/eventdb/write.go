@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"godwit.dev/godwit/internal/event"
 	"godwit.dev/godwit/internal/store/eventlog"
 )
 
@@ -106,15 +105,20 @@ func (l *Log) store(ctx context.Context, chunks []*eventlog.Chunk, taken time.Ti
 			whole = 0 // the rest was taken then, too
 		}
 		did, err := l.insert(ctx, chunks[:n], bytes, whole)
-		if err == nil && did.unknown {
-			if err = l.reborn(ctx); err == nil {
-				l.emitRest(chunks[:n])
-				chunks = chunks[n:]
-				continue
-			}
-		}
-		if err != nil {
+		switch {
+		case err != nil:
 			return chunks, err
+		case did.unknown:
+			if err := l.reborn(ctx); err != nil {
+				return chunks, err
+			}
+			continue
+		case did.cutoff > 0:
+			if err := l.refused(ctx, chunks[:n], did.cutoff); err != nil {
+				return chunks, err
+			}
+			chunks = chunks[n:]
+			continue
 		}
 		l.batch++
 		l.whole = max(l.whole, whole)
@@ -130,19 +134,17 @@ type did struct {
 	chunks       []*eventlog.Chunk
 	before, last uint64 // 0: another attempt has committed them
 	unknown      bool   // nothing was committed: the database does not know this server any more
+	cutoff       int64  // above 0: nothing was committed, since some events happened before this, in milliseconds; see event.Mendable
 }
 
-// emitRest emits once more what no server makes anew from the mailbox, in the place of chunks.
-func (l *Log) emitRest(chunks []*eventlog.Chunk) {
-	l.queue.Written(chunks)
-	l.queue.Emit(eventlog.Only(chunks, func(t event.Type) bool { return !t.FromMailbox() }))
-}
-
-// insertChunks counts the commit first: one that is counted already stores nothing, and a hole before it says that others are lost.
-const insertChunks = `WITH turn AS (
+// insertChunks counts the commit first: one that is counted already stores nothing, and a hole before it says that others are lost. Nor is
+// anything stored and counted if an event happened before the cutoff.
+const insertChunks = `WITH log AS MATERIALIZED (
+		SELECT cutoff FROM head FOR UPDATE
+	), turn AS (
 		UPDATE emitter AS e SET batch = $8, lost = greatest(e.lost, $9 + (e.batch < $8 - 1)::int),
 			whole = CASE WHEN $10::bigint > 0 AND e.batch = $8 - 1 AND e.mended >= greatest(e.lost, $9) THEN $10 ELSE e.whole END
-		WHERE boot = $7 AND batch < $8 RETURNING lost
+		WHERE boot = $7 AND batch < $8 AND (SELECT cutoff FROM log) <= $11 RETURNING lost
 	), head AS (
 		UPDATE head SET before = last, last = greatest(last, $1) + $2, bytes = bytes + $3 WHERE EXISTS (SELECT FROM turn) RETURNING before, last
 	), added AS (
@@ -166,10 +168,11 @@ func (l *Log) insert(ctx context.Context, chunks []*eventlog.Chunk, bytes int, w
 	batch := &pgx.Batch{}
 	batch.Queue("SELECT set_config('synchronous_commit', 'off', true)")
 	sent := l.lost()
-	batch.Queue(insertChunks, base, total, int64(bytes), upto, apps, data, l.cfg.Boot, l.batch+1, sent, whole)
-	batch.Queue("SELECT EXISTS (SELECT FROM emitter WHERE boot = $1)", l.cfg.Boot)
-	var was, is, lost int64
-	known, stored := false, false
+	batch.Queue(insertChunks, base, total, int64(bytes), upto, apps, data, l.cfg.Boot, l.batch+1, sent, whole, oldestOf(chunks))
+	batch.Queue("SELECT cutoff, (SELECT batch FROM emitter WHERE boot = $1) FROM head", l.cfg.Boot)
+	var was, is, lost, cutoff int64
+	var counted *int64 // commits of this server; nil: the database does not know it
+	stored := false
 	err = l.db.Send(ctx, "store events", batch, func(results pgx.BatchResults) error {
 		if _, err := results.Exec(); err != nil {
 			return err
@@ -178,10 +181,17 @@ func (l *Log) insert(ctx context.Context, chunks []*eventlog.Chunk, bytes int, w
 		if stored = err == nil; err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
-		return results.QueryRow().Scan(&known)
+		return results.QueryRow().Scan(&cutoff, &counted)
 	})
-	if err != nil || !stored {
-		return did{unknown: !known}, err
+	switch {
+	case err != nil:
+		return did{}, err
+	case counted == nil:
+		return did{unknown: true}, nil
+	case !stored && *counted <= l.batch:
+		return did{cutoff: cutoff}, nil
+	case !stored:
+		return did{}, nil
 	}
 	l.gone.Add(lost - sent)
 	for i, c := range chunks {
