@@ -93,7 +93,9 @@ func (l *Log) Mended(ctx context.Context, gaps []event.Gap) error {
 }
 
 // CutOff implements event.Mendable. Nothing is refused: only this process stores events, right after their commits.
-func (l *Log) CutOff(_ context.Context, age time.Duration) (time.Time, error) { return l.opts.Now().Add(-age), nil }
+func (l *Log) CutOff(_ context.Context, age time.Duration) (time.Time, error) {
+	return l.opts.Now().Add(-age), nil
+}
 
 // Flush implements event.Mendable.
 func (l *Log) Flush(ctx context.Context) error { return l.queue.Flush(ctx) }
