@@ -35,12 +35,12 @@ WHEELS        := $(BIN)/wheels/.ready
 JS            := clients/js
 NODE_MODULES  := $(JS)/node_modules/.package-lock.json
 
-# What the tests run. Narrow it: make test PACKAGES=./internal/frame/...
+# What the tests run. Narrow it: make test PACKAGES=./internal/notify/frame/...
 PACKAGES ?= ./...
 # Where goroutines share memory: the engine, sessions, stores, several nodes. These are tested with the race detector; so is
 # everything by make check-all, and what PACKAGES narrow the run to. All gateways pass one suite, which takes twenty times as long
 # with it, so one gateway stands for them. Servers of black-box tests are built without it.
-RACED ?= $(if $(filter ./...,$(PACKAGES)),$(addprefix ./,internal/reactor/... internal/timerwheel internal/fair internal/latency internal/event internal/session internal/mailbox internal/delivery internal/signal internal/pubsub internal/request internal/bus internal/cluster internal/gateway internal/gateway/conngate internal/gateway/frontgate internal/gateway/natsgate internal/gateway/wsgate internal/store/... internal/access internal/dispatch internal/pace internal/campaign internal/escalation internal/hook internal/sink/... internal/source internal/httpapi/direct clients/go),$(PACKAGES))
+RACED ?= $(if $(filter ./...,$(PACKAGES)),$(addprefix ./,internal/engine/reactor/... internal/engine/timerwheel internal/engine/fair internal/engine/latency internal/feeds/event internal/notify/session internal/notify/mailbox internal/notify/delivery internal/objects/signal internal/messaging/pubsub internal/messaging/request internal/messaging/bus internal/cluster internal/gateway internal/gateway/admission internal/gateway/workergate internal/gateway/natsgate internal/gateway/wsgate internal/store/... internal/access internal/sending/dispatch internal/sending/pace internal/campaigns/campaign internal/notify/escalation internal/feeds/hook internal/feeds/sink/... internal/feeds/source internal/server/httpapi/direct clients/go),$(PACKAGES))
 TESTFLAGS ?= -vet=off -timeout 30m
 # The race detector stays out of SQLite, which is C translated to Go: it takes most of the time there, and watches nothing of
 # ours. Vetting is left to make lint.
@@ -48,7 +48,7 @@ RACEFLAGS := -race -gcflags=modernc.org/...=-race=false
 # How many packages are tested at once: more than there are cores, since tests wait more than they compute.
 TESTS_AT_ONCE ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 # Those that take longest come first: what begins last has nothing left to run beside it.
-LONGEST := $(addprefix ./,test/campaigns internal/gateway/grpcgate internal/gateway/wsgate internal/gateway/ssegate test/cluster internal/cluster internal/gateway/pollgate test/rides internal/cli internal/store/postgres/mailboxdb internal/store/sqlite/mailboxdb test/attack test/idle internal/pace internal/store/sqlite/mend)
+LONGEST := $(addprefix ./,test/campaigns internal/gateway/grpcgate internal/gateway/wsgate internal/gateway/ssegate test/cluster internal/cluster internal/gateway/pollgate test/rides internal/server/cli internal/store/postgres/mailboxdb internal/store/sqlite/mailboxdb test/attack test/idle internal/sending/pace internal/store/sqlite/repair)
 # A program with the race detector in it sleeps before it exits, a second unless it is told.
 export GORACE ?= atexit_sleep_ms=100
 # How long `make fuzz` gives each target.
@@ -76,7 +76,7 @@ build: ## build .bin/godwit, static, without cgo
 # What is handed out. Windows lacks what stores keep their files whole with. Made of the same commit it is the same, byte for byte.
 PLATFORMS ?= linux-amd64 linux-arm64 darwin-amd64 darwin-arm64
 DIST      := $(CURDIR)/dist
-VERSION    = $(shell sed -n 's/^const Version = "\(.*\)"$$/\1/p' internal/cli/cli.go)
+VERSION    = $(shell sed -n 's/^const Version = "\(.*\)"$$/\1/p' internal/server/cli/cli.go)
 DIST_TIME  = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null || date +%s))
 
 .PHONY: dist
@@ -116,14 +116,14 @@ TOOLS_test/campaigns       := postgresql haproxy
 TOOLS_test/convergence     := postgresql haproxy
 TOOLS_test/rides           := postgresql haproxy
 TOOLS_test/migrate         := postgresql
-TOOLS_internal/redisserver := redis
+TOOLS_internal/testkit/redisserver := redis
 TOOLS_internal/store/redisstream := redis
-TOOLS_internal/app         := redis
+TOOLS_internal/server/app        := redis
 TOOLS_test/docs            := redis modules $(WHEELS) $(NODE_MODULES)
 TOOLS_examples/cluster     := postgresql haproxy
 TOOLS_test/compat          := redis $(VENV)
 TOOLS_test/wordpress       := php
-TOOL_PACKAGES := test/foreign test/webpage examples/observatory examples/workers internal/store/postgres test/cluster test/campaigns test/convergence test/rides test/migrate examples/cluster internal/redisserver internal/store/redisstream internal/app test/docs test/compat test/wordpress
+TOOL_PACKAGES := test/foreign test/webpage examples/observatory examples/workers internal/store/postgres test/cluster test/campaigns test/convergence test/rides test/migrate examples/cluster internal/testkit/redisserver internal/store/redisstream internal/server/app test/docs test/compat test/wordpress
 # covers PACKAGE is not empty if PACKAGES name it: by its path or by a pattern that ends in /...
 covers = $(strip $(foreach p,$(PACKAGES:./%=%),$(filter $(subst ...,%,$p),$1 $1/)))
 
@@ -228,7 +228,7 @@ python-generate: $(PYTHON_VENV)
 # A generator must reproduce what is committed, byte for byte.
 .PHONY: generate-check
 generate-check: generate
-	@git diff --exit-code -- api docs deploy internal/sdk/dist clients/python/src/godwit/v1 ':(glob)**/*.pb.go' || \
+	@git diff --exit-code -- api docs deploy internal/server/sdk/dist clients/python/src/godwit/v1 ':(glob)**/*.pb.go' || \
 		{ echo "generated files differ: commit what make generate made"; exit 1; }
 
 # How the Go benchmarks run: six times each is what benchstat needs to tell a change from noise.
@@ -373,7 +373,7 @@ compat: redis ## kill the server twenty times, and a master of a Redis cluster, 
 
 .PHONY: sinks
 sinks: $(CHDB) ## kill the server ten times under 200,000 events, and stop ClickHouse twice, and see that its engine has each of them once
-	GODWIT_CHDB_PYTHON=$(BIN)/chdb/bin/python $(GO) test -count 1 -v ./internal/sink/clickhouse
+	GODWIT_CHDB_PYTHON=$(BIN)/chdb/bin/python $(GO) test -count 1 -v ./internal/feeds/sink/clickhouse
 	GODWIT_CHDB_PYTHON=$(BIN)/chdb/bin/python $(GO) test -count 1 -timeout 30m -v ./test/sinks -events 200000 -kills 10
 
 .PHONY: upgrade

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/engine/reactor"
 )
 
 const (

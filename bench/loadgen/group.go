@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/engine/reactor"
 )
 
 // job is one request to send.

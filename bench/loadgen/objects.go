@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/objects/object"
 )
 
 // Following makes subscribers register for objects, and each answer for itself that it and the server agree on them.

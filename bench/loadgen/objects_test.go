@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"godwit.dev/godwit/bench/latency"
-	"godwit.dev/godwit/internal/frame"
-	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/objects/object"
 )
 
 func TestFramesAboutObjectsAreRead(t *testing.T) {

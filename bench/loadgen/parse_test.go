@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/frame"
-	domain "godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/frame"
+	domain "godwit.dev/godwit/internal/notify/notification"
 )
 
 // note makes a stored notification with stamped data.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/engine/reactor"
 )
 
 // posters is how many connections carry the acknowledgements of all SSE subscribers of a process.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/engine/reactor"
 )
 
 // publisher is one connection that publishes, one request at a time.

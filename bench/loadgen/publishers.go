@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/bench/latency"
-	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/engine/reactor"
 )
 
 // Ways to publish.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/engine/reactor"
 )
 
 func TestAPublisherThatWasIdleTooLongConnectsAnew(t *testing.T) {

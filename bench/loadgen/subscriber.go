@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/engine/reactor"
 )
 
 // subscriber is one recipient's connection.

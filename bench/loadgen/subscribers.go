@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/bench/latency"
-	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/engine/reactor"
 )
 
 // Transports that subscribers can use.

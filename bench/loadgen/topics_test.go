@@ -3,7 +3,7 @@ package loadgen
 import (
 	"testing"
 
-	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/notify/frame"
 )
 
 // The load generator reads topic messages as the server writes them.

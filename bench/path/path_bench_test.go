@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/app"
-	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/server/app"
+	"godwit.dev/godwit/internal/server/config"
 )
 
 // serve starts a development server and returns its HTTP address.

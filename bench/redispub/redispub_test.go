@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/bench/redispub"
-	"godwit.dev/godwit/internal/redisserver/redistest"
+	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
 
 func TestTimesAreWrittenAsHaskellShowsThem(t *testing.T) {

@@ -17,9 +17,9 @@ import (
 	"godwit.dev/godwit/bench/meter"
 	"godwit.dev/godwit/bench/report"
 	"godwit.dev/godwit/bench/testbed"
-	"godwit.dev/godwit/internal/push"
-	"godwit.dev/godwit/internal/sender/fcm"
-	"godwit.dev/godwit/internal/sender/provider"
+	"godwit.dev/godwit/internal/sending/fcm"
+	"godwit.dev/godwit/internal/sending/provider"
+	"godwit.dev/godwit/internal/sending/push"
 )
 
 // publish measures the same load without and with a step in turn, so that what else the machine does falls on both alike.

@@ -15,8 +15,8 @@ import (
 	"godwit.dev/godwit/bench/report"
 	"godwit.dev/godwit/bench/testbed"
 	"godwit.dev/godwit/bench/worker"
-	"godwit.dev/godwit/internal/freeport"
-	"godwit.dev/godwit/internal/redisserver"
+	"godwit.dev/godwit/internal/testkit/freeport"
+	"godwit.dev/godwit/internal/testkit/redisserver"
 )
 
 // Nammayatri is Godwit in the place of nammayatri's notification-service: entries of Redis streams to clients over gRPC.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/bench/loadgen"
-	"godwit.dev/godwit/internal/sender/sendertest/fcmserver"
+	"godwit.dev/godwit/internal/sending/sendertest/fcmserver"
 )
 
 // Phones are what ServePhones is told: an FCM with so many devices, in a process of its own.

@@ -17,8 +17,8 @@ import (
 	"godwit.dev/godwit/bench/meter"
 	"godwit.dev/godwit/bench/report"
 	"godwit.dev/godwit/bench/testbed"
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/store"
 )
 

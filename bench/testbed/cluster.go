@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"godwit.dev/godwit/internal/freeport"
+	"godwit.dev/godwit/internal/testkit/freeport"
 )
 
 // ErrNoPostgres is a cluster that has no database to share.

@@ -18,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"godwit.dev/godwit/bench/meter"
-	"godwit.dev/godwit/internal/pgserver"
+	"godwit.dev/godwit/internal/testkit/pgserver"
 )
 
 // Postgres is a PostgreSQL server in which servers under measurement keep what they store: each, or each cluster, in a

@@ -22,8 +22,8 @@ import (
 	"godwit.dev/godwit/bench/confine"
 	"godwit.dev/godwit/bench/loadgen"
 	"godwit.dev/godwit/bench/stubs"
-	"godwit.dev/godwit/internal/freeport"
 	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/testkit/freeport"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/bench/loadgen"
-	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/engine/reactor"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	godwit "godwit.dev/godwit/clients/go"
-	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/server/config"
 )
 
 func TestManyTokensGoInRequestsThatTheServerTakes(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	godwit "godwit.dev/godwit/clients/go"
-	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/server/config"
 	"godwit.dev/godwit/internal/store"
 )
 

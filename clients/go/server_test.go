@@ -15,9 +15,9 @@ import (
 	"time"
 
 	godwit "godwit.dev/godwit/clients/go"
-	"godwit.dev/godwit/internal/app"
-	"godwit.dev/godwit/internal/app/datadir"
-	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/server/app"
+	"godwit.dev/godwit/internal/server/app/datadir"
+	"godwit.dev/godwit/internal/server/config"
 )
 
 // server is a real one, in this process, on a folder of its own.

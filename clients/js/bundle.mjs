@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { build, transform } from "esbuild";
 
-const out = new URL("../../internal/sdk/dist/", import.meta.url).pathname;
+const out = new URL("../../internal/server/sdk/dist/", import.meta.url).pathname;
 
 /** Style sheets are text to a script: here they are made small as such. */
 const smallStyles = {

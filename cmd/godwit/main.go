@@ -7,7 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"godwit.dev/godwit/internal/cli"
+	"godwit.dev/godwit/internal/server/cli"
 )
 
 func main() { os.Exit(run()) }

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"godwit.dev/godwit/internal/freeport"
+	"godwit.dev/godwit/internal/testkit/freeport"
 	"godwit.dev/godwit/test/blackbox"
 )
 

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"time"
 
-	"godwit.dev/godwit/internal/notification"
-	"godwit.dev/godwit/internal/preference"
-	"godwit.dev/godwit/internal/urlguard"
+	"godwit.dev/godwit/internal/access/urlguard"
+	"godwit.dev/godwit/internal/campaigns/preference"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // Limits of an app's settings.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"maps"
 
-	"godwit.dev/godwit/internal/notification"
-	"godwit.dev/godwit/internal/preference"
+	"godwit.dev/godwit/internal/campaigns/preference"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // Categories are what an app has said of its categories.

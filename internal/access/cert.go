@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"strings"
 
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 const certScheme = "godwit://"

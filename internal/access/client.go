@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // all is the pattern list of a client that may use everything.

@@ -6,8 +6,8 @@ import (
 	"io"
 	"net/http"
 
-	"godwit.dev/godwit/internal/fair"
-	"godwit.dev/godwit/internal/foreign"
+	"godwit.dev/godwit/internal/engine/fair"
+	"godwit.dev/godwit/internal/sending/foreign"
 )
 
 // maxAsked is how many requests to apps' own servers are under way at most; one app has at most half of what the others

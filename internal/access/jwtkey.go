@@ -17,7 +17,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"godwit.dev/godwit/internal/textfile"
+	"godwit.dev/godwit/internal/campaigns/textfile"
 )
 
 // Least sizes of keys: RFC 7518 sections 3.2 and 3.3.

@@ -14,8 +14,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"godwit.dev/godwit/internal/notification"
-	"godwit.dev/godwit/internal/textfile"
+	"godwit.dev/godwit/internal/campaigns/textfile"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // Every change is logged: the log is the audit trail.

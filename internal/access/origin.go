@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"godwit.dev/godwit/internal/notification"
-	"godwit.dev/godwit/internal/webhost"
+	"godwit.dev/godwit/internal/access/webhost"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // Origin reports whether a browser page of this origin may connect to an app. The app's list is exact; an app

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"godwit.dev/godwit/internal/follow"
-	"godwit.dev/godwit/internal/urlguard"
+	"godwit.dev/godwit/internal/access/urlguard"
+	"godwit.dev/godwit/internal/cluster/reload"
 )
 
 // Dev mode serves one app whose key everybody knows and whose clients need no token.
@@ -144,7 +144,7 @@ func (r *Registry) Run(ctx context.Context) error {
 			}
 		}
 	})
-	err := follow.Store(ctx, "apps", r.store.Watch, r.Reload, r.log)
+	err := reload.Store(ctx, "apps", r.store.Watch, r.Reload, r.log)
 	wg.Wait()
 	return err
 }

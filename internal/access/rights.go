@@ -1,6 +1,6 @@
 package access
 
-import "godwit.dev/godwit/internal/topic"
+import "godwit.dev/godwit/internal/messaging/topic"
 
 // Rights are what somebody may do with the topics and requests of their app. Every way in asks them and nothing else:
 // HTTP, WebSocket, gRPC, server-sent events, poll, the gateway and the NATS listener. Each field lists the patterns that

@@ -3,7 +3,7 @@ package access
 import (
 	"testing"
 
-	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/messaging/topic"
 )
 
 func TestRightsOfRoles(t *testing.T) {

@@ -3,7 +3,7 @@ package access
 import (
 	"strings"
 
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // roleNames lists the roles by their public names, in the order in which they are shown.

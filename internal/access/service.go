@@ -6,8 +6,8 @@ import (
 	"maps"
 	"time"
 
-	"godwit.dev/godwit/internal/notification"
-	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/messaging/topic"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // Values of Access: the callers that the gateway lets through to a service.

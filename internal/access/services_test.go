@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 func TestServicesOfAnAppAreBoundedAndItsOwn(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/go-jose/go-jose/v4/json" // exact about names: no "SUB" for "sub", no doubles
 	"github.com/go-jose/go-jose/v4/jwt"
 
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/messaging/topic"
 )
 
 // How nodes ask each other.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"godwit.dev/godwit/internal/event"
-	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/feeds/event"
+	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
 // How claims pace themselves.

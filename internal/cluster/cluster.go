@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/session"
 )
 
 // Line carries messages between nodes: at most once, never back to the sender. None of its methods waits but Flush.

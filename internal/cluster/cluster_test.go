@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/bus"
-	"godwit.dev/godwit/internal/frame"
-	"godwit.dev/godwit/internal/notification"
-	"godwit.dev/godwit/internal/object/objectstore"
-	"godwit.dev/godwit/internal/request"
-	"godwit.dev/godwit/internal/session"
-	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/messaging/bus"
+	"godwit.dev/godwit/internal/messaging/request"
+	"godwit.dev/godwit/internal/messaging/topic"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/notify/session"
+	"godwit.dev/godwit/internal/objects/object/objectstore"
 )
 
 // settled waits until the other nodes route to a session: it is past the comparisons that follow its hello.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
 // A node that alone cannot reach the store still gets acknowledgements: from its sessions until they have moved, and over HTTP. Another node

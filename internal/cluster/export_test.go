@@ -1,6 +1,6 @@
 package cluster
 
-import "godwit.dev/godwit/internal/mailbox"
+import "godwit.dev/godwit/internal/notify/mailbox"
 
 // KindTable is of messages in which nodes tell who is connected to them.
 const KindTable = byte(kindTable)

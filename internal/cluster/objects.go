@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/object/objectstore"
+	"godwit.dev/godwit/internal/objects/object"
+	"godwit.dev/godwit/internal/objects/object/objectstore"
 )
 
 // Objects are signals, as this package needs them: *signal.Service.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"sync"
 
-	"godwit.dev/godwit/internal/frame"
-	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/session"
 )
 
 // recorder is a client that keeps frames as they came.

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"sync"
 
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/session"
 )
 
 var _ mailbox.Router = (*Cluster)(nil)

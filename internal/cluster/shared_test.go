@@ -5,7 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
 )
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/frame"
-	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/session"
 )
 
 // mute is a connection that keeps nothing.

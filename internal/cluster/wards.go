@@ -3,7 +3,7 @@ package cluster
 import (
 	"encoding/json"
 
-	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
 // wards are the recipients of other nodes whose names this one keeps. Each node has a warden, the next one of those that it hears. It

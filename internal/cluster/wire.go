@@ -10,9 +10,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"godwit.dev/godwit/api/godwitpb"
-	"godwit.dev/godwit/internal/frame"
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // version is that of the body, which follows the header. The header itself is the same for ever, so that a node always

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/frame"
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 func items() []*mailbox.Item {

@@ -18,15 +18,15 @@ import (
 	"go.uber.org/goleak"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/bus"
 	"godwit.dev/godwit/internal/cluster"
-	"godwit.dev/godwit/internal/event"
-	"godwit.dev/godwit/internal/frame"
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/notification"
-	"godwit.dev/godwit/internal/request"
-	"godwit.dev/godwit/internal/session"
-	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/feeds/event"
+	"godwit.dev/godwit/internal/messaging/bus"
+	"godwit.dev/godwit/internal/messaging/request"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/notify/session"
+	"godwit.dev/godwit/internal/objects/signal"
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
 )
 

@@ -12,11 +12,11 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/frame"
-	"godwit.dev/godwit/internal/notification"
-	"godwit.dev/godwit/internal/problem"
-	"godwit.dev/godwit/internal/session"
-	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/messaging/topic"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/notify/session"
+	"godwit.dev/godwit/internal/server/problem"
 )
 
 // Origins decides which browser pages may connect.

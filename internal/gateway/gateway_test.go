@@ -11,10 +11,10 @@ import (
 
 	"go.uber.org/goleak"
 
-	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/gateway"
 	"godwit.dev/godwit/internal/gateway/gatetest"
-	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/session"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"sync"
 
-	"godwit.dev/godwit/internal/fair"
-	"godwit.dev/godwit/internal/frame"
-	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/engine/fair"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/session"
 )
 
 // Limits of the frames that wait for a PostingClient.

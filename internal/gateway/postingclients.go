@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"sync"
 
-	"godwit.dev/godwit/internal/notification"
-	"godwit.dev/godwit/internal/problem"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/server/problem"
 )
 
 const (

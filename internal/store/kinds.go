@@ -5,7 +5,7 @@ import (
 
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
-	"godwit.dev/godwit/internal/store/sqlite/mend"
+	"godwit.dev/godwit/internal/store/sqlite/repair"
 )
 
 // notErased is of notifications: those of recipients that are being erased are no loss.
@@ -25,7 +25,7 @@ const (
 )
 
 // kinds say what a repair must know of each database.
-var kinds = map[string]mend.Kind{
+var kinds = map[string]repair.Kind{
 	MailboxFile: {
 		Ready: mailboxReady,
 		Rules: mailboxRules,
@@ -36,11 +36,11 @@ var kinds = map[string]mend.Kind{
 		Quiet: map[string]bool{"content": true, "slice": true, "block": true, "meta": true, "nack": true, "device_ack": true, "escalation": true, "settlement": true, "outcome": true, "attempt": true},
 	},
 	ObjectsFile: {
-		Rules: []mend.Rule{{Remove: "DELETE FROM progress WHERE client NOT IN (SELECT id FROM client);"}},
+		Rules: []repair.Rule{{Remove: "DELETE FROM progress WHERE client NOT IN (SELECT id FROM client);"}},
 		Tally: "SELECT count(*), count(*) FROM object", Of: "objects",
 		Quiet: map[string]bool{"progress": true},
 	},
-	EventsFile: {Rules: []mend.Rule{{Remove: "UPDATE log SET last_id = max(last_id, coalesce((SELECT max(id) FROM chunk), 0));"}}},
+	EventsFile: {Rules: []repair.Rule{{Remove: "UPDATE log SET last_id = max(last_id, coalesce((SELECT max(id) FROM chunk), 0));"}}},
 	AppsFile:   {Rules: appRules, Tally: appdb.Tally, Of: "apps, API keys, channels, hooks, sources and templates", Quiet: map[string]bool{"stay": true, "version": true}},
 	CampaignsFile: {
 		Rules: campaignRules,
@@ -55,13 +55,13 @@ var kinds = map[string]mend.Kind{
 }
 
 // mailboxReady has each notification be a row that says whether it waits. How copies ended whose settling is lost, nobody knows.
-func mailboxReady(c *sqlite.Conn, lost map[string]bool) (losses []mend.Loss, unsure int64, err error) {
+func mailboxReady(c *sqlite.Conn, lost map[string]bool) (losses []repair.Loss, unsure int64, err error) {
 	r, err := mailboxdb.Ready(c, lost)
 	if r.Ended > 0 {
-		losses = append(losses, mend.Loss{What: "how notifications ended: they are called expired", Rows: r.Ended})
+		losses = append(losses, repair.Loss{What: "how notifications ended: they are called expired", Rows: r.Ended})
 	}
 	if r.Unsure > 0 {
-		losses = append(losses, mend.Loss{What: "whether notifications had ended: they are delivered once more", Rows: r.Unsure, AtMost: true})
+		losses = append(losses, repair.Loss{What: "whether notifications had ended: they are delivered once more", Rows: r.Unsure, AtMost: true})
 	}
 	if !lost["notification"] && !lost["pack"] && !lost["content"] { // none of them stands for one that is lost
 		return losses, 0, err
@@ -71,7 +71,7 @@ func mailboxReady(c *sqlite.Conn, lost map[string]bool) (losses []mend.Loss, uns
 
 // The rules are what must fit together in a database that was rebuilt.
 var (
-	mailboxRules = []mend.Rule{
+	mailboxRules = []repair.Rule{
 		{
 			Find:   "SELECT 'notification: its recipient is lost', n.id, 'recipient number ' || n.recipient, 1 FROM notification n WHERE" + noRecipient + notErased,
 			Remove: "DELETE FROM notification AS n WHERE" + noRecipient + notErased + ";",
@@ -100,11 +100,11 @@ var (
 				"UPDATE meta SET value = 0 WHERE name = 'flushed_pos';",
 		},
 	}
-	appRules = []mend.Rule{{
+	appRules = []repair.Rule{{
 		Find:   "SELECT 'API key: its app is lost', id, '', 1 FROM api_key WHERE app NOT IN (SELECT name FROM app)",
 		Remove: "DELETE FROM api_key WHERE app NOT IN (SELECT name FROM app);",
 	}}
-	campaignRules = []mend.Rule{
+	campaignRules = []repair.Rule{
 		{
 			Find:   "SELECT 'deliveries of a campaign that is lost', campaign, '', count(*) FROM delivery WHERE campaign NOT IN (SELECT num FROM campaign) GROUP BY campaign",
 			Remove: "DELETE FROM delivery WHERE campaign NOT IN (SELECT num FROM campaign);",

@@ -11,9 +11,9 @@ import (
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
-	"godwit.dev/godwit/internal/audience"
-	"godwit.dev/godwit/internal/endpoint"
-	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/campaigns/endpoint"
+	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/store"
 )
 

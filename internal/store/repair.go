@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/store/sqlite/checkvfs"
-	"godwit.dev/godwit/internal/store/sqlite/mend"
+	"godwit.dev/godwit/internal/store/sqlite/repair"
 )
 
 // Finding is a piece of damage.
@@ -83,8 +83,8 @@ func belongs(data string) (most checkvfs.ID) {
 
 // Repaired is what Repair has done.
 type Repaired struct {
-	Copies string        `json:"copies,omitempty"` // folder with what was there before
-	Files  []mend.Report `json:"files"`
+	Copies string          `json:"copies,omitempty"` // folder with what was there before
+	Files  []repair.Report `json:"files"`
 }
 
 // Lossless reports whether nothing was lost.
@@ -134,7 +134,7 @@ func Repair(ctx context.Context, data string) (r Repaired, err error) {
 		if !exists(path) && !exists(path+checkvfs.Suffix) && !slices.Contains(m.Files, name) {
 			continue
 		}
-		j := mend.Job{Path: path, Copy: copies, Store: m.id, Blank: filepath.Join(blank, name), Kind: kinds[name]}
+		j := repair.Job{Path: path, Copy: copies, Store: m.id, Blank: filepath.Join(blank, name), Kind: kinds[name]}
 		done, err := j.Run(ctx)
 		if err != nil {
 			return r, fmt.Errorf("repair %s: %w", name, err)
@@ -173,7 +173,7 @@ func Seal(data string) error {
 	var there []string
 	for _, name := range Files() {
 		if path := filepath.Join(data, name); exists(path) {
-			if err := mend.Seal(path, m.id); err != nil {
+			if err := repair.Seal(path, m.id); err != nil {
 				return fmt.Errorf("make checksums of %s: %w", name, err)
 			}
 			there = append(there, name)

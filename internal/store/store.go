@@ -11,22 +11,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/audit"
-	"godwit.dev/godwit/internal/campaign"
-	"godwit.dev/godwit/internal/channel"
-	"godwit.dev/godwit/internal/endpoint"
-	"godwit.dev/godwit/internal/escalation"
-	"godwit.dev/godwit/internal/event"
-	"godwit.dev/godwit/internal/hook"
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/object/objectstore"
-	"godwit.dev/godwit/internal/own"
-	"godwit.dev/godwit/internal/people"
-	"godwit.dev/godwit/internal/preference"
-	"godwit.dev/godwit/internal/sink"
-	"godwit.dev/godwit/internal/source"
+	"godwit.dev/godwit/internal/access/audit"
+	"godwit.dev/godwit/internal/access/signin"
+	"godwit.dev/godwit/internal/campaigns/campaign"
+	"godwit.dev/godwit/internal/campaigns/endpoint"
+	"godwit.dev/godwit/internal/campaigns/preference"
+	"godwit.dev/godwit/internal/campaigns/template"
+	"godwit.dev/godwit/internal/cluster/lease"
+	"godwit.dev/godwit/internal/feeds/event"
+	"godwit.dev/godwit/internal/feeds/hook"
+	"godwit.dev/godwit/internal/feeds/sink"
+	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/notify/escalation"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/objects/object/objectstore"
+	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
-	"godwit.dev/godwit/internal/template"
 )
 
 // Config says where everything is kept and how. The zero value of every field but Data is a good default.
@@ -82,7 +82,7 @@ type Stores struct {
 	// Reach is whether the database can be reached. Nil: what is kept is here.
 	Reach Reach
 	// Own decides what this server is the one to do. Nil: everything, because no other one shares the store.
-	Own own.Func
+	Own lease.Func
 	// Alive lists the boots of the servers that share the store and have lately shown that they live. Nil: there are no others.
 	Alive func(ctx context.Context) ([]string, error)
 	// Members lists the servers that share the store and have not ended in order, and Forget takes one off that list which was lost for
@@ -133,7 +133,7 @@ type Apps struct {
 	// Templates are not watched: what is read of one is used for a second.
 	Templates template.Store
 	// People are not watched either: each look at a page asks anew.
-	People people.Store
+	People signin.Store
 	// Deeds are the audit log.
 	Deeds audit.Store
 }

@@ -3,8 +3,8 @@ package store
 import (
 	"path/filepath"
 
+	"godwit.dev/godwit/internal/server/tracing"
 	"godwit.dev/godwit/internal/store/sqlite/tracedb"
-	"godwit.dev/godwit/internal/tracing"
 )
 
 // OpenTraces opens what keeps which notifications this node's traces follow, in its data folder, whatever keeps the notifications.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"godwit.dev/godwit/internal/certs/certstest"
+	"godwit.dev/godwit/internal/server/certs/certstest"
 	"godwit.dev/godwit/test/blackbox"
 )
 

@@ -20,11 +20,11 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/app"
-	"godwit.dev/godwit/internal/config"
-	"godwit.dev/godwit/internal/hook"
-	sinks "godwit.dev/godwit/internal/sink"
-	"godwit.dev/godwit/internal/source"
+	"godwit.dev/godwit/internal/feeds/hook"
+	sinks "godwit.dev/godwit/internal/feeds/sink"
+	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/server/app"
+	"godwit.dev/godwit/internal/server/config"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -335,7 +335,7 @@ var notDialled = map[string]string{
 	"config public_url":         "where people reach this server",
 	"config gateway_url":        "where people reach the gateway",
 	"config allow_private_urls": "a switch",
-	"config otlp":               "the operator's", "config oidc_issuer": "the operator's; never link-local: internal/people/provider", "config postgres": "the operator's", "config redis": "the operator's",
+	"config otlp":               "the operator's", "config oidc_issuer": "the operator's; never link-local: internal/access/signin/provider", "config postgres": "the operator's", "config redis": "the operator's",
 	"config nats": "the operator's", "config auth_url": "the operator's", "config driver_api_url": "the operator's",
 }
 

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/certs/certstest"
+	"godwit.dev/godwit/internal/server/certs/certstest"
 	"godwit.dev/godwit/test/blackbox"
 )
 

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/freeport"
+	"godwit.dev/godwit/internal/testkit/freeport"
 )
 
 // Server is a server process that a test started. It is killed when the test ends.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/bench/meter"
-	"godwit.dev/godwit/internal/sender/sendertest/pushserver"
+	"godwit.dev/godwit/internal/sending/sendertest/pushserver"
 	"godwit.dev/godwit/test/blackbox"
 )
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/sender/sendertest/apnsserver"
-	"godwit.dev/godwit/internal/sender/sendertest/fcmserver"
+	"godwit.dev/godwit/internal/sending/sendertest/apnsserver"
+	"godwit.dev/godwit/internal/sending/sendertest/fcmserver"
 	"godwit.dev/godwit/test/blackbox"
 )
 

@@ -12,10 +12,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"godwit.dev/godwit/internal/audience"
-	"godwit.dev/godwit/internal/push"
-	"godwit.dev/godwit/internal/sender/sendertest/botserver"
-	"godwit.dev/godwit/internal/sender/sendertest/hookserver"
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/sending/sendertest/botserver"
+	"godwit.dev/godwit/internal/sending/sendertest/hookserver"
 	"godwit.dev/godwit/internal/store/postgres/campaigndb"
 	"godwit.dev/godwit/test/blackbox"
 )

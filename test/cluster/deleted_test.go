@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"godwit.dev/godwit/internal/sender/sendertest/botserver"
+	"godwit.dev/godwit/internal/sending/sendertest/botserver"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/test/blackbox"
 )

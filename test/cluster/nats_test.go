@@ -13,7 +13,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"godwit.dev/godwit/internal/bus/natstest"
+	"godwit.dev/godwit/internal/messaging/bus/natstest"
 	"godwit.dev/godwit/test/blackbox"
 )
 

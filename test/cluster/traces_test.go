@@ -9,7 +9,7 @@ import (
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
-	"godwit.dev/godwit/internal/tracing/tracetest"
+	"godwit.dev/godwit/internal/server/tracing/tracetest"
 	"godwit.dev/godwit/test/blackbox"
 )
 

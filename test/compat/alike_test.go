@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"godwit.dev/godwit/bench/redispub"
-	"godwit.dev/godwit/internal/redisserver/redistest"
+	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
 
 // alike are cases in which both services do the same.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"godwit.dev/godwit/bench/loadgen"
-	"godwit.dev/godwit/internal/reactor"
-	"godwit.dev/godwit/internal/redisserver/redistest"
+	"godwit.dev/godwit/internal/engine/reactor"
+	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 	"godwit.dev/godwit/test/blackbox"
 )
 

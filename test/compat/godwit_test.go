@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"godwit.dev/godwit/bench/redispub"
-	"godwit.dev/godwit/internal/redisserver/redistest"
+	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 	"godwit.dev/godwit/test/blackbox"
 )
 

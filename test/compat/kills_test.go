@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/redisserver/redistest"
+	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 	"godwit.dev/godwit/test/blackbox"
 )
 

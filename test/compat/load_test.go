@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"godwit.dev/godwit/bench/redispub"
-	"godwit.dev/godwit/internal/redisserver/redistest"
+	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 	"godwit.dev/godwit/test/blackbox"
 )
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/bench/redispub"
-	"godwit.dev/godwit/internal/redisserver/redistest"
+	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 	"godwit.dev/godwit/test/blackbox"
 )
 

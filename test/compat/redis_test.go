@@ -3,8 +3,8 @@ package compat
 import (
 	"testing"
 
-	"godwit.dev/godwit/internal/redisserver"
-	"godwit.dev/godwit/internal/redisserver/redistest"
+	"godwit.dev/godwit/internal/testkit/redisserver"
+	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
 
 func startAround(t testing.TB, seeds ...string) *around {

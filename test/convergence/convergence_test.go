@@ -12,8 +12,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/object/objectstore"
+	"godwit.dev/godwit/internal/objects/object"
+	"godwit.dev/godwit/internal/objects/object/objectstore"
 	"godwit.dev/godwit/test/blackbox"
 )
 

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/object/objectstore"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/objects/object"
+	"godwit.dev/godwit/internal/objects/object/objectstore"
 	"godwit.dev/godwit/internal/store/storetest"
 )
 

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"godwit.dev/godwit/internal/frame"
-	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/session"
 )
 
 // weather is how bad links are. It changes while they live.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/objects/object"
 	"godwit.dev/godwit/test/blackbox"
 	"godwit.dev/godwit/test/cluster"
 )

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"godwit.dev/godwit/internal/object/objectstore"
+	"godwit.dev/godwit/internal/objects/object/objectstore"
 	"godwit.dev/godwit/internal/store/sqlite/faultvfs"
 	"godwit.dev/godwit/internal/store/sqlite/objectdb"
 )

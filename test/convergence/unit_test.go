@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/objects/object"
 )
 
 // wire is a unit's connection. recv is false when it is over.

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/object/objectstore"
-	"godwit.dev/godwit/internal/session"
-	"godwit.dev/godwit/internal/signal"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/session"
+	"godwit.dev/godwit/internal/objects/object"
+	"godwit.dev/godwit/internal/objects/object/objectstore"
+	"godwit.dev/godwit/internal/objects/signal"
 )
 
 // What the world holds. Apps have the same recipients, groups and objects.

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"godwit.dev/godwit/internal/freeport"
-	"godwit.dev/godwit/internal/redisserver/redistest"
+	"godwit.dev/godwit/internal/testkit/freeport"
+	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 	"godwit.dev/godwit/test/blackbox"
 )
 

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"godwit.dev/godwit/internal/endpoint"
+	"godwit.dev/godwit/internal/campaigns/endpoint"
 	shared "godwit.dev/godwit/internal/store/postgres/campaigndb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/store/sqlite/campaigndb"

@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/audience"
-	"godwit.dev/godwit/internal/push"
-	"godwit.dev/godwit/internal/sender/sendertest/apnsserver"
-	"godwit.dev/godwit/internal/sender/sendertest/fcmserver"
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/sending/sendertest/apnsserver"
+	"godwit.dev/godwit/internal/sending/sendertest/fcmserver"
 	"godwit.dev/godwit/test/blackbox"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"godwit.dev/godwit/internal/sender/sendertest/botserver"
+	"godwit.dev/godwit/internal/sending/sendertest/botserver"
 	"godwit.dev/godwit/test/blackbox"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"godwit.dev/godwit/internal/tracing/tracetest"
+	"godwit.dev/godwit/internal/server/tracing/tracetest"
 	"godwit.dev/godwit/test/blackbox"
 )
 

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"godwit.dev/godwit/internal/push"
-	"godwit.dev/godwit/internal/sender/provider"
-	"godwit.dev/godwit/internal/sender/sendertest/pushserver"
-	"godwit.dev/godwit/internal/sender/webpush"
+	"godwit.dev/godwit/internal/sending/provider"
+	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/sending/sendertest/pushserver"
+	"godwit.dev/godwit/internal/sending/webpush"
 	"godwit.dev/godwit/test/blackbox"
 )
 

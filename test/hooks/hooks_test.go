@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"godwit.dev/godwit/internal/sender/sendertest/hookserver"
+	"godwit.dev/godwit/internal/sending/sendertest/hookserver"
 	"godwit.dev/godwit/test/blackbox"
 )
 

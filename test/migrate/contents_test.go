@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/audience"
-	"godwit.dev/godwit/internal/channel"
-	"godwit.dev/godwit/internal/hook"
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/object/objectstore"
-	"godwit.dev/godwit/internal/source"
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/feeds/hook"
+	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/objects/object"
+	"godwit.dev/godwit/internal/objects/object/objectstore"
+	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/store"
 )
 

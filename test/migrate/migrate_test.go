@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/test/blackbox"

@@ -26,10 +26,10 @@ import (
 	"google.golang.org/grpc/status"
 
 	"godwit.dev/godwit/api/godwitpb"
-	"godwit.dev/godwit/internal/app"
-	"godwit.dev/godwit/internal/config"
-	"godwit.dev/godwit/internal/frame"
-	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/messaging/topic"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/server/app"
+	"godwit.dev/godwit/internal/server/config"
 )
 
 // doors are the ways into the server.

@@ -14,8 +14,8 @@ import (
 	"go.uber.org/goleak"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/app"
-	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/server/app"
+	"godwit.dev/godwit/internal/server/config"
 	"godwit.dev/godwit/internal/store"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/sink/clickhouse/chdbtest"
+	"godwit.dev/godwit/internal/feeds/sink/clickhouse/chdbtest"
 	"godwit.dev/godwit/test/blackbox"
 )
 

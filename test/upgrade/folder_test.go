@@ -17,8 +17,8 @@ import (
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
-	"godwit.dev/godwit/internal/audience"
-	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/sending/push"
 )
 
 // left is what belongs to a process, not to the data: the next server makes it anew.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/sender/sendertest/pushserver"
+	"godwit.dev/godwit/internal/sending/sendertest/pushserver"
 	"godwit.dev/godwit/test/blackbox"
 )
 

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"godwit.dev/godwit/api/godwitpb"
-	"godwit.dev/godwit/internal/frame"
-	"godwit.dev/godwit/internal/notification"
-	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/objects/object"
 
 	"google.golang.org/protobuf/proto"
 )

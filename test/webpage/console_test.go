@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/sender/sendertest/botserver"
+	"godwit.dev/godwit/internal/sending/sendertest/botserver"
 	"godwit.dev/godwit/test/blackbox"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"godwit.dev/godwit/internal/people/providertest"
+	"godwit.dev/godwit/internal/access/signin/providertest"
 	"godwit.dev/godwit/test/blackbox"
 )
 

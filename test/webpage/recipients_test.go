@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/sender/sendertest/botserver"
+	"godwit.dev/godwit/internal/sending/sendertest/botserver"
 	"godwit.dev/godwit/test/blackbox"
 )
 

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/sender/sendertest/pushserver"
-	"godwit.dev/godwit/internal/sender/webpush"
+	"godwit.dev/godwit/internal/sending/sendertest/pushserver"
+	"godwit.dev/godwit/internal/sending/webpush"
 	"godwit.dev/godwit/test/blackbox"
 )
 

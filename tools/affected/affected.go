@@ -25,19 +25,19 @@ var unseen = map[string][]string{
 var readers = []struct{ prefix, pkg string }{
 	{"api/vectors/", module + "/test/vectors"},
 	{"api/vectors/", module + "/clients/go"},
-	{"api/vectors/", module + "/internal/object"},
+	{"api/vectors/", module + "/internal/objects/object"},
 	{"clients/js/", module + "/test/webpage"},
 	{"clients/python/", module + "/examples/observatory"},
 	{"docs/migrate/", module + "/examples/observatory"},
 	{"test/foreign/", module + "/examples/workers"},
-	{"docs/dependencies.md", module + "/internal/archtest"},
+	{"docs/dependencies.md", module + "/internal/testkit/archtest"},
 }
 
 // everything are files that every package is built with.
 var everything = map[string]bool{"go.mod": true, "go.sum": true}
 
 // always are tests of the tree as a whole; they are cheap.
-var always = []string{module + "/internal/archtest"}
+var always = []string{module + "/internal/testkit/archtest"}
 
 // affected returns the names of the packages that a change of files can break, in order.
 func affected(packages []pkg, files []string) []string {

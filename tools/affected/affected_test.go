@@ -17,29 +17,30 @@ func TestAffectedAreWhatChangedAndAllThatIsBuiltFromIt(t *testing.T) {
 		return p
 	}
 	packages := []pkg{
-		use("internal/archtest"), use("internal/object"), use("internal/session", "internal/object"), use("internal/gateway"),
-		use("cmd/godwit", "internal/session", "internal/object"), use("test/blackbox"), use("test/rides", "test/blackbox"), use("test/docs", "test/blackbox"),
+		use("internal/testkit/archtest"), use("internal/objects/object"), use("internal/notify/session", "internal/objects/object"), use("internal/gateway"),
+		use("cmd/godwit", "internal/notify/session", "internal/objects/object"), use("test/blackbox"), use("test/rides", "test/blackbox"), use("test/docs", "test/blackbox"),
 	}
 	for _, c := range []struct {
 		files []string
 		want  string
 	}{
 		{nil, ""},
-		{[]string{"Makefile"}, "internal/archtest"},
-		{[]string{"internal/gateway/postingclient.go"}, "internal/archtest internal/gateway"},
-		{[]string{"internal/gateway/testdata/fuzz/a/b"}, "internal/archtest internal/gateway"},
-		{[]string{"internal/session/session_test.go"}, "internal/archtest internal/session"},
-		{[]string{"internal/session/session.go"}, "cmd/godwit internal/archtest internal/session test/blackbox test/docs test/rides"},
-		{[]string{"internal/session/session_test.go", "internal/gateway/postingclient.go"}, "internal/archtest internal/gateway internal/session"},
-		{[]string{"docs/guides/hooks.md"}, "internal/archtest test/docs"},
-		{[]string{"api/vectors/digests.json"}, "internal/archtest internal/object"},
-		{[]string{"go.sum"}, "cmd/godwit internal/archtest internal/gateway internal/object internal/session test/blackbox test/docs test/rides"},
+		{[]string{"Makefile"}, "internal/testkit/archtest"},
+		{[]string{"internal/gateway/postingclient.go"}, "internal/testkit/archtest internal/gateway"},
+		{[]string{"internal/gateway/testdata/fuzz/a/b"}, "internal/testkit/archtest internal/gateway"},
+		{[]string{"internal/notify/session/session_test.go"}, "internal/testkit/archtest internal/notify/session"},
+		{[]string{"internal/notify/session/session.go"}, "cmd/godwit internal/testkit/archtest internal/notify/session test/blackbox test/docs test/rides"},
+		{[]string{"internal/notify/session/session_test.go", "internal/gateway/postingclient.go"}, "internal/testkit/archtest internal/gateway internal/notify/session"},
+		{[]string{"docs/guides/hooks.md"}, "internal/testkit/archtest test/docs"},
+		{[]string{"api/vectors/digests.json"}, "internal/testkit/archtest internal/objects/object"},
+		{[]string{"go.sum"}, "cmd/godwit internal/testkit/archtest internal/gateway internal/objects/object internal/notify/session test/blackbox test/docs test/rides"},
 	} {
 		got := affected(packages, c.files)
+		slices.Sort(got)
 		for i := range got {
 			got[i] = strings.TrimPrefix(got[i], module+"/")
 		}
-		if want := strings.Fields(c.want); !slices.Equal(got, want) {
+		if want := slices.Sorted(strings.FieldsSeq(c.want)); !slices.Equal(got, want) {
 			t.Errorf("%v: affected are %v, want %v", c.files, got, want)
 		}
 	}
@@ -70,13 +71,13 @@ func TestListKnowsTheUsersOfThisModule(t *testing.T) {
 			t.Errorf("readers: %s is read by %s: there is no such file or package", r.prefix, r.pkg)
 		}
 	}
-	got := affected(packages, []string{"internal/session/session.go"})
-	for _, name := range []string{"internal/session", "internal/app", "internal/gateway/wsgate", "clients/go", "test/rides", "test/convergence"} {
+	got := affected(packages, []string{"internal/notify/session/session.go"})
+	for _, name := range []string{"internal/notify/session", "internal/server/app", "internal/gateway/wsgate", "clients/go", "test/rides", "test/convergence"} {
 		if !slices.Contains(got, module+"/"+name) {
 			t.Errorf("after a change of session, %s is not tested", name) // clients/go uses it in its tests alone
 		}
 	}
-	if got := affected(packages, []string{"internal/latency/latency.go"}); reflect.DeepEqual(got, affected(packages, []string{"go.mod"})) {
+	if got := affected(packages, []string{"internal/engine/latency/latency.go"}); reflect.DeepEqual(got, affected(packages, []string{"go.mod"})) {
 		t.Error("after a change of a leaf everything is tested")
 	}
 }

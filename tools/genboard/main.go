@@ -12,9 +12,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"godwit.dev/godwit/internal/app"
-	"godwit.dev/godwit/internal/config"
-	"godwit.dev/godwit/internal/metrics"
+	"godwit.dev/godwit/internal/server/app"
+	"godwit.dev/godwit/internal/server/config"
+	"godwit.dev/godwit/internal/server/metrics"
 )
 
 func main() {

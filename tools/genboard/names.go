@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"strings"
 
-	"godwit.dev/godwit/internal/metrics"
+	"godwit.dev/godwit/internal/server/metrics"
 )
 
 // names are the metrics that there are.

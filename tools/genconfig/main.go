@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/server/config"
 )
 
 func main() {

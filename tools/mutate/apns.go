@@ -2,18 +2,18 @@ package main
 
 // What APNs says, and what is to come of it.
 const (
-	apnsAnswers = "internal/sender/apns/answer.go"
-	apnsKey     = "internal/sender/apns/key.go"
-	apnsSender  = "internal/sender/apns/apns.go"
-	apnsPayload = "internal/sender/apns/payload.go"
-	judging     = "internal/judge/judge.go" // what answers about different recipients say together
+	apnsAnswers = "internal/sending/apns/answer.go"
+	apnsKey     = "internal/sending/apns/key.go"
+	apnsSender  = "internal/sending/apns/apns.go"
+	apnsPayload = "internal/sending/apns/payload.go"
+	judging     = "internal/sending/judge/judge.go" // what answers about different recipients say together
 )
 
 var (
-	apnsRows   = []suite{{"./internal/sender/apns", "TestEachAnswerEndsAsItShould"}}
-	apnsTokens = []suite{{"./internal/sender/apns", "Token"}}
-	judgeTests = []suite{{"./internal/judge", "."}}
-	apnsEnds   = []suite{{"./internal/sender/apns", "TestWhyAConnectionIsEnded"}}
+	apnsRows   = []suite{{"./internal/sending/apns", "TestEachAnswerEndsAsItShould"}}
+	apnsTokens = []suite{{"./internal/sending/apns", "Token"}}
+	judgeTests = []suite{{"./internal/sending/judge", "."}}
+	apnsEnds   = []suite{{"./internal/sending/apns", "TestWhyAConnectionIsEnded"}}
 )
 
 var ofAPNs = []mutation{
@@ -23,7 +23,7 @@ var ofAPNs = []mutation{
 	{name: "apns: 410 in seconds", file: apnsAnswers, old: "time.UnixMilli(ms)", new: "time.Unix(ms, 0)", tests: apnsRows},
 	{name: "apns: any 410 is gone", file: apnsAnswers, old: "	case badDevice, otherTopic:\n", new: "	case badDevice, otherTopic, \"\":\n", tests: apnsRows},
 	{
-		name: "apns: who has registered since is disabled", file: "internal/audience/endpoint.go",
+		name: "apns: who has registered since is disabled", file: "internal/campaigns/audience/endpoint.go",
 		old: "(gone.IsZero() || !e.LastSeenAt.After(gone))", new: "true",
 		tests: []suite{{"./internal/store/sqlite/campaigndb", "."}, {"./test/campaigns", "TestEveryPhone"}},
 	},
@@ -46,39 +46,39 @@ var ofAPNs = []mutation{
 	{name: "apns: each renews for itself", file: apnsKey, old: "	if s.current != old {\n		return s.current, nil\n	}\n", new: "", tests: apnsTokens},
 	{name: "apns: another token each time", file: apnsKey, old: "if s.current != \"\" && age >", new: "if false && age >", tests: apnsTokens},
 	{name: "apns: a token for an hour and more", file: apnsKey, old: "tokenReuse = 40 * time.Minute", new: "tokenReuse = 90 * time.Minute", tests: apnsTokens},
-	{name: "apns: a token of tomorrow is kept", file: apnsKey, old: "s.current != \"\" && age > -clockBack && (", new: "s.current != \"\" && (", tests: []suite{{"./internal/sender/apns", "TestAClock"}}},
-	{name: "apns: 413 is a failure of the service", file: "internal/sender/provider/status.go", old: "case http.StatusRequestEntityTooLarge:", new: "case 999:", tests: apnsRows},
+	{name: "apns: a token of tomorrow is kept", file: apnsKey, old: "s.current != \"\" && age > -clockBack && (", new: "s.current != \"\" && (", tests: []suite{{"./internal/sending/apns", "TestAClock"}}},
+	{name: "apns: 413 is a failure of the service", file: "internal/sending/provider/status.go", old: "case http.StatusRequestEntityTooLarge:", new: "case 999:", tests: apnsRows},
 	{
 		name: "apns: 413 is found out by sending", file: apnsPayload, old: "if len(plain) > maxPayload {", new: "if false {",
-		tests: []suite{{"./internal/sender/apns", "FuzzPayload|TestWhatAPNsWouldRefuse"}},
+		tests: []suite{{"./internal/sending/apns", "FuzzPayload|TestWhatAPNsWouldRefuse"}},
 	},
 	{name: "apns: 429 TooManyRequests stops all", file: apnsAnswers, old: "&push.RetryError{After: after, Reason:", new: "&push.RetryError{After: after, Credential: true, Scope: s.scope, Reason:", tests: apnsRows},
 	{name: "apns: 429 TooManyRequests comes back at once", file: apnsAnswers, old: "after = deviceRest", new: "after = 0", tests: apnsRows},
 	{name: "apns: 429 TooManyProviderTokenUpdates makes another", file: apnsAnswers, old: "		s.signer.tooMany(s.cfg.Now())\n", new: "", tests: apnsTokens},
 	{name: "apns: 429 TooManyProviderTokenUpdates is one device's", file: apnsAnswers, old: "&push.RetryError{After: a.after, Credential: true, Scope: s.scope, Reason: a.says(\"several", new: "&push.RetryError{After: a.after, Reason: a.says(\"several", tests: apnsRows},
 	{name: "apns: 503 is one message's", file: apnsAnswers, old: "case a.status == http.StatusServiceUnavailable:", new: "case false:", tests: apnsRows},
-	{name: "apns: why a connection is ended is not told", file: "internal/sender/h2post/read.go", old: "string(debug[:min(len(debug), maxFarewell)])", new: `""`, tests: append(apnsEnds, suite{"./internal/sender/h2post", "TestWhyAServer"})},
+	{name: "apns: why a connection is ended is not told", file: "internal/sending/h2post/read.go", old: "string(debug[:min(len(debug), maxFarewell)])", new: `""`, tests: append(apnsEnds, suite{"./internal/sending/h2post", "TestWhyAServer"})},
 	{name: "apns: why a connection is ended does not count", file: apnsSender, old: "a.denied() && errors.As(err, &retry)", new: "false && a.denied() && errors.As(err, &retry)", tests: apnsEnds},
 	{name: "apns: what may have arrived is said not to be sent", file: apnsSender, old: "a.denied() && errors.As(err, &retry)", new: "a.denied() && (errors.As(err, &retry) || true)", tests: apnsEnds},
 	{
 		name: "apns: many connections", file: apnsSender, old: "provider.PostsOver(cfg.Client, conns)", new: "provider.Posts(cfg.Client)",
-		tests: []suite{{"./internal/sender/apns", "TestThereAreFewConnections"}},
+		tests: []suite{{"./internal/sending/apns", "TestThereAreFewConnections"}},
 	},
 	{
-		name: "apns: SETTINGS are not heeded", file: "internal/sender/h2post/read.go", old: "c.maxStreams = int(min(v, math.MaxInt32))", new: "c.maxStreams = int(max(v, 100))",
-		tests: []suite{{"./internal/sender/apns", "TestOneMessageAtATime"}},
+		name: "apns: SETTINGS are not heeded", file: "internal/sending/h2post/read.go", old: "c.maxStreams = int(min(v, math.MaxInt32))", new: "c.maxStreams = int(max(v, 100))",
+		tests: []suite{{"./internal/sending/apns", "TestOneMessageAtATime"}},
 	},
 	{
 		name: "apns: another collapse id for a recall", file: apnsPayload, old: "	tag := godwitID(r)\n	switch", new: "	tag := messageID(r)\n	switch",
-		tests: []suite{{"./internal/sender/apns", "TestARecall"}},
+		tests: []suite{{"./internal/sending/apns", "TestARecall"}},
 	},
 	{
 		name: "apns: a recall is urgent", file: apnsSender, old: "m.kind, m.priority = \"background\", priority(push.UrgencyNormal)", new: "m.kind = \"background\"",
-		tests: []suite{{"./internal/sender/apns", "TestARecall"}},
+		tests: []suite{{"./internal/sending/apns", "TestARecall"}},
 	},
 	{
 		name: "apns: a recall after the end", file: apnsSender, old: "	case !until.After(now):\n", new: "	case !until.After(now) && !r.Recall:\n",
-		tests: []suite{{"./internal/sender/apns", "TestARecall"}},
+		tests: []suite{{"./internal/sending/apns", "TestARecall"}},
 	},
 	{
 		name: "apns: answers are shown as they are", file: apnsAnswers, old: `reason = "without a reason"`, new: `reason = strings.Repeat("x", 500)`,

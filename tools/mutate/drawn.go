@@ -155,8 +155,8 @@ func testsOf(packages map[string]*goPackage, drawn []*point) map[string][]string
 			own = append(own, p.pkg)
 		}
 		tests[p.pkg] = append(own, users[:min(nearest, len(users))]...)
-		if _, whole := packages[module+"/internal/app"]; whole && !slices.Contains(tests[p.pkg], module+"/internal/app") && (p.kind == unfiltered || len(tests[p.pkg]) == 0) {
-			tests[p.pkg] = append(tests[p.pkg], module+"/internal/app")
+		if _, whole := packages[module+"/internal/server/app"]; whole && !slices.Contains(tests[p.pkg], module+"/internal/server/app") && (p.kind == unfiltered || len(tests[p.pkg]) == 0) {
+			tests[p.pkg] = append(tests[p.pkg], module+"/internal/server/app")
 		}
 	}
 	return tests

@@ -1,6 +1,6 @@
 package main
 
-const fcmTests = "./internal/sender/fcm"
+const fcmTests = "./internal/sending/fcm"
 
 // ofFCM break what each answer of FCM means, one row of its table after the other.
 var ofFCM = []mutation{
@@ -20,48 +20,48 @@ var ofFCM = []mutation{
 	fcmRow("come back at once after a 503 that does not say when", `return leastWait + rand.N(jitter) //nolint:gosec // no secret`, `return rand.N(jitter) //nolint:gosec // no secret`),
 	fcmRow("come back when it suits after a 500 that says when", "		return after\n	}\n	return leastWait", "		return 0\n	}\n	return leastWait"),
 	{
-		name: "FCM: try a refused message again", file: "internal/sender/provider/status.go",
+		name: "FCM: try a refused message again", file: "internal/sending/provider/status.go",
 		old: `case a.Status >= 500:`, new: `case a.Status >= 400:`, tests: []suite{{fcmTests, "."}},
 	},
 	{
-		name: "FCM: ask about a token with every message", file: "internal/sender/fcm/asked.go",
+		name: "FCM: ask about a token with every message", file: "internal/sending/fcm/asked.go",
 		old: "known && now.Sub(at) < askAgain {", new: "known && now.Sub(at) < 0 {", tests: []suite{{fcmTests, "."}},
 	},
 	{
-		name: "FCM: ask about a token with the message itself", file: "internal/sender/fcm/fcm.go",
+		name: "FCM: ask about a token with the message itself", file: "internal/sending/fcm/fcm.go",
 		old: "envelope{ValidateOnly: true, Message: message{Token: device}}", new: "envelope{Message: message{Token: device}}", tests: []suite{{fcmTests, "."}},
 	},
 	{
-		name: "FCM: spend a question that was not answered", file: "internal/sender/fcm/fcm.go",
+		name: "FCM: spend a question that was not answered", file: "internal/sending/fcm/fcm.go",
 		old: "	s.asked.forget(device)\n", new: "", tests: []suite{{fcmTests, "."}},
 	},
 	{
-		name: "FCM: take a refused access token for a refused account", file: "internal/sender/fcm/fcm.go",
+		name: "FCM: take a refused access token for a refused account", file: "internal/sending/fcm/fcm.go",
 		old: `if a.Status != http.StatusUnauthorized ||`, new: `if true || a.Status != http.StatusUnauthorized ||`, tests: []suite{{fcmTests, "."}},
 	},
 	{
-		name: "FCM: take any 200 for accepted", file: "internal/sender/fcm/fcm.go",
+		name: "FCM: take any 200 for accepted", file: "internal/sending/fcm/fcm.go",
 		old: `readable := json.Unmarshal(a.Body, &m) == nil && m.Name != ""`, new: `readable := json.Unmarshal(a.Body, &m) == nil || true`, tests: []suite{{fcmTests, "."}},
 	},
 	{
-		name: "FCM: renew access tokens when they have ended", file: "internal/sender/fcm/token.go",
+		name: "FCM: renew access tokens when they have ended", file: "internal/sending/fcm/token.go",
 		old: "renew: now.Add(life - min(renewEarly, life/2))", new: "renew: now.Add(life)", tests: []suite{{fcmTests, "."}},
 	},
 	{
-		name: "FCM: fetch an access token for each message that waits", file: "internal/sender/fcm/token.go",
+		name: "FCM: fetch an access token for each message that waits", file: "internal/sending/fcm/token.go",
 		old: "	if t.flight == nil {\n", new: "	if true {\n", tests: []suite{{fcmTests, "."}},
 	},
 	{
-		name: "FCM: send what is too large", file: "internal/sender/fcm/message.go",
+		name: "FCM: send what is too large", file: "internal/sending/fcm/message.go",
 		old: "n > MaxPayload {", new: "n > 2*MaxPayload {", tests: []suite{{fcmTests, "."}},
 	},
 	{
-		name: "FCM: let messages live longer than FCM keeps them", file: "internal/sender/fcm/message.go",
+		name: "FCM: let messages live longer than FCM keeps them", file: "internal/sending/fcm/message.go",
 		old: "	left = min(left, maxTTL)\n", new: "", tests: []suite{{fcmTests, "."}},
 	},
 }
 
 // fcmRow is a mutation of what an answer means.
 func fcmRow(name, old, changed string) mutation {
-	return mutation{name: "FCM: " + name, file: "internal/sender/fcm/answer.go", old: old, new: changed, tests: []suite{{fcmTests, "."}}}
+	return mutation{name: "FCM: " + name, file: "internal/sending/fcm/answer.go", old: old, new: changed, tests: []suite{{fcmTests, "."}}}
 }

@@ -4,7 +4,7 @@ package main
 const (
 	writerTests  = "./internal/store/sqlite/sqlitedb"
 	storeTests   = "./internal/store/sqlite/mailboxdb"
-	sessionTests = "./internal/session"
+	sessionTests = "./internal/notify/session"
 	faultTests   = "./test/faults"
 	rideTests    = "./test/rides"
 )
@@ -48,12 +48,12 @@ var mutations = []mutation{
 		old: "	defer EndOnPanic()\n", new: "", tests: []suite{{writerTests, "TestAPanicWithinACommit"}},
 	},
 	{
-		name: "a write that another session made is not noted", file: "internal/session/deliver.go",
+		name: "a write that another session made is not noted", file: "internal/notify/session/deliver.go",
 		old: "len(sc.sessions) == 1 && !h.several", new: "len(sc.sessions) > 0", tests: []suite{{sessionTests, "TestWhatTheOnlyWrite"}},
 	},
 	{
 		name: "drop a redelivery",
-		file: "internal/session/catchup.go",
+		file: "internal/notify/session/catchup.go",
 		old:  "		if !s.blocked && s.send(it, it.Attempts+1, sc) {\n			s.win.putBack(f)\n",
 		new:  "		if !s.blocked {\n			s.win.putBack(f)\n",
 		tests: []suite{
@@ -98,7 +98,7 @@ var mutations = []mutation{
 	},
 	{
 		name: "deliver with a full window",
-		file: "internal/session/deliver.go",
+		file: "internal/notify/session/deliver.go",
 		old:  "		room -= len(s.win.flight) - s.win.off\n",
 		new:  "		room -= 0 * (len(s.win.flight) - s.win.off)\n",
 		tests: []suite{
@@ -107,7 +107,7 @@ var mutations = []mutation{
 	},
 	{
 		name: "deliver across a gap in seq",
-		file: "internal/session/deliver.go",
+		file: "internal/notify/session/deliver.go",
 		old:  "	if it.Seq == s.last+1 && s.deliver(it, sc) {",
 		new:  "	if s.deliver(it, sc) {",
 		tests: []suite{
@@ -116,7 +116,7 @@ var mutations = []mutation{
 	},
 	{
 		name: "let a second server use the folder",
-		file: "internal/app/datadir/datadir.go",
+		file: "internal/server/app/datadir/datadir.go",
 		old:  "err = &InUseError{Dir: dir, PID: Holder(dir)}",
 		new:  "err = nil",
 		tests: []suite{

@@ -78,11 +78,11 @@ var ofNodes = []mutation{
 		old: "p.flags & $1 <> 0", new: "p.flags & $1 < 0", tests: []suite{{sharedMailboxTests, "TestLostSteps"}},
 	},
 	{
-		name: "give an app up with its campaigns while its steps are sent", file: "internal/own/share.go",
-		old: "last := len(of.users) == 0 && !of.ending", new: "last := !of.ending", tests: []suite{{"./internal/own", "."}},
+		name: "give an app up with its campaigns while its steps are sent", file: "internal/cluster/lease/share.go",
+		old: "last := len(of.users) == 0 && !of.ending", new: "last := !of.ending", tests: []suite{{"./internal/cluster/lease", "."}},
 	},
 	{
-		name: "tell no owner of steps that are due soon", file: "internal/escalation/tell.go",
-		old: "in < lookShared &&", new: "in < 0 &&", tests: []suite{{"./internal/escalation", "TestTheOwner"}},
+		name: "tell no owner of steps that are due soon", file: "internal/notify/escalation/tell.go",
+		old: "in < lookShared &&", new: "in < 0 &&", tests: []suite{{"./internal/notify/escalation", "TestTheOwner"}},
 	},
 }

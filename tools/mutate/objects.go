@@ -1,7 +1,7 @@
 package main
 
 const (
-	signalTests      = "./internal/signal"
+	signalTests      = "./internal/objects/signal"
 	convergenceTests = "./test/convergence"
 	converges        = "TestEveryClientLearnsTheLatestVersion"
 )
@@ -10,49 +10,49 @@ const (
 var ofObjects = []mutation{
 	{
 		name:  "never say the digest of registrations",
-		file:  "internal/signal/open.go",
+		file:  "internal/objects/signal/open.go",
 		old:   "	return c.saves.disk.digest.String(), int(c.saves.disk.count)\n",
 		new:   "	return \"\", int(c.saves.disk.count)\n",
 		tests: []suite{{signalTests, "."}, {convergenceTests, converges}},
 	},
 	{
 		name:  "confirm registrations that are not stored",
-		file:  "internal/signal/open.go",
+		file:  "internal/objects/signal/open.go",
 		old:   "	if !c.lasting() {\n		c.saves.keep",
 		new:   "	if true {\n		c.saves.keep",
 		tests: []suite{{signalTests, "."}},
 	},
 	{
 		name:  "do not redeliver versions",
-		file:  "internal/signal/reg.go",
+		file:  "internal/objects/signal/reg.go",
 		old:   "		r.due = now + backoff(r.attempt)",
 		new:   "		r.due = 0",
 		tests: []suite{{signalTests, "."}, {convergenceTests, converges}},
 	},
 	{
 		name:  "forget which app an object is of",
-		file:  "internal/signal/client.go",
+		file:  "internal/objects/signal/client.go",
 		old:   "c.svc.index.acquire(name{c.id.App, k})",
 		new:   "c.svc.index.acquire(name{\"app\", k})",
 		tests: []suite{{signalTests, "."}, {convergenceTests, converges}},
 	},
 	{
 		name:  "let an older version take the place of a newer one",
-		file:  "internal/signal/index.go",
+		file:  "internal/objects/signal/index.go",
 		old:   "if old != nil && !st.Newer(&old.State) {",
 		new:   "if old != nil && false {",
 		tests: []suite{{signalTests, "."}},
 	},
 	{
 		name:  "forget a session that was slow",
-		file:  "internal/signal/open.go",
+		file:  "internal/objects/signal/open.go",
 		old:   "	if c.session == l && l.blocked {",
 		new:   "	if false {",
 		tests: []suite{{signalTests, "."}, {convergenceTests, converges}},
 	},
 	{
 		name:  "empty the set while a reset is under way",
-		file:  "internal/signal/register.go",
+		file:  "internal/objects/signal/register.go",
 		old:   "		c.reset = &reset{}\n",
 		new:   "		c.reset = &reset{}\n		c.swap(nil, t)\n",
 		tests: []suite{{signalTests, "."}},

@@ -2,15 +2,15 @@ package main
 
 // What recipients prefer, and what limits count.
 const (
-	decideFile  = "internal/preference/decide.go"
-	prefsFile   = "internal/preference/preference.go"
-	askFile     = "internal/escalation/ask.go"
+	decideFile  = "internal/campaigns/preference/decide.go"
+	prefsFile   = "internal/campaigns/preference/preference.go"
+	askFile     = "internal/notify/escalation/ask.go"
 	begunSQLite = "internal/store/sqlite/campaigndb/preferences.go"
 )
 
 var (
-	decisions = []suite{{"./internal/preference", "TestWhetherAStepStarts"}}
-	stepsAsk  = []suite{{"./internal/escalation", "."}}
+	decisions = []suite{{"./internal/campaigns/preference", "TestWhetherAStepStarts"}}
+	stepsAsk  = []suite{{"./internal/notify/escalation", "."}}
 	begins    = []suite{{"./internal/store/sqlite/campaigndb", "TestPreferences"}}
 )
 
@@ -31,8 +31,8 @@ var ofPreferences = []mutation{
 	{name: "preferences: one more than the limit", file: begunSQLite, old: "n >= b.Limit.Count", new: "n > b.Limit.Count", tests: begins},
 	{name: "preferences: who is erased has still said it", file: "internal/store/sqlite/campaigndb/endpointswrite.go", old: "	said, err := s.erasePreferences(ctx, app, recipient)\n", new: "	said, err := false, error(nil)\n", tests: begins},
 	{
-		name: "preferences: anybody's may be set by anybody", file: "internal/httpapi/public/preferences.go", old: "case !h.BackEnd && h.Recipient != recipient:", new: "case false:",
-		tests: []suite{{"./internal/httpapi", "TestWhoMaySay"}},
+		name: "preferences: anybody's may be set by anybody", file: "internal/server/httpapi/public/preferences.go", old: "case !h.BackEnd && h.Recipient != recipient:", new: "case false:",
+		tests: []suite{{"./internal/server/httpapi", "TestWhoMaySay"}},
 	},
 	{
 		name: "preferences: two nodes count without looking at each other", file: "internal/store/postgres/campaigndb/preferences.go",

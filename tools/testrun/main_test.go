@@ -12,14 +12,14 @@ import (
 
 func TestEachPackageIsInOneRun(t *testing.T) {
 	t.Chdir("../..")
-	with, without, err := divide(t.Context(), []string{"./internal/reactor/..."}, []string{"./tools/testrun", "./internal/reactor/http1", "./internal/reactor/...", "./tools/..."})
+	with, without, err := divide(t.Context(), []string{"./internal/engine/reactor/..."}, []string{"./tools/testrun", "./internal/engine/reactor/http1", "./internal/engine/reactor/...", "./tools/..."})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if with[0] != "godwit.dev/godwit/internal/reactor/http1" || without[0] != "godwit.dev/godwit/tools/testrun" {
+	if with[0] != "godwit.dev/godwit/internal/engine/reactor/http1" || without[0] != "godwit.dev/godwit/tools/testrun" {
 		t.Errorf("the first packages are %s and %s, not those named first", with[0], without[0])
 	}
-	all, err := list(t.Context(), []string{"./internal/reactor/...", "./tools/..."})
+	all, err := list(t.Context(), []string{"./internal/engine/reactor/...", "./tools/..."})
 	if err != nil {
 		t.Fatal(err)
 	}

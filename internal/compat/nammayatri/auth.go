@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/foreign"
+	"godwit.dev/godwit/internal/sending/foreign"
 )
 
 // Origin is who knows the tokens of one kind of clients.

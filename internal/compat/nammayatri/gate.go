@@ -9,8 +9,8 @@ import (
 
 	"godwit.dev/godwit/api/nammayatripb"
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/gateway/grpcgate"
+	"godwit.dev/godwit/internal/notify/frame"
 )
 
 // maxSessionID bounds what clients call a session.

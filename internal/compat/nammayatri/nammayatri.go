@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"godwit.dev/godwit/api/nammayatripb"
-	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/gateway/grpcgate"
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/session"
 )
 
 // App is the app of all that is served here; recipients are its client ids.

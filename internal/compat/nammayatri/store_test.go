@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/compat/nammayatri"
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // memory stands for the streams in Redis.

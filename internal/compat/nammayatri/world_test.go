@@ -20,9 +20,9 @@ import (
 
 	"godwit.dev/godwit/api/nammayatripb"
 	"godwit.dev/godwit/internal/compat/nammayatri"
+	"godwit.dev/godwit/internal/engine/reactor"
 	"godwit.dev/godwit/internal/gateway/grpcgate"
-	"godwit.dev/godwit/internal/reactor"
-	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/notify/session"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

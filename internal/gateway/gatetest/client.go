@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/notify/frame"
 )
 
 // Gate is a gateway under test.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/objects/object"
 )
 
 // Group is the group of the suite's objects.

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/frame"
-	"godwit.dev/godwit/internal/request"
-	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/messaging/request"
+	"godwit.dev/godwit/internal/messaging/topic"
+	"godwit.dev/godwit/internal/notify/frame"
 )
 
 // asked is what came of a request.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/event"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/feeds/event"
+	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/test/blackbox"
 )
 

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/event"
-	"godwit.dev/godwit/internal/pubsub"
+	"godwit.dev/godwit/internal/feeds/event"
+	"godwit.dev/godwit/internal/messaging/pubsub"
 )
 
 // Tell publishes JSON to a topic.

@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/bus"
 	"godwit.dev/godwit/internal/cluster"
 	"godwit.dev/godwit/internal/gateway"
-	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/messaging/bus"
+	"godwit.dev/godwit/internal/messaging/topic"
+	"godwit.dev/godwit/internal/notify/session"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
-	"godwit.dev/godwit/internal/topic"
 )
 
 // joined is what two nodes share, and how they know each other.

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"godwit.dev/godwit/internal/reactor/http2"
+	"godwit.dev/godwit/internal/engine/reactor/http2"
 )
 
 // call is one running method other than Connect. Its handler has a goroutine; for a unary method that starts only

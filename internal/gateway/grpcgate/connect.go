@@ -8,9 +8,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"godwit.dev/godwit/internal/frame"
-	"godwit.dev/godwit/internal/reactor/http2"
-	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/engine/reactor/http2"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/session"
 )
 
 // client is one godwit.v1.Client/Connect stream: a session's transport with no goroutine and, when idle, no buffer.

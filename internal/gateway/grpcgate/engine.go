@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"godwit.dev/godwit/api/godwitpb"
-	"godwit.dev/godwit/internal/reactor"
-	"godwit.dev/godwit/internal/reactor/http2"
+	"godwit.dev/godwit/internal/engine/reactor"
+	"godwit.dev/godwit/internal/engine/reactor/http2"
 )
 
 // reactorEngine runs services on the reactor's HTTP/2: a goroutine for each running call, none for a session.

@@ -25,9 +25,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"godwit.dev/godwit/api/godwitpb"
+	"godwit.dev/godwit/internal/engine/reactor"
 	"godwit.dev/godwit/internal/gateway/gatetest"
 	"godwit.dev/godwit/internal/gateway/grpcgate"
-	"godwit.dev/godwit/internal/reactor"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -17,12 +17,12 @@ import (
 
 	"godwit.dev/godwit/api/godwitpb"
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/delivery"
-	"godwit.dev/godwit/internal/fair"
-	"godwit.dev/godwit/internal/notification"
-	"godwit.dev/godwit/internal/reactor"
-	"godwit.dev/godwit/internal/reactor/http2"
-	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/engine/fair"
+	"godwit.dev/godwit/internal/engine/reactor"
+	"godwit.dev/godwit/internal/engine/reactor/http2"
+	"godwit.dev/godwit/internal/notify/delivery"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/notify/session"
 )
 
 // Hub takes new sessions.

@@ -17,11 +17,11 @@ import (
 
 	"godwit.dev/godwit/api/nammayatripb"
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/event"
-	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/gateway/gatetest"
 	"godwit.dev/godwit/internal/gateway/grpcgate"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // guests is a service whose streams are sessions: its client's recipient is the token in its metadata.

@@ -17,8 +17,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/reactor/http2"
-	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/engine/reactor/http2"
+	"godwit.dev/godwit/internal/notify/session"
 )
 
 // Limits of what an error may take in trailers: clients refuse long header lists.

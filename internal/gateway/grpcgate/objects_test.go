@@ -10,9 +10,9 @@ import (
 
 	"google.golang.org/grpc"
 
-	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/gateway/gatetest"
-	"godwit.dev/godwit/internal/object"
+	"godwit.dev/godwit/internal/objects/object"
 )
 
 // counted counts what a client reads from its connection.

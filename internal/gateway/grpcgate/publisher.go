@@ -21,10 +21,10 @@ import (
 
 	"godwit.dev/godwit/api/godwitpb"
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/delivery"
-	"godwit.dev/godwit/internal/fair"
-	"godwit.dev/godwit/internal/notification"
-	"godwit.dev/godwit/internal/problem"
+	"godwit.dev/godwit/internal/engine/fair"
+	"godwit.dev/godwit/internal/notify/delivery"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/server/problem"
 )
 
 // Limits of a publish stream.

@@ -18,10 +18,10 @@ import (
 
 	pb "godwit.dev/godwit/api/godwitpb"
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/delivery"
 	"godwit.dev/godwit/internal/gateway/gatetest"
 	"godwit.dev/godwit/internal/gateway/grpcgate"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/delivery"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // publishing is a gateway with a client of its Publisher.

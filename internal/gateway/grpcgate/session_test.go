@@ -26,10 +26,10 @@ import (
 	"google.golang.org/grpc/status"
 
 	pb "godwit.dev/godwit/api/godwitpb"
-	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/gateway/gatetest"
 	"godwit.dev/godwit/internal/gateway/grpcgate"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // eachEngine runs a test on both engines where nothing may be skipped, else on the first.

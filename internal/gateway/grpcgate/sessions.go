@@ -7,9 +7,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/frame"
-	"godwit.dev/godwit/internal/reactor/http2"
-	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/engine/reactor/http2"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/session"
 )
 
 // SessionMethod is a streaming method of a further service whose streams are sessions. They speak a wire format of their own,

@@ -19,8 +19,8 @@ import (
 	"google.golang.org/grpc/tap"
 
 	"godwit.dev/godwit/api/godwitpb"
-	"godwit.dev/godwit/internal/frame"
-	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/engine/reactor"
+	"godwit.dev/godwit/internal/notify/frame"
 )
 
 // stdEngine runs the services on grpc-go's server, with three goroutines for a session.

@@ -17,8 +17,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"godwit.dev/godwit/api/godwitpb"
-	"godwit.dev/godwit/internal/frame"
-	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/session"
 )
 
 // Limits of a session on grpc-go.

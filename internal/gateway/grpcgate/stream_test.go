@@ -15,9 +15,9 @@ import (
 
 	"godwit.dev/godwit/api/godwitpb"
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/delivery"
-	"godwit.dev/godwit/internal/fair"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/engine/fair"
+	"godwit.dev/godwit/internal/notify/delivery"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // endless is a publish stream whose client sends as much as it is let.

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"godwit.dev/godwit/internal/reactor/http2"
+	"godwit.dev/godwit/internal/engine/reactor/http2"
 )
 
 // messageHead is the prefix of a message: one byte that says whether it is compressed, four of length.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"godwit.dev/godwit/internal/certs/certstest"
 	"godwit.dev/godwit/internal/gateway/natsgate"
-	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/messaging/topic"
+	"godwit.dev/godwit/internal/server/certs/certstest"
 )
 
 // TestNobodyReadsAnothersAnswers has everybody who may subscribe to anything listen while a client asks.

@@ -16,7 +16,7 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/gateway/natsgate"
-	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/messaging/topic"
 )
 
 func TestWhoMayConnect(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"sync"
 
-	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/notify/frame"
 )
 
 // kind is what a subscription is to. Each kind has a limit of its own, those of topics and of subjects the same as a session's.

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"godwit.dev/godwit/internal/frame"
-	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/messaging/topic"
+	"godwit.dev/godwit/internal/notify/frame"
 )
 
 // vet hands on a client's operations, written anew from what vet has read, so that the server reads the same. It makes the server

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/messaging/topic"
 )
 
 // vetted hands bytes through a vet of a client that may subscribe to rides.*, and publish to cars.*.

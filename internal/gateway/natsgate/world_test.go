@@ -14,8 +14,8 @@ import (
 	"go.uber.org/goleak"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/bus"
 	"godwit.dev/godwit/internal/gateway/natsgate"
+	"godwit.dev/godwit/internal/messaging/bus"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

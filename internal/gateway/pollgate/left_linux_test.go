@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"godwit.dev/godwit/internal/engine/reactor"
 	"godwit.dev/godwit/internal/gateway/gatetest"
 	"godwit.dev/godwit/internal/gateway/pollgate"
-	"godwit.dev/godwit/internal/notification"
-	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // noted keeps what is written.

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"godwit.dev/godwit/internal/engine/reactor"
 	"godwit.dev/godwit/internal/gateway"
-	"godwit.dev/godwit/internal/reactor"
 )
 
 const (

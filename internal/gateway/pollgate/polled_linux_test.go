@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/engine/reactor"
 )
 
 // TestAReadAnswerIsNotLostByWhatFollowsIt: the client reads an answer, asks for something else over the same connection, and does

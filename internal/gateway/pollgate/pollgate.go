@@ -9,11 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"godwit.dev/godwit/internal/frame"
 	"godwit.dev/godwit/internal/gateway"
-	"godwit.dev/godwit/internal/notification"
-	"godwit.dev/godwit/internal/problem"
-	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/notify/session"
+	"godwit.dev/godwit/internal/server/problem"
 )
 
 const (

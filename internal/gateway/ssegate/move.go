@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"godwit.dev/godwit/internal/engine/reactor"
 	"godwit.dev/godwit/internal/gateway"
-	"godwit.dev/godwit/internal/problem"
-	"godwit.dev/godwit/internal/reactor"
+	"godwit.dev/godwit/internal/server/problem"
 )
 
 // A client of a stream answers no probe. Its TCP acknowledges the comment, or bytes before it: that is the sign of life.

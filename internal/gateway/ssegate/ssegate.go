@@ -8,10 +8,10 @@ import (
 	"net/http"
 	"time"
 
-	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/engine/reactor"
 	"godwit.dev/godwit/internal/gateway"
-	"godwit.dev/godwit/internal/reactor"
-	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/session"
 )
 
 const (

@@ -21,7 +21,7 @@ import (
 
 	"godwit.dev/godwit/internal/gateway/gatetest"
 	"godwit.dev/godwit/internal/gateway/ssegate"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"godwit.dev/godwit/internal/frame"
-	"godwit.dev/godwit/internal/reactor"
-	"godwit.dev/godwit/internal/reactor/websocket"
-	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/engine/reactor"
+	"godwit.dev/godwit/internal/engine/reactor/websocket"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/session"
 )
 
 // conn is one client: the reactor's handler, the parser's sink and the session's transport in one small struct,

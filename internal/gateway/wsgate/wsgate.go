@@ -11,11 +11,11 @@ import (
 
 	"github.com/gobwas/ws"
 
-	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/engine/reactor"
 	"godwit.dev/godwit/internal/gateway"
-	"godwit.dev/godwit/internal/problem"
-	"godwit.dev/godwit/internal/reactor"
-	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/session"
+	"godwit.dev/godwit/internal/server/problem"
 )
 
 // Subprotocols. Without an offer a client speaks JSON.

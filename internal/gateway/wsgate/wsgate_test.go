@@ -18,9 +18,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"godwit.dev/godwit/api/godwitpb"
+	"godwit.dev/godwit/internal/engine/reactor"
 	"godwit.dev/godwit/internal/gateway/gatetest"
 	"godwit.dev/godwit/internal/gateway/wsgate"
-	"godwit.dev/godwit/internal/reactor"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/channel"
-	"godwit.dev/godwit/internal/event"
-	"godwit.dev/godwit/internal/hook"
-	"godwit.dev/godwit/internal/preference"
-	"godwit.dev/godwit/internal/sink"
-	"godwit.dev/godwit/internal/source"
-	"godwit.dev/godwit/internal/template"
+	"godwit.dev/godwit/internal/campaigns/preference"
+	"godwit.dev/godwit/internal/campaigns/template"
+	"godwit.dev/godwit/internal/feeds/event"
+	"godwit.dev/godwit/internal/feeds/hook"
+	"godwit.dev/godwit/internal/feeds/sink"
+	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/sending/channel"
 )
 
 // settings is the part of an app that is kept as JSON: it has no secrets but the one named so.

@@ -13,7 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
 const (

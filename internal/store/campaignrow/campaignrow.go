@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"time"
 
-	"godwit.dev/godwit/internal/campaign"
-	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/campaigns/campaign"
+	"godwit.dev/godwit/internal/sending/push"
 )
 
 // channels are the channels by their stored numbers: append, never renumber.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/campaign"
-	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/campaigns/campaign"
+	"godwit.dev/godwit/internal/sending/push"
 )
 
 // TestNumbersOfChannelsStay because they are in files of today.

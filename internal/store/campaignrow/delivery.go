@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"godwit.dev/godwit/internal/campaign"
-	"godwit.dev/godwit/internal/escalation"
-	"godwit.dev/godwit/internal/notification"
-	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/campaigns/campaign"
+	"godwit.dev/godwit/internal/notify/escalation"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/store/millis"
 )
 

@@ -3,7 +3,7 @@ package campaignrow
 import (
 	"fmt"
 
-	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/campaigns/campaign"
 )
 
 // reportStep is how many deliveries are read at once where few of them may be wanted.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"godwit.dev/godwit/internal/campaign"
-	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/campaigns/campaign"
+	"godwit.dev/godwit/internal/sending/push"
 )
 
 // Further counters beside those of outcomes, which have numbers below 20.

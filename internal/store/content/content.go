@@ -9,7 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/store/content"
 )
 

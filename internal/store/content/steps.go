@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // step is the stored form of a step. Zero values are left out, as in rows written before the field

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/store/content"
 )
 

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"godwit.dev/godwit/internal/audience"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // Columns are those of an endpoint, of a table called e.

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"testing"
 
-	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/campaigns/audience"
 )
 
 func TestTagsAndAttributesComeBack(t *testing.T) {

@@ -1,6 +1,6 @@
 package endpointrow
 
-import "godwit.dev/godwit/internal/audience"
+import "godwit.dev/godwit/internal/campaigns/audience"
 
 // Entry is one row by which an endpoint is found. It is comparable.
 type Entry struct {

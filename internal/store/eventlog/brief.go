@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"strconv"
 
-	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/feeds/event"
 )
 
 // brief writes each notification with its recipient once in a chunk. Later events of the same pair refer to it by its number, which is how

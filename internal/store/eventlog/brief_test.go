@@ -11,7 +11,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/feeds/event"
 )
 
 // taken emits events to the queue of a log that gives ids itself, and takes them from it in chunks.

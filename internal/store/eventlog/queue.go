@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/feeds/event"
 )
 
 const (

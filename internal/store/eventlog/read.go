@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/feeds/event"
 )
 
 // ErrClosed is returned to followers when the log closes.

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/feeds/event"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/feeds/event"
 )
 
 func TestEventsOfOneRecipientLeaveAChunk(t *testing.T) {

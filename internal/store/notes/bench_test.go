@@ -3,7 +3,7 @@ package notes_test
 import (
 	"testing"
 
-	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/store/notes"
 )
 

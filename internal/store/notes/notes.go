@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/store/attempts"
 	"godwit.dev/godwit/internal/store/millis"
 )

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/redisserver/redistest"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
 
 func TestARedisThatHangsLosesNothing(t *testing.T) {

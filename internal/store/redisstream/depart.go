@@ -7,8 +7,8 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // departure is entries that are to be deleted, with the settlement to report afterwards.

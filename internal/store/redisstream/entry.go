@@ -7,8 +7,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"godwit.dev/godwit/internal/frame"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // maxEntryBytes is what an entry may hold. gRPC clients take messages of up to 4 MB unless told otherwise, and end the stream at a

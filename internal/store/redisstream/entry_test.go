@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"godwit.dev/godwit/internal/frame"
+	"godwit.dev/godwit/internal/notify/frame"
 )
 
 const someStream = "Nf8f6d2a4-3b5c-4c1e-9f7a-0d2b4c6e8f10{52}"

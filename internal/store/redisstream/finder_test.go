@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"godwit.dev/godwit/internal/redisserver"
-	"godwit.dev/godwit/internal/redisserver/redistest"
+	"godwit.dev/godwit/internal/testkit/redisserver"
+	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
 
 // found is what a finder said.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"testing"
 
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/redisserver/redistest"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
 
 // TestWhatComesWhileAClientsFirstReadIsUnderWayIsReadAfterIt: Redis has answered that there is nothing, and then tells of something.

@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/frame"
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/redisserver/redistest"
-	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/session"
+	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
 
 // app is a hub over a store, as the server has it, and the clients that are connected.

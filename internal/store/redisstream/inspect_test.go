@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"godwit.dev/godwit/internal/redisserver/redistest"
+	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
 
 func TestAnInspectionFindsWhatIsOddAndChangesNothing(t *testing.T) {

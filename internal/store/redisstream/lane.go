@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
 // How reads are shared out.

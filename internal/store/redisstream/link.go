@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"godwit.dev/godwit/internal/urlguard"
+	"godwit.dev/godwit/internal/access/urlguard"
 )
 
 // How long Redis may take.

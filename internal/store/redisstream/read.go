@@ -7,9 +7,9 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"godwit.dev/godwit/internal/frame"
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // took takes in what a call brought.

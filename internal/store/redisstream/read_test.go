@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"testing"
 
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/notification"
-	"godwit.dev/godwit/internal/redisserver/redistest"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
 
 func TestEntriesThatSomebodyElseDeletesAreTakenBack(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/session"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/session"
 )
 
 var (

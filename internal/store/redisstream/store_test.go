@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/notification"
-	"godwit.dev/godwit/internal/redisserver/redistest"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
 
 const driver = "f8f6d2a4-3b5c-4c1e-9f7a-0d2b4c6e8f10"

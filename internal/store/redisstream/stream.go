@@ -5,7 +5,7 @@ import (
 	"sort"
 	"sync"
 
-	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
 // maxEntries is how many entries of one client are known at once; further ones are read when some of these have been acknowledged or

@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"godwit.dev/godwit/internal/notification"
-	"godwit.dev/godwit/internal/source"
+	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // StreamsConfig names the Redis and the streams to take.

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/redisserver/redistest"
-	"godwit.dev/godwit/internal/source"
-	"godwit.dev/godwit/internal/urlguard"
+	"godwit.dev/godwit/internal/access/urlguard"
+	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
 
 // xadd is a publisher's entry.

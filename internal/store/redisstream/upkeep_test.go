@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/redisserver/redistest"
+	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
 
 func TestPoisonIsSetAsideAndHoldsUpNothing(t *testing.T) {

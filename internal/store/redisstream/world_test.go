@@ -12,10 +12,10 @@ import (
 	"github.com/redis/rueidis"
 	"go.uber.org/goleak"
 
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/notification"
-	"godwit.dev/godwit/internal/redisserver"
-	"godwit.dev/godwit/internal/redisserver/redistest"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/testkit/redisserver"
+	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
 
 func TestMain(m *testing.M) {

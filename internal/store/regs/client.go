@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/object/objectstore"
+	"godwit.dev/godwit/internal/objects/object"
+	"godwit.dev/godwit/internal/objects/object/objectstore"
 )
 
 // Client is what is stored of a client: its registered objects and what it has of them, as EncodeKeys and EncodeProgress wrote them.

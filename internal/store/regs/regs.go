@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 
-	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/object/objectstore"
+	"godwit.dev/godwit/internal/objects/object"
+	"godwit.dev/godwit/internal/objects/object/objectstore"
 )
 
 var errDamaged = errors.New("stored registrations are damaged")

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/object/objectstore"
+	"godwit.dev/godwit/internal/objects/object"
+	"godwit.dev/godwit/internal/objects/object/objectstore"
 )
 
 func TestStoredRegistrationsTakeAboutTheirNames(t *testing.T) {

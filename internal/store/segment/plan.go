@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"godwit.dev/godwit/internal/audience"
-	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/store/endpointrow"
 )
 

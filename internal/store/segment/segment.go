@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/campaigns/audience"
 )
 
 // Clause is a piece of SQL with its arguments, whose places are question marks.

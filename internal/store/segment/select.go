@@ -1,9 +1,9 @@
 package segment
 
 import (
-	"godwit.dev/godwit/internal/audience"
-	"godwit.dev/godwit/internal/endpoint"
-	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/campaigns/endpoint"
+	"godwit.dev/godwit/internal/sending/push"
 )
 
 // Reader runs queries on a transaction of the store. Queries are made from expressions, which differ each time: none is worth keeping

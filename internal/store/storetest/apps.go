@@ -12,15 +12,15 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/audit"
-	"godwit.dev/godwit/internal/channel"
-	"godwit.dev/godwit/internal/hook"
-	"godwit.dev/godwit/internal/people"
-	"godwit.dev/godwit/internal/preference"
-	"godwit.dev/godwit/internal/push"
-	"godwit.dev/godwit/internal/sink"
-	"godwit.dev/godwit/internal/source"
-	"godwit.dev/godwit/internal/template"
+	"godwit.dev/godwit/internal/access/audit"
+	"godwit.dev/godwit/internal/access/signin"
+	"godwit.dev/godwit/internal/campaigns/preference"
+	"godwit.dev/godwit/internal/campaigns/template"
+	"godwit.dev/godwit/internal/feeds/hook"
+	"godwit.dev/godwit/internal/feeds/sink"
+	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/sending/channel"
+	"godwit.dev/godwit/internal/sending/push"
 )
 
 // AppStore keeps what is set up of apps.
@@ -31,7 +31,7 @@ type AppStore interface {
 	sink.Store
 	channel.Store
 	template.Store
-	people.Store
+	signin.Store
 	audit.Store
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/campaigns/campaign"
 )
 
 // campaignsNeverMeet looks at two apps through every method that takes one.

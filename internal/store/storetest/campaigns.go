@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/campaign"
-	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/campaigns/campaign"
+	"godwit.dev/godwit/internal/sending/push"
 )
 
 // CampaignStore is what a store of campaigns does; its endpoints are made by the suite.

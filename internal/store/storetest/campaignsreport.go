@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/campaigns/campaign"
 )
 
 // listedByOutcome lists deliveries of each outcome, and of one that nothing has among many.

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 var coreCases = []testCase{

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // wantDuplicate publishes again and expects to be told where the first one stands.

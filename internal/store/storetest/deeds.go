@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/audit"
+	"godwit.dev/godwit/internal/access/audit"
 )
 
 var deedCases = map[string]func(e *appEnv){

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/audience"
-	"godwit.dev/godwit/internal/endpoint"
-	"godwit.dev/godwit/internal/notification"
-	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/campaigns/endpoint"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/push"
 )
 
 // EndpointStore is what a store of endpoints does: for people, and for campaigns.

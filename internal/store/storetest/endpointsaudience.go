@@ -7,9 +7,9 @@ import (
 	"reflect"
 	"slices"
 
-	"godwit.dev/godwit/internal/audience"
-	"godwit.dev/godwit/internal/endpoint"
-	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/campaigns/endpoint"
+	"godwit.dev/godwit/internal/sending/push"
 )
 
 func (e *endpointEnv) selection(a audience.Audience) *audience.Selection {

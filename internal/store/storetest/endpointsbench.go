@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/audience"
-	"godwit.dev/godwit/internal/endpoint"
-	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/campaigns/endpoint"
+	"godwit.dev/godwit/internal/sending/push"
 )
 
 // pages are looked at of each list.

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 
-	"godwit.dev/godwit/internal/audience"
-	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/sending/push"
 )
 
 // formerSpelling tests that a token in small letters finds the endpoint that a former version stored in capitals.

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/campaign"
-	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/object/objectstore"
-	"godwit.dev/godwit/internal/preference"
+	"godwit.dev/godwit/internal/campaigns/campaign"
+	"godwit.dev/godwit/internal/campaigns/preference"
+	"godwit.dev/godwit/internal/objects/object"
+	"godwit.dev/godwit/internal/objects/object/objectstore"
 )
 
 // AppEraser keeps something of apps, and deletes what it has of a deleted one.

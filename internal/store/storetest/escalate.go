@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // steps gives a notification a plan: channels, each as many seconds later than the one before as it has letters.

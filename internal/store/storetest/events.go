@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/feeds/event"
 )
 
 // OpenEvents opens an empty event log for one test; reopen closes it and opens it again. It is closed by the test's

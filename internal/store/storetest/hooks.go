@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/channel"
-	"godwit.dev/godwit/internal/event"
-	"godwit.dev/godwit/internal/hook"
-	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/feeds/event"
+	"godwit.dev/godwit/internal/feeds/hook"
+	"godwit.dev/godwit/internal/sending/channel"
+	"godwit.dev/godwit/internal/sending/push"
 )
 
 var hookCases = map[string]func(e *appEnv){

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 func (e *env) history(to string, status notification.Status, limit int, cursor int64) ([]string, int64) {

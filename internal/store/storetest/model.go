@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // model is the contract in its simplest form.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/object/objectstore"
+	"godwit.dev/godwit/internal/objects/object"
+	"godwit.dev/godwit/internal/objects/object/objectstore"
 )
 
 func (e *objectEnv) save(v objectstore.Save) {

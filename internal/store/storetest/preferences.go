@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/preference"
-	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/campaigns/preference"
+	"godwit.dev/godwit/internal/sending/push"
 )
 
 // PreferenceStore is what keeps preferences, beside the endpoints of those who have them.

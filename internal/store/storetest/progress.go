@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/hook"
+	"godwit.dev/godwit/internal/feeds/hook"
 )
 
 // OpenProgress opens an empty store for one test, as OpenApps does.

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"time"
 
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // asks makes a notification ask for a reply, which is due when it expires.

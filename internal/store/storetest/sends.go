@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/audience"
-	"godwit.dev/godwit/internal/dispatch"
-	"godwit.dev/godwit/internal/escalation"
-	"godwit.dev/godwit/internal/notification"
-	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/notify/escalation"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/dispatch"
+	"godwit.dev/godwit/internal/sending/push"
 )
 
 // SendStore is what keeps the sends of escalations, beside the endpoints that they go to.

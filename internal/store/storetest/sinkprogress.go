@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/sink"
+	"godwit.dev/godwit/internal/feeds/sink"
 )
 
 // RunSinkProgress is the conformance suite of stores of sinks' progress. open opens an empty store, and reopen opens it again.

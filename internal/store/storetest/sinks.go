@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/sink"
+	"godwit.dev/godwit/internal/feeds/sink"
 )
 
 var sinkCases = map[string]func(e *appEnv){

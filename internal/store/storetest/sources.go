@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/source"
+	"godwit.dev/godwit/internal/feeds/source"
 )
 
 var sourceCases = map[string]func(e *appEnv){

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/people"
+	"godwit.dev/godwit/internal/access/signin"
 )
 
 var stayCases = map[string]func(e *appEnv){
@@ -20,18 +20,18 @@ var stayCases = map[string]func(e *appEnv){
 
 var signedInAt = time.UnixMilli(1_700_000_000_123).UTC()
 
-func stayOf(app, id string) people.Stay {
-	return people.Stay{
-		ID: id, Person: people.Person{App: app, Key: "k-" + app, Role: people.Send}, Since: signedInAt, Seen: signedInAt, Address: "192.0.2.1", Browser: "Firefox",
+func stayOf(app, id string) signin.Stay {
+	return signin.Stay{
+		ID: id, Person: signin.Person{App: app, Key: "k-" + app, Role: signin.Send}, Since: signedInAt, Seen: signedInAt, Address: "192.0.2.1", Browser: "Firefox",
 	}
 }
 
-func hashOf(id string) people.Hash { return sha256.Sum256([]byte(id)) }
+func hashOf(id string) signin.Hash { return sha256.Sum256([]byte(id)) }
 
 // widely bounds nothing.
-var widely = people.Bounds{Most: 100}
+var widely = signin.Bounds{Most: 100}
 
-func (e *appEnv) enter(s people.Stay, b people.Bounds) {
+func (e *appEnv) enter(s signin.Stay, b signin.Bounds) {
 	e.Helper()
 	e.ok(e.s.AddStay(e.Context(), hashOf(s.ID), s, b))
 }
@@ -53,8 +53,8 @@ func (e *appEnv) signedIn(app string, want ...string) {
 func stayIsKept(e *appEnv) {
 	ctx := e.Context()
 	e.app("shop")
-	made := people.Stay{
-		ID: "s1", Person: people.Person{App: "shop", Subject: "sub", Email: "anna@example.org", Rules: "r", Role: people.Admin},
+	made := signin.Stay{
+		ID: "s1", Person: signin.Person{App: "shop", Subject: "sub", Email: "anna@example.org", Rules: "r", Role: signin.Admin},
 		Since: signedInAt, Seen: signedInAt.Add(time.Minute), Address: "2001:db8::1", Browser: "Ünïcode <b>",
 	}
 	e.enter(made, widely)
@@ -70,7 +70,7 @@ func stayIsKept(e *appEnv) {
 	}
 	_, err := e.s.Stay(ctx, hashOf("S1"))
 	e.fails(map[string]struct{ err, want error }{
-		"another secret":  {err, people.ErrNoStay},
+		"another secret":  {err, signin.ErrNoStay},
 		"stay of no app":  {e.s.AddStay(ctx, hashOf("x"), stayOf("none", "x"), widely), access.ErrUnknownApp},
 		"a stay is there": {e.s.AddStay(ctx, hashOf("s2"), stayOf("shop", "s2"), widely), nil},
 	})
@@ -94,7 +94,7 @@ func staysApart(e *appEnv) {
 	e.signedIn("a")
 	e.signedIn("b", "1-b", "2-b")
 	_, err := e.s.Stay(ctx, hashOf("1-a"))
-	e.fails(map[string]struct{ err, want error }{"its cookie": {err, people.ErrNoStay}})
+	e.fails(map[string]struct{ err, want error }{"its cookie": {err, signin.ErrNoStay}})
 }
 
 func staysBounded(e *appEnv) {
@@ -107,17 +107,17 @@ func staysBounded(e *appEnv) {
 		e.enter(s, widely)
 	}
 	e.signedIn("a", "s0", "s1", "s2", "s3")
-	next := func(id string, b people.Bounds) {
+	next := func(id string, b signin.Bounds) {
 		s := stayOf("a", id)
 		s.Since, s.Seen = signedInAt.Add(20*time.Minute), signedInAt.Add(20*time.Minute)
 		e.enter(s, b)
 	}
-	next("s4", people.Bounds{Most: 4}) // in the place of that which was seen longest ago
+	next("s4", signin.Bounds{Most: 4}) // in the place of that which was seen longest ago
 	e.signedIn("a", "s4", "s0", "s1", "s2")
 	e.signedIn("b", "other")                               // is counted for itself
-	next("s5", people.Bounds{Since: signedInAt, Most: 10}) // s0 has been there for too long
+	next("s5", signin.Bounds{Since: signedInAt, Most: 10}) // s0 has been there for too long
 	e.signedIn("a", "s4", "s5", "s1", "s2")
-	next("s6", people.Bounds{Seen: signedInAt.Add(9 * time.Minute), Most: 10}) // the others have not been seen for too long
+	next("s6", signin.Bounds{Seen: signedInAt.Add(9 * time.Minute), Most: 10}) // the others have not been seen for too long
 	e.signedIn("a", "s4", "s5", "s6")
 	if list, err := e.s.Stays(e.Context(), "a", 2); err != nil || len(list) != 2 {
 		e.Errorf("asked for two: %+v, %v", list, err)

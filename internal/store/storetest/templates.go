@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/push"
-	"godwit.dev/godwit/internal/template"
+	"godwit.dev/godwit/internal/campaigns/template"
+	"godwit.dev/godwit/internal/sending/push"
 )
 
 var templateCases = map[string]func(e *appEnv){

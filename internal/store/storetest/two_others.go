@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/audience"
-	"godwit.dev/godwit/internal/campaign"
-	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/object/objectstore"
-	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/campaigns/campaign"
+	"godwit.dev/godwit/internal/objects/object"
+	"godwit.dev/godwit/internal/objects/object/objectstore"
+	"godwit.dev/godwit/internal/sending/push"
 )
 
 // RunTwoObjects is what holds for two stores of objects of one database.

@@ -106,7 +106,7 @@ export class PushBackend {
     res.setHeader("Content-Type", "text/javascript");
     res.setHeader("Cross-Origin-Resource-Policy", "cross-origin");
     res.setHeader("Access-Control-Allow-Origin", "*");
-    res.end(readFileSync(new URL(`../../../../internal/sdk/dist/${name}`, import.meta.url)));
+    res.end(readFileSync(new URL(`../../../../internal/server/sdk/dist/${name}`, import.meta.url)));
   }
 
   private endpoint(

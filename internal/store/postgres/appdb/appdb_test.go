@@ -11,8 +11,8 @@ import (
 	"go.uber.org/goleak"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/hook"
-	"godwit.dev/godwit/internal/people"
+	"godwit.dev/godwit/internal/access/signin"
+	"godwit.dev/godwit/internal/feeds/hook"
 	"godwit.dev/godwit/internal/store/postgres/appdb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/store/storetest"
@@ -87,8 +87,8 @@ func TestWhatChangesNothingWakesNobody(t *testing.T) {
 		t.Error(err)
 	}
 	ok(t, s.TouchKeys(t.Context(), map[string]time.Time{"k": used.Add(time.Minute)}))
-	ok(t, s.AddStay(t.Context(), people.Hash{}, people.Stay{ID: "s", Person: people.Person{App: "shop"}}, people.Bounds{Most: 1}))
-	ok(t, s.SeeStay(t.Context(), people.Hash{}, used))
+	ok(t, s.AddStay(t.Context(), signin.Hash{}, signin.Stay{ID: "s", Person: signin.Person{App: "shop"}}, signin.Bounds{Most: 1}))
+	ok(t, s.SeeStay(t.Context(), signin.Hash{}, used))
 	_, err = s.EndStays(t.Context(), "shop", []string{"s"})
 	ok(t, err)
 	if after := version(t, s); after != before {

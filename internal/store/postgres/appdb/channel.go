@@ -6,8 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"godwit.dev/godwit/internal/channel"
-	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/sending/channel"
+	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/store/appjson"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"godwit.dev/godwit/internal/audit"
+	"godwit.dev/godwit/internal/access/audit"
 )
 
 var _ audit.Store = (*Store)(nil)

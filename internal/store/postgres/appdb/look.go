@@ -5,7 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"godwit.dev/godwit/internal/channel"
+	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"godwit.dev/godwit/internal/audit"
+	"godwit.dev/godwit/internal/access/audit"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 )
 

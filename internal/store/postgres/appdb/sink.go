@@ -5,7 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"godwit.dev/godwit/internal/sink"
+	"godwit.dev/godwit/internal/feeds/sink"
 	"godwit.dev/godwit/internal/store/appjson"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"godwit.dev/godwit/internal/source"
+	"godwit.dev/godwit/internal/feeds/source"
 	"godwit.dev/godwit/internal/store/appjson"
 )
 

@@ -6,15 +6,15 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"godwit.dev/godwit/internal/people"
+	"godwit.dev/godwit/internal/access/signin"
 )
 
-var _ people.StayStore = (*Store)(nil)
+var _ signin.StayStore = (*Store)(nil)
 
 const selectStays = "SELECT id, app, key, subject, email, rules, role, since, seen, address, browser FROM stay"
 
 // AddStay keeps a stay, and forgets what is out of bounds. The version stays as it is: nobody keeps a copy of stays.
-func (s *Store) AddStay(ctx context.Context, hash people.Hash, st people.Stay, b people.Bounds) error {
+func (s *Store) AddStay(ctx context.Context, hash signin.Hash, st signin.Stay, b signin.Bounds) error {
 	return s.db.Known(s.db.Do(ctx, "sign in", func(ctx context.Context, tx pgx.Tx) error {
 		if err := lockApp(ctx, tx, st.App); err != nil {
 			return err
@@ -33,23 +33,23 @@ func (s *Store) AddStay(ctx context.Context, hash people.Hash, st people.Stay, b
 }
 
 // Stay finds a stay by its cookie.
-func (s *Store) Stay(ctx context.Context, hash people.Hash) (people.Stay, error) {
+func (s *Store) Stay(ctx context.Context, hash signin.Hash) (signin.Stay, error) {
 	list, err := s.stays(ctx, selectStays+" WHERE hash = $1", hash[:])
 	if err == nil && len(list) == 0 {
-		err = people.ErrNoStay
+		err = signin.ErrNoStay
 	}
 	if err != nil {
-		return people.Stay{}, err
+		return signin.Stay{}, err
 	}
 	return list[0], nil
 }
 
 // Stays lists an app's, last seen first.
-func (s *Store) Stays(ctx context.Context, app string, most int) ([]people.Stay, error) {
+func (s *Store) Stays(ctx context.Context, app string, most int) ([]signin.Stay, error) {
 	return s.stays(ctx, selectStays+" WHERE app = $1 ORDER BY seen DESC, id LIMIT $2", app, most)
 }
 
-func (s *Store) stays(ctx context.Context, query string, args ...any) (list []people.Stay, err error) {
+func (s *Store) stays(ctx context.Context, query string, args ...any) (list []signin.Stay, err error) {
 	err = s.db.Read(ctx, "read who is signed in", func(ctx context.Context, tx pgx.Tx) (err error) {
 		list, err = collect(ctx, tx, readStay, query, args...)
 		return err
@@ -57,16 +57,16 @@ func (s *Store) stays(ctx context.Context, query string, args ...any) (list []pe
 	return list, err
 }
 
-func readStay(row pgx.CollectableRow) (s people.Stay, err error) {
+func readStay(row pgx.CollectableRow) (s signin.Stay, err error) {
 	var role, since, seen int64
 	err = row.Scan(&s.ID, &s.App, &s.Key, &s.Subject, &s.Email, &s.Rules, &role, &since, &seen, &s.Address, &s.Browser)
-	s.Role = people.Role(role) //nolint:gosec // a small number, written by us
+	s.Role = signin.Role(role) //nolint:gosec // a small number, written by us
 	s.Since, s.Seen = fromMillis(since), fromMillis(seen)
 	return s, err
 }
 
 // SeeStay notes when a stay was last seen.
-func (s *Store) SeeStay(ctx context.Context, hash people.Hash, at time.Time) error {
+func (s *Store) SeeStay(ctx context.Context, hash signin.Hash, at time.Time) error {
 	return s.db.Known(s.db.Do(ctx, "note who is there", func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, "UPDATE stay SET seen = greatest(seen, $1) WHERE hash = $2", at.UnixMilli(), hash[:])
 		return err

@@ -6,8 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"godwit.dev/godwit/internal/campaigns/template"
 	"godwit.dev/godwit/internal/store/appjson"
-	"godwit.dev/godwit/internal/template"
 )
 
 var _ template.Store = (*Store)(nil)

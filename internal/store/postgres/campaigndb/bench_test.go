@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/audience"
-	"godwit.dev/godwit/internal/campaign"
-	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/campaigns/campaign"
+	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/store/postgres/campaigndb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/store/storetest"

@@ -16,7 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"godwit.dev/godwit/internal/endpoint"
+	"godwit.dev/godwit/internal/campaigns/endpoint"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 

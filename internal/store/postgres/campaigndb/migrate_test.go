@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/dispatch"
+	"godwit.dev/godwit/internal/sending/dispatch"
 	"godwit.dev/godwit/internal/store/postgres/campaigndb"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"

@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"godwit.dev/godwit/internal/audience"
-	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
 // together has the registrations of an app that come at once share transactions. They would wait for each other's row lock

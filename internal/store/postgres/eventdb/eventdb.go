@@ -17,8 +17,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"godwit.dev/godwit/internal/event"
-	"godwit.dev/godwit/internal/fair"
+	"godwit.dev/godwit/internal/engine/fair"
+	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/store/eventlog"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )

@@ -9,9 +9,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"godwit.dev/godwit/internal/event"
-	"godwit.dev/godwit/internal/hook"
-	"godwit.dev/godwit/internal/sink"
+	"godwit.dev/godwit/internal/feeds/event"
+	"godwit.dev/godwit/internal/feeds/hook"
+	"godwit.dev/godwit/internal/feeds/sink"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/store/storetest"
 )

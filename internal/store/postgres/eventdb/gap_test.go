@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/store/eventlog"
 )
 

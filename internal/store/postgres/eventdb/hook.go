@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"godwit.dev/godwit/internal/hook"
+	"godwit.dev/godwit/internal/feeds/hook"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/store/await"
 	"godwit.dev/godwit/internal/store/content"
 	"godwit.dev/godwit/internal/store/millis"

@@ -7,7 +7,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // The flags of a copy: two bits of priority (0 is high, as backlogs are ordered), two of ack mode, whether it asks for

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/store/notes"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )

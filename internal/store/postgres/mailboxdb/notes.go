@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/store/notes"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
 const (

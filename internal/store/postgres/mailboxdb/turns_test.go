@@ -3,7 +3,7 @@ package mailboxdb
 import (
 	"testing"
 
-	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
 type testOp struct {

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/object/objectstore"
+	"godwit.dev/godwit/internal/objects/object"
+	"godwit.dev/godwit/internal/objects/object/objectstore"
 	"godwit.dev/godwit/internal/store/postgres/objectdb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 )

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"godwit.dev/godwit/internal/object/objectstore"
+	"godwit.dev/godwit/internal/objects/object/objectstore"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 

@@ -7,9 +7,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/object/objectstore"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/objects/object"
+	"godwit.dev/godwit/internal/objects/object/objectstore"
 	"godwit.dev/godwit/internal/store/postgres/objectdb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/store/storetest"

@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"godwit.dev/godwit/internal/pgserver"
+	"godwit.dev/godwit/internal/testkit/pgserver"
 )
 
 // patience is how long anything may take that normally takes less than a second.

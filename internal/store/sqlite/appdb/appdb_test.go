@@ -13,8 +13,8 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/hook"
-	"godwit.dev/godwit/internal/people"
+	"godwit.dev/godwit/internal/access/signin"
+	"godwit.dev/godwit/internal/feeds/hook"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 	"godwit.dev/godwit/internal/store/sqlite/checkvfs"
 	"godwit.dev/godwit/internal/store/storetest"
@@ -91,8 +91,8 @@ func TestSigningInWakesNobodyWhoWatches(t *testing.T) {
 	start := version()
 	ok(t, s.CreateApp(t.Context(), access.App{Name: "shop"}))
 	before := version()
-	ok(t, s.AddStay(t.Context(), people.Hash{}, people.Stay{ID: "s", Person: people.Person{App: "shop"}}, people.Bounds{Most: 1}))
-	ok(t, s.SeeStay(t.Context(), people.Hash{}, time.UnixMilli(1)))
+	ok(t, s.AddStay(t.Context(), signin.Hash{}, signin.Stay{ID: "s", Person: signin.Person{App: "shop"}}, signin.Bounds{Most: 1}))
+	ok(t, s.SeeStay(t.Context(), signin.Hash{}, time.UnixMilli(1)))
 	_, err := s.EndStays(t.Context(), "shop", []string{"s"})
 	ok(t, err)
 	if after := version(); after != before || before == start {

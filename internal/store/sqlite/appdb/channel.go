@@ -7,8 +7,8 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/channel"
-	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/sending/channel"
+	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/store/appjson"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )

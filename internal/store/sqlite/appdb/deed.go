@@ -9,7 +9,7 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"godwit.dev/godwit/internal/audit"
+	"godwit.dev/godwit/internal/access/audit"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 

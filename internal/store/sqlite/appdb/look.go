@@ -12,7 +12,7 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"godwit.dev/godwit/internal/channel"
+	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 

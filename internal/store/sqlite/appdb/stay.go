@@ -7,11 +7,11 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"godwit.dev/godwit/internal/people"
+	"godwit.dev/godwit/internal/access/signin"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-var _ people.StayStore = (*Store)(nil)
+var _ signin.StayStore = (*Store)(nil)
 
 const stayTable = `
 CREATE TABLE stay (
@@ -34,7 +34,7 @@ CREATE INDEX stay_app ON stay(app, seen);
 const selectStays = "SELECT id, app, key, subject, email, rules, role, since, seen, address, browser FROM stay"
 
 // AddStay keeps a stay, and forgets what is out of bounds.
-func (s *Store) AddStay(ctx context.Context, hash people.Hash, st people.Stay, b people.Bounds) error {
+func (s *Store) AddStay(ctx context.Context, hash signin.Hash, st signin.Stay, b signin.Bounds) error {
 	return s.db.Do(ctx, func(c *sqlite.Conn) error {
 		if err := haveApp(c, st.App); err != nil {
 			return err
@@ -52,31 +52,31 @@ func (s *Store) AddStay(ctx context.Context, hash people.Hash, st people.Stay, b
 }
 
 // Stay finds a stay by its cookie.
-func (s *Store) Stay(ctx context.Context, hash people.Hash) (people.Stay, error) {
+func (s *Store) Stay(ctx context.Context, hash signin.Hash) (signin.Stay, error) {
 	list, err := s.stays(ctx, selectStays+" WHERE hash = ?", hash[:])
 	if err == nil && len(list) == 0 {
-		err = people.ErrNoStay
+		err = signin.ErrNoStay
 	}
 	if err != nil {
-		return people.Stay{}, err
+		return signin.Stay{}, err
 	}
 	return list[0], nil
 }
 
 // Stays lists an app's, last seen first.
-func (s *Store) Stays(ctx context.Context, app string, most int) ([]people.Stay, error) {
+func (s *Store) Stays(ctx context.Context, app string, most int) ([]signin.Stay, error) {
 	return s.stays(ctx, selectStays+" WHERE app = ? ORDER BY seen DESC, id LIMIT ?", app, most)
 }
 
-func (s *Store) stays(ctx context.Context, query string, args ...any) (list []people.Stay, err error) {
+func (s *Store) stays(ctx context.Context, query string, args ...any) (list []signin.Stay, err error) {
 	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
 		list = nil
 		return sqlitedb.Each(c, query, args, func(row *sqlite.Stmt) error {
-			list = append(list, people.Stay{
+			list = append(list, signin.Stay{
 				ID: row.ColumnText(0),
-				Person: people.Person{
+				Person: signin.Person{
 					App: row.ColumnText(1), Key: row.ColumnText(2), Subject: row.ColumnText(3), Email: row.ColumnText(4), Rules: row.ColumnText(5),
-					Role: people.Role(row.ColumnInt64(6)), //nolint:gosec // a small number, written by us
+					Role: signin.Role(row.ColumnInt64(6)), //nolint:gosec // a small number, written by us
 				},
 				Since: fromMillis(row.ColumnInt64(7)), Seen: fromMillis(row.ColumnInt64(8)), Address: row.ColumnText(9), Browser: row.ColumnText(10),
 			})
@@ -90,7 +90,7 @@ func (s *Store) stays(ctx context.Context, query string, args ...any) (list []pe
 }
 
 // SeeStay notes when a stay was last seen.
-func (s *Store) SeeStay(ctx context.Context, hash people.Hash, at time.Time) error {
+func (s *Store) SeeStay(ctx context.Context, hash signin.Hash, at time.Time) error {
 	return s.db.Do(ctx, func(c *sqlite.Conn) error {
 		return sqlitedb.Each(c, "UPDATE stay SET seen = max(seen, ?) WHERE hash = ?", []any{millis(at), hash[:]}, nil)
 	})

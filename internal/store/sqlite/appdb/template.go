@@ -7,9 +7,9 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
+	"godwit.dev/godwit/internal/campaigns/template"
 	"godwit.dev/godwit/internal/store/appjson"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
-	"godwit.dev/godwit/internal/template"
 )
 
 var _ template.Store = (*Store)(nil)

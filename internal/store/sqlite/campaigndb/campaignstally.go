@@ -7,7 +7,7 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"godwit.dev/godwit/internal/campaign"
+	"godwit.dev/godwit/internal/campaigns/campaign"
 	"godwit.dev/godwit/internal/store/campaignrow"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"zombiezen.com/go/sqlite"
 
-	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/store/endpointrow"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )

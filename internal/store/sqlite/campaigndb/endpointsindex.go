@@ -5,7 +5,7 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"godwit.dev/godwit/internal/audience"
+	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/store/endpointrow"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )

@@ -9,11 +9,11 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"godwit.dev/godwit/internal/audience"
-	"godwit.dev/godwit/internal/dispatch"
-	"godwit.dev/godwit/internal/escalation"
-	"godwit.dev/godwit/internal/notification"
-	"godwit.dev/godwit/internal/push"
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/notify/escalation"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/dispatch"
+	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/store/campaignrow"
 	"godwit.dev/godwit/internal/store/millis"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"

@@ -4,9 +4,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"godwit.dev/godwit/internal/event"
-	"godwit.dev/godwit/internal/hook"
-	"godwit.dev/godwit/internal/sink"
+	"godwit.dev/godwit/internal/feeds/event"
+	"godwit.dev/godwit/internal/feeds/hook"
+	"godwit.dev/godwit/internal/feeds/sink"
 	"godwit.dev/godwit/internal/store/sqlite/eventdb"
 	"godwit.dev/godwit/internal/store/storetest"
 )

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 	"zombiezen.com/go/sqlite"
 
-	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/store/eventlog"
 )
 

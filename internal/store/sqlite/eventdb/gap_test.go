@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/feeds/event"
 )
 
 func wantGap(t *testing.T, l *Log, want bool) (gap event.Gap) {

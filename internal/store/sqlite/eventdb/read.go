@@ -6,7 +6,7 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"godwit.dev/godwit/internal/event"
+	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/store/eventlog"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )

@@ -7,7 +7,7 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"godwit.dev/godwit/internal/sink"
+	"godwit.dev/godwit/internal/feeds/sink"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 

@@ -3,7 +3,7 @@ package mailboxdb
 import (
 	"zombiezen.com/go/sqlite"
 
-	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/store/attempts"
 	"godwit.dev/godwit/internal/store/notes"
 )

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // TestAClockThatWasSetBetweenStartsReordersNothing: a running server has the clock it started with; the next one has what the

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"time"
 
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // idHash is the part of an index key that stands for an id. It must stay the same for ever, since it is stored, and

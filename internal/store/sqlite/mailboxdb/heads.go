@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
 // headsChunk is how many recipients are looked up before others may change the index.

@@ -3,8 +3,8 @@ package mailboxdb
 import (
 	"zombiezen.com/go/sqlite"
 
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 const selectNack = "SELECT count, reason FROM nack WHERE pos = ?1"

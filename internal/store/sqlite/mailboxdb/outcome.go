@@ -5,7 +5,7 @@ import (
 	"errors"
 	"math"
 
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/store/attempts"
 )
 

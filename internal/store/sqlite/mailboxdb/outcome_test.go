@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 var someSettled = []settled{

@@ -9,7 +9,7 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // Constants of ends, in which a pack has for each copy a status, with endDelivered if it was delivered, and the time in ms since

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 var somePacked = []packed{{7, 1}, {8, 900}, {3, 2}, {math.MaxUint32, math.MaxInt64}, {1, 0}}

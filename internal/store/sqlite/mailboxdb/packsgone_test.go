@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // A copy that waits and gets a row while what lies around it is pruned stays.

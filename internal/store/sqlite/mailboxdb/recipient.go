@@ -1,7 +1,7 @@
 package mailboxdb
 
 import (
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/store/millis"
 )
 

@@ -3,8 +3,8 @@ package mailboxdb
 import (
 	"zombiezen.com/go/sqlite"
 
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/notification"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // asksBit is added to the ack mode in a row of a notification that asks for a reply.

@@ -1,7 +1,7 @@
 package mailboxdb
 
 import (
-	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/mailbox"
+	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
 func TestAPublishThatIsGivenUpBeforeTheWriterHasItIsNotStored(t *testing.T) {

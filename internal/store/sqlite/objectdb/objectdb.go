@@ -13,8 +13,8 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/object/objectstore"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/objects/object/objectstore"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 

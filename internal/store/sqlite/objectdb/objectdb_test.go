@@ -11,9 +11,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"godwit.dev/godwit/internal/mailbox"
-	"godwit.dev/godwit/internal/object"
-	"godwit.dev/godwit/internal/object/objectstore"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/objects/object"
+	"godwit.dev/godwit/internal/objects/object/objectstore"
 	"godwit.dev/godwit/internal/store/sqlite/faultvfs"
 	"godwit.dev/godwit/internal/store/sqlite/objectdb"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"

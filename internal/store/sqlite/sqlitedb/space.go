@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"godwit.dev/godwit/internal/disk"
+	"godwit.dev/godwit/internal/engine/disk"
 )
 
 // spaceEvery is how often the disk is asked for its free space at most.

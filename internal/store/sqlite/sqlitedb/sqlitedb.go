@@ -16,7 +16,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitemigration"
 	"zombiezen.com/go/sqlite/sqlitex"
 
-	"godwit.dev/godwit/internal/fair"
+	"godwit.dev/godwit/internal/engine/fair"
 	"godwit.dev/godwit/internal/store/sqlite/checkvfs"
 )
 

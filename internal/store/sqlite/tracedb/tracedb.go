@@ -13,7 +13,7 @@ import (
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
-	"godwit.dev/godwit/internal/tracing"
+	"godwit.dev/godwit/internal/server/tracing"
 )
 
 const schema = `

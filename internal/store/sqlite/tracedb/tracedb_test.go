@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/server/tracing"
 	"godwit.dev/godwit/internal/store/sqlite/tracedb"
-	"godwit.dev/godwit/internal/tracing"
 )
 
 func open(t *testing.T, path string) *tracedb.Store {

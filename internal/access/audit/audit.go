@@ -1,0 +1,190 @@
+// Package audit remembers what people did on the web page and what back ends changed over the API: who, when, from where,
+// what, to what, and how it ended. It is told once of each deed, at the seams that know them all: the tables of routes.
+package audit
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"godwit.dev/godwit/internal/access/signin"
+)
+
+// Bounds of an app's audit log.
+const (
+	MaxAge  = 90 * 24 * time.Hour
+	MaxRows = 100_000
+	// trimEach is after how many deeds an app's oldest are forgotten: so many more than MaxRows there may be.
+	trimEach = 256
+)
+
+// Ways in which deeds come.
+const (
+	Page = "page"
+	API  = "api"
+)
+
+// Outcome is how a deed ended. Invalid requests change nothing and are not remembered.
+type Outcome string
+
+// Outcomes.
+const (
+	Done    Outcome = "done"
+	Refused Outcome = "refused" // who asked may not
+	Failed  Outcome = "failed"  // the server could not, or not all of it
+)
+
+// Deed is one that somebody did or tried. Texts are cut and cleaned when it is noted; none may be a secret.
+type Deed struct {
+	ID      int64 // grows
+	App     string
+	At      time.Time
+	By      string // public id of a key, or whom a provider vouches for
+	Way     string
+	Address string
+	Deed    string // what it is called, like campaign.start
+	Object  string // what it was done to; may be empty
+	Outcome Outcome
+}
+
+// Filter says which deeds are asked for; the zero value: all.
+type Filter struct {
+	Before       int64 // with a lower id; 0: from the newest on
+	Since, Until time.Time
+	Deed, By     string // all of the text
+}
+
+// Store keeps deeds.
+type Store interface {
+	// AddDeed gives a deed its id. It fails with access.ErrUnknownApp where the app is missing.
+	AddDeed(ctx context.Context, d *Deed) error
+	// Deeds lists an app's, newest first.
+	Deeds(ctx context.Context, app string, f Filter, limit int) ([]Deed, error)
+	// TrimDeeds forgets an app's that are older, and the oldest beyond so many.
+	TrimDeeds(ctx context.Context, app string, before time.Time, most int) error
+	// RenameObject gives the object of an app's deeds whose names begin so another name.
+	RenameObject(ctx context.Context, app, deeds, from, to string) error
+}
+
+// Log is what was done.
+type Log struct {
+	store Store
+	now   func() time.Time
+	log   *slog.Logger
+
+	mu      sync.Mutex
+	noted   map[string]int          // deeds by app, for trimming
+	refused map[[3]string]time.Time // when a refusal was last noted, by app, who and deed
+
+	deeds, lost prometheus.Counter
+}
+
+// New remembers deeds in a store.
+func New(store Store, now func() time.Time, log *slog.Logger) *Log {
+	return &Log{
+		store: store, now: now, log: log, noted: make(map[string]int), refused: make(map[[3]string]time.Time),
+		deeds: prometheus.NewCounter(prometheus.CounterOpts{Name: "godwit_audit_deeds_total", Help: "Deeds of people and back ends that the audit log took."}),
+		lost:  prometheus.NewCounter(prometheus.CounterOpts{Name: "godwit_audit_lost_total", Help: "Deeds that could not be written to the audit log; the server's log has them."}),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (l *Log) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(l, ch) }
+
+// Collect implements prometheus.Collector.
+func (l *Log) Collect(ch chan<- prometheus.Metric) { l.deeds.Collect(ch); l.lost.Collect(ch) }
+
+// eraseDeed is the name of erasing a recipient.
+const eraseDeed = "recipient.erase"
+
+// Erased is what the audit log calls a recipient that was erased: who knows the name can find it, and nobody reads it.
+func Erased(app, recipient string) string {
+	sum := sha256.Sum256([]byte(app + "\n" + recipient))
+	return "erased:" + hex.EncodeToString(sum[:8])
+}
+
+// ForgetRecipient takes the name of an erased recipient out of an app's deeds.
+func (l *Log) ForgetRecipient(ctx context.Context, app, recipient string) error {
+	if err := l.store.RenameObject(ctx, app, "recipient.", recipient, Erased(app, recipient)); err != nil {
+		return fmt.Errorf("take an erased recipient out of the audit log of app %s: %w", app, err)
+	}
+	return nil
+}
+
+const (
+	writeWithin = 5 * time.Second // who did something waits for its answer meanwhile
+	refusedEach = time.Minute     // one refusal of somebody for the same deed is remembered in this time: trying again and again must not push out what others did
+	maxRefused  = 10_000
+)
+
+// Note remembers a deed, and returns when that is on disk. A deed that is done stays done: one that cannot be written is
+// counted, and said in the server's log, for a full disk must not keep anybody from making room.
+func (l *Log) Note(ctx context.Context, d Deed) {
+	d.At = l.now().UTC().Truncate(time.Millisecond)
+	for _, text := range []*string{&d.By, &d.Address, &d.Object} {
+		*text = signin.Clean(*text)
+	}
+	if d.Deed == eraseDeed && d.Outcome == Done {
+		d.Object = Erased(d.App, d.Object)
+	}
+	if d.Outcome == Refused && !l.firstRefusal(&d) {
+		return
+	}
+	// The deed is done whether or not somebody waits for the answer.
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), writeWithin, fmt.Errorf("not written in %s", writeWithin))
+	defer cancel()
+	err := l.store.AddDeed(ctx, &d)
+	if err == nil {
+		l.deeds.Inc()
+		err = l.trim(ctx, d.App)
+	} else {
+		l.lost.Inc()
+	}
+	if err != nil {
+		l.log.ErrorContext(ctx, "the audit log could not be written", "error", err, "app", d.App, "by", d.By, "way", d.Way, "address", d.Address, "deed", d.Deed, "object", d.Object, "outcome", string(d.Outcome))
+	}
+}
+
+func (l *Log) firstRefusal(d *Deed) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	who := [3]string{d.App, d.By, d.Deed}
+	if at, ok := l.refused[who]; ok && d.At.Sub(at) < refusedEach {
+		return false
+	}
+	if len(l.refused) >= maxRefused {
+		clear(l.refused)
+	}
+	l.refused[who] = d.At
+	return true
+}
+
+// trim forgets what is too old or too much, after the first deed of an app and then from time to time.
+func (l *Log) trim(ctx context.Context, app string) error {
+	l.mu.Lock()
+	due := l.noted[app]%trimEach == 0
+	l.noted[app]++
+	l.mu.Unlock()
+	if !due {
+		return nil
+	}
+	return l.store.TrimDeeds(ctx, app, l.now().Add(-MaxAge), MaxRows)
+}
+
+// List reads an app's deeds, newest first.
+func (l *Log) List(ctx context.Context, app string, f Filter, limit int) ([]Deed, error) {
+	if oldest := l.now().Add(-MaxAge); f.Since.Before(oldest) {
+		f.Since = oldest
+	}
+	list, err := l.store.Deeds(ctx, app, f, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read the audit log of app %s: %w", app, err)
+	}
+	return list, nil
+}

@@ -1,0 +1,169 @@
+package audit_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"godwit.dev/godwit/internal/access/audit"
+)
+
+// shelf is a store in memory.
+type shelf struct {
+	deeds   []audit.Deed
+	trims   int
+	most    int
+	before  time.Time
+	since   time.Time
+	refuses error
+}
+
+func (s *shelf) RenameObject(_ context.Context, app, deeds, from, to string) error {
+	for i := range s.deeds {
+		if d := &s.deeds[i]; d.App == app && d.Object == from && strings.HasPrefix(d.Deed, deeds) {
+			d.Object = to
+		}
+	}
+	return nil
+}
+
+func (s *shelf) AddDeed(_ context.Context, d *audit.Deed) error {
+	if s.refuses == nil {
+		s.deeds = append(s.deeds, *d)
+	}
+	return s.refuses
+}
+
+func (s *shelf) Deeds(_ context.Context, _ string, f audit.Filter, _ int) ([]audit.Deed, error) {
+	s.since = f.Since
+	return s.deeds, s.refuses
+}
+
+func (s *shelf) TrimDeeds(_ context.Context, _ string, before time.Time, most int) error {
+	s.trims++
+	s.before, s.most = before, most
+	return nil
+}
+
+func newLog(t *testing.T, s *shelf) (l *audit.Log, now *time.Time, said *bytes.Buffer) {
+	t.Helper()
+	at := time.UnixMilli(1_700_000_000_000)
+	now, said = &at, new(bytes.Buffer)
+	l = audit.New(s, func() time.Time { return *now }, slog.New(slog.NewTextHandler(said, nil)))
+	return l, now, said
+}
+
+func deed(outcome audit.Outcome) audit.Deed {
+	return audit.Deed{App: "shop", By: "k1", Way: audit.API, Address: "192.0.2.1", Deed: "key.delete", Object: "k2", Outcome: outcome}
+}
+
+func TestADeedThatCannotBeWrittenIsCountedAndSaid(t *testing.T) {
+	s := &shelf{refuses: errors.New("the disk is full")}
+	l, _, said := newLog(t, s)
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(l)
+	l.Note(t.Context(), deed(audit.Done))
+	for _, want := range []string{"key.delete", "k1", "k2", "192.0.2.1", "the disk is full", "done"} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("the log lacks %q: %s", want, said)
+		}
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if got := f.GetMetric()[0].GetCounter().GetValue(); f.GetName() == "godwit_audit_lost_total" && got != 1 {
+			t.Errorf("%v are counted as lost", got)
+		}
+	}
+	if len(families) != 2 {
+		t.Errorf("metrics: %v", families)
+	}
+}
+
+func TestADeedIsWrittenThoughNobodyWaitsForItsAnswer(t *testing.T) {
+	s := &shelf{}
+	l, _, _ := newLog(t, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	l.Note(ctx, deed(audit.Done))
+	if len(s.deeds) != 1 {
+		t.Errorf("written: %+v", s.deeds)
+	}
+}
+
+func TestTryingAgainAndAgainIsRememberedOnceAMinute(t *testing.T) {
+	s := &shelf{}
+	l, now, _ := newLog(t, s)
+	for range 100 {
+		l.Note(t.Context(), deed(audit.Refused))
+	}
+	other := deed(audit.Refused)
+	other.By = "k9"
+	l.Note(t.Context(), other)
+	*now = now.Add(time.Minute)
+	l.Note(t.Context(), deed(audit.Refused))
+	if len(s.deeds) != 3 {
+		t.Errorf("%d are remembered", len(s.deeds))
+	}
+	for range 5 {
+		l.Note(t.Context(), deed(audit.Done))
+	}
+	if len(s.deeds) != 8 {
+		t.Errorf("of 5 that were done, %d are remembered", len(s.deeds)-3)
+	}
+}
+
+func TestOldDeedsAreForgottenFromTimeToTime(t *testing.T) {
+	s := &shelf{}
+	l, now, _ := newLog(t, s)
+	for range 600 {
+		l.Note(t.Context(), deed(audit.Done))
+	}
+	if s.trims != 3 || s.most != audit.MaxRows || !s.before.Equal(now.Add(-audit.MaxAge)) {
+		t.Errorf("after 600 deeds it was trimmed %d times, to %d rows and %s", s.trims, s.most, s.before)
+	}
+	if _, err := l.List(t.Context(), "shop", audit.Filter{}, 1); err != nil || !s.since.Equal(now.Add(-audit.MaxAge)) {
+		t.Errorf("lists since %s, %v", s.since, err)
+	}
+}
+
+func TestTextsAreCutAndCleaned(t *testing.T) {
+	s := &shelf{}
+	l, _, _ := newLog(t, s)
+	d := deed(audit.Done)
+	d.Object, d.By = "a\nb"+strings.Repeat("x", 500), "\x1b[31mroot"
+	l.Note(t.Context(), d)
+	if got := s.deeds[0]; len(got.Object) != 200 || strings.ContainsAny(got.Object+got.By, "\n\x1b") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestADeedIsNamedByItsRoute(t *testing.T) {
+	for _, c := range []struct{ pattern, path, name, deed, object string }{
+		{"POST /ui/campaigns/{id}/{action}", "/ui/campaigns/01J/start", "campaign.{action}", "campaign.start", "01J"},
+		{"DELETE /v1/objects/{group}/{object}", "/v1/objects/eu/camera", "object.delete", "object.delete", "eu/camera"},
+		{"POST /v1/keys", "/v1/keys", "key.create", "key.create", ""},
+	} {
+		mux := http.NewServeMux()
+		mux.HandleFunc(c.pattern, func(_ http.ResponseWriter, r *http.Request) {
+			if deed, object := audit.Of(r, c.pattern, c.name); deed != c.deed || object != c.object {
+				t.Errorf("%s: %q to %q", c.path, deed, object)
+			}
+		})
+		method, _, _ := strings.Cut(c.pattern, " ")
+		r, err := http.NewRequestWithContext(t.Context(), method, c.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mux.ServeHTTP(nil, r)
+	}
+}

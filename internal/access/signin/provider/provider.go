@@ -1,0 +1,286 @@
+// Package provider signs people in whom a provider of OpenID Connect vouches for: by the authorization code flow with
+// PKCE, state and nonce (OpenID Connect Core 1.0 section 3.1, RFC 7636). Nothing is kept between the two halves of a
+// sign-in but a cookie of the browser, so that they may happen on different nodes.
+package provider
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"godwit.dev/godwit/internal/access/signin"
+	"godwit.dev/godwit/internal/access/urlguard"
+	"godwit.dev/godwit/internal/sending/foreign"
+)
+
+// Config says which provider is asked, and what its word is worth.
+type Config struct {
+	Issuer   string
+	ClientID string
+	Secret   string // empty: a public client
+	Scopes   []string
+	Rules    []signin.Rule
+	Redirect string // where the provider sends people back to
+	Now      func() time.Time
+}
+
+// Limits of a sign-in.
+const (
+	MaxWait      = 10 * time.Minute // from the way there to the way back: people look for their second factor
+	answerWithin = 10 * time.Second // each of the provider's answers; a person waits for it
+	maxAnswer    = 1 << 20          // bytes of one: a set of keys has a few KB
+	rereadAfter  = time.Hour        // what the provider says of itself is read anew
+)
+
+// Provider is a provider of OpenID Connect. It is asked nothing before somebody signs in: a server starts without it.
+type Provider struct {
+	cfg   Config
+	rules string // fingerprint
+	http  *http.Client
+
+	mu   sync.Mutex
+	told *oidc.Provider // what the provider said of itself
+	at   time.Time
+}
+
+// New makes a provider. Its issuer is the operator's own choice, so it may be on this machine or in a private
+// network; link-local addresses, where clouds keep credentials, are out of reach all the same.
+func New(cfg Config) *Provider {
+	client := urlguard.Client(urlguard.Options{Reach: urlguard.Networks, Timeout: answerWithin})
+	client.Transport = bounded{client.Transport}
+	return &Provider{cfg: cfg, rules: signin.Fingerprint(cfg.Issuer, cfg.ClientID, cfg.Rules), http: client}
+}
+
+// Close ends idle connections.
+func (p *Provider) Close() error {
+	p.http.CloseIdleConnections()
+	return nil
+}
+
+// Host is where people are sent to, for them to read.
+func (p *Provider) Host() string {
+	u, err := url.Parse(p.cfg.Issuer)
+	if err != nil {
+		return p.cfg.Issuer
+	}
+	return u.Host
+}
+
+// Rules is the fingerprint of the rules that are in force.
+func (p *Provider) Rules() string { return p.rules }
+
+// Refusal says in a sentence for the person why they do not come in.
+type Refusal struct {
+	Text  string
+	Cause error // for the log; nil: the text says it all
+}
+
+func (r *Refusal) Error() string {
+	if r.Cause != nil {
+		return r.Text + " " + r.Cause.Error()
+	}
+	return r.Text
+}
+
+func (r *Refusal) Unwrap() error { return r.Cause }
+
+func refuse(cause error, format string, args ...any) error {
+	return &Refusal{fmt.Sprintf(format, args...), cause}
+}
+
+// away says that the provider does not answer as it should.
+func (p *Provider) away(err error) error {
+	return refuse(err, "%s cannot be asked just now. Sign in with a key, or try again in a moment.", p.Host())
+}
+
+// CheckIssuer says what is wrong with an issuer's URL. Secrets travel to it, so it takes https, but on this machine.
+func CheckIssuer(issuer string) error {
+	u, err := url.Parse(issuer)
+	switch {
+	case err != nil || u.Hostname() == "" || u.User != nil || strings.ContainsAny(issuer, "?#"): // its discovery document is below it
+		return errors.New("is not an issuer's URL, like https://login.example.org/realms/staff")
+	case !private(u):
+		return errors.New("needs https: secrets travel there")
+	}
+	return urlguard.CheckHost(u.Hostname(), urlguard.Networks)
+}
+
+// private reports whether nobody on the way reads what is sent to a URL.
+func private(u *url.URL) bool {
+	return u.Scheme == "https" || u.Scheme == "http" && loopback(u.Hostname())
+}
+
+func loopback(host string) bool { return host == "localhost" || host == "127.0.0.1" || host == "::1" }
+
+// discover reads what the provider says of itself, once an hour.
+func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.told != nil && p.cfg.Now().Sub(p.at) < rereadAfter {
+		return p.told, nil
+	}
+	told, err := oidc.NewProvider(oidc.ClientContext(ctx, p.http), p.cfg.Issuer)
+	if err == nil {
+		err = checkEndpoints(told)
+	}
+	if err != nil {
+		return nil, p.away(fmt.Errorf("discover %s: %s", p.cfg.Issuer, discoveryCause(err)))
+	}
+	p.told, p.at = told, p.cfg.Now()
+	return told, nil
+}
+
+// checkEndpoints refuses a provider that has secrets or keys travel in the open.
+func checkEndpoints(told *oidc.Provider) error {
+	var more struct {
+		Keys string `json:"jwks_uri"`
+	}
+	if err := told.Claims(&more); err != nil {
+		return foreign.Own("its document cannot be read")
+	}
+	e := told.Endpoint()
+	for _, at := range []struct{ name, url string }{{"authorization_endpoint", e.AuthURL}, {"token_endpoint", e.TokenURL}, {"jwks_uri", more.Keys}} {
+		if u, err := url.Parse(at.url); err != nil || u.Host == "" || !private(u) {
+			return foreign.Own("its " + at.name + " needs https")
+		}
+	}
+	return nil
+}
+
+func (p *Provider) client(told *oidc.Provider) *oauth2.Config {
+	at := told.Endpoint()
+	at.AuthStyle = p.style(told)
+	return &oauth2.Config{ClientID: p.cfg.ClientID, ClientSecret: p.cfg.Secret, Endpoint: at, RedirectURL: p.cfg.Redirect, Scopes: p.cfg.Scopes}
+}
+
+// style is how the secret is shown: by HTTP Basic, which providers take unless they say otherwise.
+func (p *Provider) style(told *oidc.Provider) oauth2.AuthStyle {
+	var more struct {
+		Methods []string `json:"token_endpoint_auth_methods_supported"`
+	}
+	_ = told.Claims(&more) // was read before
+	if p.cfg.Secret == "" || len(more.Methods) > 0 && !slices.Contains(more.Methods, "client_secret_basic") {
+		return oauth2.AuthStyleInParams
+	}
+	return oauth2.AuthStyleInHeader
+}
+
+// Begin returns where a person is to go, and the cookie that they come back with. App is the one they want to; may be
+// empty.
+func (p *Provider) Begin(ctx context.Context, app string) (to, cookie string, err error) {
+	told, err := p.discover(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	t := trip{secret: rand.Text(), begun: p.cfg.Now().Unix(), app: app}
+	return p.client(told).AuthCodeURL(t.derive("state"), oidc.Nonce(t.derive("nonce")), oauth2.S256ChallengeOption(t.derive("verifier"))), t.cookie(), nil
+}
+
+// Finish says who has come back, in which apps they have which roles; and the app that they wanted to. It fails with a
+// *Refusal, whose text is for them.
+func (p *Provider) Finish(ctx context.Context, cookie string, q url.Values) (list []signin.Person, app string, err error) {
+	t, ok := readTrip(cookie)
+	now := p.cfg.Now()
+	switch {
+	case !ok || subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(t.derive("state"))) != 1:
+		return nil, "", refuse(nil, "This sign-in was not begun in this browser, or is over already. Begin it anew.")
+	case now.Sub(time.Unix(t.begun, 0)).Abs() > MaxWait:
+		return nil, "", refuse(nil, "This sign-in has taken more than %d minutes. Begin it anew.", MaxWait/time.Minute)
+	case q.Has("iss") && q.Get("iss") != p.cfg.Issuer: // RFC 9207
+		return nil, "", refuse(nil, "The answer is from another provider than was asked.")
+	case q.Has("error"):
+		return nil, "", refuse(nil, "%s did not sign you in: %s", p.Host(), signin.Clean(q.Get("error")+" "+q.Get("error_description")))
+	}
+	claims, err := p.ask(ctx, t, q.Get("code"))
+	if err != nil {
+		return nil, "", err
+	}
+	subject, _ := claims["sub"].(string)
+	email, _ := claims["email"].(string)
+	if signin.Clean(subject) != subject || subject == "" {
+		return nil, "", refuse(nil, "%s did not say who you are.", p.Host())
+	}
+	apps := signin.Judge(p.cfg.Rules, claims)
+	for _, app := range slices.Sorted(maps.Keys(apps)) {
+		list = append(list, signin.Person{App: app, Subject: subject, Email: signin.Clean(email), Rules: p.rules, Role: apps[app]})
+	}
+	return list, t.app, nil
+}
+
+// ask has the provider say whom a code is of.
+func (p *Provider) ask(ctx context.Context, t trip, code string) (map[string]any, error) {
+	told, err := p.discover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	token, err := p.client(told).Exchange(oidc.ClientContext(ctx, p.http), code, oauth2.VerifierOption(t.derive("verifier")))
+	var refused *oauth2.RetrieveError
+	switch {
+	case errors.As(err, &refused) && refused.Response.StatusCode < http.StatusInternalServerError:
+		return nil, refuse(fmt.Errorf("exchange the code: %s", exchangeCause(err)), "%s did not accept the answer. Begin the sign-in anew.", p.Host())
+	case err != nil:
+		return nil, p.away(fmt.Errorf("exchange the code: %s", exchangeCause(err)))
+	}
+	notTaken := func(cause error) error {
+		return refuse(cause, "What %s says of you cannot be trusted. The server's log says more.", p.Host())
+	}
+	raw, _ := token.Extra("id_token").(string)
+	id, err := told.Verifier(&oidc.Config{ClientID: p.cfg.ClientID, Now: p.cfg.Now}).Verify(ctx, raw)
+	if err != nil {
+		return nil, notTaken(verifyCause(err))
+	}
+	var claims map[string]any
+	if err := id.Claims(&claims); err != nil {
+		return nil, notTaken(verifyCause(err))
+	}
+	party, said := claims["azp"]
+	switch {
+	case subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(t.derive("nonce"))) != 1:
+		return nil, notTaken(errors.New("the nonce is not this sign-in's"))
+	case said && party != p.cfg.ClientID, !said && len(id.Audience) > 1:
+		return nil, notTaken(errors.New("the token was made for another party"))
+	}
+	return claims, nil
+}
+
+// trip is one sign-in on its way. All that must not be guessed comes from one secret, which the browser's cookie holds.
+type trip struct {
+	secret string
+	begun  int64 // seconds
+	app    string
+}
+
+// derive makes one of the trip's values; a verifier of PKCE may have 43 characters of this alphabet.
+func (t trip) derive(what string) string {
+	mac := hmac.New(sha256.New, []byte(t.secret))
+	_, _ = fmt.Fprintf(mac, "%s\n%d\n%s", what, t.begun, t.app) // a hash takes everything
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+func (t trip) cookie() string { return t.secret + "." + strconv.FormatInt(t.begun, 10) + "." + t.app }
+
+// secretChars is the length of a text of rand.Text.
+const secretChars = 26
+
+func readTrip(cookie string) (t trip, ok bool) {
+	secret, rest, _ := strings.Cut(cookie, ".")
+	begun, app, found := strings.Cut(rest, ".")
+	at, err := strconv.ParseInt(begun, 10, 64)
+	return trip{secret, at, app}, found && err == nil && len(secret) == secretChars
+}

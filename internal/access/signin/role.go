@@ -1,0 +1,54 @@
+// Package signin knows who uses the web page: what they may do there.
+package signin
+
+import "godwit.dev/godwit/internal/access"
+
+// Role is what a person may do on the web page. Each includes those before it.
+type Role uint8
+
+// Roles; the zero value may do nothing.
+const (
+	View  Role = iota + 1 // look at everything that is no secret
+	Send                  // publish, recall, run campaigns, erase recipients
+	Admin                 // keys, channels, hooks and whatever else the app is set up with
+)
+
+// roles are the roles with their names and the roles of keys that are worth as much.
+var roles = []struct {
+	role Role
+	name string
+	key  access.Role
+}{{Admin, "admin", access.Admin}, {Send, "send", access.Publish}, {View, "view", access.Read}}
+
+// RoleOf is the role of a person who shows a key, so that nobody may do more on the page than over the API. Keys
+// that neither publish nor read open nothing: ok is false.
+func RoleOf(key access.Role) (role Role, ok bool) {
+	for _, r := range roles {
+		if key.Has(r.key) {
+			return r.role, true
+		}
+	}
+	return 0, false
+}
+
+// ParseRole reads a role by its name.
+func ParseRole(name string) (role Role, ok bool) {
+	for _, r := range roles {
+		if r.name == name {
+			return r.role, true
+		}
+	}
+	return 0, false
+}
+
+func (r Role) String() string {
+	for _, known := range roles {
+		if known.role == r {
+			return known.name
+		}
+	}
+	return "none"
+}
+
+// May reports whether r includes what is needed.
+func (r Role) May(need Role) bool { return need != 0 && r >= need }

@@ -1,0 +1,122 @@
+package signin
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"godwit.dev/godwit/internal/notify/notification"
+)
+
+// Limits of the rules by which people get their roles.
+const (
+	maxRules     = 256
+	maxRulesText = 64 << 10
+	maxClaim     = 256 // bytes of a claim's name or value
+)
+
+// Rule gives a role in an app to those of whom a provider of OpenID Connect claims something.
+type Rule struct {
+	Role  Role
+	App   string
+	Claim string
+	Value string // the claim is this text, or a list with it
+}
+
+func (r Rule) String() string { return r.Role.String() + " " + r.App + " " + r.Claim + "=" + r.Value }
+
+// protocol are claims that are the same for everybody whom a provider knows, or say how somebody has signed in and not
+// who it is: a rule over one of these would let everybody in.
+var protocol = []string{
+	"iss", "aud", "azp", "exp", "iat", "nbf", "jti", "nonce", "auth_time", "acr", "amr", "at_hash", "c_hash", "sid", "typ", "scope", "ver",
+	"email_verified", "phone_number_verified", "locale", "zoneinfo", "updated_at",
+}
+
+// ParseRules reads rules as the settings write them, like "view shop groups=support; admin shop email=anna@example.org".
+// Spaces around each are ignored, and a value may hold any character but a semicolon.
+func ParseRules(text string) ([]Rule, error) {
+	if len(text) > maxRulesText {
+		return nil, fmt.Errorf("has %d bytes; at most %d are allowed", len(text), maxRulesText)
+	}
+	var rules []Rule
+	for one := range strings.SplitSeq(text, ";") {
+		if one = strings.TrimSpace(one); one == "" {
+			continue
+		}
+		r, err := parseRule(one)
+		if err != nil {
+			return nil, fmt.Errorf("has the rule %.80q, which %w", one, err)
+		}
+		if rules = append(rules, r); len(rules) > maxRules {
+			return nil, fmt.Errorf("has more than %d rules", maxRules)
+		}
+	}
+	return rules, nil
+}
+
+func parseRule(text string) (r Rule, err error) {
+	role, rest, _ := strings.Cut(text, " ")
+	app, claim, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	name, value, said := strings.Cut(strings.TrimSpace(claim), "=")
+	r = Rule{App: app, Claim: strings.TrimSpace(name), Value: strings.TrimSpace(value)}
+	var known bool
+	switch r.Role, known = ParseRole(role); {
+	case !known:
+		return r, fmt.Errorf("begins with no role; use view, send or admin")
+	case notification.CheckName("app", app) != nil:
+		return r, fmt.Errorf("names no app after the role")
+	case !said || r.Claim == "" || strings.ContainsAny(r.Claim, " \t"):
+		return r, fmt.Errorf("says no claim; write it like groups=support")
+	case r.Value == "" || r.Value == "*":
+		return r, fmt.Errorf("would let everybody in whom the provider knows; say whom")
+	case slices.Contains(protocol, r.Claim):
+		return r, fmt.Errorf("would let everybody in: %s says nothing about who somebody is; use groups, email or sub", r.Claim)
+	case r.Claim == "email" && (strings.Contains(r.Value, "*") || strings.HasPrefix(r.Value, "@")):
+		return r, fmt.Errorf("is for no single address; use a group, or hd for a domain of Google")
+	case len(r.Claim) > maxClaim || len(r.Value) > maxClaim:
+		return r, fmt.Errorf("has a claim or a value longer than %d bytes", maxClaim)
+	case r.Value == "true" || r.Value == "false":
+		return r, fmt.Errorf("asks for yes or no, which is true of nearly everybody; use groups, email or sub")
+	}
+	return r, nil
+}
+
+// Fingerprint tells rules of a provider from others: who came in by others has to come in anew.
+func Fingerprint(issuer, clientID string, rules []Rule) string {
+	texts := []string{issuer, clientID}
+	for _, r := range rules {
+		texts = append(texts, r.String())
+	}
+	sum := sha256.Sum256([]byte(strings.Join(texts, "\n")))
+	return hex.EncodeToString(sum[:8])
+}
+
+// Judge returns the apps in which a person with these claims has a role, and the highest role in each. An address
+// counts if the provider says that it was verified.
+func Judge(rules []Rule, claims map[string]any) map[string]Role {
+	apps := make(map[string]Role)
+	for _, r := range rules {
+		if r.Claim == "email" && !yes(claims["email_verified"]) {
+			continue
+		}
+		if holds(claims[r.Claim], r.Value) {
+			apps[r.App] = max(apps[r.App], r.Role)
+		}
+	}
+	return apps
+}
+
+// yes reads what some providers write as a text.
+func yes(claim any) bool { return claim == true || claim == "true" }
+
+func holds(claim any, value string) bool {
+	switch c := claim.(type) {
+	case string:
+		return c == value
+	case []any:
+		return slices.ContainsFunc(c, func(one any) bool { return one == value })
+	}
+	return false
+}

@@ -1,0 +1,193 @@
+package signin
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// How long a person stays signed in, and how many of an app may be.
+const (
+	LongestStay = 12 * time.Hour
+	LongestIdle = time.Hour
+	MaxStays    = 1000 // of an app; the next one ends that which was seen longest ago
+)
+
+// seenGrain is how exactly it is known when a person was last seen: a page that follows something asks every second,
+// and must not write as often.
+const seenGrain = time.Minute
+
+// Person is who has signed in: a key's holder, or somebody whom a provider of OpenID Connect vouches for.
+type Person struct {
+	App     string
+	Key     string // the key's public id; empty: the provider vouches
+	Subject string // the provider's name for them; empty with a key
+	Email   string // for people to read; may be empty
+	Rules   string // which rules gave somebody their role whom the provider vouches for
+	Role    Role
+}
+
+// Name is what a person is called in lists and logs.
+func (p Person) Name() string {
+	switch {
+	case p.Key != "":
+		return p.Key
+	case p.Email != "":
+		return p.Email
+	}
+	return p.Subject
+}
+
+// Same reports whether both came in as the same: by one key, or as one of the provider's people.
+func (p Person) Same(other Person) bool {
+	return p.App == other.App && p.Key == other.Key && p.Subject == other.Subject
+}
+
+// Stay is the time in which one browser is signed in.
+type Stay struct {
+	ID string // public
+	Person
+	Since, Seen time.Time // last seen within a minute or so
+	Address     string    // from where it began
+	Browser     string    // as it calls itself
+}
+
+// Over reports whether a stay has ended by itself.
+func (s *Stay) Over(now time.Time) bool {
+	return !now.Before(s.Since.Add(LongestStay)) || !now.Before(s.Seen.Add(LongestIdle))
+}
+
+// Hash is how the secret of a stay's cookie is kept.
+type Hash = [sha256.Size]byte
+
+// ErrNoStay says that nobody has signed in with this secret, or not lately, or somebody has ended it.
+var ErrNoStay = errors.New("not signed in")
+
+// Bounds say which stays are forgotten when another begins.
+type Bounds struct {
+	Since, Seen time.Time // begun, or seen, no later than this
+	Most        int       // of the app, with the new one
+}
+
+// StayStore keeps stays, for every server that shares it.
+type StayStore interface {
+	// AddStay keeps a stay. It fails with access.ErrUnknownApp where the app is missing.
+	AddStay(ctx context.Context, hash Hash, s Stay, b Bounds) error
+	// Stay fails with ErrNoStay where there is none.
+	Stay(ctx context.Context, hash Hash) (Stay, error)
+	// SeeStay notes when a stay was last seen.
+	SeeStay(ctx context.Context, hash Hash, at time.Time) error
+	// EndStays forgets stays of this app and no other's, and says how many there were.
+	EndStays(ctx context.Context, app string, ids []string) (int, error)
+	// Stays lists an app's, last seen first.
+	Stays(ctx context.Context, app string, most int) ([]Stay, error)
+}
+
+// Store keeps the people's stays.
+type Store interface {
+	StayStore
+}
+
+// Stays lets people in.
+type Stays struct {
+	store StayStore
+	now   func() time.Time
+}
+
+// NewStays keeps who is signed in there.
+func NewStays(store StayStore, now func() time.Time) *Stays { return &Stays{store, now} }
+
+// Enter signs a person in and returns the cookie's secret. Enter cuts and cleans the address and the browser's name.
+func (s *Stays) Enter(ctx context.Context, who Person, address, browser string) (secret string, err error) {
+	secret = rand.Text() // 130 random bits
+	now := s.now().UTC().Truncate(time.Millisecond)
+	stay := Stay{ID: rand.Text(), Person: who, Since: now, Seen: now, Address: Clean(address), Browser: Clean(browser)}
+	err = s.store.AddStay(ctx, sha256.Sum256([]byte(secret)), stay, Bounds{Since: now.Add(-LongestStay), Seen: now.Add(-LongestIdle), Most: MaxStays})
+	if err != nil {
+		return "", fmt.Errorf("sign %s in to app %s: %w", who.Name(), who.App, err)
+	}
+	return secret, nil
+}
+
+// Find says whose secret it is; ErrNoStay: nobody's, or not any more.
+func (s *Stays) Find(ctx context.Context, secret string) (Stay, error) {
+	hash, now := sha256.Sum256([]byte(secret)), s.now()
+	stay, err := s.look(ctx, hash, now)
+	if err != nil {
+		return Stay{}, err
+	}
+	if now.Sub(stay.Seen) >= seenGrain {
+		if err := s.store.SeeStay(ctx, hash, now); err != nil {
+			return Stay{}, fmt.Errorf("note that %s is there: %w", stay.Name(), err)
+		}
+	}
+	return stay, nil
+}
+
+func (s *Stays) look(ctx context.Context, hash [sha256.Size]byte, now time.Time) (Stay, error) {
+	stay, err := s.store.Stay(ctx, hash)
+	switch {
+	case errors.Is(err, ErrNoStay):
+		return Stay{}, err
+	case err != nil:
+		return Stay{}, fmt.Errorf("look up who is signed in: %w", err)
+	case stay.Over(now):
+		return Stay{}, ErrNoStay // it is forgotten with the next that begins
+	}
+	return stay, nil
+}
+
+// Remains reports whether somebody who looks at a page that goes on is signed in still. To look is not to do something: it does not
+// make the stay longer.
+func (s *Stays) Remains(ctx context.Context, secret string) bool {
+	_, err := s.look(ctx, sha256.Sum256([]byte(secret)), s.now())
+	return err == nil
+}
+
+// Of lists who is signed in to an app, last seen first.
+func (s *Stays) Of(ctx context.Context, app string) (list []Stay, err error) {
+	all, err := s.store.Stays(ctx, app, MaxStays)
+	if err != nil {
+		return nil, fmt.Errorf("list who is signed in to app %s: %w", app, err)
+	}
+	now := s.now()
+	for i := range all {
+		if !all[i].Over(now) {
+			list = append(list, all[i])
+		}
+	}
+	return list, nil
+}
+
+// End signs out, and says how many were.
+func (s *Stays) End(ctx context.Context, app string, ids ...string) (int, error) {
+	if len(ids) == 0 {
+		return 0, nil
+	}
+	n, err := s.store.EndStays(ctx, app, ids)
+	if err != nil {
+		return 0, fmt.Errorf("sign out of app %s: %w", app, err)
+	}
+	return n, nil
+}
+
+// maxText bounds what is kept of a text that a browser or a provider gives.
+const maxText = 200
+
+// Clean makes a text from outside one that can be kept and shown: at most 200 bytes of printable characters.
+func Clean(s string) string {
+	s = s[:min(len(s), 4*maxText)]
+	s = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
+	s = strings.TrimSpace(s)
+	return strings.ToValidUTF8(s[:min(len(s), maxText)], "")
+}

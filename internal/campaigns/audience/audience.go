@@ -1,0 +1,106 @@
+// Package audience defines endpoints, with their tags and attributes, and the expressions that select endpoints.
+package audience
+
+import (
+	"errors"
+	"strconv"
+
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// ErrNotFound says that the app has no such endpoint.
+var ErrNotFound = errors.New("no such endpoint")
+
+// MaxRecipients bounds the recipients that an audience names one by one. For larger audiences, give the recipients'
+// endpoints a tag.
+const MaxRecipients = 10_000
+
+// MaxEndpoints bounds the endpoints that an audience names one by one.
+const MaxEndpoints = 1000
+
+// maxAudienceTags bounds each list of tags of an audience.
+const maxAudienceTags = 100
+
+// Audience picks endpoints as the API writes it: what is given must all hold, what is empty does not matter. The
+// empty audience is everybody in the app.
+type Audience struct {
+	Channels   []push.Channel `json:"channels,omitempty"`
+	Recipients []string       `json:"recipients,omitempty"`
+	Endpoints  []string       `json:"endpoints,omitempty"` // their ids
+	TagsAny    []string       `json:"tags_any,omitempty"`
+	TagsAll    []string       `json:"tags_all,omitempty"`
+	Where      string         `json:"where,omitempty"` // see Parse
+}
+
+// Selection is an audience that has been checked and its expression parsed.
+type Selection struct {
+	Channels   []push.Channel
+	Recipients []string
+	Endpoints  []ID
+	TagsAny    []string
+	TagsAll    []string
+	Where      Expr // nil: everybody
+}
+
+// Select checks an audience. Errors name the field below the given one, which may be empty.
+func (a *Audience) Select(field string) (*Selection, error) {
+	at := func(name string) string {
+		if field == "" {
+			return name
+		}
+		return field + "." + name
+	}
+	for i, ch := range a.Channels {
+		if !Known(ch) {
+			return nil, notification.BadField(at("channels")+"["+strconv.Itoa(i)+"]", "%.40q is not a channel", ch)
+		}
+	}
+	if len(a.Channels) > len(channels) {
+		return nil, notification.BadField(at("channels"), "names a channel twice")
+	}
+	if len(a.Recipients) > MaxRecipients {
+		return nil, notification.BadField(at("recipients"), "has %d members; at most %d are allowed, give them a tag", len(a.Recipients), MaxRecipients)
+	}
+	for i, name := range a.Recipients {
+		if err := notification.CheckName(at("recipients")+"["+strconv.Itoa(i)+"]", name); err != nil {
+			return nil, err
+		}
+	}
+	if len(a.Endpoints) > MaxEndpoints {
+		return nil, notification.BadField(at("endpoints"), "has %d members; at most %d are allowed, give them a tag", len(a.Endpoints), MaxEndpoints)
+	}
+	ids := make([]ID, len(a.Endpoints))
+	for i, text := range a.Endpoints {
+		var err error
+		if ids[i], err = ParseID(text); err != nil {
+			return nil, notification.BadField(at("endpoints")+"["+strconv.Itoa(i)+"]", "%.40q is not the id of an endpoint: write its ULID or UUID", text)
+		}
+	}
+	for name, tags := range map[string][]string{"tags_any": a.TagsAny, "tags_all": a.TagsAll} {
+		if len(tags) > maxAudienceTags {
+			return nil, notification.BadField(at(name), "has %d members; at most %d are allowed", len(tags), maxAudienceTags)
+		}
+		for i, t := range tags {
+			if err := checkTag(at(name)+"["+strconv.Itoa(i)+"]", t); err != nil {
+				return nil, err
+			}
+		}
+	}
+	s := &Selection{Channels: a.Channels, Recipients: a.Recipients, Endpoints: ids, TagsAny: a.TagsAny, TagsAll: a.TagsAll}
+	if a.Where == "" {
+		return s, nil
+	}
+	var err error
+	if s.Where, err = Parse(a.Where); err != nil {
+		return nil, notification.BadField(at("where"), "%s", err)
+	}
+	return s, nil
+}
+
+// Match reports whether an endpoint, disabled or not, is in the selection. Stores agree with it.
+func (s *Selection) Match(e *Endpoint) bool {
+	return among(s.Channels, e.Channel) && among(s.Recipients, e.Recipient) && among(s.Endpoints, e.ID) &&
+		(len(s.TagsAny) == 0 || hasAny(e.Tags, s.TagsAny)) && hasAll(e.Tags, s.TagsAll) &&
+		(s.Where == nil || s.Where.Match(e))
+}

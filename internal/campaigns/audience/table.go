@@ -1,0 +1,142 @@
+package audience
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// tableColumns are those that every table of endpoints has; attributes.NAME for each attribute come after them.
+var tableColumns = []string{"id", "channel", "recipient", "address", "tags", "locale", "timezone", "status", "disabled_reason", "created_at", "last_seen_at"}
+
+// Table writes endpoints as CSV.
+type Table struct {
+	columns []string
+	names   []string
+	begun   bool
+}
+
+// NewTable begins a table with columns for these attributes, and one for addresses if they are to be in it.
+func NewTable(attributes []string, addresses bool) *Table {
+	t := &Table{columns: tableColumns, names: attributes}
+	if !addresses {
+		t.columns = slices.DeleteFunc(slices.Clone(tableColumns), isAddress)
+	}
+	return t
+}
+
+func isAddress(column string) bool { return column == "address" }
+
+// Rows returns the lines of endpoints, the first time with the headings before them.
+func (t *Table) Rows(list []Endpoint) ([]byte, error) {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	if !t.begun {
+		t.begun = true
+		head := slices.Clone(t.columns)
+		for _, name := range t.names {
+			head = append(head, attributesPrefix+name)
+		}
+		if err := w.Write(head); err != nil {
+			return nil, err
+		}
+	}
+	for i := range list {
+		e := &list[i]
+		row := []string{e.ID.String(), string(e.Channel), e.Recipient}
+		if slices.ContainsFunc(t.columns, isAddress) {
+			row = append(row, string(e.Address))
+		}
+		row = append(row, guarded(strings.Join(e.Tags, ";")), e.Locale, e.Timezone, string(e.Status), guarded(e.DisabledReason), cellTime(e.CreatedAt), cellTime(e.LastSeenAt))
+		for _, name := range t.names {
+			row = append(row, cell(e.Attributes, name))
+		}
+		if err := w.Write(row); err != nil {
+			return nil, err
+		}
+	}
+	w.Flush()
+	return b.Bytes(), w.Error()
+}
+
+func cellTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// cell writes an attribute so that ReadCell reads it again.
+func cell(a Attributes, name string) string {
+	v, ok := a[name]
+	if !ok {
+		return ""
+	}
+	if s, text := v.Text(); text {
+		if Guess(s).kind != textKind || s == "" {
+			return "'" + s
+		}
+		return guarded(s)
+	}
+	return v.String()
+}
+
+// risky are the characters with which spreadsheets begin formulas.
+const risky = "=+-@\t\r"
+
+// guarded puts an apostrophe before a text that a spreadsheet would take for a formula, and before a text that looks as
+// if it had been guarded already.
+func guarded(s string) string {
+	if s != "" && strings.IndexByte(risky+"'", s[0]) >= 0 && (s[0] != '\'' || unguarded(s) != s) {
+		return "'" + s
+	}
+	return s
+}
+
+// unguarded takes that apostrophe away.
+func unguarded(s string) string {
+	if rest, ok := strings.CutPrefix(s, "'"); ok && (rest == "" || strings.IndexByte(risky+"'", rest[0]) >= 0 || Guess(rest).kind != textKind) {
+		return rest
+	}
+	return s
+}
+
+// ReadCell reads a cell as Table writes it.
+func ReadCell(s string) Value {
+	if rest := unguarded(s); rest != s {
+		return Text(rest)
+	}
+	return Guess(s)
+}
+
+// Unguarded is a text without the apostrophe that keeps spreadsheets from taking it for a formula.
+func Unguarded(s string) string { return unguarded(s) }
+
+// Row is a line of a table, or of an export, in the form in which the API takes registrations.
+type Row struct {
+	ID         string          `json:"id,omitempty"`
+	Channel    push.Channel    `json:"channel"`
+	Recipient  string          `json:"recipient,omitempty"`
+	Address    json.RawMessage `json:"address,omitempty"`
+	Tags       []string        `json:"tags,omitempty"`
+	Attributes Attributes      `json:"attributes,omitempty"`
+	Locale     string          `json:"locale,omitempty"`
+	Timezone   string          `json:"timezone,omitempty"`
+	Status     Status          `json:"-"` // as the table says
+	Warnings   []string        `json:"-"` // what of the line is not read as the others are
+}
+
+// LineError is what is wrong with one line of a table.
+type LineError struct {
+	Line int // from 1
+	Err  error
+}
+
+func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
+func (e *LineError) Unwrap() error { return e.Err }

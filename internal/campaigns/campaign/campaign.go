@@ -1,0 +1,167 @@
+// Package campaign sends one message to an audience over push channels: scheduled, paced, resumable, with one honest
+// outcome a recipient, and takes it back again as far as the channels allow.
+//
+// The way of a campaign: Service.Create → Service.Start → Engine: the enumerator writes a delivery row for every
+// endpoint of the audience, lanes claim rows (which marks them as being sent, on disk), send, and write the outcomes.
+package campaign
+
+import (
+	"crypto/sha1" //nolint:gosec // RFC 9562 builds version 5 on it; nothing here relies on its strength
+	"encoding/hex"
+	"errors"
+	"time"
+
+	"godwit.dev/godwit/internal/sending/dispatch"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// State is where a campaign stands.
+type State string
+
+// States, as the API names them.
+const (
+	Draft      State = "draft"
+	Scheduled  State = "scheduled"
+	Running    State = "running"
+	Paused     State = "paused"
+	Completed  State = "completed"
+	Cancelled  State = "cancelled"
+	Failed     State = "failed"
+	Recalling  State = "recalling"
+	RecallDone State = "recalled"
+	Correcting State = "correcting"
+)
+
+// States lists all of them, in the order of a campaign's life.
+var States = []State{Draft, Scheduled, Running, Paused, Completed, Cancelled, Failed, Correcting, Recalling, RecallDone}
+
+// A campaign stores and shows its deliveries with the types of package dispatch, which sends them.
+type (
+	// Outcome is what became of one delivery.
+	Outcome = dispatch.Outcome
+	// Target is a delivery that may have to be sent. Its Row is the endpoint's number: with the campaign it names the
+	// delivery.
+	Target = dispatch.Delivery
+	// Result is what became of a delivery that was claimed, or of one that need not be sent.
+	Result = dispatch.Result
+	// ChannelError is a campaign that cannot go on because a channel cannot send: not set up, or refused its credential.
+	ChannelError = dispatch.ChannelError
+)
+
+// Outcomes.
+const (
+	Pending    = dispatch.Pending
+	Sending    = dispatch.Sending
+	Accepted   = dispatch.Accepted
+	Refused    = dispatch.Refused
+	Expired    = dispatch.Expired
+	Suppressed = dispatch.Suppressed
+	Unknown    = dispatch.Unknown
+	TakenBack  = dispatch.TakenBack
+)
+
+// ParseOutcome reads an outcome by its public name.
+func ParseOutcome(s string) (Outcome, bool) { return dispatch.ParseOutcome(s) }
+
+// Channels are those that campaigns can be sent over.
+func Channels() []push.Channel { return dispatch.Channels() }
+
+// Errors of campaigns.
+var (
+	ErrNotFound = errors.New("no such campaign")
+	// ErrStale tells a former owner of the queue that another has taken it over: nothing of what it does counts.
+	ErrStale = dispatch.ErrStale
+	// ErrReused is an Idempotency-Key that came before with another body.
+	ErrReused = errors.New("the idempotency key was used with another body")
+)
+
+// StateError is a request that does not fit the state the campaign is in.
+type StateError struct {
+	Action string
+	State  State
+	Hint   string // what would be possible; may be empty
+}
+
+func (e *StateError) Error() string {
+	s := "a campaign that is " + string(e.State) + " cannot " + e.Action
+	if e.Hint != "" {
+		s += ": " + e.Hint
+	}
+	return s
+}
+
+// Campaign is a campaign as it is stored. Counts are not part of it: see Figures.
+type Campaign struct {
+	Num        int64  // the store's own, small
+	ID         string // ULID
+	App        string
+	Spec       Spec
+	State      State
+	Detail     string         // why it is paused or failed; empty otherwise
+	Channels   []push.Channel // that it is sent over; settled when it starts
+	SendAt     time.Time      // zero: as soon as it is started
+	CreatedAt  time.Time
+	StartedAt  time.Time
+	FinishedAt time.Time
+	Enumerated bool // every endpoint of the audience has its delivery row
+	Cursor     int64
+	Recall     int64 // the recall or the correction has come to this row; see RecallQueue
+	// RecallFrom is the state the recall or the correction began in: a correction leads back to it.
+	RecallFrom State
+}
+
+// Ended reports whether nothing happens to the campaign by itself any more.
+func (c *Campaign) Ended() bool {
+	switch c.State {
+	case Completed, Cancelled, Failed, RecallDone:
+		return true
+	}
+	return false
+}
+
+// Figures are a campaign's counts.
+type Figures struct {
+	Counts    map[Outcome]int64
+	Channels  map[push.Channel]map[Outcome]int64
+	Shown     int64 // deliveries reported shown at least once
+	Clicked   int64
+	Dismissed int64
+	// NotRecalled counts deliveries that a recall could not take back.
+	NotRecalled int64
+	// Corrected and NotCorrected count the deliveries that the last correction has come to.
+	Corrected, NotCorrected int64
+}
+
+// Total is how many deliveries there are so far.
+func (f *Figures) Total() (n int64) {
+	for _, c := range f.Counts {
+		n += c
+	}
+	return n
+}
+
+// Open is how many have no outcome yet.
+func (f *Figures) Open() int64 { return f.Counts[Pending] + f.Counts[Sending] }
+
+// namespace of delivery ids: made once, at random.
+var namespace = [16]byte{0x8a, 0x41, 0x0d, 0x6e, 0x57, 0x2c, 0x4b, 0x1f, 0x9d, 0x30, 0x6b, 0x95, 0xe2, 0x7c, 0x18, 0xf4}
+
+// DeliveryID is the UUID (version 5, RFC 9562) of a campaign's message to an endpoint: the same on every attempt, so
+// that providers and receivers can tell a repeated message.
+func DeliveryID(campaign, endpoint string) string {
+	h := sha1.New() //nolint:gosec // see above
+	h.Write(namespace[:])
+	h.Write([]byte(campaign + "\n" + endpoint))
+	var sum [sha1.Size]byte
+	u := h.Sum(sum[:0])[:16]
+	u[6] = u[6]&0x0f | 0x50
+	u[8] = u[8]&0x3f | 0x80
+	var b [36]byte
+	hex.Encode(b[:8], u[:4])
+	hex.Encode(b[9:13], u[4:6])
+	hex.Encode(b[14:18], u[6:8])
+	hex.Encode(b[19:23], u[8:10])
+	hex.Encode(b[24:], u[10:])
+	b[8], b[13], b[18], b[23] = '-', '-', '-', '-'
+	return string(b[:])
+}

@@ -1,0 +1,210 @@
+package campaign
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"time"
+
+	"godwit.dev/godwit/internal/campaigns/template"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/sending/sealed"
+)
+
+// correctable is the channel whose messages can be corrected. Browsers and phones keep showing the message as it was
+// sent.
+const correctable = push.Telegram
+
+// Correction is the new text of a campaign's messages, which replaces the text that was sent. The campaign keeps the
+// last one beside its content.
+type Correction struct {
+	Template         string             `json:"template,omitempty"`
+	TemplateRevision int64              `json:"template_revision,omitempty"`
+	Variables        template.Variables `json:"variables,omitempty"` // nil when it is asked for: the campaign's own
+	Content          Content            `json:"content"`
+
+	At       time.Time `json:"at"`
+	Messages int64     `json:"messages"` // that it goes over
+	Kept     int64     `json:"kept"`     // over channels whose messages cannot be corrected
+}
+
+// same reports whether two corrections make messages say the same.
+func (k *Correction) same(other *Correction) bool {
+	says := func(k *Correction) []byte {
+		b, _ := json.Marshal(Correction{Template: k.Template, Variables: k.Variables, Content: k.Content}) // was checked
+		return b
+	}
+	return other != nil && bytes.Equal(says(k), says(other))
+}
+
+// Correct changes what was sent of a campaign that has ended, as far as its channels can. Another correction may follow.
+// Asking again for the one that is under way changes nothing.
+func (s *Service) Correct(ctx context.Context, app, id string, k Correction) (*View, error) {
+	now := s.cfg.Now().Truncate(time.Millisecond)
+	c, err := s.store.Get(ctx, app, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkCorrection(ctx, c, &k); err != nil {
+		return nil, err
+	}
+	if err := c.mayBeCorrected(&k); err != nil {
+		return nil, err
+	}
+	f, err := s.store.Figures(ctx, c.Num)
+	if err != nil {
+		return nil, err
+	}
+	sent := f.Channels[correctable]
+	k.At, k.Messages = now, sent[Accepted]+sent[Unknown]
+	k.Kept = f.Counts[Accepted] + f.Counts[Unknown] - k.Messages
+	switch {
+	case f.Open() > 0:
+		return nil, &StateError{Action: "be corrected", State: c.State, Hint: "it is still being wound up; try again in a moment"}
+	case k.Messages == 0:
+		return nil, &StateError{Action: "be corrected", State: c.State, Hint: "nothing of it was sent over " + string(correctable) + ", and what was sent elsewhere stays as it is"}
+	}
+	if _, err := s.dispatch.Sender(ctx, app, correctable); err != nil {
+		return nil, &ChannelError{Channel: correctable, Err: err}
+	}
+	s.dispatch.Unblock(app) // whoever asks for it has seen to the channel
+	return s.change(ctx, app, id, func(c *Campaign) error {
+		if err := c.mayBeCorrected(&k); err != nil || c.State == Correcting {
+			return err
+		}
+		c.RecallFrom, c.State, c.Recall, c.Spec.Correction = c.State, Correcting, 0, &k
+		return nil
+	})
+}
+
+// mayBeCorrected says why a campaign cannot be corrected as it stands.
+func (c *Campaign) mayBeCorrected(k *Correction) error {
+	hint := ""
+	switch c.State {
+	case Completed, Cancelled, Failed:
+		return nil
+	case Correcting:
+		if k.same(c.Spec.Correction) {
+			return nil
+		}
+		hint = "another correction is under way; try again when it is done"
+	case Draft, Scheduled:
+		hint = "nothing was sent; change it"
+	case Running, Paused:
+		hint = "cancel it first, or wait for its end"
+	case Recalling, RecallDone:
+		hint = "what was taken back cannot be corrected"
+	}
+	return &StateError{Action: "be corrected", State: c.State, Hint: hint}
+}
+
+// checkCorrection completes what a correction says, and refuses what could not have been sent either.
+func (s *Service) checkCorrection(ctx context.Context, c *Campaign, k *Correction) error {
+	spec := Spec{Template: k.Template, TemplateRevision: k.TemplateRevision, Variables: k.Variables, Content: k.Content}
+	if spec.Variables == nil {
+		spec.Variables = c.Spec.Variables
+	}
+	if err := s.compose(ctx, c.App, &spec); err != nil {
+		return err
+	}
+	if err := spec.Content.Check("content"); err != nil {
+		return err
+	}
+	if err := spec.Variables.Check("variables"); err != nil {
+		return err
+	}
+	if err := checkMediaStays(&spec.Content.Telegram, &c.Spec.Content.Telegram); err != nil {
+		return err
+	}
+	k.Template, k.TemplateRevision, k.Variables, k.Content = spec.Template, spec.TemplateRevision, spec.Variables, spec.Content
+	return nil
+}
+
+// media are the kinds that a message of Telegram may have one of.
+var media = []struct {
+	name string
+	of   func(*push.TelegramContent) *string
+}{
+	{"photo", func(t *push.TelegramContent) *string { return &t.Photo }},
+	{"video", func(t *push.TelegramContent) *string { return &t.Video }},
+	{"animation", func(t *push.TelegramContent) *string { return &t.Animation }},
+	{"document", func(t *push.TelegramContent) *string { return &t.Document }},
+}
+
+// withMediaOf takes the media of another message.
+func withMediaOf(t, other *push.TelegramContent) {
+	for _, m := range media {
+		*m.of(t) = *m.of(other)
+	}
+}
+
+// checkMediaStays refuses other media than the message was sent with. A correction that says nothing of media has the same.
+func checkMediaStays(now, was *push.TelegramContent) error {
+	for _, m := range media {
+		switch is, had := *m.of(now), *m.of(was); {
+		case is == "" || is == had:
+		case had == "":
+			return notification.BadField("content.telegram."+m.name, "a message that was sent cannot get a %s", m.name)
+		default:
+			return notification.BadField("content.telegram."+m.name, "the %s of a message that was sent stays: leave it out, or give the same", m.name)
+		}
+	}
+	withMediaOf(now, was)
+	return nil
+}
+
+// correct makes what was accepted say what the correction says. It may do some of it twice after a crash, which is harmless.
+func (s *Service) correct(ctx context.Context, c *Campaign, t *task) error {
+	c, err := s.store.Get(ctx, c.App, c.ID)
+	if err != nil {
+		return err
+	}
+	key, err := s.tokens.Key(ctx, c.App)
+	if err != nil {
+		return err
+	}
+	w := &walk{s: s, c: c, t: t, change: corrector{s, c, key}}
+	if done, err := w.run(ctx); err != nil || !done {
+		return err
+	}
+	_, err = s.store.Change(context.WithoutCancel(ctx), c.App, c.ID, func(c *Campaign) error {
+		if c.State == Correcting {
+			c.State = c.RecallFrom // its end and why it failed stay as they were
+		}
+		return nil
+	})
+	if err == nil {
+		s.log.InfoContext(ctx, "campaign is corrected", "campaign", c.ID, "app", c.App)
+	}
+	return err
+}
+
+// corrector corrects one campaign's messages.
+type corrector struct {
+	s   *Service
+	c   *Campaign
+	key sealed.Key // of tracking tokens
+}
+
+func (corrector) wants(ch push.Channel) bool { return ch == correctable }
+
+func (corrector) unable(sender push.Sender, ch push.Channel) string {
+	if _, ok := sender.(push.Corrector); !ok {
+		return "channel " + string(ch) + " cannot correct messages"
+	}
+	return ""
+}
+
+func (r corrector) make(ctx, hard context.Context, sender push.Sender, t *Target) (failed, err error) {
+	sent := r.s.sent(r.c, t)
+	sent.Request.Content = r.c.Spec.Render(Person{Recipient: t.Recipient, Locale: t.Locale, Attributes: t.Attributes}, t.Channel)
+	if r.c.Spec.Tracked() {
+		r.s.redirectAll(r.key, r.c.Num, t.Row, &sent.Request.Content)
+	}
+	return r.s.dispatch.Correct(ctx, hard, sender, t.Channel, sent)
+}
+
+func (r corrector) finish(ctx context.Context, epoch int64, results []RecallResult, from, next int64, now time.Time) error {
+	return r.s.store.FinishCorrection(ctx, epoch, r.c.Num, results, from, next, now)
+}

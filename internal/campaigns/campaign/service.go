@@ -1,0 +1,479 @@
+package campaign
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"godwit.dev/godwit/internal/campaigns/template"
+	"godwit.dev/godwit/internal/cluster/lease"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/dispatch"
+	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/sending/sealed"
+)
+
+// Config are the parts of a Service.
+type Config struct {
+	Store    Store
+	Dispatch *dispatch.Dispatcher
+	Now      func() time.Time // the store's clock
+	// PublicURL is where receivers reach this server, for the redirect that counts clicks on links in chats; empty:
+	// such links are sent as they are. Receivers of Web Push report clicks themselves.
+	PublicURL string
+	// Own decides which server sends for an app. Nil: this one is the only one.
+	Own lease.Func
+	// Templates are those that campaigns may name. Nil: there are none.
+	Templates Templates
+	Tokens    *sealed.Tokens // nil: with the secrets of Store
+	Log       *slog.Logger
+}
+
+// Service runs campaigns: its methods are what a person can do to one, Run is what makes them happen.
+type Service struct {
+	cfg      Config
+	store    Store
+	dispatch *dispatch.Dispatcher
+	log      *slog.Logger
+	metrics  *metrics
+	wake     chan struct{} // something has changed that the engine has to look at
+
+	apps map[string]*owning // whose deliveries this server wants to own; of Run's goroutine
+
+	tokens *sealed.Tokens
+
+	mu    sync.Mutex
+	tasks map[int64]*task // by campaign
+}
+
+// New makes a Service. Nothing is sent until Run.
+func New(cfg Config) *Service {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Tokens == nil {
+		cfg.Tokens = sealed.New(cfg.Store, nil)
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Service{
+		cfg: cfg, store: cfg.Store, dispatch: cfg.Dispatch, tokens: cfg.Tokens, log: cfg.Log, metrics: newMetrics(), wake: make(chan struct{}, 1),
+		apps: make(map[string]*owning), tasks: make(map[int64]*task),
+	}
+}
+
+func (s *Service) notify() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// View is a campaign with its counts and how fast it goes.
+type View struct {
+	Campaign
+	Figures
+	Rate float64   // outcomes a second: of the last seconds, or on the whole once it has ended; 0: not known
+	ETA  time.Time // zero: not known
+	// Duplicate: an earlier request with the same Idempotency-Key made it.
+	Duplicate bool
+}
+
+// Templates finds a template of an app for the field that names it.
+type Templates interface {
+	Use(ctx context.Context, app, name, field string) (*template.Template, error)
+}
+
+// compose gives a spec the content of the template that it names, as it is now, unless it has that already.
+func (s *Service) compose(ctx context.Context, app string, spec *Spec) error {
+	if spec.Template != "" && spec.TemplateRevision == 0 {
+		if !reflect.ValueOf(spec.Content).IsZero() {
+			return notification.BadField("content", "is what the template says; leave it out, or the template")
+		}
+		if s.cfg.Templates == nil {
+			return notification.BadField("template", "there are no templates here")
+		}
+		t, err := s.cfg.Templates.Use(ctx, app, spec.Template, "template")
+		if err != nil {
+			return err
+		}
+		spec.Content, spec.TemplateRevision = t.Content, t.Revision
+	}
+	return spec.Content.CheckFilled("variables", spec.Variables)
+}
+
+// Create stores a new campaign. It is a draft, or scheduled if it says when to send. idem and body are those of the
+// request, to recognise a repeated one; idem may be empty.
+func (s *Service) Create(ctx context.Context, app string, spec Spec, sendAt time.Time, idem string, body [32]byte) (*View, error) {
+	c, err := s.created(ctx, app, spec, sendAt)
+	var first *Campaign
+	switch {
+	case err == nil:
+		first, err = s.store.Insert(ctx, c, idem, body)
+	case idem != "": // time or settings may have passed over it since it was made
+		var made error
+		if first, made = s.store.Made(ctx, app, idem, body); first != nil || made != nil {
+			err = made
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if first != nil {
+		v, err := s.view(ctx, first)
+		if v != nil {
+			v.Duplicate = true
+		}
+		return v, err
+	}
+	s.notify()
+	return s.view(ctx, c)
+}
+
+// created is a campaign as Create stores it.
+func (s *Service) created(ctx context.Context, app string, spec Spec, sendAt time.Time) (c *Campaign, err error) {
+	now := s.cfg.Now().Truncate(time.Millisecond)
+	if err := s.compose(ctx, app, &spec); err != nil {
+		return nil, err
+	}
+	if err := spec.Check(now, sendAt); err != nil {
+		return nil, err
+	}
+	c = &Campaign{ID: newID(now), App: app, Spec: spec, State: Draft, CreatedAt: now, SendAt: sendAt.Truncate(time.Millisecond)}
+	if !sendAt.IsZero() {
+		if c.Channels, err = s.channels(ctx, c); err != nil {
+			return nil, err
+		}
+		c.State = Scheduled
+	}
+	return c, nil
+}
+
+// Revise replaces what a campaign is to be, as long as it has not begun.
+func (s *Service) Revise(ctx context.Context, app, id string, spec Spec, sendAt time.Time) (*View, error) {
+	now := s.cfg.Now().Truncate(time.Millisecond)
+	if err := s.compose(ctx, app, &spec); err != nil {
+		return nil, err
+	}
+	if err := spec.Check(now, sendAt); err != nil {
+		return nil, err
+	}
+	var channels []push.Channel
+	if !sendAt.IsZero() {
+		var err error
+		if channels, err = s.channels(ctx, &Campaign{App: app, Spec: spec}); err != nil {
+			return nil, err
+		}
+	}
+	return s.change(ctx, app, id, func(c *Campaign) error {
+		if c.State != Draft && c.State != Scheduled {
+			return &StateError{Action: "be revised", State: c.State, Hint: "it has begun"}
+		}
+		c.Spec, c.SendAt, c.Channels, c.State = spec, sendAt.Truncate(time.Millisecond), channels, Draft
+		if !sendAt.IsZero() {
+			c.State = Scheduled
+		}
+		return nil
+	})
+}
+
+func newID(now time.Time) string {
+	var id ulid.ULID
+	_ = id.SetTime(ulid.Timestamp(now)) // fails only after the year 10889
+	_, _ = rand.Read(id[6:])            // never fails
+	return id.String()
+}
+
+// channels settles what a campaign is sent over: the channels it names, which must all be able to send, or those of
+// the app that are.
+func (s *Service) channels(ctx context.Context, c *Campaign) (able []push.Channel, err error) {
+	named := c.Spec.Audience.Channels
+	if len(named) > 0 {
+		for _, ch := range named {
+			if _, err := s.dispatch.Sender(ctx, c.App, ch); err != nil {
+				return nil, &ChannelError{Channel: ch, Err: err}
+			}
+		}
+		return named, nil
+	}
+	var last error
+	for _, ch := range Channels() {
+		if _, err := s.dispatch.Sender(ctx, c.App, ch); err != nil {
+			last = &ChannelError{Channel: ch, Err: err}
+		} else {
+			able = append(able, ch)
+		}
+	}
+	if len(able) == 0 {
+		return nil, last
+	}
+	return able, nil
+}
+
+// Get returns a campaign with its counts.
+func (s *Service) Get(ctx context.Context, app, id string) (*View, error) {
+	c, err := s.store.Get(ctx, app, id)
+	if err != nil {
+		return nil, err
+	}
+	return s.view(ctx, c)
+}
+
+func (s *Service) view(ctx context.Context, c *Campaign) (*View, error) {
+	f, err := s.store.Figures(ctx, c.Num)
+	if err != nil {
+		return nil, err
+	}
+	v := &View{Campaign: *c, Figures: *f}
+	s.mu.Lock()
+	t := s.tasks[c.Num]
+	s.mu.Unlock()
+	if took := c.FinishedAt.Sub(c.StartedAt); c.Ended() && !c.StartedAt.IsZero() && took > 0 {
+		v.Rate = float64(f.Total()-f.Open()-f.Counts[Suppressed]) / took.Seconds() // on the whole
+	}
+	if t == nil || c.State != Running {
+		return v, nil
+	}
+	now := s.cfg.Now()
+	v.Rate = t.meter.rate(now)
+	if v.Rate > 0 && c.Enumerated {
+		v.ETA = now.Add(time.Duration(float64(f.Open()) / v.Rate * float64(time.Second))).Truncate(time.Millisecond)
+	}
+	if end := c.StartedAt.Add(time.Duration(c.Spec.Spread)); c.Spec.Spread > 0 && v.ETA.Before(end) {
+		v.ETA = end
+	}
+	return v, nil
+}
+
+// List returns a page of an app's campaigns, newest first.
+func (s *Service) List(ctx context.Context, app string, limit int, cursor int64) ([]*View, error) {
+	cs, err := s.store.List(ctx, app, limit, cursor)
+	if err != nil {
+		return nil, err
+	}
+	vs := make([]*View, len(cs))
+	for i, c := range cs {
+		if vs[i], err = s.view(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	return vs, nil
+}
+
+// change changes a campaign and has the engine look at it.
+func (s *Service) change(ctx context.Context, app, id string, change func(*Campaign) error) (*View, error) {
+	c, err := s.store.Change(ctx, app, id, change)
+	if err != nil {
+		return nil, err
+	}
+	s.notify()
+	return s.view(ctx, c)
+}
+
+// Start lets a campaign go, at once or at its time; sendAt, if not zero, sets that. Starting one that is scheduled or
+// runs already changes nothing but the time.
+func (s *Service) Start(ctx context.Context, app, id string, sendAt time.Time) (*View, error) {
+	c, err := s.store.Get(ctx, app, id)
+	if err != nil {
+		return nil, err
+	}
+	now := s.cfg.Now().Truncate(time.Millisecond)
+	if err := c.Spec.Check(now, sendAt); err != nil {
+		return nil, err
+	}
+	channels, err := s.channels(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	s.dispatch.Unblock(app) // whoever starts one has seen to the channels
+	return s.change(ctx, app, id, func(c *Campaign) error {
+		switch c.State {
+		case Draft, Scheduled:
+		case Running:
+			return nil
+		case Paused:
+			return &StateError{Action: "start", State: c.State, Hint: "resume it"}
+		default:
+			return &StateError{Action: "start", State: c.State, Hint: "make a new one"}
+		}
+		if !sendAt.IsZero() {
+			c.SendAt = sendAt.Truncate(time.Millisecond)
+		}
+		c.State, c.Channels = Scheduled, channels
+		if !c.SendAt.After(now) {
+			c.begin(now)
+		}
+		return nil
+	})
+}
+
+func (c *Campaign) begin(now time.Time) {
+	c.State, c.Detail, c.FinishedAt = Running, "", time.Time{}
+	if c.StartedAt.IsZero() {
+		c.StartedAt = now
+	}
+}
+
+// Pause stops a campaign where it is. It waits for the answers to requests that have left; no more leave.
+func (s *Service) Pause(ctx context.Context, app, id string) (*View, error) {
+	return s.change(ctx, app, id, func(c *Campaign) error {
+		switch c.State {
+		case Running, Scheduled:
+			c.State, c.Detail = Paused, ""
+		case Paused:
+		default:
+			return &StateError{Action: "be paused", State: c.State}
+		}
+		return nil
+	})
+}
+
+// Resume lets a paused campaign go on. Channels that refused their credential are tried again.
+func (s *Service) Resume(ctx context.Context, app, id string) (*View, error) {
+	now := s.cfg.Now().Truncate(time.Millisecond)
+	s.dispatch.Unblock(app)
+	return s.change(ctx, app, id, func(c *Campaign) error {
+		switch {
+		case c.State == Running:
+		case c.State == Paused && c.StartedAt.IsZero() && c.SendAt.After(now):
+			c.State, c.Detail = Scheduled, ""
+		case c.State == Paused:
+			c.begin(now)
+		default:
+			return &StateError{Action: "be resumed", State: c.State}
+		}
+		return nil
+	})
+}
+
+// Cancel ends a campaign: pending deliveries become suppressed. Messages that have left stay sent; Recall takes them
+// back.
+func (s *Service) Cancel(ctx context.Context, app, id string) (*View, error) {
+	now := s.cfg.Now().Truncate(time.Millisecond)
+	v, err := s.change(ctx, app, id, func(c *Campaign) error {
+		switch c.State {
+		case Draft, Scheduled, Running, Paused:
+			c.State, c.Detail, c.FinishedAt = Cancelled, "", now
+		case Cancelled:
+		default:
+			return &StateError{Action: "be cancelled", State: c.State}
+		}
+		return nil
+	})
+	return v, err
+}
+
+// Recall takes back what was accepted, as far as its channels can, and suppresses what is pending.
+func (s *Service) Recall(ctx context.Context, app, id string) (*View, error) {
+	return s.change(ctx, app, id, func(c *Campaign) error {
+		switch c.State {
+		case Running, Paused, Completed, Cancelled, Failed, Correcting:
+			c.RecallFrom, c.State, c.Detail, c.FinishedAt, c.Recall = c.State, Recalling, "", time.Time{}, 0
+		case Recalling:
+		case RecallDone: // again: what failed for a passing reason may work now
+			c.State, c.FinishedAt, c.Recall = Recalling, time.Time{}, 0
+		default:
+			return &StateError{Action: "be recalled", State: c.State, Hint: "nothing was sent; cancel it"}
+		}
+		return nil
+	})
+}
+
+// RetryUnknown sends again what may or may not have arrived: somebody has decided that twice is better than never.
+// It returns how many deliveries that are.
+func (s *Service) RetryUnknown(ctx context.Context, app, id string) (n int64, err error) {
+	now := s.cfg.Now().Truncate(time.Millisecond)
+	c, err := s.store.Get(ctx, app, id)
+	if err != nil {
+		return 0, err
+	}
+	if c.State != Running && c.State != Paused && c.State != Completed {
+		return 0, &StateError{Action: "send unknown ones again", State: c.State}
+	}
+	if !c.Spec.Expires.IsZero() && !now.Before(c.Spec.Expires) {
+		return 0, notification.BadField("expires_at", "the campaign's time is over")
+	}
+	for {
+		m, err := s.store.Sweep(ctx, c.Num, Sweep{From: Unknown, To: Pending, Due: now}, slice, now)
+		n += int64(m)
+		if err != nil {
+			return n, err
+		}
+		if m == 0 {
+			break
+		}
+	}
+	if n == 0 {
+		return 0, nil
+	}
+	_, err = s.change(ctx, app, id, func(c *Campaign) error {
+		if c.State == Completed {
+			c.begin(now)
+		}
+		return nil
+	})
+	return n, err
+}
+
+// Delete removes a campaign and its report, unless something may still happen to it.
+func (s *Service) Delete(ctx context.Context, app, id string) error {
+	c, err := s.store.Get(ctx, app, id)
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.State == Draft || c.Ended():
+	case c.State == Recalling || c.State == Correcting:
+		return &StateError{Action: "be deleted", State: c.State, Hint: "try again when that is done"}
+	default:
+		return &StateError{Action: "be deleted", State: c.State, Hint: "cancel it first"}
+	}
+	s.mu.Lock()
+	busy := s.tasks[c.Num] != nil
+	s.mu.Unlock()
+	if busy {
+		return &StateError{Action: "be deleted", State: c.State, Hint: "it is still being wound up; try again in a moment"}
+	}
+	for {
+		done, err := s.store.Remove(ctx, c.Num, slice)
+		if err != nil {
+			return fmt.Errorf("delete campaign %s: %w", id, err)
+		}
+		if done {
+			return nil
+		}
+	}
+}
+
+// Report reads a page of a campaign's deliveries: see Reports.Deliveries.
+func (s *Service) Report(ctx context.Context, app, id string, only *Outcome, limit int, cursor int64) (list []Delivery, next int64, err error) {
+	c, err := s.store.Get(ctx, app, id)
+	if err != nil {
+		return nil, 0, err
+	}
+	list, next, err = s.store.Deliveries(ctx, c.Num, only, limit, cursor)
+	for i := range list {
+		list[i].ID = DeliveryID(c.ID, list[i].Endpoint)
+	}
+	return list, next, err
+}
+
+// Days returns counts by day, of one campaign or, if id is empty, of the app.
+func (s *Service) Days(ctx context.Context, app, id string, from, to time.Time) ([]Day, error) {
+	var num int64
+	if id != "" {
+		c, err := s.store.Get(ctx, app, id)
+		if err != nil {
+			return nil, err
+		}
+		num = c.Num
+	}
+	return s.store.Days(ctx, app, num, from, to)
+}

@@ -1,0 +1,106 @@
+package campaign
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"godwit.dev/godwit/internal/sending/dispatch"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// A campaign that is being sent is a source of deliveries: its rows.
+var _ dispatch.Source = (*run)(nil)
+
+// namedBy is whom a campaign's audience names, nil if it names nobody.
+func namedBy(c *Campaign) map[string]bool {
+	if len(c.Spec.Audience.Recipients) == 0 {
+		return nil
+	}
+	named := make(map[string]bool, len(c.Spec.Audience.Recipients))
+	for _, name := range c.Spec.Audience.Recipients {
+		named[name] = true
+	}
+	return named
+}
+
+// Due implements dispatch.Source. An endpoint that another recipient has taken over since does not get what was for the one
+// that the audience names.
+func (r *run) Due(ctx context.Context, ch push.Channel, now time.Time, limit int) ([]Target, error) {
+	list, err := r.s.store.Due(ctx, r.c.Num, ch, now, limit)
+	if r.named != nil {
+		for i := range list {
+			list[i].Left = list[i].Left || !r.named[list[i].Recipient]
+		}
+	}
+	return list, err
+}
+
+// NextDue implements dispatch.Source. It has ended once every endpoint of the audience has its row.
+func (r *run) NextDue(ctx context.Context, ch push.Channel) (at time.Time, ended bool, err error) {
+	ended = r.enumerated.Load() // first: rows that come after this look show in the next one
+	at, _, err = r.s.store.NextDue(ctx, r.c.Num, ch)
+	return at, ended, err
+}
+
+// Window implements dispatch.Source: from the end of quiet hours until the delivery's time is over.
+func (r *run) Window(t *Target, now time.Time) (from, until time.Time) {
+	return r.quiet.next(now, t.Timezone), r.expires(t, now)
+}
+
+// expires is when a delivery's time is over.
+func (r *run) expires(t *Target, now time.Time) time.Time {
+	first := t.First
+	if first.IsZero() {
+		first = now
+	}
+	at := first.Add(r.c.Spec.Life())
+	if e := r.c.Spec.Expires; !e.IsZero() && e.Before(at) {
+		at = e
+	}
+	return at
+}
+
+// Claim implements dispatch.Source. Once begun it is given up with the app alone: that the store is away also ends what runs
+// beside it, and is no reason not to find out what was stored.
+func (r *run) Claim(_ context.Context, targets []Target, now time.Time) (claimed []Target, err error) {
+	claimed, err = r.s.store.Claim(r.t.own.hard, r.t.own.epoch, r.c.Num, targets, now)
+	if errors.Is(err, ErrUncertain) {
+		r.t.own.again.Store(true)
+		r.t.own.lose()
+	}
+	return claimed, err
+}
+
+// Request implements dispatch.Source.
+func (r *run) Request(t *Target, now time.Time) push.Request {
+	id := DeliveryID(r.c.ID, t.EndpointID.String())
+	person := Person{Recipient: t.Recipient, Locale: t.Locale, Attributes: t.Attributes}
+	q := push.Request{
+		ID: id, App: r.c.App, Endpoint: t.EndpointID.String(), Recipient: t.Recipient, Address: t.Address,
+		Content: r.c.Spec.Render(person, t.Channel), Urgency: r.c.Spec.Urgency(), Collapse: r.c.Spec.Collapse,
+		ExpiresAt: r.expires(t, now),
+	}
+	if r.c.Spec.Tracked() {
+		q.Track = trackToken(r.key, r.c.Num, t.Row, "")
+		if t.Channel == push.Telegram { // nothing else reports clicks on its links
+			r.s.redirectAll(r.key, r.c.Num, t.Row, &q.Content)
+		}
+	}
+	return q
+}
+
+// Finish implements dispatch.Source.
+func (r *run) Finish(ctx context.Context, results []Result, now time.Time) error {
+	if err := r.s.store.Finish(ctx, r.t.own.epoch, r.c.Num, results, now); err != nil {
+		return err
+	}
+	sent := 0 // what has ended other than by not being sent
+	for i := range results {
+		if o := results[i].Outcome; o != Pending && o != Suppressed {
+			sent++
+		}
+	}
+	r.t.meter.add(now, sent)
+	return nil
+}

@@ -1,0 +1,231 @@
+package campaign
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/campaigns/template"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// Limits of a campaign.
+const (
+	MaxName         = 200 // characters, whatever the script
+	MaxContentBytes = template.MaxContentBytes
+	MaxSpread       = 7 * 24 * time.Hour
+	MaxAhead        = 366 * 24 * time.Hour // of send_at
+	DefaultTTL      = 24 * time.Hour
+	MaxTTL          = 28 * 24 * time.Hour // what push services keep a message for at most
+	MaxRate         = 1_000_000           // a second
+)
+
+// Spec is a campaign as its creator requested it. Its JSON is stored and shown.
+type Spec struct {
+	Name string `json:"name,omitempty"`
+	// Template is the name of the template that Content was taken from, and TemplateRevision which revision of it that was.
+	Template         string             `json:"template,omitempty"`
+	TemplateRevision int64              `json:"template_revision,omitempty"`
+	Variables        template.Variables `json:"variables,omitempty"` // the same for everybody; they go before attributes
+
+	Content  Content           `json:"content"`
+	Audience audience.Audience `json:"audience"`
+	Rate     Rate              `json:"rate,omitempty"`
+	Spread   Duration          `json:"spread,omitempty"`
+	Quiet    *QuietHours       `json:"quiet_hours,omitempty"`
+	TTL      Duration          `json:"ttl,omitempty"`       // from a delivery's first attempt; 0: DefaultTTL
+	Expires  time.Time         `json:"expires_at,omitzero"` // nothing is sent after it
+	Priority push.Urgency      `json:"priority,omitempty"`  // empty: normal
+	Collapse string            `json:"collapse_key,omitempty"`
+	UTM      string            `json:"utm,omitempty"`   // query that is added to URLs: utm_source=…&utm_medium=…
+	Track    *bool             `json:"track,omitempty"` // nil: yes
+	// Correction is what Telegram's messages say instead of Content since they were corrected; nil: they were not.
+	Correction *Correction `json:"correction,omitempty"`
+}
+
+// Content is a campaign's message: texts with variables, and variants of them in other languages.
+type Content = template.Content
+
+// Variant is what of it differs in a language.
+type Variant = template.Variant
+
+// Person is whom it is rendered for.
+type Person = template.Person
+
+// QuietHours are hours of the day in which nobody is to be disturbed, in the recipient's time zone or a named one.
+type QuietHours struct {
+	From     string `json:"from"` // HH:MM
+	To       string `json:"to"`
+	Timezone string `json:"timezone,omitempty"` // "recipient" (default) or an IANA name, also used where a recipient has none
+	Fallback string `json:"fallback,omitempty"` // time zone of recipients who have none; empty: UTC
+}
+
+// Tracked reports whether receivers are asked to report the message's fate.
+func (s *Spec) Tracked() bool { return s.Track == nil || *s.Track }
+
+// Life is how long a delivery may be tried from its first attempt on.
+func (s *Spec) Life() time.Duration {
+	if s.TTL > 0 {
+		return time.Duration(s.TTL)
+	}
+	return DefaultTTL
+}
+
+// Urgency is how soon a provider should wake a device.
+func (s *Spec) Urgency() push.Urgency {
+	if s.Priority == "" {
+		return push.UrgencyNormal
+	}
+	return s.Priority
+}
+
+// Render makes the content for one person.
+func (s *Spec) Render(p Person, ch push.Channel) push.Content {
+	p.Variables = s.Variables
+	c := s.Content.Render(p, ch, s.UTM)
+	if k := s.Correction; k != nil && ch == correctable {
+		p.Variables = k.Variables
+		was := c.Telegram
+		c = k.Content.Render(p, ch, s.UTM)
+		withMediaOf(&c.Telegram, &was)
+	}
+	return c
+}
+
+// Says is the content that messages of a channel have.
+func (s *Spec) Says(ch push.Channel) *Content {
+	if s.Correction != nil && ch == correctable {
+		return &s.Correction.Content
+	}
+	return &s.Content
+}
+
+// Check refuses what cannot be sent, naming the field.
+func (s *Spec) Check(now, sendAt time.Time) error {
+	if utf8.RuneCountInString(s.Name) > MaxName || !utf8.ValidString(s.Name) {
+		return notification.BadField("name", "must be text of at most %d characters", MaxName)
+	}
+	if err := s.Content.Check("content"); err != nil {
+		return err
+	}
+	if err := s.Variables.Check("variables"); err != nil {
+		return err
+	}
+	if _, err := s.Audience.Select("audience"); err != nil {
+		return err
+	}
+	for i, ch := range s.Audience.Channels {
+		if !slices.Contains(Channels(), ch) {
+			return notification.BadField(fmt.Sprintf("audience.channels[%d]", i), "channel %s cannot be sent to by this server", ch)
+		}
+	}
+	begin := now
+	if !sendAt.IsZero() {
+		if begin = sendAt; sendAt.Sub(now) > MaxAhead {
+			return notification.BadField("send_at", "is more than a year ahead")
+		}
+	}
+	switch {
+	case s.Rate < 0 || s.Rate > MaxRate:
+		return notification.BadField("rate", "must be from 1/h to %d/s", MaxRate)
+	case s.Spread < 0 || time.Duration(s.Spread) > MaxSpread:
+		return notification.BadField("spread", "must be at most 7 days")
+	case s.TTL < 0 || time.Duration(s.TTL) > MaxTTL:
+		return notification.BadField("ttl", "must be at most 28 days: push services keep no message longer")
+	case !s.Expires.IsZero() && !s.Expires.After(begin):
+		return notification.BadField("expires_at", "lies before the campaign begins")
+	}
+	switch s.Priority {
+	case "", push.UrgencyLow, push.UrgencyNormal, push.UrgencyHigh:
+	default:
+		return notification.BadField("priority", "%q is none of high, normal, low", s.Priority)
+	}
+	if s.Collapse != "" {
+		if err := notification.CheckName("collapse_key", s.Collapse); err != nil {
+			return err
+		}
+	}
+	if _, err := url.ParseQuery(s.UTM); err != nil || strings.ContainsAny(s.UTM, "?# \t\r\n") {
+		return notification.BadField("utm", "must be a query like utm_source=news&utm_medium=push")
+	}
+	if s.Quiet != nil {
+		if _, err := s.Quiet.parse(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Rate is sends a second. Its JSON is like "25/s"; 0 is not given.
+type Rate float64
+
+// ParseRate reads "25/s", "100/m" or "1000/h".
+func ParseRate(s string) (Rate, error) {
+	count, unit, ok := strings.Cut(s, "/")
+	per := map[string]float64{"s": 1, "m": 60, "h": 3600}[unit]
+	n, err := strconv.ParseFloat(count, 64)
+	if !ok || per == 0 || err != nil || !(n > 0) || n > MaxRate*per {
+		return 0, fmt.Errorf("%.40q is not a rate; write it like 25/s, 100/m or 1000/h", s)
+	}
+	return Rate(n / per), nil
+}
+
+func (r Rate) String() string {
+	switch {
+	case r <= 0:
+		return ""
+	case r >= 1:
+		return number(float64(r)) + "/s"
+	case r >= 1.0/60:
+		return number(float64(r)*60) + "/m"
+	}
+	return number(float64(r)*3600) + "/h"
+}
+
+// number writes a figure with at most two decimals.
+func number(f float64) string {
+	return strings.TrimSuffix(strings.TrimRight(strconv.FormatFloat(f, 'f', 2, 64), "0"), ".")
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (r *Rate) UnmarshalText(b []byte) (err error) {
+	if len(b) == 0 {
+		*r = 0
+		return nil
+	}
+	*r, err = ParseRate(string(b))
+	return err
+}
+
+// Duration is a duration as the API writes it: "30s", "8h", "7d", or whole seconds.
+type Duration time.Duration
+
+// MarshalJSON implements json.Marshaler.
+func (d Duration) MarshalJSON() ([]byte, error) {
+	t := time.Duration(d)
+	for _, unit := range []struct {
+		d    time.Duration
+		name string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}} {
+		if t%unit.d == 0 && t != 0 {
+			return []byte(`"` + strconv.FormatInt(int64(t/unit.d), 10) + unit.name + `"`), nil
+		}
+	}
+	return []byte(`"` + t.String() + `"`), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (d *Duration) UnmarshalJSON(b []byte) error {
+	v, err := notification.ParseDuration(strings.Trim(string(b), `"`))
+	*d = Duration(v)
+	return err
+}

@@ -1,0 +1,89 @@
+package campaign
+
+import (
+	"context"
+	"encoding/binary"
+	"net/url"
+	"strings"
+
+	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/sending/sealed"
+)
+
+// A tracking token names a delivery: campaign and row as varints. With a link it also signs where the link leads, so that the
+// redirect leads nowhere else.
+
+// ErrBadToken is a tracking token that this server did not make, or not for this app or link.
+var ErrBadToken = sealed.ErrBad
+
+// trackToken makes a token; link is empty unless it is to sign one.
+func trackToken(key sealed.Key, num, row int64, link string) string {
+	says := binary.AppendUvarint(nil, uint64(num)) //nolint:gosec // positive
+	says = binary.AppendUvarint(says, uint64(row)) //nolint:gosec // positive
+	return key.Seal(sealed.Track, says, link)
+}
+
+// open checks a token that travelled.
+func (s *Service) open(ctx context.Context, token, link string) (num, row int64, err error) {
+	_, says, err := s.tokens.Open(ctx, token, sealed.Track, link)
+	if err != nil {
+		return 0, 0, err
+	}
+	n, read := binary.Uvarint(says)
+	if read <= 0 {
+		return 0, 0, ErrBadToken
+	}
+	r, more := binary.Uvarint(says[read:])
+	if more <= 0 || n>>63 != 0 || r>>63 != 0 {
+		return 0, 0, ErrBadToken
+	}
+	return int64(n), int64(r), nil //nolint:gosec // checked
+}
+
+// React notes what a receiver did with a message.
+func (s *Service) React(ctx context.Context, token string, what Reaction) error {
+	num, row, err := s.open(ctx, token, "")
+	if err != nil {
+		return err
+	}
+	return s.react(ctx, num, row, what)
+}
+
+func (s *Service) react(ctx context.Context, num, row int64, what Reaction) error {
+	first, err := s.store.Track(ctx, num, row, what, s.cfg.Now())
+	if first {
+		s.metrics.react(what)
+	}
+	return err
+}
+
+// Follow says whether a link may be followed, and counts it as a click if a person follows it.
+func (s *Service) Follow(ctx context.Context, token, link string, person bool) error {
+	num, row, err := s.open(ctx, token, link)
+	if err != nil || !person {
+		return err
+	}
+	if err := s.react(ctx, num, row, Clicked); err != nil {
+		s.log.WarnContext(ctx, "click is not counted", "error", err) // whoever clicked is not to suffer for it
+	}
+	return nil
+}
+
+// redirect makes the link that counts a click and leads to the given one.
+func (s *Service) redirect(key sealed.Key, num, row int64, link string) string {
+	if s.cfg.PublicURL == "" || !strings.HasPrefix(link, "https://") && !strings.HasPrefix(link, "http://") {
+		return link
+	}
+	token := trackToken(key, num, row, link)
+	return strings.TrimSuffix(s.cfg.PublicURL, "/") + "/v1/click/" + url.PathEscape(token) + "?to=" + url.QueryEscape(link)
+}
+
+// redirectAll does so to the links of a message in a chat, whose content was rendered for this delivery alone.
+func (s *Service) redirectAll(key sealed.Key, num, row int64, c *push.Content) {
+	c.URL = s.redirect(key, num, row, c.URL)
+	for _, buttons := range c.Telegram.Buttons {
+		for i := range buttons {
+			buttons[i].URL = s.redirect(key, num, row, buttons[i].URL)
+		}
+	}
+}

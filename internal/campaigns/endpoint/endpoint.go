@@ -1,0 +1,255 @@
+package endpoint
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// Config are the parts and settings of a Service.
+type Config struct {
+	Store Store
+	Now   func() time.Time // the store's clock
+	// AllowPrivateURLs lets addresses be http and lead to private addresses.
+	AllowPrivateURLs bool
+	// Created is called with each endpoint that is registered for the first time, one by one and not in a batch. It must not wait. May be nil.
+	Created func(e audience.Endpoint)
+	// Deleted is called with the app after an endpoint was deleted. May be nil.
+	Deleted func(app string)
+}
+
+// Service is the endpoints of all apps.
+type Service struct{ cfg Config }
+
+// New makes a Service.
+func New(cfg Config) *Service { return &Service{cfg} }
+
+// check applies the rules of an endpoint, and that its URL leads outside.
+func (s *Service) check(e *audience.Endpoint) error {
+	if err := e.Check(); err != nil || s.cfg.AllowPrivateURLs {
+		return err
+	}
+	return audience.CheckPublic(e)
+}
+
+// Registration makes a registration of the endpoint that a holder gives, or fails with a *notification.FieldError or a
+// *NotAllowedError. It drops unknown hints about the person.
+func (s *Service) Registration(who *Holder, e audience.Endpoint) (audience.Registration, error) {
+	r := audience.Registration{Endpoint: e, Trusted: who.BackEnd}
+	r.Dropped = r.Endpoint.DropUnknownHints()
+	if err := who.mayRegister(&r.Endpoint); err != nil {
+		return r, err
+	}
+	return r, s.check(&r.Endpoint)
+}
+
+// Register makes endpoints or renews those whose address is there already: see Store.
+func (s *Service) Register(ctx context.Context, app string, regs []audience.Registration) ([]audience.Registered, error) {
+	return s.cfg.Store.Register(ctx, app, regs)
+}
+
+// RegisterOne registers one endpoint with a new manage token, which is empty if the one that it has stays.
+func (s *Service) RegisterOne(ctx context.Context, app string, r audience.Registration) (done audience.Registered, token string, err error) {
+	if err := s.mayHaveOneMore(ctx, app, &r); err != nil {
+		return audience.Registered{}, "", err
+	}
+	token, hash := audience.NewToken()
+	r.Endpoint.Token = hash
+	if done, err = s.register(ctx, app, r); err != nil || done.Endpoint.Token != hash {
+		token = ""
+	}
+	return done, token, err
+}
+
+// MaxOfClient is how many active endpoints a recipient may have before its clients register no more: more browsers and
+// phones than a person uses, and few enough that one client cannot have a server post to hundreds of addresses of its
+// choice for each notification. Back ends may register more.
+const MaxOfClient = 50
+
+// mayHaveOneMore refuses a client's new endpoint where its recipient has MaxOfClient. Renewing an existing one is always allowed.
+func (s *Service) mayHaveOneMore(ctx context.Context, app string, r *audience.Registration) error {
+	e := &r.Endpoint
+	if r.Trusted || e.Recipient == "" {
+		return nil
+	}
+	all, err := s.cfg.Store.EndpointsOf(ctx, app, e.Recipient)
+	if err != nil {
+		return err
+	}
+	active, key := 0, audience.AddressKey(e)
+	for i := range all {
+		if audience.AddressKey(&all[i]) == key {
+			return nil
+		}
+		if all[i].Status == audience.Active {
+			active++
+		}
+	}
+	if active >= MaxOfClient {
+		return &NotAllowedError{fmt.Sprintf("recipient %s has %d active endpoints; clients register at most %d: delete one first, or have a back end register it", e.Recipient, active, MaxOfClient)}
+	}
+	return nil
+}
+
+func (s *Service) register(ctx context.Context, app string, r audience.Registration) (audience.Registered, error) {
+	done, err := s.cfg.Store.Register(ctx, app, []audience.Registration{r})
+	if err != nil {
+		return audience.Registered{}, err
+	}
+	if done[0].Err == nil && done[0].Created && s.cfg.Created != nil {
+		s.cfg.Created(done[0].Endpoint)
+	}
+	return done[0], done[0].Err
+}
+
+// Find returns an endpoint if who may touch it. To others it does not exist: audience.ErrNotFound.
+func (s *Service) Find(ctx context.Context, who *Holder, id audience.ID) (audience.Endpoint, error) {
+	e, err := s.cfg.Store.Endpoint(ctx, who.App, id)
+	if err == nil && !who.mayTouch(&e) {
+		return audience.Endpoint{}, audience.ErrNotFound
+	}
+	return e, err
+}
+
+// Change changes an endpoint if who may touch it, and returns it as it is then. A device that gives it a new address makes
+// it active again, as by registering: what was gone is the old one. change may run more than once.
+func (s *Service) Change(ctx context.Context, who *Holder, id audience.ID, change func(*audience.Endpoint)) (audience.Endpoint, error) {
+	return s.cfg.Store.UpdateEndpoint(ctx, who.App, id, who.BackEnd, func(e *audience.Endpoint) error {
+		if !who.mayTouch(e) {
+			return audience.ErrNotFound
+		}
+		was, known := string(e.Address), *e
+		e.Change(change)
+		if !who.BackEnd {
+			keepKnownHints(e, &known)
+		}
+		if string(e.Address) == was {
+			return e.CheckBesideAddress()
+		}
+		if err := e.Check(); err != nil {
+			return err
+		}
+		if err := who.mayMove(e); err != nil {
+			return err
+		}
+		if !who.BackEnd {
+			e.Status, e.DisabledReason = audience.Active, ""
+		}
+		return s.check(e)
+	})
+}
+
+// keepKnownHints keeps the stored time zone and language where a device sends unknown ones.
+func keepKnownHints(e, was *audience.Endpoint) {
+	said := *e
+	e.DropUnknownHints()
+	if e.Locale == "" && said.Locale != "" {
+		e.Locale = was.Locale
+	}
+	if e.Timezone == "" && said.Timezone != "" {
+		e.Timezone = was.Timezone
+	}
+}
+
+// Delete deletes one.
+func (s *Service) Delete(ctx context.Context, app string, id audience.ID) error {
+	err := s.cfg.Store.DeleteEndpoint(ctx, app, id)
+	if err == nil && s.cfg.Deleted != nil {
+		s.cfg.Deleted(app)
+	}
+	return err
+}
+
+// Of lists a recipient's endpoints, oldest first.
+func (s *Service) Of(ctx context.Context, app, recipient string) ([]audience.Endpoint, error) {
+	return s.cfg.Store.EndpointsOf(ctx, app, recipient)
+}
+
+// Erase deletes a recipient's endpoints and preferences and says how many there were.
+func (s *Service) Erase(ctx context.Context, app, recipient string) (int, error) {
+	return s.cfg.Store.EraseRecipient(ctx, app, recipient)
+}
+
+// List returns the next endpoints of a status that are in a selection: see Store.ListEndpoints.
+func (s *Service) List(ctx context.Context, app string, status audience.Status, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error) {
+	return s.cfg.Store.ListEndpoints(ctx, app, status, sel, after, limit)
+}
+
+// CountPart counts some of an audience: see Store.CountPart.
+func (s *Service) CountPart(ctx context.Context, app string, sel *audience.Selection, after int64) (Part, error) {
+	return s.cfg.Store.CountPart(ctx, app, sel, after)
+}
+
+// Count counts the active endpoints of an audience by channel.
+func (s *Service) Count(ctx context.Context, app string, sel *audience.Selection) (map[push.Channel]int64, error) {
+	return s.cfg.Store.CountEndpoints(ctx, app, sel)
+}
+
+// Totals counts an app's endpoints by channel.
+func (s *Service) Totals(ctx context.Context, app string) (active, disabled map[push.Channel]int64, err error) {
+	return s.cfg.Store.EndpointCounts(ctx, app)
+}
+
+// Names lists the first tags and names of attributes that an app's endpoints have or had: see Store.Names.
+func (s *Service) Names(ctx context.Context, app string, limit int) (tags, attributes []string, err error) {
+	return s.cfg.Store.Names(ctx, app, limit)
+}
+
+// Join registers an address that came by itself, a chat with a bot say, which also wakes its endpoint if that was
+// disabled. A language that nobody knows is left out. name becomes the attribute first_name, unless it has one: what a back
+// end says of a person stands.
+func (s *Service) Join(ctx context.Context, app string, ch push.Channel, address json.RawMessage, locale, name string) error {
+	e := audience.Endpoint{Channel: ch, Address: address, Locale: locale}
+	e.DropUnknownHints()
+	if err := e.Check(); err != nil {
+		return err
+	}
+	done, err := s.register(ctx, app, audience.Registration{Endpoint: e, Trusted: true})
+	if err != nil || name == "" {
+		return err
+	}
+	if _, has := done.Endpoint.Attributes[FirstName]; has {
+		return nil
+	}
+	_, err = s.cfg.Store.UpdateEndpoint(ctx, app, done.Endpoint.ID, true, func(e *audience.Endpoint) error {
+		if _, has := e.Attributes[FirstName]; has {
+			return nil
+		}
+		all := audience.Attributes{FirstName: audience.Text(name)}
+		maps.Copy(all, e.Attributes)
+		named := *e
+		if named.Attributes = all; named.Check() == nil { // with as many attributes as there may be, the name is left out
+			e.Attributes = all
+		}
+		return nil
+	})
+	if errors.Is(err, audience.ErrNotFound) {
+		return nil // deleted meanwhile
+	}
+	return err
+}
+
+// FirstName is the attribute that keeps how a chat's user is called.
+const FirstName = "first_name"
+
+// Leave disables the endpoint of an address, if it is known.
+func (s *Service) Leave(ctx context.Context, app string, ch push.Channel, address json.RawMessage, reason string) error {
+	normal, err := audience.NormalAddress(ch, address)
+	if err != nil {
+		return err
+	}
+	e, err := s.cfg.Store.EndpointAt(ctx, app, ch, normal)
+	if errors.Is(err, audience.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.cfg.Store.DisableEndpoint(ctx, e.Number, reason)
+}

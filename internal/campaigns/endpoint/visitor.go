@@ -1,0 +1,56 @@
+package endpoint
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// These are for visitors of pages that used Perfecty Push, where whoever knows a visitor's id may replace or end the
+// subscription. That is why they reach anonymous Web Push endpoints only.
+
+func visitors(e *audience.Endpoint) bool { return e.Channel == push.WebPush && e.Recipient == "" }
+
+// RegisterVisitor registers a visitor's subscription under an id that is a UUID. A visitor whose former endpoint is
+// still there keeps that one, with the new subscription. The zero id: there was none before.
+func (s *Service) RegisterVisitor(ctx context.Context, app string, subscription json.RawMessage, had audience.ID) (id audience.ID, created bool, err error) {
+	e := audience.Endpoint{Channel: push.WebPush, Address: subscription, ID: audience.NewUUID()}
+	if err := s.check(&e); err != nil {
+		return id, false, err
+	}
+	if had != (audience.ID{}) {
+		if moved, err := s.moveVisitor(ctx, app, had, e.Address); err != nil || moved {
+			return had, false, err
+		}
+	}
+	done, err := s.register(ctx, app, audience.Registration{Endpoint: e})
+	return done.Endpoint.ID, done.Created, err
+}
+
+// moveVisitor gives a visitor who is known its new subscription. False: it is not known, or the subscription is that of
+// an endpoint already.
+func (s *Service) moveVisitor(ctx context.Context, app string, id audience.ID, address json.RawMessage) (moved bool, err error) {
+	_, err = s.cfg.Store.UpdateEndpoint(ctx, app, id, false, func(e *audience.Endpoint) error {
+		if !visitors(e) {
+			return audience.ErrNotFound
+		}
+		e.Address, e.Status, e.DisabledReason, e.LastSeenAt = address, audience.Active, "", s.cfg.Now()
+		return nil
+	})
+	if errors.Is(err, audience.ErrNotFound) || errors.Is(err, audience.ErrTaken) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// FindVisitor returns a visitor's endpoint. False: there is none of this id.
+func (s *Service) FindVisitor(ctx context.Context, app string, id audience.ID) (e audience.Endpoint, found bool, err error) {
+	e, err = s.cfg.Store.Endpoint(ctx, app, id)
+	if errors.Is(err, audience.ErrNotFound) {
+		return e, false, nil
+	}
+	return e, err == nil && visitors(&e), err
+}

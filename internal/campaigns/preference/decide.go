@@ -1,0 +1,65 @@
+package preference
+
+import (
+	"fmt"
+	"time"
+
+	"godwit.dev/godwit/internal/campaigns/quiet"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// Step is a step of an escalation that is about to start.
+type Step struct {
+	Channel  push.Channel
+	Category string // of its notification
+	High     bool   // its notification's priority is high
+	Critical bool   // its app says so of the category
+	Now      time.Time
+	Expires  time.Time // of its copy
+}
+
+// Verdict is what preferences say to a step. The zero value lets it start.
+type Verdict struct {
+	Skip  string    // why nothing of it is sent
+	Until time.Time // it is put off until then
+}
+
+// Decide says whether a step may start. A critical step always may. A high priority passes quiet hours, and never a choice of
+// channels.
+func (p *Preferences) Decide(s *Step) Verdict {
+	switch {
+	case s.Critical:
+		return Verdict{}
+	case !p.allow(s.Category, s.Channel):
+		return Verdict{Skip: fmt.Sprintf("the recipient's preferences do not let %s come over %s", what(s.Category), s.Channel)}
+	case s.High || p.Quiet == nil:
+		return Verdict{}
+	}
+	hours, err := quiet.Parse("quiet_hours", p.Quiet.From, p.Quiet.To)
+	in := quiet.Zone(p.Timezone)
+	if err != nil || in == nil { // it was checked when it was set, and is of an older list of time zones
+		return Verdict{}
+	}
+	until := hours.Next(s.Now, in)
+	switch {
+	case !until.After(s.Now):
+		return Verdict{}
+	case !until.Before(s.Expires):
+		return Verdict{Skip: "the recipient's quiet hours end at " + until.UTC().Format(time.RFC3339) + ", when the notification has expired"}
+	}
+	return Verdict{Until: until}
+}
+
+// Beyond says why a step is skipped that a limit does not let start.
+func Beyond(l Limit, category string) string {
+	return fmt.Sprintf("as many steps of %s as the app allows have begun for the recipient: %s", what(category), l)
+}
+
+// what names what a notification is of.
+func what(category string) string {
+	if category == "" {
+		return "what has no category"
+	}
+	return "category " + notification.Clip(category)
+}

@@ -1,0 +1,107 @@
+// Package preference holds what recipients say about how they may be reached beyond their sessions, what an app says of its
+// categories, and what follows from both when a step of an escalation starts.
+package preference
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/campaigns/quiet"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// MaxCategories bounds the categories that a recipient or an app has something to say about: people choose from a page of
+// switches.
+const MaxCategories = 64
+
+// Rest stands for every category that is not named, and for notifications without one.
+const Rest = "*"
+
+// Preferences are a recipient's. The zero value holds for recipients who never set any: every channel, at any time.
+// Preferences do not apply to sessions: live delivery does not disturb people.
+type Preferences struct {
+	Categories map[string]Choice `json:"categories,omitempty"`
+	Quiet      *Hours            `json:"quiet_hours,omitempty"`
+	Timezone   string            `json:"timezone,omitempty"` // of the quiet hours
+}
+
+// Choice is over which channels a category may come.
+type Choice struct {
+	Channels []push.Channel `json:"channels,omitzero"` // nil: all; empty: none
+}
+
+// Hours are those in which a recipient is not to be disturbed.
+type Hours struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// IsZero reports whether nothing is said.
+func (p *Preferences) IsZero() bool {
+	return len(p.Categories) == 0 && p.Quiet == nil && p.Timezone == ""
+}
+
+// Check applies the rules. Its error is a *notification.FieldError.
+func (p *Preferences) Check() error {
+	if len(p.Categories) > MaxCategories {
+		return notification.BadField("categories", "has %d members; at most %d are allowed", len(p.Categories), MaxCategories)
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Categories)) {
+		if err := CheckCategory("categories", name); err != nil {
+			return err
+		}
+		if err := checkChannels("categories."+name+".channels", p.Categories[name].Channels); err != nil {
+			return err
+		}
+	}
+	if p.Timezone != "" {
+		if _, err := quiet.CheckZone("timezone", p.Timezone); err != nil {
+			return err
+		}
+	}
+	if p.Quiet == nil {
+		return nil
+	}
+	if _, err := quiet.Parse("quiet_hours", p.Quiet.From, p.Quiet.To); err != nil {
+		return err
+	}
+	if p.Timezone == "" {
+		return notification.BadField("timezone", "is required with quiet_hours, like Europe/Oslo")
+	}
+	return nil
+}
+
+// CheckCategory applies the rule for the names of categories: those of names, or Rest.
+func CheckCategory(field, name string) error {
+	if name == Rest {
+		return nil
+	}
+	return notification.CheckName(field, name)
+}
+
+func checkChannels(field string, list []push.Channel) error {
+	for i, ch := range list {
+		at := field + "[" + strconv.Itoa(i) + "]"
+		switch {
+		case ch == push.Live:
+			return notification.BadField(at, "is live, which preferences do not touch: name only channels beyond it")
+		case !audience.Known(ch):
+			return notification.BadField(at, "%.40q is not a channel", ch)
+		case slices.Contains(list[:i], ch):
+			return notification.BadField(at, "names %s twice", ch)
+		}
+	}
+	return nil
+}
+
+// allow reports whether a category may come over a channel.
+func (p *Preferences) allow(category string, ch push.Channel) bool {
+	choice, named := p.Categories[category]
+	if !named {
+		choice = p.Categories[Rest]
+	}
+	return choice.Channels == nil || slices.Contains(choice.Channels, ch)
+}

@@ -1,0 +1,137 @@
+package tables
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"godwit.dev/godwit/internal/campaigns/audience"
+)
+
+// kind is what the cells of a column are read as.
+type kind uint8
+
+const (
+	open   kind = iota // by the first cell that says something
+	text               // as they are
+	number             // as numbers
+	truth              // as true and false
+	ours               // each as Godwit's own exports write them
+)
+
+func (k kind) String() string {
+	return [...]string{"text", "text", "numbers", "true and false", "as exported"}[k]
+}
+
+// plainNumber is how numbers are written: a zero in front, a plus or an exponent make a text, such as a phone number or a postal code.
+var plainNumber = regexp.MustCompile(`^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$`)
+
+// readNumber reads a number, if it is written as one and can be kept exactly.
+func readNumber(s string) (v audience.Value, ok bool) {
+	if !plainNumber.MatchString(s) || strings.TrimRight(s, "0.") == "-" {
+		return v, false
+	}
+	n, err := strconv.ParseFloat(s, 64)
+	if err != nil || !audience.Exact(s, n) {
+		return v, false
+	}
+	return audience.Number(n), true
+}
+
+// truths are what spreadsheets write for true and false, in any letters or, in other languages than English, in capitals.
+var truths = map[string]bool{
+	"TRUE": true, "FALSE": false, "WAHR": true, "FALSCH": false, "VRAI": true, "FAUX": false, "VERDADERO": true, "FALSO": false, "VERO": true,
+	"VERDADEIRO": true, "WAAR": true, "ONWAAR": false, "PRAWDA": true, "FAŁSZ": false, "ИСТИНА": true, "ЛОЖЬ": false, "SANT": true, "FALSKT": false,
+	"SANN": true, "USANN": false, "SAND": true, "FALSK": false,
+}
+
+// saidTruths are read besides in a column whose heading says that it holds true and false.
+var saidTruths = map[string]bool{"YES": true, "NO": false, "Y": true, "N": false, "T": true, "F": false, "1": true, "0": false, "ON": true, "OFF": false}
+
+func readTruth(s string, said bool) (v audience.Value, ok bool) {
+	upper := strings.ToUpper(s)
+	is, ok := truths[s]
+	if !ok && (said || upper == "TRUE" || upper == "FALSE") {
+		if is, ok = truths[upper]; !ok && said {
+			is, ok = saidTruths[upper]
+		}
+	}
+	return audience.Bool(is), ok
+}
+
+// reads reports whether a cell can be read as a kind.
+func (k kind) reads(s string) bool {
+	switch k {
+	case number:
+		_, ok := readNumber(s)
+		return ok
+	case truth:
+		_, ok := readTruth(s, false)
+		return ok
+	}
+	return true
+}
+
+// kindOf is the kind of a cell by itself.
+func kindOf(s string) kind {
+	for _, k := range []kind{number, truth} {
+		if k.reads(s) {
+			return k
+		}
+	}
+	return text
+}
+
+// settle finds a kind that all cells of a column can be read as. why is the cell for which others stay text that could be
+// more by themselves.
+func settle(cells []string) (k kind, why string) {
+	some := open // of the cells that are no text by themselves
+	for _, s := range cells {
+		switch is := kindOf(s); {
+		case s == "":
+		case is == text || some != open && is != some:
+			if why == "" {
+				why = s
+			}
+			k = text
+			if is != text {
+				some = is
+			}
+		default:
+			some = is
+			if k != text {
+				k = is
+			}
+		}
+	}
+	if some == open {
+		why = ""
+	}
+	return k, why
+}
+
+// value reads a cell of a column. warning says that it is no such thing as the others.
+func (c *Column) value(s string) (v audience.Value, warning string, err error) {
+	if c.kind == open {
+		c.kind = kindOf(s)
+	}
+	ok := true
+	switch c.kind {
+	case ours:
+		return audience.ReadCell(s), "", nil
+	case number:
+		v, ok = readNumber(s)
+	case truth:
+		v, ok = readTruth(s, c.said)
+	default:
+		v = audience.Text(audience.Unguarded(s))
+	}
+	switch {
+	case ok:
+		return v, "", nil
+	case c.said:
+		return v, "", fmt.Errorf("%s: %.40q cannot be read as %s, as the heading says", c.Name, s, c.kind)
+	}
+	return audience.Text(s), fmt.Sprintf("%s: %.40q cannot be read as %s like those before, and is kept as text", c.Name, s, c.kind), nil
+}

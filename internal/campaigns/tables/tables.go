@@ -1,0 +1,103 @@
+// Package tables reads endpoints from files that people and other programs made, CSV and NDJSON: it finds encoding,
+// separator and kinds of columns, says what it found, and refuses lines one by one. Memory does not grow with the file.
+package tables
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/campaigns/textfile"
+)
+
+// Options describe a file. The reader finds the empty ones itself.
+type Options struct {
+	Format    string // csv, else NDJSON
+	Encoding  string
+	Separator string
+}
+
+// Reader reads the endpoints of a file.
+type Reader struct {
+	rows interface {
+		Next() (row audience.Row, line int, err error)
+	}
+	found   string
+	columns func() []Column
+}
+
+// Open begins to read a file.
+func Open(r io.Reader, o Options) (*Reader, error) {
+	in, err := textfile.Open(r, o.Encoding)
+	if err != nil {
+		return nil, err
+	}
+	l := newLines(in.Reader, in.Decoded)
+	if o.Format != "csv" {
+		return &Reader{rows: &ndjson{l}, found: in.Encoding, columns: func() []Column { return nil }}, nil
+	}
+	c, err := newCSV(l, o.Separator)
+	if err != nil {
+		return nil, err
+	}
+	return &Reader{rows: c, found: in.Encoding + ", cells separated by " + SeparatorName(c.records.separator), columns: func() []Column { return c.columns }}, nil
+}
+
+// Next reads a line; io.EOF after the last. An error that is a *audience.LineError concerns this line alone.
+func (r *Reader) Next() (row audience.Row, line int, err error) { return r.rows.Next() }
+
+// Found says for people how the file is read.
+func (r *Reader) Found() string { return r.found }
+
+// Columns are the columns of a CSV file and their uses. NDJSON has none.
+func (r *Reader) Columns() []Column { return r.columns() }
+
+// ndjson reads one JSON object a line.
+type ndjson struct{ lines *lines }
+
+func (n *ndjson) Next() (row audience.Row, number int, err error) {
+	for {
+		l, err := n.lines.next()
+		if err != nil {
+			return row, 0, err
+		}
+		if l.err != nil {
+			return row, l.number, lineError(l.number, l.err)
+		}
+		text := bytes.TrimSpace(l.text)
+		if len(text) == 0 {
+			continue
+		}
+		if row, err = parseObject(text); err != nil {
+			return row, l.number, lineError(l.number, err)
+		}
+		return row, l.number, nil
+	}
+}
+
+func parseObject(text []byte) (row audience.Row, err error) {
+	if text[0] == '[' {
+		return row, errors.New("begins a JSON list: NDJSON has one object a line, without a list around them")
+	}
+	var one struct {
+		audience.Row
+		Status         audience.Status `json:"status"`
+		CreatedAt      any             `json:"created_at"` // of an export: the new endpoint has its own
+		UpdatedAt      any             `json:"updated_at"`
+		LastSeenAt     any             `json:"last_seen_at"`
+		DisabledReason any             `json:"disabled_reason"`
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields() // nothing is left out in silence
+	if err := d.Decode(&one); err != nil {
+		return row, fmt.Errorf("cannot be read as JSON: %w", err)
+	}
+	if d.InputOffset() < int64(len(text)) {
+		return row, errors.New("has more than one JSON value")
+	}
+	one.Row.Status = one.Status
+	return one.Row, nil
+}

@@ -1,0 +1,250 @@
+package template
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// Limits of a content.
+const (
+	MaxContentBytes = 32 << 10 // no channel takes more than 4 KB of it; the rest is other languages
+	MaxLocales      = 100
+)
+
+// Content is a message: texts with variables, and variants of them in other languages.
+type Content struct {
+	push.Content
+	Language string             `json:"language,omitempty"` // of the texts here: a BCP 47 tag; empty: that of whoever has none of the others
+	Locales  map[string]Variant `json:"locales,omitempty"`  // by BCP 47 tag: fr, fr-CA
+}
+
+// Variant replaces those parts of the content that it has.
+type Variant struct {
+	Title    string           `json:"title,omitempty"`
+	Body     string           `json:"body,omitempty"`
+	Icon     string           `json:"icon,omitempty"`
+	Image    string           `json:"image,omitempty"`
+	URL      string           `json:"url,omitempty"`
+	Data     json.RawMessage  `json:"data,omitempty"`
+	Telegram *VariantTelegram `json:"telegram,omitempty"`
+	WebPush  *VariantWebPush  `json:"webpush,omitempty"`
+}
+
+// VariantTelegram is what of a message of Telegram is in a language.
+type VariantTelegram struct {
+	Buttons [][]push.TelegramLink `json:"buttons,omitempty"`
+}
+
+// VariantWebPush is what of a browser's notification is in a language.
+type VariantWebPush struct {
+	Actions []push.Action `json:"actions,omitempty"`
+}
+
+// Check refuses what cannot be sent; in is the field that it is in.
+func (t *Content) Check(in string) error { return check(in, t) }
+
+func check(in string, c *Content) error {
+	if c.Title == "" && c.Body == "" {
+		return notification.BadField(in+".title", "is required, or %s.body: an empty message says nothing", in)
+	}
+	all, err := json.Marshal(c)
+	if err != nil {
+		return notification.BadField(in, "%v", err)
+	}
+	if len(all) > MaxContentBytes {
+		return notification.BadField(in, "has %d bytes; at most %d are allowed", len(all), MaxContentBytes)
+	}
+	if len(c.Locales) > MaxLocales {
+		return notification.BadField(in+".locales", "has more than %d languages", MaxLocales)
+	}
+	if err := checkTelegram(in+".telegram.", &c.Telegram); err != nil {
+		return err
+	}
+	if err := checkActions(in+".webpush.actions", c.WebPush.Actions); err != nil {
+		return err
+	}
+	if level := c.APNs.InterruptionLevel; level != "" && !slices.Contains(push.InterruptionLevels, level) {
+		return notification.BadField(in+".apns.interruption_level", "%.40q is none of %s", level, strings.Join(push.InterruptionLevels, ", "))
+	}
+	if n := c.APNs.Badge; n != nil && *n < 0 {
+		return notification.BadField(in+".apns.badge", "%d is below 0", *n)
+	}
+	base := Variant{Title: c.Title, Body: c.Body, Icon: c.Icon, Image: c.Image, URL: c.URL, Data: c.Data}
+	if err := base.check(in + "."); err != nil {
+		return err
+	}
+	if c.Language != "" && !validTag(c.Language) {
+		return notification.BadField(in+".language", "%.40q is not a language tag like fr or fr-CA", c.Language)
+	}
+	for tag, v := range c.Locales {
+		if strings.EqualFold(tag, c.Language) {
+			return notification.BadField(in+".locales", "has %s, which is the language of the content itself", tag)
+		}
+		if !validTag(tag) {
+			return notification.BadField(in+".locales", "%q is not a language tag like fr or fr-CA", tag)
+		}
+		if err := v.check(in + ".locales." + tag + "."); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Limits of the buttons below a message of Telegram. It documents none; its servers refuse more.
+const (
+	maxButtons       = 100
+	maxButtonsInRow  = 8
+	maxButtonText    = 256 // bytes; phones show some 40 characters
+	maxTelegramMedia = 2048
+)
+
+func checkTelegram(in string, t *push.TelegramContent) error {
+	switch t.ParseMode {
+	case "", "HTML", "MarkdownV2", "Markdown":
+	default:
+		return notification.BadField(in+"parse_mode", "%q is none of HTML, MarkdownV2, Markdown", t.ParseMode)
+	}
+	first := ""
+	for _, f := range []struct{ name, media string }{{"photo", t.Photo}, {"video", t.Video}, {"animation", t.Animation}, {"document", t.Document}} {
+		switch {
+		case f.media == "":
+			continue
+		case first != "":
+			return notification.BadField(in+f.name, "a message has one of photo, video, animation and document, and this one has %s", first)
+		case len(f.media) > maxTelegramMedia:
+			return notification.BadField(in+f.name, "has %d bytes; at most %d are allowed", len(f.media), maxTelegramMedia)
+		}
+		if err := checkTemplate(f.media); err != nil {
+			return notification.BadField(in+f.name, "%v", err)
+		}
+		first = f.name
+	}
+	return checkButtons(in+"buttons", t.Buttons)
+}
+
+func checkButtons(field string, rows [][]push.TelegramLink) error {
+	n := 0
+	for i, row := range rows {
+		at := fmt.Sprintf("%s[%d]", field, i)
+		if n += len(row); len(row) == 0 || len(row) > maxButtonsInRow || n > maxButtons {
+			return notification.BadField(at, "must have 1 to %d buttons, and all rows together at most %d", maxButtonsInRow, maxButtons)
+		}
+		for j, b := range row {
+			at := fmt.Sprintf("%s[%d]", at, j)
+			if strings.TrimSpace(b.Text) == "" || len(b.Text) > maxButtonText || !utf8.ValidString(b.Text) {
+				return notification.BadField(at+".text", "must be text of 1 to %d bytes", maxButtonText)
+			}
+			if err := checkTemplate(b.Text); err != nil {
+				return notification.BadField(at+".text", "%v", err)
+			}
+			if err := checkButtonURL(b.URL); err != nil {
+				return notification.BadField(at+".url", "%v", err)
+			}
+		}
+	}
+	return nil
+}
+
+// checkActions holds the buttons of browsers to what a service worker can show and open: without a label none is shown at all.
+func checkActions(field string, actions []push.Action) error {
+	for i, a := range actions {
+		at := fmt.Sprintf("%s[%d]", field, i)
+		if strings.TrimSpace(a.Title) == "" {
+			return notification.BadField(at+".title", "is required: it is what the button says")
+		}
+		for _, f := range []struct{ name, text string }{{"title", a.Title}, {"url", a.URL}} {
+			if err := checkTemplate(f.text); err != nil {
+				return notification.BadField(at+"."+f.name, "%v", err)
+			}
+		}
+		if a.URL == "" {
+			continue
+		}
+		if err := checkURL(a.URL); err != nil {
+			return notification.BadField(at+".url", "%v", err)
+		}
+	}
+	return nil
+}
+
+// checkButtonURL lets through what Telegram opens: web addresses and its own links.
+func checkButtonURL(text string) error {
+	if err := checkTemplate(text); err != nil {
+		return err
+	}
+	if strings.HasPrefix(text, "tg://") {
+		return nil
+	}
+	if strings.HasPrefix(text, "/") {
+		return fmt.Errorf("must be a whole URL: in a chat there is no site that a path could be of")
+	}
+	return checkURL(text)
+}
+
+func (v *Variant) check(prefix string) error {
+	for _, f := range []struct{ name, text string }{
+		{"title", v.Title}, {"body", v.Body}, {"icon", v.Icon}, {"image", v.Image}, {"url", v.URL},
+	} {
+		if err := checkTemplate(f.text); err != nil {
+			return notification.BadField(prefix+f.name, "%v", err)
+		}
+	}
+	if err := notification.CheckJSON(prefix+"data", v.Data); err != nil {
+		return err
+	}
+	if v.Telegram != nil {
+		if err := checkButtons(prefix+"telegram.buttons", v.Telegram.Buttons); err != nil {
+			return err
+		}
+	}
+	if v.WebPush != nil {
+		if err := checkActions(prefix+"webpush.actions", v.WebPush.Actions); err != nil {
+			return err
+		}
+	}
+	if v.URL != "" {
+		if err := checkURL(v.URL); err != nil {
+			return notification.BadField(prefix+"url", "%v", err)
+		}
+	}
+	return nil
+}
+
+// checkURL lets only web addresses through: a click must not run script. Variables may stand in it, but not in its
+// scheme and host.
+func checkURL(text string) error {
+	plain, _, _ := strings.Cut(text, "{{")
+	u, err := url.Parse(plain)
+	if err != nil {
+		return fmt.Errorf("is not a URL")
+	}
+	if u.Scheme == "" && u.Host == "" && strings.HasPrefix(text, "/") && !strings.HasPrefix(text, "//") {
+		return nil // on the page's own site
+	}
+	if u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+		return fmt.Errorf("must be an https or http URL, or a path that begins with /")
+	}
+	if len(plain) < len(text) && u.Path == "" {
+		return fmt.Errorf("must have its host before any variable")
+	}
+	return nil
+}
+
+func validTag(tag string) bool {
+	if len(tag) < 2 || len(tag) > 35 {
+		return false
+	}
+	for part := range strings.SplitSeq(tag, "-") {
+		if part == "" || len(part) > 8 || strings.Trim(part, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != "" {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,103 @@
+package template
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// Message is what push channels get of a notification that was made of a template: it is filled in for each endpoint in its language.
+type Message struct {
+	Content   Content   `json:"content"`
+	Variables Variables `json:"variables,omitempty"`
+	Locale    string    `json:"locale,omitempty"`   // of who has none
+	OwnData   bool      `json:"own_data,omitempty"` // the notification's data takes the place of the template's
+}
+
+// ReadMessage reads one from a notification's content.
+func ReadMessage(b []byte) (*Message, error) {
+	m := new(Message)
+	if err := json.Unmarshal(b, m); err != nil {
+		return nil, fmt.Errorf("what push channels get of a notification is damaged: %w", err)
+	}
+	return m, nil
+}
+
+// Render makes the content for somebody.
+func (m *Message) Render(recipient, locale string, ch push.Channel) push.Content {
+	if locale == "" {
+		locale = m.Locale
+	}
+	return m.Content.Render(Person{Recipient: recipient, Locale: locale, Variables: m.Variables}, ch, "")
+}
+
+// Fill makes the content of a draft that names a template. Every variable that the template says without something in its stead must be
+// given, in whatever language it stands.
+func (s *Service) Fill(ctx context.Context, app string, d *notification.Draft) error {
+	for _, f := range []struct{ name, text string }{{"title", d.Content.Title}, {"body", d.Content.Body}, {"category", d.Content.Category}} {
+		if f.text != "" {
+			return notification.BadField(f.name, "is what the template says; leave it out, or the template")
+		}
+	}
+	given := Variables(d.Variables)
+	if err := given.Check("variables"); err != nil {
+		return err
+	}
+	if d.Locale != "" && !validTag(d.Locale) {
+		return notification.BadField("locale", "%.40q is not a language tag like fr or fr-CA", d.Locale)
+	}
+	d.Content.Key = keyOf(d, given) // first: a publish made again is recognised by it, whatever became of the template
+	r, err := s.use(ctx, app, d.Template, "template")
+	if err != nil {
+		return err
+	}
+	t := r.t
+	if name := r.uses.missing(given); name != "" {
+		return notification.LapsedField("variables."+name, "is missing: template %s says {{%s}}", t.Name, name)
+	}
+	if err := r.uses.checkFilled("variables", given); err != nil {
+		return err
+	}
+	m := Message{Content: t.Content, Variables: given, Locale: d.Locale, OwnData: len(d.Content.Data) > 0}
+	live := m.Render("", "", push.Live)
+	if m.OwnData {
+		m.Content = withoutData(m.Content)
+	} else if d.Content.Data = live.DataWithLinks(); len(d.Content.Data) > 0 {
+		d.Content.ContentType = "application/json"
+	}
+	d.Content.Title, d.Content.Body, d.Content.Category = live.Title, live.Body, live.Category
+	if slices.ContainsFunc(d.Escalate, func(step notification.Step) bool { return step.Channel != notification.Live }) {
+		if d.Content.Push, err = json.Marshal(m); err != nil {
+			return fmt.Errorf("fill in template %s: %w", t.Name, err)
+		}
+	}
+	return nil
+}
+
+// withoutData is a content of which the publisher's own data takes the place of the template's.
+func withoutData(c Content) Content {
+	c.Data = nil
+	all := make(map[string]Variant, len(c.Locales))
+	for tag, v := range c.Locales {
+		v.Data = nil
+		all[tag] = v
+	}
+	c.Locales = all
+	return c
+}
+
+// keyOf is what two publishes of one id must agree in: what was asked for, whichever revision the template is at.
+func keyOf(d *notification.Draft, given Variables) string {
+	b, _ := json.Marshal(struct {
+		Template, Locale string
+		Variables        Variables
+		Data             []byte
+	}{d.Template, d.Locale, given, d.Content.Data}) // texts only
+	sum := sha256.Sum256(b)
+	return string(sum[:])
+}

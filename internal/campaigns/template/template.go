@@ -1,0 +1,80 @@
+// Package template holds what messages are made of: contents with variables and languages, how they are filled in for a
+// person, and those that an app has stored under a name for its publishes and campaigns.
+//
+// What a template says is copied when a publish or a campaign is accepted: changing it later changes nothing that is on its way.
+package template
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"godwit.dev/godwit/internal/notify/notification"
+)
+
+// MaxTemplates bounds those of an app, which are 6 MB then at most.
+const MaxTemplates = 200
+
+// Errors of templates.
+var (
+	ErrUnknown = errors.New("no such template")
+	// ErrRevision: somebody has changed it meanwhile.
+	ErrRevision = errors.New("the template is at another revision")
+)
+
+// RevisionError is a change that was meant for another revision than the one there is. It is an ErrRevision.
+type RevisionError struct {
+	Name string
+	Have int64 // 0: there is none
+}
+
+func (e *RevisionError) Error() string {
+	if e.Have == 0 {
+		return fmt.Sprintf("there is no template %s", e.Name)
+	}
+	return fmt.Sprintf("template %s is at revision %d: read it, and change that", e.Name, e.Have)
+}
+
+// Is makes it an ErrRevision.
+func (e *RevisionError) Is(target error) bool { return target == ErrRevision }
+
+// Template is a content under a name.
+type Template struct {
+	App, Name string
+	Revision  int64 // from 1; each change is the next
+	Content   Content
+	CreatedAt time.Time
+	UpdatedAt time.Time
+}
+
+// Store keeps templates.
+type Store interface {
+	// Template fails with ErrUnknown where there is none of this name.
+	Template(ctx context.Context, app, name string) (*Template, error)
+	// Templates reads up to limit of them by name, after a name.
+	Templates(ctx context.Context, app, after string, limit int) ([]Template, error)
+	// UpdateTemplate changes or makes a template, whose revision is 0 then, in one transaction; others is how many the app has beside it. It fails
+	// with access.ErrUnknownApp where there is no such app.
+	UpdateTemplate(ctx context.Context, app, name string, change func(t *Template, others int) error) error
+	// DeleteTemplate deletes one unless check fails. It fails with ErrUnknown where there is none.
+	DeleteTemplate(ctx context.Context, app, name string, check func(*Template) error) error
+}
+
+// Match is which revision a change is meant for. The zero value is any, or none yet.
+type Match struct {
+	Revision int64 // 0: whichever
+	There    bool  // there must be one
+	New      bool  // there must be none
+}
+
+func (m Match) check(t *Template) error {
+	switch {
+	case m.Revision != 0 && m.Revision != t.Revision, m.There && t.Revision == 0, m.New && t.Revision != 0:
+		return &RevisionError{Name: t.Name, Have: t.Revision}
+	}
+	return nil
+}
+
+// CheckName applies the rule for names.
+func CheckName(field, name string) error { return notification.CheckName(field, name) }

@@ -1,0 +1,84 @@
+// Package leasetest decides in tests which of several servers owns what.
+package leasetest
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"godwit.dev/godwit/internal/cluster/lease"
+)
+
+// Leases decide which of several servers has a name. Server 0 has all that were not given to another one.
+type Leases struct {
+	// Over says that all have ended, and no server has noticed: as when a process was stopped for long and goes on.
+	Over atomic.Bool
+
+	mu      sync.Mutex
+	changed sync.Cond
+	of      map[string]int                // whose turn it is, by name
+	ends    map[string]context.CancelFunc // of who has it
+}
+
+// New makes leases that nobody has asked for.
+func New() *Leases {
+	l := &Leases{of: map[string]int{}, ends: map[string]context.CancelFunc{}}
+	l.changed.L = &l.mu
+	return l
+}
+
+// Server is what one server asks.
+func (l *Leases) Server(n int) lease.Func {
+	return func(name string, run func(context.Context, func() bool)) (release func()) {
+		released, done := false, make(chan struct{})
+		go func() {
+			defer close(done)
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			for {
+				for !released && (l.of[name] != n || l.ends[name] != nil) {
+					l.changed.Wait()
+				}
+				if released {
+					return
+				}
+				ctx, end := context.WithCancel(context.Background())
+				l.ends[name] = end
+				l.mu.Unlock()
+				run(ctx, func() bool { return !l.Over.Load() })
+				end()
+				l.mu.Lock()
+				delete(l.ends, name)
+				l.changed.Broadcast()
+			}
+		}()
+		return func() {
+			l.mu.Lock()
+			released = true
+			if end := l.ends[name]; end != nil && l.of[name] == n {
+				end()
+			}
+			l.changed.Broadcast()
+			l.mu.Unlock()
+			<-done
+		}
+	}
+}
+
+// Give gives a name to another server, once the former one has ended.
+func (l *Leases) Give(name string, to int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if end := l.ends[name]; end != nil && l.of[name] != to {
+		end()
+	}
+	l.of[name] = to
+	l.changed.Broadcast()
+}
+
+// Held is how many names somebody has.
+func (l *Leases) Held() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.ends)
+}

@@ -1,0 +1,341 @@
+package reactor
+
+import (
+	"crypto/tls"
+	"io"
+	"net/netip"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/engine/timerwheel"
+)
+
+// Conn is one connection. Its methods may be called from any goroutine and none of them blocks or calls the handler.
+//
+// The struct is what an idle connection costs, so what only busy connections need hangs off pointers.
+type Conn struct {
+	mu    sync.Mutex // never held while the handler runs
+	loop  *loop
+	out   *queue    // what the socket did not take; nil while there is nothing
+	cork  *cork     // what waits for Uncork; nil while nobody wants that
+	tls   *tlsLayer // nil: plain
+	sock  *sock     // goroutine driver only
+	err   error     // why it ends, once dead or closing
+	timer timerwheel.Timer[*Conn]
+
+	tickAt  int64 // when the handler's timer is due, by Reactor.now; 0: none
+	limitAt int64 // when the reactor's patience ends: for the first byte, or for closing; 0: none
+
+	// Only the loop touches these.
+	h     Handler
+	in    []byte   // received, but not used by the handler yet; nil while there is nothing
+	start *startup // until begin
+	gone  func()   // told when the connection is closed; nil: nobody
+	slot  int32    // place in the loop's table; -1: none
+	gen   int32    // of that place
+
+	nextWork *Conn  // under loop.mu
+	work     uint32 // under loop.mu
+
+	fd    int32
+	mask  uint32 // what epoll watches for
+	state state
+}
+
+// startup is what a connection needs only until its loop has taken it on.
+type startup struct {
+	open     func(*Conn) (Handler, error)
+	buffered []byte // already read from the peer, in plain text
+	by       int64  // when the first byte must have come, by Reactor.now; 0: no limit
+}
+
+// state is a set of flags under Conn.mu.
+type state uint16
+
+const (
+	attached   state = 1 << iota // the poller watches it
+	paused                       // the handler does not want bytes
+	refused                      // a write was refused: the handler waits for Drained
+	closing                      // flush, then close; no more callbacks but Closed
+	halfClosed                   // nothing will be written any more
+	ended                        // the peer has sent all it will
+	dead                         // no input or output is possible; the loop is about to finish it
+	finished                     // the handler was told
+	silent                       // no byte has come yet
+	stalled                      // of a pause: there may be something to do at its end
+	resuming                     // that is posted: until it is done nothing more is read, or input would grow behind what was kept
+)
+
+func newConn(l *loop) *Conn {
+	c := &Conn{loop: l, fd: -1, slot: -1}
+	c.timer.Owner = c
+	return c
+}
+
+// RemoteAddr is the peer's address. It comes from the system, so that the connection need not keep it; the zero value once the
+// connection has ended.
+func (c *Conn) RemoteAddr() netip.AddrPort {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.state&(dead|finished) != 0:
+		return netip.AddrPort{}
+	case c.sock != nil:
+		return addrPort(c.sock.nc.RemoteAddr())
+	}
+	return peerAddr(c.fd)
+}
+
+// Patience is, while the handler is being made, how long the peer may still take to say what it wants; 0: as long as it likes.
+func (c *Conn) Patience() time.Duration {
+	if c.start == nil || c.start.by == 0 {
+		return 0
+	}
+	return max(time.Duration(c.start.by-c.loop.r.now()), time.Millisecond)
+}
+
+// TLS describes the TLS session; nil on a plain connection.
+func (c *Conn) TLS() *tls.ConnectionState {
+	if c.tls == nil {
+		return nil
+	}
+	s := c.tls.conn.ConnectionState()
+	return &s
+}
+
+// Queued is how many bytes wait in the write queue.
+func (c *Conn) Queued() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	if c.out != nil {
+		n = c.out.n
+	}
+	if c.cork != nil {
+		n += len(c.cork.buf)
+	}
+	return n
+}
+
+// Pause stops handing bytes to Data until Resume. Called within Data, the handler returns how much it used; the rest
+// is kept and handed over again on Resume.
+func (c *Conn) Pause() {
+	c.mu.Lock()
+	c.state |= paused | stalled
+	c.mu.Unlock() // the poller is told when input comes: most pauses are over before
+}
+
+// Resume ends a Pause.
+func (c *Conn) Resume() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state&paused == 0 {
+		return
+	}
+	c.state &^= paused
+	if c.state&(dead|stalled) == stalled {
+		c.state |= resuming
+		c.loop.post(c, workResume)
+	}
+}
+
+// settle notes at the end of a turn that a pause which began in it has held nothing up so far. c.mu is held.
+func (c *Conn) settle() {
+	if c.state&paused != 0 && len(c.in) == 0 && c.tls == nil && c.sock == nil {
+		c.state &^= stalled
+	}
+}
+
+// Unsent says whether the socket has refused something, so that Drained follows.
+func (c *Conn) Unsent() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.out != nil
+}
+
+// SetTimer has the handler's Tick called once after d; a later call replaces an earlier one, 0 removes it. It is as
+// fine as the wheel's tick (timerwheel.DefaultTick).
+func (c *Conn) SetTimer(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state&(dead|closing) != 0 {
+		return
+	}
+	if c.tickAt = 0; d > 0 {
+		c.tickAt = c.loop.r.now() + int64(d)
+	}
+	c.armTimer()
+}
+
+// armTimer sets the wheel to the nearer of the two deadlines. c.mu is held.
+func (c *Conn) armTimer() {
+	at := c.tickAt
+	if c.limitAt != 0 && (at == 0 || c.limitAt < at) {
+		at = c.limitAt
+	}
+	if at == 0 || c.state&finished != 0 {
+		c.loop.wheel.Stop(&c.timer)
+		return
+	}
+	c.loop.wheel.Set(&c.timer, time.Duration(at-c.loop.r.now()))
+}
+
+// deadline runs on the loop when the wheel's timer has fired.
+func (c *Conn) deadline(now time.Time) {
+	t := int64(now.Sub(c.loop.r.start))
+	c.mu.Lock()
+	if c.state&finished != 0 {
+		c.mu.Unlock()
+		return
+	}
+	if c.limitAt != 0 && c.limitAt <= t {
+		c.mu.Unlock()
+		c.finish(ErrFirstByte) // a closing connection keeps the reason it has
+		return
+	}
+	ticks := c.tickAt != 0 && c.tickAt <= t && c.state&(dead|closing) == 0
+	if ticks {
+		c.tickAt = 0
+	}
+	c.armTimer()
+	c.mu.Unlock()
+	if ticks {
+		c.h.Tick(now)
+	}
+}
+
+// CloseAfterFlush sends what is queued, ends the connection towards the peer, and closes it when the peer has done
+// the same or has had five seconds. Writes are refused from now on and what the peer still sends is thrown away.
+// Closed(err) follows.
+func (c *Conn) CloseAfterFlush(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state&(dead|closing) != 0 {
+		return
+	}
+	if err == nil {
+		err = io.EOF
+	}
+	if c.tls != nil {
+		_ = c.tls.conn.CloseWrite() // close_notify; if it cannot be sent the connection is dead already
+		if c.state&dead != 0 {
+			return
+		}
+	}
+	if c.release(); c.state&dead != 0 {
+		return
+	}
+	c.beginClosing(err)
+	if c.out == nil {
+		c.halfClose()
+	}
+	c.watch()
+}
+
+// beginClosing enters the closing state. c.mu is held.
+func (c *Conn) beginClosing(err error) {
+	c.state |= closing
+	c.err = err
+	c.tickAt, c.limitAt = 0, c.loop.r.now()+int64(c.loop.r.linger)
+	c.armTimer()
+}
+
+// halfClose tells the peer that all was sent. Closing at once could make the kernel throw away what is in flight if
+// the peer has sent anything unread. c.mu is held.
+func (c *Conn) halfClose() {
+	if c.state&halfClosed != 0 {
+		return
+	}
+	c.state |= halfClosed
+	c.shutdownWrite()
+	if c.state&ended != 0 {
+		c.die(nil)
+	}
+}
+
+// Abort closes the connection at once, whatever is queued. Closed(err) follows.
+func (c *Conn) Abort(err error) {
+	if err == nil {
+		err = io.EOF
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.die(err)
+}
+
+// die makes the connection useless and has the loop finish it. c.mu is held.
+func (c *Conn) die(err error) {
+	if c.state&dead == 0 {
+		c.release()
+	}
+	if c.state&dead != 0 {
+		return
+	}
+	c.state |= dead
+	if c.state&closing == 0 || c.err == nil {
+		c.err = err
+	}
+	c.dropQueue()
+	c.loop.post(c, workClose)
+}
+
+// finish closes the descriptor and tells the handler, once. On the loop; err counts if none is known yet.
+func (c *Conn) finish(err error) {
+	c.mu.Lock()
+	if c.state&finished != 0 {
+		c.mu.Unlock()
+		return
+	}
+	if c.err == nil {
+		c.err = err
+	}
+	if c.err == nil {
+		c.err = io.EOF
+	}
+	c.state |= dead | finished
+	c.dropQueue()
+	c.loop.wheel.Stop(&c.timer)
+	c.mu.Unlock()
+
+	c.loop.poll.detach(c)
+	if c.slot >= 0 {
+		c.loop.remove(c)
+	}
+	c.in, c.start = nil, nil
+	left(c.gone)
+	c.loop.r.conns.Add(-1)
+	if h := c.h; h != nil {
+		c.h = nil
+		h.Closed(c.err)
+	}
+}
+
+// enter takes the right to run the handler. With epoll only the loop does, so there is nothing to take.
+func (c *Conn) enter() {
+	if c.sock != nil {
+		c.sock.serial.Lock()
+	}
+}
+
+func (c *Conn) leave() {
+	if c.sock != nil {
+		c.sock.serial.Unlock()
+	}
+}
+
+// wantsInput and wantsOutput say what the poller shall watch for. c.mu is held.
+func (c *Conn) wantsInput() bool {
+	return c.state&(ended|dead) == 0 && (c.state&paused == 0 || c.state&closing != 0)
+}
+
+func (c *Conn) wantsOutput() bool { return c.out != nil && c.state&dead == 0 }
+
+// watch makes the poller follow the connection's wishes. c.mu is held.
+func (c *Conn) watch() {
+	if c.state&(attached|dead) != attached {
+		return
+	}
+	if err := c.loop.poll.update(c); err != nil {
+		c.die(err)
+	}
+}

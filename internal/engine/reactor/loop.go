@@ -1,0 +1,277 @@
+package reactor
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/engine/timerwheel"
+)
+
+// poller is what differs between the drivers: how a loop learns that a connection can be read or written.
+type poller interface {
+	// wait parks until a connection is ready or wake was called, and handles the ready connections.
+	wait(l *loop) error
+	// wake makes wait return; it may be called from any goroutine.
+	wake()
+	// attach begins to watch c; its mutex is held.
+	attach(c *Conn) error
+	// update follows c's wishes (wantsInput, wantsOutput); its mutex is held.
+	update(c *Conn) error
+	// detach stops watching c and closes its descriptor; its mutex is not held.
+	detach(c *Conn)
+	// release stops watching c and makes its descriptor one of package net; its mutex is held.
+	release(c *Conn) (net.Conn, error)
+	close()
+}
+
+// The work that other goroutines ask of a loop for a connection.
+const (
+	workOpen    uint32 = 1 << iota // make the handler and begin to watch
+	workResume                     // hand over what was kept while paused
+	workFlushed                    // the queue ran empty outside the loop
+	workClose                      // the connection is dead: tell the handler
+)
+
+// headroom is the space in front of a read in which a kept incomplete frame is put, so that the handler sees both in
+// one piece without a copy of the new bytes.
+const headroom = 16 << 10
+
+// readSize is how much one read takes: the most a busy connection gets before the next one has its turn.
+const readSize = 64 << 10
+
+// scratch is the read buffers of a loop (or of one busy connection of the goroutine driver).
+type scratch struct {
+	raw   [headroom + readSize]byte
+	plain []byte // decrypted; made with the first TLS connection
+}
+
+// decrypted returns the buffer for decrypted bytes: room in front, then one TLS record (RFC 8446 5.1: at most 16 KiB).
+func (s *scratch) decrypted() []byte {
+	if s.plain == nil {
+		s.plain = make([]byte, headroom+16<<10)
+	}
+	return s.plain
+}
+
+// entry is a place in a loop's table. gen grows each time the place is reused, so that an event which was fetched
+// before a connection went never reaches its successor.
+type entry struct {
+	conn *Conn
+	gen  int32
+}
+
+// loop runs the handlers of its connections.
+type loop struct {
+	r     *Reactor
+	poll  poller
+	wheel *timerwheel.Wheel[*Conn]
+	buf   scratch
+
+	parked  atomic.Bool // waiting, or about to: whoever adds work must wake it
+	tickDue atomic.Bool
+
+	mu       sync.Mutex // the fields below
+	first    *Conn      // connections with work, linked by nextWork
+	last     *Conn
+	waiting  int
+	stopping bool // take no new connections
+	stopped  bool
+
+	tableMu sync.Mutex // epoll: only the loop itself takes it
+	table   []entry
+	free    []int32
+
+	backlogMu sync.Mutex
+	backlog   map[*Conn]struct{} // connections with queued bytes
+
+	bytesIn, bytesOut atomic.Uint64
+}
+
+func newLoop(r *Reactor, p poller) *loop {
+	l := &loop{r: r, poll: p, backlog: map[*Conn]struct{}{}}
+	l.wheel = timerwheel.New(timerwheel.DefaultTick, l.timerFired)
+	return l
+}
+
+// post asks the loop to do w for c; false: the loop has ended. c's mutex may be held.
+func (l *loop) post(c *Conn, w uint32) bool {
+	l.mu.Lock()
+	if l.stopped || l.stopping && w == workOpen {
+		l.mu.Unlock()
+		return false
+	}
+	if c.work == 0 {
+		if l.last == nil {
+			l.first = c
+		} else {
+			l.last.nextWork = c
+		}
+		l.last = c
+		l.waiting++
+	}
+	c.work |= w
+	l.mu.Unlock()
+	l.wake()
+	return true
+}
+
+// wake makes a parked loop run. A running loop looks for work before it parks.
+func (l *loop) wake() {
+	if l.parked.Load() {
+		l.poll.wake()
+	}
+}
+
+// hasWork reports whether there is anything to do beside connection events.
+func (l *loop) hasWork() bool {
+	if l.tickDue.Load() {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.first != nil || l.stopping
+}
+
+// next takes the next connection with work off the list.
+func (l *loop) next() (*Conn, uint32) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.first
+	if c == nil {
+		return nil, 0
+	}
+	l.first, c.nextWork = c.nextWork, nil
+	if l.first == nil {
+		l.last = nil
+	}
+	l.waiting--
+	w := c.work
+	c.work = 0
+	return c, w
+}
+
+// close tells the loop to close its connections and end.
+func (l *loop) close() {
+	l.mu.Lock()
+	l.stopping = true
+	l.mu.Unlock()
+	l.poll.wake()
+}
+
+func (l *loop) run() {
+	for {
+		l.parked.Store(true)
+		err := l.poll.wait(l)
+		l.parked.Store(false)
+		if err != nil {
+			l.r.log.Error("waiting for connection events failed", "error", err)
+		}
+		if l.tickDue.Swap(false) {
+			l.wheel.Advance(time.Now())
+		}
+		l.mu.Lock()
+		n, stopping := l.waiting, l.stopping
+		l.mu.Unlock()
+		for range n { // what is posted meanwhile waits for the next round, after the connections' events
+			l.work(l.next())
+		}
+		if stopping || err != nil {
+			l.shutdown()
+			return
+		}
+	}
+}
+
+// shutdown closes everything on the loop. No connection can be added any more.
+func (l *loop) shutdown() {
+	l.mu.Lock()
+	l.stopping = true
+	l.mu.Unlock()
+	l.tableMu.Lock()
+	all := make([]*Conn, 0, len(l.table)-len(l.free))
+	for _, e := range l.table {
+		if e.conn != nil {
+			all = append(all, e.conn)
+		}
+	}
+	l.tableMu.Unlock()
+	for _, c := range all {
+		c.enter()
+		c.finish(ErrReactorClosed)
+		c.leave()
+	}
+	for c, _ := l.next(); c != nil; c, _ = l.next() { // opened too late, or already finished above
+		c.enter()
+		c.finish(ErrReactorClosed)
+		c.leave()
+	}
+	l.mu.Lock()
+	l.stopped = true
+	l.mu.Unlock()
+	l.poll.close()
+}
+
+// work does what was posted for c.
+func (l *loop) work(c *Conn, w uint32) {
+	if c == nil {
+		return
+	}
+	c.enter()
+	defer c.leave()
+	if w&workOpen != 0 {
+		c.begin()
+	}
+	if w&workClose != 0 {
+		c.finish(nil)
+		return
+	}
+	if w&workFlushed != 0 {
+		c.flushed()
+	}
+	if w&workResume != 0 {
+		c.resume(&l.buf)
+	}
+}
+
+// timerFired looks at which of a connection's two deadlines has come.
+func (l *loop) timerFired(t *timerwheel.Timer[*Conn], now time.Time) {
+	c := t.Owner
+	c.enter()
+	defer c.leave()
+	c.deadline(now)
+}
+
+// add gives c a place in the table.
+func (l *loop) add(c *Conn) {
+	l.tableMu.Lock()
+	defer l.tableMu.Unlock()
+	if n := len(l.free); n > 0 {
+		c.slot = l.free[n-1]
+		l.free = l.free[:n-1]
+	} else {
+		c.slot = int32(len(l.table)) // descriptors are int32 too, there cannot be more
+		l.table = append(l.table, entry{})
+	}
+	l.table[c.slot].conn = c
+	c.gen = l.table[c.slot].gen
+}
+
+// remove frees c's place.
+func (l *loop) remove(c *Conn) {
+	l.tableMu.Lock()
+	defer l.tableMu.Unlock()
+	e := &l.table[c.slot]
+	e.conn = nil
+	e.gen++
+	l.free = append(l.free, c.slot)
+}
+
+// lookup finds the connection an event is for; nil if it has gone. On the loop only.
+func (l *loop) lookup(slot, gen int32) *Conn {
+	if slot < 0 || int(slot) >= len(l.table) || l.table[slot].gen != gen {
+		return nil
+	}
+	return l.table[slot].conn
+}

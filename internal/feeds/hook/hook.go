@@ -1,0 +1,170 @@
+// Package hook tells an app's own programs of events: each hook follows the event log from where it stands, posts one
+// event a request, in order, and keeps trying for days.
+package hook
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/feeds/event"
+)
+
+// ErrUnknown says that the app has no hook of that name. Wrapped, never bare.
+var ErrUnknown = errors.New("no such hook")
+
+// Hook is where events go.
+type Hook struct {
+	App       string
+	Name      string
+	URL       string       // may hold a secret
+	Types     []event.Type // empty: all
+	Secrets   []string     // sign messages, whsec_…; several while the receiver changes over
+	Enabled   bool
+	CreatedAt time.Time
+	UpdatedAt time.Time
+	From      uint64    // it begins, or begins again, with what comes after this event
+	FromAt    time.Time // since when it is to; zero: nobody has said so
+}
+
+// wants reports whether a hook gets events of a type.
+func (h *Hook) wants(t event.Type) bool { return len(h.Types) == 0 || slices.Contains(h.Types, t) }
+
+// asked is when somebody last wanted something of the hook.
+func (h *Hook) asked() time.Time {
+	if h.FromAt.After(h.UpdatedAt) {
+		return h.FromAt
+	}
+	return h.UpdatedAt
+}
+
+// next is the time of a change that is made now: later than all before, whatever the clocks of those who made them said.
+func (h *Hook) next(now time.Time) time.Time {
+	now = now.UTC().Truncate(time.Millisecond)
+	if last := h.asked(); !now.After(last) {
+		now = last.Add(time.Millisecond)
+	}
+	return now
+}
+
+// same reports whether two copies of a hook have equal settings and wishes.
+func (h *Hook) same(o *Hook) bool {
+	return h.CreatedAt.Equal(o.CreatedAt) && h.asked().Equal(o.asked()) &&
+		h.URL == o.URL && h.Enabled == o.Enabled && slices.Equal(h.Types, o.Types) && slices.Equal(h.Secrets, o.Secrets)
+}
+
+// Progress is how far a hook has come.
+type Progress struct {
+	App           string    `json:"-"`
+	Name          string    `json:"-"`
+	Cursor        uint64    `json:"cursor"`                  // newest event that is done with
+	Delivered     uint64    `json:"delivered"`               // events since the hook was made
+	LastDelivered time.Time `json:"last_delivered,omitzero"` // when the receiver took one last
+	Failing       time.Time `json:"failing,omitzero"`        // since when the next event fails; zero: it does not
+	Attempts      int       `json:"attempts,omitempty"`      // made for the next event
+	NextAt        time.Time `json:"next_at,omitzero"`        // of the next attempt
+	LastError     string    `json:"last_error,omitempty"`    // of the last attempt that failed
+	Paused        string    `json:"paused,omitempty"`        // why nothing is sent until a person says so; empty: it is sent
+	PausedAt      time.Time `json:"paused_at,omitzero"`      //
+
+	// Which wishes of the hook have been heeded: each is heeded once, across owners and restarts.
+	Made time.Time `json:"made,omitzero"` // CreatedAt: one of the same name that was made later begins anew
+	Took time.Time `json:"took,omitzero"` // what was wanted until then; zero: saved by a version that did not note it
+}
+
+// heed returns the progress of a hook as those want it who changed the hook since. p is nil where there is none; the hook then begins
+// where they want, or else after the last event.
+func (p *Progress) heed(h *Hook, last uint64) Progress {
+	asked := h.asked()
+	if p == nil || !p.Took.IsZero() && !p.Made.Equal(h.CreatedAt) {
+		fresh := Progress{App: h.App, Name: h.Name, Cursor: last, Made: h.CreatedAt, Took: asked}
+		if !h.FromAt.IsZero() {
+			fresh.Cursor = h.From
+		}
+		return fresh
+	}
+	now := *p
+	if !p.Took.IsZero() && asked.After(p.Took) {
+		now.resume()
+		if h.FromAt.After(p.Took) {
+			now.Cursor = h.From
+		}
+	}
+	now.Made, now.Took = h.CreatedAt, asked
+	return now
+}
+
+// resume forgets failures.
+func (p *Progress) resume() {
+	p.Paused, p.PausedAt, p.Failing, p.NextAt, p.Attempts, p.LastError = "", time.Time{}, time.Time{}, time.Time{}, 0, ""
+}
+
+// State is a hook's condition in one word.
+type State string
+
+// States.
+const (
+	Active   State = "active"
+	Failing  State = "failing"  // the next event fails and is tried again
+	Paused   State = "paused"   // it failed for too long, or the receiver wants no more
+	Disabled State = "disabled" // switched off
+)
+
+// Info is what may be seen of a hook.
+type Info struct {
+	Hook
+	Progress
+	State  State
+	Newest uint64 // event in the log: how far there is to go
+}
+
+// Change says what a hook is to be. Secrets and Enabled stay as they are where nil.
+type Change struct {
+	URL     string
+	Types   []event.Type
+	Secrets []string
+	Enabled *bool
+}
+
+// Store keeps hooks. Several processes may write to the same one.
+type Store interface {
+	Hooks(ctx context.Context) ([]Hook, error)
+	// UpdateHook reads a hook, or makes an empty one, lets change alter it and writes it, all in one transaction. It
+	// fails with access.ErrUnknownApp where the app is missing. n is how many hooks the app has, this one not counted.
+	UpdateHook(ctx context.Context, app, name string, change func(h *Hook, n int) error) error
+	// DeleteHook reports whether there was one.
+	DeleteHook(ctx context.Context, app, name string) (bool, error)
+	// Watch calls changed after a change committed by anybody, within a second of it, until ctx ends.
+	Watch(ctx context.Context, changed func()) error
+}
+
+// ProgressStore keeps progress, with the events. Servers may share it: then each app's progress has one owner, and what a
+// former owner still writes is refused.
+type ProgressStore interface {
+	// HookProgress reads the progress of an app's hooks, or of all where app is empty.
+	HookProgress(ctx context.Context, app string) ([]Progress, error)
+	// OwnHookProgress makes the caller the owner of an app's progress, with an epoch greater than all before, and reads it in
+	// the same transaction.
+	OwnHookProgress(ctx context.Context, app string) (epoch int64, list []Progress, err error)
+	// SaveHookProgress writes, in one transaction, what owners have to save. former are those apps that have another owner
+	// by now: nothing of theirs is written.
+	SaveHookProgress(ctx context.Context, list []Saving) (former []string, err error)
+}
+
+// Saving is what the owner of an app's progress has to save.
+type Saving struct {
+	App    string
+	Epoch  int64
+	Forget []string   // hooks that are no more; before
+	Save   []Progress // of the app's hooks
+}
+
+// Poster posts signed messages.
+type Poster interface {
+	// Check says what is wrong with a URL and secrets: a *notification.FieldError.
+	Check(url string, secrets []string) error
+	NewSecret() string
+	// Post makes one attempt; its errors are those of package push.
+	Post(ctx context.Context, secrets []string, url, id string, body []byte) error
+}

@@ -1,0 +1,49 @@
+package reconcile
+
+import (
+	"context"
+	"time"
+
+	"godwit.dev/godwit/internal/feeds/event"
+	"godwit.dev/godwit/internal/notify/mailbox"
+)
+
+// Past makes events anew that a log has deleted, for readers that have not had them: as much of them as the mailboxes
+// know.
+type Past struct {
+	Log     event.Forgetful
+	Changes mailbox.Changes
+}
+
+// Gone is the newest event that the log has deleted; 0: none was. All older ones are deleted too.
+func (p Past) Gone(ctx context.Context) (uint64, error) { return p.Log.Gone(ctx) }
+
+// Between lists events of an app that happened after one time and not after another: those of a slice of copies, behind a place, of which the
+// first is 0. next is the place to go on from; 0: that was all.
+func (p Past) Between(ctx context.Context, app string, after, upto time.Time, place int64) (evs []event.Event, next int64, err error) {
+	list, next, err := p.Changes.Changed(ctx, after, place)
+	if err != nil {
+		return nil, 0, err
+	}
+	for i := range list {
+		if list[i].App == app {
+			evs = appendEvents(evs, &list[i], func(_ event.Type, at time.Time) bool { return at.After(after) && !at.After(upto) })
+		}
+	}
+	return evs, next, nil
+}
+
+// appendEvents appends what happened to a copy, as far as it is wanted.
+func appendEvents(evs []event.Event, c *mailbox.Change, want func(t event.Type, at time.Time) bool) []event.Event {
+	add := func(t event.Type, at time.Time) {
+		if !at.IsZero() && want(t, at) {
+			evs = append(evs, event.Event{App: c.App, Type: t, At: at, Note: c.ID, To: c.To, Reconciled: true})
+		}
+	}
+	add(event.Stored, c.CreatedAt)
+	add(event.Delivered, c.DeliveredAt)
+	if t := event.Type(c.Status.String()); c.Status.Settled(c.Ack) && (t != event.Delivered || c.DeliveredAt.IsZero()) {
+		add(t, c.SettledAt)
+	}
+	return evs
+}

@@ -1,0 +1,79 @@
+package sink
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/feeds/event"
+)
+
+// ends tells of n notifications from one on that each was acknowledged so long after it was stored, and returns of how many that is known.
+func ends(t *testing.T, l *latencies, from, n int, stored time.Time, took time.Duration) (known int) {
+	t.Helper()
+	evs := make([]event.Event, n)
+	for i := range evs {
+		evs[i] = event.Event{Type: event.Acked, Note: fmt.Sprint("n", from+i), To: fmt.Sprint("to", i%7), At: stored.Add(took)}
+	}
+	l.fill(evs)
+	for i := range evs {
+		if !evs[i].TookKnown {
+			continue
+		}
+		if known++; evs[i].Took != took {
+			t.Fatalf("%s took %s, want %s", evs[i].Note, evs[i].Took, took)
+		}
+	}
+	return known
+}
+
+func starts(l *latencies, from, n int, at time.Time) {
+	evs := make([]event.Event, n)
+	for i := range evs {
+		evs[i] = event.Event{Type: event.Stored, Note: fmt.Sprint("n", from+i), To: fmt.Sprint("to", i%7), At: at}
+	}
+	l.fill(evs)
+}
+
+func TestHowLongItTookIsKnownOfTheNewestHundredThousands(t *testing.T) {
+	const many = 200_000
+	var l latencies
+	at := time.UnixMilli(1_700_000_000_000)
+	if known := ends(t, &l, 0, 100, at, time.Second); known != 0 {
+		t.Errorf("of %d that were never stored it is known", known)
+	}
+	for round := range 5 {
+		at = at.Add(time.Minute)
+		starts(&l, round*many, many, at)
+		if known := ends(t, &l, round*many, many, at, 40*time.Millisecond); known < many*98/100 {
+			t.Errorf("round %d: of the newest %d it is known of %d", round, many, known)
+		}
+	}
+	starts(&l, 4*many, many, at) // again, as after a batch that was gathered anew
+	if known := ends(t, &l, 4*many, many, at, 0); known < many*98/100 {
+		t.Errorf("told again, it is known of %d", known)
+	}
+	if known := ends(t, &l, 0, many, at.Add(-4*time.Minute), time.Hour); known > many/10 {
+		t.Errorf("of the oldest it is known of %d", known)
+	}
+	early := []event.Event{{Type: event.Acked, Note: fmt.Sprint("n", 5*many-1), To: fmt.Sprint("to", (many-1)%7), At: at.Add(-time.Second)}}
+	if l.fill(early); early[0].Took != 0 || !early[0].TookKnown {
+		t.Errorf("what another clock put before the storing took %s, %t", early[0].Took, early[0].TookKnown)
+	}
+}
+
+func BenchmarkLatencies(b *testing.B) {
+	var l latencies
+	at := time.UnixMilli(1_700_000_000_000)
+	evs := make([]event.Event, 0, 3_000_000)
+	for i := range 1_000_000 {
+		note, to := fmt.Sprintf("01J%023d", i), fmt.Sprint("driver-", i%1000)
+		for _, is := range []event.Type{event.Stored, event.Delivered, event.Acked} {
+			evs = append(evs, event.Event{Type: is, Note: note, To: to, At: at})
+		}
+	}
+	for b.Loop() {
+		l.fill(evs)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(evs)), "ns/event")
+}

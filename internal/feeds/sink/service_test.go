@@ -1,0 +1,348 @@
+package sink_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/feeds/event"
+	"godwit.dev/godwit/internal/feeds/reconcile"
+	"godwit.dev/godwit/internal/feeds/sink"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/store/sqlite/appdb"
+	"godwit.dev/godwit/internal/store/sqlite/eventdb"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is sinks on real files with a writer that takes what it is told to.
+type world struct {
+	*testing.T
+	apps   *appdb.Store
+	events *eventdb.Log
+	sinks  *sink.Service
+	cancel func() // begins the stop
+	stop   func()
+
+	mu      sync.Mutex
+	batches [][]event.Event
+	answer  func(attempt int) error
+	tries   int
+
+	dir    string
+	kept   eventdb.Options
+	copies []mailbox.Change // what the mailboxes know
+}
+
+// Changed is mailbox.Changes, two copies at a time.
+func (w *world) Changed(_ context.Context, since time.Time, place int64) (list []mailbox.Change, next int64, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	next = min(place+2, int64(len(w.copies)))
+	for _, c := range w.copies[place:next] {
+		if !c.CreatedAt.Before(since) || !c.SettledAt.Before(since) {
+			list = append(list, c)
+		}
+	}
+	if next == int64(len(w.copies)) {
+		next = 0
+	}
+	return list, next, nil
+}
+
+func (w *world) Write(_ context.Context, evs []event.Event) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tries++
+	if w.answer != nil {
+		if err := w.answer(w.tries); err != nil {
+			return err
+		}
+	}
+	w.batches = append(w.batches, slices.Clone(evs))
+	return nil
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{T: t}
+	dir := t.TempDir()
+	w.dir = dir
+	var err error
+	if w.apps, err = appdb.Open(t.Context(), filepath.Join(dir, "apps.db"), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	w.openLog()
+	if err := w.apps.CreateApp(t.Context(), access.App{Name: "shop"}); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	t.Cleanup(func() {
+		w.stop()
+		_ = w.events.Close()
+		_ = w.apps.Close()
+	})
+	return w
+}
+
+func (w *world) openLog() {
+	w.Helper()
+	var err error
+	if w.events, err = eventdb.Open(w.Context(), filepath.Join(w.dir, "events.db"), w.kept); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) start() {
+	w.Helper()
+	var err error
+	w.sinks, err = sink.New(w.Context(), sink.Config{
+		Store: w.apps, Progress: w.events, Events: w.events, Past: reconcile.Past{Log: w.events, Changes: w}, Now: w.kept.Now, Log: slog.New(slog.DiscardHandler),
+		Open: func(*sink.Sink) (sink.Writer, error) { return w, nil },
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = w.sinks.Run(ctx) }()
+	w.cancel, w.stop = cancel, func() { cancel(); <-done }
+}
+
+func (w *world) set(c sink.Change) sink.Info {
+	w.Helper()
+	address := "http://ch.example:8123"
+	c.URL = &address
+	info, _, err := w.sinks.Set(w.Context(), "shop", sink.ClickHouse, c)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return info
+}
+
+func (w *world) emit(from, n int) {
+	for i := range n {
+		w.events.Emit([]event.Event{{App: "shop", Type: event.Stored, At: time.Now(), Note: fmt.Sprint("n", from+i), To: "ann"}})
+	}
+}
+
+// until waits until a sink is as it should be.
+func (w *world) until(what string, ok func(sink.Info) bool) {
+	w.Helper()
+	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		info, err := w.sinks.Get(w.Context(), "shop", sink.ClickHouse)
+		if err == nil && ok(info) {
+			return
+		}
+		if time.Since(begun) > time.Minute {
+			w.Fatalf("%s: %+v, %v", what, info, err)
+		}
+	}
+}
+
+func (w *world) notes() (list []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, b := range w.batches {
+		for _, e := range b {
+			list = append(list, e.Note)
+		}
+	}
+	return list
+}
+
+func TestASinkGetsEachEventOnceAcrossRestarts(t *testing.T) {
+	w := newWorld(t)
+	w.emit(0, 3)
+	if err := w.events.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	backfill := true
+	w.set(sink.Change{Backfill: &backfill})
+	var want []string
+	for round := range 3 {
+		w.emit(3+round*10, 10)
+		w.until("all are there", func(i sink.Info) bool { return i.Written == uint64(13+round*10) && i.State == sink.Writing })
+		w.stop()
+		w.start()
+	}
+	for i := range 33 {
+		want = append(want, fmt.Sprint("n", i))
+	}
+	if got := w.notes(); !slices.Equal(got, want) {
+		t.Errorf("%d events came: %v", len(got), got)
+	}
+}
+
+// TestLagIsTheAgeOfTheOldestEventThatWaits: a sink that has never written, or not for a long time, lags by its waiting events alone.
+func TestLagIsTheAgeOfTheOldestEventThatWaits(t *testing.T) {
+	w := newWorld(t)
+	begun := time.Now()
+	lag := func() time.Duration {
+		info, err := w.sinks.Get(w.Context(), "shop", sink.ClickHouse)
+		if err != nil {
+			w.Fatal(err)
+		}
+		return info.Lag(time.Now())
+	}
+	w.answer = func(int) error { return &push.RetryError{Reason: "no"} }
+	for _, backfill := range []bool{false, true} {
+		w.set(sink.Change{Backfill: &backfill})
+		if got := lag(); got != 0 {
+			t.Errorf("with no event, backfill %v: %s", backfill, got)
+		}
+		if err := w.sinks.Delete(t.Context(), "shop", sink.ClickHouse); err != nil {
+			t.Fatal(err)
+		}
+	}
+	backfill := true
+	w.set(sink.Change{Backfill: &backfill})
+	w.events.Emit([]event.Event{{App: "another", Type: event.Stored, At: time.Now(), Note: "n", To: "ann"}})
+	if err := w.events.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := lag(); got != 0 {
+		t.Errorf("with another app's event: %s", got)
+	}
+	w.emit(0, 1)
+	w.until("it fails", func(i sink.Info) bool { return i.State == sink.Failing })
+	if got, most := lag(), time.Since(begun); got > most+time.Second {
+		t.Errorf("%s with an event of %s ago at most", got, most)
+	}
+	w.mu.Lock()
+	w.answer = nil
+	w.mu.Unlock()
+	w.set(sink.Change{}) // tries at once
+	w.until("all is written", func(i sink.Info) bool { return i.Written == 1 && i.Lag(time.Now()) == 0 })
+}
+
+func TestABatchThatIsTakenWhileTheServerStopsDoesNotComeAgain(t *testing.T) {
+	w := newWorld(t)
+	w.answer = func(int) error {
+		w.cancel()
+		return nil
+	}
+	w.set(sink.Change{})
+	w.emit(0, 5)
+	w.until("it is taken", func(i sink.Info) bool { return i.Written == 5 })
+	w.stop()
+	w.mu.Lock()
+	w.answer = nil
+	w.mu.Unlock()
+	w.start()
+	w.emit(5, 1)
+	w.until("the next one is there", func(i sink.Info) bool { return i.Written == 6 })
+	if got, want := w.notes(), []string{"n0", "n1", "n2", "n3", "n4", "n5"}; !slices.Equal(got, want) {
+		t.Errorf("%v came, want %v", got, want)
+	}
+}
+
+func TestABatchWhoseAnswerNobodyWaitedForComesAgainAsItWas(t *testing.T) {
+	w := newWorld(t)
+	asked := make(chan struct{})
+	var once sync.Once
+	w.answer = func(int) error {
+		once.Do(func() { close(asked) })
+		return &push.RetryError{Reason: "no answer"}
+	}
+	w.set(sink.Change{})
+	w.emit(0, 5)
+	<-asked
+	w.until("it fails", func(i sink.Info) bool { return i.State == sink.Failing && i.Error == "no answer" && !i.Since.IsZero() })
+	w.stop()
+	w.emit(5, 5)
+	if err := w.events.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.mu.Lock()
+	w.answer = nil
+	w.mu.Unlock()
+	w.start()
+	w.until("all are there", func(i sink.Info) bool { return i.Written == 10 })
+	if len(w.batches[0]) > 5 || len(w.notes()) != 10 {
+		t.Errorf("the batch of %d events that was under way came again with %d", 5, len(w.batches[0]))
+	}
+}
+
+func TestARefusalStopsASinkUntilItIsSetAgain(t *testing.T) {
+	w := newWorld(t)
+	w.answer = func(int) error { return &sink.StopError{Reason: "ClickHouse answered 403: wrong password"} }
+	w.set(sink.Change{})
+	w.emit(0, 5)
+	stopped := func(i sink.Info) bool {
+		return i.State == sink.Stopped && i.Error == "ClickHouse answered 403: wrong password"
+	}
+	w.until("it has stopped", stopped)
+	w.stop()
+	w.start()
+	w.until("it is stopped after a start", stopped)
+	if w.tries != 1 {
+		t.Errorf("%d attempts", w.tries)
+	}
+	w.mu.Lock()
+	w.answer = nil
+	w.mu.Unlock()
+	w.set(sink.Change{})
+	w.until("it goes on", func(i sink.Info) bool { return i.Written == 5 && i.State == sink.Writing })
+}
+
+func TestAFormerOwnerSavesNothing(t *testing.T) {
+	w := newWorld(t)
+	first, p, err := w.events.OwnSinkProgress(t.Context(), "shop", sink.ClickHouse)
+	if err != nil || p != nil {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	if err := w.events.SaveSinkProgress(t.Context(), "shop", sink.ClickHouse, first, &sink.Progress{Cursor: 7}); err != nil {
+		t.Fatal(err)
+	}
+	second, p, err := w.events.OwnSinkProgress(t.Context(), "shop", sink.ClickHouse)
+	if err != nil || p == nil || p.Cursor != 7 || second <= first {
+		t.Fatalf("%d after %d, %+v, %v", second, first, p, err)
+	}
+	if err := w.events.SaveSinkProgress(t.Context(), "shop", sink.ClickHouse, first, &sink.Progress{Cursor: 8}); !errors.Is(err, sink.ErrFormer) {
+		t.Errorf("a former owner: %v", err)
+	}
+}
+
+func TestASinkMayLeadToAPrivateAddressWhileItsURLStays(t *testing.T) {
+	w := newWorld(t)
+	text := func(s string) *string { return &s }
+	off := false
+	for _, step := range []struct {
+		c    sink.Change
+		want bool
+	}{
+		{sink.Change{URL: text("http://a"), Private: true}, true},
+		{sink.Change{Enabled: &off}, true},
+		{sink.Change{URL: text("http://a"), User: text("u")}, true},
+		{sink.Change{URL: text("http://b")}, false},
+		{sink.Change{URL: text("http://a")}, false},
+	} {
+		if info, _, err := w.sinks.Set(t.Context(), "shop", sink.ClickHouse, step.c); err != nil || info.Private != step.want {
+			t.Errorf("after %+v: %t, %v; want %t", step.c, info.Private, err, step.want)
+		}
+	}
+}
+
+func TestBadSettingsNameTheirField(t *testing.T) {
+	w := newWorld(t)
+	text := func(s string) *string { return &s }
+	short := time.Hour
+	for field, c := range map[string]sink.Change{
+		"url": {URL: text("ftp://x")}, "url must not": {URL: text("http://u:sekret@x")}, "database": {URL: text("http://x"), Database: text("a b")}, "keep": {URL: text("http://x"), Keep: &short},
+	} {
+		if _, _, err := w.sinks.Set(t.Context(), "shop", sink.ClickHouse, c); err == nil {
+			t.Errorf("%s was taken", field)
+		}
+	}
+}

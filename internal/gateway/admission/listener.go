@@ -1,0 +1,235 @@
+package admission
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"godwit.dev/godwit/internal/access/limit"
+	"godwit.dev/godwit/internal/engine/reactor"
+)
+
+// Connections that have just come take some 25 KB each until their first request is answered, ten times what they need
+// later. When thousands come at once they are given to net/http as fast as that many are served; the others wait with
+// nothing but their descriptor. Addresses take turns, and one has at most half of what the others leave: one that says
+// nothing, or is far away, stands in nobody's way for long.
+const (
+	mostFresh = 32
+	freshFor  = 50 * time.Millisecond
+)
+
+// listener is an HTTP listener behind a gate.
+type listener struct {
+	net.Listener
+	gate  *Gate
+	spare *reactor.Spare
+	news  chan struct{} // has a token when Accept has something to look at
+	done  chan struct{} // closed when nothing is accepted any more
+
+	mu      sync.Mutex
+	lines   map[netip.Prefix]*line
+	turns   []*line            // those with somebody waiting; the first is next
+	arrived []*conn            // the fresh ones, oldest first
+	silent  map[*conn]struct{} // have sent no request so far
+	err     error              // why nothing is accepted any more
+}
+
+// line is the connections of one address that wait, or are fresh.
+type line struct {
+	who   netip.Prefix
+	waits []*conn
+	fresh int
+}
+
+// Listen puts the gate before a listener of a server that it guards. Closing it, or ln, ends it.
+func (g *Gate) Listen(ln net.Listener) net.Listener {
+	l := &listener{
+		Listener: ln, gate: g, news: make(chan struct{}, 1), done: make(chan struct{}), lines: make(map[netip.Prefix]*line), silent: make(map[*conn]struct{}),
+	}
+	l.spare = reactor.NewSpare()
+	go l.run()
+	return l
+}
+
+// Close ends accepting.
+func (l *listener) Close() error {
+	err := l.Listener.Close()
+	<-l.done
+	return err
+}
+
+// run takes connections off the system's queue as they come, so that none waits there behind others' floods.
+func (l *listener) run() {
+	defer close(l.done)
+	for {
+		nc, err := l.Listener.Accept()
+		switch {
+		case err == nil:
+			l.came(nc)
+		case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+			if l.spare.Shed(l.Listener) {
+				l.gate.NoFiles()
+			}
+		case errors.Is(err, syscall.ECONNABORTED), errors.Is(err, syscall.EINTR):
+		default:
+			l.end(err)
+			return
+		}
+	}
+}
+
+// came lets a connection in, or not.
+func (l *listener) came(nc net.Conn) {
+	var addr netip.Addr
+	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
+		addr = a.AddrPort().Addr().Unmap()
+	}
+	c := &conn{Conn: nc, ln: l}
+	patience := Patience
+	leave, why := l.gate.enter(addr)
+	if why != welcome {
+		var ok bool
+		if leave, ok = l.gate.tell(addr); !ok {
+			_ = nc.Close() // it is a stranger's
+			return
+		}
+		c.refused, patience = l.gate.problem(why, addr), toldFor
+	}
+	c.leave = leave
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.due = time.AfterFunc(patience, c.late)
+	l.silent[c] = struct{}{}
+	who := netip.Prefix{}
+	if addr.IsValid() {
+		who = limit.Client(addr)
+	}
+	if c.line = l.lines[who]; c.line == nil {
+		c.line = &line{who: who}
+		l.lines[who] = c.line
+	}
+	if c.line.waits = append(c.line.waits, c); len(c.line.waits) == 1 {
+		l.turns = append(l.turns, c.line)
+	}
+	l.notify()
+}
+
+// spoken notes that a connection is not silent any more: its first request is here, or it is closed.
+func (l *listener) spoken(c *conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.silent, c)
+}
+
+// end closes what waits, and what net/http has but nobody has used: a stop would wait for these.
+func (l *listener) end(err error) {
+	l.spare.Close()
+	l.mu.Lock()
+	l.err = err
+	var left []*conn
+	for c := range l.silent {
+		left = append(left, c)
+	}
+	l.notify()
+	l.mu.Unlock()
+	for _, c := range left {
+		_ = c.Close() // nobody has said anything yet
+	}
+}
+
+func (l *listener) notify() {
+	select {
+	case l.news <- struct{}{}:
+	default:
+	}
+}
+
+// Accept returns the next connection once few enough are fresh. One goroutine calls it.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		c, wait, err := l.next(time.Now())
+		if c != nil || err != nil {
+			return c, err
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-l.news:
+		case <-t.C:
+		}
+		t.Stop()
+	}
+}
+
+// next finds the connection whose turn it is, or says how long to wait at most.
+func (l *listener) next(now time.Time) (net.Conn, time.Duration, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return nil, 0, l.err
+	}
+	for len(l.arrived) > 0 && now.Sub(l.arrived[0].at) >= freshFor {
+		l.leave(0)
+	}
+	for passed := 0; passed < len(l.turns) && len(l.arrived) < mostFresh; {
+		ln := l.turns[0]
+		l.turns = l.turns[1:]
+		others := len(l.arrived) - ln.fresh
+		if ln.fresh > 0 && 2*(ln.fresh+1) > mostFresh-others {
+			l.turns = append(l.turns, ln)
+			passed++
+			continue
+		}
+		c := ln.waits[0]
+		ln.waits[0] = nil
+		if ln.waits = ln.waits[1:]; len(ln.waits) > 0 {
+			l.turns = append(l.turns, ln)
+		} else {
+			ln.waits = nil
+		}
+		passed = 0
+		if c.over {
+			l.forget(ln)
+			continue
+		}
+		c.at, c.fresh = now, true
+		ln.fresh++
+		l.arrived = append(l.arrived, c)
+		return c, 0, nil
+	}
+	if len(l.arrived) == 0 {
+		return nil, time.Hour, nil
+	}
+	return nil, freshFor - now.Sub(l.arrived[0].at), nil
+}
+
+// goOn notes that a connection is fresh no more, if it was; over: it is closed.
+func (l *listener) goOn(c *conn, over bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.over = c.over || over
+	if !c.fresh {
+		return
+	}
+	l.leave(slices.Index(l.arrived, c))
+	l.notify()
+}
+
+// leave takes one out of those that are fresh.
+func (l *listener) leave(i int) {
+	c := l.arrived[i]
+	l.arrived = slices.Delete(l.arrived, i, i+1)
+	c.fresh = false
+	c.line.fresh--
+	l.forget(c.line)
+}
+
+// forget drops a line that is empty.
+func (l *listener) forget(ln *line) {
+	if ln.fresh == 0 && len(ln.waits) == 0 {
+		delete(l.lines, ln.who)
+	}
+}

@@ -1,0 +1,306 @@
+// Package workergate puts HTTP in front of workers: a call of /gw/{service}/{path…} goes as a request to one of those who
+// serve the subject it stands for, whose status, headers and body come back. Workers need no address and no open port.
+package workergate
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/engine/fair"
+	"godwit.dev/godwit/internal/gateway"
+	"godwit.dev/godwit/internal/gateway/httphead"
+	"godwit.dev/godwit/internal/messaging/request"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/server/problem"
+)
+
+// Prefix is where the gateway is on the HTTP listener.
+const Prefix = httphead.GatewayPath
+
+// Asker asks workers.
+type Asker interface {
+	Ask(ctx context.Context, app string, r *request.Request) (*request.Answer, error)
+}
+
+// Access says who may call.
+type Access interface {
+	access.Access
+	// Service is how a service of an app is called.
+	Service(app, name string) (s access.Service, set bool)
+	// OnlyApp is the app that is meant where none is named.
+	OnlyApp() string
+}
+
+// Config are the parts of a Gate.
+type Config struct {
+	Asker  Asker
+	Access Access
+	Log    *slog.Logger
+	Place  httphead.Place // whose origin the answers are of
+	Memory int64          // bytes of requests and answers under way; 0: 128 MB
+}
+
+const (
+	memory    = 128 << 20
+	callCost  = 16 << 10 // a call takes beside its bodies
+	bodyTime  = 30 * time.Second
+	writeTime = 30 * time.Second
+)
+
+// Gate is the handler of everything below Prefix.
+type Gate struct {
+	cfg    Config
+	shares *fair.Shares // bytes under way
+}
+
+// New makes a Gate.
+func New(cfg Config) *Gate {
+	if cfg.Memory == 0 {
+		cfg.Memory = memory
+	}
+	return &Gate{cfg: cfg, shares: fair.NewShares(cfg.Memory)}
+}
+
+// ServeHTTP implements http.Handler.
+func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	httphead.Protect(w.Header(), g.cfg.Place)
+	service, rest, err := target(r)
+	if err == nil && g.cfg.Place == httphead.Shared {
+		err = checkPurpose(r.Header)
+	}
+	if err == nil {
+		err = g.call(w, r, service, rest)
+	}
+	if err != nil {
+		g.fail(w, r, err)
+	}
+}
+
+// checkPurpose refuses scripts that a browser would run for the origin as a whole (Service Workers, section 4.2).
+func checkPurpose(h http.Header) error {
+	if h.Get("Service-Worker") != "" || h.Get("Sec-Fetch-Dest") == "serviceworker" {
+		return problem.Forbidden.With("a service worker would act for the whole origin, which the gateway shares with the web page; --gateway-url gives the gateway one of its own")
+	}
+	return nil
+}
+
+// target takes the service and the path behind it out of a request, as they were sent.
+func target(r *http.Request) (service, path string, err error) {
+	rest := strings.TrimPrefix(r.URL.EscapedPath(), Prefix)
+	service, path, _ = strings.Cut(rest, "/")
+	if err := access.CheckService(service); err != nil {
+		return "", "", err
+	}
+	return service, "/" + path, nil
+}
+
+func (g *Gate) call(w http.ResponseWriter, r *http.Request, service, path string) error {
+	who, err := g.caller(r, service)
+	if err != nil {
+		return err
+	}
+	if size := headerBytes(r.Header); size > frame.MaxHeaderBytes {
+		return problem.HeadersTooLarge.Withf("the headers have %d bytes; at most %d are allowed", size, frame.MaxHeaderBytes)
+	}
+	taken := int64(callCost)
+	if n := r.ContentLength; n < 0 {
+		taken += frame.MaxBody
+	} else {
+		taken += min(n, frame.MaxBody)
+	}
+	if !g.shares.Try(who.app, taken) {
+		return problem.Busy.With("as many calls are under way as the gateway may carry").After(time.Second)
+	}
+	defer g.shares.Give(who.app, taken)
+	body, err := readBody(w, r)
+	if err != nil {
+		return err
+	}
+	name := side(who.service, service, r.Header.Get(splitKey))
+	q := &request.Request{
+		Subject: Subject(name, r.Method, path), Method: r.Method, Path: path, Query: r.URL.RawQuery, Header: passOn(r.Header, who),
+		ContentType: r.Header.Get("Content-Type"), Data: body, Timeout: who.service.Timeout,
+	}
+	if err := checkType(q.ContentType); err != nil {
+		return err
+	}
+	rc := http.NewResponseController(w) // a test's writer has no deadlines
+	_ = rc.SetReadDeadline(time.Time{}) // which would end the call as if its caller had gone
+	_ = rc.SetWriteDeadline(time.Now().Add(request.MaxTimeout + writeTime))
+	a, err := g.cfg.Asker.Ask(r.Context(), who.app, q)
+	_ = rc.SetWriteDeadline(time.Now().Add(writeTime))
+	if err != nil {
+		return err
+	}
+	if !httphead.Displayable(a.ContentType) {
+		return problem.BadAnswer.With("the worker's answer is of the type multipart/x-mixed-replace, which the gateway does not pass on")
+	}
+	g.writeAnswer(w, r.Method == http.MethodHead, a)
+	return nil
+}
+
+// readBody reads a body of at most frame.MaxBody.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if r.ContentLength > frame.MaxBody {
+		return nil, tooLarge()
+	}
+	if r.Body == nil || r.ContentLength == 0 {
+		return nil, nil
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)) // a test's writer has none
+	var b []byte
+	var err error
+	if n := r.ContentLength; n > 0 {
+		b = make([]byte, n)
+		_, err = io.ReadFull(r.Body, b)
+	} else {
+		b, err = io.ReadAll(io.LimitReader(r.Body, frame.MaxBody+1))
+	}
+	switch {
+	case err != nil:
+		return nil, problem.BodyIncomplete.New()
+	case len(b) > frame.MaxBody:
+		return nil, tooLarge()
+	}
+	return b, nil
+}
+
+func tooLarge() error {
+	return problem.TooLarge.Withf("a request through the gateway has at most %d bytes", frame.MaxBody)
+}
+
+// writeAnswer sends what a worker has answered. bodiless: the call was HEAD, whose answer has the length of one to GET and no body.
+func (g *Gate) writeAnswer(w http.ResponseWriter, bodiless bool, a *request.Answer) {
+	h := w.Header()
+	httphead.FromWorker(h, a.Header, g.cfg.Place)
+	if a.ContentType != "" {
+		h["Content-Type"] = []string{a.ContentType}
+	} else {
+		h["Content-Type"] = nil // net/http would guess one
+	}
+	body := a.Data
+	if !httphead.HasBody(a.Status) {
+		body = nil
+	}
+	switch {
+	case a.Status == http.StatusNoContent || a.Status == http.StatusNotModified: // these say no length
+	case bodiless && len(body) == 0:
+		if length := a.Header["Content-Length"]; len(length) == 1 && isLength(length[0]) {
+			h["Content-Length"] = length
+		}
+	default:
+		h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	}
+	w.WriteHeader(a.Status)
+	if !bodiless && len(body) > 0 {
+		_, _ = w.Write(body) // a caller that is gone needs no answer
+	}
+}
+
+func isLength(s string) bool {
+	_, err := strconv.ParseUint(s, 10, 63)
+	return err == nil
+}
+
+func (g *Gate) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+		return // the caller has gone
+	}
+	if p := problem.From(err); p.Status == http.StatusInternalServerError {
+		g.cfg.Log.ErrorContext(r.Context(), "gateway call failed", "error", err)
+	}
+	gateway.Fail(w, err)
+}
+
+// caller is who calls, and how the service is called.
+type caller struct {
+	app, key, recipient, addr string
+	service                   access.Service
+}
+
+// caller finds out who calls and whether they may.
+func (g *Gate) caller(r *http.Request, service string) (*caller, error) {
+	who := &caller{addr: remote(r)}
+	secret := access.Bearer(r.Header)
+	if secret != "" {
+		if p, err := g.cfg.Access.Key(r.Context(), secret); err == nil {
+			who.app, who.key = p.App, p.Key
+			who.service, _ = g.cfg.Access.Service(who.app, service)
+			if who.service.Access == access.ByKey && !p.Rights().CanRequest(Subject(service, r.Method, "/")) {
+				return nil, problem.Forbidden.With("calling this service needs a key with role publish")
+			}
+			return who, nil
+		}
+	}
+	claimed := access.Claim{
+		App: r.URL.Query().Get("app"), Token: secret, CertURI: access.CertURI(r.TLS), Origin: r.Header.Get("Origin"), Host: r.Host,
+	}
+	if claimed.Token == "" && claimed.CertURI == "" {
+		return g.stranger(who, claimed.App, service)
+	}
+	client, err := g.cfg.Access.Client(r.Context(), claimed)
+	if err != nil {
+		return nil, err
+	}
+	who.app, who.recipient = client.App, client.Recipient
+	if who.service, _ = g.cfg.Access.Service(who.app, service); who.service.Access == access.ByKey {
+		return nil, problem.Forbidden.With("this service is for back ends: call it with a key that has role publish")
+	}
+	return who, nil
+}
+
+// stranger admits a caller without credentials to a service that anyone may call.
+func (g *Gate) stranger(who *caller, app, service string) (*caller, error) {
+	if app == "" {
+		app = g.cfg.Access.OnlyApp()
+	}
+	who.app = app
+	if who.service, _ = g.cfg.Access.Service(app, service); who.service.Access != access.ByAnyone {
+		return nil, access.ErrUnauthenticated
+	}
+	return who, nil
+}
+
+func remote(r *http.Request) string {
+	if addr, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		return addr.Addr().Unmap().String()
+	}
+	return ""
+}
+
+func headerBytes(h http.Header) (n int) {
+	for name, values := range h {
+		for _, v := range values {
+			n += len(name) + len(v)
+		}
+	}
+	return n
+}
+
+func checkType(s string) error {
+	if len(s) > 128 || strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' }) {
+		return problem.BadInput.With("Content-Type must be a media type of at most 128 ASCII characters").In("Content-Type")
+	}
+	return nil
+}
+
+// passOn is what the worker gets of a call's headers: what the gateway found out takes the place of what a caller says of itself.
+func passOn(h http.Header, who *caller) frame.Headers {
+	out := frame.Headers(httphead.FromCaller(h, who.service.Cookies))
+	for _, f := range [...]struct{ name, value string }{
+		{"Godwit-Key", who.key}, {"Godwit-Recipient", who.recipient}, {"Godwit-Client-Addr", who.addr},
+	} {
+		if f.value != "" {
+			out[f.name] = []string{f.value}
+		}
+	}
+	return out
+}

@@ -1,0 +1,249 @@
+// Package bus carries messages of topics and requests between sessions, back ends and NATS clients, over core NATS: at
+// most once, and nothing is kept. It is a NATS server within the process, without JetStream and without a listener, or
+// an external one in its place. Nothing else imports NATS.
+//
+// Subjects are those that any NATS client uses: godwit.<app>.t.<topic> and godwit.<app>.r.<subject>, with a dot in the
+// app's name written %2E. Callers name the app and the rest ("t.rides.oslo"; topic.Topic and topic.Request write it).
+// Each app is an account of the server, so that inboxes and discovery of its NATS clients stay within it, and has one
+// connection while it is in use: what was subscribed through the bus before a message was published gets that message.
+//
+// A message comes once for each subscription that it matches. A caller that subscribes to several patterns for one
+// receiver gets it through each matching pattern, and passes on only the copy that comes through the first.
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/messaging/topic"
+)
+
+// MaxPayload is the largest message with its headers: the largest body of a request through the gateway, 1 MiB, and
+// room for 16 KB of its headers and those that are added.
+const MaxPayload = 1<<20 + 32<<10
+
+const (
+	idleAfter  = 30 * time.Second // without use, an app's connection is closed
+	sweepEvery = 10 * time.Second
+)
+
+// Config sets what differs between servers.
+type Config struct {
+	External External // used in place of the server within the process, if it has a URL
+	Cluster  *Cluster // joins the server within the process to those of other nodes; nil: it is alone
+	Log      *slog.Logger
+}
+
+// Bus carries messages. Its methods may be called from anywhere, also from callbacks.
+type Bus struct {
+	log    *slog.Logger
+	dial   dialer
+	counts counts
+
+	mu     sync.RWMutex
+	links  map[string]*link // by name
+	lines  []*Line
+	closed bool
+
+	stop  chan struct{}
+	swept sync.WaitGroup
+}
+
+var errClosed = fmt.Errorf("%w: the server is stopping", topic.ErrUnavailable)
+
+// Start starts the bus. That an external NATS cannot be reached is logged and no error: it is used once it can.
+func Start(_ context.Context, cfg Config) (*Bus, error) {
+	b := &Bus{log: cfg.Log, links: make(map[string]*link), stop: make(chan struct{})}
+	switch {
+	case cfg.External.URL != "":
+		b.dial = &external{cfg.External}
+	case cfg.Cluster != nil:
+		e, err := newClustered(cfg.Cluster, cfg.Log)
+		if err != nil {
+			return nil, err
+		}
+		b.dial = e
+		b.swept.Go(func() { e.watch(b.stop, b.joined) })
+	default:
+		b.dial = newEmbedded()
+	}
+	b.swept.Go(b.sweep)
+	if cfg.External.URL != "" {
+		_, err := b.use("") // says now whether it can be reached, and is not closed when idle
+		if err != nil {
+			return nil, errors.Join(err, b.Close())
+		}
+	}
+	return b, nil
+}
+
+// Close ends all connections and the server. Messages under way are lost; callbacks under way have returned.
+func (b *Bus) Close() error {
+	b.mu.Lock()
+	links, lines := b.links, b.lines
+	b.links, b.lines, b.closed = nil, nil, true
+	b.mu.Unlock()
+	close(b.stop)
+	b.swept.Wait()
+	for _, l := range links {
+		l.close()
+	}
+	for _, l := range lines {
+		l.close()
+	}
+	b.dial.close()
+	return nil
+}
+
+// Publish sends a message to the subscribers of its subject. It has left for the NATS server when Publish returns;
+// nothing confirms that it arrived. ErrUnavailable: there is no server now.
+func (b *Bus) Publish(ctx context.Context, app string, m topic.Message) error {
+	l, err := b.use(app)
+	if err != nil {
+		return err
+	}
+	defer l.release()
+	return l.publish(ctx, subject(app, m.Subject), m)
+}
+
+// Reply answers a message: to is its Reply. A worker that has gone on answering after the asker gave up gets no error.
+func (b *Bus) Reply(ctx context.Context, app, to string, m topic.Message) error {
+	if !isInbox(to) {
+		return fmt.Errorf("reply to %.100q: is no inbox", to)
+	}
+	l, err := b.use(app)
+	if err != nil {
+		return err
+	}
+	defer l.release()
+	return l.publish(ctx, to, m)
+}
+
+// Request asks one of those who serve a subject and waits for its answer until ctx ends. topic.ErrNoResponders comes at
+// once: nobody serves it. It is asked once: the worker may have done what it was asked even if no answer came.
+func (b *Bus) Request(ctx context.Context, app string, m topic.Message) (topic.Message, error) {
+	l, err := b.use(app)
+	if err != nil {
+		return topic.Message{}, err
+	}
+	defer l.release()
+	return l.request(ctx, subject(app, m.Subject), m)
+}
+
+// Alone reports whether all that is subscribed to in an app was subscribed to with Subscribe: no NATS client and no
+// other node has a part in it.
+func (b *Bus) Alone(app string) bool { return b.dial.alone(app) }
+
+// Subscribe has got called with each message of a subject within the app, wildcards allowed, until stop is called. With
+// a queue, each message goes to one of the queue's members in this app wherever they are connected, and each call of
+// Subscribe makes a member of its own.
+//
+// got and lost are called one after the other for all topics of an app, and so for all else; they must not block. The
+// message is got's to keep and not to alter. lost comes before the next message and says how many were dropped since
+// the last, because those who subscribed took them too slowly; what an outage of an external NATS swallowed nobody can
+// count. stop waits for no callback. A member of a queue still gets what was given to it before stop took hold, since
+// nobody else does.
+func (b *Bus) Subscribe(app, pattern, queue string, got func(topic.Message), lost func(n int)) (stop func(), err error) {
+	l, err := b.use(app)
+	if err != nil {
+		return nil, err
+	}
+	unsubscribe, err := l.intake.subscribe(l.conn.Load(), key{app, pattern, queue}, &listener{got: got, lost: lost})
+	if err != nil {
+		l.release()
+		return nil, fmt.Errorf("subscribe to %s of app %s: %w", pattern, app, err)
+	}
+	return sync.OnceFunc(func() {
+		unsubscribe()
+		l.release()
+	}), nil
+}
+
+// use finds the connection for an app, or makes it. release must follow.
+func (b *Bus) use(app string) (*link, error) {
+	b.mu.RLock()
+	l, closed := b.links[b.dial.name(app)], b.closed
+	if l != nil {
+		l.users.Add(1)
+	}
+	b.mu.RUnlock()
+	if l == nil && !closed {
+		l, closed = b.add(app)
+	}
+	if closed {
+		return nil, errClosed
+	}
+	if err := l.open(); err != nil {
+		l.release()
+		return nil, err
+	}
+	return l, nil
+}
+
+// add makes the link of an app, unless somebody else just has. It connects when it is opened, without the lock.
+func (b *Bus) add(app string) (l *link, closed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, true
+	}
+	name := b.dial.name(app)
+	if l = b.links[name]; l == nil {
+		l = &link{name: name, dial: b.dial, intake: newIntake(&b.counts)}
+		if name == "" {
+			l.changed = b.changed
+		}
+		b.links[name] = l
+	}
+	l.users.Add(1)
+	return l, false
+}
+
+// sweep closes connections that nobody uses.
+func (b *Bus) sweep() {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-b.stop:
+			return
+		case now := <-tick.C:
+			b.closeIdle(now)
+		}
+	}
+}
+
+func (b *Bus) closeIdle(now time.Time) {
+	var idle []*link
+	b.mu.Lock()
+	for app, l := range b.links {
+		if l.idle(now) {
+			idle = append(idle, l)
+			delete(b.links, app)
+		}
+	}
+	b.mu.Unlock()
+	for _, l := range idle {
+		l.close()
+	}
+}
+
+// changed logs that the NATS server was lost or found.
+func (b *Bus) changed(up bool, why error) {
+	if up {
+		b.log.Info("message bus connected")
+	} else {
+		b.log.Warn("message bus lost: topics and requests are refused until it is back", "error", why)
+	}
+}
+
+// subject is the full subject of one within an app.
+func subject(app, rest string) string { return prefix(app) + rest }
+
+func prefix(app string) string { return root + topic.EncodeToken(app) + "." }
+
+const root = "godwit."

@@ -1,0 +1,165 @@
+package bus_test
+
+import (
+	"errors"
+	"io"
+	"net"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/messaging/bus"
+	"godwit.dev/godwit/internal/messaging/bus/natstest"
+	"godwit.dev/godwit/internal/messaging/topic"
+	"godwit.dev/godwit/internal/server/certs/certstest"
+)
+
+// The first attempt to connect is over when a bus has started.
+func TestExternalNATSWithTLSAndCredentials(t *testing.T) {
+	n := natstest.Guard(t, true)
+	stranger, known := filepath.Join(t.TempDir(), "stranger.creds"), filepath.Join(t.TempDir(), "known.creds")
+	natstest.Credentials(t, stranger, natstest.NewAccount(t))
+	natstest.Credentials(t, known, n.Account)
+	strange, _, _ := certstest.Issue(t, t.TempDir(), "another")
+	for name, c := range map[string]struct {
+		with bus.External
+		may  bool
+	}{
+		"both":                  {bus.External{URL: "tls://" + n.Addr, CA: n.CA, Credentials: known}, true},
+		"the NATS asks for TLS": {bus.External{URL: "nats://" + n.Addr, CA: n.CA, Credentials: known}, true},
+		"the system's CAs":      {bus.External{URL: "tls://" + n.Addr, Credentials: known}, false},
+		"another's CA":          {bus.External{URL: "tls://" + n.Addr, CA: strange, Credentials: known}, false},
+		"no credentials":        {bus.External{URL: "tls://" + n.Addr, CA: n.CA}, false},
+		"another's credentials": {bus.External{URL: "tls://" + n.Addr, CA: n.CA, Credentials: stranger}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := startWith(t, c.with)
+			in, _ := subscribe(t, b, "a", "t.x", "")
+			err := b.Publish(t.Context(), "a", topic.Message{Subject: "t.x"})
+			if c.may && err != nil || !c.may && !errors.Is(err, topic.ErrUnavailable) {
+				t.Fatalf("a publish: %v", err)
+			}
+			if c.may {
+				in.next(t)
+			}
+		})
+	}
+}
+
+func TestTLSIsNeverLeftOutIfAskedFor(t *testing.T) {
+	s, _ := elsewhere(t, -1)
+	b := startWith(t, bus.External{URL: "tls://" + s.Addr().String()})
+	if err := b.Publish(t.Context(), "a", topic.Message{Subject: "t.x"}); !errors.Is(err, topic.ErrUnavailable) {
+		t.Errorf("a publish to a NATS without TLS: %v", err)
+	}
+}
+
+// Credentials run out and are written anew.
+func TestCredentialsMayBeMendedLater(t *testing.T) {
+	n := natstest.Guard(t, true)
+	between := startBetween(t, n.Addr)
+	file := filepath.Join(t.TempDir(), "nats.creds")
+	natstest.Credentials(t, file, natstest.NewAccount(t))
+	b := startWith(t, bus.External{URL: "tls://" + between.addr, CA: n.CA, Credentials: file})
+	in, _ := subscribe(t, b, "a", "t.x", "")
+	eventually(t, "refused several times", func() bool { return between.accepted.Load() > 3 })
+	natstest.Credentials(t, file, n.Account)
+	eventually(t, "connected", func() bool { return b.Publish(t.Context(), "a", topic.Message{Subject: "t.x"}) == nil })
+	in.next(t)
+}
+
+// A NATS whose process stands still keeps its connections open, and new ones are made.
+func TestExternalNATSThatIsSilentCountsAsGone(t *testing.T) {
+	s, _ := elsewhere(t, -1)
+	between := startBetween(t, s.Addr().String())
+	external := bus.External{URL: "nats://" + between.addr}
+	external.PingEvery(20 * time.Millisecond)
+	b := startWith(t, external)
+	in, _ := subscribe(t, b, "a", "t.x", "")
+	silent, _ := subscribe(t, b, "a", "r.silent", "")
+	publish(t, b, "a", "t.x", "")
+	in.next(t)
+
+	unavailable(t, b, silent, between.stand)
+	before := between.accepted.Load()
+	eventually(t, "connecting to what does not answer, and once more", func() bool { return between.accepted.Load() > before+1 })
+	if err := b.Publish(t.Context(), "a", topic.Message{Subject: "t.x"}); !errors.Is(err, topic.ErrUnavailable) {
+		t.Errorf("a publish while it connects: %v", err)
+	}
+
+	between.goOn()
+	eventually(t, "connected again", func() bool { return b.Publish(t.Context(), "a", topic.Message{Subject: "t.x"}) == nil })
+	in.next(t)
+}
+
+// between stands between a bus and its NATS, and may stand still.
+type between struct {
+	addr     string
+	accepted atomic.Int64
+	moving   sync.RWMutex // held for each piece that is handed on; whoever has it makes all stand still
+	still    bool
+}
+
+func startBetween(t *testing.T, to string) *between {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &between{addr: l.Addr().String()}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			b.accepted.Add(1)
+			nats, err := net.Dial("tcp", to)
+			if err != nil {
+				client.Close()
+				continue
+			}
+			wg.Go(func() { b.handOn(nats, client) })
+			wg.Go(func() { b.handOn(client, nats) })
+		}
+	})
+	t.Cleanup(func() { // after the bus has closed its connections
+		b.goOn()
+		l.Close()
+		wg.Wait()
+	})
+	return b
+}
+
+// handOn ends with either connection, and ends both.
+func (b *between) handOn(to io.WriteCloser, from io.ReadCloser) {
+	defer to.Close()
+	defer from.Close()
+	for piece := make([]byte, 32<<10); ; {
+		n, err := from.Read(piece)
+		if err != nil {
+			return
+		}
+		b.moving.RLock()
+		_, err = to.Write(piece[:n])
+		b.moving.RUnlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (b *between) stand() {
+	b.moving.Lock()
+	b.still = true
+}
+
+func (b *between) goOn() {
+	if b.still {
+		b.still = false
+		b.moving.Unlock()
+	}
+}

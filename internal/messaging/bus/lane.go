@@ -1,0 +1,216 @@
+package bus
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go"
+
+	"godwit.dev/godwit/internal/messaging/topic"
+)
+
+// Limits of a lane. A message counts with what it costs to keep it.
+const (
+	maxLaneBytes = 8 << 20
+	messageCost  = 256
+)
+
+// subscription is one of NATS, and who listens to it.
+type subscription struct {
+	key    key
+	prefix int // bytes of a subject before what lies within the app
+	lane   *lane
+	nats   *nats.Subscription
+
+	listeners atomic.Pointer[[]*listener] // replaced, never altered
+	missed    int                         // guarded by lane.mu: dropped and not told
+	library   atomic.Int64                // dropped by the client library, as far as it is counted
+	suspect   atomic.Bool                 // the library dropped some, and perhaps more since
+}
+
+func (s *subscription) add(of *listener) {
+	var list []*listener
+	if old := s.listeners.Load(); old != nil {
+		list = append(list, *old...)
+	}
+	list = append(list, of)
+	s.listeners.Store(&list)
+}
+
+// remove takes a listener out and says how many are left.
+func (s *subscription) remove(of *listener) int {
+	var list []*listener
+	for _, l := range *s.listeners.Load() {
+		if l != of {
+			list = append(list, l)
+		}
+	}
+	s.listeners.Store(&list)
+	return len(list)
+}
+
+// Faulty messages come only from clients of an external NATS: the listener of this server refuses them.
+var (
+	errNoTopic = errors.New("neither a topic nor a request")
+	errLarge   = errors.New("message of a topic is too large")
+)
+
+// message is what a message of NATS is within the app.
+func (s *subscription) message(m *nats.Msg) (msg topic.Message, err error) {
+	msg = topic.Message{Subject: m.Subject[s.prefix:], Header: topic.Header(m.Header), Data: m.Data}
+	if isInbox(m.Reply) {
+		msg.Reply = m.Reply
+	}
+	name, isTopic := topic.CutTopic(msg.Subject)
+	ok := isTopic
+	if !isTopic {
+		name, ok = topic.CutRequest(msg.Subject)
+	}
+	switch {
+	case !ok || topic.CheckName("", name) != nil:
+		return msg, errNoTopic
+	case isTopic && len(m.Data) > topic.MaxData:
+		return msg, errLarge
+	}
+	return msg, nil
+}
+
+// droppedByLibrary is how many the client library dropped since the last call.
+func (s *subscription) droppedByLibrary() int {
+	s.suspect.Store(true)
+	total, err := s.nats.Dropped()
+	if err != nil {
+		return 0 // the subscription has ended
+	}
+	return int(int64(total) - s.library.Swap(int64(total)))
+}
+
+// lane calls listeners, one after the other.
+type lane struct {
+	counts *counts
+	bytes  atomic.Int64 // of what is queued or being handed on
+
+	mu    sync.Mutex
+	queue []item
+	spare []item          // the room of the queue before
+	short []*subscription // those that missed something after their last message
+	wake  chan struct{}
+}
+
+// item is a message, or what was missed before one.
+type item struct {
+	of     *subscription
+	missed int
+	msg    topic.Message
+}
+
+// keptRoom is how many messages a lane keeps room for while it is empty.
+const keptRoom = 1024
+
+func newLane(c *counts) *lane { return &lane{counts: c, wake: make(chan struct{}, 1)} }
+
+func cost(m *topic.Message) int64 { return int64(messageCost + len(m.Subject) + len(m.Data)) }
+
+// put queues a message, or drops it if too much waits already.
+func (l *lane) put(s *subscription, m topic.Message) {
+	missed := 0
+	if s.suspect.Load() {
+		missed = s.droppedByLibrary()
+		s.suspect.Store(false)
+	}
+	n := cost(&m)
+	l.mu.Lock()
+	l.miss(s, missed)
+	if l.bytes.Load()+n > maxLaneBytes {
+		l.miss(s, 1)
+	} else {
+		l.bytes.Add(n)
+		l.queue = append(l.queue, item{s, s.missed, m})
+		s.missed = 0
+	}
+	l.mu.Unlock()
+	l.stir()
+}
+
+// drop notes what was lost before it came here.
+func (l *lane) drop(s *subscription, n int) {
+	l.mu.Lock()
+	l.miss(s, n)
+	l.mu.Unlock()
+	l.stir()
+}
+
+func (l *lane) miss(s *subscription, n int) {
+	if n == 0 {
+		return
+	}
+	if s.missed == 0 {
+		l.short = append(l.short, s)
+	}
+	s.missed += n
+	l.counts.dropped.Add(uint64(n))
+}
+
+func (l *lane) stir() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (l *lane) run(done chan struct{}) {
+	for {
+		select {
+		case <-done:
+			return
+		case <-l.wake:
+			runtime.Gosched() // the mailbox goes first
+			l.handOn(l.take(), done)
+		}
+	}
+}
+
+// take takes what is queued, and after it what was missed without a message to follow.
+func (l *lane) take() []item {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	taken := l.queue
+	for _, s := range l.short {
+		if s.missed > 0 {
+			taken = append(taken, item{of: s, missed: s.missed})
+			s.missed = 0
+		}
+	}
+	l.queue, l.spare, l.short = l.spare[:0], nil, nil
+	return taken
+}
+
+func (l *lane) handOn(taken []item, done chan struct{}) {
+	for i := range taken {
+		select {
+		case <-done:
+			return
+		default:
+		}
+		it := &taken[i]
+		for _, to := range *it.of.listeners.Load() {
+			if it.missed > 0 {
+				to.lost(it.missed)
+			}
+			if it.msg.Subject != "" {
+				to.got(it.msg)
+			}
+		}
+		if it.msg.Subject != "" {
+			l.bytes.Add(-cost(&it.msg))
+		}
+	}
+	clear(taken)
+	if cap(taken) <= keptRoom {
+		l.mu.Lock()
+		l.spare = taken
+		l.mu.Unlock()
+	}
+}

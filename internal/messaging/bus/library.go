@@ -1,0 +1,115 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go"
+
+	"godwit.dev/godwit/internal/messaging/topic"
+)
+
+// maxLineInRow is how many messages may lie between the client library and the pump.
+const maxLineInRow = 8192
+
+// library carries a line to an external NATS: the client library knows its credentials, its TLS and its other servers.
+type library struct {
+	wired
+	nc     *nats.Conn
+	prefix string // of the subjects of this database's nodes
+	to     *Line
+	log    *slog.Logger
+
+	ch    chan *nats.Msg // of all subscriptions
+	said  atomic.Bool    // that it is refused; not again before it is connected anew
+	done  chan struct{}
+	ended sync.WaitGroup
+}
+
+// connectByLibrary connects a line, now or once the NATS can be reached.
+func connectByLibrary(x *external, l *Line, prefix string, log *slog.Logger) (*library, error) {
+	c := &library{prefix: prefix, to: l, log: log, ch: make(chan *nats.Msg, maxLineInRow), done: make(chan struct{})}
+	var err error
+	c.nc, err = x.dial(
+		&c.wired, nats.Name("godwit"+l.name), nats.NoEcho(), nats.ReconnectBufSize(-1), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, why error) { c.refused(why) }),
+		nats.ReconnectHandler(c.back), nats.ConnectHandler(c.back),
+	)
+	if err != nil {
+		return nil, err
+	}
+	c.ended.Go(c.pump)
+	return c, nil
+}
+
+// back says that the line is connected, for the first time or again.
+func (c *library) back(nc *nats.Conn) {
+	c.said.Store(false)
+	if most := nc.MaxPayload(); c.to.name == Mailboxes && most < maxBetweenNodes {
+		c.log.Warn("NATS takes smaller messages than nodes may send each other: what is larger comes seconds later, from the store; raise its max_payload",
+			"max_payload", most, "needed", maxBetweenNodes)
+	}
+	c.to.lost()
+}
+
+// refused is what NATS says, or the client library: that something may be missing.
+func (c *library) refused(why error) {
+	if errors.Is(why, nats.ErrPermissionViolation) && !c.said.Swap(true) {
+		c.log.Error("NATS refuses what nodes tell each other: allow the user of nats_credentials to publish and subscribe to "+ownPrefix+">", "error", why)
+	}
+	c.to.lost()
+}
+
+func (c *library) publish(subject string, data []byte) error {
+	if p := c.wire.Load(); p == nil || p.backlog() > maxLineBytes || !c.nc.IsConnected() {
+		return errAway
+	}
+	return problem(c.nc.Publish(c.prefix+subject, data))
+}
+
+// interest is what is subscribed to.
+type interest nats.Subscription
+
+// End ends it. It fails only where the connection is closed, and the interest with it.
+func (i *interest) End() { _ = (*nats.Subscription)(i).Unsubscribe() }
+
+func (c *library) subscribe(subject string) (interface{ End() }, error) {
+	of, err := c.nc.ChanSubscribe(c.prefix+subject, c.ch)
+	if err != nil {
+		return nil, problem(err)
+	}
+	return (*interest)(of), nil
+}
+
+func (c *library) flush(ctx context.Context) error {
+	if !c.nc.IsConnected() {
+		return errAway // it would be waited for
+	}
+	if err := c.nc.FlushWithContext(ctx); err != nil {
+		return fmt.Errorf("%w: %w", topic.ErrUnavailable, err)
+	}
+	return nil
+}
+
+// pump empties the channel that the client library fills.
+func (c *library) pump() {
+	for {
+		select {
+		case <-c.done:
+			return
+		case m := <-c.ch:
+			c.to.take(m.Subject[len(c.prefix):], m.Data)
+		}
+	}
+}
+
+func (c *library) close() {
+	c.nc.Close()
+	c.unwire()
+	close(c.done)
+	c.ended.Wait()
+}

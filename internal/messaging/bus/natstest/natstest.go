@@ -1,0 +1,108 @@
+// Package natstest starts NATS servers for tests of code that uses an external NATS instead of the server within the
+// process.
+package natstest
+
+import (
+	"crypto/tls"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
+
+	"godwit.dev/godwit/internal/server/certs/certstest"
+)
+
+// patience is how long a server may take to start. It takes milliseconds.
+const patience = time.Minute
+
+// Start starts a NATS server on loopback that ends with the test. Port -1: any.
+func Start(t testing.TB, o *server.Options) *server.Server {
+	t.Helper()
+	o.Host, o.NoSigs, o.NoLog = "127.0.0.1", true, true
+	s, err := server.NewServer(o)
+	must(t, err)
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(patience) {
+		t.Fatal("NATS did not start")
+	}
+	return s
+}
+
+// Guarded is a NATS that takes none but users of its account.
+type Guarded struct {
+	Addr    string
+	CA      string // file; empty: it does without TLS
+	Account nkeys.KeyPair
+}
+
+// Guard starts one.
+func Guard(t testing.TB, secure bool) *Guarded {
+	t.Helper()
+	operator, account := pair(t, nkeys.CreateOperator), NewAccount(t)
+	accounts := &server.MemAccResolver{}
+	claims, err := jwt.NewAccountClaims(public(t, account)).Encode(operator)
+	must(t, err)
+	must(t, accounts.Store(public(t, account), claims))
+	o := &server.Options{Port: -1, TrustedKeys: []string{public(t, operator)}, AccountResolver: accounts}
+	g := &Guarded{Account: account}
+	if secure {
+		cert, key, _ := certstest.Issue(t, t.TempDir(), "nats")
+		own, err := tls.LoadX509KeyPair(cert, key)
+		must(t, err)
+		g.CA = cert
+		o.TLS, o.TLSTimeout, o.TLSConfig = true, 10, &tls.Config{Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS13}
+	}
+	g.Addr = Start(t, o).Addr().String()
+	return g
+}
+
+// Credentials writes the file of a user of an account, who may publish and subscribe to nothing but the subjects given; none:
+// all. It returns the user's seed, which no output may contain.
+func Credentials(t testing.TB, file string, account nkeys.KeyPair, only ...string) (secret string) {
+	t.Helper()
+	user := pair(t, nkeys.CreateUser)
+	claims := jwt.NewUserClaims(public(t, user))
+	claims.Pub.Allow, claims.Sub.Allow = only, only
+	token, err := claims.Encode(account)
+	must(t, err)
+	seed, err := user.Seed()
+	must(t, err)
+	text, err := jwt.FormatUserConfig(token, seed)
+	must(t, err)
+	must(t, os.WriteFile(file, text, 0o600))
+	return string(seed)
+}
+
+// NewAccount makes the keys of an account.
+func NewAccount(t testing.TB) nkeys.KeyPair {
+	t.Helper()
+	return pair(t, nkeys.CreateAccount)
+}
+
+func pair(t testing.TB, create func() (nkeys.KeyPair, error)) nkeys.KeyPair {
+	t.Helper()
+	k, err := create()
+	must(t, err)
+	return k
+}
+
+func public(t testing.TB, k nkeys.KeyPair) string {
+	t.Helper()
+	text, err := k.PublicKey()
+	must(t, err)
+	return text
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,217 @@
+package pubsub
+
+import (
+	"runtime"
+	"sync"
+
+	"godwit.dev/godwit/internal/messaging/topic"
+	"godwit.dev/godwit/internal/notify/encoded"
+	"godwit.dev/godwit/internal/notify/frame"
+)
+
+// fan brings an app's messages to the sessions that subscribe. One goroutine does so while there are any, one message
+// after the other, so what is published in order comes in order.
+type fan struct {
+	svc *Service
+	app string
+
+	mu     sync.Mutex
+	feeds  map[string]*feed // by pattern; those of queues are their session's alone
+	counts map[tallied]*tally
+	closed bool
+
+	waiting waiting
+	members []*subscriber // reused by the goroutine
+}
+
+// waiting is what is to be fanned out.
+type waiting struct {
+	mu      sync.Mutex
+	items   []item
+	bytes   int
+	short   []*feed // of which messages were dropped since
+	running bool
+	closed  bool
+}
+
+// item is a message for those who subscribe to a pattern, or the news that some were lost.
+type item struct {
+	feed *feed
+	post *post
+	lost int
+}
+
+// post is a message that is encoded once for each format that somebody reads.
+type post struct {
+	frame.Message
+	forms encoded.Forms
+}
+
+func (p *post) encoded(f frame.Format) []byte {
+	if b := p.forms.Get(uint8(f)); b != nil {
+		return b
+	}
+	return p.forms.Add(uint8(f), frame.EncodeMessage(f, &p.Message))
+}
+
+// got takes a message from the bus. It does not wait: what there is no room for is dropped and counted.
+func (f *fan) got(to *feed, m topic.Message) {
+	name, ok := topic.CutTopic(m.Subject)
+	if !ok {
+		return
+	}
+	w := &f.waiting
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	size := messageCost + len(m.Subject) + len(m.Data)
+	if w.bytes+size > maxWaiting {
+		w.miss(to, 1)
+	} else {
+		w.bytes += size
+		p := &post{Message: frame.Message{Topic: name, ContentType: m.Header.Get(contentType), Data: m.Data}}
+		w.items = append(w.items, item{feed: to, post: p})
+	}
+	to.tally.messages.Add(1)
+	f.stir()
+}
+
+// lost takes from the bus how many messages of a pattern it had to drop.
+func (f *fan) lost(of *feed, n int) {
+	w := &f.waiting
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.items = append(w.items, item{feed: of, lost: n})
+	f.stir()
+}
+
+func (w *waiting) miss(of *feed, n int) {
+	if of.missed == 0 {
+		w.short = append(w.short, of)
+	}
+	of.missed += n
+}
+
+// stir has what waits fanned out. f.waiting.mu is held.
+func (f *fan) stir() {
+	if !f.waiting.running && !f.waiting.closed {
+		f.waiting.running = true
+		f.svc.running.Go(f.run)
+	}
+}
+
+func (f *fan) run() {
+	var done []item
+	for {
+		runtime.Gosched() // the mailbox goes first
+		items := f.take(done)
+		if len(items) == 0 {
+			return
+		}
+		done = items
+		for len(items) > 0 && f.svc.ctx.Err() == nil {
+			n := 1
+			for n < len(items) && items[n].feed == items[0].feed {
+				n++
+			}
+			f.spread(items[:n])
+			items = items[n:]
+		}
+	}
+}
+
+// take takes all waiting items, followed by the counts of items dropped meanwhile for want of room. The memory of done is
+// used for the next items.
+func (f *fan) take(done []item) []item {
+	clear(done)
+	if cap(done) > keepListed {
+		done = nil
+	}
+	w := &f.waiting
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	items := w.items
+	for _, of := range w.short {
+		items = append(items, item{feed: of, lost: of.missed})
+		of.missed = 0
+	}
+	w.items, w.bytes, w.short = done[:0], 0, w.short[:0]
+	w.running = len(items) > 0
+	return items
+}
+
+// spread hands messages of one pattern, which have come in a row, to all who subscribe to it: many leave in one system call.
+func (f *fan) spread(items []item) {
+	of := items[0].feed
+	f.members = of.listed(f.members[:0])
+	for _, m := range f.members {
+		m.offer(of, items)
+	}
+	clear(f.members)
+	if cap(f.members) > keepListed {
+		f.members = nil
+	}
+}
+
+// keepListed is for how many sessions and messages a fan keeps memory.
+const keepListed = 1 << 14
+
+// join subscribes a session to a pattern. Sessions share one subscription of the bus for each pattern, but for queues, in
+// which each is a member of its own. The caller holds the session's lock.
+func (f *fan) join(s *subscriber, pattern, queue string) (*feed, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return nil, topic.ErrUnavailable
+	}
+	of := f.feeds[pattern]
+	if queue != "" {
+		of = nil
+	}
+	if of == nil {
+		of = &feed{fan: f, pattern: pattern, queue: queue, wild: isWild(pattern), tally: f.tally(pattern, queue)}
+		stop, err := f.svc.bus.Subscribe(f.app, topic.Topic(pattern), queue,
+			func(m topic.Message) { f.got(of, m) }, func(n int) { f.lost(of, n) })
+		if err != nil {
+			f.forget(of)
+			return nil, err
+		}
+		of.stop = stop
+		if queue == "" {
+			f.feeds[pattern] = of
+		}
+	}
+	of.add(s)
+	of.tally.sessions++
+	f.svc.counts.subscriptions.Add(1)
+	return of, nil
+}
+
+// leave ends what join began. over: so do all others of the session, which is marked.
+func (f *fan) leave(s *subscriber, of *feed, over bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.svc.counts.subscriptions.Add(-1)
+	of.tally.sessions--
+	f.forget(of)
+	if of.remove(s, over) > 0 {
+		return
+	}
+	if f.feeds[of.pattern] == of {
+		delete(f.feeds, of.pattern)
+	}
+	of.stop()
+}
+
+// close ends what is left of subscriptions.
+func (f *fan) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	f.waiting.mu.Lock()
+	f.waiting.closed = true
+	f.waiting.mu.Unlock()
+	for _, of := range f.feeds {
+		of.stop()
+	}
+	f.feeds = nil
+}

@@ -1,0 +1,187 @@
+// Package pubsub is topics: what is published to one goes to every session that subscribes to it, at most once. It keeps
+// nothing. Messages come and go over a bus, which NATS clients share. DESIGN.md says why it is as it is.
+package pubsub
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/messaging/topic"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/notify/session"
+)
+
+// Bus carries messages between nodes and to NATS clients. A subscription made before a message was published over the
+// same bus gets that message.
+type Bus interface {
+	// Publish hands a message to the subscribers. topic.ErrUnavailable: there is no bus now.
+	Publish(ctx context.Context, app string, m topic.Message) error
+	// Subscribe has got called with each message of a pattern, and lost with how many were dropped before the next one;
+	// neither may block. Each message goes to one of the subscriptions that name the same queue. stop waits for no
+	// callback.
+	Subscribe(app, pattern, queue string, got func(topic.Message), lost func(n int)) (stop func(), err error)
+}
+
+// Limits. Those of the client protocol are documented there.
+const (
+	maxWaiting  = 1 << 20 // bytes of an app's messages that wait to be fanned out; more are dropped and counted
+	messageCost = 256     // what a waiting message takes besides its bytes
+	// givenWay is how long a message waits while something is being published to the mailbox, which takes about as long.
+	givenWay   = 200 * time.Microsecond
+	queueShare = 128 << 10 // bytes up to which messages fill a connection's queue; what is left is for the mailbox
+)
+
+// contentType is the header in which a message's type travels.
+const contentType = "Content-Type"
+
+// Config are the parts and settings of a Service.
+type Config struct {
+	Bus Bus
+	Log *slog.Logger
+	// QueueShare is how many bytes may wait in a session's connection for another message to be put behind them; 0: 128 KB.
+	QueueShare int
+}
+
+// Service is the topics of all apps on this node.
+type Service struct {
+	cfg  Config
+	bus  Bus
+	busy func() bool // nil: nothing goes first
+	mu   sync.RWMutex
+	apps map[string]*fan // of those that ever had a subscription here
+
+	gaps    teller
+	running sync.WaitGroup
+	ctx     context.Context // ends with the service
+	stop    context.CancelFunc
+	counts  counts
+}
+
+var _ session.Capability = (*Service)(nil)
+
+// New makes a Service. Close must be called.
+func New(cfg Config) *Service {
+	if cfg.QueueShare == 0 {
+		cfg.QueueShare = queueShare
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Service{cfg: cfg, bus: cfg.Bus, apps: make(map[string]*fan)}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	s.gaps.svc = s
+	return s
+}
+
+// GiveWayTo lets something go first that is busy just now. It is called before the first publish. Where there are few cores, each
+// message that is handed on takes one of them from the mailbox, which is slower for it by more than a message is that waits.
+func (s *Service) GiveWayTo(busy func() bool) { s.busy = busy }
+
+// Close ends all subscriptions and returns when none of the service's goroutines runs. Sessions have ended before.
+func (s *Service) Close() error {
+	s.stop()
+	s.mu.Lock()
+	apps := s.apps
+	s.apps = nil
+	s.mu.Unlock()
+	for _, f := range apps {
+		f.close()
+	}
+	s.gaps.close()
+	s.running.Wait()
+	return nil
+}
+
+// Message is what is published.
+type Message struct {
+	Topic       string
+	ContentType string // empty: bytes of no type
+	Traceparent string // W3C trace context, passed on to NATS clients; empty: none
+	Data        []byte
+}
+
+// Check applies the rules of messages. A returned error is a *notification.FieldError.
+func (m *Message) Check() error {
+	if err := topic.CheckName("topic", m.Topic); err != nil {
+		return err
+	}
+	if len(m.ContentType) > notification.MaxNameBytes || !printable(m.ContentType) {
+		return notification.BadField("content_type", "must be a media type of at most %d printable ASCII characters", notification.MaxNameBytes)
+	}
+	if len(m.Data) > topic.MaxData {
+		return notification.BadField("data", "has %d bytes; at most %d are allowed", len(m.Data), topic.MaxData)
+	}
+	return nil
+}
+
+func printable(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// Publish hands a message to the present subscribers of its topic. It does not report whom the message reached. Errors
+// are a *notification.FieldError or topic.ErrUnavailable.
+func (s *Service) Publish(ctx context.Context, app string, m *Message) error {
+	if err := m.Check(); err != nil {
+		return err
+	}
+	out := topic.Message{Subject: topic.Topic(m.Topic), Data: m.Data}
+	if m.ContentType != "" {
+		out.Header = topic.Header{contentType: {m.ContentType}}
+	}
+	if m.Traceparent != "" && printable(m.Traceparent) {
+		if out.Header == nil {
+			out.Header = topic.Header{}
+		}
+		out.Header["traceparent"] = []string{m.Traceparent}
+	}
+	if s.busy != nil && s.busy() {
+		time.Sleep(givenWay)
+	}
+	runtime.Gosched() // the mailbox goes first: what waits here is kept nowhere and may be dropped
+	if err := s.bus.Publish(ctx, app, out); err != nil {
+		return err
+	}
+	s.counts.published.Add(1)
+	return nil
+}
+
+// Frames implements session.Capability.
+func (s *Service) Frames() (first, later []frame.Kind) {
+	return []frame.Kind{frame.KindSubscribe}, []frame.Kind{frame.KindUnsubscribe}
+}
+
+// Open implements session.Capability. Nothing is stored: subscriptions end with their session.
+func (s *Service) Open(_ context.Context, to session.Sender, who session.Client, load bool) session.Part {
+	if load {
+		return nil
+	}
+	return &subscriber{fan: s.fan(who.App), to: to, rights: who.Rights, observer: who.Observer}
+}
+
+// fan finds what fans out the messages of an app.
+func (s *Service) fan(app string) *fan {
+	s.mu.RLock()
+	f := s.apps[app]
+	s.mu.RUnlock()
+	if f != nil {
+		return f
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f = s.apps[app]; f == nil {
+		f = &fan{svc: s, app: app, feeds: make(map[string]*feed), closed: s.apps == nil}
+		if !f.closed {
+			s.apps[app] = f
+		}
+	}
+	return f
+}

@@ -1,0 +1,196 @@
+package request
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/messaging/topic"
+)
+
+// hall is what the workers of one app on this node share.
+type hall struct {
+	svc *Service
+	app string
+	out outbox
+
+	mu     sync.RWMutex
+	groups map[groupKey]*group
+	tree   topic.Tree[*group] // the same, by pattern
+}
+
+type groupKey struct{ pattern, queue string }
+
+// group is the workers of this node that serve one pattern for one queue.
+type group struct {
+	key     groupKey
+	members atomic.Pointer[[]*worker] // replaced, never altered
+}
+
+func (h *hall) enter(k groupKey, w *worker) *group {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	g := h.groups[k]
+	if g == nil {
+		g = &group{key: k}
+		h.groups[k] = g
+		h.tree.Insert(k.pattern, g)
+	}
+	g.set(append(slices.Clone(g.list()), w))
+	return g
+}
+
+func (h *hall) quit(g *group, w *worker) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	g.set(slices.DeleteFunc(slices.Clone(g.list()), func(o *worker) bool { return o == w }))
+	if len(g.list()) == 0 && h.groups[g.key] == g {
+		delete(h.groups, g.key)
+		h.tree.Remove(g.key.pattern, g)
+	}
+}
+
+func (g *group) list() []*worker {
+	if p := g.members.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+func (g *group) set(list []*worker) { g.members.Store(&list) }
+
+// got takes a request that the bus gave to a member of a group. Where that one has no room, because others came before it
+// had left the queue, another of this node gets it; where none has, who asked learns at once that nobody got it.
+func (h *hall) got(g *group, first *worker, m topic.Message) {
+	name, ok := topic.CutRequest(m.Subject)
+	now := time.Now()
+	if !ok || m.Reply == "" {
+		h.svc.metrics.unasked()
+		return // nobody waits for an answer
+	}
+	until := deadline(&m, now)
+	if !until.After(now) {
+		return
+	}
+	t := &task{request: frameOf(name, &m, until), deadline: until, answer: func(a *Answer, err error) {
+		if err != nil {
+			h.out.add(outgoing{m.Reply, failure(err)})
+		} else {
+			h.out.add(outgoing{m.Reply, a.message()})
+		}
+	}}
+	if first.give(t) {
+		return
+	}
+	for _, w := range g.list() {
+		if w != first && w.give(t) {
+			return
+		}
+	}
+	t.answer(nil, ErrBusy)
+}
+
+// members are the workers of one queue that serve a subject.
+type members struct {
+	queue string
+	list  []*worker
+}
+
+// serving finds the workers that serve a subject, queue by queue.
+func (h *hall) serving(subject string) (queues []members) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	h.tree.Match(subject, func(g *group) {
+		for i := range queues {
+			if q := &queues[i]; q.queue == g.key.queue {
+				q.list = slices.Concat(q.list, g.list())
+				return
+			}
+		}
+		queues = append(queues, members{g.key.queue, g.list()})
+	})
+	return queues
+}
+
+// give hands a task to one of the members that have room, whichever. False: none has.
+func (m *members) give(t *task) bool {
+	first := rand.IntN(len(m.list))
+	for i := range m.list {
+		if m.list[(first+i)%len(m.list)].share(t) {
+			return true
+		}
+	}
+	return false
+}
+
+// send hands an answer to the bus.
+func (h *hall) send(o outgoing) {
+	ctx, cancel := context.WithTimeout(context.Background(), sendPatience)
+	defer cancel()
+	if err := h.svc.bus.Reply(ctx, h.app, o.to, o.message); err != nil {
+		h.svc.log.Debug("answer was lost", "app", h.app, "error", err)
+	}
+}
+
+// sendPatience is how long an answer waits for a bus that takes nothing. The asker gives up no later.
+const sendPatience = MaxTimeout
+
+type outgoing struct {
+	to      string
+	message topic.Message
+}
+
+// outbox sends answers one after the other, so that no session waits for the bus. The windows of the sessions that were
+// asked bound its length.
+type outbox struct {
+	send func(outgoing)
+
+	mu      sync.Mutex
+	queue   []outgoing
+	running bool
+	closed  bool
+	idle    sync.WaitGroup
+}
+
+func (o *outbox) add(x outgoing) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return
+	}
+	o.queue = append(o.queue, x)
+	if !o.running {
+		o.running = true
+		o.idle.Go(o.run)
+	}
+}
+
+func (o *outbox) run() {
+	var spare []outgoing
+	for {
+		o.mu.Lock()
+		batch := o.queue
+		if o.queue = spare[:0]; len(batch) == 0 {
+			o.running = false
+			o.mu.Unlock()
+			return
+		}
+		o.mu.Unlock()
+		for _, x := range batch {
+			o.send(x)
+		}
+		clear(batch)
+		spare = batch
+	}
+}
+
+// close waits until what is queued has been sent.
+func (o *outbox) close() {
+	o.mu.Lock()
+	o.closed = true
+	o.mu.Unlock()
+	o.idle.Wait()
+}

@@ -1,0 +1,284 @@
+// Package request is request and reply: a request goes to one of the sessions that serve its subject, or to one client
+// by its name, and the answer comes back to the asker, at most once. It keeps nothing. Requests travel over a bus,
+// which NATS clients share. DESIGN.md says why it is as it is.
+package request
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/messaging/topic"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/notify/session"
+)
+
+// Bus carries requests to workers, and answers back. A subscription made before a request over the same bus may get
+// that request.
+type Bus interface {
+	// Request asks one of each queue that serves a subject and waits for the first answer until ctx ends. It is asked
+	// once. topic.ErrNoResponders: nobody serves it, which is known at once. topic.ErrUnavailable: there is no bus now.
+	Request(ctx context.Context, app string, m topic.Message) (topic.Message, error)
+	// Alone reports whether all that is subscribed to in an app was subscribed to with Subscribe.
+	Alone(app string) bool
+	// Reply answers a message: to is its Reply.
+	Reply(ctx context.Context, app, to string, m topic.Message) error
+	// Subscribe makes a member of a queue; got may not block. Messages that reached the member before stop took effect
+	// are still handed over.
+	Subscribe(app, pattern, queue string, got func(topic.Message), lost func(n int)) (stop func(), err error)
+}
+
+// Sessions finds the session that is asked when a recipient is.
+type Sessions interface {
+	// Newest is the newest live session of a recipient that does not only observe, with a device only that one's. Nil:
+	// there is none.
+	Newest(app, recipient, device string) *session.Session
+}
+
+// Limits. Those of frames are in package frame.
+const (
+	DefaultTimeout = 5 * time.Second  // for an answer, where the asker says nothing
+	MaxTimeout     = 60 * time.Second // a request is not a job
+	DefaultQueue   = "q"              // of who serves without naming one; what NATS services use
+)
+
+// Errors that askers tell apart, beside topic.ErrNoResponders and topic.ErrUnavailable. Wrapped, never bare.
+var (
+	// ErrNoAnswer: the deadline passed. The worker may have done what it was asked.
+	ErrNoAnswer = errors.New("no answer came in time")
+	// ErrWorkerGone: the session that was asked ended without an answer. It may have done what it was asked.
+	ErrWorkerGone = errors.New("the worker that was asked has gone")
+	// ErrBusy: those who serve the subject have as much to do as they take. None was given the request.
+	ErrBusy = errors.New("all workers of this subject are busy")
+	// ErrOffline: the recipient has no session that could be asked.
+	ErrOffline = errors.New("the recipient is not connected")
+)
+
+// BadAnswerError says that what came back is no answer of HTTP. The worker may have done what it was asked.
+type BadAnswerError struct {
+	Why string // without what the worker sent: it may be secret
+}
+
+func (e *BadAnswerError) Error() string { return "the worker's answer cannot be passed on: " + e.Why }
+
+// errBroken is for replies of sessions that break the rules of their frame. The worker gets an error frame.
+var errBroken = &BadAnswerError{Why: "its reply frame breaks a rule, which the error frame to the worker names"}
+
+// Request is what is asked.
+type Request struct {
+	Subject             string // of a request to a recipient it may be empty
+	Method, Path, Query string // of an HTTP request; else empty
+	Header              frame.Headers
+	ContentType         string
+	Data                []byte
+	Timeout             time.Duration // 0: DefaultTimeout
+}
+
+// Check applies the rules of requests. A returned error is a *notification.FieldError.
+func (r *Request) Check() error {
+	if r.Timeout == 0 {
+		r.Timeout = DefaultTimeout
+	}
+	switch {
+	case r.Timeout < 0 || r.Timeout > MaxTimeout:
+		return notification.BadField("timeout", "must be between 1ms and %s", MaxTimeout)
+	case len(r.Data) > frame.MaxBody:
+		return notification.BadField("body", "has %d bytes; at most %d are allowed", len(r.Data), frame.MaxBody)
+	}
+	if problem := r.Header.Check(); problem != "" {
+		return notification.BadField("headers", "%s", problem)
+	}
+	return nil
+}
+
+// Answer is what came back.
+type Answer struct {
+	Status      int
+	Header      frame.Headers
+	ContentType string
+	Data        []byte
+}
+
+// Config are the parts of a Service.
+type Config struct {
+	Bus Bus
+	Log *slog.Logger
+}
+
+// Service is the requests of all apps on this node.
+type Service struct {
+	bus Bus
+	log *slog.Logger
+
+	sessions  atomic.Pointer[Sessions]
+	elsewhere Elsewhere // nil: there are no other nodes
+
+	mu     sync.RWMutex
+	halls  map[string]*hall // by app: those that ever had a worker here
+	closed bool
+
+	metrics *metrics
+}
+
+var _ session.Capability = (*Service)(nil)
+
+// New makes a Service. Close must be called.
+func New(cfg Config) *Service {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Service{bus: cfg.Bus, log: cfg.Log, halls: make(map[string]*hall), metrics: newMetrics()}
+}
+
+// Close returns when the answers of sessions that have ended are on their way. Sessions have ended before.
+func (s *Service) Close() error {
+	s.mu.Lock()
+	halls := s.halls
+	s.halls, s.closed = nil, true
+	s.mu.Unlock()
+	for _, h := range halls {
+		h.out.close()
+	}
+	return nil
+}
+
+// Ask asks one of those who serve a subject and waits for the answer. It is asked once: where no answer comes, the
+// worker may have done what it was asked.
+func (s *Service) Ask(ctx context.Context, app string, r *Request) (*Answer, error) {
+	if err := topic.CheckName("subject", r.Subject); err != nil {
+		return nil, err
+	}
+	if err := r.Check(); err != nil {
+		return nil, err
+	}
+	if s.bus.Alone(app) {
+		return s.askHere(ctx, app, r)
+	}
+	begun := time.Now()
+	ctx, cancel := context.WithTimeoutCause(ctx, r.Timeout, fmt.Errorf("%w: waited %s", ErrNoAnswer, r.Timeout))
+	defer cancel()
+	m := r.message(begun.Add(r.Timeout))
+	m.Subject = topic.Request(r.Subject)
+	got, err := s.bus.Request(ctx, app, m)
+	if err != nil {
+		return nil, s.metrics.failed(fmt.Errorf("request %s: %w", r.Subject, cause(ctx, err)))
+	}
+	a, err := answer(got)
+	if err != nil {
+		return nil, s.metrics.failed(fmt.Errorf("request %s: %w", r.Subject, err))
+	}
+	s.metrics.answered(begun, a.Status)
+	return a, nil
+}
+
+// Find says where sessions of recipients are found. Until it is called, none is.
+func (s *Service) Find(in Sessions) { s.sessions.Store(&in) }
+
+// AskRecipient asks a session of a recipient: the newest that does not only observe, with a device its newest.
+func (s *Service) AskRecipient(ctx context.Context, app, recipient, device string, r *Request) (*Answer, error) {
+	if r.Subject != "" {
+		if err := topic.CheckName("subject", r.Subject); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.Check(); err != nil {
+		return nil, err
+	}
+	if s.elsewhere != nil {
+		if node := s.elsewhere.NewestNode(ctx, app, recipient, device, s.newestHere(app, recipient, device)); node != "" {
+			return s.askNode(ctx, node, app, recipient, device, r)
+		}
+	}
+	return s.askSession(ctx, app, recipient, device, r)
+}
+
+// newestHere is since when the session is connected that would be asked here; zero: there is none.
+func (s *Service) newestHere(app, recipient, device string) time.Time {
+	if in := s.sessions.Load(); in != nil {
+		if to := (*in).Newest(app, recipient, device); to != nil {
+			return to.Since()
+		}
+	}
+	return time.Time{}
+}
+
+// askSession asks a session of this node.
+func (s *Service) askSession(ctx context.Context, app, recipient, device string, r *Request) (*Answer, error) {
+	w := s.workerOf(app, recipient, device)
+	if w == nil {
+		return nil, s.metrics.failed(fmt.Errorf("request to %s: %w", recipient, ErrOffline))
+	}
+	e := newExchange(r, 1)
+	if !w.share(e.task()) {
+		return nil, s.metrics.failed(fmt.Errorf("request to %s: %w", recipient, ErrBusy))
+	}
+	a, err := e.wait(ctx)
+	if err != nil {
+		return nil, s.metrics.failed(fmt.Errorf("request to %s: %w", recipient, err))
+	}
+	s.metrics.answered(e.begun, a.Status)
+	e.free()
+	return a, nil
+}
+
+// cause is why a request failed: where its time was over, that.
+func cause(ctx context.Context, err error) error {
+	if ctx.Err() != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// workerOf is what the session of a recipient has of this capability; nil: there is none.
+func (s *Service) workerOf(app, recipient, device string) *worker {
+	in := s.sessions.Load()
+	if in == nil {
+		return nil
+	}
+	to := (*in).Newest(app, recipient, device)
+	if to == nil {
+		return nil
+	}
+	w, _ := to.Part(s).(*worker)
+	return w
+}
+
+// Frames implements session.Capability.
+func (s *Service) Frames() (first, later []frame.Kind) {
+	return []frame.Kind{frame.KindServe}, []frame.Kind{frame.KindUnserve, frame.KindReply}
+}
+
+// Open implements session.Capability. Nothing is stored: who served serves again when it connects again.
+func (s *Service) Open(_ context.Context, to session.Sender, who session.Client, load bool) session.Part {
+	if load {
+		return nil
+	}
+	return &worker{hall: s.hall(who.App), to: to, rights: who.Rights, window: max(int(who.Window), 1)}
+}
+
+// hall finds what the workers of an app share.
+func (s *Service) hall(app string) *hall {
+	s.mu.RLock()
+	h := s.halls[app]
+	s.mu.RUnlock()
+	if h != nil {
+		return h
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h = s.halls[app]; h == nil {
+		h = &hall{svc: s, app: app, groups: make(map[groupKey]*group)}
+		h.out.send = h.send
+		if s.closed {
+			h.out.close()
+		} else {
+			s.halls[app] = h
+		}
+	}
+	return h
+}

@@ -1,0 +1,217 @@
+package request
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"net/textproto"
+	"strconv"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/messaging/topic"
+	"godwit.dev/godwit/internal/notify/frame"
+)
+
+// Headers of requests and answers on the bus, which NATS clients read and write.
+const (
+	headMethod   = "Godwit-Method"
+	headPath     = "Godwit-Path"
+	headQuery    = "Godwit-Query"
+	headDeadline = "Godwit-Deadline" // RFC 3339 with milliseconds
+	headStatus   = "Godwit-Status"
+	headType     = "Content-Type"
+
+	// headFailure says of an answer that no worker gave it, and why.
+	headFailure = "Godwit-Failure"
+	gone        = "gone"
+	busy        = "busy"
+	broken      = "broken"
+
+	// What NATS services answer with where they failed.
+	natsCode = "Nats-Service-Error-Code"
+	natsText = "Nats-Service-Error"
+)
+
+const ourPrefix = "Godwit-"
+
+const deadlineLayout = "2006-01-02T15:04:05.000Z07:00"
+
+// message is the request as it travels.
+func (r *Request) message(deadline time.Time) topic.Message {
+	h := make(topic.Header, len(r.Header)+5)
+	for name, values := range r.Header {
+		h[name] = values
+	}
+	for _, f := range [...]struct{ name, value string }{
+		{headMethod, r.Method},
+		{headPath, r.Path},
+		{headQuery, r.Query},
+		{headType, r.ContentType},
+		{headDeadline, deadline.UTC().Format(deadlineLayout)},
+	} {
+		if f.value != "" {
+			h[f.name] = []string{f.value}
+		}
+	}
+	return topic.Message{Header: h, Data: r.Data}
+}
+
+// deadline is until when a message's asker waits; who says nothing is taken to wait for the longest time.
+func deadline(m *topic.Message, now time.Time) time.Time {
+	most := now.Add(MaxTimeout)
+	if at, err := time.Parse(time.RFC3339, m.Header.Get(headDeadline)); err == nil && at.Before(most) {
+		return at
+	}
+	return most
+}
+
+// frame is the request as a client gets it that is asked without the bus.
+func (r *Request) frame(deadline time.Time) frame.Request {
+	return frame.Request{
+		Subject: r.Subject, Method: r.Method, Path: r.Path, Query: r.Query, Headers: unreserved(r.Header),
+		ContentType: r.ContentType, Data: r.Data, Deadline: deadline,
+	}
+}
+
+// frameOf is a message as a client gets it.
+func frameOf(subject string, m *topic.Message, deadline time.Time) *frame.Request {
+	return &frame.Request{
+		Subject: subject, Method: m.Header.Get(headMethod), Path: m.Header.Get(headPath), Query: m.Header.Get(headQuery),
+		Headers: unreserved(frame.Headers(m.Header)), ContentType: contentType(m.Header), Data: m.Data, Deadline: deadline,
+	}
+}
+
+// unreserved are headers without those that have a place of their own in a frame.
+func unreserved(h frame.Headers) frame.Headers {
+	for name := range h {
+		if reserved(name) {
+			h = maps.Clone(h)
+			maps.DeleteFunc(h, func(name string, _ []string) bool { return reserved(name) })
+			break
+		}
+	}
+	return h
+}
+
+func reserved(name string) bool {
+	if n := len(name); n != len(headMethod) && n != len(headPath) && n != len(headQuery) && n != len(headDeadline) {
+		return false // most, and headType is as long as headQuery
+	}
+	switch textproto.CanonicalMIMEHeaderKey(name) {
+	case headMethod, headPath, headQuery, headDeadline, headType:
+		return true
+	}
+	return false
+}
+
+// contentType is the type that headers name, in any spelling.
+func contentType(h topic.Header) string { return said(h, headType) }
+
+// said is the value of a header that workers write, in any spelling: many libraries write lower case.
+func said(h topic.Header, name string) string {
+	if v := h.Get(name); v != "" {
+		return v
+	}
+	for spelt, values := range h {
+		if len(values) > 0 && strings.EqualFold(spelt, name) {
+			return values[0]
+		}
+	}
+	return ""
+}
+
+// answerOf is what a client's reply says.
+func answerOf(r *frame.Reply) *Answer {
+	a := &Answer{Status: r.Status, ContentType: r.ContentType, Data: bytes.Clone(r.Data)}
+	for name, values := range r.Headers {
+		a.add(name, values)
+	}
+	if a.ContentType == "" {
+		a.ContentType = contentType(topic.Header(r.Headers))
+	}
+	return a
+}
+
+// add adds a header, unless it has a place of its own.
+func (a *Answer) add(name string, values []string) {
+	name = textproto.CanonicalMIMEHeaderKey(name)
+	if name == headType || name == natsCode || name == natsText || strings.HasPrefix(name, ourPrefix) {
+		return
+	}
+	if a.Header == nil {
+		a.Header = make(frame.Headers)
+	}
+	a.Header[name] = append(a.Header[name], values...)
+}
+
+// message is the answer as it travels.
+func (a *Answer) message() topic.Message {
+	h := make(topic.Header, len(a.Header)+2)
+	for name, values := range a.Header {
+		h[name] = values
+	}
+	h[headStatus] = []string{strconv.Itoa(a.Status)}
+	if a.ContentType != "" {
+		h[headType] = []string{a.ContentType}
+	}
+	return topic.Message{Header: h, Data: a.Data}
+}
+
+// failure is the answer in the place of one that no worker gives.
+func failure(err error) topic.Message {
+	status, why := "504", gone
+	if errors.Is(err, ErrBusy) {
+		status, why = "503", busy
+	}
+	if errors.Is(err, errBroken) {
+		status, why = "502", broken
+	}
+	return topic.Message{Header: topic.Header{headStatus: {status}, headFailure: {why}, headType: {"text/plain"}}, Data: []byte(err.Error())}
+}
+
+// answer reads what came back. NATS services may say neither a status nor a type.
+func answer(m topic.Message) (*Answer, error) {
+	switch m.Header.Get(headFailure) {
+	case gone:
+		return nil, ErrWorkerGone
+	case busy:
+		return nil, ErrBusy
+	case broken:
+		return nil, errBroken
+	}
+	code, err := status(m.Header)
+	if err != nil {
+		return nil, err
+	}
+	a := &Answer{Status: code, ContentType: contentType(m.Header), Data: m.Data}
+	for name, values := range m.Header {
+		a.add(name, values)
+	}
+	if a.Header.Check() != "" || (frame.Headers{headType: {a.ContentType}}).Check() != "" {
+		return nil, &BadAnswerError{Why: "a name or a value of its headers is none of HTTP, or they have more than 16 KB"}
+	}
+	if text := said(m.Header, natsText); text != "" && len(a.Data) == 0 && a.Status >= 400 {
+		a.Data, a.ContentType = []byte(text), "text/plain"
+	}
+	return a, nil
+}
+
+// status is the answer's.
+func status(h topic.Header) (int, error) {
+	text := said(h, headStatus)
+	failed := text == ""
+	if failed {
+		if text = said(h, natsCode); text == "" {
+			return 200, nil
+		}
+	}
+	n, err := strconv.Atoi(text)
+	switch {
+	case err == nil && n >= 200 && n <= 599 && (!failed || n >= 400):
+		return n, nil
+	case failed:
+		return 500, nil // a NATS service failed with a code of its own
+	}
+	return 0, &BadAnswerError{Why: "its status is no number from 200 to 599"}
+}

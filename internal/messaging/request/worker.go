@@ -1,0 +1,370 @@
+package request
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/messaging/topic"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/session"
+)
+
+// task is a request on its way through a worker.
+type task struct {
+	request  *frame.Request // its name is made for the worker that it is given to; nil once it was sent
+	deadline time.Time
+	answer   func(*Answer, error) // called at most once; does not block
+}
+
+// worker is what a session serves, and what it was asked.
+type worker struct {
+	hall *hall
+	to   session.Sender
+
+	mu      sync.Mutex
+	rights  *session.Rights
+	window  int
+	serves  []*serving
+	asked   map[string]*task
+	away    bool // has left its queues, because it has no room
+	blocked bool // the connection did not take a request
+	sharing bool // what it is given now leaves in one write, soon
+	over    bool
+	timer   *time.Timer // while away: frees what is overdue, tries again
+}
+
+// serving is one pattern that a session serves, as a member of one queue.
+type serving struct {
+	of    *group
+	leave func() // nil: it is away
+}
+
+var _ session.Part = (*worker)(nil)
+
+// Codes of errors.
+const (
+	codeForbidden   = "forbidden"
+	codeTooMany     = "too_many_subjects"
+	codeUnavailable = "unavailable"
+)
+
+// retryJoin is how long a worker waits that could not join its queues again because there is no bus.
+const retryJoin = time.Second
+
+// Join implements session.Part.
+func (w *worker) Join() {}
+
+// Start implements session.Part.
+func (w *worker) Start() {}
+
+// Frame implements session.Part.
+func (w *worker) Frame(f *frame.Client) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return
+	}
+	switch f.Kind {
+	case frame.KindServe:
+		w.serve(f)
+	case frame.KindUnserve:
+		for _, p := range f.Patterns {
+			if i := w.find(string(p), queue(f)); i >= 0 {
+				w.drop(i)
+			}
+		}
+	case frame.KindReply:
+		w.reply(f.Reply)
+	}
+}
+
+func queue(f *frame.Client) string {
+	if len(f.Queue) == 0 {
+		return DefaultQueue
+	}
+	return string(f.Queue)
+}
+
+// serve takes what is allowed of a frame and names the rest in an error for each cause.
+func (w *worker) serve(f *frame.Client) {
+	var forbidden, tooMany, unavailable []string
+	q := queue(f)
+	for _, p := range f.Patterns {
+		pattern := string(p)
+		switch {
+		case w.find(pattern, q) >= 0:
+		case !w.allowed(pattern):
+			forbidden = append(forbidden, pattern)
+		case len(w.serves) >= frame.MaxPatterns:
+			tooMany = append(tooMany, pattern)
+		default:
+			s := &serving{of: w.hall.enter(groupKey{pattern, q}, w)}
+			if err := w.join(s); err != nil {
+				w.hall.svc.log.Debug("serving failed", "app", w.hall.app, "error", err)
+				w.hall.quit(s.of, w)
+				unavailable = append(unavailable, pattern)
+				continue
+			}
+			w.serves = append(w.serves, s)
+		}
+	}
+	w.refuse(codeForbidden, "your credential does not allow", forbidden)
+	w.refuse(codeTooMany, fmt.Sprintf("a session may serve %d patterns, which leaves none for", frame.MaxPatterns), tooMany)
+	w.refuse(codeUnavailable, "the message bus cannot be reached now; serve again later", unavailable)
+}
+
+func (w *worker) allowed(pattern string) bool {
+	return w.rights.CanServe(pattern)
+}
+
+// refuse tells what is not served, and why.
+func (w *worker) refuse(code, why string, patterns []string) {
+	if len(patterns) == 0 {
+		return
+	}
+	w.to.Send(frame.ServerError, frame.AppendError(nil, w.to.Format(), frame.PatternsError(frame.KindServe, code, why, patterns)), nil)
+}
+
+func (w *worker) find(pattern, queue string) int {
+	k := groupKey{pattern, queue}
+	return slices.IndexFunc(w.serves, func(s *serving) bool { return s.of.key == k })
+}
+
+// drop ends one pattern. This worker still answers requests that came for it before.
+func (w *worker) drop(i int) {
+	s := w.serves[i]
+	w.serves = slices.Delete(w.serves, i, i+1)
+	if s.leave != nil {
+		s.leave()
+	}
+	w.hall.quit(s.of, w)
+}
+
+// join makes the worker a member of a queue, unless it has no room now.
+func (w *worker) join(s *serving) (err error) {
+	if w.away || s.leave != nil {
+		return nil
+	}
+	s.leave, err = w.hall.svc.bus.Subscribe(w.hall.app, topic.Request(s.of.key.pattern), s.of.key.queue,
+		func(m topic.Message) { w.hall.got(s.of, w, m) }, w.hall.svc.metrics.lost)
+	return err
+}
+
+// share is give for those who ask at the same time: what they give leaves in one write. The first of them yields to the
+// others, unless nothing else is under way, and writes.
+func (w *worker) share(t *task) bool {
+	w.mu.Lock()
+	if w.sharing || len(w.asked) == 0 {
+		defer w.mu.Unlock()
+		return w.giveLocked(t)
+	}
+	w.sharing = true
+	w.to.Cork()
+	taken := w.giveLocked(t)
+	w.mu.Unlock()
+	if taken {
+		runtime.Gosched()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sharing = false
+	w.to.Uncork()
+	return taken
+}
+
+// give hands a task to the session; false: it has no room, or is over.
+func (w *worker) give(t *task) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.giveLocked(t)
+}
+
+func (w *worker) giveLocked(t *task) bool {
+	if w.over || w.blocked || w.full() {
+		return false
+	}
+	id := newID()
+	t.request.ID = id
+	if !w.send(t.request) {
+		w.blocked = true
+		w.leave()
+		return false
+	}
+	if w.asked == nil {
+		w.asked = make(map[string]*task)
+	}
+	t.request = nil
+	w.asked[id] = t
+	if len(w.asked) >= w.window {
+		w.leave()
+	}
+	return true
+}
+
+// encodings are reused buffers, for requests of at most keptBytes.
+var encodings = sync.Pool{New: func() any { return new([]byte) }}
+
+const keptBytes = 16 << 10
+
+func (w *worker) send(r *frame.Request) bool {
+	b, _ := encodings.Get().(*[]byte)
+	defer encodings.Put(b)
+	*b = frame.AppendRequest((*b)[:0], w.to.Format(), r)
+	if len(*b) <= keptBytes {
+		return w.to.Send(frame.ServerRequest, *b, nil)
+	}
+	long := *b
+	*b = nil
+	return w.to.Send(frame.ServerRequest, nil, long) // which nobody copies
+}
+
+// newID makes the name of a request, which only who was asked knows: 128 random bits.
+func newID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// full reports whether the window has no room, once what is overdue has left it.
+func (w *worker) full() bool {
+	if len(w.asked) >= w.window {
+		w.expire(time.Now())
+	}
+	return len(w.asked) >= w.window
+}
+
+// expire forgets what nobody waits for any more: an answer to it would be dropped. It returns when the next one is due.
+func (w *worker) expire(now time.Time) (next time.Time) {
+	for id, t := range w.asked {
+		switch {
+		case !t.deadline.After(now):
+			delete(w.asked, id)
+		case next.IsZero() || t.deadline.Before(next):
+			next = t.deadline
+		}
+	}
+	return next
+}
+
+// leave has others of the queues asked until there is room.
+func (w *worker) leave() {
+	if w.away {
+		return
+	}
+	w.away = true
+	for _, s := range w.serves {
+		if s.leave != nil {
+			s.leave()
+			s.leave = nil
+		}
+	}
+	w.wakeAt(w.expire(time.Now()))
+}
+
+func (w *worker) wakeAt(at time.Time) {
+	if at.IsZero() {
+		return // the connection says when it has room
+	}
+	if w.timer == nil {
+		w.timer = time.AfterFunc(time.Until(at), w.look)
+	} else {
+		w.timer.Reset(time.Until(at))
+	}
+}
+
+// look is the timer's call.
+func (w *worker) look() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if next := w.expire(time.Now()); !w.comeBack() {
+		w.wakeAt(next)
+	}
+}
+
+// comeBack joins the queues again if there is room; false: not yet.
+func (w *worker) comeBack() bool {
+	if !w.away || w.over {
+		return true
+	}
+	if w.blocked || len(w.asked) >= w.window {
+		return false
+	}
+	w.away = false
+	for _, s := range w.serves {
+		if err := w.join(s); err != nil {
+			w.away = true
+			w.wakeAt(time.Now().Add(retryJoin))
+			return true
+		}
+	}
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	return true
+}
+
+// reply takes an answer, if it is to something that this session was asked and comes in time.
+func (w *worker) reply(r *frame.Reply) {
+	t := w.asked[string(r.RequestID)]
+	if t == nil {
+		w.hall.svc.metrics.late()
+		return
+	}
+	delete(w.asked, string(r.RequestID))
+	w.comeBack() // before the answer leaves: who gets it may ask again
+	if !t.deadline.After(time.Now()) {
+		w.hall.svc.metrics.late()
+		return
+	}
+	if r.Broken {
+		t.answer(nil, errBroken)
+		return
+	}
+	t.answer(answerOf(r), nil)
+}
+
+// Renew implements session.Part: what the new credential does not allow ends, and the client is told.
+func (w *worker) Renew(who session.Client) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.rights = who.Rights
+	var ended []string
+	for i := len(w.serves) - 1; i >= 0; i-- {
+		if p := w.serves[i].of.key.pattern; !w.allowed(p) {
+			ended = append(ended, p)
+			w.drop(i)
+		}
+	}
+	slices.Reverse(ended)
+	w.refuse(codeForbidden, "your new credential does not allow", ended)
+}
+
+// Drained implements session.Part.
+func (w *worker) Drained() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.blocked = false
+	w.comeBack()
+}
+
+// Closed implements session.Part: who asked and was not answered learns at once that nobody will.
+func (w *worker) Closed() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	for len(w.serves) > 0 {
+		w.drop(len(w.serves) - 1)
+	}
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	for _, t := range w.asked {
+		t.answer(nil, ErrWorkerGone)
+	}
+	w.asked = nil
+}

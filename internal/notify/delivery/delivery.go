@@ -1,0 +1,245 @@
+// Package delivery takes a publish all the way: checked, stored, routed. Its one promise is that Publish answers
+// only after what it accepted is on disk and has been handed to the sessions that are online.
+package delivery
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"godwit.dev/godwit/internal/engine/latency"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
+)
+
+// Store is the store of mailboxes: it returns once its observer has routed, in commit order, what is on disk.
+type Store interface {
+	Append(ctx context.Context, batch []*mailbox.Append) error
+}
+
+// Service publishes.
+type Service struct {
+	store Store
+	now   func() time.Time
+	reach Reach // nil: live is all there is
+	fill  Fill  // nil: there are no templates
+	trace Tracer
+	took  latency.Histogram
+	under atomic.Int64 // calls of Publish
+}
+
+// Reach says why a step beyond live cannot be done for an app: the field that is wrong, and in words for its publisher why; an empty
+// field: it can. An error: that is not known now.
+type Reach func(ctx context.Context, app string, step notification.Step) (field, why string, err error)
+
+// Tracer follows publishes.
+type Tracer interface {
+	// Publishing gets the batch that goes to the store now, and the trace that each notification came with; done gets the store's
+	// answer.
+	Publishing(batch []*mailbox.Append, of []notification.Trace) (done func(error))
+}
+
+// Fill makes the content of a draft that names a template.
+type Fill func(ctx context.Context, app string, d *notification.Draft) error
+
+// New makes a Service; now is the store's clock.
+func New(st Store, now func() time.Time) *Service { return &Service{store: st, now: now} }
+
+// EscalateOver lets notifications escalate by the steps that reach accepts. It is called before the first publish; without it, live
+// is the only channel.
+func (s *Service) EscalateOver(reach Reach) { s.reach = reach }
+
+// TraceWith lets t follow publishes. It is called before the first one; without it none is traced.
+func (s *Service) TraceWith(t Tracer) { s.trace = t }
+
+// FillWith lets drafts name templates. It is called before the first publish.
+func (s *Service) FillWith(fill Fill) { s.fill = fill }
+
+// Latency counts how long it took since start to store and route what a call of Publish brought.
+func (s *Service) Latency() []latency.Bucket { return s.took.Buckets() }
+
+// Busy reports whether something is being published now.
+func (s *Service) Busy() bool { return s.under.Load() > 0 }
+
+// Result is what became of one publish: either Err, or one Copy per recipient in the order of the draft's To.
+type Result struct {
+	ID     string
+	Err    error // the publish as a whole was refused: *notification.FieldError, a store's error, ...
+	Copies []Copy
+}
+
+// Copy is one recipient's part of a publish.
+type Copy struct {
+	To        string
+	Status    notification.Status
+	Duplicate bool
+	ExpiresAt time.Time
+	Err       error // this copy was refused: *notification.FieldError, mailbox.ErrConflict, mailbox.ErrFull
+}
+
+// Publish stores drafts for an app and routes them. It returns once everything is on disk, with one result a draft.
+func (s *Service) Publish(ctx context.Context, app string, drafts []*notification.Draft) []Result {
+	s.under.Add(1)
+	defer s.under.Add(-1)
+	now := s.now()
+	results := make([]Result, len(drafts))
+	batch := make([]*mailbox.Append, 0, len(drafts))
+	slots := make([]int, 0, len(drafts)) // batch[i] answers results[slots[i]]
+	for i, d := range drafts {
+		fresh := d.ID == ""
+		n, err := s.checked(ctx, app, d, now)
+		results[i].ID = d.ID
+		if err != nil && (fresh || !notification.IsLapsed(err)) {
+			results[i].Err = err
+			continue
+		}
+		results[i].Copies = copies(d.To)
+		if a := accepted(n, results[i].Copies); a != nil {
+			a.Fresh, a.Refused = fresh, err
+			batch, slots = append(batch, a), append(slots, i)
+		} else if err != nil {
+			results[i].Err, results[i].Copies = err, nil
+		}
+	}
+	if len(batch) == 0 {
+		return results
+	}
+	err := s.append(ctx, batch, drafts, slots)
+	s.took.Observe(s.now().Sub(now))
+	for i, a := range batch {
+		r := &results[slots[i]]
+		if err != nil {
+			r.Err, r.Copies = err, nil
+			continue
+		}
+		if a.Refused != nil && !anyKnown(a) {
+			r.Err, r.Copies = a.Refused, nil
+			continue
+		}
+		fill(r.Copies, a.Results)
+	}
+	return results
+}
+
+// anyKnown reports whether a refused publish is a repeated one for any of its recipients.
+func anyKnown(a *mailbox.Append) bool {
+	return slices.ContainsFunc(a.Results, func(r mailbox.AppendResult) bool { return !errors.Is(r.Err, a.Refused) })
+}
+
+// checked makes the notification of a draft. With an error that has lapsed it returns the notification too; see Draft.Check.
+func (s *Service) checked(ctx context.Context, app string, d *notification.Draft, now time.Time) (*notification.Notification, error) {
+	unfilled := s.filled(ctx, app, d)
+	if unfilled != nil && !notification.IsLapsed(unfilled) {
+		return nil, unfilled
+	}
+	n, err := d.Check(app, now, func() string { return newID(now) })
+	switch {
+	case n == nil:
+		return nil, cmp.Or(unfilled, err)
+	case unfilled != nil:
+		return n, unfilled
+	case err == nil && n.Steps != nil:
+		err = s.checkSteps(ctx, app, d)
+	}
+	return n, err
+}
+
+// append stores a batch, whose publishes came as those drafts.
+func (s *Service) append(ctx context.Context, batch []*mailbox.Append, drafts []*notification.Draft, slots []int) error {
+	if s.trace == nil {
+		return s.store.Append(ctx, batch)
+	}
+	of := make([]notification.Trace, len(batch))
+	for i := range batch {
+		of[i] = drafts[slots[i]].Trace
+	}
+	done := s.trace.Publishing(batch, of)
+	err := s.store.Append(ctx, batch)
+	done(err)
+	return err
+}
+
+// filled gives a draft the content of the template that it names.
+func (s *Service) filled(ctx context.Context, app string, d *notification.Draft) error {
+	switch {
+	case d.Template != "" && s.fill != nil:
+		return s.fill(ctx, app, d)
+	case d.Template != "":
+		return notification.BadField("template", "there are no templates here")
+	case d.Variables != nil:
+		return notification.BadField("variables", "are those of a template: name it in template")
+	case d.Locale != "":
+		return notification.BadField("locale", "chooses the language of a template: name it in template")
+	}
+	return nil
+}
+
+// checkSteps refuses channels and targets that the app does not have.
+func (s *Service) checkSteps(ctx context.Context, app string, d *notification.Draft) error {
+	for i, step := range d.Escalate {
+		if step.Channel == notification.Live {
+			continue
+		}
+		field, why := "channel", "channel "+notification.Clip(step.Channel)+" is not configured"
+		if s.reach != nil {
+			var err error
+			if field, why, err = s.reach(ctx, app, step); err != nil {
+				return fmt.Errorf("escalate to %s: %w", notification.Clip(step.Channel), err)
+			}
+		}
+		if field != "" {
+			return notification.LapsedField(fmt.Sprintf("escalate[%d].%s", i, field), "%s", why)
+		}
+	}
+	return nil
+}
+
+// copies makes a copy per recipient; those whose name is bad are refused here.
+func copies(to []string) []Copy {
+	cs := make([]Copy, len(to))
+	for i, name := range to {
+		cs[i] = Copy{To: name, Err: notification.CheckName("to", name)}
+	}
+	return cs
+}
+
+// accepted asks to store n for the recipients that were not refused; nil if there are none.
+func accepted(n *notification.Notification, cs []Copy) *mailbox.Append {
+	a := &mailbox.Append{N: n, To: make([]string, 0, len(cs))}
+	for i := range cs {
+		if cs[i].Err == nil {
+			a.To = append(a.To, cs[i].To)
+		}
+	}
+	if len(a.To) == 0 {
+		return nil
+	}
+	return a
+}
+
+// fill copies the store's results to the copies that were not refused, in order.
+func fill(cs []Copy, rs []mailbox.AppendResult) {
+	for i := range cs {
+		if cs[i].Err != nil {
+			continue
+		}
+		r := rs[0]
+		rs = rs[1:]
+		cs[i].Status, cs[i].Duplicate, cs[i].ExpiresAt, cs[i].Err = r.Status, r.Duplicate, r.ExpiresAt, r.Err
+	}
+}
+
+// newID makes a ULID: sortable by time, 80 random bits.
+func newID(now time.Time) string {
+	id := ulid.ULID{}
+	_ = id.SetTime(ulid.Timestamp(now)) // fails only after the year 10889
+	_, _ = rand.Read(id[6:])            // never fails
+	return id.String()
+}

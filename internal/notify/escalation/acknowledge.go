@@ -1,0 +1,117 @@
+package escalation
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/sending/sealed"
+)
+
+// A token with which a receiver acknowledges says which send it came with, whose id is made of app, notification, recipient, place
+// in the mailbox, step and endpoint; until when it counts, as a varint of milliseconds; and whether being shown is enough. Names
+// would not fit; the store has them.
+const (
+	tokenShown = 1 << 0
+	tokenHead  = 1 + 16 // what is in every token: options and the id
+)
+
+// ackToken makes the token of a send.
+func ackToken(key sealed.Key, id [16]byte, options notification.StepOptions, expires time.Time) string {
+	says := make([]byte, 1, tokenHead+binary.MaxVarintLen64)
+	if options.Shown {
+		says[0] = tokenShown
+	}
+	says = append(says, id[:]...)
+	says = binary.AppendUvarint(says, uint64(expires.Add(notification.AckGrace).UnixMilli())) //nolint:gosec // after 1970
+	return key.Seal(sealed.Acknowledge, says, "")
+}
+
+// readToken reads what a token says; ok is false if that is nothing that ackToken wrote, or too old.
+func readToken(says []byte, event *push.Reaction, now time.Time) (a Answer, ok bool) {
+	if len(says) <= tokenHead {
+		return a, false
+	}
+	until, read := binary.Uvarint(says[tokenHead:])
+	if read != len(says)-tokenHead || now.UnixMilli() > int64(until) { //nolint:gosec // signed by us
+		return a, false
+	}
+	a.Event, a.Settles = event, event == nil || *event != push.Shown || says[0]&tokenShown != 0
+	copy(a.ID[:], says[1:])
+	return a, true
+}
+
+// Acknowledge takes what receivers say with the tokens of their messages: event, or without one that they acknowledge. n counts the
+// copies that this settled. Tokens that are no good are passed over; sealed.ErrBad: there was no other.
+func (s *Service) Acknowledge(ctx context.Context, tokens []string, event *push.Reaction) (n int, err error) {
+	now := s.cfg.Now()
+	answers := make(map[string][]Answer) // by app
+	for _, token := range tokens {
+		app, says, err := s.cfg.Tokens.Open(ctx, token, sealed.Acknowledge, "")
+		if errors.Is(err, sealed.ErrBad) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		if a, ok := readToken(says, event, now); ok {
+			answers[app] = append(answers[app], a)
+		}
+	}
+	if len(answers) == 0 {
+		return 0, sealed.ErrBad
+	}
+	for app, list := range answers {
+		settled, err := s.answered(ctx, app, list, now)
+		n += settled
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// answered first notes that a message was acknowledged, so that it is not withdrawn from that device, and then settles its copy. A
+// device that got no answer acknowledges again, which changes nothing.
+func (s *Service) answered(ctx context.Context, app string, answers []Answer, now time.Time) (n int, err error) {
+	sends, err := s.cfg.Store.Answered(ctx, app, answers, now)
+	if err != nil {
+		return 0, err
+	}
+	var acks []mailbox.CopyAck
+	var refs []mailbox.Ref
+	var channels []push.Channel
+	for i := range sends {
+		if one := &sends[i]; one.Num != 0 && answers[i].Settles {
+			ref := mailbox.Ref{App: app, Recipient: one.Recipient, Pos: one.Pos}
+			acks = append(acks, mailbox.CopyAck{Ref: ref, ID: one.Note, Device: device(one), DeliveredAt: one.First})
+			refs, channels = append(refs, ref), append(channels, one.Channel)
+		}
+	}
+	if len(acks) == 0 {
+		return 0, nil
+	}
+	open, unread := s.cfg.Mailbox.Items(ctx, refs) // of what is settled, nobody knows any more when it was due
+	n, err = s.cfg.Mailbox.AckCopies(ctx, acks)
+	if err != nil || unread != nil {
+		return n, err
+	}
+	for i, it := range open {
+		if it != nil && it.N.ID == acks[i].ID && it.N.Ack == notification.AckAny {
+			s.metrics.tookUntilAcked(channels[i], now.Sub(it.N.Due()))
+		}
+	}
+	return n, nil
+}
+
+// device is who acknowledges what was sent.
+func device(s *Send) string {
+	if to := s.Options.To; to != "" {
+		return string(s.Channel) + ":" + to
+	}
+	return s.EndpointID.String()
+}

@@ -1,0 +1,148 @@
+// Package escalation brings notifications that nobody acknowledges over the live connection to the push channels that their
+// publisher named, one step after the other, until somebody does.
+//
+// The way of a step: mailbox.Escalator.StepsDue → Service.handOver: a Send for each endpoint, on disk → HandedOver → dispatch, with
+// source as where sends come from. DESIGN.md says why in this order.
+package escalation
+
+import (
+	"context"
+	"crypto/sha1" //nolint:gosec // RFC 9562 builds version 5 on it; nothing here relies on its strength
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/dispatch"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// Send is what one step sends to one endpoint, or that it reached nobody.
+type Send struct {
+	Num       int64 // of the store; 0: not stored yet
+	ID        [16]byte
+	App       string
+	Recipient string
+	Note      string // the notification's id
+	Pos       int64  // of its copy
+	Step      int
+	Channel   push.Channel
+	Endpoint  int64 // its number; 0: the recipient had none
+	// EndpointID is what the outside calls it.
+	EndpointID audience.ID
+	ExpiresAt  time.Time
+	Options    notification.StepOptions // of the step; with To there is no endpoint, and Address names the target
+
+	Outcome  dispatch.Outcome // Suppressed where there is no endpoint
+	Attempts int
+	At       time.Time // of the last change
+	First    time.Time // of the first attempt; zero: none yet
+	External string    // the provider's name for the message
+	Detail   string
+	Tried    bool   // it could not be withdrawn; Detail says why
+	Held     bool   // it waits until a person has looked at why its channel was refused; Detail says it
+	Address  []byte // of the endpoint; nil: it is gone
+
+	Shown, Clicked, Dismissed bool // as its receiver says
+	Answered                  bool // its receiver has acknowledged: it is not withdrawn
+}
+
+// Nobody reports whether the step had nobody to send to.
+func (s *Send) Nobody() bool { return s.Endpoint == 0 && s.Options.To == "" }
+
+// Answer is what a receiver says of a send.
+type Answer struct {
+	ID      [16]byte
+	Event   *push.Reaction // nil: only that it acknowledges
+	Settles bool           // it acknowledges the notification
+}
+
+// Due is a send whose time has come.
+type Due struct {
+	dispatch.Delivery
+	Note      string
+	Pos       int64
+	ID        [16]byte
+	ExpiresAt time.Time
+	Options   notification.StepOptions
+}
+
+// Place is a channel of an app.
+type Place struct {
+	App     string
+	Channel push.Channel
+}
+
+// ErrStale says that another server has taken over what steps send.
+var ErrStale = dispatch.ErrStale
+
+// Store keeps sends. Rows are named by their numbers, as dispatch.Delivery.Row.
+type Store interface {
+	// Hand stores sends that are not there yet, by their ids. Those without an endpoint have ended.
+	Hand(ctx context.Context, sends []Send, now time.Time) error
+	// RecoverSends settles what of an app was being sent when the process ended, or another server lost its right to: pending again on
+	// the channels named, else unknown. From then on this store claims and finishes them; one that recovered before fails with ErrStale.
+	RecoverSends(ctx context.Context, app string, resend []push.Channel, now time.Time) (n int, err error)
+	// WaitingSends lists where something is pending that nobody has to look at first, or is being sent, or was when somebody ended.
+	WaitingSends(ctx context.Context) ([]Place, error)
+	// DueSends, NextSend, ClaimSends and FinishSends are what a dispatch.Source promises of the sends of a place.
+	DueSends(ctx context.Context, p Place, now time.Time, limit int) ([]Due, error)
+	NextSend(ctx context.Context, p Place) (at time.Time, err error)
+	ClaimSends(ctx context.Context, p Place, rows []int64, now time.Time) (claimed map[int64]bool, err error)
+	FinishSends(ctx context.Context, p Place, results []dispatch.Result, now time.Time) error
+	// ReleaseSends lets the sends that are held for a person be tried again, and lists their apps.
+	ReleaseSends(ctx context.Context, now time.Time) (apps []string, err error)
+	// SendsOf lists what was sent for a recipient's copy of a notification, in the order of steps.
+	SendsOf(ctx context.Context, app, note, recipient string) ([]Send, error)
+	// ShownSends lists, after a number, sends that a provider has taken or may have taken, that have not expired and that no attempt was made
+	// to withdraw.
+	ShownSends(ctx context.Context, after int64, now time.Time, limit int) ([]Send, error)
+	// Withdrawn notes that such a send was taken back, or why it could not be. Why it was unknown stays in its detail.
+	Withdrawn(ctx context.Context, num int64, failed string, now time.Time) error
+	// Answered notes what receivers say of an app's sends, and returns those as they are then, in order; zero: there is no such send.
+	Answered(ctx context.Context, app string, answers []Answer, now time.Time) ([]Send, error)
+	// PruneSends ends sends that have expired while they waited for a person, and deletes what ended before a time.
+	PruneSends(ctx context.Context, before, now time.Time, limit int) (more bool, err error)
+}
+
+// namespace of the ids: made once, at random.
+var namespace = [16]byte{0x3d, 0xb2, 0x91, 0x0c, 0x7f, 0x44, 0x4e, 0x6a, 0x8b, 0x17, 0xe0, 0x5c, 0x29, 0xd8, 0xa3, 0x60}
+
+// ID is the UUID (version 5, RFC 9562) of what a step sends to an endpoint: the same on every attempt, and if the step is handed
+// over twice. The zero endpoint stands for nobody.
+func ID(d *mailbox.StepDue, endpoint audience.ID) (u [16]byte) {
+	h := sha1.New() //nolint:gosec // see above
+	h.Write(namespace[:])
+	h.Write([]byte(d.App + "\n" + d.ID + "\n" + d.Recipient + "\n" + strconv.Itoa(d.Step) + "\n" + strconv.FormatInt(d.Pos, 10) + "\n"))
+	h.Write(endpoint[:])
+	copy(u[:], h.Sum(nil))
+	u[6] = u[6]&0x0f | 0x50
+	u[8] = u[8]&0x3f | 0x80
+	return u
+}
+
+// text writes an id as providers and receivers get it.
+func text(u [16]byte) string {
+	b := make([]byte, 0, 36)
+	for i, part := range [][]byte{u[:4], u[4:6], u[6:8], u[8:10], u[10:]} {
+		if i > 0 {
+			b = append(b, '-')
+		}
+		b = hex.AppendEncode(b, part)
+	}
+	return string(b)
+}
+
+// TargetAddress is the address of one of an app's targets, which its channel knows.
+func TargetAddress(name string) json.RawMessage { return json.RawMessage(`{"target":"` + name + `"}`) } // names need no escapes
+
+// targetID stands for a target where endpoints are told apart.
+func targetID(app, name string) (id audience.ID) {
+	sum := sha256.Sum256([]byte("target\n" + app + "\n" + name))
+	copy(id[:], sum[:])
+	return id
+}

@@ -1,0 +1,19 @@
+package escalation
+
+import (
+	"context"
+	"time"
+
+	"godwit.dev/godwit/internal/campaigns/preference"
+	"godwit.dev/godwit/internal/notify/mailbox"
+)
+
+// Foresee says what its recipient's preferences will say to a step that begins at a time, as they are now. It leaves out limits, which depend on
+// counts.
+func (s *Service) Foresee(ctx context.Context, d *mailbox.StepDue, at time.Time) (preference.Verdict, error) {
+	asked, err := s.ask(ctx, []mailbox.StepDue{*d}, at)
+	if err != nil {
+		return preference.Verdict{}, err
+	}
+	return asked[0].Verdict, nil
+}

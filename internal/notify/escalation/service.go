@@ -1,0 +1,313 @@
+package escalation
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/campaigns/preference"
+	"godwit.dev/godwit/internal/cluster/lease"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/dispatch"
+	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/sending/sealed"
+)
+
+const (
+	// slice is how many steps are handed over together.
+	slice = 500
+	// lookEvery is how often the store is searched for work that no message announced, lookShared for due steps where other
+	// servers store steps too.
+	lookEvery  = 5 * time.Second
+	lookShared = time.Second
+	// leftEvery is how often the store is searched for copies that other servers have ended and did not report.
+	leftEvery = time.Minute
+	// upkeepEvery is how often sends that ended long ago are deleted.
+	upkeepEvery = time.Minute
+	// retryAfterFault is when work goes on after a store failed.
+	retryAfterFault = time.Second
+	// mostTold is how many copies may wait for a check whether their recipients are online, or of their sends. For copies beyond it,
+	// the first step comes at its time, messages already sent stay until they are opened, and no event says that the plan is
+	// exhausted.
+	mostTold = 10_000
+)
+
+// Mailbox is the part of the mailbox that this package uses.
+type Mailbox interface {
+	Items(ctx context.Context, refs []mailbox.Ref) ([]*mailbox.Item, error)
+	Online(ctx context.Context, app, recipient string) ([]string, error)
+	AckCopies(ctx context.Context, acks []mailbox.CopyAck) (n int, err error)
+}
+
+// Endpoints are where a recipient can be reached.
+type Endpoints interface {
+	EndpointsOf(ctx context.Context, app, recipient string) ([]audience.Endpoint, error)
+}
+
+// Preferences are what recipients say about how they may be reached, and which steps have begun that limits count.
+type Preferences interface {
+	Preferences(ctx context.Context, app string, recipients []string) (map[string]preference.Preferences, error)
+	Begin(ctx context.Context, app string, steps []preference.Begun, now time.Time) (may []bool, err error)
+	PruneBegun(ctx context.Context, now time.Time, limit int) (more bool, err error)
+}
+
+// Config are the parts of a Service.
+type Config struct {
+	Steps       mailbox.Escalator
+	Mailbox     Mailbox
+	Endpoints   Endpoints
+	Preferences Preferences
+	Categories  func(app string) map[string]preference.Category // what an app says of its
+	Store       Store
+	Tokens      *sealed.Tokens
+	Dispatch    *dispatch.Dispatcher
+	Events      Events                 // nil: nobody is told
+	Changed     func() <-chan struct{} // closed when channels are set up in another way
+	Now         func() time.Time       // the store's clock
+	Own         lease.Func             // decides which server hands over and sends for an app, campaigns too. Nil: this one is the only one
+	Retain      time.Duration          // how long what has ended can be seen
+	Log         *slog.Logger
+}
+
+// Service has steps sent.
+type Service struct {
+	cfg     Config
+	metrics *metrics
+	wake    chan struct{}     // a step may be due, or something waits to be sent
+	commits chan struct{}     // something was stored or settled here
+	left    chan struct{}     // what ended may still be shown
+	others  func(body []byte) // told; nil: there are no others
+
+	released atomic.Bool // sends that nobody told of wait to be sent
+
+	mu      sync.Mutex
+	own     lease.Func // nil: it does not run
+	apps    map[string]*owning
+	refused map[string]bool // apps of which a credential was refused here
+	stored  []storedCopy    // committed just now: who is away gets the first step at once
+	ended   []copyOf        // settled just now, or something of it was sent: see lookAtEnded
+	looks   int             // of those, how many are being looked at
+	soon    time.Time       // when a step is due of which the last look did not know; zero: there is none
+	planned time.Time       // when it is looked next; zero: it is being looked
+	news    news
+	jobs    map[Place]*dispatch.Job
+}
+
+// storedCopy is one with steps, and when its first is due.
+type storedCopy struct {
+	mailbox.Ref
+	at time.Time
+}
+
+// copyOf is a copy of a notification.
+type copyOf struct {
+	mailbox.Ref
+	note string
+}
+
+// New makes a Service. Nothing is sent until Run.
+func New(cfg Config) *Service {
+	return &Service{
+		cfg: cfg, metrics: newMetrics(), wake: make(chan struct{}, 1), commits: make(chan struct{}, 1), left: make(chan struct{}, 1),
+		apps: make(map[string]*owning), refused: make(map[string]bool), news: newNews(), jobs: make(map[Place]*dispatch.Job),
+	}
+}
+
+var _ mailbox.Escalations = (*Service)(nil)
+
+// Stored implements mailbox.Escalations.
+func (s *Service) Stored(items []mailbox.Item) {
+	s.mu.Lock()
+	for i := range items {
+		if it := &items[i]; it.Escalates && it.Seq != 0 && len(s.stored) < mostTold {
+			s.stored = append(s.stored, storedCopy{mailbox.Ref{App: it.N.App, Recipient: it.Recipient, Pos: it.Pos}, it.N.Due().Add(it.N.Steps[0].After)})
+		}
+	}
+	s.mu.Unlock()
+	poke(s.commits)
+}
+
+// Settled implements mailbox.Escalations.
+func (s *Service) Settled(done []mailbox.Settled) {
+	for i := range done {
+		if d := &done[i]; d.Escalates {
+			s.settled(copyOf{mailbox.Ref{App: d.App, Recipient: d.Recipient, Pos: d.Pos}, d.ID})
+		}
+	}
+	poke(s.commits)
+}
+
+// poke has somebody look who waits for it, or who comes by next.
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// settled says that a copy has ended, here or elsewhere.
+func (s *Service) settled(c copyOf) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.news.exhausted, c.Ref)
+	if len(s.ended)+s.looks < mostTold {
+		s.ended = append(s.ended, c)
+	}
+}
+
+// sent says that something of a copy was sent, or need not be.
+func (s *Service) sent(c copyOf) {
+	s.mu.Lock()
+	if len(s.ended)+s.looks < mostTold {
+		s.ended = append(s.ended, c)
+	}
+	s.mu.Unlock()
+	poke(s.wake)
+}
+
+// resending lists the channels whose unknown outcomes are sent again.
+func resending() (chs []push.Channel) {
+	for _, ch := range dispatch.Channels() {
+		if dispatch.Resends(ch) {
+			chs = append(chs, ch)
+		}
+	}
+	return chs
+}
+
+// Run hurries the steps of copies that this server stores. For the apps that it owns, it hands steps over and has them sent, until
+// ctx ends. When it returns, nothing is being sent any more and every outcome that came is on disk.
+func (s *Service) Run(ctx context.Context) error {
+	s.begin(ctx)
+	defer s.end()
+	var wg sync.WaitGroup
+	wg.Go(func() { s.loop(ctx) })
+	wg.Go(func() { s.upkeep(ctx) })
+	wg.Go(func() { s.withdrawLeft(ctx) })
+	defer wg.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.commits:
+		}
+		s.mu.Lock()
+		stored := s.stored
+		s.stored = nil
+		s.mu.Unlock()
+		for i := range stored {
+			s.want(stored[i].App)
+		}
+		hurried := s.hurry(ctx, stored)
+		s.tellDue(stored, hurried)
+		s.tellEnded()
+		s.lookAtEnded()
+		for i := range stored {
+			switch c := &stored[i]; {
+			case s.shared() && !s.owns(c.App): // whoever does, or will, looks
+			case hurried[c.Ref]:
+				s.lookBy(s.cfg.Now())
+			default:
+				s.lookBy(c.at)
+			}
+		}
+		if len(stored) == mostTold { // there may be more
+			poke(s.wake)
+		}
+	}
+}
+
+// lookBy has it looked for steps at a time, or before. It costs nothing where that is planned already: most steps are due later.
+func (s *Service) lookBy(at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.soon.IsZero() || at.Before(s.soon) {
+		s.soon = at
+	}
+	if !s.planned.IsZero() && at.Before(s.planned) {
+		poke(s.wake)
+	}
+}
+
+// plan says in how long to look again, when it would be after so long.
+func (s *Service) plan(after time.Duration) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.cfg.Now()
+	if !s.soon.IsZero() {
+		after = min(after, max(s.soon.Sub(now), time.Millisecond))
+	}
+	s.planned = now.Add(after)
+	return after
+}
+
+// looking notes that a search for due steps begins now.
+func (s *Service) looking() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.planned = time.Time{}
+	if !s.soon.After(s.cfg.Now()) {
+		s.soon = time.Time{}
+	}
+}
+
+func (s *Service) loop(ctx context.Context) {
+	look := time.NewTimer(0)
+	defer look.Stop()
+	var looked time.Time // for everything that waits, not only for what is due now
+	for {
+		all := s.released.Swap(false) || looked.IsZero() || time.Since(looked) >= lookEvery
+		next, err := s.step(ctx, all)
+		if all && err == nil {
+			looked = time.Now()
+		}
+		if err != nil && ctx.Err() == nil {
+			s.cfg.Log.WarnContext(ctx, "steps of escalations cannot be handed over yet", "error", err)
+			next = retryAfterFault
+		}
+		look.Reset(s.plan(next))
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.wake:
+		case <-look.C:
+		}
+	}
+}
+
+// step does what there is to do and says when to look again.
+func (s *Service) step(ctx context.Context, all bool) (time.Duration, error) {
+	s.looking()
+	at, err := s.handOver(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if all {
+		if err := s.discover(ctx); err != nil {
+			return 0, err
+		}
+	}
+	s.lookAtEnded()
+	next := lookEvery
+	if s.shared() {
+		next = lookShared
+	}
+	if !at.IsZero() {
+		next = min(next, max(at.Sub(s.cfg.Now()), time.Millisecond))
+	}
+	return next, nil
+}
+
+// SendsOf lists what was sent for a copy; see Store.
+func (s *Service) SendsOf(ctx context.Context, app, note, recipient string) ([]Send, error) {
+	return s.cfg.Store.SendsOf(ctx, app, note, recipient)
+}
+
+// StepsOf returns the plan of an open copy; see mailbox.Escalator.
+func (s *Service) StepsOf(ctx context.Context, ref mailbox.Ref) (steps []notification.Step, next int, err error) {
+	return s.cfg.Steps.StepsOf(ctx, ref)
+}

@@ -1,0 +1,73 @@
+package escalation
+
+import (
+	"context"
+	"time"
+
+	"godwit.dev/godwit/internal/sending/dispatch"
+)
+
+// upkeep lets refused channels be tried again when a person has changed them, and deletes what ended long ago.
+func (s *Service) upkeep(ctx context.Context) {
+	for !s.release(ctx) && dispatch.Wait(ctx, retryAfterFault) { // who starts a server has looked
+	}
+	tick := time.NewTicker(upkeepEvery)
+	defer tick.Stop()
+	for {
+		changed := s.cfg.Changed()
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+			s.release(ctx)
+		case <-tick.C:
+		}
+		s.prune(ctx, func(now time.Time) (bool, error) {
+			return s.cfg.Store.PruneSends(ctx, now.Add(-s.cfg.Retain), now, slice)
+		})
+		s.prune(ctx, func(now time.Time) (bool, error) { return s.cfg.Preferences.PruneBegun(ctx, now, slice) })
+	}
+}
+
+// prune deletes slice after slice.
+func (s *Service) prune(ctx context.Context, one func(now time.Time) (more bool, err error)) {
+	for more := true; more && ctx.Err() == nil; {
+		var err error
+		if more, err = one(s.cfg.Now()); err != nil {
+			s.cfg.Log.WarnContext(ctx, "old sends of escalations cannot be deleted", "error", err)
+			return
+		}
+	}
+}
+
+// release lets what waits for a person be tried again, of all apps: who owns them may be the one that had it wait, or none. It does so twice: what a
+// job looked at before its app was unblocked waits once more.
+func (s *Service) release(ctx context.Context) (done bool) {
+	done = true
+	for range 2 {
+		apps, err := s.cfg.Store.ReleaseSends(ctx, s.cfg.Now())
+		if err != nil && ctx.Err() == nil {
+			s.cfg.Log.WarnContext(ctx, "what waited for a channel to be set up cannot be released", "error", err)
+			done = false
+		}
+		s.mu.Lock()
+		for app := range s.refused { // another server may have been the first to release them
+			apps = append(apps, app)
+		}
+		clear(s.refused)
+		s.mu.Unlock()
+		for _, app := range apps {
+			s.cfg.Dispatch.Unblock(app)
+		}
+	}
+	s.released.Store(true)
+	poke(s.wake)
+	return done
+}
+
+// wasRefused remembers that a credential of an app was.
+func (s *Service) wasRefused(app string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused[app] = true
+}

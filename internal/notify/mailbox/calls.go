@@ -1,0 +1,54 @@
+package mailbox
+
+import (
+	"context"
+
+	"godwit.dev/godwit/internal/notify/notification"
+)
+
+// What the API gets of the store as it is. Publishes and sessions go to the store itself.
+
+// Items reads copies by position; see Reader.
+func (m *Mailbox) Items(ctx context.Context, refs []Ref) ([]*Item, error) {
+	return m.store.Items(ctx, refs)
+}
+
+// Copies finds copies of a notification, so many at most: see Copies.
+func (m *Mailbox) Copies(ctx context.Context, app, id string, limit int) ([]Record, error) {
+	if s, ok := m.store.(Copies); ok {
+		return s.Copies(ctx, app, id, limit)
+	}
+	list, err := m.store.Lookup(ctx, app, id, "")
+	return list[:min(len(list), limit)], err
+}
+
+// Lookup finds a notification by id; see Reader.
+func (m *Mailbox) Lookup(ctx context.Context, app, id, to string) ([]Record, error) {
+	return m.store.Lookup(ctx, app, id, to)
+}
+
+// History lists a recipient's copies; see Admin.
+func (m *Mailbox) History(ctx context.Context, app, recipient string, status notification.Status, limit int, cursor int64) (items []Record, next int64, err error) {
+	return m.store.History(ctx, app, recipient, status, limit, cursor)
+}
+
+// Recipients lists an app's recipients; see Admin.
+func (m *Mailbox) Recipients(ctx context.Context, app string, limit int, cursor string) (items []RecipientInfo, next string, err error) {
+	return m.store.Recipients(ctx, app, limit, cursor)
+}
+
+// Recipient returns the store's information about a recipient; see Admin.
+func (m *Mailbox) Recipient(ctx context.Context, app, recipient string) (RecipientInfo, error) {
+	return m.store.Recipient(ctx, app, recipient)
+}
+
+// Erase forgets a recipient; see Admin.
+func (m *Mailbox) Erase(ctx context.Context, app, recipient string) error {
+	return m.store.Erase(ctx, app, recipient)
+}
+
+// Stats are the store's figures.
+func (m *Mailbox) Stats() Stats { return m.store.Stats() }
+
+// Ready says why nothing could be stored now, or nil.
+func (m *Mailbox) Ready(ctx context.Context) error { return m.store.Ready(ctx) }

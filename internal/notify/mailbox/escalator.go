@@ -1,0 +1,45 @@
+package mailbox
+
+import (
+	"context"
+	"time"
+
+	"godwit.dev/godwit/internal/notify/notification"
+)
+
+// StepDue is a step beyond live whose time has come: nobody has acknowledged its copy.
+type StepDue struct {
+	App, Recipient, ID string
+	Pos                int64
+	Step               int // from 0, of the notification's Steps
+	Channel            string
+	notification.StepOptions
+	Due       time.Time // when it should have begun
+	ExpiresAt time.Time // of the copy
+}
+
+// StepDone says that a step was handed over: what is to be sent for it is on disk elsewhere.
+type StepDone struct {
+	Ref
+	Step    int
+	Skipped bool      // it reached nobody: the next one is due at once
+	Until   time.Time // set: nothing of it is handed over, it is put off and due once more then
+}
+
+// Escalator is the ability of a store to keep escalations: for each open copy with steps beyond live, which step is next and when. Whatever
+// settles a copy, the copy has no next step from that commit on.
+type Escalator interface {
+	// StepsDue reads up to limit steps of apps, nil for all, whose time has come, of copies that are open, longest due first. It reads a step
+	// again unless HandedOver got it. next is when to come again; zero: no step waits. One caller at a time.
+	StepsDue(ctx context.Context, apps []string, now time.Time, limit int) (due []StepDue, next time.Time, err error)
+	// HandedOver arms the steps after those, and returns once that is on disk. A step that is not the next of its copy is
+	// passed over: it was told before, or the copy is settled. After a step that was put off, the next one comes no sooner after
+	// it than the plan says.
+	HandedOver(ctx context.Context, done []StepDone, now time.Time) error
+	// Hurry makes the first steps of copies due now: StepsDue finds them once it has returned. It need not be kept: after a restart they may come
+	// at their time.
+	Hurry(refs []Ref)
+	// StepsOf returns the steps of an open copy and which one is next, len(steps) where all were handed over; none if it has
+	// none or is settled. Where the next one is due later than planned, it and those after it say so: see notification.PutOff.
+	StepsOf(ctx context.Context, ref Ref) (steps []notification.Step, next int, err error)
+}

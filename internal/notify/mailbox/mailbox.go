@@ -1,0 +1,321 @@
+// Package mailbox keeps what waits for a recipient: append, pending, acknowledgement, expiry, redelivery. The store
+// beneath it is an interface; sessions and back ends come to it from above.
+package mailbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/feeds/event"
+	"godwit.dev/godwit/internal/notify/notification"
+)
+
+// Router brings what the store made durable to the sessions of this node.
+type Router interface {
+	// Route hands over deliverable items, each recipient's in commit order; for different recipients it may be called at
+	// once. It must not wait for the store's writer.
+	Route(items []Item)
+	// Settled tells that copies need not be delivered or shown any more.
+	Settled(done []Settled)
+	// Reread says that something of a recipient's may not have been handed over.
+	Reread(app, recipient string)
+}
+
+// Presence knows the devices that are connected to any node. It may have to ask other nodes, which takes up to a quarter of a second.
+type Presence interface {
+	// Online names the devices of a recipient that are connected, by device name or session id. An error: they are not all
+	// known.
+	Online(ctx context.Context, app, recipient string) ([]string, error)
+}
+
+// Emitter takes events for feeds.
+type Emitter interface {
+	Emit(evs []event.Event)
+}
+
+// Escalations learns about notifications with steps beyond live. It neither keeps its arguments nor waits.
+type Escalations interface {
+	// Stored tells of copies that are deliverable now.
+	Stored(items []Item)
+	Settled(done []Settled)
+}
+
+// Config are the parts and settings of a Mailbox.
+type Config struct {
+	Store  Store // which the Mailbox observes
+	Events Emitter
+	Retain time.Duration // how long settled notifications stay; default 7 days
+	Tracer Tracer        // nil: there is none
+	Log    *slog.Logger
+}
+
+// Tracer follows single notifications. It neither keeps its arguments nor waits.
+type Tracer interface {
+	Committed(b *Batch)
+	Delivered(marks []Mark)
+}
+
+// Mailbox is the mailboxes of all recipients. Stored notifications wait there until sessions come.
+type Mailbox struct {
+	store   Store
+	above   atomic.Pointer[sessions]
+	steps   atomic.Pointer[Escalations] // nil: there are none
+	events  Emitter
+	tracer  Tracer
+	now     func() time.Time
+	retain  time.Duration
+	log     *slog.Logger
+	wake    waker
+	prunes  waker
+	metrics counters
+	lists   sync.Pool // of *[]event.Event, empty
+	told    func(app, note, to string) bool
+}
+
+// New makes a Mailbox that observes its store.
+func New(cfg Config) *Mailbox {
+	if cfg.Retain == 0 {
+		cfg.Retain = 7 * 24 * time.Hour
+	}
+	m := &Mailbox{
+		store: cfg.Store, events: cfg.Events, now: cfg.Store.Clock(), retain: cfg.Retain, tracer: cfg.Tracer, log: cfg.Log,
+		wake: newWaker(cfg.Store.LookAgain()), prunes: newWaker(pruneEvery),
+		lists: sync.Pool{New: func() any { return new([]event.Event) }},
+	}
+	m.RouteTo(nobody{}, nobody{})
+	cfg.Store.Observe(m)
+	return m
+}
+
+// LeaveOut has the log not told of first deliveries that told says it knows already, from before a crash. It is called before anything is delivered.
+func (m *Mailbox) LeaveOut(told func(app, note, to string) bool) { m.told = told }
+
+// sessions are the sessions as the mailbox sees them.
+type sessions struct {
+	Router
+	Presence
+}
+
+// RouteTo makes r the receiver of notifications that become durable from now on, and p the source of presence. A hub calls it when it is made.
+func (m *Mailbox) RouteTo(r Router, p Presence) { m.above.Store(&sessions{r, p}) }
+
+// EscalateTo reports notifications with steps beyond live to e from now on.
+func (m *Mailbox) EscalateTo(e Escalations) { m.steps.Store(&e) }
+
+// Online names the devices of a recipient that are connected; see Presence.
+func (m *Mailbox) Online(ctx context.Context, app, recipient string) ([]string, error) {
+	return m.above.Load().Online(ctx, app, recipient)
+}
+
+// nobody is the sessions of a mailbox that has none.
+type nobody struct{}
+
+func (nobody) Route([]Item)                                             {}
+func (nobody) Settled([]Settled)                                        {}
+func (nobody) Reread(string, string)                                    {}
+func (nobody) Online(context.Context, string, string) ([]string, error) { return nil, nil }
+
+// Clock returns the time as wall clock read once and advanced by the monotonic clock, so that a clock that is set
+// while the process runs neither expires anything early nor reorders it.
+func Clock() func() time.Time {
+	start := time.Now()
+	return func() time.Time { return start.Add(time.Since(start)) }
+}
+
+var _ Observer = (*Mailbox)(nil)
+
+// Committed implements Observer: it routes before the publishers are answered.
+func (m *Mailbox) Committed(b *Batch) {
+	m.metrics.count(b)
+	if m.tracer != nil {
+		m.tracer.Committed(b)
+	}
+	// Before routing, so that followers see a notification stored before they see it delivered.
+	m.emitCommit(b)
+	if len(b.Stored) > 0 {
+		m.above.Load().Route(deliverable(b.Stored))
+		m.wake.at(firstDeadline(b.Stored))
+	}
+	if len(b.Due) > 0 {
+		m.above.Load().Route(b.Due)
+	}
+	if e := m.steps.Load(); e != nil {
+		tellSteps(*e, b)
+	}
+	// After routing: a commit may hold a notification and the newer one that replaced it.
+	if len(b.Settled) > 0 {
+		m.above.Load().Settled(b.Settled)
+	}
+}
+
+// tellSteps tells of those with steps beyond live, if there are any.
+func tellSteps(e Escalations, b *Batch) {
+	for _, items := range [][]Item{b.Stored, b.Due} {
+		if slices.ContainsFunc(items, func(it Item) bool { return it.Escalates }) {
+			e.Stored(items)
+		}
+	}
+	if slices.ContainsFunc(b.Settled, func(s Settled) bool { return s.Escalates }) {
+		e.Settled(b.Settled)
+	}
+}
+
+// deliverable leaves out scheduled items, in place: the caller does not need them any more.
+func deliverable(items []Item) []Item {
+	for i := range items {
+		if items[i].Seq == 0 {
+			out := append([]Item(nil), items[:i]...)
+			for _, it := range items[i:] {
+				if it.Seq != 0 {
+					out = append(out, it)
+				}
+			}
+			return out
+		}
+	}
+	return items
+}
+
+func firstDeadline(items []Item) time.Time {
+	var first time.Time
+	for i := range items {
+		t := items[i].N.ExpiresAt
+		if items[i].Seq == 0 {
+			t = items[i].N.SendAt
+		}
+		if first.IsZero() || t.Before(first) {
+			first = t
+		}
+	}
+	return first
+}
+
+// emitCommit tells the log of what a commit stored and settled.
+func (m *Mailbox) emitCommit(b *Batch) {
+	m.emit(len(b.Stored), func(i int) (event.Event, bool) {
+		it := &b.Stored[i]
+		return event.Event{App: it.N.App, Type: event.Stored, At: it.N.CreatedAt, Note: it.N.ID, To: it.Recipient}, true
+	})
+	now := m.now()
+	m.emit(len(b.Settled), func(i int) (event.Event, bool) {
+		s := &b.Settled[i]
+		at := s.At
+		if at.IsZero() {
+			at = now
+		}
+		return event.Event{App: s.App, Type: event.Type(s.As.String()), At: at, Note: s.ID, To: s.Recipient}, true
+	})
+}
+
+// emitAtOnce is how many events the log is handed at once. It copies them: a longer list would only take room.
+const emitAtOnce = 256
+
+// emit has the log take what of tells of the things from 0 to n, where there is something to tell.
+func (m *Mailbox) emit(n int, of func(i int) (event.Event, bool)) {
+	if n == 0 {
+		return
+	}
+	lent := m.lists.Get().(*[]event.Event)
+	evs := *lent
+	for i := range n {
+		if e, some := of(i); some {
+			evs = append(evs, e)
+		}
+		if len(evs) == emitAtOnce || i == n-1 && len(evs) > 0 {
+			m.events.Emit(evs)
+			clear(evs)
+			evs = evs[:0]
+		}
+	}
+	*lent = evs
+	m.lists.Put(lent)
+}
+
+// Append stores and routes. A duplicate may have been stored by a process that died, or over a connection that broke, before it was routed. Its
+// publisher then publishes it again, and the sessions must read again too.
+func (m *Mailbox) Append(ctx context.Context, batch []*Append) error {
+	if err := m.store.Append(ctx, batch); err != nil {
+		if errors.Is(err, ErrNoSpace) {
+			m.metrics.refused.Add(uint64(len(batch)))
+		}
+		return err
+	}
+	for _, a := range batch {
+		for i := range a.Results {
+			if r := &a.Results[i]; r.Duplicate && !r.Status.Settled(a.N.Ack) {
+				m.above.Load().Reread(a.N.App, a.To[i])
+			}
+		}
+	}
+	return nil
+}
+
+// Delivered notes that copies were written to connections. The store keeps it when it gets to it; followers of the
+// events learn of first deliveries at once, or where that settles the copy, with its commit.
+func (m *Mailbox) Delivered(marks []Mark) {
+	m.emit(len(marks), func(i int) (event.Event, bool) {
+		mk := &marks[i]
+		first := mk.Attempts == 1 && !notification.Delivered.Settled(mk.Ack) && (m.told == nil || !m.told(mk.App, mk.ID, mk.Recipient))
+		return event.Event{App: mk.App, Type: event.Delivered, At: mk.DeliveredAt, Note: mk.ID, To: mk.Recipient}, first
+	})
+	m.store.Mark(marks) // before anybody is told who may look
+	if m.tracer != nil {
+		m.tracer.Delivered(marks)
+	}
+}
+
+// Ack settles notifications of one recipient by id and returns once that is on disk. n counts those that this call
+// acknowledged; ids that are unknown, settled or too late are passed over. device names who acknowledges, for
+// notifications that every device must acknowledge.
+func (m *Mailbox) Ack(ctx context.Context, app, recipient, device string, ids []string) (n int, err error) {
+	at := m.now()
+	online, err := m.above.Load().Online(ctx, app, recipient)
+	if err != nil {
+		return 0, fmt.Errorf("acknowledge for %s: %w", recipient, err)
+	}
+	batch := make([]*Settle, len(ids))
+	for i, id := range ids {
+		batch[i] = &Settle{App: app, Recipient: recipient, ID: id, As: notification.Acked, Device: device, Online: online, At: at}
+	}
+	return m.settle(ctx, batch, fmt.Sprintf("acknowledge for %s", recipient))
+}
+
+// Recall withdraws a notification from one recipient, or from all with to empty. n counts the copies withdrawn;
+// those settled before stay as they are. ErrNotFound: there is no such notification.
+func (m *Mailbox) Recall(ctx context.Context, app, id, to string) (n int, err error) {
+	records, err := m.Lookup(ctx, app, id, to)
+	if err != nil {
+		return 0, err
+	}
+	if len(records) == 0 {
+		return 0, fmt.Errorf("recall %s: %w", id, ErrNotFound)
+	}
+	var batch []*Settle
+	for _, r := range records {
+		if !r.Status.Settled(r.Ack) {
+			batch = append(batch, &Settle{App: app, Recipient: r.To, ID: id, Pos: r.Pos, As: notification.Recalled, At: m.now()})
+		}
+	}
+	return m.settle(ctx, batch, "recall "+id)
+}
+
+func (m *Mailbox) settle(ctx context.Context, batch []*Settle, what string) (n int, err error) {
+	if len(batch) == 0 {
+		return 0, nil
+	}
+	if err := m.store.Settle(ctx, batch); err != nil {
+		return 0, fmt.Errorf("%s: %w", what, err)
+	}
+	for _, s := range batch {
+		if s.Outcome == SettleDone || s.Outcome == SettlePartial {
+			n++
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,153 @@
+// Package notification holds the words of the mailbox: what a notification is, what may become of it, and the
+// rules a published one must meet. It knows nothing of stores or connections.
+package notification
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/notify/encoded"
+)
+
+// Limits of a publish. They are part of the public contract.
+const (
+	MaxRecipients   = 1000                // recipients of one publish
+	MaxRequestBytes = 256 << 10           // one publish, as sent
+	MaxNameBytes    = 128                 // app, recipient, id, group, object, device, queue, collapse key
+	DefaultTTL      = 24 * time.Hour      // when neither ttl nor expires_at is given
+	MaxTTL          = 30 * 24 * time.Hour // a mailbox is not an archive
+	AckGrace        = 60 * time.Second    // an ack this late still counts if the notification had been delivered
+	DedupWindow     = 24 * time.Hour      // how long after settling an id stays a duplicate
+	MaxReplyBytes   = 64 << 10            // what a recipient answers
+	MaxNacks        = 5                   // a notification that clients could not take so often is set aside as failed
+)
+
+// Content is what a notification says. Two publishes of one id must agree in it.
+type Content struct {
+	Title, Body, Category string
+	Data                  []byte
+	ContentType           string // of Data
+	// Push is what push channels get in place of it, as the package template writes it; nil: the same.
+	Push []byte
+	// Key is what two publishes of one id must agree in instead, where the texts were made of something that may change meanwhile.
+	Key string
+}
+
+// Notification is one publish: what all its recipients share. It is immutable once published.
+type Notification struct {
+	App         string
+	ID          string
+	Content     Content
+	Priority    Priority
+	Ack         AckMode
+	CollapseKey string
+	CreatedAt   time.Time
+	SendAt      time.Time // zero: at once
+	ExpiresAt   time.Time
+	ReplyBy     time.Time // when its recipient should have answered, at which it also expires; zero: it asks for no reply
+	Steps       []Step    // of its escalation beyond live; nil: it goes to sessions alone
+
+	wire encoded.Forms
+}
+
+// Reply is what a recipient answered to a notification that asked.
+type Reply struct {
+	Status      int // as of HTTP
+	ContentType string
+	Data        []byte // at most MaxReplyBytes
+}
+
+// Wire is what all its receivers share of its frames, by wire format.
+func (n *Notification) Wire() *encoded.Forms { return &n.wire }
+
+// Priority orders a recipient's backlog. The zero value is normal.
+type Priority int8
+
+// Priorities, in the order in which a backlog is delivered.
+const (
+	High   Priority = -1
+	Normal Priority = 0
+	Low    Priority = 1
+)
+
+// AckMode says when a notification is settled.
+type AckMode uint8
+
+// Ack modes.
+const (
+	AckAny  AckMode = iota // the first device to acknowledge settles it
+	AckAll                 // every device online or known acknowledges
+	AckNone                // the first write to a connection settles it
+)
+
+// Status is what became of one recipient's copy of a notification.
+type Status uint8
+
+// Statuses. The numbers are stored: never renumber.
+const (
+	Scheduled Status = 1 // waits for send_at
+	Stored    Status = 2 // on disk, waits for the recipient
+	Delivered Status = 3 // written to at least one connection; with ack "none" this settles it
+	Acked     Status = 10
+	Replied   Status = 11
+	Expired   Status = 12
+	Replaced  Status = 13 // by a newer one with the same collapse key
+	Recalled  Status = 14
+	Failed    Status = 15
+)
+
+// Settled reports whether nothing more can happen to a notification of this status and mode.
+func (s Status) Settled(mode AckMode) bool {
+	return s >= Acked || s == Delivered && mode == AckNone
+}
+
+var (
+	statusNames = map[Status]string{
+		Scheduled: "scheduled", Stored: "stored", Delivered: "delivered", Acked: "acked", Replied: "replied",
+		Expired: "expired", Replaced: "replaced", Recalled: "recalled", Failed: "failed",
+	}
+	priorityNames = map[Priority]string{High: "high", Normal: "normal", Low: "low"}
+	ackNames      = map[AckMode]string{AckAny: "any", AckAll: "all", AckNone: "none"}
+)
+
+func (s Status) String() string   { return statusNames[s] }
+func (p Priority) String() string { return priorityNames[p] }
+func (m AckMode) String() string  { return ackNames[m] }
+
+// ParseStatus reads a status by its public name.
+func ParseStatus(s string) (Status, bool) { return parse(statusNames, s) }
+
+// StatusNames lists the public names of statuses, in the order in which a notification comes by them.
+func StatusNames() (names []string) {
+	for _, s := range slices.Sorted(maps.Keys(statusNames)) {
+		names = append(names, statusNames[s])
+	}
+	return names
+}
+
+// ParsePriority reads high, normal or low; empty is normal.
+func ParsePriority(s string) (Priority, bool) {
+	if s == "" {
+		return Normal, true
+	}
+	return parse(priorityNames, s)
+}
+
+// ParseAckMode reads any, all or none; empty is any.
+func ParseAckMode(s string) (AckMode, bool) {
+	if s == "" {
+		return AckAny, true
+	}
+	return parse(ackNames, s)
+}
+
+func parse[T comparable](names map[T]string, s string) (T, bool) {
+	for v, name := range names {
+		if name == s {
+			return v, true
+		}
+	}
+	var zero T
+	return zero, false
+}

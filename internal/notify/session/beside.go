@@ -1,0 +1,67 @@
+package session
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"godwit.dev/godwit/internal/notify/mailbox"
+)
+
+// A session that is behind gets its next notifications from the store. A node among several may lose the store alone, while the others go on
+// storing and the bus still brings what they store. Then the session gets the notification with the next seq at once.
+// Notifications beyond a gap wait for a read, which keeps the order of seqs.
+
+// maxKept bounds the notifications that are kept for sessions while the store is being read for them. Further ones come with a later read.
+const maxKept = 16_384
+
+// kept are notifications that were routed to sessions during a store read. If the read fails they are delivered, and else it has brought them.
+type kept struct {
+	n  atomic.Int64
+	mu sync.Mutex
+	of map[*Session][]mailbox.Item
+}
+
+func (k *kept) add(s *Session, it *mailbox.Item) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.n.Load() >= maxKept {
+		return
+	}
+	if k.of == nil {
+		k.of = make(map[*Session][]mailbox.Item)
+	}
+	k.of[s] = append(k.of[s], *it)
+	k.n.Add(1)
+}
+
+// take returns what was kept for a session, and forgets it.
+func (k *kept) take(s *Session) []mailbox.Item {
+	if k.n.Load() == 0 {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	items := k.of[s]
+	delete(k.of, s)
+	k.n.Add(-int64(len(items)))
+	return items
+}
+
+// beside takes care of a routed item for a session that is behind: keeps it during a read, and delivers it at once after a read has failed.
+func (s *Session) beside(it *mailbox.Item, sc *scratch) {
+	h := s.hub
+	switch {
+	case !h.several: // what is stored comes from this node, which can read it too
+	case s.queued:
+		h.kept.add(s, it)
+	case h.blind.Load():
+		s.deliverBeside(it, sc)
+	}
+}
+
+// deliverBeside delivers an item without a read if it is the session's next. The session stays behind, so the next read finds what is missing.
+func (s *Session) deliverBeside(it *mailbox.Item, sc *scratch) {
+	if it.Seq == s.last+1 && !s.has(it) && s.deliver(it, sc) {
+		s.last = it.Seq
+	}
+}

@@ -1,0 +1,402 @@
+package session
+
+import (
+	"slices"
+	"sync"
+
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/mailbox"
+)
+
+// catchUps is the queue of sessions that need a store read: after hello, after a gap or a full window, for
+// redelivery, and now and then to compare. One read takes the queued sessions of one app together, so that a storm of
+// reconnects becomes a few queries of hundreds of recipients each. Apps take turns, and none has all readers: an app
+// with full mailboxes delays only itself.
+type catchUps struct {
+	limit   int
+	mu      sync.Mutex
+	apps    map[string]*appBehind
+	turns   []*appBehind // those with sessions that wait; the first is next
+	running int
+	closed  bool           // no reader starts any more
+	wg      sync.WaitGroup // of readers
+}
+
+// appBehind is what of one app waits to be read, or is being read.
+type appBehind struct {
+	app     string
+	queue   []*Session
+	running int
+}
+
+// add queues a session and reports whether there is to be one more reader, which calls wg.Done when it has ended.
+func (c *catchUps) add(s *Session) (start bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.apps[s.app]
+	if a == nil {
+		if c.apps == nil {
+			c.apps = make(map[string]*appBehind)
+		}
+		a = &appBehind{app: s.app}
+		c.apps[s.app] = a
+	}
+	if a.queue = append(a.queue, s); len(a.queue) == 1 {
+		c.turns = append(c.turns, a)
+	}
+	if start = !c.closed && c.running < c.limit && (a.running == 0 || len(a.queue) >= readBatch); start {
+		c.running++
+		c.wg.Add(1)
+	}
+	return start
+}
+
+// close waits for the readers. Other nodes may still ask for reads: nobody starts them.
+func (c *catchUps) close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.wg.Wait()
+}
+
+// next is the batch that a reader reads, and whose it is; done: the one that it has read. Nil: there is no more for it.
+func (c *catchUps) next(done *appBehind) (a *appBehind, batch []*Session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if done != nil {
+		if done.running--; done.running == 0 && len(done.queue) == 0 {
+			delete(c.apps, done.app)
+		}
+	}
+	for range c.turns {
+		a = c.turns[0]
+		c.turns = c.turns[1:]
+		if a.running >= c.limit-1 {
+			c.turns = append(c.turns, a)
+			continue
+		}
+		n := min(len(a.queue), readBatch)
+		batch = a.queue[:n:n]
+		if a.queue = a.queue[n:]; len(a.queue) > 0 {
+			c.turns = append(c.turns, a)
+		} else {
+			a.queue = nil
+		}
+		a.running++
+		return a, batch
+	}
+	c.running--
+	return nil, nil
+}
+
+// catchUpLocked queues a session that is behind, unless something must happen first: an acknowledgement to make
+// room, or the transport to drain. Both call it again.
+func (s *Session) catchUpLocked() {
+	lacks := s.behind || s.win != nil && s.win.crowded
+	if !lacks || s.blocked || s.room() < int(s.window+1)/2 {
+		return
+	}
+	s.readSoon()
+}
+
+// readSoon queues the session for a store read.
+func (s *Session) readSoon() {
+	if s.queued || s.state != live {
+		return
+	}
+	s.queued = true
+	if s.hub.behind.add(s) {
+		go s.hub.readBehind()
+	}
+}
+
+// readBehind works the queue off in batches.
+func (h *Hub) readBehind() {
+	defer h.behind.wg.Done()
+	a, batch := h.behind.next(nil)
+	for a != nil {
+		if h.ctx.Err() == nil {
+			h.catchUp(batch)
+		}
+		a, batch = h.behind.next(a)
+	}
+}
+
+// reading is what one session of a batch asks the store.
+type reading struct {
+	s       *Session
+	head    int  // index of the Address that it compares itself with first; -1: none
+	query   int  // index of its PendingQuery; -1: none
+	refs    int  // index of its first Ref
+	nrefs   int  // what waits for redelivery or, to compare, all that is in flight
+	nothing bool // there was nothing to read after all
+}
+
+// reads is what a batch of sessions asks the store, and what it answers.
+type reads struct {
+	plan    []reading
+	of      []mailbox.Address
+	qs      []mailbox.PendingQuery
+	results []mailbox.PendingResult
+	refs    []mailbox.Ref
+	items   []*mailbox.Item
+	fresh   bool // one of them is new here
+}
+
+// catchUp reads for a batch of sessions and delivers what they miss.
+func (h *Hub) catchUp(batch []*Session) {
+	rd := &reads{plan: make([]reading, 0, len(batch))}
+	for _, s := range batch {
+		s.plan(rd)
+	}
+	if rd.fresh {
+		h.flushPeers()
+	}
+	var err error
+	if len(rd.of) > 0 {
+		err = h.readHeads(rd)
+	}
+	if err == nil && len(rd.qs) > 0 {
+		rd.results, err = h.cfg.Store.Pending(h.ctx, rd.qs)
+	}
+	if err == nil && len(rd.refs) > 0 {
+		rd.items, err = h.cfg.Store.Items(h.ctx, rd.refs)
+	}
+	if err != nil {
+		// Their timers will try again.
+		if h.ctx.Err() == nil {
+			h.log.WarnContext(h.ctx, "reading mailboxes failed, will try again", "sessions", len(rd.plan), "error", err)
+		}
+		h.blind.Store(true)
+		sc := h.scratch.Get().(*scratch)
+		for i := range rd.plan {
+			rd.plan[i].s.retryRead(&rd.plan[i], sc)
+		}
+		h.flush(sc)
+		h.scratch.Put(sc)
+		return
+	}
+	h.blind.Store(false)
+	sc := h.scratch.Get().(*scratch)
+	for i := range rd.plan {
+		rd.plan[i].s.apply(&rd.plan[i], rd, sc)
+	}
+	h.flush(sc)
+	h.scratch.Put(sc)
+}
+
+// flushPeers comes before a read for sessions that are new: what is routed after the read's snapshot has to come here.
+// Without the other nodes it is read all the same; what they route meanwhile is found when they are back.
+func (h *Hub) flushPeers() {
+	if err := h.peers.Flush(h.ctx); err != nil && h.ctx.Err() == nil {
+		h.log.DebugContext(h.ctx, "sessions read their mailboxes while other nodes cannot be told of them", "error", err)
+	}
+}
+
+// readHeads comes before rows are read: only sessions that may lack some ask for them.
+func (h *Hub) readHeads(rd *reads) error {
+	heads, err := h.cfg.Store.Heads(h.ctx, rd.of)
+	if err != nil {
+		return err
+	}
+	for i := range rd.plan {
+		if r := &rd.plan[i]; r.head >= 0 {
+			r.s.compare(r, heads[r.head], rd)
+		}
+	}
+	return nil
+}
+
+// plan adds to the reads of a batch what s needs. To compare a session that is up to date and has nothing in flight, the
+// head of its mailbox is enough.
+func (s *Session) plan(rd *reads) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state != live {
+		s.queued = false
+		s.hub.kept.take(s)
+		return
+	}
+	r := reading{s: s, head: -1, query: -1, refs: len(rd.refs)}
+	now := s.hub.instant()
+	rd.fresh = rd.fresh || s.fresh(now)
+	compare := s.rereadAt <= now
+	if compare {
+		s.rereadAt = s.nextReread(now)
+		s.forgetAcked(now)
+		if s.win == nil && !s.behind {
+			r.head = len(rd.of)
+			rd.of = append(rd.of, mailbox.Address{App: s.app, Recipient: s.recipient})
+			rd.plan = append(rd.plan, r)
+			return
+		}
+		s.behind = true
+	}
+	for _, f := range s.flight() {
+		if f.is(again) || compare {
+			rd.refs = append(rd.refs, mailbox.Ref{App: s.app, Recipient: s.recipient, Pos: f.pos})
+			r.nrefs++
+		}
+	}
+	if s.win != nil {
+		s.win.crowded = false
+		if compare {
+			r.nrefs += s.askWritten(rd)
+		}
+	}
+	s.ask(&r, rd)
+	rd.plan = append(rd.plan, r)
+}
+
+// askWritten asks for notifications without acknowledgement that were written before the last comparison and are not
+// settled yet.
+func (s *Session) askWritten(rd *reads) (n int) {
+	u := &s.win.written
+	n = u.stale
+	for _, pos := range u.at[:n] {
+		rd.refs = append(rd.refs, mailbox.Ref{App: s.app, Recipient: s.recipient, Pos: pos})
+	}
+	u.stale = len(u.at)
+	return n
+}
+
+// ask adds the rows that a session which is behind can take.
+func (s *Session) ask(r *reading, rd *reads) {
+	if room := s.room(); s.behind && !s.blocked && room > 0 {
+		r.query, s.missed = len(rd.qs), 0 // what was dropped so far was stored before the read
+		q := mailbox.PendingQuery{App: s.app, Recipient: s.recipient, Device: s.name(), Limit: min(room, maxWindow), Bytes: readBytes}
+		if s.win != nil {
+			q.Have = s.win.have()
+		}
+		rd.qs = append(rd.qs, q)
+	}
+}
+
+// compare looks at the head of the session's mailbox. Waiting notifications may have been routed meanwhile, or not be
+// for this device: the rows will tell. An observer needs none that is not newer than the last one it was sent, settled
+// or not.
+func (s *Session) compare(r *reading, head mailbox.Head, rd *reads) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == live && (s.behind || head.Waits && (!s.peek || head.LastSeq > s.last)) {
+		s.behind = true
+		s.ask(r, rd)
+		return
+	}
+	r.nothing, s.queued = true, false
+	s.hub.kept.take(s)
+	s.last = max(s.last, head.LastSeq)
+}
+
+// apply delivers what a read brought. Redeliveries come first: they are older.
+func (s *Session) apply(r *reading, rd *reads, sc *scratch) {
+	if r.nothing {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queued = false
+	s.hub.kept.take(s)
+	if s.state != live {
+		return
+	}
+	s.cork()
+	defer s.uncork()
+	if r.nrefs > 0 {
+		s.redeliver(rd.items[r.refs:r.refs+r.nrefs], rd.refs[r.refs:r.refs+r.nrefs], sc)
+	}
+	if r.query < 0 {
+		return
+	}
+	res := &rd.results[r.query]
+	if s.peek && res.LastSeq < s.last {
+		s.last = 0 // the store went back: what it has may be new
+	}
+	for i := range res.Items {
+		it := &res.Items[i]
+		if s.peek && it.Seq <= s.last || s.inFlightPos(it.Pos) >= 0 {
+			continue
+		}
+		if !s.deliver(it, sc) {
+			s.catchUpLocked() // the window is full or the transport is: stays behind
+			return
+		}
+	}
+	if !res.More || s.peek { // an observer sees the first of a long backlog, then what is new
+		s.last = res.LastSeq // less than before if the store went back; during a read, nothing else moves it
+		s.behind = s.missed > s.last
+	}
+	s.catchUpLocked()
+}
+
+// redeliver writes again what waited too long for its acknowledgement, and drops what was settled meanwhile.
+func (s *Session) redeliver(items []*mailbox.Item, refs []mailbox.Ref, sc *scratch) {
+	now := s.hub.instant()
+	for i, it := range items {
+		k := s.inFlightPos(refs[i].Pos)
+		if k < 0 {
+			s.settleWritten(refs[i].Pos, it, sc)
+			continue
+		}
+		f := &s.win.flight[k]
+		if it == nil {
+			id := f.id
+			s.takeFlight(k, false)
+			s.write(frame.ServerRecall, frame.AppendRecall(nil, s.t.Format(), []string{id}))
+			continue
+		}
+		if !f.is(again) {
+			continue
+		}
+		if f.is(off) && s.room() <= 0 {
+			s.win.crowded = true // read again once acknowledgements have made room
+			continue
+		}
+		f.step &^= again
+		it.Attempts = max(it.Attempts, uint32(f.attempt))
+		f.due = now + s.hub.backoff(it.Attempts+1)
+		if !s.blocked && s.send(it, it.Attempts+1, sc) {
+			s.win.putBack(f)
+			f.attempt++
+			sc.mark(s, it)
+			s.hub.counts.redelivered.Add(1)
+		}
+	}
+	s.arm(s.nextWake(now))
+}
+
+// settleWritten settles once more what the store seems to have missed: it is not written twice to a connection that stays.
+func (s *Session) settleWritten(pos int64, it *mailbox.Item, sc *scratch) {
+	switch {
+	case s.win == nil || !slices.Contains(s.win.written.at, pos):
+	case it == nil:
+		s.settledAck(pos)
+	case s.once: // it is meant to stay
+	default:
+		sc.settles = append(sc.settles, s.settleDelivered(it))
+	}
+}
+
+// retryRead leaves a session whose read failed to its timer, and delivers what the bus brought meanwhile.
+func (s *Session) retryRead(r *reading, sc *scratch) {
+	if r.nothing {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queued = false
+	items := s.hub.kept.take(s)
+	if s.state != live {
+		return
+	}
+	again := s.hub.instant() + ticks(readRetry)
+	if r.head >= 0 && !s.behind {
+		s.rereadAt = again // there is still nothing to do but to compare
+	} else {
+		s.behind = true
+	}
+	for i := range items {
+		s.deliverBeside(&items[i], sc)
+	}
+	s.arm(again)
+}

@@ -1,0 +1,42 @@
+package session
+
+import "godwit.dev/godwit/internal/notify/mailbox"
+
+// chain says which items of a batch are for the same recipient, in their order.
+type chain struct {
+	last  map[address]int32 // the last item of each recipient, while the chain is made
+	after []int32           // by item, the next one of its recipient: one more than its index, 0 is none
+	later []bool            // by item, whether one before it is of its recipient
+}
+
+// link looks at the items of a batch. The copies of one publish are for as many recipients, which are not compared.
+func (c *chain) link(items []mailbox.Item) {
+	c.after, c.later = c.after[:0], c.later[:0]
+	if n := len(items); n < 2 || items[0].N == items[n-1].N {
+		return
+	}
+	if c.last == nil {
+		c.last = make(map[address]int32)
+	}
+	c.after = append(c.after, make([]int32, len(items))...)
+	c.later = append(c.later, make([]bool, len(items))...)
+	for i := range items {
+		a := address{items[i].N.App, items[i].Recipient}
+		if before, ok := c.last[a]; ok {
+			c.after[before], c.later[i] = int32(i)+1, true //nolint:gosec // a batch is far smaller
+		}
+		c.last[a] = int32(i) //nolint:gosec // the same
+	}
+	clear(c.last)
+}
+
+// next is the item after the i-th that is for the same recipient, or -1.
+func (c *chain) next(i int) int {
+	if len(c.after) == 0 {
+		return -1
+	}
+	return int(c.after[i]) - 1
+}
+
+// follows reports whether one before the i-th item is for the same recipient.
+func (c *chain) follows(i int) bool { return len(c.later) > 0 && c.later[i] }

@@ -1,0 +1,264 @@
+package session
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	mrand "math/rand/v2"
+	"time"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
+)
+
+// verification is a hello that is being checked.
+type verification struct {
+	s     *Session
+	o     *opening
+	renew bool
+	at    time.Time // when it began to wait for its app's server to be asked
+}
+
+// hello starts verification: off the connection's loop, with the transport paused so that frames stay in order.
+func (s *Session) hello(hello *frame.Hello) {
+	h := s.hub
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == over || s.state == verifying {
+		return
+	}
+	v := verification{s: s, renew: s.state == live}
+	if v.renew {
+		v.o, _ = openings.Get().(*opening)
+		v.o.peer.Claim = access.Claim{App: s.app, Recipient: s.recipient, Device: s.device}
+	} else {
+		v.o = s.side.opening
+		g, refused := h.refuses()
+		switch {
+		case refused:
+			s.goodbyeLocked(g)
+			return
+		case h.cfg.Admit != nil && !h.cfg.Admit(v.o.peer.Addr):
+			s.goodbyeLocked(later(frame.RateLimited))
+			return
+		}
+		s.state, s.side = verifying, nil
+	}
+	v.o.hello = *hello
+	s.t.Pause()
+	h.verify.add(v)
+}
+
+// verified checks a hello with the keys and answers known here first, so that it waits for no other server unless it
+// needs one. Hellos that need the app's own server wait for each other, app by app.
+func (h *Hub) verified(v verification) {
+	claim := v.o.claim()
+	c, err := h.cfg.Verifier.Known(claim)
+	ask, unknown := errors.AsType[*access.AskError](err)
+	if !unknown {
+		h.decide(v, claim, c, err)
+		return
+	}
+	v.at = time.Now()
+	if !h.ask.Add(ask.App, v) {
+		h.decide(v, claim, c, fmt.Errorf("%w: too many wait for the server of app %s", access.ErrUnavailable, ask.App))
+	}
+}
+
+// asked has an app's server asked. How long that may take is the verifier's business.
+func (h *Hub) asked(v verification) {
+	claim := v.o.claim()
+	if time.Since(v.at) > askPatience {
+		h.decide(v, claim, access.Client{}, fmt.Errorf("%w: the app's server answers too slowly", access.ErrUnavailable))
+		return
+	}
+	c, err := h.cfg.Verifier.Client(h.ctx, claim)
+	h.decide(v, claim, c, err)
+}
+
+// unavailable sends clients away that cannot be verified now. They come back spread, not all at once.
+func unavailable() frame.Goodbye { return later(frame.AuthUnavailable) }
+
+// later sends a client away for trouble that passes. Clients come back spread, not all at once.
+func later(reason string) frame.Goodbye {
+	return frame.Goodbye{Reason: reason, RetryAfter: laterLeast + time.Duration(mrand.Int64N(int64(laterLeast)))}
+}
+
+// laterLeast is the least time that such a client stays away.
+const laterLeast = 5 * time.Second
+
+// decide does with a hello what its verification says.
+func (h *Hub) decide(v verification, claim access.Claim, c access.Client, err error) {
+	if err == nil {
+		err = notification.CheckName("recipient", c.Recipient)
+	}
+	switch {
+	case err != nil:
+		h.log.DebugContext(h.ctx, "client refused", "app", claim.App, "error", err)
+		g := refusal(err)
+		if g.Error != nil {
+			v.s.Bad(g.Error)
+		}
+		v.s.Goodbye(g)
+	case v.renew:
+		v.s.renewed(c, &v.o.hello)
+	default:
+		v.s.admit(c, &v.o.hello)
+	}
+	*v.o = opening{}
+	openings.Put(v.o)
+	v.s.t.Resume()
+}
+
+// claim joins what the connection said with what the hello says; the hello wins where it says something.
+func (o *opening) claim() access.Claim {
+	c, hello := o.peer.Claim, &o.hello
+	for _, f := range [...]struct {
+		to   *string
+		from string
+	}{
+		{&c.App, hello.App},
+		{&c.Token, hello.Token},
+		{&c.Recipient, hello.Recipient},
+		{&c.Group, hello.Group},
+		{&c.Device, hello.Device},
+	} {
+		if f.from != "" {
+			*f.to = f.from
+		}
+	}
+	return c
+}
+
+// admit registers a verified client and welcomes it. The lock is held from registration to the welcome, so that
+// the welcome is the first frame; reading what is pending comes after both, so that nothing falls between.
+func (s *Session) admit(c access.Client, hello *frame.Hello) {
+	h := s.hub
+	kept := s.open(c)
+	s.mu.Lock()
+	if s.state != verifying {
+		s.mu.Unlock()
+		kept.each(Part.Closed)
+		return
+	}
+	s.app, s.recipient, s.device, s.peek = c.App, c.Recipient, c.Device, c.Peek
+	s.grants, s.once = grantsOf(c), hello.Once
+	_, _ = rand.Read(s.secret[:]) // never fails
+	s.window = uint16(min(hello.Window, maxWindow))
+	if s.window == 0 {
+		s.window = uint16(h.cfg.Window)
+	}
+	replaced, first, ok := h.reg.add(address{s.app, s.recipient}, s)
+	if !ok {
+		s.goodbyeLocked(later(frame.TooManySessions))
+		s.mu.Unlock()
+		kept.each(Part.Closed)
+		return
+	}
+	// Asked again, and only now that it is registered: a drain or a stop that began meanwhile either finds the session in the registry, or
+	// is seen here.
+	if g, refused := h.refuses(); refused {
+		h.reg.remove(address{s.app, s.recipient}, s)
+		s.goodbyeLocked(g)
+		s.mu.Unlock()
+		kept.each(Part.Closed)
+		return
+	}
+	since := h.cfg.Now().Sub(h.start)
+	now := instant(since / tick)
+	s.state, s.behind, s.connected, s.grain = live, true, now, uint16(since%tick/grain)
+	h.peers.Came(s.app, s.recipient, first)
+	s.side = kept
+	kept.each(Part.Join)
+	s.welcome(c, hello, now)
+	kept.each(Part.Start)
+	s.catchUpLocked()
+	s.arm(s.nextWake(now))
+	s.mu.Unlock()
+
+	if replaced != nil {
+		replaced.Goodbye(frame.Goodbye{Reason: frame.Replaced})
+	}
+	if !s.peek {
+		h.cfg.Store.Seen([]mailbox.Seen{{App: s.app, Recipient: s.recipient, Device: s.device, At: h.cfg.Now()}})
+	}
+	if len(hello.Held) > 0 {
+		h.held.Add(s.app, heldCheck{s, hello.Held}) // one that is not checked now will be at the next hello
+	}
+}
+
+// renewed takes the new expiry of a token for a session that is already live.
+func (s *Session) renewed(c access.Client, hello *frame.Hello) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state != live {
+		return
+	}
+	if c.App != s.app || c.Recipient != s.recipient {
+		s.goodbyeLocked(frame.Goodbye{Reason: "forbidden", Refusal: true})
+		return
+	}
+	now := s.hub.instant()
+	s.renewParts(c)
+	s.welcome(c, hello, now)
+	s.arm(s.nextWake(now))
+}
+
+// welcome takes from a hello how long the session lives, and answers it.
+func (s *Session) welcome(c access.Client, hello *frame.Hello, now instant) {
+	beat := hello.Heartbeat
+	if beat == 0 {
+		beat = defaultHeartbeat
+	}
+	s.heartbeat = ticks(min(max(beat, minHeartbeat), maxHeartbeat))
+	s.rereadAt = s.firstReread(now)
+	s.expires = 0
+	if !c.Expires.IsZero() {
+		s.expires = max(1, ticks(max(0, c.Expires.Sub(s.hub.start))))
+	}
+	digest, registrations, _ := s.digest()
+	s.write(frame.ServerWelcome, frame.AppendWelcome(nil, s.t.Format(), &frame.Welcome{
+		Session: s.ID(), App: s.app, Recipient: s.recipient, Heartbeat: time.Duration(s.heartbeat) * tick,
+		Digest: digest, Registrations: registrations, ServerTime: s.hub.cfg.Now(),
+	}))
+}
+
+// Looking up what clients still show takes a read each.
+const (
+	heldChecks = 4    // at once
+	heldQueue  = 1024 // of an app that wait
+)
+
+// heldCheck is what a client said that it still shows.
+type heldCheck struct {
+	s    *Session
+	held []string
+}
+
+// checkHeld tells the client which of the notifications it still shows were settled meanwhile.
+func (h *Hub) checkHeld(c heldCheck) {
+	s := c.s
+	var gone []string
+	for _, id := range c.held {
+		if h.ctx.Err() != nil {
+			return
+		}
+		rs, err := s.hub.cfg.Store.Lookup(s.hub.ctx, s.app, id, s.recipient)
+		if err == nil && (len(rs) == 0 || rs[0].Status.Settled(rs[0].Ack)) {
+			gone = append(gone, id)
+		}
+	}
+	if len(gone) > 0 {
+		s.recall(gone)
+	}
+}
+
+func (s *Session) recall(ids []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == live {
+		s.write(frame.ServerRecall, frame.AppendRecall(nil, s.t.Format(), ids))
+	}
+}

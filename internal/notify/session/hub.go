@@ -1,0 +1,298 @@
+// Package session runs live sessions: hello, window, acknowledgements, heartbeat and the registry of connected
+// recipients. It sees connections only as Transports and mailboxes only through the small interfaces it declares.
+package session
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	mrand "math/rand/v2"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/engine/fair"
+	"godwit.dev/godwit/internal/engine/timerwheel"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
+)
+
+// Store is what sessions read of mailboxes and note there.
+type Store interface {
+	mailbox.Reader
+	SettleLater(batch []*mailbox.Settle)
+	// Mark notes what clients say of copies that does not settle them. The batch stays the caller's.
+	Mark(batch []mailbox.Mark)
+	Seen(batch []mailbox.Seen)
+}
+
+// Mailbox is who learns of deliveries and brings what becomes durable.
+type Mailbox interface {
+	Delivered(marks []mailbox.Mark)
+	// RouteTo makes r the receiver of notifications that become durable from now on, and p the source of presence.
+	RouteTo(r mailbox.Router, p mailbox.Presence)
+}
+
+// Verifier checks a client's claim about itself. It is never called from a connection's loop.
+type Verifier interface {
+	// Known checks at once, with the keys and answers known here. *access.AskError: these are not enough.
+	Known(c access.Claim) (access.Client, error)
+	// Client asks the app's own server where it must, which may take long.
+	Client(ctx context.Context, c access.Claim) (access.Client, error)
+}
+
+// Config are the parts and settings of a Hub.
+type Config struct {
+	Store    Store   // of the mailboxes
+	Mailbox  Mailbox // which observes it
+	Verifier Verifier
+	Events   mailbox.Emitter
+	// Capabilities are what sessions can do beside their mailbox. Frames that none of them handles are answered
+	// "unsupported".
+	Capabilities []Capability
+	Log          *slog.Logger
+	Now          func() time.Time           // the store's clock
+	Admit        func(addr netip.Addr) bool // limits hellos by address; nil: no limit
+	Window       int                        // default window; 0: 64
+	Redeliver    time.Duration              // what is not acknowledged is written again after this, then twice that, up to 5 minutes; 0: 10 s
+	Reread       time.Duration              // a session compares itself with the store at least this often; 0: 30 s
+	Peers        Peers                      // other nodes; nil: there are none
+	Node         string                     // what ids of sessions end with, so that others find the node of one; empty: nothing
+}
+
+// Limits and pace of sessions. The client protocol's documentation has those that are part of it.
+const (
+	defaultWindow    = 64
+	maxWindow        = 1024
+	defaultHeartbeat = 30 * time.Second
+	minHeartbeat     = 5 * time.Second
+	maxHeartbeat     = 24 * time.Hour
+	defaultReread    = 30 * time.Second
+	helloTimeout     = 10 * time.Second
+	redeliverFirst   = 10 * time.Second
+	redeliverMost    = 5 * time.Minute
+	maxPerRecipient  = 64               // sessions of one recipient; each costs a write on every publish
+	maxBadFrames     = 100              // after which a client that cannot speak is sent away
+	verifiers        = 64               // hellos verified at once with what is known here
+	askers           = 64               // and by asking apps' servers; an app has as many of them as are still free
+	askQueue         = 4096             // hellos of one app that wait to be asked about
+	askPatience      = 10 * time.Second // for which they wait: after it a client is sent away to come again
+	readers          = 5                // catch-up reads at once, of one app all but one
+	readBytes        = 512 << 10        // read at once for one session: what a transport takes and some more
+	readBatch        = 256              // sessions in one catch-up read
+	shutdownPerSec   = 5000
+	shutdownMost     = 30 * time.Second
+)
+
+// Peer is what a gateway knows of a client before its hello.
+type Peer struct {
+	Claim access.Claim // from the URL, headers, metadata or certificate; the hello adds to it
+	Addr  netip.Addr
+}
+
+// Hub is the registry of this node's sessions.
+type Hub struct {
+	cfg   Config
+	log   *slog.Logger
+	start time.Time
+	reg   registry
+
+	capabilities []Capability
+	handlers     [frame.KindPing + 1]handler // by kind of frame; the last kind is the highest
+
+	peers   Peers
+	several bool       // there may be other nodes
+	beside  func() int // counts sessions that are not of this hub; nil: there are none
+
+	wheel   *timerwheel.Wheel[*Session]
+	timers  sync.WaitGroup
+	verify  jobs[verification]
+	ask     *fair.Queue[verification]
+	held    *fair.Queue[heldCheck]
+	release jobs[[]*mailbox.Settle]
+	behind  catchUps
+	kept    kept
+	blind   atomic.Bool // the last store read failed
+	scratch sync.Pool   // *scratch
+	counts  counts
+	closing atomic.Bool
+	leaving atomic.Bool     // sessions are sent to other nodes, for as long as this node cannot reach the store
+	ctx     context.Context // ends with the hub: bounds verification and store reads
+	stop    context.CancelFunc
+}
+
+// NewHub makes a Hub. Close must be called.
+func NewHub(cfg Config) *Hub {
+	if cfg.Window == 0 {
+		cfg.Window = defaultWindow
+	}
+	if cfg.Redeliver == 0 {
+		cfg.Redeliver = redeliverFirst
+	}
+	if cfg.Reread == 0 {
+		cfg.Reread = defaultReread
+	}
+	h := &Hub{cfg: cfg, log: cfg.Log, start: cfg.Now(), peers: cfg.Peers, several: cfg.Peers != nil}
+	h.counts.took = took{mailbox.NewDelivered("live"), mailbox.NewAcked("live")}
+	if h.peers == nil {
+		h.peers = nobody{h}
+	}
+	h.ctx, h.stop = context.WithCancel(context.Background())
+	h.reg.init()
+	h.offer(cfg.Capabilities)
+	h.scratch.New = func() any { return new(scratch) }
+	h.verify.limit, h.verify.do = verifiers, h.verified
+	h.ask = fair.NewQueue(askers, askQueue, h.asked)
+	h.held = fair.NewQueue(heldChecks, heldQueue, h.checkHeld)
+	h.release.limit, h.release.do = 1, h.settleLater
+	h.behind.limit = readers
+	h.wheel = timerwheel.New(tick, func(t *timerwheel.Timer[*Session], _ time.Time) { t.Owner.tick() })
+	h.timers.Go(func() { h.wheel.Run(h.ctx) })
+	cfg.Mailbox.RouteTo(h, h)
+	return h
+}
+
+// tick is the resolution of session timers.
+const tick = 100 * time.Millisecond
+
+// instant is a time in ticks since the hub started: four bytes instead of twenty-four.
+type instant uint32
+
+// grain divides a tick where it matters which of two sessions came first.
+const grain = 2 * time.Microsecond
+
+// never stands for no time.
+const never = ^instant(0)
+
+func (h *Hub) instant() instant { return instant(h.cfg.Now().Sub(h.start) / tick) }
+
+func ticks(d time.Duration) instant { return instant((d + tick - 1) / tick) }
+
+// Accept makes a session on a new connection. The gateway then hands it every client frame; a gateway whose hello
+// came in the request hands over a hello frame it made itself.
+func (h *Hub) Accept(t Transport, p Peer) *Session {
+	o, _ := openings.Get().(*opening)
+	o.peer, o.side.opening = p, o
+	s := &Session{hub: h, t: t, side: &o.side, alive: uint32(h.instant()), probedFor: never}
+	s.timer.Owner = s
+	s.mu.Lock()
+	s.arm(instant(s.alive) + ticks(helloTimeout))
+	s.mu.Unlock()
+	return s
+}
+
+// Shutdown says goodbye to every session, asking clients to come back spread over a time that grows with their
+// number, and refuses new ones. It returns when all are gone or ctx ends.
+func (h *Hub) Shutdown(ctx context.Context) error {
+	h.closing.Store(true)
+	all := h.reg.all()
+	spread := min(time.Second+time.Duration(len(all))*time.Second/shutdownPerSec, shutdownMost)
+	for _, s := range all {
+		s.Goodbye(away(spread))
+	}
+	return h.reg.wait(ctx)
+}
+
+// away asks a session to come back at some moment of the time after now, but not at once: frames count in milliseconds, and 0
+// says at once.
+func away(spread time.Duration) frame.Goodbye {
+	return frame.Goodbye{Reason: frame.Shutdown, RetryAfter: time.Millisecond + time.Duration(mrand.Int64N(int64(spread)))}
+}
+
+// elsewhere is away for sessions of a node that cannot reach the store.
+func elsewhere(spread time.Duration) frame.Goodbye {
+	g := away(spread)
+	g.Reason = frame.StoreAway
+	return g
+}
+
+// refuses says how new sessions are sent away, if they are.
+func (h *Hub) refuses() (g frame.Goodbye, refused bool) {
+	switch {
+	case h.closing.Load():
+		return away(time.Second), true
+	case h.leaving.Load():
+		return elsewhere(time.Second), true
+	}
+	return g, false
+}
+
+// How a drained node sends its sessions away: some at a time, so that the other nodes take them one after the other.
+const (
+	drainPerSec = 1000
+	drainMost   = time.Minute
+	drainEvery  = 50 * time.Millisecond
+)
+
+// Drain refuses new sessions and sends those that are here away, spread over up to a minute. It returns when all are gone
+// or ctx ends.
+func (h *Hub) Drain(ctx context.Context) error {
+	h.closing.Store(true)
+	if err := h.sendAway(ctx, away); err != nil {
+		return err
+	}
+	return h.reg.wait(ctx)
+}
+
+// Leave refuses new sessions and sends those that are here to other nodes, spread as by Drain, until ctx ends. Then sessions are welcome again.
+func (h *Hub) Leave(ctx context.Context) {
+	h.leaving.Store(true)
+	defer h.leaving.Store(false)
+	_ = h.sendAway(ctx, elsewhere) // fails when ctx ends
+	<-ctx.Done()
+}
+
+// sendAway says goodbye to the sessions that are here, spread.
+func (h *Hub) sendAway(ctx context.Context, how func(spread time.Duration) frame.Goodbye) error {
+	all := h.reg.all()
+	spread := min(time.Second+time.Duration(len(all))*time.Second/drainPerSec, drainMost)
+	batch := max(1, len(all)/int(spread/drainEvery))
+	tick := time.NewTicker(drainEvery)
+	defer tick.Stop()
+	for len(all) > 0 {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		n := min(batch, len(all))
+		for _, s := range all[:n] {
+			s.Goodbye(how(time.Second))
+		}
+		all = all[n:]
+	}
+	return nil
+}
+
+// Close stops the hub's goroutines. Sessions that are left are not told.
+func (h *Hub) Close() error {
+	h.closing.Store(true)
+	h.stop()
+	h.verify.wait()
+	h.ask.Wait()
+	h.held.Wait()
+	h.release.wait()
+	h.timers.Wait()
+	h.behind.close() // those before it may still have begun a read
+	return nil
+}
+
+// refusal says how a client whose claim failed is sent away.
+func refusal(err error) frame.Goodbye {
+	var fe *notification.FieldError
+	switch {
+	case errors.As(err, &fe):
+		why := &frame.Error{Code: frame.CodeBadField, Message: "hello: " + fe.Error(), Field: fe.Field}
+		return frame.Goodbye{Reason: "bad_hello", Refusal: true, Error: why}
+	case errors.Is(err, access.ErrForbidden):
+		return frame.Goodbye{Reason: "forbidden", Refusal: true}
+	case errors.Is(err, access.ErrUnknownApp):
+		return frame.Goodbye{Reason: "unknown_app", Refusal: true}
+	case errors.Is(err, access.ErrUnauthenticated):
+		return frame.Goodbye{Reason: "unauthenticated", Refusal: true}
+	}
+	return unavailable()
+}

@@ -1,0 +1,163 @@
+package session
+
+import (
+	"context"
+	mrand "math/rand/v2"
+	"time"
+
+	"godwit.dev/godwit/internal/feeds/event"
+	"godwit.dev/godwit/internal/notify/frame"
+)
+
+// Peers are the other nodes, as a hub sees them. All methods but Flush are called with sessions locked: they note what
+// they are told and do not wait, and do not call the hub.
+type Peers interface {
+	// Came says that a session is registered here: from now on, or at the latest when Flush returns, what is routed to its
+	// recipient has to come here. first: it is the only one here that is no observer.
+	Came(app, recipient string, first bool)
+	// Left says that a session is gone. last: no other is left that is no observer.
+	Left(app, recipient string, last bool)
+	// Flush returns once what Came asked for before is in effect on this node.
+	Flush(ctx context.Context) error
+	// Online names the recipient's devices on other nodes, as far as is known without asking.
+	Online(app, recipient string) []string
+}
+
+// nobody is the peers of a hub that is alone.
+type nobody struct{ h *Hub }
+
+func (p nobody) Came(app, recipient string, first bool) {
+	if first {
+		p.h.Emit(event.Online, app, recipient)
+	}
+}
+
+func (p nobody) Left(app, recipient string, last bool) {
+	if last {
+		p.h.Emit(event.Offline, app, recipient)
+	}
+}
+
+func (nobody) Flush(context.Context) error    { return nil }
+func (nobody) Online(string, string) []string { return nil }
+
+// Of a session that is new here, other nodes learn some moments later; what is routed meanwhile does not come. So it
+// compares itself with the store soon after its hello.
+const (
+	rereadFirst = time.Second
+	rereadNext  = 5 * time.Second
+)
+
+// firstReread is when a session compares itself for the first time. Those who connect together compare at different times.
+func (s *Session) firstReread(now instant) instant {
+	if s.hub.several {
+		return now + ticks(rereadFirst)
+	}
+	reread := ticks(s.hub.cfg.Reread)
+	return now + reread - instant(mrand.Uint32N(uint32(reread)))
+}
+
+// nextReread is when a session that compares itself now does so again.
+func (s *Session) nextReread(now instant) instant {
+	reread := ticks(s.hub.cfg.Reread)
+	if again := s.connected + ticks(rereadNext); s.hub.several && now < again {
+		return min(again, now+reread)
+	}
+	return now + reread - instant(mrand.Uint32N(max(uint32(reread)/4, 1)))
+}
+
+// fresh reports whether peers may not know a session yet.
+func (s *Session) fresh(now instant) bool {
+	return s.hub.several && now-min(now, s.connected) <= ticks(rereadNext)
+}
+
+// Reread lets the sessions of a recipient compare themselves with the store, since a message for it is missing.
+func (h *Hub) Reread(app, recipient string) {
+	var found [4]*Session
+	for _, s := range h.reg.find(address{app, recipient}, found[:0]) {
+		s.reread()
+	}
+}
+
+// RereadAll lets all sessions do so, since it is not known whose messages are missing.
+func (h *Hub) RereadAll() {
+	var some []*Session
+	for i := range h.reg.shards {
+		some = h.reg.shards[i].sessions(some[:0])
+		for _, s := range some {
+			s.reread()
+		}
+	}
+}
+
+// reread takes a session for behind what is in the store until it has looked.
+func (s *Session) reread() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == live {
+		s.rereadAt = s.hub.instant()
+		s.readSoon()
+	}
+}
+
+// EachHere names the recipient of every session on this node that is no observer.
+func (h *Hub) EachHere(f func(app, recipient string)) {
+	h.reg.each(func(a address) { f(a.app, a.recipient) })
+}
+
+// Device is a session as other nodes need to know it.
+type Device struct {
+	Name  string    // of the device, or one made for this session
+	Named bool      // it is that of a device
+	Since time.Time // in whole microseconds, as nodes tell each other
+}
+
+// Since is when the session was welcomed, by the store's clock, which nodes share to some milliseconds.
+func (s *Session) Since() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.since()
+}
+
+// since is Since with the lock held.
+func (s *Session) since() time.Time {
+	return s.hub.start.Add(time.Duration(s.connected)*tick + time.Duration(s.grain)*grain).Truncate(time.Microsecond)
+}
+
+// Here lists a recipient's sessions on this node, observers left out.
+func (h *Hub) Here(app, recipient string) (list []Device) {
+	var found [4]*Session
+	for _, s := range h.reg.find(address{app, recipient}, found[:0]) {
+		s.mu.Lock()
+		if s.state == live && !s.peek {
+			list = append(list, Device{Name: s.name(), Named: s.device != "", Since: s.since()})
+		}
+		s.mu.Unlock()
+	}
+	return list
+}
+
+// Emit tells followers that a recipient came or went.
+func (h *Hub) Emit(t event.Type, app, recipient string) {
+	if h.cfg.Events != nil {
+		h.cfg.Events.Emit([]event.Event{{App: app, Type: t, At: h.cfg.Now(), To: recipient}})
+	}
+}
+
+// Replaced says that a device is connected to another node since then. The sessions that it had here before end. lesser
+// decides where both came at once.
+func (h *Hub) Replaced(app, recipient string, by Device, lesser bool) {
+	var found [4]*Session
+	for _, s := range h.reg.find(address{app, recipient}, found[:0]) {
+		if s.device != by.Name || !by.Named {
+			continue
+		}
+		s.mu.Lock()
+		since := s.since()
+		former := s.state == live && (since.Before(by.Since) || lesser && since.Equal(by.Since))
+		s.mu.Unlock()
+		if former {
+			s.Goodbye(frame.Goodbye{Reason: frame.Replaced})
+		}
+	}
+}

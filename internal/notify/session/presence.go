@@ -1,0 +1,68 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/mailbox"
+)
+
+// A hub answers at once and completely about its own sessions, and never fails. Callers that ask for presence must not
+// rely on any of that, since the answer may need the hubs of several nodes.
+var _ mailbox.Presence = (*Hub)(nil)
+
+// Online implements mailbox.Presence: the names of the recipient's connected devices, observers left out.
+func (h *Hub) Online(_ context.Context, app, recipient string) ([]string, error) {
+	return h.online(app, recipient), nil
+}
+
+func (h *Hub) online(app, recipient string) []string {
+	var found [4]*Session
+	var names []string
+	for _, s := range h.reg.find(address{app, recipient}, found[:0]) {
+		if !s.peek {
+			names = append(names, s.name())
+		}
+	}
+	return names
+}
+
+// Sessions lists the live sessions of each of these recipients. partial: some are missing because not every node could
+// be asked.
+func (h *Hub) Sessions(_ context.Context, app string, recipients []string) (live [][]Info, partial bool, err error) {
+	live = make([][]Info, len(recipients))
+	var found [4]*Session
+	for i, recipient := range recipients {
+		for _, s := range h.reg.find(address{app, recipient}, found[:0]) {
+			live[i] = append(live[i], s.info())
+		}
+	}
+	return live, false, nil
+}
+
+// Disconnect ends all sessions of a recipient and returns how many there were. partial: some may go on.
+func (h *Hub) Disconnect(_ context.Context, app, recipient, reason string) (n int, partial bool, err error) {
+	sessions := h.reg.find(address{app, recipient}, nil)
+	for _, s := range sessions {
+		s.Goodbye(frame.Goodbye{Reason: reason})
+	}
+	return len(sessions), false, nil
+}
+
+// Newest is the newest live session of a recipient that does not only observe, with a device only that one's. Nil: there
+// is none.
+func (h *Hub) Newest(app, recipient, device string) *Session {
+	var found [4]*Session
+	var newest *Session
+	var since time.Time
+	for _, s := range h.reg.find(address{app, recipient}, found[:0]) { // newest first
+		s.mu.Lock()
+		fits := s.state == live && !s.peek && (device == "" || s.device == device)
+		if at := s.since(); fits && (newest == nil || at.After(since)) {
+			newest, since = s, at
+		}
+		s.mu.Unlock()
+	}
+	return newest
+}

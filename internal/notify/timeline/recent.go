@@ -1,0 +1,54 @@
+package timeline
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/recipient"
+)
+
+// MostRecent is how many notifications a page of a recipient's timeline tells of, at most.
+const MostRecent = 200
+
+// Recent is what became of one of a recipient's notifications, briefly.
+type Recent struct {
+	Record mailbox.Record
+	At     time.Time // of the last thing that is known to have happened
+	Why    string    // how it stands over connections, in a sentence
+}
+
+// OfRecipient tells of a recipient's notifications, newest first, a page at a time: those before cursor, of which 0 is the first. It reads a page of
+// the history and looks once who is connected, however many recipients and notifications there are.
+func (s *Service) OfRecipient(ctx context.Context, app, to string, limit int, cursor int64) (list []Recent, next int64, err error) {
+	records, next, err := s.Mailbox.History(ctx, app, to, 0, min(limit, MostRecent), cursor)
+	if err != nil || len(records) == 0 {
+		return nil, 0, err
+	}
+	who, err := s.Recipients.Get(ctx, app, to)
+	if errors.Is(err, mailbox.ErrNotFound) {
+		who, err = &recipient.View{}, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	now := s.Now()
+	list = make([]Recent, len(records))
+	for i := range records {
+		r := &records[i]
+		list[i] = Recent{Record: *r, At: latest(r, now), Why: live(r, who, now) + "."}
+	}
+	return list, next, nil
+}
+
+// latest is when the last thing happened to a copy.
+func latest(r *mailbox.Record, now time.Time) time.Time {
+	at := r.CreatedAt
+	for _, t := range [...]time.Time{r.SendAt, r.DeliveredAt, r.SettledAt} {
+		if t.After(at) && !t.After(now) {
+			at = t
+		}
+	}
+	return at
+}

@@ -1,0 +1,245 @@
+// Package timeline tells what became of a recipient's copy of a notification: what happened over each channel, and in a sentence
+// why it has not arrived, or how it has.
+package timeline
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/campaigns/preference"
+	"godwit.dev/godwit/internal/notify/escalation"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/notify/recipient"
+	"godwit.dev/godwit/internal/sending/dispatch"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// Mailbox has the copies.
+type Mailbox interface {
+	Lookup(ctx context.Context, app, id, to string) ([]mailbox.Record, error)
+	History(ctx context.Context, app, recipient string, status notification.Status, limit int, cursor int64) (items []mailbox.Record, next int64, err error)
+}
+
+// Steps says how escalations beyond live stand.
+type Steps interface {
+	// StepsOf returns the steps of an open copy and which one is next.
+	StepsOf(ctx context.Context, ref mailbox.Ref) (steps []notification.Step, next int, err error)
+	// SendsOf lists what was sent for a copy, in the order of steps.
+	SendsOf(ctx context.Context, app, note, recipient string) ([]escalation.Send, error)
+	// Foresee says what the recipient's preferences will say to a step that begins at a time.
+	Foresee(ctx context.Context, d *mailbox.StepDue, at time.Time) (preference.Verdict, error)
+}
+
+// Recipients say where somebody is connected.
+type Recipients interface {
+	Get(ctx context.Context, app, name string) (*recipient.View, error)
+}
+
+// Config is what a Service stands on.
+type Config struct {
+	Mailbox    Mailbox
+	Steps      Steps // nil: there are none beyond live
+	Recipients Recipients
+	Now        func() time.Time
+	Watchers   *Watchers // nil: there is nobody who follows but by looking again
+	Started    time.Time // when this server started, if it keeps what was tried; zero: it does not
+}
+
+// Service tells of the copies of all apps.
+type Service struct{ Config }
+
+// New makes a Service.
+func New(cfg Config) *Service {
+	if cfg.Watchers == nil {
+		cfg.Watchers = NewWatchers(nil)
+	}
+	return &Service{cfg}
+}
+
+// Step is how a copy stands over a channel beyond live.
+type Step struct {
+	Number   int
+	Channel  push.Channel
+	Status   string
+	Endpoint string // its id; empty: there is none
+	To       string // the target of a webhook
+	At       time.Time
+	Detail   string
+	First    time.Time // of the first attempt; zero: none yet
+	Attempts int
+}
+
+// Entry is something that happened to a copy, or will.
+type Entry struct {
+	At      time.Time
+	Channel string // empty: it is of the copy as a whole
+	Event   string
+	Text    string
+	Planned bool // it has not happened yet
+}
+
+// Timeline is all that is known of a copy.
+type Timeline struct {
+	Record  mailbox.Record
+	Steps   []Step
+	Entries []Entry // in the order in which they happened
+	Why     string  // a sentence
+}
+
+// Of tells of one copy.
+func (s *Service) Of(ctx context.Context, app, id, to string) (*Timeline, error) {
+	records, err := s.Mailbox.Lookup(ctx, app, id, to)
+	if err != nil {
+		return nil, err
+	}
+	if len(records) == 0 {
+		return nil, mailbox.ErrNotFound
+	}
+	t := &Timeline{Record: records[0]}
+	if t.Steps, err = s.StepsOf(ctx, app, &t.Record); err != nil {
+		return nil, err
+	}
+	who, err := s.Recipients.Get(ctx, app, to)
+	if errors.Is(err, mailbox.ErrNotFound) {
+		who, err = &recipient.View{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	now := s.Now()
+	t.Entries = s.entries(&t.Record, t.Steps, now)
+	t.Why = why(&t.Record, t.Steps, who, now)
+	return t, nil
+}
+
+// StepsOf lists what a copy's steps have sent and which of them wait.
+func (s *Service) StepsOf(ctx context.Context, app string, r *mailbox.Record) ([]Step, error) {
+	if s.Steps == nil {
+		return nil, nil
+	}
+	sends, err := s.Steps.SendsOf(ctx, app, r.ID, r.To)
+	if err != nil {
+		return nil, err
+	}
+	var list []Step
+	for i := range sends {
+		if sends[i].Pos == r.Pos { // another one may have had this id before
+			list = append(list, sent(&sends[i]))
+		}
+	}
+	steps, next, err := s.Steps.StepsOf(ctx, mailbox.Ref{App: app, Recipient: r.To, Pos: r.Pos})
+	if err != nil {
+		return nil, err
+	}
+	for i := next; i < len(steps); i++ {
+		step, err := s.waiting(ctx, app, r, steps, i)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, step)
+	}
+	return list, nil
+}
+
+const quiet = "the recipient's quiet hours last until then"
+
+// waiting is a step that comes, at the time at which it will: one that falls into quiet hours is put off, and those after it keep their distance.
+func (s *Service) waiting(ctx context.Context, app string, r *mailbox.Record, steps []notification.Step, i int) (Step, error) {
+	at := r.Due().Add(steps[i].After)
+	step := Step{Number: i, Channel: push.Channel(steps[i].Channel), Status: "waiting", To: steps[i].To, At: at}
+	d := &mailbox.StepDue{
+		App: app, Recipient: r.To, ID: r.ID, Pos: r.Pos, Step: i, Channel: steps[i].Channel, StepOptions: steps[i].StepOptions, Due: at, ExpiresAt: r.ExpiresAt,
+	}
+	v, err := s.Steps.Foresee(ctx, d, at)
+	if err != nil {
+		return step, err
+	}
+	before := v
+	if v.Until.IsZero() { // it may have been put off already
+		if before, err = s.Steps.Foresee(ctx, d, at.Add(-time.Millisecond)); err != nil {
+			return step, err
+		}
+	}
+	switch {
+	case v.Skip != "":
+		step.Status, step.Detail = "will_skip", v.Skip
+	case !v.Until.IsZero():
+		notification.PutOff(steps, i, v.Until.Sub(r.Due()))
+		step.At, step.Detail = v.Until, quiet
+	case before.Until.Equal(at):
+		step.Detail = quiet
+	}
+	return step, nil
+}
+
+func sent(s *escalation.Send) Step {
+	step := Step{
+		Number: s.Step, Channel: s.Channel, Status: status(s), To: s.Options.To, At: s.At, Detail: s.Detail, First: s.First, Attempts: s.Attempts,
+	}
+	if s.Endpoint != 0 { // a target has no id outside
+		step.Endpoint = s.EndpointID.String()
+	}
+	return step
+}
+
+// status names what became of a send.
+func status(s *escalation.Send) string {
+	switch {
+	case s.Nobody():
+		return "skipped"
+	case s.Outcome == dispatch.TakenBack && s.Channel == push.APNs:
+		return "withdraw_sent" // iOS may hold it back
+	case s.Outcome == dispatch.TakenBack:
+		return "withdrawn"
+	case s.Outcome == dispatch.Expired:
+		return "failed"
+	case s.Clicked:
+		return "clicked"
+	case s.Shown, s.Dismissed: // who says so got it, whatever else is known
+		return "shown"
+	case s.Held:
+		return "held"
+	case s.Outcome == dispatch.Pending:
+		return "sending" // its turn has come, or will
+	}
+	return s.Outcome.String()
+}
+
+// entries put what happened in order.
+func (s *Service) entries(r *mailbox.Record, steps []Step, now time.Time) []Entry {
+	list := []Entry{{At: r.CreatedAt, Event: "published", Text: published(r)}}
+	if r.SendAt.After(r.CreatedAt) {
+		list = append(list, Entry{At: r.SendAt, Event: "due", Text: "due, as its send_at says", Planned: r.SendAt.After(now)})
+	}
+	switch {
+	case len(r.Tried) > 0:
+		list = append(list, tries(r)...)
+	case !r.DeliveredAt.IsZero():
+		list = append(list, Entry{At: r.DeliveredAt, Channel: "live", Event: "delivered", Text: written(r)})
+	}
+	if open := r.SettledAt.IsZero() || r.SettledAt.After(s.Started); open && s.Started.After(r.Due()) {
+		list = append(list, Entry{At: s.Started, Channel: "live", Event: "restart", Text: restarted})
+	}
+	for i := range steps {
+		list = append(list, stepEntry(&steps[i]))
+	}
+	switch {
+	case !r.SettledAt.IsZero() && (r.Status != notification.Delivered || !r.SettledAt.Equal(r.DeliveredAt)):
+		list = append(list, Entry{At: r.SettledAt, Event: r.Status.String(), Text: ended(r)})
+	case r.SettledAt.IsZero() && !r.ExpiresAt.IsZero():
+		list = append(list, Entry{At: r.ExpiresAt, Event: "expires", Text: "expires if nobody has acknowledged it by then", Planned: true})
+	}
+	slices.SortStableFunc(list, func(a, b Entry) int { return cmp.Compare(a.At.UnixMilli(), b.At.UnixMilli()) })
+	return list
+}
+
+// planned reports whether a step has not begun.
+func planned(s *Step) bool { return s.Status == "waiting" || s.Status == "will_skip" }
+
+func stepEntry(s *Step) Entry {
+	return Entry{At: s.At, Channel: string(s.Channel), Event: s.Status, Planned: planned(s), Text: stepText(s)}
+}

@@ -1,0 +1,233 @@
+package timeline
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/engine/fair"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
+)
+
+// Limits of following timelines.
+const (
+	maxWatchers = 1000             // on one node, half of them of one app; each reads a timeline now and then
+	readEvery   = time.Second      // a follower's copy is read no more often, whatever happens to it
+	lookAgain   = 3 * time.Second  // and at least this often: other nodes and providers do not say what they do
+	heartbeat   = 15 * time.Second // proxies close connections that are silent for a minute or less
+)
+
+// ErrTooMany says that there are as many followers as there may be.
+var ErrTooMany = errors.New("too many follow timelines of this app")
+
+// Watchers are told what happens to recipients that somebody follows. To the others it is an addition.
+type Watchers struct {
+	next   mailbox.Tracer // told of everything, too; nil: there is none
+	places *fair.Shares
+	n      atomic.Int32
+	mu     sync.Mutex
+	of     map[mailbox.Address][]*watcher
+}
+
+// watcher is somebody who follows a recipient.
+type watcher struct {
+	changed  chan struct{}
+	contents map[int64]notification.Content // of what came lately, by position; nil: they are not asked for. Guarded by Watchers.mu
+}
+
+// NewWatchers begins with none. next is told as well; nil: there is no other.
+func NewWatchers(next mailbox.Tracer) *Watchers {
+	return &Watchers{next: next, places: fair.NewShares(maxWatchers), of: make(map[mailbox.Address][]*watcher)}
+}
+
+var _ mailbox.Tracer = (*Watchers)(nil)
+
+// Committed implements mailbox.Tracer.
+func (w *Watchers) Committed(b *mailbox.Batch) {
+	if w.next != nil {
+		w.next.Committed(b)
+	}
+	if w.n.Load() == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, items := range [][]mailbox.Item{b.Stored, b.Due} {
+		for i := range items {
+			it := &items[i]
+			who := mailbox.Address{App: it.N.App, Recipient: it.Recipient}
+			w.arrived(who, it)
+			w.wake(who)
+		}
+	}
+	for i := range b.Settled {
+		w.wake(mailbox.Address{App: b.Settled[i].App, Recipient: b.Settled[i].Recipient})
+	}
+}
+
+// Delivered implements mailbox.Tracer.
+func (w *Watchers) Delivered(marks []mailbox.Mark) {
+	if w.next != nil {
+		w.next.Delivered(marks)
+	}
+	if w.n.Load() == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range marks {
+		w.wake(mailbox.Address{App: marks[i].App, Recipient: marks[i].Recipient})
+	}
+}
+
+func (w *Watchers) wake(who mailbox.Address) {
+	for _, one := range w.of[who] {
+		select {
+		case one.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// arrived keeps what came for those who want to see it.
+func (w *Watchers) arrived(who mailbox.Address, it *mailbox.Item) {
+	for _, one := range w.of[who] {
+		if one.contents != nil && len(one.contents) < tapPage {
+			one.contents[it.Pos] = it.N.Content
+		}
+	}
+}
+
+// taken is what came since it was asked for last.
+func (w *Watchers) taken(one *watcher) map[int64]notification.Content {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	came := one.contents
+	one.contents = make(map[int64]notification.Content)
+	return came
+}
+
+// watch has a watcher told of what happens to a recipient, and of what comes if contents are wanted, until end is called.
+func (w *Watchers) watch(who mailbox.Address, contents bool) (one *watcher, end func(), err error) {
+	if !w.places.Try(who.App, 1) {
+		return nil, nil, ErrTooMany
+	}
+	one = &watcher{changed: make(chan struct{}, 1)}
+	if contents {
+		one.contents = make(map[int64]notification.Content)
+	}
+	w.mu.Lock()
+	w.of[who] = append(w.of[who], one)
+	w.n.Add(1)
+	w.mu.Unlock()
+	return one, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		var left []*watcher
+		for _, other := range w.of[who] {
+			if other != one {
+				left = append(left, other)
+			}
+		}
+		if w.of[who] = left; left == nil {
+			delete(w.of, who)
+		}
+		w.n.Add(-1)
+		w.places.Give(who.App, 1)
+	}, nil
+}
+
+// Follower receives the timeline of a copy.
+type Follower struct {
+	// Tell gets the timeline, and again each time it has changed.
+	Tell func(*Timeline) error
+	// Alive is called when nothing was told for a while.
+	Alive func() error
+}
+
+// Follow tells of a copy until it has ended and nothing more comes of it, ctx ends, or the follower fails.
+func (s *Service) Follow(ctx context.Context, app, id, to string, f Follower) error {
+	t, err := s.Of(ctx, app, id, to)
+	if err != nil {
+		return err
+	}
+	one, end, err := s.Watchers.watch(mailbox.Address{App: app, Recipient: to}, false)
+	if err != nil {
+		return err
+	}
+	defer end()
+	if err := f.Tell(t); err != nil {
+		return err
+	}
+	spoken := time.Now()
+	for !t.over() {
+		if !pause(ctx, one.changed) {
+			return context.Cause(ctx)
+		}
+		now, err := s.Of(ctx, app, id, to)
+		switch {
+		case err != nil:
+			return err
+		case !t.same(now):
+			t, err, spoken = now, f.Tell(now), time.Now()
+		case time.Since(spoken) >= heartbeat:
+			err, spoken = f.Alive(), time.Now()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pause waits until something may have changed. False: ctx ended.
+func pause(ctx context.Context, changed <-chan struct{}) bool {
+	least, most := time.NewTimer(readEvery), time.NewTimer(lookAgain)
+	defer least.Stop()
+	defer most.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-least.C:
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-changed:
+	case <-most.C:
+	}
+	return true
+}
+
+// over reports whether nothing more happens: the copy has ended, and each message of its steps has got its answer.
+func (t *Timeline) over() bool {
+	if !t.Record.Status.Settled(t.Record.Ack) {
+		return false
+	}
+	for i := range t.Steps {
+		if s := t.Steps[i].Status; s == "sending" || s == "waiting" || s == "held" {
+			return t.Record.Status == notification.Expired // nothing of it is sent any more
+		}
+	}
+	return true
+}
+
+// same reports whether two say the same, but for how long ago something was.
+func (t *Timeline) same(other *Timeline) bool {
+	return without(t.Why) == without(other.Why) && reflect.DeepEqual(t.Entries, other.Entries) && t.Record.Status == other.Record.Status
+}
+
+// without leaves numbers out.
+func without(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, s)
+}

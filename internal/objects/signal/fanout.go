@@ -1,0 +1,317 @@
+package signal
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/objects/object"
+	"godwit.dev/godwit/internal/objects/object/objectstore"
+)
+
+// Changed implements Observer. It runs on the store's goroutine, so it only notes what changed: an object waits once in
+// its lane however often it changes.
+func (s *Service) Changed(batch []objectstore.Change) {
+	s.counts.changes.Add(uint64(len(batch)))
+	s.Heard(batch)
+	if tell := s.others.Load(); tell != nil {
+		(*tell)(batch)
+	}
+}
+
+// Heard takes changes that other nodes have made. Changes that are older, or were heard already, have no effect.
+func (s *Service) Heard(batch []objectstore.Change) {
+	for i := range batch {
+		ch := &batch[i]
+		if w := s.index.find(name{ch.App, ch.Key}); w != nil && w.set(ch.State) {
+			s.announce(w)
+		}
+	}
+}
+
+// TellOthers sets the function that tells other nodes what changes here from now on. tell is called in the order of
+// commits; it must neither wait nor keep the batch.
+func (s *Service) TellOthers(tell func(batch []objectstore.Change)) { s.others.Store(&tell) }
+
+// Missed says that changes of other nodes may not have been heard, nor may others in the next seconds: the store is looked at
+// now, unless that was done two seconds ago at most, and more often for a while.
+func (s *Service) Missed() {
+	select {
+	case s.missed <- struct{}{}:
+	default:
+	}
+}
+
+// announce queues an object for fan-out.
+func (s *Service) announce(w *watched) {
+	w.mu.Lock()
+	first := !w.waiting && len(w.sessions) > 0
+	w.waiting = w.waiting || first
+	w.mu.Unlock()
+	if !first {
+		s.counts.coalesced.Add(1)
+		return
+	}
+	ln := s.lanes[int(w.id)%len(s.lanes)]
+	ready := time.Now()
+	if d := s.pace.interval(w.app); d > 0 {
+		ready = ready.Add(d).Truncate(batchGrain).Add(batchGrain)
+	}
+	ln.mu.Lock()
+	ln.queue = append(ln.queue, waiting{w, ready})
+	sooner := ready.Before(ln.until)
+	ln.mu.Unlock()
+	if sooner {
+		ln.notify()
+	}
+}
+
+// lane fans out objects one after the other. Changes of one object always take the same lane, so they stay in order.
+type lane struct {
+	mu       sync.Mutex
+	queue    []waiting
+	until    time.Time // the lane looks at its queue by then
+	wake     chan struct{}
+	sessions []*liveSession // reused
+}
+
+// waiting is an object in a lane.
+type waiting struct {
+	w     *watched
+	ready time.Time // not to be sent before
+}
+
+func (ln *lane) notify() {
+	select {
+	case ln.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Service) startLanes() {
+	n := s.cfg.Lanes
+	if n == 0 {
+		n = runtime.GOMAXPROCS(0)
+	}
+	for range n {
+		ln := &lane{wake: make(chan struct{}, 1), until: time.Now().Add(idleLane)}
+		s.lanes = append(s.lanes, ln)
+		s.running.Go(func() { s.runLane(s.ctx, ln) })
+	}
+}
+
+func (s *Service) runLane(ctx context.Context, ln *lane) {
+	timer := time.NewTimer(idleLane)
+	defer timer.Stop()
+	for {
+		due, wait := ln.take(time.Now())
+		for _, it := range due {
+			if ctx.Err() != nil {
+				return
+			}
+			s.pace.judge(it.w.app, time.Since(it.ready))
+			s.fanOut(ln, it.w)
+		}
+		if len(due) > 0 {
+			continue
+		}
+		timer.Reset(wait)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ln.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// take removes what is ready; wait is how long until something else is.
+func (ln *lane) take(now time.Time) (due []waiting, wait time.Duration) {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	wait = idleLane
+	keep := ln.queue[:0]
+	for _, it := range ln.queue {
+		if left := it.ready.Sub(now); left > 0 {
+			keep = append(keep, it)
+			wait = min(wait, left)
+		} else {
+			due = append(due, it)
+		}
+	}
+	clear(ln.queue[len(keep):])
+	ln.queue = keep
+	if cap(keep) > keepListed && len(keep) == 0 {
+		ln.queue = nil
+	}
+	ln.until = now.Add(wait)
+	return due, wait
+}
+
+// fanOut offers an object's state to every session that is registered for it.
+func (s *Service) fanOut(ln *lane, w *watched) {
+	w.mu.Lock()
+	w.waiting = false
+	ln.sessions = s.index.sessions.get(w.sessions, ln.sessions[:0])
+	w.mu.Unlock()
+	s.spread(w, ln.sessions)
+	clear(ln.sessions)
+	if cap(ln.sessions) > keepListed {
+		ln.sessions = nil
+	}
+}
+
+// spread offers the state to many sessions on several cores. Which of two states of one object reaches a session first
+// does not matter: the session takes no older one.
+func (s *Service) spread(w *watched, sessions []*liveSession) {
+	st, now := w.now.Load(), s.second()
+	offer := func(part []*liveSession) {
+		for _, l := range part {
+			l.offered(w, st, now)
+		}
+	}
+	parts := min(len(s.lanes), len(sessions)/spreadFrom)
+	if parts < 2 {
+		offer(sessions)
+		return
+	}
+	var wg sync.WaitGroup
+	for part := range slices.Chunk(sessions[len(sessions)/parts:], (len(sessions)+parts-1)/parts) {
+		wg.Go(func() { offer(part) })
+	}
+	offer(sessions[:len(sessions)/parts])
+	wg.Wait()
+}
+
+const (
+	idleLane   = time.Hour
+	keepListed = 1 << 14 // how many a lane keeps memory for, of what waits, and for the sessions of an object
+	spreadFrom = 128     // sessions for which another core is worth waking
+)
+
+// offered passes a state to one session.
+func (l *liveSession) offered(w *watched, st *current, now second) {
+	c := l.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.session != l {
+		return
+	}
+	r := c.find(w.id)
+	if r == nil || w.gone.Load() { // forgotten meanwhile, and its id may be another's by now
+		return
+	}
+	if !c.offer(l, r, w, st, now) {
+		c.behind = true
+		return
+	}
+	if r.due != 0 {
+		c.arm(r.due)
+	}
+}
+
+// readObjects reads the states of objects that have just become watched.
+func (s *Service) readObjects(batch []*watched) {
+	slices.SortStableFunc(batch, func(a, b *watched) int { return strings.Compare(a.app, b.app) })
+	for len(batch) > 0 {
+		n := 1
+		for n < len(batch) && batch[n].app == batch[0].app {
+			n++
+		}
+		keys := make([]object.Key, n)
+		for i, w := range batch[:n] {
+			keys[i] = w.key
+		}
+		states, err := s.store.Get(s.ctx, batch[0].app, keys)
+		if err != nil {
+			if s.ctx.Err() != nil {
+				return
+			}
+			s.log.Warn("reading objects failed, will try again", "objects", n, "error", err)
+			s.readAgain(batch[:n])
+		} else {
+			for i, w := range batch[:n] {
+				w.set(&states[i])
+				s.announce(w)
+			}
+		}
+		batch = batch[n:]
+	}
+}
+
+// readAgain tries again after a while, unless the service ends.
+func (s *Service) readAgain(batch []*watched) {
+	batch = slices.Clone(batch)
+	s.running.Go(func() {
+		timer := time.NewTimer(storeRetry)
+		defer timer.Stop()
+		select {
+		case <-s.ctx.Done():
+		case <-timer.C:
+			for _, w := range batch {
+				s.unread.add(w)
+			}
+		}
+	})
+}
+
+// paces hold the batching interval of each app: additive increase while fan-out queues, halved when it does not.
+type paces struct {
+	most time.Duration
+	mu   sync.Mutex
+	apps map[string]*pace
+}
+
+type pace struct {
+	interval time.Duration
+	judged   time.Time
+}
+
+func (p *paces) interval(app string) time.Duration {
+	if p.most == 0 {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a := p.apps[app]
+	if a == nil || a.interval == 0 {
+		return 0
+	}
+	if time.Since(a.judged) > batchForget {
+		a.interval = 0 // what was measured so long ago says nothing of now
+	}
+	return a.interval
+}
+
+// judge takes how long an object has waited beyond its interval.
+func (p *paces) judge(app string, queued time.Duration) {
+	if p.most == 0 {
+		return
+	}
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a := p.apps[app]
+	if a == nil {
+		if p.apps == nil {
+			p.apps = make(map[string]*pace)
+		}
+		a = &pace{}
+		p.apps[app] = a
+	}
+	if now.Sub(a.judged) < batchJudgeEvery {
+		return
+	}
+	a.judged = now
+	switch {
+	case queued > batchQueueing:
+		a.interval = min(a.interval+batchStep, p.most)
+	case queued < batchQueueing/4:
+		if a.interval /= 2; a.interval < time.Millisecond {
+			a.interval = 0
+		}
+	}
+}

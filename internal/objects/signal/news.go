@@ -1,0 +1,116 @@
+package signal
+
+import (
+	"context"
+	"time"
+
+	"godwit.dev/godwit/internal/objects/object"
+	"godwit.dev/godwit/internal/objects/object/objectstore"
+)
+
+const (
+	// lookEvery is how often changes of other nodes are looked for. The bus tells of them sooner, but may lose one.
+	lookEvery = 5 * time.Second
+	// lookSoon is how often while the bus may be losing them: for uneasyFor from the start, and from when that was last
+	// said (Missed) or the store could not be asked.
+	lookSoon  = 2 * time.Second
+	uneasyFor = 10 * time.Second
+	newsPage  = 1000 // changes read at once
+)
+
+// lookForNews has what other nodes have changed reach the sessions here, each change within some seconds of its commit.
+func (s *Service) lookForNews(shared objectstore.Shared) {
+	since, last, failing := s.cfg.Now(), time.Now(), false
+	uneasy := last.Add(uneasyFor)
+	timer := time.NewTimer(lookSoon)
+	defer timer.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-s.missed:
+			uneasy = time.Now().Add(uneasyFor)
+		case <-timer.C:
+		}
+		now := time.Now()
+		if left := last.Add(lookPace(now.Before(uneasy))).Sub(now); left > 0 {
+			timer.Reset(left)
+			continue
+		}
+		last = now
+		begun := s.cfg.Now()
+		err := s.readNews(shared, since.Add(-objectstore.Overlap))
+		switch {
+		case err == nil:
+			since, failing = begun, false
+		case s.ctx.Err() == nil:
+			if uneasy = time.Now().Add(uneasyFor); !failing {
+				s.log.Warn("looking for objects that other nodes have changed failed, will try until it succeeds", "error", err)
+			}
+			failing = true
+		}
+		timer.Reset(lookPace(now.Before(uneasy)))
+	}
+}
+
+func lookPace(uneasy bool) time.Duration {
+	if uneasy {
+		return lookSoon
+	}
+	return lookEvery
+}
+
+// readNews has those objects read that are followed here and were changed elsewhere. Most of what it finds is known: what
+// changed here, what the bus told of, and what the last looks have found.
+func (s *Service) readNews(shared objectstore.Shared, since time.Time) error {
+	var from *objectstore.NewsMark
+	for {
+		news, next, err := shared.News(s.ctx, since, from, newsPage)
+		if err != nil {
+			return err
+		}
+		for i := range news {
+			n := &news[i]
+			w := s.index.find(name{n.App, n.Key})
+			if w == nil {
+				continue
+			}
+			st := object.State{Version: n.Version, Known: n.Known}
+			if now := w.now.Load(); now != nil && st.Newer(&now.State) {
+				s.unread.add(w)
+			}
+		}
+		if next == nil {
+			return nil
+		}
+		from = next
+	}
+}
+
+// sayHere notes that the devices with a session here are not away: other nodes do not see them.
+func (s *Service) sayHere(ctx context.Context) error {
+	for i := range s.roster.shards {
+		now := s.cfg.Now()
+		var here []objectstore.Touch
+		sh := &s.roster.shards[i]
+		sh.mu.Lock()
+		for id := range sh.devices {
+			here = append(here, objectstore.Touch{ID: id, SeenAt: now})
+		}
+		sh.mu.Unlock()
+		if err := s.seen(here); err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seen writes down that clients were seen.
+func (s *Service) seen(here []objectstore.Touch) error {
+	if len(here) == 0 {
+		return nil
+	}
+	done := make(chan error, 1)
+	s.store.Touch(here, func(err error) { done <- err })
+	return <-done
+}

@@ -1,0 +1,309 @@
+package signal
+
+import (
+	"context"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/session"
+	"godwit.dev/godwit/internal/objects/object"
+	"godwit.dev/godwit/internal/objects/object/objectstore"
+)
+
+// Frames implements session.Capability.
+func (s *Service) Frames() (first, later []frame.Kind) {
+	return []frame.Kind{frame.KindRegister, frame.KindUnregister}, []frame.Kind{frame.KindObjectAck}
+}
+
+// Open implements session.Capability.
+func (s *Service) Open(ctx context.Context, p session.Sender, who session.Client, load bool) session.Part {
+	id := clientID(who)
+	for {
+		c := s.roster.enter(s, id)
+		if l, ok := c.open(ctx, p, who, load); ok {
+			if l == nil {
+				return nil
+			}
+			return l
+		}
+	}
+}
+
+func clientID(who session.Client) objectstore.ClientID {
+	return objectstore.ClientID{App: who.App, Recipient: who.Recipient, Group: who.Group, Device: who.Device}
+}
+
+// open makes a session that has yet to join, and makes sure that the client's stored registrations are known by then.
+// False: the client was just removed.
+func (c *Client) open(ctx context.Context, p session.Sender, who session.Client, load bool) (*liveSession, bool) {
+	l := &liveSession{c: c, peer: p, who: who, format: p.Format()}
+	c.mu.Lock()
+	if c.phase == removed {
+		c.mu.Unlock()
+		return nil, false
+	}
+	c.opening++
+	if !c.lasting() || !load {
+		c.phase.load() // with nothing
+	}
+	known := c.phase == loaded
+	c.mu.Unlock()
+	if !known && !c.load(ctx) {
+		return nil, true // nothing is stored
+	}
+	return l, true
+}
+
+// load reads what is stored of the client. False: nothing, and nobody else is interested.
+func (c *Client) load(ctx context.Context) bool {
+	v, err := c.svc.store.Load(ctx, c.id)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.phase >= loaded: // another was quicker
+		return true
+	case err != nil:
+		c.phase.readFailed()
+		if c.svc.ctx.Err() == nil {
+			c.svc.log.Warn("reading registrations failed, will try again", "app", c.id.App, "recipient", c.id.Recipient, "error", err)
+		}
+		c.arm(c.svc.second() + seconds(storeRetry))
+		return true
+	case v == nil && c.session == nil && c.opening == 1:
+		c.svc.roster.remove(c)
+		return false
+	case v == nil:
+		v = &objectstore.Saved{}
+	}
+	c.phase.load()
+	c.away = set{v.Keys, v.Progress}
+	c.digest = object.DigestOf(v.Keys...)
+	c.saves.keep(c.digest, len(v.Keys))
+	if c.session != nil {
+		c.restore()
+		if c.session.started {
+			c.owed.add(0, "", nil) // the welcome could not say the digest
+		}
+		c.later()
+	}
+	return true
+}
+
+// Join implements session.Part.
+func (l *liveSession) Join() {
+	for !l.join() {
+		l.c = l.c.svc.roster.enter(l.c.svc, clientID(l.who)) // the recipient was erased meanwhile
+	}
+}
+
+func (l *liveSession) join() bool {
+	c := l.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.phase == removed {
+		return false
+	}
+	c.opening = max(0, c.opening-1)
+	c.detach()
+	c.svc.index.sessions.enter(l)
+	c.session, c.opened = l, c.svc.cfg.Now().UnixMilli()
+	if c.phase == loaded {
+		c.restore()
+	}
+	return true
+}
+
+// Start implements session.Part.
+func (l *liveSession) Start() {
+	c := l.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l.started = true
+	if c.session == l {
+		c.touch()
+		c.later()
+	}
+}
+
+// Frame implements session.Part.
+func (l *liveSession) Frame(f *frame.Client) {
+	if f.Kind == frame.KindObjectAck {
+		l.acked(f)
+		return
+	}
+	l.asked(f)
+}
+
+// Closed implements session.Part.
+func (l *liveSession) Closed() {
+	c := l.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.session == l:
+		c.detach()
+		c.touch()
+	case l.over.Load():
+		return // another session of the device has taken over
+	default:
+		l.over.Store(true) // it never joined
+		c.opening--
+	}
+	if !c.lasting() || c.phase != loaded && c.opening == 0 && c.session == nil {
+		c.svc.roster.remove(c)
+		return
+	}
+	c.later()
+}
+
+// Drained implements session.Part.
+func (l *liveSession) Drained() {
+	c := l.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.session == l && l.blocked {
+		l.blocked = false
+		c.later()
+	}
+}
+
+// Digest implements session.Digester.
+func (l *liveSession) Digest() (digest string, registrations int) {
+	c := l.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.session != l || c.phase != loaded {
+		return "", 0
+	}
+	return c.saves.disk.digest.String(), int(c.saves.disk.count)
+}
+
+// Renew implements session.Part. Registrations that the new token does not allow are dropped; the digests differ then,
+// and the client learns why when it asks again.
+func (l *liveSession) Renew(who session.Client) {
+	c := l.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l.who = who
+	if c.session != l || c.phase != loaded {
+		return
+	}
+	kept := c.regs[:0]
+	for _, r := range c.regs {
+		if w := c.svc.index.get(r.id); !l.allowed(w.key) {
+			c.leave(w)
+		} else {
+			kept = append(kept, r)
+		}
+	}
+	if len(kept) < len(c.regs) {
+		c.regs = kept
+		c.changed()
+	}
+}
+
+// leave takes an object out of the set; the caller takes the reg.
+func (c *Client) leave(w *watched) {
+	w.remove(&c.svc.index.sessions, c.session)
+	c.digest -= w.hash
+	c.svc.index.release(w)
+}
+
+// changed notes a change of the set, which has to be stored before the client is told.
+func (c *Client) changed() {
+	c.saves.change()
+	if !c.lasting() {
+		c.saves.keep(c.digest, len(c.regs))
+	}
+	c.later()
+}
+
+// roster knows the clients that have a session or something to be stored. Those of one recipient are in one shard.
+type roster struct {
+	seed   maphash.Seed
+	n      atomic.Int64
+	shards [shards]struct {
+		mu      sync.Mutex
+		devices map[objectstore.ClientID]*Client
+		others  map[*Client]struct{} // sessions without a device
+	}
+}
+
+func (r *roster) init() {
+	r.seed = maphash.MakeSeed()
+	for i := range r.shards {
+		r.shards[i].devices = make(map[objectstore.ClientID]*Client)
+		r.shards[i].others = make(map[*Client]struct{})
+	}
+}
+
+func (r *roster) shard(app, recipient string) int {
+	return int(maphash.Comparable(r.seed, [2]string{app, recipient}) % shards)
+}
+
+// enter returns the client of a device, made if there is none. Without a device there is a new one each time.
+func (r *roster) enter(s *Service, id objectstore.ClientID) *Client {
+	sh := &r.shards[r.shard(id.App, id.Recipient)]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if c := sh.devices[id]; c != nil {
+		return c
+	}
+	c := &Client{svc: s, id: id}
+	c.timer.Owner = c
+	if id.Device == "" {
+		sh.others[c] = struct{}{}
+	} else {
+		sh.devices[id] = c
+	}
+	r.n.Add(1)
+	return c
+}
+
+// remove takes a client out. Its lock is held: nothing takes it while holding a shard.
+func (r *roster) remove(c *Client) {
+	if !c.phase.remove() {
+		return
+	}
+	sh := &r.shards[r.shard(c.id.App, c.id.Recipient)]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	delete(sh.others, c)
+	if c.lasting() {
+		delete(sh.devices, c.id)
+	}
+	r.n.Add(-1)
+}
+
+// of returns the clients of a recipient.
+func (r *roster) of(app, recipient string) (found []*Client) {
+	sh := &r.shards[r.shard(app, recipient)]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for id, c := range sh.devices {
+		if id.App == app && id.Recipient == recipient {
+			found = append(found, c)
+		}
+	}
+	for c := range sh.others {
+		if c.id.App == app && c.id.Recipient == recipient {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// device returns the client of a device, or nil.
+func (r *roster) device(id objectstore.ClientID) *Client {
+	sh := &r.shards[r.shard(id.App, id.Recipient)]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.devices[id]
+}
+
+func (s *Service) until(at second) time.Duration {
+	return time.Duration(at)*time.Second - s.cfg.Now().Sub(s.start)
+}

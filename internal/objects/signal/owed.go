@@ -1,0 +1,62 @@
+package signal
+
+import "godwit.dev/godwit/internal/objects/object"
+
+// owed are the answers to a client's register frames, in their order. Each waits until its change is on disk, or is known
+// not to get there. Beyond maxAnswers one more stands for all the others and says the digest alone.
+type owed struct{ answers []answer }
+
+// answer is what one register frame is told.
+type answer struct {
+	change  uint32
+	group   string
+	objects []string // empty: the digest alone
+	lost    bool     // the change could not be stored
+}
+
+// add owes an answer as of a change.
+func (o *owed) add(change uint32, group string, objects []string) {
+	switch n := len(o.answers); {
+	case n < maxAnswers:
+		o.answers = append(o.answers, answer{change: change, group: group, objects: objects})
+	case n == maxAnswers:
+		o.answers = append(o.answers, answer{change: change})
+	default:
+		o.answers[n-1] = answer{change: change}
+	}
+}
+
+// lose notes that changes up to one could not be stored.
+func (o *owed) lose(change uint32) {
+	for i := range o.answers {
+		if o.answers[i].change <= change {
+			o.answers[i].lost = true
+		}
+	}
+}
+
+// next returns the answer that may leave now, or nil. stored is the change up to which the set is on disk.
+func (o *owed) next(stored uint32) *answer {
+	if len(o.answers) == 0 {
+		return nil
+	}
+	if a := &o.answers[0]; a.lost || a.change <= stored {
+		return a
+	}
+	return nil
+}
+
+// told takes out what next returned.
+func (o *owed) told() {
+	if o.answers = o.answers[1:]; len(o.answers) == 0 {
+		o.answers = nil
+	}
+}
+
+func (o *owed) none() bool { return len(o.answers) == 0 }
+
+// reset collects a whole set that comes in several frames, and what these are told once it is complete.
+type reset struct {
+	keys []object.Key
+	owed owed
+}

@@ -1,0 +1,159 @@
+package signal
+
+import (
+	"errors"
+
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/objects/object/objectstore"
+)
+
+// process does for a client what has become due: store its set, answer, send, be gone.
+func (c *Client) process() {
+	t := newScratch()
+	if v := c.advance(t); v != nil {
+		c.svc.store.Save(v) // waits while the store has too much to do
+	}
+	t.free()
+}
+
+// advance does all but handing over what is to be stored, which may lie in scratch memory.
+func (c *Client) advance(t *scratch) (save *objectstore.Save) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queued = false
+	if c.phase == removed {
+		return nil
+	}
+	l := c.session
+	if l != nil && c.phase != loaded {
+		c.loadAgain(l)
+		return nil
+	}
+	if c.saves.due() && !c.progress.busy() {
+		save = c.save(t)
+	}
+	switch {
+	case l == nil:
+		c.leaveRoster()
+	case l.started && !l.blocked:
+		c.tellAll(l, t)
+	}
+	return save
+}
+
+// tellAll sends what is due: answers, and if something may be missing, states. It is one write whatever their number.
+func (c *Client) tellAll(l *liveSession, t *scratch) {
+	if c.owed.none() && !c.behind {
+		return
+	}
+	l.peer.Cork()
+	defer l.peer.Uncork()
+	c.answerStored(l, t)
+	if c.behind {
+		c.catchUp(l)
+	}
+}
+
+// loadAgain reads the stored registrations after a failure.
+func (c *Client) loadAgain(l *liveSession) {
+	if l.started && c.wakeAt == 0 && c.phase.reread() {
+		c.svc.running.Go(func() { c.load(c.svc.ctx) })
+	}
+}
+
+// leaveRoster forgets a client that is away and wholly written down.
+func (c *Client) leaveRoster() {
+	if c.opening == 0 && c.saves.stored() && c.progress == progressStored {
+		c.svc.roster.remove(c)
+	}
+}
+
+// save makes what the store is handed: the whole set. Changes that come meanwhile are stored after it, together.
+func (c *Client) save(t *scratch) *objectstore.Save {
+	t.keys, t.progress = c.keysTo(t.keys[:0]), c.progressTo(t.progress[:0])
+	v := c.saves.begin(c.digest, len(t.keys))
+	c.svc.running.begin() // who processes a client is a task
+	return &objectstore.Save{ID: c.id, Keys: t.keys, SeenAt: c.svc.cfg.Now(), Progress: t.progress, Done: func(err error) {
+		defer c.svc.running.end()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.saves.end(v, err)
+		if err != nil {
+			c.notSaved(v.change, err)
+		}
+		c.later()
+	}}
+}
+
+// notSaved leaves the change to the timer. The client that asked for it learns that it is not stored, and may ask
+// again.
+func (c *Client) notSaved(change uint32, err error) {
+	if !errors.Is(err, mailbox.ErrClosed) {
+		c.svc.log.Warn("storing registrations failed, will try again", "app", c.id.App, "recipient", c.id.Recipient, "error", err)
+	}
+	c.arm(c.svc.second() + seconds(storeRetry))
+	c.owed.lose(change)
+}
+
+// answerStored tells the client of changes that are stored, or cannot be.
+func (c *Client) answerStored(l *liveSession, t *scratch) {
+	for a := c.owed.next(c.saves.disk.change); a != nil; a = c.owed.next(c.saves.disk.change) {
+		b, kind := t.frame[:0], frame.ServerRegistered
+		if a.lost && len(a.objects) > 0 {
+			kind = frame.ServerRegistrationFailed
+			b = frame.AppendRegistrationFailed(b, l.format, &frame.RegistrationFailed{Group: a.group, Objects: a.objects, Code: codeStore, Transient: true})
+		} else {
+			b = frame.AppendRegistered(b, l.format, &frame.Registered{Group: a.group, Objects: a.objects, Digest: c.saves.disk.digest.String()})
+		}
+		t.frame = b
+		if !l.send(kind, b, nil) {
+			return
+		}
+		c.owed.told()
+	}
+}
+
+// catchUp sends what the client does not have yet, newest versions only, as long as the session has room.
+func (c *Client) catchUp(l *liveSession) {
+	now, next := c.svc.second(), second(0)
+	c.behind = false
+	for i := range c.regs {
+		r := &c.regs[i]
+		w := c.svc.index.get(r.id)
+		if !c.offer(l, r, w, w.now.Load(), now) {
+			c.behind = true
+			if l.blocked {
+				return
+			}
+		}
+		if r.due != 0 && (next == 0 || r.due < next) {
+			next = r.due
+		}
+	}
+	if next != 0 {
+		c.arm(next)
+	}
+}
+
+// offer sends a state if the client needs it. False: it does, and cannot have it yet.
+func (c *Client) offer(l *liveSession, r *reg, w *watched, st *current, now second) bool {
+	switch {
+	case st == nil:
+		return true // being read; who reads it offers it to all
+	case r.wanted && (!c.owed.none() || !c.saves.stored()):
+		return false // registered is answered first
+	case !r.needs(st, &l.who, now):
+		return true
+	case l.blocked || !l.started:
+		return false
+	}
+	if !l.send(frame.ServerObject, nil, st.frame(w.key, l.format)) {
+		return false
+	}
+	c.svc.counts.sent.Add(1)
+	if r.wrote(st, !l.who.Observer, now) {
+		c.svc.counts.resent.Add(1)
+	}
+	return true
+}

@@ -1,0 +1,81 @@
+package signal
+
+import (
+	"godwit.dev/godwit/internal/notify/session"
+	"godwit.dev/godwit/internal/objects/object"
+)
+
+// reg is one registration of a client with a live session: 32 bytes, and 4 in the object's list of sessions.
+type reg struct {
+	acked, sent object.Version
+	id          uint32 // of the watched object
+	due         second // of the next redelivery; 0: none
+	attempt     uint8
+	told        told
+	wanted      bool // asked for by a register frame: to be sent whatever was acknowledged or who made it
+}
+
+// told is what was last sent on this session.
+type told uint8
+
+const (
+	toldNothing told = iota
+	toldVersion      // sent is the version
+	toldUnknown      // and sent the version of before
+)
+
+// ask wants the state sent whatever the client had: it does not know.
+func (r *reg) ask() { r.acked, r.wanted, r.due = 0, true, 0 }
+
+// renewed is the registration after a reset: asked for and not acknowledged. It keeps the version that the session was
+// sent, so that no older one follows.
+func (r *reg) renewed() reg { return reg{id: r.id, wanted: true, sent: r.sent, told: r.told} }
+
+// ack takes an acknowledgement, and reports whether it says anything new. An older version never undoes a newer one.
+func (r *reg) ack(v object.Version) bool {
+	if v <= r.acked {
+		return false
+	}
+	r.acked = v
+	if v >= r.sent {
+		r.due, r.attempt = 0, 0
+	}
+	return true
+}
+
+// needs reports whether a state is to be sent. An acknowledgement holds back known versions only: an unknown one is
+// told once on every session.
+func (r *reg) needs(st *current, who *session.Client, now second) bool {
+	switch {
+	case r.wanted:
+		return true
+	case !st.Known:
+		return r.told == toldNothing || st.Version > r.sent || st.Version == r.sent && r.told == toldVersion
+	case st.Version <= r.acked:
+		return false
+	case r.told != toldNothing && r.sent > st.Version:
+		return false // what was sent since is newer
+	case r.told != toldNothing && r.sent == st.Version:
+		return r.told == toldVersion && r.due != 0 && now >= r.due
+	}
+	return !st.Source.Is(who.Recipient, who.Device)
+}
+
+// wrote notes that a state was sent, and reports whether it had been sent before. A client that acknowledges gets its
+// time to do so.
+func (r *reg) wrote(st *current, acks bool, now second) (again bool) {
+	again = r.told == toldVersion && st.Known && r.sent == st.Version && !r.wanted
+	if again {
+		r.attempt = min(r.attempt+1, 100)
+	} else {
+		r.attempt = 1
+	}
+	r.sent, r.told, r.wanted, r.due = st.Version, toldVersion, false, 0
+	switch {
+	case !st.Known:
+		r.told = toldUnknown
+	case acks:
+		r.due = now + backoff(r.attempt)
+	}
+	return again
+}

@@ -1,0 +1,158 @@
+package apns
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/sending/provider"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// Reasons that are told apart
+// (https://developer.apple.com/documentation/usernotifications/handling-notification-responses-from-apns).
+const (
+	badDevice      = "BadDeviceToken"
+	otherTopic     = "DeviceTokenNotForTopic"
+	unregistered   = "Unregistered"
+	expiredDevice  = "ExpiredToken"
+	expiredToken   = "ExpiredProviderToken"
+	tooManyTokens  = "TooManyProviderTokenUpdates" //nolint:gosec // no credential
+	tooManyAtOne   = "TooManyRequests"
+	idle           = "IdleTimeout"
+	maxReason      = 64
+	deviceRest     = time.Minute // of a device that gets too many, where APNs does not say for how long
+	maxAnswerBytes = 4 << 10
+)
+
+// settings are the reasons beside those of denials that have nothing to do with one message or device.
+var settings = map[string]bool{"BadTopic": true, "MissingTopic": true, "TopicDisallowed": true, "BadCertificate": true, "BadCertificateEnvironment": true}
+
+// denials are the reasons for which APNs ends a connection whose credentials it does not take.
+var denials = map[string]bool{
+	expiredToken: true, "InvalidProviderToken": true, "MissingProviderToken": true, "BadCertificate": true,
+	"BadCertificateEnvironment": true, "BadEnvironmentKeyIdInToken": true, "UnrelatedKeyIdInToken": true,
+}
+
+// answer is what APNs said, as far as it has a meaning. Nothing else of it is shown: it may repeat the device's token.
+type answer struct {
+	status int // 0: it has ended the connection instead
+	reason string
+	since  time.Time // from when on the device's token has been invalid; zero: not said
+	after  time.Duration
+	raw    provider.Answer
+}
+
+// readAnswer reads an answer; what cannot be read of it is absent.
+func readAnswer(got *provider.Answer, now time.Time) answer {
+	a := answer{raw: *got, status: got.Status, after: provider.RetryAfter(got.Header, now)}
+	if got.Status != http.StatusOK {
+		a.reason, a.since = readReason(got.Body)
+	}
+	return a
+}
+
+// readFarewell reads what APNs says when it ends a connection.
+func readFarewell(said string) (a answer) {
+	a.reason, _ = readReason([]byte(said))
+	return a
+}
+
+func readReason(body []byte) (reason string, since time.Time) {
+	var v struct {
+		Reason    string      `json:"reason"`
+		Timestamp json.Number `json:"timestamp"`
+	}
+	if len(body) > maxAnswerBytes || json.Unmarshal(body, &v) != nil {
+		return "", time.Time{}
+	}
+	if len(v.Reason) <= maxReason && strings.Trim(v.Reason, letters) == "" {
+		reason = v.Reason
+	}
+	if ms, err := v.Timestamp.Int64(); err == nil && ms > 0 && ms < math.MaxInt64/int64(time.Millisecond) {
+		since = time.UnixMilli(ms)
+	}
+	return reason, since
+}
+
+const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+// denied reports whether our credentials were refused.
+func (a answer) denied() bool { return denials[a.reason] }
+
+// says words an answer.
+func (a answer) says(what string) string {
+	did, reason := fmt.Sprintf("answered %d", a.status), a.reason
+	if a.status == 0 {
+		did = "ended the connection"
+	}
+	if reason == "" {
+		reason = "without a reason"
+	}
+	return fmt.Sprintf("%s %s %s: %s", name, did, reason, what)
+}
+
+// judge tells what an answer means.
+func (s *Sender) judge(a answer) error {
+	switch a.reason { // some have a meaning of their own
+	case unregistered, expiredDevice:
+		if a.status == http.StatusGone {
+			return &push.GoneError{Since: a.since, Reason: a.says("the app was removed from the device, or has another token by now")}
+		}
+	case badDevice, otherTopic:
+		// Of one device it is so; of all, the settings are wrong.
+		return &push.ObjectionError{Scope: s.scope, Ended: true, Reason: a.says(fmt.Sprintf(
+			"no such device for %s in %s. If many are told so: is %s the right environment, and %s the right topic? %s", s.cfg.Topic, s.cfg.Environment, s.cfg.Environment, s.cfg.Topic, s.hint()))}
+	case tooManyAtOne:
+		after := a.after
+		if after == 0 {
+			after = deviceRest
+		}
+		return &push.RetryError{After: after, Reason: a.says("this device gets too many")}
+	case tooManyTokens:
+		s.signer.tooMany(s.cfg.Now())
+		return &push.RetryError{After: a.after, Credential: true, Scope: s.scope, Reason: a.says("several servers may use this key; ours keeps its token")}
+	case idle:
+		return &push.RetryError{After: a.after, Reason: a.says("the request took too long")}
+	}
+	return s.byStatus(a)
+}
+
+func (s *Sender) byStatus(a answer) error {
+	const settingsDiffer = "the key, its id, the team or the topic is not what Apple knows"
+	switch {
+	case a.denied(), settings[a.reason]:
+		return &push.ConfigError{Scope: s.scope, Reason: a.says(settingsDiffer)}
+	case (a.status == http.StatusUnauthorized || a.status == http.StatusForbidden) && !a.raw.Page():
+		return &push.ObjectionError{Scope: s.scope, Reason: a.says(settingsDiffer)}
+	case a.status == http.StatusServiceUnavailable:
+		return &push.RetryError{After: a.after, Credential: true, Scope: s.scope, Reason: a.says("overloaded")}
+	case a.reason != "" && a.status >= 400 && a.status < 500 && a.status != http.StatusTooManyRequests && a.status != http.StatusRequestEntityTooLarge:
+		return &push.PermanentError{Reason: a.says("the message is refused")}
+	}
+	if a.status >= 200 && a.status < 300 && len(bytes.TrimSpace(a.raw.Body)) > 0 { // Apple says nothing about what it took
+		return &push.RetryError{Scope: s.scope, Reason: a.says("something else may answer in its place")}
+	}
+	table := provider.Table{Name: name, Scope: s.scope, Quiet: true, Denied: func(_ int, reason string) error {
+		return &push.ObjectionError{Scope: s.scope, Reason: reason, Shared: push.Host}
+	}}
+	err := table.Judge(&a.raw, s.cfg.Now())
+	var gone *push.GoneError
+	if errors.As(err, &gone) { // Apple says of a device that is gone why
+		return &push.RetryError{Scope: s.scope, Reason: a.says("which makes no sense here")}
+	}
+	return err
+}
+
+// hint is what is mostly wrong where many devices are not known.
+func (s *Sender) hint() string {
+	if s.cfg.Environment == Sandbox {
+		return "apps from TestFlight and the App Store have tokens of production"
+	}
+	return "apps from Xcode have tokens of the sandbox"
+}

@@ -1,0 +1,285 @@
+// Package apns sends to Apple's devices (https://developer.apple.com/documentation/usernotifications/sending-notification-requests-to-apns)
+// with a key for tokens, and takes back what they show.
+package apns
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http2/hpack"
+
+	"godwit.dev/godwit/internal/access/urlguard"
+	"godwit.dev/godwit/internal/sending/h2post"
+	"godwit.dev/godwit/internal/sending/provider"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// The environments: apps from Xcode have tokens of the sandbox, those from TestFlight and the App Store of production.
+const (
+	Production = "production"
+	Sandbox    = "sandbox"
+)
+
+var servers = map[string]string{Production: "https://api.push.apple.com", Sandbox: "https://api.sandbox.push.apple.com"}
+
+const (
+	// conns bounds the connections: each takes one message until its first token is accepted, then a thousand at once.
+	conns = 4
+	// maxToken bounds a device token; those of today have 64 to 160 digits, and may become longer.
+	maxToken = 256
+	// maxLife is the longest that APNs is asked to keep a message, defaultLife the time for a message without an
+	// expiry.
+	maxLife, defaultLife = 30 * 24 * time.Hour, 24 * time.Hour
+)
+
+// Config is what a sender needs.
+type Config struct {
+	Key         *Key
+	KeyID       string
+	TeamID      string
+	Topic       string // the app's bundle id
+	Environment string // empty: Production
+	BaseURL     string // another server than Apple's; empty: that of the environment
+
+	AllowPrivate bool         // let BaseURL lead to a private address: tests
+	Client       *http.Client // nil: one of its own
+	Now          func() time.Time
+}
+
+// Sender sends to the devices of one app.
+type Sender struct {
+	cfg     Config
+	posts   *h2post.Client
+	address string // host:port to connect to
+	host    string
+	scope   string
+	signer  *signer
+}
+
+var (
+	_ push.Sender   = (*Sender)(nil)
+	_ push.Recaller = (*Sender)(nil)
+	_ push.Pacer    = (*Sender)(nil)
+	_ push.Checker  = (*Sender)(nil)
+)
+
+// New makes a sender.
+func New(cfg Config) (*Sender, error) {
+	if cfg.Key == nil {
+		return nil, errors.New("apns: there is no key")
+	}
+	if cfg.Environment == "" {
+		cfg.Environment = Production
+	}
+	if cfg.BaseURL == "" {
+		cfg.BaseURL = servers[cfg.Environment]
+	}
+	at, err := parseServer(cfg.BaseURL, cfg.AllowPrivate)
+	if err != nil {
+		return nil, fmt.Errorf("apns: base_url %w", err)
+	}
+	if cfg.Client == nil {
+		cfg.Client = provider.Client(cfg.AllowPrivate)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	s := &Sender{
+		cfg: cfg, posts: provider.PostsOver(cfg.Client, conns), address: provider.Address(at), host: at.Host, scope: "apns:" + cfg.Topic,
+		signer: &signer{key: cfg.Key, keyID: cfg.KeyID, teamID: cfg.TeamID},
+	}
+	if s.posts == nil {
+		return nil, errors.New("apns: the HTTP client is not one of ours")
+	}
+	return s, nil
+}
+
+// parseServer checks the URL of a server in Apple's place.
+func parseServer(raw string, allowPrivate bool) (*url.URL, error) {
+	u, err := urlguard.ParseBase(raw, allowPrivate)
+	switch {
+	case err != nil:
+		return nil, err
+	case u.Scheme != "https":
+		return nil, errors.New("must begin with https://")
+	case strings.Trim(u.Path, "/") != "":
+		return nil, errors.New("must be a host alone, like https://host:port")
+	}
+	return u, nil
+}
+
+// Close closes its connections as soon as nothing is under way on them, and waits for that. Messages can still be sent.
+func (s *Sender) Close() error {
+	return provider.Close(s.cfg.Client, s.posts)
+}
+
+// Send makes one attempt; a second one where APNs found our token too old.
+func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error) {
+	m, err := s.message(&r)
+	if err != nil {
+		return push.Receipt{}, err
+	}
+	a, err := s.post(ctx, m)
+	if err == nil {
+		err = s.judge(a)
+	}
+	if err != nil {
+		return push.Receipt{}, err
+	}
+	return push.Receipt{ExternalID: m.id}, nil
+}
+
+// message is what APNs gets.
+type message struct {
+	device, id, kind, priority, expiration, collapse string
+	body                                             []byte
+}
+
+// message makes what a request asks for, or says why it can never be sent.
+func (s *Sender) message(r *push.Request) (*message, error) {
+	device, err := parseAddress(r.Address)
+	if err != nil {
+		return nil, &push.PermanentError{Reason: "address: " + err.Error()}
+	}
+	now := s.cfg.Now()
+	until := r.ExpiresAt
+	switch {
+	case until.IsZero():
+		until = now.Add(defaultLife)
+	case !until.After(now):
+		return nil, &push.PermanentError{Reason: "expired before it was sent"}
+	case until.Sub(now) > maxLife:
+		until = now.Add(maxLife)
+	}
+	m := &message{
+		device: device, id: messageID(r), kind: "alert", priority: priority(r.Urgency), collapse: collapseID(r),
+		expiration: strconv.FormatInt(until.Unix(), 10),
+	}
+	if r.Recall || r.Content.APNs.Background {
+		m.kind, m.priority = "background", priority(push.UrgencyNormal) // APNs refuses 10 for it
+	}
+	if m.body, err = encodePayload(r); err != nil {
+		return nil, &push.PermanentError{Reason: err.Error()}
+	}
+	return m, nil
+}
+
+// priority is how soon a device is to be woken: at once, when that costs little, or not at all.
+func priority(u push.Urgency) string {
+	switch u {
+	case push.UrgencyHigh:
+		return "10"
+	case push.UrgencyLow:
+		return "1"
+	}
+	return "5"
+}
+
+const name = "APNs"
+
+// post sends a message. If APNs finds our token too old it is sent again with a new one, once.
+func (s *Sender) post(ctx context.Context, m *message) (answer, error) {
+	token, err := s.signer.token(s.cfg.Now())
+	if err != nil {
+		return answer{}, &push.ConfigError{Scope: s.scope, Reason: err.Error()}
+	}
+	a, err := s.try(ctx, m, token)
+	if err != nil || a.reason != expiredToken {
+		return a, err
+	}
+	renewed, err := s.signer.renew(token, s.cfg.Now())
+	if err != nil {
+		return answer{}, &push.ConfigError{Scope: s.scope, Reason: a.says(err.Error())}
+	}
+	return s.try(ctx, m, renewed)
+}
+
+// try makes one request. What APNs says when it ends the connection instead of answering counts as its answer where the
+// message certainly was not looked at.
+func (s *Sender) try(ctx context.Context, m *message, token string) (answer, error) {
+	got, unsuited, err := provider.Post(ctx, s.posts, s.request(m, token), name, s.scope)
+	if unsuited {
+		return answer{}, &push.RetryError{Credential: true, Scope: s.scope, Reason: name + " does not speak HTTP/2 here: something stands between it and this server"}
+	}
+	if err == nil {
+		return readAnswer(&got, s.cfg.Now()), nil
+	}
+	var retry *push.RetryError
+	if a := readFarewell(got.Farewell); a.denied() && errors.As(err, &retry) {
+		return a, nil
+	}
+	return answer{}, err
+}
+
+func (s *Sender) request(m *message, token string) *h2post.Request {
+	return &h2post.Request{
+		Address: s.address, Authority: s.host, Path: "/3/device/" + m.device, Body: m.body,
+		Header: []hpack.HeaderField{
+			{Name: "authorization", Value: "bearer " + token},
+			{Name: "apns-topic", Value: s.cfg.Topic},
+			{Name: "apns-push-type", Value: m.kind},
+			{Name: "apns-priority", Value: m.priority},
+			// Another one each time: not worth a place in the table.
+			{Name: "apns-id", Value: m.id, Sensitive: true},
+			{Name: "apns-expiration", Value: m.expiration, Sensitive: true},
+			{Name: "apns-collapse-id", Value: m.collapse, Sensitive: true},
+		},
+	}
+}
+
+// Recall sends a message in the background for each, with which the app takes the notification away. The system may hold it
+// back, or not wake an app that was closed by hand.
+func (s *Sender) Recall(ctx context.Context, sent []push.Sent) []error {
+	return provider.Each(sent, func(m *push.Sent) error {
+		r := m.Request
+		r.Recall = true
+		_, err := s.Send(ctx, r)
+		return err
+	})
+}
+
+// Pace has one scope: APNs names no rate, and says when a device gets too many.
+func (s *Sender) Pace(json.RawMessage) push.Pace { return push.Pace{Scope: s.scope} }
+
+// impossible is a device that cannot be: APNs looks at the credentials before it says so.
+var impossible = strings.Repeat("0", 64)
+
+// Check asks to send to a device that cannot be.
+func (s *Sender) Check(ctx context.Context) (string, error) {
+	r := push.Request{ID: "check", Address: json.RawMessage(`{"token":"` + impossible + `"}`)}
+	r.Content.APNs.Background = true
+	m, err := s.message(&r)
+	if err != nil {
+		return "", err
+	}
+	a, err := s.post(ctx, m)
+	if err == nil {
+		err = s.judge(a)
+	}
+	var no *push.ObjectionError
+	if err != nil && (!errors.As(err, &no) || !no.Ended) {
+		return "", provider.Checked(err)
+	}
+	return fmt.Sprintf("key %s of team %s for %s in %s", s.cfg.KeyID, s.cfg.TeamID, s.cfg.Topic, s.cfg.Environment), nil
+}
+
+// parseAddress reads {"token"}: hexadecimal digits.
+func parseAddress(address json.RawMessage) (string, error) {
+	var a struct {
+		Token string `json:"token"`
+	}
+	if err := json.Unmarshal(address, &a); err != nil || a.Token == "" {
+		return "", errors.New(`is not like {"token":"…"}`)
+	}
+	if len(a.Token) > maxToken || strings.Trim(a.Token, "0123456789abcdefABCDEF") != "" {
+		return "", fmt.Errorf("token is not made of at most %d hexadecimal digits", maxToken)
+	}
+	return a.Token, nil
+}

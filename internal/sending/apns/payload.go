@@ -1,0 +1,139 @@
+package apns
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// maxPayload is what APNs takes, for all but calls over VoIP.
+const maxPayload = 4096
+
+// payload is what the app gets; docs/guides/iphone.md is its contract.
+type payload struct {
+	APS    aps             `json:"aps"`
+	ID     string          `json:"godwit_id,omitempty"`
+	Recall []string        `json:"godwit_recall,omitempty"`
+	Track  string          `json:"godwit_track,omitempty"`
+	Ack    string          `json:"godwit_ack,omitempty"`
+	Settle string          `json:"godwit_settle,omitempty"`
+	Title  string          `json:"title,omitempty"` // in the background, where there is no alert
+	Body   string          `json:"body,omitempty"`
+	URL    string          `json:"url,omitempty"`
+	Image  string          `json:"image,omitempty"`
+	Data   json.RawMessage `json:"data,omitempty"`
+}
+
+// aps is what the system reads.
+type aps struct {
+	Alert     *alert `json:"alert,omitempty"`
+	Sound     string `json:"sound,omitempty"`
+	Badge     *int   `json:"badge,omitempty"`
+	Thread    string `json:"thread-id,omitempty"`
+	Level     string `json:"interruption-level,omitempty"`
+	Category  string `json:"category,omitempty"`
+	Available int    `json:"content-available,omitempty"` // 1: wakes the app
+	Mutable   int    `json:"mutable-content,omitempty"`   // 1: the app is asked first, to add the image, or since it may have it from elsewhere
+}
+
+type alert struct {
+	Title string `json:"title,omitempty"`
+	Body  string `json:"body,omitempty"`
+}
+
+// godwitID is the id that the app deduplicates and acknowledges by.
+func godwitID(r *push.Request) string {
+	if r.GodwitID != "" {
+		return r.GodwitID
+	}
+	return r.ID
+}
+
+func encodePayload(r *push.Request) ([]byte, error) {
+	p, err := payloadOf(r)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // room is scarce, and this is not HTML
+	if err := enc.Encode(p); err != nil {
+		return nil, errors.New("the message cannot be encoded")
+	}
+	plain := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	if len(plain) > maxPayload {
+		return nil, fmt.Errorf("the message has %d bytes; APNs takes %d", len(plain), maxPayload)
+	}
+	return plain, nil
+}
+
+func payloadOf(r *push.Request) (*payload, error) {
+	if r.Recall {
+		return &payload{APS: aps{Available: 1}, Recall: []string{godwitID(r)}}, nil
+	}
+	c := &r.Content
+	p := &payload{ID: godwitID(r), Track: r.Track, Ack: r.AckToken, Settle: r.Settle, URL: c.URL, Image: c.Image, Data: c.Data}
+	if c.APNs.Background {
+		p.APS.Available = 1
+		p.Title, p.Body = c.Title, c.Body
+		return p, nil
+	}
+	switch level := c.APNs.InterruptionLevel; {
+	case level != "" && !slices.Contains(push.InterruptionLevels, level):
+		return nil, fmt.Errorf("interruption_level %.32q is none of %s", level, strings.Join(push.InterruptionLevels, ", "))
+	case c.Title == "" && c.Body == "" && c.APNs.Badge == nil && c.APNs.Sound == "":
+		return nil, errors.New("the message is empty")
+	}
+	p.APS = aps{
+		Sound: c.APNs.Sound, Badge: c.APNs.Badge, Thread: c.APNs.ThreadID, Level: c.APNs.InterruptionLevel, Category: c.Category,
+	}
+	if c.Title != "" || c.Body != "" {
+		p.APS.Alert = &alert{c.Title, c.Body}
+	}
+	if c.Image != "" || p.Ack != "" {
+		p.APS.Mutable = 1
+	}
+	return p, nil
+}
+
+var uuidForm = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
+// messageID is the apns-id: the delivery's, or a UUID made of it (RFC 9562, version 8). That a message is taken back is
+// another message.
+func messageID(r *push.Request) string {
+	if !r.Recall && uuidForm.MatchString(r.ID) {
+		return r.ID
+	}
+	seed := "send\x00" + r.ID
+	if r.Recall {
+		seed = "recall\x00" + r.ID
+	}
+	u := sha256.Sum256([]byte(seed))
+	u[6], u[8] = u[6]&0x0f|0x80, u[8]&0x3f|0x80
+	h := hex.EncodeToString(u[:16])
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+}
+
+// collapseID names what replaces what: messages of one collapse key, else of one id. It is a hash, so that Apple does not
+// read our keys and any of them fits into 64 bytes. A recall replaces its message where it still waits for the device, but
+// not those of the same key that came later.
+func collapseID(r *push.Request) string {
+	tag := godwitID(r)
+	switch {
+	case r.Collapse != "" && r.Recall:
+		tag = "recall\x00" + tag
+	case r.Collapse != "":
+		tag = r.Collapse
+	}
+	sum := sha256.Sum256([]byte(tag))
+	return base64.RawURLEncoding.EncodeToString(sum[:24])
+}

@@ -1,0 +1,102 @@
+// Package channel keeps the settings and credentials of each app's push channels, and the senders made from them.
+// Credentials go in and never come out again.
+package channel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// Errors that callers tell apart. Wrapped, never bare.
+var (
+	// ErrUnknown: this server has no channel of that name.
+	ErrUnknown = errors.New("no such channel")
+	// ErrNotConfigured: the app has to set the channel up first.
+	ErrNotConfigured = errors.New("channel is not configured")
+	// ErrDisabled: the app has switched the channel off.
+	ErrDisabled = errors.New("channel is disabled")
+)
+
+// Values are the settings of a channel by the names of its fields, secrets included: they print as nothing.
+type Values map[string]string
+
+// Format hides the values from every verb of fmt.
+func (Values) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[redacted]") }
+
+// LogValue hides the values from slog.
+func (Values) LogValue() slog.Value { return slog.StringValue("[redacted]") }
+
+// Type is what a field takes.
+type Type int
+
+// Types of fields.
+const (
+	Text Type = iota
+	Bool      // "true", or absent
+	List      // words separated by spaces
+)
+
+// Field is one setting of a channel.
+type Field struct {
+	Name   string // as in the API
+	Type   Type
+	Secret bool // goes in and never comes out
+	Lines  bool // it may have several lines: a file's content
+	Help   string
+}
+
+// Kind is what the settings of one channel mean. Its methods never keep or change the values they get, except Complete.
+type Kind interface {
+	Fields() []Field
+	// Auto reports whether the channel works without anything being set.
+	Auto() bool
+	// Complete checks values and adds what is made where it is not given. An error is a *notification.FieldError.
+	Complete(v Values) (made Values, err error)
+	// Shown returns values that are shown beside the settings: a public key, say.
+	Shown(v Values) map[string]string
+	// Open makes the sender of an app.
+	Open(app string, v Values) (push.Sender, error)
+}
+
+// Record is one app's settings of one channel.
+type Record struct {
+	App       string
+	Channel   push.Channel
+	Enabled   bool
+	Values    Values
+	UpdatedAt time.Time
+}
+
+// Store keeps records. Several processes may write to the same one: the command line does, beside a running server.
+type Store interface {
+	Channels(ctx context.Context) ([]Record, error)
+	// UpdateChannel reads a record, or makes one that is enabled and empty, lets change alter it and writes it, all in
+	// one transaction. It fails with access.ErrUnknownApp where the app is missing.
+	UpdateChannel(ctx context.Context, app string, ch push.Channel, change func(*Record) error) error
+	// DeleteChannel reports whether there was one.
+	DeleteChannel(ctx context.Context, app string, ch push.Channel) (bool, error)
+	// Watch calls changed after a change committed by anybody, within a second of it, until ctx ends.
+	Watch(ctx context.Context, changed func()) error
+}
+
+// Info is what may be seen of a channel's settings.
+type Info struct {
+	Channel     push.Channel
+	Configured  bool // there are settings, or none are needed
+	Enabled     bool
+	Settings    map[string]any // without secrets: strings, true, lists of strings
+	Credentials []string       // names of the secrets that are set
+	UpdatedAt   time.Time      // zero: never
+}
+
+// Change says what to change. Values that are not named stay, empty ones are taken away.
+type Change struct {
+	Enabled *bool
+	Values  Values
+}

@@ -1,0 +1,170 @@
+package channel
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// Every change is logged: the log is the audit trail. Values never are.
+
+const (
+	maxValue = 16 << 10 // a PEM key has 300 bytes
+	// keyField is the public key among the values that Web Push shows.
+	keyField = "public_key"
+)
+
+// List shows an app's channels, also those that are not set up.
+func (s *Service) List(app string) []Info {
+	infos := make([]Info, 0, len(s.kinds))
+	for ch := range s.kinds {
+		if info, err := s.Get(app, ch); err == nil {
+			infos = append(infos, info)
+		}
+	}
+	slices.SortFunc(infos, byChannel)
+	return infos
+}
+
+// Get shows an app's settings of one channel.
+func (s *Service) Get(app string, ch push.Channel) (Info, error) {
+	kind, ok := s.kinds[ch]
+	if !ok {
+		return Info{}, fmt.Errorf("%w: %.64q", ErrUnknown, string(ch))
+	}
+	s.mu.Lock()
+	r, ok := s.records[name{app, ch}]
+	s.mu.Unlock()
+	if !ok {
+		return Info{Channel: ch, Configured: kind.Auto(), Enabled: kind.Auto(), Settings: map[string]any{}, Credentials: []string{}}, nil
+	}
+	return show(kind, &r), nil
+}
+
+func show(kind Kind, r *Record) Info {
+	info := Info{
+		Channel: r.Channel, Configured: true, Enabled: r.Enabled, UpdatedAt: r.UpdatedAt,
+		Settings: map[string]any{}, Credentials: []string{},
+	}
+	for _, f := range kind.Fields() {
+		switch v := r.Values[f.Name]; {
+		case v == "":
+		case f.Secret:
+			info.Credentials = append(info.Credentials, f.Name)
+		case f.Type == Bool:
+			info.Settings[f.Name] = true
+		case f.Type == List:
+			info.Settings[f.Name] = strings.Fields(v)
+		default:
+			info.Settings[f.Name] = v
+		}
+	}
+	for k, v := range kind.Shown(r.Values) {
+		info.Settings[k] = v
+	}
+	return info
+}
+
+// Fields are the settings that a channel takes.
+func (s *Service) Fields(ch push.Channel) ([]Field, error) {
+	kind, ok := s.kinds[ch]
+	if !ok {
+		return nil, fmt.Errorf("%w: %.64q", ErrUnknown, string(ch))
+	}
+	return kind.Fields(), nil
+}
+
+// Set changes an app's settings of a channel. made has the values that Set had to generate; they are returned this
+// once.
+func (s *Service) Set(ctx context.Context, app string, ch push.Channel, change Change) (info Info, made Values, err error) {
+	kind, ok := s.kinds[ch]
+	if !ok {
+		return Info{}, nil, fmt.Errorf("%w: %.64q", ErrUnknown, string(ch))
+	}
+	if err := check(kind, change.Values); err != nil {
+		return Info{}, nil, err
+	}
+	err = s.store.UpdateChannel(ctx, app, ch, func(r *Record) (err error) {
+		for k, v := range change.Values {
+			if v == "" {
+				delete(r.Values, k)
+			} else {
+				r.Values[k] = v
+			}
+		}
+		if change.Enabled != nil {
+			r.Enabled = *change.Enabled
+		}
+		r.UpdatedAt = moment()
+		made, err = kind.Complete(r.Values)
+		info = show(kind, r)
+		return err
+	})
+	if err != nil {
+		return Info{}, nil, fmt.Errorf("change %s of app %s: %w", ch, app, err)
+	}
+	s.log.InfoContext(ctx, "channel changed", "app", app, "channel", ch, "enabled", info.Enabled)
+	return info, made, s.Reload(ctx)
+}
+
+// check looks at the form of values; what they mean is the kind's to check.
+func check(kind Kind, values Values) error {
+	fields := kind.Fields()
+	for k, v := range values {
+		i := slices.IndexFunc(fields, func(f Field) bool { return f.Name == k })
+		switch {
+		case i < 0:
+			return notification.BadField(k, "is not a setting of this channel")
+		case len(v) > maxValue:
+			return notification.BadField(k, "has more than %d bytes", maxValue)
+		case fields[i].Type == Bool && v != "" && v != "true":
+			return notification.BadField(k, "must be true or false")
+		case strings.ContainsRune(v, 0):
+			return notification.BadField(k, "contains a NUL character")
+		}
+	}
+	return nil
+}
+
+// Delete forgets an app's settings of a channel, credentials included. It fails with ErrNotConfigured if there are none.
+func (s *Service) Delete(ctx context.Context, app string, ch push.Channel) error {
+	if _, ok := s.kinds[ch]; !ok {
+		return fmt.Errorf("%w: %.64q", ErrUnknown, string(ch))
+	}
+	found, err := s.store.DeleteChannel(ctx, app, ch)
+	if err != nil {
+		return fmt.Errorf("delete %s of app %s: %w", ch, app, err)
+	}
+	if !found {
+		return fmt.Errorf("delete %s of app %s: %w", ch, app, ErrNotConfigured)
+	}
+	s.log.InfoContext(ctx, "channel deleted", "app", app, "channel", ch)
+	return s.Reload(ctx)
+}
+
+// Check tries a channel's credentials, as far as that is possible without sending anything.
+func (s *Service) Check(ctx context.Context, app string, ch push.Channel) (about string, err error) {
+	sender, err := s.Sender(ctx, app, ch)
+	if err != nil {
+		return "", err
+	}
+	checker, ok := sender.(push.Checker)
+	if !ok {
+		return "", nil
+	}
+	return checker.Check(ctx)
+}
+
+// WebPushKey is the key that browsers subscribe to an app with. It is made on first use.
+func (s *Service) WebPushKey(ctx context.Context, app string) (string, error) {
+	if _, err := s.Sender(ctx, app, push.WebPush); err != nil {
+		return "", err
+	}
+	info, err := s.Get(app, push.WebPush)
+	public, _ := info.Settings[keyField].(string)
+	return public, err
+}

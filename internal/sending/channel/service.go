@@ -1,0 +1,195 @@
+package channel
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/cluster/reload"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// Service hands out senders and changes settings. It works on a copy in memory of what the store holds.
+type Service struct {
+	store Store
+	kinds map[push.Channel]Kind
+	log   *slog.Logger
+
+	loading sync.Mutex // one reload at a time, so that an older one never replaces a newer
+
+	closing sync.WaitGroup // senders that are finishing
+
+	mu      sync.Mutex
+	records map[name]Record
+	senders map[name]push.Sender // made on first use, dropped when their settings change
+	changed chan struct{}        // closed with the next change
+}
+
+type name struct {
+	app     string
+	channel push.Channel
+}
+
+// New loads the store. Call Run to follow changes that other processes make, and Close at the end.
+func New(ctx context.Context, store Store, kinds map[push.Channel]Kind, log *slog.Logger) (*Service, error) {
+	s := &Service{store: store, kinds: kinds, log: log, senders: make(map[name]push.Sender), changed: make(chan struct{})}
+	return s, s.Reload(ctx)
+}
+
+// Run follows the store until ctx ends: changes take effect within a second. Its error is always nil: a store that
+// cannot be read for a while is no reason to stop serving.
+func (s *Service) Run(ctx context.Context) error {
+	return reload.Store(ctx, "channels", s.store.Watch, s.Reload, s.log)
+}
+
+// Close closes the senders and waits for those that are finishing.
+func (s *Service) Close() {
+	s.mu.Lock()
+	for n := range s.senders {
+		s.drop(n)
+	}
+	s.mu.Unlock()
+	s.closing.Wait()
+}
+
+// Reload reads the store anew.
+func (s *Service) Reload(ctx context.Context) error {
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	list, err := s.store.Channels(ctx)
+	if err != nil {
+		return fmt.Errorf("load channels: %w", err)
+	}
+	records := make(map[name]Record, len(list))
+	for _, r := range list {
+		records[name{r.App, r.Channel}] = r
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if maps.EqualFunc(s.records, records, untouched) {
+		return nil
+	}
+	for n := range s.senders {
+		if !same(s.records[n], records[n]) {
+			s.drop(n)
+		}
+	}
+	s.records = records
+	close(s.changed)
+	s.changed = make(chan struct{})
+	return nil
+}
+
+func same(a, b Record) bool { return a.Enabled == b.Enabled && maps.Equal(a.Values, b.Values) }
+
+func untouched(a, b Record) bool { return same(a, b) && a.UpdatedAt.Equal(b.UpdatedAt) }
+
+// drop forgets a sender. Calls that use it already run to their end.
+func (s *Service) drop(n name) {
+	if c, ok := s.senders[n].(io.Closer); ok {
+		s.closing.Go(func() {
+			if err := c.Close(); err != nil {
+				s.log.Warn("sender could not be closed", "app", n.app, "channel", n.channel, "error", err)
+			}
+		})
+	}
+	delete(s.senders, n)
+}
+
+// Changed is closed when any settings are set after the call, be it to what they were: who sets them has looked, and what was wrong may
+// have been mended elsewhere.
+func (s *Service) Changed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed
+}
+
+// Apps lists the apps that have a channel set up and enabled, in order.
+func (s *Service) Apps(ch push.Channel) (apps []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n, r := range s.records {
+		if n.channel == ch && r.Enabled {
+			apps = append(apps, n.app)
+		}
+	}
+	slices.Sort(apps)
+	return apps
+}
+
+// Channels lists the channels of this server, in order.
+func (s *Service) Channels() []push.Channel { return slices.Sorted(maps.Keys(s.kinds)) }
+
+// Sender returns an app's sender for a channel. It is to be asked for anew every few seconds at least, so that a
+// change of settings takes effect. Channels that need no settings get those they make themselves on first use.
+func (s *Service) Sender(ctx context.Context, app string, ch push.Channel) (push.Sender, error) {
+	kind, ok := s.kinds[ch]
+	if !ok {
+		return nil, fmt.Errorf("%w: %.64q", ErrUnknown, string(ch))
+	}
+	if sender, err := s.open(kind, name{app, ch}); sender != nil || err != nil {
+		return sender, err
+	}
+	if !kind.Auto() {
+		return nil, fmt.Errorf("%s of app %s: %w", ch, app, ErrNotConfigured)
+	}
+	if err := s.ensure(ctx, kind, name{app, ch}); err != nil {
+		return nil, err
+	}
+	return s.open(kind, name{app, ch})
+}
+
+// open returns the sender of a record, made if need be; nil: there is no record.
+func (s *Service) open(kind Kind, n name) (push.Sender, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.records[n]
+	switch {
+	case !ok && len(kind.Fields()) == 0:
+		r.Enabled = true // there is nothing that could be set
+	case !ok:
+		return nil, nil
+	}
+	if !r.Enabled {
+		return nil, fmt.Errorf("%s of app %s: %w", n.channel, n.app, ErrDisabled)
+	}
+	if sender := s.senders[n]; sender != nil {
+		return sender, nil
+	}
+	sender, err := kind.Open(n.app, r.Values)
+	if err != nil {
+		return nil, fmt.Errorf("open %s of app %s: %w", n.channel, n.app, err)
+	}
+	s.senders[n] = sender
+	if a, ok := sender.(interface{ Advice() string }); ok && a.Advice() != "" {
+		s.log.Warn("channel should be set again", "app", n.app, "channel", n.channel, "advice", a.Advice())
+	}
+	return sender, nil
+}
+
+// ensure stores the settings that a channel makes itself. Of two processes that try, the second finds them.
+func (s *Service) ensure(ctx context.Context, kind Kind, n name) error {
+	err := s.store.UpdateChannel(ctx, n.app, n.channel, func(r *Record) error {
+		if !r.UpdatedAt.IsZero() {
+			return nil
+		}
+		r.UpdatedAt = moment()
+		_, err := kind.Complete(r.Values)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("set up %s of app %s: %w", n.channel, n.app, err)
+	}
+	return s.Reload(ctx)
+}
+
+func moment() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+
+// byChannel orders infos.
+func byChannel(a, b Info) int { return cmp.Compare(a.Channel, b.Channel) }

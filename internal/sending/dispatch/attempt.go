@@ -1,0 +1,198 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"godwit.dev/godwit/internal/sending/judge"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// attempt is one sending of a delivery, to be made by a worker.
+type attempt struct {
+	delivery *Delivery
+	sender   push.Sender
+}
+
+// start has an attempt made by a free worker, or by a new one if none is free: there are never more than the lane has
+// places in flight. Workers stay: their stacks have grown to the size that encryption needs, and growing takes a new
+// worker a good part of its time.
+func (l *lane) start(a attempt) {
+	select {
+	case l.attempts <- a:
+	default:
+		l.workers.Go(func() {
+			l.deliver(a.delivery, a.sender)
+			for a := range l.attempts {
+				l.deliver(a.delivery, a.sender)
+			}
+		})
+	}
+}
+
+// deliver makes one attempt and hands its result to the writer.
+func (l *lane) deliver(d *Delivery, sender push.Sender) {
+	now := l.d.now()
+	if d.First.IsZero() {
+		d.First = now
+	}
+	ctx, cancel := context.WithTimeoutCause(l.job.hard, l.policy.timeout, fmt.Errorf("no answer in %s", l.policy.timeout))
+	defer cancel()
+	req := l.source.Request(d, now)
+	t := d.scope.depart(ctx, d.EndpointID)
+	if held := l.job.work.Held; held != nil && !held() {
+		now = l.d.now()
+		d.scope.Pacer.Answered(t.seq, now, false)
+		d.scope.Leave()
+		l.job.results <- landed{Result: d.again(now), lane: l} // not sent: whoever owns it now may do so
+		return
+	}
+	receipt, err := l.send(ctx, sender, &req, d)
+	now = l.d.now()
+	d.scope.Pacer.Answered(t.seq, now, false)
+	res := l.judge(d, req.ExpiresAt, receipt, err, t, now)
+	d.scope.Leave()
+	l.job.results <- landed{Result: res, lane: l}
+}
+
+// send sends, and has it traced where somebody follows the notification.
+func (l *lane) send(ctx context.Context, sender push.Sender, req *push.Request, d *Delivery) (push.Receipt, error) {
+	if l.d.tracer == nil || req.GodwitID == "" {
+		return sender.Send(ctx, *req)
+	}
+	done := l.d.tracer.Pushing(req.App, req.Recipient, req.GodwitID, string(d.Channel), d.Attempts+1)
+	receipt, err := sender.Send(ctx, *req)
+	if done != nil {
+		done(err)
+	}
+	return receipt, err
+}
+
+// judge says what an attempt's end means for the delivery, and for the scope it was sent in.
+func (l *lane) judge(d *Delivery, until time.Time, receipt push.Receipt, err error, t try, now time.Time) Result {
+	s := d.scope
+	d.Attempts++
+	var retry *push.RetryError
+	var gone *push.GoneError
+	var permanent *push.PermanentError
+	var config *push.ConfigError
+	var objection *push.ObjectionError
+	var moved *push.MovedError
+	switch {
+	case err == nil:
+		s.Succeeded(t.Try, now)
+		s.Took(now)
+		res := d.ends(Accepted, "")
+		res.External, res.Address = receipt.ExternalID, receipt.Address
+		return res
+	case errors.As(err, &retry):
+		return l.retry(d, until, retry, t, now)
+	case errors.As(err, &gone):
+		s.answered(t, now)
+		return d.gone(gone)
+	case errors.As(err, &permanent):
+		s.answered(t, now)
+		return d.ends(Refused, permanent.Reason)
+	case errors.As(err, &config):
+		return l.stop(d, config.Scope, config.Reason)
+	case errors.As(err, &moved):
+		s.answered(t, now)
+		if d.Attempts >= maxTries { // from one address to the next and back
+			return d.ends(Refused, moved.Reason)
+		}
+		// The source may have an endpoint there already. Then this one ends, and its delivery with it.
+		res := d.later(now, until, moved.Reason)
+		res.Address = moved.Address
+		return res
+	case errors.As(err, &objection):
+		return l.objected(d, until, objection, t, now)
+	}
+	s.Silent()
+	return l.unknown(d, until, err, now)
+}
+
+// gone is the end of a delivery whose endpoint does not exist any more.
+func (d *Delivery) gone(e *push.GoneError) Result {
+	// Nobody is there: an earlier attempt cannot have been seen either.
+	d.Unsure = false
+	res := d.ends(Refused, e.Reason)
+	res.Disable, res.Since = e.Reason, e.Since
+	if res.Disable == "" {
+		res.Disable = "gone"
+	}
+	return res
+}
+
+// stop holds a delivery, and all that come after it, since the credential was refused.
+func (l *lane) stop(d *Delivery, scope, reason string) Result {
+	d.scope.block(scope, reason)
+	l.refusal.Store(&reason)
+	d.Attempts--
+	return d.held(reason)
+}
+
+// objected ends a delivery that was refused for a cause which only other endpoints can tell, or puts it off until they have.
+func (l *lane) objected(d *Delivery, until time.Time, e *push.ObjectionError, t try, now time.Time) Result {
+	s := d.scope.named(e.Scope, now)
+	if s.refused != "" { // a part of the credential, which shows in the answer alone: FCM's for Apple
+		return l.stop(d, e.Scope, s.refused)
+	}
+	m := judge.Message{Party: party(d), Left: t.Left, First: d.First, Tries: d.Attempts}
+	switch s.Case.Objected(m, judge.Objection{Ended: e.Ended, Host: e.Shared == push.Host}, now) {
+	case judge.Shared:
+		return l.stop(d, e.Scope, e.Reason)
+	case judge.Address:
+		s.Succeeded(t.Try, now)
+		if e.Ended {
+			return d.gone(&push.GoneError{Reason: e.Reason})
+		}
+		return d.ends(Refused, e.Reason)
+	}
+	if d.Attempts >= maxTriesInTrouble {
+		return d.ends(Refused, fmt.Sprintf("gave up after %d attempts: %s", d.Attempts, e.Reason))
+	}
+	return d.later(s.opens(now).Add(backoff(d.Attempts, d.Row)), until, e.Reason)
+}
+
+// retry puts off a message that was certainly not taken.
+func (l *lane) retry(d *Delivery, until time.Time, e *push.RetryError, t try, now time.Time) Result {
+	d.scope.Case.Answered()
+	s := d.scope.objected(e, t, now)
+	tries := maxTries
+	if e.Credential || e.After > 0 || !s.Alive(d.First) {
+		tries = maxTriesInTrouble
+	}
+	if d.Attempts >= tries {
+		return d.ends(Refused, fmt.Sprintf("gave up after %d attempts: %s", d.Attempts, e.Reason))
+	}
+	var due time.Time
+	if e.Credential {
+		due = s.book(now) // it is the scope's turn that counts
+	} else if due = s.opens(now).Add(backoff(d.Attempts, d.Row)); due.Before(now.Add(e.After)) {
+		due = now.Add(e.After)
+	}
+	return d.later(due, until, e.Reason)
+}
+
+// unknown is the end of an attempt that may have arrived. Where the channel lets a second message replace the first
+// it is sent again; otherwise it waits for a person.
+func (l *lane) unknown(d *Delivery, until time.Time, err error, now time.Time) Result {
+	d.Unsure = true
+	reason := err.Error()
+	if !l.policy.resend || d.Attempts >= maxUnsure {
+		return Result{Row: d.Row, Channel: d.Channel, Outcome: Unknown, Detail: reason, Attempts: d.Attempts, Unsure: true}
+	}
+	return d.later(now.Add(backoff(d.Attempts, d.Row)), until, reason)
+}
+
+// later is another attempt, unless the delivery's time is over by then.
+func (d *Delivery) later(due, until time.Time, reason string) Result {
+	if !due.Before(until) {
+		return d.ends(Expired, "no time is left for another attempt: "+reason)
+	}
+	res := d.again(due)
+	res.Detail = reason
+	return res
+}

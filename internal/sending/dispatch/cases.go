@@ -1,0 +1,141 @@
+package dispatch
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/sending/judge"
+	"godwit.dev/godwit/internal/sending/pace"
+)
+
+// maxCases bounds how many scopes are known. Origins come from strangers: beyond it, idle ones are forgotten, and then
+// all new ones of an app's channel share one.
+const maxCases = 10_000
+
+// cases holds the evidence about every scope.
+type cases struct {
+	mu  sync.Mutex
+	all map[pace.Scope]*judge.Case
+}
+
+func newCases() *cases { return &cases{all: make(map[pace.Scope]*judge.Case)} }
+
+// of finds or makes a scope's case.
+func (cs *cases) of(s pace.Scope) *judge.Case {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	c := cs.all[s]
+	if c != nil {
+		return c
+	}
+	if len(cs.all) >= maxCases {
+		cs.forget()
+	}
+	if len(cs.all) >= maxCases {
+		s.Name = ""
+		if c = cs.all[s]; c != nil {
+			return c
+		}
+	}
+	c = new(judge.Case)
+	cs.all[s] = c
+	return c
+}
+
+func (cs *cases) forget() {
+	for s, c := range cs.all {
+		if c.Idle() {
+			delete(cs.all, s)
+		}
+	}
+}
+
+// reset has an app's credentials prove themselves again.
+func (cs *cases) reset(app string) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	for s, c := range cs.all {
+		if s.App == app {
+			c.Reset()
+		}
+	}
+}
+
+var partySeed = maphash.MakeSeed()
+
+// party is whom a delivery is for.
+func party(d *Delivery) judge.Party {
+	if d.Recipient != "" {
+		return judge.Party(maphash.String(partySeed, d.Recipient))
+	}
+	return judge.Party(binary.BigEndian.Uint64(d.EndpointID[8:]))
+}
+
+const (
+	// enterWithin is how long a lane waits for a place of a host that has none free: those that answer give one back
+	// sooner. After it, the host's deliveries are put off without waiting, so that others are not late.
+	enterWithin = 100 * time.Millisecond
+	// Deliveries of a crowded host are looked at again after this long, for longer the longer it is crowded.
+	leastCrowded, mostCrowded = 250 * time.Millisecond, 5 * time.Second
+	// shuffled is over how long those that wait in a doubt are scattered: chance says who finds out.
+	shuffled = 5 * time.Second
+	// maxCrowds bounds the crowded hosts that a lane remembers.
+	maxCrowds = 1_000
+)
+
+// crowds are the hosts of a lane that had no place free within enterWithin, and since when.
+type crowds map[*judge.Case]time.Time
+
+// room is how many places a scope may have: its share, and no more than are free. So a host that hangs takes half of the
+// lane at most, two take a third each, and some are always left.
+func (l *lane) room() int {
+	if l.policy.solo {
+		return l.policy.share
+	}
+	return min(l.policy.share, cap(l.inFlight)-len(l.inFlight))
+}
+
+// enter takes a place under way in the scope. Not ok: there is none, and the result says when to look again.
+func (b *batch) enter(d *Delivery, s scope, now time.Time) (Result, bool) {
+	l := b.lane
+	var late <-chan time.Time
+	for {
+		wait, ok := s.Enter(l.room(), now)
+		if ok {
+			delete(l.crowds, s.Case)
+			return Result{}, true
+		}
+		if wait == nil {
+			return d.again(now.Add(scatter(d, shuffled))), false
+		}
+		b.claim() // those in the group hold places, too
+		since, crowded := l.crowds[s.Case]
+		if crowded {
+			off := min(max(now.Sub(since), leastCrowded), mostCrowded)
+			return d.again(now.Add(off + scatter(d, off))), false
+		}
+		if late == nil {
+			t := time.NewTimer(enterWithin)
+			defer t.Stop()
+			late = t.C
+		}
+		select {
+		case <-wait:
+		case <-late:
+			if len(l.crowds) >= maxCrowds {
+				clear(l.crowds)
+			}
+			l.crowds[s.Case] = now
+		case <-b.ctx.Done():
+			return d.again(now), false
+		}
+		now = l.d.now()
+	}
+}
+
+// scatter is a part of a time that differs from delivery to delivery, and from look to look.
+func scatter(d *Delivery, over time.Duration) time.Duration {
+	return time.Duration(maphash.Comparable(maphash.MakeSeed(), d.Row) % uint64(over)) //nolint:gosec // no secret
+}

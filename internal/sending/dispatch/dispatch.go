@@ -1,0 +1,90 @@
+// Package dispatch sends deliveries over push channels: paced by credential, each an intent on disk before it leaves,
+// tried again as long as that helps, with one honest outcome each. A process has one Dispatcher for all kinds of
+// deliveries: a Source lists the deliveries that are due and keeps their outcomes.
+//
+// The way of a delivery: Source.Due → its turn (pace) → Source.Claim → push.Sender.Send → judge → Source.Finish.
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"godwit.dev/godwit/internal/sending/pace"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// Senders hands out the live sender of an app's channel. An error says why there is none.
+type Senders interface {
+	Sender(ctx context.Context, app string, ch push.Channel) (push.Sender, error)
+}
+
+// Config are the parts of a Dispatcher.
+type Config struct {
+	Senders Senders
+	// Channels are those that Senders may have senders of.
+	Channels []push.Channel
+	Tracer   Tracer           // nil: there is none
+	Now      func() time.Time // the clock of what is stored
+	Log      *slog.Logger
+}
+
+// Tracer follows single notifications.
+type Tracer interface {
+	// Pushing is called when an attempt begins; done, unless it is nil, when it has ended, with its error.
+	Pushing(app, recipient, id, channel string, attempt int) (done func(error))
+}
+
+// Dispatcher is what deliveries leave through.
+type Dispatcher struct {
+	Senders // that it sends with
+
+	channels []push.Channel
+	tracer   Tracer
+	now      func() time.Time
+	log      *slog.Logger
+	paces    *pace.Scopes
+	cases    *cases
+	metrics  *metrics
+}
+
+// New makes a Dispatcher. It fails if nothing says how one of the channels is sent over.
+func New(cfg Config) (*Dispatcher, error) {
+	if err := check(cfg.Channels); err != nil {
+		return nil, err
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Dispatcher{Senders: cfg.Senders, channels: cfg.Channels, tracer: cfg.Tracer, now: cfg.Now, log: cfg.Log, paces: pace.NewScopes(), cases: newCases(), metrics: newMetrics(cfg.Channels)}, nil
+}
+
+// Unblock lets an app's credentials that were refused be tried again: a person has looked.
+func (d *Dispatcher) Unblock(app string) {
+	d.paces.Unblock(app)
+	d.cases.reset(app)
+}
+
+// Wait waits; false: ctx has ended.
+func Wait(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// IsStop reports whether an error only says that the work is being stopped.
+func IsStop(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx)))
+}

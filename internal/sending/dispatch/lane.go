@@ -1,0 +1,283 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// lane sends a job's deliveries of one channel.
+type lane struct {
+	d       *Dispatcher
+	job     *Job
+	source  Source
+	channel push.Channel
+	policy  *policy
+	most    int // deliveries that it looks at together: no more than leave within peekAhead
+	sender  push.Sender
+	pacer   push.Pacer // of the sender; nil: it does not know how fast it may go
+
+	inFlight chan struct{} // holds one entry for each delivery claimed and not written back yet
+	attempts chan attempt  // to a worker that has nothing to do
+	workers  sync.WaitGroup
+	wake     chan struct{}
+	crowds   crowds
+	refusal  atomic.Pointer[string] // why deliveries are held back; nil: none are
+}
+
+func newLane(j *Job, ch push.Channel) *lane {
+	p, most := policyOf(ch), peekMost
+	if rate := j.work.Rate; rate > 0 {
+		most = min(most, int(rate*peekAhead.Seconds()))
+	}
+	if p.group == 1 {
+		most = min(most, peekAlone)
+	}
+	return &lane{
+		d: j.d, job: j, source: j.work.Source, channel: ch, policy: p, most: max(most, 1),
+		inFlight: make(chan struct{}, p.inFlight), attempts: make(chan attempt), wake: make(chan struct{}, 1), crowds: make(crowds),
+	}
+}
+
+func (l *lane) kick() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+const (
+	// peekAhead bounds the time for which deliveries wait in memory for their turn at the work's rate: the facts read
+	// about their endpoints must not grow old.
+	peekAhead = 2 * time.Second
+	peekMost  = 500
+	// peekAlone bounds that time for channels that claim one by one.
+	peekAlone = 60
+	// patience is how long a lane with many scopes waits for one of them; if it would be longer, other scopes go first.
+	patience = 250 * time.Millisecond
+	// forever is longer than anything waits.
+	forever = 1000 * time.Hour
+	// together is how close in time deliveries must leave to be claimed in one transaction.
+	together = 5 * time.Millisecond
+	// idleLook is how long a lane sleeps at most: what wakes it could get lost with the store's clock.
+	idleLook = 2 * time.Second
+	// stopLook is how long it sleeps when its source let it claim nothing: it is about to be stopped.
+	stopLook = 50 * time.Millisecond
+)
+
+// run sends until nothing is left to be sent or ctx ends.
+func (l *lane) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		ds, err := l.source.Due(ctx, l.channel, l.d.now(), l.most)
+		if err == nil && len(ds) > 0 {
+			err = l.take(ctx, ds)
+		} else if err == nil {
+			var done bool
+			if done, err = l.idle(ctx); done {
+				return nil
+			}
+		}
+		if err != nil {
+			if IsStop(ctx, err) {
+				return nil
+			}
+			return fmt.Errorf("send over %s: %w", l.channel, err)
+		}
+	}
+	return nil
+}
+
+// idle waits for something to do. done: there will never be any.
+func (l *lane) idle(ctx context.Context) (done bool, err error) {
+	flying := len(l.inFlight) > 0 // in this order: what ends meanwhile shows in the next look
+	at, ended, err := l.source.NextDue(ctx, l.channel)
+	if err != nil {
+		return false, err
+	}
+	d := idleLook
+	if !at.IsZero() {
+		d = min(d, max(at.Sub(l.d.now()), time.Millisecond))
+	} else if ended && !flying {
+		return true, nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-l.wake:
+	case <-t.C:
+	}
+	return false, nil
+}
+
+// take sees to each of these deliveries: it leaves, or is put off, or need not be sent. When it returns, the source
+// knows which.
+func (l *lane) take(ctx context.Context, ds []Delivery) (err error) {
+	// It is another sender after the channel's settings have changed.
+	if l.sender, err = l.d.Sender(ctx, l.job.work.App, l.channel); err != nil {
+		return &ChannelError{Channel: l.channel, Err: err}
+	}
+	l.pacer, _ = l.sender.(push.Pacer)
+	b := batch{lane: l, ctx: ctx}
+	b.claims.SetLimit(claimsAtOnce)
+	for i := range ds {
+		if ctx.Err() != nil {
+			break
+		}
+		b.take(&ds[i])
+	}
+	if ctx.Err() != nil {
+		b.drop()
+	} else {
+		b.claim()
+	}
+	if err := b.claims.Wait(); err != nil {
+		return err
+	}
+	if len(b.settled) > 0 {
+		if err := l.finish(ctx, b.settled); err != nil {
+			return err
+		}
+		l.d.metrics.count(b.settled)
+	} else if b.asked && b.claimed.Load() == 0 {
+		Wait(ctx, stopLook)
+	}
+	return nil
+}
+
+// finish tells the source what need not be sent now, as often as it takes.
+func (l *lane) finish(ctx context.Context, settled []Result) error {
+	for {
+		err := l.source.Finish(ctx, settled, l.d.now())
+		if err == nil || errors.Is(err, ErrStale) || !Wait(ctx, retryAfterFault) {
+			return err
+		}
+		l.job.log.WarnContext(ctx, "deliveries cannot be put off yet", "error", err)
+	}
+}
+
+// batch is what a lane has looked at and not yet told its source.
+type batch struct {
+	lane    *lane
+	ctx     context.Context
+	group   []Delivery // their turn is now and each has its place in flight
+	settled []Result   // need no sending
+	claims  errgroup.Group
+	claimed atomic.Int64
+	asked   bool
+}
+
+func (b *batch) take(d *Delivery) {
+	l := b.lane
+	now := l.d.now()
+	if res, ok := l.gate(d, now); ok {
+		b.settled = append(b.settled, res)
+		return
+	}
+	place, res, ok := l.place(d, now)
+	if ok {
+		res, ok = b.enter(d, place.scope, now)
+	}
+	if !ok {
+		b.settled = append(b.settled, res)
+		return
+	}
+	if !b.depart(d, place) {
+		d.scope.Leave()
+	}
+}
+
+// depart waits for the delivery's turn and adds it to those that leave now; false: it does not leave.
+func (b *batch) depart(d *Delivery, p place) bool {
+	l := b.lane
+	turn, res, ok := l.turn(d, p, l.d.now())
+	if !ok {
+		b.settled = append(b.settled, res)
+		return false
+	}
+	if turn.at.Sub(l.d.now()) > together || len(b.group) >= l.policy.group || len(l.inFlight) == cap(l.inFlight) {
+		b.claim()
+	}
+	waited := Wait(b.ctx, turn.at.Sub(l.d.now()))
+	begun := turn.begin()
+	if !waited {
+		return false
+	}
+	if now := l.d.now(); !begun || turn.scope.Stopped(turn.opens, now) {
+		b.settled = append(b.settled, d.again(turn.scope.book(now)))
+		return false
+	}
+	select {
+	case l.inFlight <- struct{}{}:
+	case <-b.ctx.Done():
+		return false
+	}
+	b.group = append(b.group, *d)
+	return true
+}
+
+// claimsAtOnce is how many groups of a lane may be on their way to the disk: they share its commits.
+const claimsAtOnce = 4
+
+// claim has the group marked as being sent, and sends those that were.
+func (b *batch) claim() {
+	if len(b.group) == 0 {
+		return
+	}
+	l, group, sender := b.lane, b.group, b.lane.sender
+	b.group, b.asked = nil, true
+	b.claims.Go(func() error {
+		claimed, err := l.source.Claim(b.ctx, group, l.d.now())
+		l.release(group, claimed)
+		b.claimed.Add(int64(len(claimed)))
+		for i := range claimed {
+			l.start(attempt{delivery: &claimed[i], sender: sender})
+		}
+		return err
+	})
+}
+
+// drop gives back what is not going to be sent now.
+func (b *batch) drop() {
+	b.lane.release(b.group, nil)
+	b.group = nil
+}
+
+// release gives back the places of those of a group that were not claimed.
+func (l *lane) release(group, claimed []Delivery) {
+	if len(claimed) == len(group) {
+		return
+	}
+	for i := range group {
+		if !slices.ContainsFunc(claimed, func(d Delivery) bool { return d.Row == group[i].Row }) {
+			group[i].scope.Leave()
+			<-l.inFlight
+		}
+	}
+}
+
+// gate finds deliveries that are not to be sent, or not now.
+func (l *lane) gate(d *Delivery, now time.Time) (Result, bool) {
+	switch {
+	case d.Left:
+		return d.ends(Suppressed, "the subscriber has left"), true
+	case d.Disabled != "":
+		return d.ends(Suppressed, "the endpoint is disabled: "+d.Disabled), true
+	}
+	from, until := l.source.Window(d, now)
+	switch {
+	case !now.Before(until):
+		return d.ends(Expired, "nobody took it in time"), true
+	case from.After(now):
+		return d.again(from), true
+	}
+	return Result{}, false
+}

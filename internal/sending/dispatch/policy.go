@@ -1,0 +1,95 @@
+package dispatch
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// policy is how a channel is sent to.
+type policy struct {
+	channel push.Channel
+	// group is how many deliveries are marked as being sent at once: a crash leaves up to this many, and those in
+	// flight, as unknown.
+	group int
+	// resend: an unknown outcome is sent again, since the channel replaces the first message by the second or its
+	// receiver drops repeated ids. Otherwise it is parked until a person decides.
+	resend   bool
+	inFlight int // requests at once
+	// share is how many of them one host or credential may have. However many hosts hang, the last of them leave places
+	// free for others (lane.room).
+	share int
+	// solo: everything goes through one scope, so a lane waits for it instead of looking for others.
+	solo    bool
+	timeout time.Duration // how long one attempt may take, the sender's own timeout included
+}
+
+// policies are the channels that can be sent over, in the order in which people see them. A channel that is to be sent
+// over needs a line here: New fails without it.
+var policies = []policy{
+	{channel: push.Live, group: 50, resend: true, inFlight: 64, share: 64, solo: true, timeout: 30 * time.Second},
+	{channel: push.WebPush, group: 50, resend: true, inFlight: 512, share: 256, timeout: 30 * time.Second},
+	{channel: push.FCM, group: 50, resend: true, inFlight: 256, share: 256, solo: true, timeout: 60 * time.Second},
+	{channel: push.APNs, group: 50, resend: true, inFlight: 256, share: 256, solo: true, timeout: 60 * time.Second},
+	{channel: push.Telegram, group: 1, inFlight: 32, share: 32, solo: true, timeout: 30 * time.Second},
+	{channel: push.Webhook, group: 10, resend: true, inFlight: 128, share: 32, timeout: 30 * time.Second},
+}
+
+// policyOf is a channel's policy, nil if there is none.
+func policyOf(ch push.Channel) *policy {
+	i := slices.IndexFunc(policies, func(p policy) bool { return p.channel == ch })
+	if i < 0 {
+		return nil
+	}
+	return &policies[i]
+}
+
+// check refuses channels that have no policy.
+func check(chs []push.Channel) error {
+	for _, ch := range chs {
+		switch p := policyOf(ch); {
+		case p == nil:
+			return fmt.Errorf("channel %s has no policy of sending", ch)
+		case p.group < 1 || p.inFlight < 1 || p.share < 1 || p.timeout <= 0:
+			return fmt.Errorf("channel %s has a policy of sending that lets nothing through", ch)
+		}
+	}
+	return nil
+}
+
+// Channels are those that deliveries can be sent over.
+func Channels() []push.Channel {
+	chs := make([]push.Channel, len(policies))
+	for i := range policies {
+		chs[i] = policies[i].channel
+	}
+	return chs
+}
+
+// Resends reports whether a channel's unknown outcomes are sent again.
+func Resends(ch push.Channel) bool {
+	p := policyOf(ch)
+	return p != nil && p.resend
+}
+
+// How often and when a message is tried again.
+const (
+	// A message that fails while others to the same place go through is given up after a minute.
+	maxTries = 6
+	// A message that may have arrived is not sent more often than this: a request that hangs once mostly hangs again.
+	maxUnsure = 3
+	// A message that fails because the place itself has trouble, or says when to come back, is given up after more than
+	// an hour.
+	maxTriesInTrouble = 20
+	firstRetry        = 2 * time.Second
+	lastRetry         = 5 * time.Minute
+)
+
+// backoff is how long to wait after so many attempts: doubling, with up to a quarter more so that what failed
+// together does not come back together. spread is any number of the delivery.
+func backoff(attempts int, spread int64) time.Duration {
+	d := min(firstRetry<<min(max(attempts-1, 0), 20), lastRetry)
+	return d + d/4*time.Duration(uint64(spread)*2654435761%1000)/1000 //nolint:gosec // a hash
+}

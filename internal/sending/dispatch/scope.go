@@ -1,0 +1,210 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/sending/judge"
+	"godwit.dev/godwit/internal/sending/pace"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// Beside the Dispatcher, which holds the scopes, and their cases only this file knows package pace.
+
+// scope is what a delivery is paced with: a credential, or a credential at one origin. Urgent deliveries go first in it.
+type scope struct {
+	*pace.Pacer
+	*judge.Case
+	d      *Dispatcher
+	key    pace.Scope
+	urgent bool
+	// refused is why nothing may leave, as the provider put it when it refused the credential; empty: it did not.
+	refused string
+}
+
+func (d *Dispatcher) scope(app string, ch push.Channel, limits push.Pace, now time.Time) scope {
+	key := pace.Scope{App: app, Channel: ch, Name: limits.Scope}
+	pacer, refused := d.paces.Of(key, limits, now)
+	return scope{Pacer: pacer, Case: d.cases.of(key), d: d, key: key, refused: refused}
+}
+
+// named is another scope of the same app and channel; s itself if it has no name of its own.
+func (s scope) named(name string, now time.Time) scope {
+	if name == "" {
+		return s
+	}
+	other := s.d.scope(s.key.App, s.key.Channel, push.Pace{Scope: name}, now)
+	other.urgent = s.urgent
+	return other
+}
+
+// try is an attempt as its scope knows it.
+type try struct {
+	pace.Try
+	seq uint64
+}
+
+// depart waits until the provider cannot count too many if one more leaves.
+func (s scope) depart(ctx context.Context, endpoint audience.ID) try {
+	ask := s.Depart
+	if s.urgent {
+		ask = s.DepartFirst
+	}
+	now := s.d.now()
+	seq, late := ask(now)
+	for late > 0 && Wait(ctx, late) {
+		now = s.d.now()
+		seq, late = ask(now)
+	}
+	return try{Try: pace.Try{Endpoint: endpoint, Left: now}, seq: seq}
+}
+
+// objected notes whom a provider wants to wait, a whole scope, the endpoint, or maybe only that, and returns the scope.
+func (s scope) objected(e *push.RetryError, t try, now time.Time) scope {
+	s = s.named(e.Scope, now)
+	switch {
+	case e.Credential:
+		s.Pacer.Objected(now, e.After)
+	case e.Scope != "":
+		s.ObjectedAt(t.Try, now, e.After)
+	case e.After > 0:
+		s.Rests(t.Try, now, e.After)
+	}
+	return s
+}
+
+// answered notes an answer that is about one message or endpoint: the scope works.
+func (s scope) answered(t try, now time.Time) {
+	s.Succeeded(t.Try, now)
+	s.Case.Answered()
+}
+
+// opens is when the scope's pause ends; now: there is none.
+func (s scope) opens(now time.Time) time.Time {
+	if until, paused := s.Paused(now); paused {
+		return until
+	}
+	return now
+}
+
+// block stops the scope whose credential was refused, until Unblock.
+func (s scope) block(name, reason string) {
+	s.d.paces.Block(pace.Scope{App: s.key.App, Channel: s.key.Channel, Name: name}, reason)
+}
+
+// book says when to look again at a message that found no turn.
+func (s scope) book(now time.Time) time.Time {
+	if s.urgent {
+		return s.BookFirst(now)
+	}
+	return s.Book(now)
+}
+
+// slot is a place in a scope's schedule. While it is waited for an urgent delivery may take it.
+type slot struct {
+	scope scope
+	opens time.Time
+	held  bool
+}
+
+// slot gives one out. Not ok: that is further off than patience.
+func (s scope) slot(now time.Time, patience time.Duration) (_ slot, ok bool) {
+	if s.urgent {
+		at, ok := s.Urgent(now, patience)
+		return slot{scope: s, opens: at}, ok
+	}
+	at, ok := s.Slot(now, patience)
+	held := ok && at.After(now)
+	if held {
+		s.Hold(at)
+	}
+	return slot{scope: s, opens: at, held: held}, ok
+}
+
+// begin ends the wait for a slot. False: an urgent delivery has taken it.
+func (t slot) begin() bool { return !t.held || t.scope.Begin(t.opens) }
+
+// reach waits for a slot in the scope, however far off; false: ctx has ended.
+func (s scope) reach(ctx context.Context) bool {
+	for {
+		now := s.d.now()
+		t, _ := s.slot(now, forever)
+		waited := Wait(ctx, t.opens.Sub(now))
+		if t.begin() || !waited {
+			return waited
+		}
+	}
+}
+
+// rate is one that a source wishes for, which no provider counts.
+type rate struct{ pacer *pace.Pacer }
+
+func newRate(perSecond float64, now time.Time) *rate { return &rate{pace.Fixed(perSecond, now)} }
+
+// next gives out the moment at which the next message may leave.
+func (r *rate) next(now time.Time) time.Time {
+	at, _ := r.pacer.Slot(now, forever)
+	return at
+}
+
+// turn is when a delivery may leave: its slot's time, or later where its source's own rate says so.
+type turn struct {
+	slot
+	at time.Time
+}
+
+// place is the scope that a delivery is sent in, and the chat in it.
+type place struct {
+	scope
+	chat  pace.Scope
+	every time.Duration // between two messages to the chat; 0: there is none
+}
+
+// place finds it. Not ok: nothing may leave there now, and the result says when to look again.
+func (l *lane) place(d *Delivery, now time.Time) (place, Result, bool) {
+	var limits push.Pace
+	if l.pacer != nil {
+		limits = l.pacer.Pace(d.Address)
+	}
+	s := l.d.scope(l.job.work.App, l.channel, limits, now)
+	s.urgent = l.job.work.Urgent
+	d.scope = s
+	if why := s.refused; why != "" {
+		l.refusal.Store(&why)
+		return place{}, d.held(why), false
+	}
+	p := place{scope: s}
+	if limits.Chat != "" {
+		p.chat, p.every = pace.Scope{App: s.key.App, Channel: s.key.Channel, Name: limits.Scope + "\n" + limits.Chat}, limits.Every
+		if at, ok := l.d.paces.Chat(p.chat, now); !ok {
+			return place{}, d.again(at), false
+		}
+	}
+	if until, rests := s.Resting(d.EndpointID, now); rests {
+		return place{}, d.again(until), false
+	}
+	return p, Result{}, true
+}
+
+// turn finds the moment that all limits allow. Not ok: that is too far off, and the result says when to look again.
+func (l *lane) turn(d *Delivery, p place, now time.Time) (turn, Result, bool) {
+	patience := patience
+	if l.policy.solo {
+		patience = forever
+	}
+	slot, ok := p.slot(now, patience)
+	if !ok {
+		return turn{}, d.again(p.book(now)), false
+	}
+	t := turn{slot: slot, at: slot.opens}
+	if l.job.rate != nil {
+		if own := l.job.rate.next(now); own.After(t.at) {
+			t.at = own
+		}
+	}
+	if p.every > 0 {
+		l.d.paces.SentTo(p.chat, t.at, p.every)
+	}
+	return t, Result{}, true
+}

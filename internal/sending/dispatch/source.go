@@ -1,0 +1,54 @@
+package dispatch
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// Source is where deliveries come from and where their outcomes are kept: rows of one app that belong together. The
+// bounds on the loss in a crash rest on these promises:
+//
+//   - The deliveries that Claim returns are on disk as being sent when it returns. The process that opens the store
+//     after a crash finds them so and settles them as Resends says.
+//   - The results for which Finish returned nil are on disk: Due shows those deliveries no more, or not before their
+//     time.
+//   - Once somebody else owns the rows, Claim and Finish fail with ErrStale and change nothing.
+//
+// Its methods are called by several goroutines at once, Claim and Finish too.
+type Source interface {
+	// Due reads up to limit pending deliveries of a channel whose time has come, longest due first.
+	Due(ctx context.Context, ch push.Channel, now time.Time, limit int) ([]Delivery, error)
+	// NextDue says when the next pending delivery of a channel comes due; zero: there is none but held ones. ended: all
+	// deliveries were there already before it looked that will ever be. Once they are settled, the job is done.
+	NextDue(ctx context.Context, ch push.Channel) (at time.Time, ended bool, err error)
+	// Window is when a delivery may leave: not before from, nor at until or later, when it expires. It is asked before
+	// each attempt and must not wait for anything.
+	Window(d *Delivery, now time.Time) (from, until time.Time)
+	// Claim marks deliveries as being sent and returns those that it has marked, as they were given. It is asked last
+	// before they leave: it leaves out what is not to be sent any more, and settles that if nobody else does. If it
+	// returns none, the job is about to be stopped.
+	Claim(ctx context.Context, ds []Delivery, now time.Time) (claimed []Delivery, err error)
+	// Request renders the message. Its ExpiresAt is the until of Window: no attempt is planned beyond it.
+	Request(d *Delivery, now time.Time) push.Request
+	// Finish writes what became of deliveries, claimed ones and such as need not be sent, of several channels perhaps.
+	// It disables endpoints that are gone and follows those that moved.
+	Finish(ctx context.Context, results []Result, now time.Time) error
+}
+
+// Work is what a source has to be sent.
+type Work struct {
+	App      string
+	Channels []push.Channel
+	Source   Source
+	Rate     float64 // a second, all channels together; 0: as fast as the providers let through
+	// Held reports whether the work is still this process's own. It is asked before each request leaves: a process that was
+	// stopped for a while does not know yet that somebody else does its work. Nil: it always is.
+	Held func() bool
+	// Urgent work goes first within a scope: it takes the turns that work which is not urgent waits for.
+	Urgent bool
+	// Log is a logger that names the source. Nil: the Dispatcher's is used.
+	Log *slog.Logger
+}

@@ -1,0 +1,197 @@
+// Package foreign words what other people's servers say: providers, receivers of webhooks, collectors, databases of apps. Such a server may
+// repeat the secret that it was shown, anywhere in its answer. Its words go to no log. To the app whose server it is they go in a short
+// excerpt without the secrets.
+package foreign
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+
+	"godwit.dev/godwit/internal/access/urlguard"
+)
+
+// maxExcerpt is how many bytes of another server's words are shown: a sentence or two.
+const maxExcerpt = 200
+
+// leastSecret is the shortest secret that is cut out of an excerpt: shorter ones occur in ordinary words.
+const leastSecret = 4
+
+const cut = "…"
+
+// Excerpt is the beginning of a text of another server in one line, without control characters and without secrets, however those are
+// encoded. A text that was cut off may end in the beginning of a secret, which is left out too.
+func Excerpt(text string, secrets ...string) string {
+	text = strings.ToValidUTF8(text, "?")
+	for _, s := range secrets {
+		for _, form := range forms(s) {
+			text = strings.ReplaceAll(text, form, cut)
+			text = withoutBeginning(text, form)
+		}
+	}
+	text = tokens.ReplaceAllString(strings.Join(strings.FieldsFunc(text, unseen), " "), cut)
+	if len(text) > maxExcerpt {
+		text = strings.ToValidUTF8(text[:maxExcerpt], "") + cut
+	}
+	return text
+}
+
+// tokens are runs of characters that are hardly words: keys, parts of signed tokens, addresses of devices. Also those that were made for
+// the request and that nobody here keeps.
+var tokens = regexp.MustCompile(`[A-Za-z0-9_+-]{32,}=*`)
+
+// unseen are spaces, control characters, and what changes the direction or place of others' words.
+func unseen(r rune) bool {
+	return r <= ' ' || r >= 0x7f && r <= 0xa0 || r == 0x061c || r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2060 && r <= 0x206f || r == 0xfeff
+}
+
+// forms are the ways in which a secret is likely to be repeated.
+func forms(secret string) []string {
+	if len(secret) < leastSecret {
+		return nil
+	}
+	quoted, _ := json.Marshal(secret) // a text
+	list := []string{secret, string(quoted[1 : len(quoted)-1]), url.QueryEscape(secret), url.PathEscape(secret), hex.EncodeToString([]byte(secret))}
+	for _, e := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+		list = append(list, e.EncodeToString([]byte(secret)))
+	}
+	return list
+}
+
+// withoutBeginning cuts the beginning of a secret off the end of a text.
+func withoutBeginning(text, secret string) string {
+	for n := min(len(secret)-1, len(text)); n >= leastSecret; n-- {
+		if strings.HasSuffix(text, secret[:n]) {
+			return text[:len(text)-n] + cut
+		}
+	}
+	return text
+}
+
+// Own is an error in our own words about another server. Cause repeats it.
+type Own string
+
+func (o Own) Error() string { return string(o) }
+
+// Plain is the text.
+func (o Own) Plain() string { return string(o) }
+
+// plain are errors that say what went wrong without another server's words.
+type plain interface{ Plain() string }
+
+// refused are errors that a Redis answered (rueidis.RedisError).
+type refused interface {
+	IsLoading() bool
+	IsClusterDown() bool
+}
+
+// Cause words why a request to another server got no answer that can be read. Errors of net/http repeat parts of what the other side
+// sent, so nothing but their kind is told.
+func Cause(err error) string {
+	var at *url.Error
+	var name *net.DNSError
+	var op *net.OpError
+	var number syscall.Errno
+	var own plain
+	var redis refused
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &own):
+		return own.Plain()
+	case errors.As(err, &redis):
+		return redisProblem(redis)
+	case errors.Is(err, urlguard.ErrPrivate):
+		return urlguard.ErrPrivate.Error()
+	case errors.As(err, &at) && at.Timeout(), errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return "timeout"
+	case errors.Is(err, context.Canceled):
+		return "the request was given up"
+	case errors.As(err, &name):
+		return fmt.Sprintf("lookup %.255s: %s", printable(name.Name), nameProblem(name))
+	case errors.As(err, &number): // the address is the one that was dialled
+		if errors.As(err, &op) && op.Op == "dial" && op.Addr != nil {
+			return fmt.Sprintf("dial %s: %s", op.Addr, number.Error())
+		}
+		return number.Error()
+	}
+	if why := tlsProblem(err); why != "" {
+		return why
+	}
+	switch {
+	case errors.As(err, new(*http.MaxBytesError)):
+		return "its answer is too long"
+	case errors.Is(err, net.ErrClosed):
+		return "the connection was closed"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "it ended the connection"
+	case errors.As(err, &op):
+		return "the connection failed"
+	}
+	return "its answer cannot be read"
+}
+
+func redisProblem(e refused) string {
+	switch {
+	case e.IsLoading():
+		return "Redis is still reading its data"
+	case e.IsClusterDown():
+		return "the cluster of Redis is down"
+	}
+	return "Redis refused what it was asked"
+}
+
+func nameProblem(e *net.DNSError) string {
+	switch {
+	case e.IsNotFound:
+		return "no such host"
+	case e.IsTimeout:
+		return "the name server did not answer in time"
+	}
+	return "the name server failed"
+}
+
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unseen(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+}
+
+// tlsProblem words errors of a handshake. The other side chooses the texts in its certificate, so they are left out.
+func tlsProblem(err error) string {
+	var unknown x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	var alert tls.AlertError
+	switch {
+	case errors.As(err, &unknown):
+		return "its certificate is signed by an authority that is not known here"
+	case errors.As(err, &host):
+		return "its certificate is for other names"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "its certificate has expired or is not valid yet"
+	case errors.As(err, &invalid), errors.As(err, new(*tls.CertificateVerificationError)):
+		return "its certificate is not valid"
+	case errors.As(err, &alert):
+		return "it refused the TLS handshake: " + alert.Error()
+	case errors.As(err, new(tls.RecordHeaderError)), errors.Is(err, http.ErrSchemeMismatch):
+		return "it does not speak TLS there"
+	}
+	return ""
+}

@@ -1,0 +1,328 @@
+package h2post
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"runtime"
+	"strconv"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"godwit.dev/godwit/internal/sending/foreign"
+)
+
+const (
+	readBuffer    = 16 << 10
+	maxHeaderList = 32 << 10 // of an answer
+	tableBytes    = 4096     // of header fields that both sides keep; the size that RFC 7541 begins with
+	// maxControl bounds what is owed to a server that asks and does not read: pings, settings, resets.
+	maxControl = 64 << 10
+	// keepOut bounds the memory that the writer keeps between writes.
+	keepOut = 64 << 10
+	// unsaid is how many messages are under way at once to a server that names no limit.
+	unsaid = 250
+)
+
+// conn is a connection. The fields below "guarded" are guarded by the host's lock.
+type conn struct {
+	h  *host
+	nc net.Conn
+	fr *http2.Framer // reads
+
+	// guarded
+	streams      map[uint32]*stream
+	pending      []*stream // not written yet
+	control      []byte    // frames that go before them
+	active       int       // messages that are pending or unanswered
+	nextID       uint32
+	maxStreams   int
+	window       int64 // bytes that the server takes on the connection
+	streamWindow int64 // and in one message
+	table        uint32
+	draining     bool  // takes no more messages
+	dead         error // why it is closed
+	bye          error // what the server said when it ended it; nil: nothing yet
+	heard        time.Time
+	used         time.Time
+	pinged       bool
+	watch        *time.Timer
+
+	wake chan struct{} // the writer has something to do
+
+	// the writer's
+	enc   *hpack.Encoder
+	block bytes.Buffer
+	out   []byte
+	batch []*stream
+	limit uint32 // table as the encoder knows it
+
+	owed int // bytes read that the server was not told of; the reader's
+}
+
+// open connects and waits for what a server says first: its settings.
+func open(ctx context.Context, h *host) (*conn, error) {
+	cfg := &h.c.cfg
+	nc, err := cfg.Dial(ctx, "tcp", h.address)
+	if err != nil {
+		return nil, err
+	}
+	c, err := greet(ctx, h, nc)
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func greet(ctx context.Context, h *host, nc net.Conn) (*conn, error) {
+	name, _, err := net.SplitHostPort(h.address)
+	if err != nil {
+		return nil, err
+	}
+	conf := &tls.Config{MinVersion: tls.VersionTLS12}
+	if of := h.c.cfg.TLS; of != nil && of() != nil {
+		conf = of().Clone()
+	}
+	conf.ServerName, conf.NextProtos = name, []string{"h2", "http/1.1"}
+	secure := tls.Client(nc, conf)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return nil, err
+	}
+	if secure.ConnectionState().NegotiatedProtocol != "h2" {
+		return nil, ErrUnsuited
+	}
+	c := &conn{
+		h: h, nc: secure, streams: make(map[uint32]*stream), nextID: 1, maxStreams: unsaid,
+		window: 65535, streamWindow: 65535, table: tableBytes, limit: tableBytes, wake: make(chan struct{}, 1),
+	}
+	c.enc = hpack.NewEncoder(&c.block)
+	c.fr = http2.NewFramer(nil, bufio.NewReaderSize(secure, readBuffer))
+	c.fr.SetReuseFrames()
+	c.fr.SetMaxReadFrameSize(frameBytes)
+	c.fr.ReadMetaHeaders = hpack.NewDecoder(tableBytes, nil)
+	c.fr.MaxHeaderListSize = maxHeaderList
+	deadline, _ := ctx.Deadline()
+	if err := secure.SetDeadline(deadline); err != nil {
+		return nil, err
+	}
+	if _, err := secure.Write(appendGreeting(nil)); err != nil {
+		return nil, err
+	}
+	f, err := c.fr.ReadFrame()
+	if err != nil {
+		return nil, err
+	}
+	settings, ok := f.(*http2.SettingsFrame)
+	if !ok || settings.IsAck() {
+		return nil, foreign.Own(fmt.Sprintf("the server's first frame is %s, not SETTINGS", f.Header().Type))
+	}
+	if err := c.adopt(settings); err != nil {
+		return nil, err
+	}
+	c.control = appendSettingsAck(c.control)
+	return c, secure.SetDeadline(time.Time{})
+}
+
+// begin starts what serves the connection. h.mu is held, as for all below but the loops.
+func (c *conn) begin() {
+	c.heard = time.Now()
+	c.used = c.heard
+	c.watch = time.AfterFunc(c.h.c.cfg.Silence/2, c.look)
+	c.h.c.loops.begin(c.writeLoop)
+	c.h.c.loops.begin(c.readLoop)
+	c.kick()
+}
+
+func (c *conn) kick() {
+	if c.dead != nil {
+		return
+	}
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// queue takes a message that there is room for.
+func (c *conn) queue(s *stream) {
+	s.conn = c
+	c.active++
+	c.window -= int64(len(s.req.Body))
+	c.pending = append(c.pending, s)
+	c.kick()
+}
+
+// endUnseen settles a message that the server certainly did not look at.
+func (c *conn) endUnseen(s *stream, err error) {
+	if s.ended { // who posted it reads it already
+		return
+	}
+	s.again, s.left = true, false
+	c.end(s, err)
+}
+
+// end settles a message. Nothing of it is written after that.
+func (c *conn) end(s *stream, err error) {
+	if s.ended {
+		return
+	}
+	s.ended, s.err = true, err
+	if s.id != 0 {
+		delete(c.streams, s.id)
+	}
+	c.active--
+	close(s.done)
+	if c.dead != nil {
+		return
+	}
+	c.used = time.Now()
+	if c.draining && c.active == 0 || c.active == 0 && c.h.c.closed.Load() {
+		c.die(errClosed)
+		return
+	}
+	c.h.wakeOne()
+}
+
+// retire closes a connection when nothing is under way on it.
+func (c *conn) retire() {
+	if c.active == 0 {
+		c.die(errClosed)
+	}
+}
+
+// die ends the connection and all that is under way on it.
+func (c *conn) die(err error) {
+	if c.dead != nil {
+		return
+	}
+	if c.bye != nil { // what follows says less
+		err = c.bye
+	}
+	c.dead, c.draining = err, true
+	c.watch.Stop()
+	close(c.wake)
+	// Both loops wake from what they wait for, and the reader closes the socket, which may take a while.
+	_ = c.nc.SetDeadline(time.Unix(1, 0))
+	for _, s := range c.pending {
+		c.endUnseen(s, err)
+	}
+	for _, s := range c.streams {
+		c.end(s, err)
+	}
+	c.h.remove(c)
+}
+
+func (c *conn) fail(err error) {
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	c.die(err)
+}
+
+// look asks a silent server whether it lives, and closes a connection that nobody uses.
+func (c *conn) look() {
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	if c.dead != nil {
+		return
+	}
+	cfg := &c.h.c.cfg
+	now := time.Now()
+	switch silent := now.Sub(c.heard); {
+	case c.active == 0 && (now.Sub(c.used) >= cfg.Idle || c.h.c.closed.Load()):
+		c.die(errClosed)
+		return
+	case c.pinged && silent >= 2*cfg.Silence:
+		c.die(foreign.Own(fmt.Sprintf("the server has been silent for %s", silent.Round(time.Second))))
+		return
+	case !c.pinged && silent >= cfg.Silence:
+		c.pinged = true
+		c.control = appendPing(c.control, false, [8]byte{})
+		c.kick()
+	}
+	c.watch.Reset(cfg.Silence / 2)
+}
+
+func (c *conn) writeLoop() {
+	for range c.wake {
+		// Goroutines that are about to post go first and share this write.
+		runtime.Gosched()
+		if err := c.flush(); err != nil {
+			c.fail(err)
+			return
+		}
+	}
+}
+
+// flush writes all that is ready in one write.
+func (c *conn) flush() error {
+	if !c.take() {
+		return nil
+	}
+	for _, s := range c.batch {
+		c.encode(s)
+	}
+	clear(c.batch)
+	if err := c.nc.SetWriteDeadline(time.Now().Add(c.h.c.cfg.Timeout)); err != nil {
+		return err
+	}
+	_, err := c.nc.Write(c.out)
+	if cap(c.out) > keepOut {
+		c.out = nil
+	}
+	return err
+}
+
+// take collects what is to be written. From here on messages may arrive.
+func (c *conn) take() bool {
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	c.out, c.batch = append(c.out[:0], c.control...), c.batch[:0]
+	c.control = c.control[:0]
+	if c.table != c.limit {
+		c.limit = c.table
+		c.enc.SetMaxDynamicTableSizeLimit(c.limit)
+	}
+	for _, s := range c.pending {
+		if s.ended {
+			continue
+		}
+		if int64(len(s.req.Body)) > c.streamWindow || c.nextID >= 1<<31-2 {
+			c.draining = true // its windows have shrunk, or its numbers are used up
+			c.window += int64(len(s.req.Body))
+			c.endUnseen(s, errRefused)
+			continue
+		}
+		s.id, s.left = c.nextID, true
+		c.nextID += 2
+		c.streams[s.id] = s
+		c.batch = append(c.batch, s)
+	}
+	clear(c.pending)
+	c.pending = c.pending[:0]
+	return c.dead == nil && len(c.out)+len(c.batch) > 0
+}
+
+// encode writes a message's frames into out.
+func (c *conn) encode(s *stream) {
+	r := s.req
+	c.block.Reset()
+	field := func(name, value string, once bool) {
+		_ = c.enc.WriteField(hpack.HeaderField{Name: name, Value: value, Sensitive: once}) // into memory
+	}
+	field(":method", "POST", false)
+	field(":scheme", "https", false)
+	field(":authority", r.Authority, false)
+	field(":path", r.Path, true)
+	for i := range r.Header {
+		_ = c.enc.WriteField(r.Header[i])
+	}
+	field("content-length", strconv.Itoa(len(r.Body)), false)
+	c.out = appendHeaders(c.out, s.id, c.block.Bytes(), len(r.Body) == 0)
+	c.out = appendData(c.out, s.id, r.Body)
+}

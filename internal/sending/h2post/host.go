@@ -1,0 +1,208 @@
+package h2post
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/sending/foreign"
+)
+
+// host is a server with the connections to it. Its lock guards their state as well.
+type host struct {
+	c       *Client
+	address string
+
+	mu      sync.Mutex
+	conns   []*conn
+	dialing int
+	waiting []*waiter
+	plain   time.Time // until then it is known to be unsuited
+	redial  time.Time // not before, after one more connection could not be made
+}
+
+// waiter is a message that waits for room on a connection.
+type waiter struct {
+	ready chan struct{} // closed: look again
+	err   error         // or give up
+}
+
+// stream is a message on its way. The host's lock guards it until done is closed.
+type stream struct {
+	req    *Request
+	conn   *conn
+	id     uint32 // 0: not given out yet
+	left   bool   // it is being written, or was
+	ended  bool   // done is closed
+	again  bool   // the server certainly did not look at it
+	answer Answer
+	err    error
+	done   chan struct{}
+}
+
+// admit queues a message on a connection that has room for it, and waits for one.
+func (h *host) admit(ctx context.Context, s *stream) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	for {
+		if time.Now().Before(h.plain) {
+			h.mu.Unlock()
+			return ErrUnsuited
+		}
+		if c := h.roomy(s); c != nil {
+			c.queue(s)
+			h.mu.Unlock()
+			return nil
+		}
+		if h.small(s) {
+			h.mu.Unlock()
+			return ErrUnsuited
+		}
+		if h.dialing == 0 && h.full() && len(h.conns) < h.c.cfg.Conns && !time.Now().Before(h.redial) {
+			h.dialing++
+			h.c.loops.begin(h.dial)
+		}
+		w := &waiter{ready: make(chan struct{})}
+		h.waiting = append(h.waiting, w)
+		h.mu.Unlock()
+		select {
+		case <-w.ready:
+		case <-ctx.Done():
+			h.leave(w)
+			return ctx.Err()
+		}
+		if w.err != nil {
+			return w.err
+		}
+		h.mu.Lock()
+	}
+}
+
+// roomy finds a connection that can take a message now.
+func (h *host) roomy(s *stream) *conn {
+	size := int64(len(s.req.Body))
+	for _, c := range h.conns {
+		if !c.draining && c.active < c.maxStreams && c.window >= size && c.streamWindow >= size {
+			return c
+		}
+	}
+	return nil
+}
+
+// small reports whether a connection is too small for a message, however long it waits.
+func (h *host) small(s *stream) bool {
+	for _, c := range h.conns {
+		if !c.draining && c.streamWindow < int64(len(s.req.Body)) {
+			return true
+		}
+	}
+	return false
+}
+
+// full reports whether another connection would help: those that there are take no more messages.
+func (h *host) full() bool {
+	for _, c := range h.conns {
+		if !c.draining && c.active < c.maxStreams {
+			return false // its window will open
+		}
+	}
+	return true
+}
+
+// dial opens one more connection. It belongs to no message: it goes on when the one that asked for it waits no longer.
+func (h *host) dial() {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), h.c.cfg.Timeout, foreign.Own("no connection in time"))
+	defer cancel()
+	c, err := open(ctx, h)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dialing--
+	unwanted := h.c.closed.Load() && len(h.waiting) == 0
+	switch {
+	case err == nil:
+		h.conns = append(h.conns, c)
+		c.begin()
+	case errors.Is(err, ErrUnsuited):
+		h.plain = time.Now().Add(plainFor)
+	case len(h.conns) == 0:
+		for _, w := range h.waiting {
+			w.err = err
+		}
+	default:
+		h.redial = time.Now().Add(redialAfter)
+	}
+	h.wakeAll()
+	if unwanted {
+		h.retire()
+	}
+}
+
+// wakeOne lets one message look again: there is room for one more. h.mu is held, as for all below.
+func (h *host) wakeOne() {
+	if len(h.waiting) == 0 {
+		return
+	}
+	close(h.waiting[0].ready)
+	if h.waiting = h.waiting[1:]; len(h.waiting) == 0 {
+		h.waiting = nil
+	}
+}
+
+func (h *host) wakeAll() {
+	for _, w := range h.waiting {
+		close(w.ready)
+	}
+	h.waiting = nil
+}
+
+// leave stops waiting. Room that this message was told of goes to the next one.
+func (h *host) leave(w *waiter) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, other := range h.waiting {
+		if other == w {
+			h.waiting = append(h.waiting[:i:i], h.waiting[i+1:]...)
+			return
+		}
+	}
+	h.wakeOne()
+	if h.c.closed.Load() {
+		h.retire() // the connection that it was told of may be nobody's now
+	}
+}
+
+// abandon ends a message that is waited for no longer.
+func (h *host) abandon(s *stream, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s.ended {
+		return
+	}
+	c := s.conn
+	if s.left && c.dead == nil {
+		c.owe(appendReset(nil, s.id, codeCancel))
+	} else if !s.left {
+		c.window += int64(len(s.req.Body))
+	}
+	c.end(s, err)
+}
+
+// retire closes the connections that nothing is under way on.
+func (h *host) retire() {
+	for _, c := range append([]*conn(nil), h.conns...) {
+		c.retire()
+	}
+}
+
+func (h *host) remove(c *conn) {
+	for i, other := range h.conns {
+		if other == c {
+			h.conns = append(h.conns[:i:i], h.conns[i+1:]...)
+			break
+		}
+	}
+	h.wakeAll()
+}

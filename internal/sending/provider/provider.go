@@ -1,0 +1,218 @@
+// Package provider holds what the senders share: a client for many requests to few providers, answers of bounded size,
+// and errors that say whether a request may have arrived and hold no URL, since many a URL is a secret.
+package provider
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/access/urlguard"
+	"godwit.dev/godwit/internal/sending/foreign"
+	"godwit.dev/godwit/internal/sending/h2post"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+const (
+	// Timeout is how long a provider may take to answer, connecting included. They answer within a second or not at all.
+	Timeout = 20 * time.Second
+	// maxAnswer bounds how much of an answer is read; none that means anything is longer.
+	maxAnswer = 16 << 10
+	// maxRetryAfter bounds what a provider may ask for, so that a mistake of its own does not stop a campaign for good.
+	maxRetryAfter = 24 * time.Hour
+	// pingAfter is when a silent HTTP/2 connection is asked whether it is still alive; without, requests would be
+	// written into a dead one until the kernel gives up on it.
+	pingAfter = 15 * time.Second
+)
+
+// Client makes the HTTP client of a sender: guarded against private addresses, with few long-lived connections to
+// each provider.
+func Client(allowPrivate bool) *http.Client { return client(reach(allowPrivate), 32) }
+
+// ClientWithin is Client for connections that may lead so far.
+func ClientWithin(r urlguard.Reach) *http.Client { return client(r, 32) }
+
+// Unbounded is Client without a bound on connections, for callers that bound their requests themselves.
+func Unbounded(allowPrivate bool) *http.Client {
+	return client(reach(allowPrivate), urlguard.Unbounded)
+}
+
+func reach(allowPrivate bool) urlguard.Reach {
+	if allowPrivate {
+		return urlguard.Anywhere
+	}
+	return urlguard.Public
+}
+
+func client(r urlguard.Reach, conns int) *http.Client {
+	c := urlguard.Client(urlguard.Options{Reach: r, Timeout: Timeout, ConnsPerHost: conns})
+	if t, ok := c.Transport.(*http.Transport); ok {
+		t.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingAfter}
+	}
+	return c
+}
+
+// Posts makes a client for very many small messages that connects as c does, or returns nil if c is not one of ours.
+func Posts(c *http.Client) *h2post.Client { return PostsOver(c, 0) }
+
+// PostsOver is Posts with at most so many connections to a server; 0: as many as are usual.
+func PostsOver(c *http.Client, conns int) *h2post.Client {
+	t, ok := c.Transport.(*http.Transport)
+	if !ok || t.DialContext == nil {
+		return nil
+	}
+	return h2post.New(h2post.Config{
+		Dial: t.DialContext, TLS: func() *tls.Config { return t.TLSClientConfig }, Timeout: Timeout, Silence: pingAfter, Idle: t.IdleConnTimeout, Conns: conns,
+	})
+}
+
+// Close closes a sender's own connections as soon as nothing is under way on them, and waits for that. Both clients can still be
+// used. posts may be nil.
+func Close(c *http.Client, posts *h2post.Client) error {
+	c.CloseIdleConnections()
+	if posts == nil {
+		return nil
+	}
+	return posts.Close()
+}
+
+// Address is host and port to connect to for an https URL.
+func Address(u *url.URL) string {
+	if u.Port() == "" {
+		return net.JoinHostPort(u.Hostname(), "443")
+	}
+	return u.Host
+}
+
+// Post is Do for a message over HTTP/2. unsuited: the server cannot take it so, and nothing was sent.
+func Post(ctx context.Context, c *h2post.Client, r *h2post.Request, name, scope string) (a Answer, unsuited bool, err error) {
+	if ctx.Err() != nil {
+		return a, false, &push.RetryError{Reason: "not sent to " + name + ": " + Cause(ctx)}
+	}
+	limited, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	got, sent, err := c.Post(limited, r)
+	switch {
+	case errors.Is(err, h2post.ErrUnsuited):
+		return a, true, nil
+	case err != nil && limited.Err() != nil && ctx.Err() == nil:
+		err = foreign.Own("timeout")
+	}
+	if err != nil {
+		var bye *h2post.GoAwayError
+		if errors.As(err, &bye) {
+			a.Farewell = bye.Said
+		}
+		return a, false, failed(ctx, err, name, scope, sent)
+	}
+	return Answer{Status: got.Status, Header: got.Header, Body: got.Body, Cut: got.Cut}, false, nil
+}
+
+// Answer is what a provider said.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte // as far as it could be read
+	Cut    error  // the body broke off
+
+	Farewell string // beside an error: what the server said when it ended the connection instead
+}
+
+// Do sends a request and reads the answer. name is what errors call the provider, scope the Pace.Scope that waits
+// when it cannot be reached. Errors are RetryError where nothing was sent, UnknownError where it may have been, and
+// PermanentError where the address is a private one.
+func Do(c *http.Client, req *http.Request, name, scope string) (Answer, error) {
+	return DoUpTo(c, req, name, scope, maxAnswer)
+}
+
+// DoUpTo is Do for answers of at most so many bytes; what is longer is cut.
+func DoUpTo(c *http.Client, req *http.Request, name, scope string, most int64) (Answer, error) {
+	ctx := req.Context()
+	if err := ctx.Err(); err != nil {
+		return Answer{}, &push.RetryError{Reason: "not sent to " + name + ": " + Cause(ctx)}
+	}
+	// Before its headers are written nothing of a request can have arrived, and without its body nothing is accepted.
+	var left atomic.Bool
+	trace := &httptrace.ClientTrace{WroteHeaders: func() { left.Store(true) }}
+	resp, err := c.Do(req.WithContext(httptrace.WithClientTrace(ctx, trace))) //nolint:gosec // the client checks what it dials
+	if err != nil {
+		return Answer{}, failed(ctx, err, name, scope, left.Load())
+	}
+	defer resp.Body.Close()
+	a := Answer{Status: resp.StatusCode, Header: resp.Header}
+	if resp.ContentLength == 0 {
+		return a, nil
+	}
+	a.Body, a.Cut = io.ReadAll(io.LimitReader(resp.Body, most))
+	return a, nil
+}
+
+// failed words a request that got no answer.
+func failed(ctx context.Context, err error, name, scope string, left bool) error {
+	if errors.Is(err, urlguard.ErrPrivate) {
+		return &push.PermanentError{Reason: name + " is at an address that is not public"}
+	}
+	why := reason(ctx, err)
+	if left {
+		return &push.UnknownError{Reason: fmt.Sprintf("sent to %s, which gave no answer: %s", name, why)}
+	}
+	if ctx.Err() != nil { // the caller's wish says nothing about the provider
+		return &push.RetryError{Reason: fmt.Sprintf("not sent to %s: %s", name, why)}
+	}
+	return &push.RetryError{Credential: true, Scope: scope, Reason: fmt.Sprintf("%s cannot be reached: %s", name, why)}
+}
+
+// reason is what went wrong, without the URL.
+func reason(ctx context.Context, err error) string {
+	if ctx.Err() != nil {
+		return Cause(ctx)
+	}
+	var bye *h2post.GoAwayError
+	if errors.As(err, &bye) && bye.Said != "" {
+		return bye.Plain() + ": " + Clip(bye.Said)
+	}
+	return foreign.Cause(err)
+}
+
+// Cause is why a context has ended.
+func Cause(ctx context.Context) string { return Clip(context.Cause(ctx).Error()) }
+
+// RetryAfter reads the header of that name: seconds or a date. 0: absent or unreadable.
+func RetryAfter(h http.Header, now time.Time) time.Duration {
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	if v == "" {
+		return 0
+	}
+	if n, err := strconv.ParseInt(v, 10, 32); err == nil {
+		return Bounded(time.Duration(n) * time.Second)
+	}
+	if at, err := http.ParseTime(v); err == nil {
+		return Bounded(at.Sub(now))
+	}
+	return 0
+}
+
+// Bounded keeps what a provider asks for within reason.
+func Bounded(d time.Duration) time.Duration { return min(max(d, 0), maxRetryAfter) }
+
+// Clip makes a provider's words fit for a reason that the app's admin reads: short, one line, no control characters, nothing that looks
+// like a token.
+func Clip(s string) string { return foreign.Excerpt(s) }
+
+// Said is the beginning of an answer's body, for reasons: ": …", or nothing.
+func (a *Answer) Said() string {
+	if text := Clip(string(a.Body[:min(len(a.Body), 256)])); text != "" {
+		return ": " + text
+	}
+	return ""
+}

@@ -1,0 +1,126 @@
+package provider
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// Table judges the statuses that every provider uses alike. A sender first reads its provider's own words, and fills in the
+// differences.
+type Table struct {
+	Name  string // of the provider, in reasons
+	Scope string // the Pace.Scope that waits when the provider wants less
+	// Denied is what 400, 401, 403 and 404 mean, unless Lenient.
+	Denied func(status int, reason string) error
+	// Least is the least wait after a 5xx that does not say. Nil: the caller's own backoff.
+	Least func(asked time.Duration) time.Duration
+	// Lenient: the receiver is a program of anybody. It may answer 2xx with a page, and most refusals are its own and final.
+	// The host's proxy may give some in its place: the judge compares them with the answers to others at the host.
+	Lenient bool
+	Ends    bool // a 410 ends an address whatever its body is: of a page, others at the host tell whether it does
+	Quiet   bool // nothing of the body is repeated in reasons
+}
+
+// Judge tells what an answer means; nil: the message was taken.
+func (t *Table) Judge(a *Answer, now time.Time) error {
+	reason := func(what string) string {
+		r := fmt.Sprintf("%s answered %d: %s", t.Name, a.Status, what)
+		if a.Status >= 400 && a.Status < 500 && !t.Quiet {
+			r += a.Said()
+		}
+		return r
+	}
+	after := RetryAfter(a.Header, now)
+	if a.Page() && (!t.Lenient || a.Status >= 300) {
+		if err := t.page(a.Status); err != nil {
+			return err
+		}
+	}
+	switch a.Status {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return &push.RetryError{After: after, Scope: t.Scope, Reason: reason("too many requests, or overloaded")}
+	case http.StatusGone:
+		return &push.GoneError{Reason: reason("the address has ended")}
+	case http.StatusRequestTimeout, http.StatusTooEarly:
+		return &push.RetryError{After: after, Reason: reason("not now")}
+	}
+	switch {
+	case a.Status >= 200 && a.Status < 300:
+		return nil
+	case a.Status >= 500:
+		if t.Least != nil {
+			after = t.Least(after)
+		}
+		return &push.RetryError{After: after, Reason: reason("it failed")}
+	case after > 0 && a.Status >= 400: // 406 of Microsoft's, say: whoever says when to come back wants us to
+		return &push.RetryError{After: after, Scope: t.Scope, Reason: reason("not now")}
+	}
+	return t.refused(a, reason)
+}
+
+// page tells what a web page in the provider's place means; nil: the status decides.
+func (t *Table) page(status int) error {
+	reason := fmt.Sprintf("%s answered %d with a web page: something else may answer in its place", t.Name, status)
+	switch {
+	case status == http.StatusGone && t.Ends:
+		return &push.ObjectionError{Scope: t.Scope, Reason: reason, Ended: true, Shared: push.Host}
+	case status >= 500, status == http.StatusTooManyRequests, status == http.StatusRequestEntityTooLarge,
+		status == http.StatusRequestTimeout, status == http.StatusTooEarly:
+		return nil
+	case t.Lenient:
+		return &push.ObjectionError{Scope: t.Scope, Reason: reason, Shared: push.Host}
+	}
+	return &push.RetryError{Scope: t.Scope, Reason: reason}
+}
+
+// Checked is the error of a call that tries the credentials and has no address: nothing else can be at fault.
+func Checked(err error) error {
+	var objection *push.ObjectionError
+	if errors.As(err, &objection) && objection.Shared == push.Credential {
+		return &push.ConfigError{Scope: objection.Scope, Reason: objection.Reason}
+	}
+	return err
+}
+
+// refused is a refusal that says nothing of later.
+func (t *Table) refused(a *Answer, reason func(string) string) error {
+	switch a.Status {
+	case http.StatusRequestEntityTooLarge:
+		return &push.PermanentError{Reason: reason("the message is too large")}
+	case http.StatusLengthRequired, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
+		return &push.PermanentError{Reason: reason("the message is refused")}
+	}
+	redirect := a.Status >= 300 && a.Status < 400
+	switch {
+	case t.Lenient && redirect:
+		return &push.ObjectionError{Scope: t.Scope, Reason: reason("redirects are not followed"), Shared: push.Host}
+	case t.Lenient && ofHost[a.Status]:
+		return &push.ObjectionError{Scope: t.Scope, Reason: reason("the message is refused"), Shared: push.Host}
+	case t.Lenient:
+		return &push.PermanentError{Reason: reason("the message is refused")}
+	case redirect:
+		return &push.RetryError{Scope: t.Scope, Reason: reason("redirects are not followed; something else may answer in its place")}
+	}
+	switch a.Status {
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+		return t.Denied(a.Status, reason("our credentials, our headers or the address are refused"))
+	}
+	return &push.RetryError{Scope: t.Scope, Reason: reason("which makes no sense here")}
+}
+
+// ofHost are refusals that a proxy or a server without its program gives for all that it serves.
+var ofHost = map[int]bool{
+	http.StatusUnauthorized: true, http.StatusForbidden: true, http.StatusNotFound: true, http.StatusMethodNotAllowed: true,
+	http.StatusProxyAuthRequired: true, http.StatusMisdirectedRequest: true,
+}
+
+// Page reports whether an answer is a web page or another document of markup. No provider's own answer is one: it comes
+// from a proxy, or from a front end that has lost its service.
+func (a *Answer) Page() bool {
+	return bytes.HasPrefix(bytes.TrimLeft(a.Body, "\ufeff \t\r\n"), []byte("<"))
+}

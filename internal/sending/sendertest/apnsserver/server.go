@@ -1,0 +1,233 @@
+// Package apnsserver is Apple's push service for tests: TLS and HTTP/2, one message at a time until a token was accepted,
+// tokens verified by signature, issuer, age and how often they change, devices that answer in every way that Apple's do, and
+// connections that are ended with a reason. It keeps what it got.
+package apnsserver
+
+import (
+	"crypto/ecdsa"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/sending/sendertest/testservice"
+)
+
+// Behaviour is how a device's messages are answered. The zero value accepts.
+type Behaviour struct {
+	Status     int // 0: 200
+	Reason     string
+	Since      time.Time     // the timestamp beside it
+	RetryAfter time.Duration // sent with the answer
+	Body       string        // in the place of Apple's JSON
+	Hang       bool          // never answers
+	Break      bool          // takes the message and breaks the connection
+	GoAway     string        // ends the connection with this reason; without Break the message was not looked at
+	Times      int           // after so many messages it accepts; 0: for ever
+}
+
+// Behaviours of the real service.
+var (
+	Accepting    = Behaviour{}
+	Unregistered = Behaviour{Status: http.StatusGone, Reason: "Unregistered", Since: time.UnixMilli(1_700_000_000_123)}
+	Hung         = Behaviour{Hang: true}
+	Broken       = Behaviour{Break: true}
+	Failing      = Behaviour{Status: http.StatusInternalServerError, Reason: "InternalServerError"}
+	Unavailable  = Behaviour{Status: http.StatusServiceUnavailable, Reason: "ServiceUnavailable"}
+)
+
+// Options are whom the service knows.
+type Options struct {
+	Public *ecdsa.PublicKey // of the key
+	KeyID  string
+	TeamID string
+	Topic  string
+	Now    func() time.Time // nil: time.Now
+	// Streams is how many messages a connection takes at once after a token was accepted; 0: 1000.
+	Streams int
+	// Rest is how long a token has to be kept at least before another one is taken; 0: 20 minutes.
+	Rest time.Duration
+}
+
+// Server is a running push service.
+type Server struct {
+	testservice.Certificate
+
+	URL  string
+	opts Options
+	http *httptest.Server
+
+	mu         sync.Mutex
+	conns      map[*conn]bool
+	opened     int
+	devices    map[string]*device
+	all        *Behaviour
+	requests   int
+	accepted   int
+	violations []string
+
+	token   string    // the last that was accepted
+	changed time.Time // when it came first
+	tokens  int
+}
+
+type device struct {
+	behaviour Behaviour
+	left      int
+	got       []Message
+}
+
+// Message is what came for a device.
+type Message struct {
+	Device, ID, Topic, PushType, Priority, Expiration, Collapse, Authorization string
+
+	Payload []byte
+	method  string
+	path    string
+}
+
+// Start starts a server. Close it.
+func Start(o Options) *Server {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Streams == 0 {
+		o.Streams = 1000
+	}
+	if o.Rest == 0 {
+		o.Rest = tokenRest
+	}
+	s := &Server{opts: o, conns: make(map[*conn]bool), devices: make(map[string]*device)}
+	s.http = httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.http.TLS = &tls.Config{NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12}
+	s.http.Config.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": s.serve}
+	s.http.StartTLS()
+	s.URL, s.Certificate = s.http.URL, testservice.CertificateOf(s.http)
+	return s
+}
+
+// Close breaks what is open and stops the server.
+func (s *Server) Close() {
+	s.mu.Lock()
+	for c := range s.conns {
+		c.nc.Close()
+	}
+	s.mu.Unlock()
+	s.http.Close()
+}
+
+// Register makes a device and returns its token, and the address with it.
+func (s *Server) Register(b Behaviour) (token string, address json.RawMessage) {
+	raw := make([]byte, 32)
+	_, _ = rand.Read(raw)
+	token = hex.EncodeToString(raw)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.devices[token] = &device{behaviour: b, left: b.Times}
+	return token, json.RawMessage(`{"token":"` + token + `"}`)
+}
+
+// Behave changes how a device's messages are answered.
+func (s *Server) Behave(token string, b Behaviour) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.devices[token]
+	d.behaviour, d.left = b, b.Times
+}
+
+// BehaveAll has all messages answered so, whoever they are for; nil: each as its device is.
+func (s *Server) BehaveAll(b *Behaviour) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = b
+}
+
+// Received are the messages that came for a device, oldest first; those that were then not answered are among them.
+func (s *Server) Received(token string) []Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.devices[token] == nil {
+		return nil
+	}
+	return append([]Message(nil), s.devices[token].got...)
+}
+
+// Accepted counts the messages that were taken.
+func (s *Server) Accepted() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.accepted
+}
+
+// Requests counts what came, whatever was wrong with it.
+func (s *Server) Requests() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.requests
+}
+
+// Connections counts how many were opened.
+func (s *Server) Connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.opened
+}
+
+// Tokens counts the different ones that were accepted.
+func (s *Server) Tokens() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tokens
+}
+
+// Violations are what came against the rules of connections.
+func (s *Server) Violations() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.violations...)
+}
+
+// GoAway ends all connections with a reason, once what is under way on them is answered.
+func (s *Server) GoAway(reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		c.goAway(c.last, reason)
+	}
+}
+
+// behaves is how a message for a device is answered, and notes the message if it is taken.
+func (s *Server) behaves(m *Message) Behaviour {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.devices[m.Device]
+	b := Behaviour{Status: http.StatusBadRequest, Reason: "BadDeviceToken"}
+	if d != nil {
+		b = d.next()
+	}
+	if s.all != nil {
+		b = *s.all
+	}
+	if b.Status == 0 && (b.GoAway == "" || b.Break) && d != nil {
+		d.got = append(d.got, *m)
+		if !b.Hang && !b.Break {
+			s.accepted++
+		}
+	}
+	return b
+}
+
+func (d *device) next() Behaviour {
+	b := d.behaviour
+	if b.Times > 0 {
+		if d.left == 0 {
+			return Accepting
+		}
+		d.left--
+	}
+	return b
+}

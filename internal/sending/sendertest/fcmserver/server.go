@@ -1,0 +1,328 @@
+// Package fcmserver is Firebase Cloud Messaging for tests: TLS and HTTP/2, the token service beside it, and devices that
+// answer in each way that HTTP v1 knows. It checks assertions, access tokens and messages as Google does, and keeps what
+// devices got.
+package fcmserver
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/sending/sendertest/testservice"
+)
+
+// Email is that of the service account.
+const Email = "godwit@demo.iam.gserviceaccount.com"
+
+// Options change what a server does.
+type Options struct {
+	Project string        // empty: demo-project
+	Life    time.Duration // of access tokens; 0: an hour
+	Quick   bool          // keeps no messages: costs little beside the client that it is sent to by
+	HTTP1   bool          // speaks nothing newer
+	// Told is called with the godwit_id of each message and whether it is taken; nil: nobody wants to know.
+	Told func(id string, taken bool)
+	Cap  int // messages of the project in any second; what is more is told to come back in a second; 0: none
+}
+
+// Message is what a device got.
+type Message struct {
+	Proto   int // 2: HTTP/2
+	At      time.Time
+	Data    map[string]string
+	Android Android
+	APNs    APNs
+	WebPush WebPush
+}
+
+// Server is a running one.
+type Server struct {
+	testservice.Certificate
+
+	URL  string
+	opts Options
+	http *httptest.Server
+	key  *rsa.PrivateKey
+
+	closed chan struct{}
+	once   sync.Once
+
+	mu        sync.Mutex
+	devices   map[string]*device
+	all       *Behaviour
+	access    map[string]bool // tokens given out: whether they still work
+	given     int
+	fault     TokenFault
+	problems  []string
+	requests  int
+	accepted  int
+	validated int
+	recent    []time.Time
+}
+
+type device struct {
+	behaviour Behaviour
+	left      int
+	got       []Message
+}
+
+// sharedKey is the account's: making one takes long, and its bits are of no matter.
+var sharedKey = sync.OnceValue(func() *rsa.PrivateKey {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err) // the system has no randomness: no test can run
+	}
+	return key
+})
+
+// Start starts a server. Close it.
+func Start(o Options) *Server {
+	if o.Project == "" {
+		o.Project = "demo-project"
+	}
+	if o.Life == 0 {
+		o.Life = time.Hour
+	}
+	s := &Server{opts: o, key: sharedKey(), closed: make(chan struct{}), devices: map[string]*device{}, access: map[string]bool{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /token", s.serveToken)
+	mux.HandleFunc("POST /v1/projects/{call}", s.serveNothing)
+	mux.HandleFunc("POST /v1/projects/{project}/{call}", s.serveSend)
+	s.http = httptest.NewUnstartedServer(mux)
+	s.http.EnableHTTP2 = !o.HTTP1
+	s.http.StartTLS()
+	s.URL, s.Certificate = s.http.URL, testservice.CertificateOf(s.http)
+	return s
+}
+
+func (s *Server) serveNothing(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, "no such call", http.StatusNotFound)
+}
+
+// Close ends what hangs and stops the server.
+func (s *Server) Close() {
+	s.once.Do(func() { close(s.closed) })
+	s.http.Close()
+}
+
+// Account is the service account's file, as the Firebase console gives it out.
+func (s *Server) Account() []byte {
+	der, err := x509.MarshalPKCS8PrivateKey(s.key)
+	if err != nil {
+		panic(err) // an RSA key always encodes
+	}
+	file, err := json.Marshal(map[string]string{
+		"type": "service_account", "project_id": s.opts.Project, "private_key_id": "key-1", "client_email": Email,
+		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), "token_uri": s.URL + "/token",
+	})
+	if err != nil {
+		panic(err)
+	}
+	return file
+}
+
+// Device makes a device and returns its token, and the address of an endpoint with it.
+func (s *Server) Device(b Behaviour) (token string, address json.RawMessage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	token = "device-" + strconv.Itoa(len(s.devices)+1) + ":APA91b" + rand.Text()
+	s.devices[token] = &device{behaviour: b, left: b.Times}
+	address, _ = json.Marshal(map[string]string{"token": token}) // a text always encodes
+	return token, address
+}
+
+// Behave changes how a device's messages are answered.
+func (s *Server) Behave(token string, b Behaviour) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d := s.devices[token]; d != nil {
+		d.behaviour, d.left = b, b.Times
+	}
+}
+
+// BehaveAll makes all messages be answered so; nil: each as its device's.
+func (s *Server) BehaveAll(b *Behaviour) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = b
+}
+
+// Revoke ends all access tokens that were given out.
+func (s *Server) Revoke() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for t := range s.access {
+		s.access[t] = false
+	}
+}
+
+// Received are the messages that a device got, oldest first; those that were then not answered are among them.
+func (s *Server) Received(token string) []Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d := s.devices[token]; d != nil {
+		return append([]Message(nil), d.got...)
+	}
+	return nil
+}
+
+// Counts are what has happened so far.
+type Counts struct {
+	Requests  int // to send, of any kind
+	Accepted  int // messages
+	Validated int // questions, validate_only
+	Tokens    int // access tokens given out
+}
+
+// Counts counts.
+func (s *Server) Counts() Counts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Counts{Requests: s.requests, Accepted: s.accepted, Validated: s.validated, Tokens: s.given}
+}
+
+// Problems are what no client of Google's may do: assertions and messages that were refused for their form.
+func (s *Server) Problems() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.problems...)
+}
+
+func (s *Server) problem(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.problems = append(s.problems, text)
+}
+
+func (s *Server) serveSend(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, 64<<10))
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	s.requests++
+	s.mu.Unlock()
+	access, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	switch {
+	case r.PathValue("project") != s.opts.Project || r.PathValue("call") != "messages:send":
+		answers[NoProject].write(w, Behaviour{})
+		return
+	case !s.works(access):
+		answers[Unauthenticated].write(w, Behaviour{})
+		return
+	}
+	e, refused := parse(body)
+	if refused != "" {
+		s.problem(refused + ": " + string(body))
+		badField("message", refused).write(w, Behaviour{})
+		return
+	}
+	b := s.behaves(e)
+	if s.opts.Told != nil && !e.ValidateOnly {
+		s.opts.Told(e.Message.Data["godwit_id"], b.Row == Accept)
+	}
+	switch b.Row {
+	case Hang, Break, Accept, Garbage:
+		s.deliver(e, r.ProtoMajor, b.Row)
+	}
+	if !testservice.Wait(r.Context(), s.closed, b.Row == Hang, b.Delay) {
+		return
+	}
+	switch b.Row {
+	case Break:
+		panic(http.ErrAbortHandler)
+	case Accept:
+		w.Header().Set("Content-Type", "application/json; charset=UTF-8")
+		_, _ = io.WriteString(w, "{\n  \"name\": \"projects/"+s.opts.Project+"/messages/0:"+rand.Text()+"\"\n}\n")
+	default:
+		answers[b.Row].write(w, b)
+	}
+}
+
+func (s *Server) works(access string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.access[access]
+}
+
+// behaves is how a message is answered.
+func (s *Server) behaves(e *envelope) Behaviour {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.devices[e.Message.Token]
+	b := Behaviour{Row: Malformed}
+	switch {
+	case e.Message.Topic != "":
+		b = Behaviour{}
+	case d != nil:
+		b = d.next()
+	}
+	if s.all != nil {
+		b = *s.all
+	}
+	switch {
+	case !s.within(time.Now()):
+		b = Behaviour{Row: Quota, RetryAfter: time.Second}
+	case e.ValidateOnly && b.Question != "":
+		b.Row = b.Question
+	case b.Row == Disliked && e.ValidateOnly && e.empty():
+		b = Behaviour{}
+	case b.Row == Accept && e.size() > maxPayload:
+		b = Behaviour{Row: Disliked}
+	}
+	return b
+}
+
+// within reports whether the cap lets one more message through, and counts it.
+func (s *Server) within(now time.Time) bool {
+	if s.opts.Cap == 0 {
+		return true
+	}
+	for len(s.recent) > 0 && now.Sub(s.recent[0]) >= time.Second {
+		s.recent = s.recent[1:]
+	}
+	if len(s.recent) >= s.opts.Cap {
+		return false
+	}
+	s.recent = append(s.recent, now)
+	return true
+}
+
+func (d *device) next() Behaviour {
+	b := d.behaviour
+	if b.Times > 0 {
+		if d.left == 0 {
+			return Behaviour{}
+		}
+		d.left--
+	}
+	return b
+}
+
+// deliver gives a message to its device.
+func (s *Server) deliver(e *envelope, proto int, row Row) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.ValidateOnly {
+		s.validated++
+		return
+	}
+	if row == Accept {
+		s.accepted++
+	}
+	d := s.devices[e.Message.Token]
+	if d == nil || s.opts.Quick {
+		return
+	}
+	m := &e.Message
+	d.got = append(d.got, Message{Proto: proto, At: time.Now(), Data: m.Data, Android: m.Android, APNs: m.APNs, WebPush: m.WebPush})
+}

@@ -1,0 +1,197 @@
+package telegram
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// message is the body of sendMessage, sendPhoto and its like, and of what edits them.
+type message struct {
+	ChatID    string       `json:"chat_id"`
+	MessageID int64        `json:"message_id,omitempty"` // of the one that is edited
+	Thread    int64        `json:"message_thread_id,omitempty"`
+	Text      string       `json:"text,omitempty"`
+	Photo     string       `json:"photo,omitempty"`
+	Video     string       `json:"video,omitempty"`
+	Animation string       `json:"animation,omitempty"`
+	Document  string       `json:"document,omitempty"`
+	Caption   string       `json:"caption,omitempty"`
+	ParseMode string       `json:"parse_mode,omitempty"`
+	Silent    bool         `json:"disable_notification,omitempty"`
+	Preview   *linkPreview `json:"link_preview_options,omitempty"`
+	Markup    *keyboard    `json:"reply_markup,omitempty"`
+}
+
+type linkPreview struct {
+	Disabled bool `json:"is_disabled"`
+}
+
+type keyboard struct {
+	Rows [][]push.TelegramLink `json:"inline_keyboard"`
+}
+
+// withMedia adds what the message carries beside its text and returns the method that sends it.
+func (m *message) withMedia(t *push.TelegramContent) (method string, err error) {
+	method = "sendMessage"
+	for _, f := range []struct {
+		method, media string
+		into          *string
+	}{
+		{"sendPhoto", t.Photo, &m.Photo},
+		{"sendVideo", t.Video, &m.Video},
+		{"sendAnimation", t.Animation, &m.Animation},
+		{"sendDocument", t.Document, &m.Document},
+	} {
+		if f.media == "" {
+			continue
+		}
+		if method != "sendMessage" {
+			return "", errors.New("the message has more than one of photo, video, animation and document")
+		}
+		method, *f.into = f.method, f.media
+	}
+	return method, nil
+}
+
+// compose makes the message of a content: the title in bold, the body, the link.
+func compose(c *push.Content) (method string, m *message, err error) {
+	m = &message{ParseMode: c.Telegram.ParseMode, Silent: c.Telegram.Silent}
+	if method, err = m.withMedia(&c.Telegram); err != nil {
+		return "", nil, err
+	}
+	if len(c.Telegram.Buttons) > 0 {
+		m.Markup = &keyboard{c.Telegram.Buttons}
+	}
+	most := maxText
+	if method != "sendMessage" {
+		most = maxCaption
+	} else if c.Telegram.NoPreview {
+		m.Preview = &linkPreview{Disabled: true}
+	}
+	var text string
+	switch c.Telegram.ParseMode {
+	case "":
+		// Sent as HTML so that the title can be bold; all of it is ours to escape.
+		if n := units(lines(c.Title, c.Body, c.URL)); n > most {
+			return "", nil, fmt.Errorf("the message has %d characters; telegram takes %d", n, most)
+		}
+		m.ParseMode = "HTML"
+		text = lines(wrap("<b>", EscapeHTML(c.Title), "</b>"), EscapeHTML(c.Body), EscapeHTML(c.URL))
+	case "HTML":
+		text = lines(wrap("<b>", c.Title, "</b>"), c.Body, EscapeHTML(c.URL))
+	case "MarkdownV2":
+		text = lines(wrap("*", c.Title, "*"), c.Body, EscapeMarkdown(c.URL))
+	case "Markdown":
+		text = lines(wrap("*", c.Title, "*"), c.Body, escapeLegacy(c.URL))
+	default:
+		return "", nil, fmt.Errorf("parse_mode %.32q is none of HTML, MarkdownV2, Markdown", c.Telegram.ParseMode)
+	}
+	if method != "sendMessage" {
+		m.Caption = text
+		return method, m, nil
+	}
+	if text == "" {
+		return "", nil, errors.New("the message is empty")
+	}
+	m.Text = text
+	return method, m, nil
+}
+
+func wrap(open, text, end string) string {
+	if text == "" {
+		return ""
+	}
+	return open + text + end
+}
+
+// lines joins title and body, and the link after an empty line.
+func lines(title, body, link string) string {
+	text := title
+	if title != "" && body != "" {
+		text += "\n"
+	}
+	text += body
+	if text != "" && link != "" {
+		text += "\n\n"
+	}
+	return text + link
+}
+
+// units counts as Telegram does: UTF-16 code units.
+func units(s string) (n int) {
+	for _, r := range s {
+		n++
+		if r >= 0x10000 {
+			n++
+		}
+	}
+	return n
+}
+
+// EscapeHTML makes a text stand for itself in parse mode HTML.
+func EscapeHTML(s string) string { return html.EscapeString(valid(s)) }
+
+// markdownSpecial must be escaped in MarkdownV2 (https://core.telegram.org/bots/api#markdownv2-style).
+const markdownSpecial = "_*[]()~`>#+-=|{}.!\\"
+
+// EscapeMarkdown makes a text stand for itself in parse mode MarkdownV2.
+func EscapeMarkdown(s string) string {
+	var b strings.Builder
+	for _, r := range valid(s) {
+		if r < utf8.RuneSelf && strings.ContainsRune(markdownSpecial, r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// escapeLegacy makes a text stand for itself between the markup of parse mode Markdown
+// (https://core.telegram.org/bots/api#markdown-style).
+func escapeLegacy(s string) string {
+	return strings.NewReplacer("_", "\\_", "*", "\\*", "`", "\\`", "[", "\\[").Replace(valid(s))
+}
+
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// parseChat reads {"chat_id"}: a number, as such or as a string, or the @name of a public channel. With a
+// message_thread_id it is one topic of a forum.
+func parseChat(address json.RawMessage) (chat string, thread int64, err error) {
+	var a struct {
+		ChatID json.RawMessage `json:"chat_id"`
+		Thread int64           `json:"message_thread_id"`
+	}
+	if err := json.Unmarshal(address, &a); err != nil {
+		return "", 0, errors.New(`is not like {"chat_id":"42"}`)
+	}
+	text := string(a.ChatID)
+	if len(text) > 0 && text[0] == '"' {
+		if err := json.Unmarshal(a.ChatID, &text); err != nil {
+			return "", 0, errors.New("chat_id is not a number")
+		}
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n != 0 {
+		return itoa(n), a.Thread, nil
+	}
+	if name, ok := strings.CutPrefix(text, "@"); ok && name != "" && len(name) <= 64 && !strings.ContainsAny(name, " /\n") {
+		return text, a.Thread, nil
+	}
+	return "", 0, errors.New("chat_id is not a number")
+}
+
+// address is the opposite of parseChat for a number.
+func address(chat int64) json.RawMessage { return json.RawMessage(`{"chat_id":` + itoa(chat) + `}`) }
+
+// topicAddress is that of one topic of a forum.
+func topicAddress(chat, thread int64) json.RawMessage {
+	return json.RawMessage(`{"chat_id":` + itoa(chat) + `,"message_thread_id":` + itoa(thread) + `}`)
+}
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }

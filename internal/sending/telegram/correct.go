@@ -1,0 +1,33 @@
+package telegram
+
+import (
+	"context"
+
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// unchanged begins the answer to an edit that changes nothing, as one does that is made again after a crash.
+const unchanged = "Bad Request: message is not modified"
+
+// Correct edits the text of a message, or the caption of one with media; its buttons follow. The media and how loud it
+// came stay. Telegram sets no time within which a bot may edit its own messages.
+func (s *Sender) Correct(ctx context.Context, sent push.Sent) error {
+	chat, id, ok := parseID(sent.ExternalID)
+	if !ok {
+		return &push.PermanentError{Reason: "its message id is not known"}
+	}
+	method, m, err := compose(&sent.Request.Content)
+	if err != nil {
+		return &push.PermanentError{Reason: err.Error()}
+	}
+	edit := &message{
+		ChatID: itoa(chat), MessageID: id, Text: m.Text, Caption: m.Caption, ParseMode: m.ParseMode, Preview: m.Preview,
+		Markup: m.Markup, // without any, those that the message has are taken away
+	}
+	by := "editMessageText"
+	if method != "sendMessage" {
+		by = "editMessageCaption"
+	}
+	_, err = s.call(ctx, s.cfg.Client, by, edit, nil)
+	return err
+}

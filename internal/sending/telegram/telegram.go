@@ -1,0 +1,321 @@
+// Package telegram sends messages of a bot (https://core.telegram.org/bots/api), corrects them and takes them back, and can keep the
+// bot's audience by listening to /start and /stop.
+package telegram
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/access/urlguard"
+	"godwit.dev/godwit/internal/sending/provider"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// DefaultURL is Telegram's own Bot API server.
+const DefaultURL = "https://api.telegram.org"
+
+// Limits of the Bot API as documented (https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this).
+// They move, which is why 429 counts for more.
+const (
+	botRate     = 30              // messages a second of a bot
+	chatEvery   = time.Second     // between messages to one chat
+	groupEvery  = 3 * time.Second // to one group: 20 a minute
+	maxText     = 4096            // UTF-16 units of a text
+	maxCaption  = 1024            // of a caption
+	deleteWhile = 48 * time.Hour  // after sending
+	deleteMost  = 100             // ids in one call
+
+	maxAnswer = 1 << 20 // bytes: pollMost updates, each with a text of 4,096 characters
+)
+
+// Config is what a sender needs.
+type Config struct {
+	Token   string // of the bot: 123456:ABC…
+	BaseURL string // empty: DefaultURL
+	Listens bool   // Listen is wanted
+
+	AllowPrivate bool         // let BaseURL lead anywhere: tests
+	Client       *http.Client // nil: one of its own
+	Now          func() time.Time
+}
+
+// Sender sends as one bot.
+type Sender struct {
+	cfg   Config
+	base  *url.URL // with the token: never in an error
+	scope string
+
+	username atomic.Pointer[string] // of the bot; nil: it was not asked for yet
+}
+
+var (
+	_ push.Sender    = (*Sender)(nil)
+	_ push.Recaller  = (*Sender)(nil)
+	_ push.Corrector = (*Sender)(nil)
+	_ push.Pacer     = (*Sender)(nil)
+	_ push.Checker   = (*Sender)(nil)
+)
+
+var tokenForm = regexp.MustCompile(`^[0-9]{1,20}:[A-Za-z0-9_-]{10,100}$`)
+
+// New makes a sender.
+func New(cfg Config) (*Sender, error) {
+	if !tokenForm.MatchString(cfg.Token) {
+		return nil, errors.New("telegram: the token is not like 123456:ABC-DEF")
+	}
+	if cfg.BaseURL == "" {
+		cfg.BaseURL = DefaultURL
+	}
+	server, err := parseServer(cfg.BaseURL, cfg.AllowPrivate)
+	if err != nil {
+		return nil, fmt.Errorf("telegram: base_url %w", err)
+	}
+	if cfg.Client == nil {
+		cfg.Client = provider.ClientWithin(cfg.reach())
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	bot, _, _ := strings.Cut(cfg.Token, ":")
+	return &Sender{cfg: cfg, base: server.JoinPath("bot" + cfg.Token), scope: "telegram:" + bot}, nil
+}
+
+// reach is where connections may lead: a server that the app names may be in its own network.
+func (c *Config) reach() urlguard.Reach {
+	switch {
+	case c.AllowPrivate:
+		return urlguard.Anywhere
+	case c.BaseURL != DefaultURL:
+		return urlguard.Networks
+	}
+	return urlguard.Public
+}
+
+// parseServer reads the URL of a Bot API server. All that can be called at a server that is none is a path with the token in it.
+func parseServer(raw string, allowPrivate bool) (*url.URL, error) {
+	u, err := urlguard.ParseBase(raw, true)
+	if err != nil || allowPrivate {
+		return u, err //nolint:wrapcheck // the caller names the setting
+	}
+	return u, urlguard.CheckHost(u.Hostname(), urlguard.Networks)
+}
+
+// Close closes connections that nothing is under way on. Messages can still be sent.
+func (s *Sender) Close() error {
+	s.cfg.Client.CloseIdleConnections()
+	return nil
+}
+
+// response is what every method answers.
+type response struct {
+	OK          bool            `json:"ok"`
+	Result      json.RawMessage `json:"result"`
+	Description string          `json:"description"`
+	Parameters  struct {
+		RetryAfter int64 `json:"retry_after"`
+		MigrateTo  int64 `json:"migrate_to_chat_id"`
+	} `json:"parameters"`
+}
+
+// call calls a method. Its errors are those of this channel; moved is set beside an error where the chat has moved.
+func (s *Sender) call(ctx context.Context, client *http.Client, method string, params any, into any) (moved int64, err error) {
+	body, err := json.Marshal(params)
+	if err != nil {
+		return 0, &push.PermanentError{Reason: "the message cannot be encoded"}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base.JoinPath(method).String(), bytes.NewReader(body))
+	if err != nil {
+		return 0, &push.ConfigError{Scope: s.scope, Reason: "telegram: base_url makes no valid URL"}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	a, err := provider.DoUpTo(client, req, "telegram", s.scope, maxAnswer)
+	if err != nil {
+		return 0, err
+	}
+	var r response
+	readable := a.Cut == nil && json.Unmarshal(a.Body, &r) == nil
+	switch {
+	case a.Status == http.StatusOK && r.OK && readable:
+		if into != nil && json.Unmarshal(r.Result, into) != nil {
+			return 0, &push.UnknownError{Reason: "telegram accepted the message with an answer that cannot be read"}
+		}
+		return 0, nil
+	case a.Status >= 500, a.Status < 300 && !a.Page():
+		// Neither says whether the message went out: a proxy's page, an internal error, an answer that broke off.
+		return 0, &push.UnknownError{Reason: fmt.Sprintf("telegram answered %d without saying what became of the message", a.Status)}
+	case !readable || r.Description == "":
+		// A proxy's page, which no gateway of Telegram's sends with this status: nothing went out.
+		return 0, s.byStatus(&a)
+	}
+	return r.Parameters.MigrateTo, s.judge(&a, &r)
+}
+
+// byStatus tells what an answer means that is not Telegram's own.
+func (s *Sender) byStatus(a *provider.Answer) error {
+	err := (&provider.Table{Name: "telegram", Scope: s.scope, Quiet: true, Denied: func(_ int, reason string) error {
+		return &push.ObjectionError{Scope: s.scope, Reason: reason, Shared: push.Host}
+	}}).Judge(a, s.cfg.Now())
+	var retry *push.RetryError
+	var gone *push.GoneError
+	switch {
+	case errors.As(err, &retry) && a.Status == http.StatusTooManyRequests:
+		retry.Credential = true // no limit of Telegram's is one chat's alone
+	case errors.As(err, &gone):
+		return &push.RetryError{Scope: s.scope, Reason: gone.Reason}
+	}
+	return err
+}
+
+// gone are the beginnings of descriptions, after "Forbidden: ", of chats that the bot has lost.
+var gone = []string{
+	"bot was blocked", "user is deactivated", "bot was kicked", "bot is not a member", "bot can't initiate conversation",
+	"bot can't send messages to bots", "bots can't send messages to bots", "the group chat was deleted",
+}
+
+// judge makes an error of a refusal; nil: the message is already as requested.
+func (s *Sender) judge(a *provider.Answer, r *response) error {
+	said := fmt.Sprintf("telegram answered %d: %s", a.Status, provider.Clip(s.redact(r.Description)))
+	switch a.Status {
+	case http.StatusTooManyRequests:
+		after := provider.Bounded(time.Duration(r.Parameters.RetryAfter) * time.Second)
+		if after == 0 {
+			after = provider.RetryAfter(a.Header, s.cfg.Now())
+		}
+		return &push.RetryError{After: after, Credential: true, Scope: s.scope, Reason: said}
+	case http.StatusUnauthorized:
+		return &push.ConfigError{Scope: s.scope, Reason: said + ": the bot's token is refused"}
+	case http.StatusNotFound:
+		return &push.ObjectionError{Scope: s.scope, Reason: said + ": the bot's token is refused, or base_url leads to another server"}
+	case http.StatusBadRequest:
+		if strings.HasPrefix(r.Description, unchanged) {
+			return nil
+		}
+	case http.StatusConflict:
+		return &push.ObjectionError{Scope: s.scope, Reason: said, Shared: push.Host}
+	case http.StatusForbidden:
+		why := strings.TrimPrefix(r.Description, "Forbidden: ")
+		for _, g := range gone {
+			if strings.HasPrefix(why, g) {
+				return &push.GoneError{Reason: said}
+			}
+		}
+	}
+	return &push.PermanentError{Reason: said}
+}
+
+// redact takes the token out of what Telegram says, should it ever repeat it.
+func (s *Sender) redact(text string) string { return strings.ReplaceAll(text, s.cfg.Token, "…") }
+
+// Send makes one attempt. Where a group has become a supergroup it fails with the new id: the caller may have an endpoint
+// there already.
+func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error) {
+	chat, thread, err := parseChat(r.Address)
+	if err != nil {
+		return push.Receipt{}, &push.PermanentError{Reason: "address: " + err.Error()}
+	}
+	switch {
+	case r.Recall:
+		return push.Receipt{}, &push.PermanentError{Reason: "telegram has no message that recalls another"}
+	case !r.ExpiresAt.IsZero() && !r.ExpiresAt.After(s.cfg.Now()):
+		return push.Receipt{}, &push.PermanentError{Reason: "expired before it was sent"}
+	}
+	method, m, err := compose(&r.Content)
+	if err != nil {
+		return push.Receipt{}, &push.PermanentError{Reason: err.Error()}
+	}
+	m.ChatID, m.Thread = chat, thread
+	var receipt push.Receipt
+	var sent struct {
+		MessageID int64 `json:"message_id"`
+		Chat      struct {
+			ID int64 `json:"id"`
+		} `json:"chat"`
+	}
+	moved, err := s.call(ctx, s.cfg.Client, method, m, &sent)
+	if moved != 0 { // to a supergroup; what was none has no topics
+		return receipt, &push.MovedError{Address: address(moved), Reason: "the group has moved to chat " + itoa(moved)}
+	}
+	if err == nil {
+		receipt.ExternalID = fmt.Sprintf("%d/%d", sent.Chat.ID, sent.MessageID)
+	}
+	return receipt, err
+}
+
+// Recall deletes messages, up to 100 of a chat in one call.
+func (s *Sender) Recall(ctx context.Context, sent []push.Sent) []error {
+	errs := make([]error, len(sent))
+	chats := map[int64][]int{} // places in sent
+	for i := range sent {
+		chat, _, ok := parseID(sent[i].ExternalID)
+		switch {
+		case !ok:
+			errs[i] = &push.PermanentError{Reason: "its message id is not known"}
+		case s.cfg.Now().Sub(sent[i].At) >= deleteWhile:
+			errs[i] = &push.PermanentError{Reason: "telegram deletes messages only within 48 hours"}
+		default:
+			chats[chat] = append(chats[chat], i)
+		}
+	}
+	for chat, places := range chats {
+		for len(places) > 0 {
+			n := min(len(places), deleteMost)
+			s.delete(ctx, chat, places[:n], sent, errs)
+			places = places[n:]
+		}
+	}
+	return errs
+}
+
+func (s *Sender) delete(ctx context.Context, chat int64, places []int, sent []push.Sent, errs []error) {
+	ids := make([]int64, len(places))
+	for i, p := range places {
+		_, ids[i], _ = parseID(sent[p].ExternalID)
+	}
+	_, err := s.call(ctx, s.cfg.Client, "deleteMessages", map[string]any{"chat_id": chat, "message_ids": ids}, nil)
+	for _, p := range places {
+		errs[p] = err
+	}
+}
+
+// parseID reads an ExternalID: chat/message.
+func parseID(s string) (chat, message int64, ok bool) {
+	c, m, _ := strings.Cut(s, "/")
+	chat, err1 := strconv.ParseInt(c, 10, 64)
+	message, err2 := strconv.ParseInt(m, 10, 64)
+	return chat, message, err1 == nil && err2 == nil
+}
+
+// Pace is how fast the bot may send to all chats together, and to this chat, which is slower for groups.
+func (s *Sender) Pace(address json.RawMessage) push.Pace {
+	p := push.Pace{Scope: s.scope, Rate: botRate}
+	chat, _, err := parseChat(address)
+	if err != nil {
+		return p
+	}
+	p.Chat, p.Every = strings.ToLower(chat), chatEvery // @Name and @name are one chat
+	if chat[0] == '-' || chat[0] == '@' {
+		p.Every = groupEvery
+	}
+	return p
+}
+
+// Check asks who the bot is.
+func (s *Sender) Check(ctx context.Context) (string, error) {
+	var me struct {
+		Username string `json:"username"`
+	}
+	if _, err := s.call(ctx, s.cfg.Client, "getMe", struct{}{}, &me); err != nil {
+		return "", provider.Checked(err)
+	}
+	return "bot @" + provider.Clip(me.Username), nil
+}

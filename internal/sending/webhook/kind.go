@@ -1,0 +1,89 @@
+package webhook
+
+import (
+	"fmt"
+	"strings"
+
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/channel"
+	"godwit.dev/godwit/internal/sending/provider"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// FieldSecrets is the setting that holds the signing secrets.
+const FieldSecrets = "secrets"
+
+// fieldTargets is the setting that names the URLs to which steps of escalations may go in the place of a recipient's endpoints.
+const fieldTargets = "targets"
+
+// Kind is what an app's webhook settings mean. Each app's sender has connections of its own: where another app's receivers
+// hang, at the same host too, it does not wait for them.
+type Kind struct{ AllowPrivate bool }
+
+var _ channel.Kind = Kind{}
+
+// Fields are the settings.
+func (Kind) Fields() []channel.Field {
+	return []channel.Field{
+		{Name: FieldSecrets, Type: channel.List, Secret: true, Help: "signing secrets, whsec_ and base64; several while receivers change over; one is made, and shown once, if there is none"},
+		{Name: fieldTargets, Type: channel.List, Help: "URLs of yours to which steps of escalations may go in the place of the recipient's endpoints, each as name=URL"},
+	}
+}
+
+// Auto reports that somebody must see the secret first.
+func (Kind) Auto() bool { return false }
+
+// Complete makes a secret where none is given.
+func (k Kind) Complete(v channel.Values) (made channel.Values, err error) {
+	if _, err := k.targets(v); err != nil {
+		return nil, err
+	}
+	if v[FieldSecrets] == "" {
+		secret := NewSecret()
+		v[FieldSecrets] = secret
+		return channel.Values{FieldSecrets: secret}, nil
+	}
+	if _, err := ParseSecrets(strings.Fields(v[FieldSecrets])); err != nil {
+		return nil, notification.BadField(FieldSecrets, "%s", err)
+	}
+	return nil, nil
+}
+
+// Shown adds nothing.
+func (Kind) Shown(channel.Values) map[string]string { return nil }
+
+// Open makes a sender.
+func (k Kind) Open(_ string, v channel.Values) (push.Sender, error) {
+	secrets, err := ParseSecrets(strings.Fields(v[FieldSecrets]))
+	if err != nil {
+		return nil, err
+	}
+	targets, err := k.targets(v)
+	if err != nil {
+		return nil, err
+	}
+	return New(NewPoster(provider.Client(k.AllowPrivate), k.AllowPrivate), secrets, targets)
+}
+
+// targets reads which names stand for which URLs.
+func (k Kind) targets(v channel.Values) (map[string]string, error) {
+	targets := make(map[string]string)
+	for i, one := range strings.Fields(v[fieldTargets]) {
+		field := fmt.Sprintf("%s[%d]", fieldTargets, i)
+		name, to, ok := strings.Cut(one, "=")
+		if !ok {
+			return nil, notification.BadField(field, "is not like sms=https://example.org/sms")
+		}
+		if err := notification.CheckName(field, name); err != nil {
+			return nil, err
+		}
+		if _, err := CheckURL(to, k.AllowPrivate); err != nil {
+			return nil, notification.BadField(field, "%s", err)
+		}
+		if targets[name] != "" {
+			return nil, notification.BadField(field, "names %s a second time", name)
+		}
+		targets[name] = to
+	}
+	return targets, nil
+}

@@ -1,0 +1,123 @@
+package webpush
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// payload is what the service worker gets; docs/reference/webpush-payload.md is its contract.
+type payload struct {
+	ID                 string          `json:"id,omitempty"`
+	GodwitID           string          `json:"godwit_id,omitempty"`
+	Title              string          `json:"title"`
+	Body               string          `json:"body"`
+	Icon               string          `json:"icon,omitempty"`
+	Image              string          `json:"image,omitempty"`
+	URL                string          `json:"url,omitempty"`
+	Category           string          `json:"category,omitempty"`
+	Data               json.RawMessage `json:"data,omitempty"`
+	Actions            []push.Action   `json:"actions,omitempty"`
+	RequireInteraction bool            `json:"require_interaction,omitempty"`
+	Tag                string          `json:"tag,omitempty"`
+	Track              string          `json:"track,omitempty"`
+	Ack                string          `json:"godwit_ack,omitempty"`
+	Settle             string          `json:"godwit_settle,omitempty"`
+	Server             string          `json:"server,omitempty"`
+	Recall             bool            `json:"recall,omitempty"`
+	Extra              extra           `json:"extra"`
+}
+
+// extra is where Perfecty Push's service worker looks for the URL; without it that fails.
+type extra struct {
+	URLToOpen string `json:"url_to_open"`
+}
+
+// tag names what replaces what: messages of one collapse key, else of one id.
+func tag(r *push.Request) string {
+	switch {
+	case r.Collapse != "":
+		return r.Collapse
+	case r.GodwitID != "":
+		return r.GodwitID
+	}
+	return r.ID
+}
+
+// Defaults are what a message says where it says nothing itself.
+type Defaults struct{ Title, Icon, URL string }
+
+// fill puts them into what is left out.
+func (d *Defaults) fill(c push.Content) push.Content {
+	c.Title, c.Icon, c.URL = cmp.Or(c.Title, d.Title), cmp.Or(c.Icon, d.Icon), cmp.Or(c.URL, d.URL)
+	return c
+}
+
+// encodePayload leaves defaults out of a message that fits without them alone.
+func encodePayload(r *push.Request, server string, d Defaults) ([]byte, error) {
+	if d == (Defaults{}) || r.Recall {
+		return encodeContent(r, &r.Content, server)
+	}
+	filled := d.fill(r.Content)
+	if plain, err := encodeContent(r, &filled, server); err == nil {
+		return plain, nil
+	}
+	return encodeContent(r, &r.Content, server)
+}
+
+func encodeContent(r *push.Request, c *push.Content, server string) ([]byte, error) {
+	p := payload{ID: r.ID, GodwitID: r.GodwitID, Tag: tag(r), Server: server}
+	if p.GodwitID == "" {
+		p.GodwitID = r.ID
+	}
+	if r.Recall {
+		p.Recall = true
+	} else {
+		p.Title, p.Body, p.Icon, p.Image, p.URL, p.Category, p.Data = c.Title, c.Body, c.Icon, c.Image, c.URL, c.Category, c.Data
+		p.Actions, p.RequireInteraction = c.WebPush.Actions, c.WebPush.RequireInteraction
+		p.Track, p.Ack, p.Settle, p.Extra.URLToOpen = r.Track, r.AckToken, r.Settle, c.URL
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // room is scarce, and this is not HTML
+	if err := enc.Encode(&p); err != nil {
+		return nil, fmt.Errorf("encode payload: %w", err)
+	}
+	plain := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	if len(plain) > MaxPayload {
+		return nil, fmt.Errorf("the message has %d bytes; at most %d fit into a push message", len(plain), MaxPayload)
+	}
+	return plain, nil
+}
+
+// topic makes the header of RFC 8030, section 5.4: at most 32 characters of base64url. A hash, so that the push
+// service does not read our keys, and any tag fits.
+func topic(tag string) string {
+	sum := sha256.Sum256([]byte(tag))
+	return base64.RawURLEncoding.EncodeToString(sum[:24])
+}
+
+const (
+	maxTTL     = 28 * 24 * time.Hour // the longest that providers keep a message
+	defaultTTL = 24 * time.Hour
+)
+
+// ttl is how long a push service is to keep a message for a browser that is off, in seconds; ok is false when the
+// message has expired.
+func ttl(expires, now time.Time) (seconds string, ok bool) {
+	left := defaultTTL
+	if !expires.IsZero() {
+		if left = expires.Sub(now); left <= 0 {
+			return "", false
+		}
+	}
+	// Never 0, in the last second of a message: Microsoft's service refuses it.
+	return strconv.FormatInt(max(int64(min(left, maxTTL)/time.Second), 1), 10), true
+}

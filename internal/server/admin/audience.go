@@ -1,0 +1,104 @@
+package admin
+
+import (
+	"context"
+	"errors"
+
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/campaigns/endpoint"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// Audience is what the pages read of endpoints.
+type Audience interface {
+	Totals(ctx context.Context, app string) (active, disabled map[push.Channel]int64, err error)
+	// CountPart counts some of the active endpoints of a selection, after one: see endpoint.Store.
+	CountPart(ctx context.Context, app string, sel *audience.Selection, after int64) (endpoint.Part, error)
+	// List returns the next endpoints of a status, empty: of any, that are in a selection: see endpoint.Store.
+	List(ctx context.Context, app string, status audience.Status, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error)
+	Find(ctx context.Context, who *endpoint.Holder, id audience.ID) (audience.Endpoint, error)
+	Change(ctx context.Context, who *endpoint.Holder, id audience.ID, change func(*audience.Endpoint)) (audience.Endpoint, error)
+	Delete(ctx context.Context, app string, id audience.ID) error
+	Registration(who *endpoint.Holder, e audience.Endpoint) (audience.Registration, error)
+	Register(ctx context.Context, app string, regs []audience.Registration) ([]audience.Registered, error)
+	Encoder(ctx context.Context, app, format string, addresses bool) (*endpoint.Encoder, error)
+	Export(ctx context.Context, app string, f endpoint.Filter, e *endpoint.Encoder, write func(part []byte) error) error
+	// Of lists a recipient's endpoints.
+	Of(ctx context.Context, app, recipient string) ([]audience.Endpoint, error)
+	// Names lists the first tags and names of attributes that an app's endpoints have or had.
+	Names(ctx context.Context, app string, limit int) (tags, attributes []string, err error)
+}
+
+// mostNames is how many tags and attributes are shown.
+const mostNames = 100
+
+type crowd struct {
+	Where, TagsAny   string // the segment that was tried, and what came of it
+	Matches          *matches
+	Active, Disabled int64
+	Channels         []channelCount
+	Tags, Attributes []string
+	Search           *search
+}
+
+type channelCount struct {
+	Name             push.Channel
+	Active, Disabled int64
+}
+
+func (a *admin) showAudience(v *visit) error { return a.showCrowd(v, crowd{}) }
+
+func (a *admin) showCrowd(v *visit, c crowd) error {
+	ctx, app := v.r.Context(), v.person.App
+	active, disabled, err := a.Audience.Totals(ctx, app)
+	if err != nil {
+		return err
+	}
+	for _, ch := range audience.Channels() {
+		n := channelCount{ch, active[ch], disabled[ch]}
+		if n.Active+n.Disabled > 0 {
+			c.Channels = append(c.Channels, n)
+			c.Active, c.Disabled = c.Active+n.Active, c.Disabled+n.Disabled
+		}
+	}
+	q := v.r.URL.Query()
+	c.Search = newSearch(q)
+	if err := a.find(v, c.Search, q.Get("cursor")); err != nil {
+		return err
+	}
+	if c.Tags, c.Attributes, err = a.names(ctx, app); err != nil {
+		return err
+	}
+	return a.show(v, "audience", "Audience", "audience", c)
+}
+
+func (a *admin) names(ctx context.Context, app string) (tags, attributes []string, err error) {
+	return a.Audience.Names(ctx, app, mostNames)
+}
+
+// matches answers a tried segment.
+type matches struct {
+	Problem string
+	reached
+}
+
+func (a *admin) countAudience(v *visit) error {
+	if err := parseForm(v.r); err != nil {
+		return err
+	}
+	f := v.r.PostForm
+	who := audience.Audience{Where: text(f, "where"), TagsAny: words(f, "tags_any")}
+	var m matches
+	var wrong *mistake
+	n, err := a.reach(v, &who)
+	if m.reached = n; err != nil {
+		if err = explain(err); !errors.As(err, &wrong) {
+			return err
+		}
+		m.Problem = wrong.text
+	}
+	if v.r.Header.Get("HX-Request") == "" {
+		return a.showCrowd(v, crowd{Where: who.Where, TagsAny: text(f, "tags_any"), Matches: &m})
+	}
+	return a.part(v, "audience", "matches", m)
+}

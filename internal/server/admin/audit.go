@@ -1,0 +1,54 @@
+package admin
+
+import (
+	"net/url"
+	"strconv"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/access/audit"
+)
+
+const deedsAPage = 100
+
+// diary is a page of the audit log.
+type diary struct {
+	Deed, By string // that alone are listed; empty: all
+	Items    []did
+	Older    string // leads on; empty: there are no more
+}
+
+// did is a deed, and what the key is for by which it was done.
+type did struct {
+	audit.Deed
+	Key string
+}
+
+func (a *admin) listDeeds(v *visit) error {
+	q := v.r.URL.Query()
+	d := diary{Deed: text(q, "deed"), By: text(q, "by")}
+	var list []audit.Deed
+	if a.Audit != nil {
+		var err error
+		list, err = a.Audit.List(v.r.Context(), v.person.App, audit.Filter{Before: position(q.Get("cursor")), Deed: d.Deed, By: d.By}, deedsAPage)
+		if err != nil {
+			return err
+		}
+	}
+	uses := keyNames(a.Access.Keys(v.person.App))
+	for i := range list {
+		d.Items = append(d.Items, did{list[i], uses[list[i].By]})
+	}
+	if len(list) == deedsAPage {
+		d.Older = "/ui/audit?" + url.Values{"deed": {d.Deed}, "by": {d.By}, "cursor": {strconv.FormatInt(list[len(list)-1].ID, 10)}}.Encode()
+	}
+	return a.show(v, "audit", "Audit log", "audit", d)
+}
+
+// keyNames are what keys are for, by their ids.
+func keyNames(keys []access.Key) map[string]string {
+	names := make(map[string]string, len(keys))
+	for _, k := range keys {
+		names[k.ID] = k.Name
+	}
+	return names
+}

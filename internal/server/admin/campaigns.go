@@ -1,0 +1,414 @@
+package admin
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/campaigns/campaign"
+	"godwit.dev/godwit/internal/notify/notification"
+)
+
+// Campaigns is what the pages do with campaigns.
+type Campaigns interface {
+	Create(ctx context.Context, app string, spec campaign.Spec, sendAt time.Time, idem string, body [sha256.Size]byte) (*campaign.View, error)
+	Get(ctx context.Context, app, id string) (*campaign.View, error)
+	List(ctx context.Context, app string, limit int, cursor int64) ([]*campaign.View, error)
+	Start(ctx context.Context, app, id string, sendAt time.Time) (*campaign.View, error)
+	Pause(ctx context.Context, app, id string) (*campaign.View, error)
+	Resume(ctx context.Context, app, id string) (*campaign.View, error)
+	Cancel(ctx context.Context, app, id string) (*campaign.View, error)
+	Recall(ctx context.Context, app, id string) (*campaign.View, error)
+	Correct(ctx context.Context, app, id string, k campaign.Correction) (*campaign.View, error)
+	RetryUnknown(ctx context.Context, app, id string) (int64, error)
+	Revise(ctx context.Context, app, id string, spec campaign.Spec, sendAt time.Time) (*campaign.View, error)
+	Test(ctx context.Context, app, id string, endpoints []audience.ID) ([]campaign.Tested, error)
+	Delete(ctx context.Context, app, id string) error
+	Report(ctx context.Context, app, id string, only *campaign.Outcome, limit int, cursor int64) (list []campaign.Delivery, next int64, err error)
+	Days(ctx context.Context, app, id string, from, to time.Time) ([]campaign.Day, error)
+}
+
+// pageSize is how many campaigns a page lists.
+const pageSize = 30
+
+// entry is a campaign in the list.
+type entry struct {
+	ID, Name  string
+	State     campaign.State
+	Channels  string
+	Bar       bar
+	Total     int64
+	CreatedAt time.Time
+}
+
+type list struct {
+	Items  []entry
+	Moving bool  // some may change by themselves
+	Cursor int64 // this page's
+	Next   int64 // the next page's; 0: none
+	Chart  *chart
+	Bulk   *bulk
+}
+
+func (a *admin) listCampaigns(v *visit) error { return a.showCampaigns(v, nil) }
+
+// showCampaigns shows the list, with the result of an operation on several campaigns.
+func (a *admin) showCampaigns(v *visit, b *bulk) error {
+	cursor, _ := strconv.ParseInt(v.r.URL.Query().Get("cursor"), 10, 64)
+	views, err := a.Campaigns.List(v.r.Context(), v.person.App, pageSize, cursor)
+	if err != nil {
+		return err
+	}
+	l := list{Cursor: cursor, Bulk: b}
+	if cursor == 0 {
+		if l.Chart, err = a.chart(v); err != nil {
+			return err
+		}
+	}
+	for _, c := range views {
+		l.Items = append(l.Items, entry{
+			ID: c.ID, Name: named(c), State: c.State, Channels: channelNames(c), Bar: newBar(c), Total: c.Total(), CreatedAt: c.CreatedAt,
+		})
+		l.Moving = l.Moving || moving(c)
+	}
+	if len(views) == pageSize {
+		l.Next = views[len(views)-1].Num
+	}
+	return a.show(v, "campaigns", "Campaigns", "campaigns", l)
+}
+
+func named(c *campaign.View) string {
+	for _, s := range []string{c.Spec.Name, c.Spec.Content.Title, c.Spec.Content.Body} {
+		if s = strings.TrimSpace(s); s != "" {
+			return clip(s, 80)
+		}
+	}
+	return c.ID
+}
+
+func clip(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return s
+}
+
+func channelNames(c *campaign.View) string {
+	chs := c.Campaign.Channels
+	if len(chs) == 0 {
+		chs = c.Spec.Audience.Channels
+	}
+	names := make([]string, len(chs))
+	for i, ch := range chs {
+		names[i] = string(ch)
+	}
+	if len(names) == 0 {
+		return "all that are set up"
+	}
+	return strings.Join(names, ", ")
+}
+
+// moving reports whether a campaign's figures may change without anybody's doing.
+func moving(c *campaign.View) bool {
+	switch c.State {
+	case campaign.Scheduled, campaign.Running, campaign.Recalling, campaign.Correcting:
+		return true
+	case campaign.Cancelled:
+		return c.Open() > 0
+	}
+	return false
+}
+
+// bar is the picture of how far a campaign has come.
+type bar struct {
+	Label string
+	Parts []barPart
+}
+
+type barPart struct {
+	Class       string
+	From, Width int64 // thousandths
+}
+
+// shownOutcomes are the outcomes in the order in which they are shown.
+var shownOutcomes = []campaign.Outcome{
+	campaign.Accepted, campaign.TakenBack, campaign.Unknown, campaign.Suppressed, campaign.Expired, campaign.Refused,
+}
+
+func newBar(c *campaign.View) bar {
+	total := c.Total()
+	if total == 0 {
+		return bar{Label: "nothing sent yet"}
+	}
+	var b bar
+	var sum int64
+	for _, o := range shownOutcomes {
+		n := c.Counts[o]
+		if n == 0 {
+			continue
+		}
+		from := sum * 1000 / total
+		sum += n
+		b.Parts = append(b.Parts, barPart{o.String(), from, max(sum*1000/total-from, 1)})
+	}
+	b.Label = count(sum) + " of " + count(total) + " done"
+	return b
+}
+
+// detail is what a campaign's own page shows.
+type detail struct {
+	progress
+	Name     string
+	Previews []bubble
+	Facts    []fact
+	Testable bool
+	Tried    tried
+}
+
+type fact struct {
+	Name, Value string
+	At          time.Time // in the place of Value
+}
+
+// progress is the part of it that changes.
+type progress struct {
+	ID          string
+	State       campaign.State
+	Editable    bool
+	Correctable bool
+	Detail      string
+	Moving      bool
+	Actions     []action
+	Bar         bar
+	Total       int64
+	Enumerated  bool
+	Outcomes    []outcomeCount
+	Tracked     bool
+	Shown       int64
+	Clicked     int64
+	NotRecalled int64
+	Correction  *corrected
+	Rate, ETA   string
+}
+
+// corrected is how far the last correction has come.
+type corrected struct {
+	At                  time.Time
+	Messages, Done, Not int64
+}
+
+type outcomeCount struct {
+	Name  string
+	Count int64
+}
+
+// action is a button.
+type action struct{ Name, Label, Class, Confirm string }
+
+func (a *admin) showCampaign(v *visit) error {
+	c, err := a.campaign(v)
+	if err != nil {
+		return err
+	}
+	return a.showDetail(v, c, tried{})
+}
+
+// showDetail shows a campaign's own page, with the result of a test.
+func (a *admin) showDetail(v *visit, c *campaign.View, t tried) error {
+	d := detail{progress: a.progress(c), Name: named(c), Facts: facts(c), Testable: !c.Ended(), Tried: t}
+	for _, ch := range previewChannels(c.Campaign.Channels, c.Spec.Audience.Channels) {
+		d.Previews = append(d.Previews, bubbles(&c.Spec, ch)...)
+	}
+	return a.show(v, "campaign", d.Name, "campaigns", d)
+}
+
+func (a *admin) showProgress(v *visit) error {
+	c, err := a.campaign(v)
+	if err != nil {
+		return err
+	}
+	return a.part(v, "campaign", "progress", a.progress(c))
+}
+
+func (a *admin) campaign(v *visit) (*campaign.View, error) {
+	c, err := a.Campaigns.Get(v.r.Context(), v.person.App, v.r.PathValue("id"))
+	return c, explain(err)
+}
+
+// explain turns what a person can mend into their words.
+func explain(err error) error {
+	var state *campaign.StateError
+	var channel *campaign.ChannelError
+	var field *notification.FieldError
+	switch {
+	case errors.Is(err, campaign.ErrNotFound):
+		return &mistake{http.StatusNotFound, "There is no such campaign."}
+	case errors.As(err, &state), errors.As(err, &channel):
+		return &mistake{http.StatusConflict, sentence(err.Error())}
+	case errors.As(err, &field):
+		return &mistake{http.StatusUnprocessableEntity, field.Error() + "."}
+	}
+	return err
+}
+
+func sentence(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:] + "."
+}
+
+func (a *admin) progress(c *campaign.View) progress {
+	p := progress{
+		ID: c.ID, State: c.State, Editable: c.State == campaign.Draft || c.State == campaign.Scheduled, Correctable: correctable(c), Detail: c.Detail, Moving: moving(c), Actions: actions(c), Bar: newBar(c), Total: c.Total(),
+		Enumerated: c.Enumerated || c.State == campaign.Draft, Tracked: c.Spec.Tracked(), Shown: c.Shown, Clicked: c.Clicked, NotRecalled: c.NotRecalled,
+	}
+	if k := c.Spec.Correction; k != nil {
+		p.Correction = &corrected{At: k.At, Messages: k.Messages, Done: c.Corrected, Not: c.NotCorrected}
+	}
+	if open := c.Open(); open > 0 {
+		p.Outcomes = append(p.Outcomes, outcomeCount{campaign.Pending.String(), open})
+	}
+	for _, o := range shownOutcomes {
+		if n := c.Counts[o]; n > 0 {
+			p.Outcomes = append(p.Outcomes, outcomeCount{o.String(), n})
+		}
+	}
+	if c.Rate > 0 && p.Moving {
+		p.Rate = strconv.FormatFloat(c.Rate, 'f', 1, 64)
+	}
+	if left := c.ETA.Sub(a.now()); !c.ETA.IsZero() && left > 0 {
+		p.ETA = left.Round(time.Second).String()
+	}
+	return p
+}
+
+// actions are what can be done to a campaign as it stands.
+func actions(c *campaign.View) (list []action) {
+	var (
+		start  = action{Name: "start", Label: "Start", Confirm: "Send it to everybody it reaches?"}
+		pause  = action{Name: "pause", Label: "Pause", Class: "quiet"}
+		resume = action{Name: "resume", Label: "Resume"}
+		cancel = action{Name: "cancel", Label: "Cancel", Class: "danger", Confirm: "What has not been sent yet will never be. Cancel the campaign?"}
+		recall = action{Name: "recall", Label: "Take back", Class: "danger", Confirm: "Take back what was sent, as far as the channels can?"}
+		remove = action{Name: "delete", Label: "Delete", Class: "danger", Confirm: "Delete the campaign and all that is known of its messages?"}
+		again  = action{Name: "retry-unknown", Label: "Resend unknown", Class: "quiet", Confirm: "Some may get it twice. Send again what may not have arrived?"}
+	)
+	switch c.State {
+	case campaign.Draft:
+		return []action{start, remove}
+	case campaign.Scheduled:
+		return []action{pause, cancel}
+	case campaign.Running:
+		list = []action{pause, cancel, recall}
+	case campaign.Paused:
+		list = []action{resume, cancel, recall}
+	case campaign.Completed:
+		list = []action{recall, remove}
+	case campaign.Correcting:
+		return []action{recall}
+	case campaign.Cancelled, campaign.Failed, campaign.RecallDone:
+		if c.Counts[campaign.Accepted]+c.Counts[campaign.Unknown] > 0 {
+			return []action{recall, remove}
+		}
+		return []action{remove}
+	}
+	if c.State != campaign.Running && c.Counts[campaign.Unknown] > 0 {
+		list = append(list, again)
+	}
+	return list
+}
+
+func (a *admin) deleteCampaign(v *visit) error {
+	ctx, app, id := v.r.Context(), v.person.App, v.r.PathValue("id")
+	if err := a.Campaigns.Delete(ctx, app, id); err != nil {
+		return explain(err)
+	}
+	a.Log.InfoContext(ctx, "campaign deleted on the web page", "app", app, "campaign", id, "by", v.person.Name())
+	a.leadTo(v, "/ui/campaigns", http.StatusOK)
+	return nil
+}
+
+// leadTo sends the browser to another page after something was done.
+func (a *admin) leadTo(v *visit, path string, status int) {
+	v.status = status
+	if v.r.Header.Get("HX-Request") != "" {
+		v.w.Header().Set("HX-Redirect", path)
+		v.w.WriteHeader(status)
+		return
+	}
+	http.Redirect(v.w, v.r, path, http.StatusSeeOther)
+}
+
+func (a *admin) actOnCampaign(v *visit) error {
+	ctx, app, id := v.r.Context(), v.person.App, v.r.PathValue("id")
+	var c *campaign.View
+	var err error
+	switch name := v.r.PathValue("action"); name {
+	case "start":
+		c, err = a.Campaigns.Start(ctx, app, id, time.Time{})
+	case "pause":
+		c, err = a.Campaigns.Pause(ctx, app, id)
+	case "resume":
+		c, err = a.Campaigns.Resume(ctx, app, id)
+	case "cancel":
+		c, err = a.Campaigns.Cancel(ctx, app, id)
+	case "recall":
+		c, err = a.Campaigns.Recall(ctx, app, id)
+	case "retry-unknown":
+		if _, err = a.Campaigns.RetryUnknown(ctx, app, id); err == nil {
+			c, err = a.Campaigns.Get(ctx, app, id)
+		}
+	default:
+		return &mistake{http.StatusNotFound, "There is no such action."}
+	}
+	if err != nil {
+		return explain(err)
+	}
+	a.Log.InfoContext(ctx, "campaign changed on the web page", "app", app, "campaign", id, "action", v.r.PathValue("action"), "by", v.person.Name())
+	if v.r.Header.Get("HX-Request") == "" {
+		a.leadTo(v, "/ui/campaigns/"+id, http.StatusOK)
+		return nil
+	}
+	return a.part(v, "campaign", "progress", a.progress(c))
+}
+
+// facts are what was asked for, for reading.
+func facts(c *campaign.View) []fact {
+	s := &c.Spec
+	all := []fact{
+		{Name: "Template", Value: templateName(s)},
+		{Name: "Variables", Value: clip(variableTexts(s.Variables), 200)},
+		{Name: "Channels", Value: channelNames(c)},
+		{Name: "Any of the tags", Value: strings.Join(s.Audience.TagsAny, ", ")},
+		{Name: "All of the tags", Value: strings.Join(s.Audience.TagsAll, ", ")},
+		{Name: "Where", Value: s.Audience.Where},
+		{Name: "Recipients", Value: clip(strings.Join(s.Audience.Recipients, ", "), 200)},
+		{Name: "Endpoints", Value: clip(strings.Join(s.Audience.Endpoints, ", "), 200)},
+		{Name: "At most", Value: s.Rate.String()},
+		{Name: "Created", At: c.CreatedAt},
+		{Name: "Not before", At: c.SendAt},
+		{Name: "Started", At: c.StartedAt},
+		{Name: "Ended", At: c.FinishedAt},
+	}
+	if s.Spread > 0 {
+		all = append(all, fact{Name: "Spread over", Value: time.Duration(s.Spread).String()})
+	}
+	if q := s.Quiet; q != nil {
+		all = append(all, fact{Name: "Quiet", Value: q.From + " to " + q.To + ", " + zoneName(q)})
+	}
+	return slices.DeleteFunc(all, func(f fact) bool { return f.Value == "" && f.At.IsZero() })
+}
+
+func zoneName(q *campaign.QuietHours) string {
+	if q.Timezone == "" || q.Timezone == "recipient" {
+		return "the recipient's time"
+	}
+	return q.Timezone
+}

@@ -1,0 +1,234 @@
+package admin
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/channel"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// Channels are an app's ways to reach people outside.
+type Channels interface {
+	List(app string) []channel.Info
+	Get(app string, ch push.Channel) (channel.Info, error)
+	Fields(ch push.Channel) ([]channel.Field, error)
+	Set(ctx context.Context, app string, ch push.Channel, change channel.Change) (channel.Info, channel.Values, error)
+	Check(ctx context.Context, app string, ch push.Channel) (about string, err error)
+	Sender(ctx context.Context, app string, ch push.Channel) (push.Sender, error)
+}
+
+// channelLine is a channel in the list.
+type channelLine struct {
+	channel.Info
+	Ready            bool
+	Active, Disabled int64 // endpoints
+}
+
+func (a *admin) listChannels(v *visit) error {
+	ctx, app := v.r.Context(), v.person.App
+	active, disabled, err := a.Audience.Totals(ctx, app)
+	if err != nil {
+		return err
+	}
+	var all []channelLine
+	for _, info := range a.Channels.List(app) {
+		all = append(all, channelLine{info, a.Ready(ctx, app, info.Channel), active[info.Channel], disabled[info.Channel]})
+	}
+	return a.show(v, "channels", "Channels", "channels", all)
+}
+
+// channelPage is one channel with the form of its settings.
+type channelPage struct {
+	channel.Info
+	Ready    bool
+	Problem  string // with the whole
+	Lines    []line
+	Facts    []fact // what the channel shows beside its settings: a public key
+	Made     []fact // secrets that were made, shown this once
+	Saved    bool
+	Tested   *channelTest
+	Settable bool // it has settings
+}
+
+// channelTest is what a test found.
+type channelTest struct {
+	To      string
+	OK      bool
+	Outcome string
+	Detail  string
+}
+
+// channelInPath finds the channel of a page.
+func (a *admin) channelInPath(v *visit) (*channelPage, []channel.Field, error) {
+	ch := push.Channel(v.r.PathValue("name"))
+	info, err := a.Channels.Get(v.person.App, ch)
+	if errors.Is(err, channel.ErrUnknown) {
+		return nil, nil, &mistake{http.StatusNotFound, "There is no such channel."}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	fields, err := a.Channels.Fields(ch)
+	return &channelPage{Info: info, Settable: len(fields) > 0}, fields, err
+}
+
+func (a *admin) showChannel(v *visit) error {
+	p, fields, err := a.channelInPath(v)
+	if err != nil {
+		return err
+	}
+	return a.channel(v, http.StatusOK, p, fields, nil, nil)
+}
+
+// channel shows the page: with refused input as it was typed, and never with a secret.
+func (a *admin) channel(v *visit, status int, p *channelPage, fields []channel.Field, typed url.Values, problems map[string]string) error {
+	p.Ready = a.Ready(v.r.Context(), v.person.App, p.Channel)
+	for _, f := range fields {
+		p.Lines = append(p.Lines, p.line(f, typed, problems[f.Name]))
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Settings)) {
+		if !slices.ContainsFunc(fields, func(f channel.Field) bool { return f.Name == name }) {
+			p.Facts = append(p.Facts, fact{Name: name, Value: fmt.Sprint(p.Settings[name])})
+		}
+	}
+	a.answer(v, status, "channel", "page", frame{Title: string(p.Channel), Here: "channels", Person: v.person, Version: a.Version, Content: p})
+	return nil
+}
+
+// line is a setting's field. A secret's is empty: it goes in and never comes out.
+func (p *channelPage) line(f channel.Field, typed url.Values, problem string) line {
+	l := line{Name: f.Name, Label: f.Name, Hint: f.Help, Problem: problem, Type: "text"}
+	switch value := p.Settings[f.Name].(type) {
+	case string:
+		l.Value = value
+	case []string:
+		l.Value = strings.Join(value, " ")
+	case bool:
+		l.On = value
+	}
+	if f.Type == channel.Bool {
+		l.Type = "checkbox"
+	}
+	if typed != nil {
+		l.Value, l.On = typed.Get(f.Name), typed.Has(f.Name)
+	}
+	if f.Secret {
+		l.Value, l.Type, l.Placeholder = "", "password", "not set"
+		if slices.Contains(p.Credentials, f.Name) {
+			l.Placeholder = "set; what is left empty stays"
+		}
+	}
+	if f.Lines {
+		l.Rows = "3"
+	}
+	return l
+}
+
+// setChannel changes a channel as it was posted. Secrets that are left empty stay.
+func (a *admin) setChannel(v *visit) error {
+	p, fields, err := a.channelInPath(v)
+	if err != nil {
+		return err
+	}
+	if err := parseForm(v.r); err != nil {
+		return err
+	}
+	f := v.r.PostForm
+	change := channel.Change{Values: channel.Values{}}
+	switch f.Get("then") {
+	case "on", "off":
+		on := f.Get("then") == "on"
+		change.Enabled = &on
+	default:
+		for _, field := range fields {
+			value := strings.TrimSpace(f.Get(field.Name))
+			switch {
+			case field.Secret && value == "":
+				continue
+			case field.Type == channel.Bool && f.Has(field.Name):
+				value = "true"
+			}
+			change.Values[field.Name] = value
+		}
+	}
+	info, made, err := a.Channels.Set(v.r.Context(), v.person.App, p.Channel, change)
+	var field *notification.FieldError
+	if errors.As(err, &field) {
+		problems := map[string]string{field.Field: sentence(field.Problem)}
+		if !slices.ContainsFunc(fields, func(known channel.Field) bool { return known.Name == field.Field }) {
+			p.Problem = sentence(field.Error())
+		}
+		return a.channel(v, http.StatusUnprocessableEntity, p, fields, f, problems)
+	}
+	if err != nil {
+		return err
+	}
+	a.Log.InfoContext(v.r.Context(), "channel set on the web page", "app", v.person.App, "channel", p.Channel, "by", v.person.Name())
+	p.Info, p.Saved = info, true
+	for _, name := range slices.Sorted(maps.Keys(made)) {
+		p.Made = append(p.Made, fact{Name: name, Value: made[name]})
+	}
+	return a.channel(v, http.StatusOK, p, fields, nil, nil)
+}
+
+// testChannel tries a channel's credentials, or sends a message to a recipient's first active address on it.
+func (a *admin) testChannel(v *visit) error {
+	p, fields, err := a.channelInPath(v)
+	if err != nil {
+		return err
+	}
+	if err := parseForm(v.r); err != nil {
+		return err
+	}
+	to := text(v.r.PostForm, "to")
+	about, err := a.tryChannel(v, p.Channel, to)
+	var m *mistake
+	if errors.As(err, &m) {
+		err = errors.New(strings.TrimSuffix(m.text, "."))
+	}
+	p.Tested = &channelTest{To: to, OK: err == nil, Outcome: push.Outcome(err), Detail: about}
+	if err != nil {
+		p.Tested.Detail = err.Error()
+	}
+	a.Log.InfoContext(v.r.Context(), "channel tested on the web page", "app", v.person.App, "channel", p.Channel, "ok", err == nil, "by", v.person.Name())
+	return a.channel(v, http.StatusOK, p, fields, nil, nil)
+}
+
+func (a *admin) tryChannel(v *visit, ch push.Channel, to string) (about string, err error) {
+	ctx, app := v.r.Context(), v.person.App
+	if to == "" {
+		return a.Channels.Check(ctx, app, ch)
+	}
+	if err := notification.CheckName("to", to); err != nil {
+		return "", &mistake{http.StatusUnprocessableEntity, "There is no recipient of this name."}
+	}
+	r := push.Request{ID: "test-" + rand.Text(), App: app, Recipient: to, ExpiresAt: a.now().Add(10 * time.Minute), Content: push.Content{Title: "Test", Body: "It works."}}
+	if ch != push.Live {
+		list, err := a.Audience.Of(ctx, app, to)
+		if err != nil {
+			return "", err
+		}
+		i := slices.IndexFunc(list, func(e audience.Endpoint) bool { return e.Channel == ch && e.Status == audience.Active })
+		if i < 0 {
+			return "", &mistake{http.StatusUnprocessableEntity, clip(to, 80) + " has no active address on this channel."}
+		}
+		r.Address = list[i].Address
+	}
+	sender, err := a.Channels.Sender(ctx, app, ch)
+	if err != nil {
+		return "", err
+	}
+	receipt, err := sender.Send(ctx, r)
+	return receipt.ExternalID, err
+}

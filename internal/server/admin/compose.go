@@ -1,0 +1,232 @@
+package admin
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/campaigns/campaign"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// compose is the page with the form of a campaign.
+type compose struct {
+	Form     *form
+	ID       string // of one that is changed; empty: a new one
+	Was      string // its name
+	Correct  bool   // what was sent of it is to say something else
+	Key      string // makes posting the form twice create one campaign
+	Channels []channelChoice
+	Tags     []string
+	Template *line // nil: the app has none, and neither has the campaign
+	Preview  preview
+}
+
+type channelChoice struct {
+	Name   push.Channel
+	Active int64
+	Ready  bool
+	Chosen bool
+}
+
+func newCompose(f *reading, was *campaign.View) *compose {
+	c := &compose{Form: &f.form, Key: f.text("key")}
+	if was != nil {
+		c.ID, c.Was, c.Correct = was.ID, named(was), f.correct
+	}
+	return c
+}
+
+// saveAt is where the form is posted to.
+func (c *compose) saveAt() string {
+	switch {
+	case c.Correct:
+		return "/ui/campaigns/" + c.ID + "/correct"
+	case c.ID != "":
+		return "/ui/campaigns/" + c.ID
+	}
+	return "/ui/campaigns"
+}
+
+// composeCampaign shows an empty form. Those channels are chosen that reach somebody.
+func (a *admin) composeCampaign(v *visit) error {
+	ctx, app := v.r.Context(), v.person.App
+	active, _, err := a.Audience.Totals(ctx, app)
+	if err != nil {
+		return err
+	}
+	values := url.Values{"track": {"on"}}
+	if done, err := a.composeFor(v, values); err != nil || done {
+		return err
+	}
+	for _, ch := range campaign.Channels() {
+		if active[ch] > 0 && a.Ready(ctx, app, ch) {
+			values.Add("channel", string(ch))
+		}
+	}
+	return a.form(v, http.StatusOK, &compose{Form: &form{Values: values}, Key: rand.Text()})
+}
+
+// composeFor begins a campaign for one endpoint or one recipient, if the address names one, and reports whether it has shown it.
+func (a *admin) composeFor(v *visit, values url.Values) (done bool, err error) {
+	q := v.r.URL.Query()
+	var to []audience.Endpoint
+	switch id, name := text(q, "endpoint"), text(q, "recipient"); {
+	case id != "":
+		e, err := a.endpointOf(v, id)
+		if err != nil {
+			return false, err
+		}
+		to = []audience.Endpoint{e}
+		values.Set("endpoints", e.ID.String())
+	case name != "":
+		if to, err = a.Audience.Of(v.r.Context(), v.person.App, name); err != nil {
+			return false, err
+		}
+		values.Set("recipients", name)
+	default:
+		return false, nil
+	}
+	for i := range to {
+		if ch := string(to[i].Channel); !slices.Contains(values["channel"], ch) {
+			values.Add("channel", ch)
+		}
+	}
+	return true, a.form(v, http.StatusOK, &compose{Form: &form{Values: values}, Key: rand.Text()})
+}
+
+func (a *admin) editCampaign(v *visit) error {
+	c, err := a.campaign(v)
+	if err != nil {
+		return err
+	}
+	if c.State != campaign.Draft && c.State != campaign.Scheduled {
+		return explain(&campaign.StateError{Action: "be revised", State: c.State, Hint: "it has begun"})
+	}
+	return a.form(v, http.StatusOK, &compose{Form: &form{Values: newValues(&c.Spec, c.SendAt), Kept: kept(&c.Spec)}, ID: c.ID, Was: named(c)})
+}
+
+// form shows the form of a campaign: a page, or its part for htmx.
+func (a *admin) form(v *visit, status int, c *compose) error {
+	v.again = true
+	ctx, app := v.r.Context(), v.person.App
+	active, _, err := a.Audience.Totals(ctx, app)
+	if err != nil {
+		return err
+	}
+	if c.Tags, _, err = a.names(ctx, app); err != nil {
+		return err
+	}
+	if c.Template, err = a.templateChoice(ctx, app, c.Form); err != nil {
+		return err
+	}
+	for _, ch := range campaign.Channels() {
+		c.Channels = append(c.Channels, channelChoice{
+			Name: ch, Active: active[ch], Ready: a.Ready(ctx, app, ch), Chosen: slices.Contains(c.Form.Values["channel"], string(ch)),
+		})
+	}
+	if v.r.Header.Get("HX-Request") != "" {
+		a.answer(v, status, "compose", "content", c)
+		return nil
+	}
+	title := "New campaign"
+	switch {
+	case c.Correct:
+		title = "Correct " + c.Was
+	case c.ID != "":
+		title = "Change " + c.Was
+	}
+	if len(c.Form.Problems) > 0 {
+		title = "Not saved: " + title
+	}
+	a.answer(v, status, "compose", "page", frame{Title: title, Here: "campaigns", Person: v.person, Version: a.Version, Content: c})
+	return nil
+}
+
+func (a *admin) createCampaign(v *visit) error { return a.save(v, nil) }
+
+func (a *admin) reviseCampaign(v *visit) error {
+	was, err := a.campaign(v)
+	if err != nil {
+		return err
+	}
+	return a.save(v, was)
+}
+
+// save stores a posted campaign and starts it if the form asks for that, or shows the form again as it was typed, with its
+// mistakes.
+func (a *admin) save(v *visit, was *campaign.View) error {
+	f, err := a.readForm(v, was)
+	if err != nil {
+		return err
+	}
+	switch {
+	case f.more:
+		f.Problems = nil
+		return a.form(v, http.StatusOK, newCompose(f, was))
+	case f.text("then") == "template":
+		return a.useTemplate(v, f, was)
+	}
+	start := f.text("then") == "start"
+	if !start && !f.sendAt.IsZero() {
+		f.blame("send_at", "a campaign with a time is sent at that time. Save and start it, or leave the time empty for a draft")
+	}
+	f.check(a)
+	missing, err := a.missing(v, f)
+	if err != nil {
+		return err
+	}
+	for _, name := range missing {
+		f.blame(variableField(name), "is missing: the message says {{%s}}, and nobody has an attribute of that name", name)
+	}
+	if len(f.Problems) > 0 {
+		return a.form(v, http.StatusUnprocessableEntity, newCompose(f, was))
+	}
+	c, err := a.keep(v, f, was)
+	if errors.Is(err, campaign.ErrReused) {
+		f.blame("", "this form was saved before and has changed since. Saving it again makes another campaign")
+		again := newCompose(f, nil)
+		again.Key = rand.Text()
+		return a.form(v, http.StatusConflict, again)
+	}
+	if err == nil && start && f.sendAt.IsZero() {
+		kept := c
+		if c, err = a.Campaigns.Start(v.r.Context(), v.person.App, kept.ID, time.Time{}); err != nil && was == nil {
+			was = kept // it is a draft now, and saving the form again changes that
+			f.blame("", "it is saved as a draft, but was not started")
+			v.w.Header().Set("HX-Push-Url", "/ui/campaigns/"+kept.ID+"/edit")
+		}
+	}
+	if err != nil {
+		status, ok := f.refused(err)
+		if !ok {
+			return explain(err)
+		}
+		return a.form(v, status, newCompose(f, was))
+	}
+	v.made = c.ID
+	a.leadTo(v, "/ui/campaigns/"+c.ID, http.StatusOK)
+	return nil
+}
+
+// keep stores a campaign as it was posted: a new one, or in the place of what it was.
+func (a *admin) keep(v *visit, f *reading, was *campaign.View) (c *campaign.View, err error) {
+	ctx, app := v.r.Context(), v.person.App
+	if f.correct {
+		return a.correct(v, f, was)
+	}
+	if was != nil {
+		c, err = a.Campaigns.Revise(ctx, app, was.ID, f.spec, f.sendAt)
+	} else {
+		c, err = a.Campaigns.Create(ctx, app, f.spec, f.sendAt, f.text("key"), sha256.Sum256([]byte(v.r.PostForm.Encode())))
+	}
+	if err == nil {
+		a.Log.InfoContext(ctx, "campaign saved on the web page", "app", app, "campaign", c.ID, "state", string(c.State), "new", was == nil, "by", v.person.Name())
+	}
+	return c, err
+}

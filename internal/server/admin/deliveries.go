@@ -1,0 +1,188 @@
+package admin
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"godwit.dev/godwit/internal/campaigns/campaign"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// Bounds of the page that says why deliveries ended as they did.
+const (
+	mostLooked     = 5000 // deliveries whose reasons are counted
+	lookedAtOnce   = 200
+	mostReasons    = 50
+	mostDeliveries = 100
+)
+
+// deliveryPage is what a campaign's page of one outcome shows.
+type deliveryPage struct {
+	ID, Name, Outcome string
+	Total             int64
+	Looked            int64 // of Total, the newest of which are left out
+	Later             bool  // it is not the first page
+	Next              string
+	Reasons           []reason
+	Items             []campaign.Delivery
+	Command           string // that lists all
+}
+
+type reason struct {
+	Channel push.Channel
+	Text    string
+	Count   int64
+}
+
+func (a *admin) showDeliveries(v *visit) error {
+	c, err := a.campaign(v)
+	if err != nil {
+		return err
+	}
+	only, ok := campaign.ParseOutcome(v.r.URL.Query().Get("outcome"))
+	if !ok {
+		return &mistake{http.StatusBadRequest, "There is no such outcome."}
+	}
+	p := deliveryPage{
+		ID: c.ID, Name: named(c), Outcome: only.String(), Total: c.Counts[only],
+		Command: "godwit campaign deliveries " + c.ID + " --outcome " + only.String(),
+	}
+	if only == campaign.Pending {
+		p.Total = c.Open()
+	}
+	counts := make(map[reason]int64)
+	until, cursor := a.now().Add(lookFor), position(v.r.URL.Query().Get("cursor"))
+	p.Later = cursor > 0
+	for more := true; more && p.Looked < mostLooked && a.now().Before(until); {
+		var page []campaign.Delivery
+		page, cursor, err = a.Campaigns.Report(v.r.Context(), v.person.App, c.ID, &only, lookedAtOnce, cursor)
+		if err != nil {
+			return explain(err)
+		}
+		more = cursor > 0
+		for i := range page {
+			d := &page[i]
+			d.Detail = why(d)
+			counts[reason{Channel: d.Channel, Text: d.Detail}]++
+			if len(p.Items) < mostDeliveries {
+				p.Items = append(p.Items, *d)
+			}
+		}
+		p.Looked += int64(len(page))
+	}
+	if cursor > 0 {
+		p.Next = deliveriesURL(c.ID, only.String()) + "&cursor=" + strconv.FormatInt(cursor, 10)
+	}
+	for r, n := range counts {
+		r.Count = n
+		p.Reasons = append(p.Reasons, r)
+	}
+	slices.SortFunc(p.Reasons, func(a, b reason) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Text, b.Text))
+	})
+	p.Reasons = p.Reasons[:min(len(p.Reasons), mostReasons)]
+	return a.show(v, "deliveries", p.Name, "campaigns", p)
+}
+
+// why returns the known reason for a delivery's end, or for its waiting.
+func why(d *campaign.Delivery) string {
+	switch {
+	case d.Held:
+		return "waits until somebody resumes the campaign"
+	case d.Detail == "" && d.Recall != "":
+		return "could not be taken back: " + d.Recall
+	case d.Detail == "" && d.Correction != "":
+		return "could not be corrected: " + d.Correction
+	}
+	return d.Detail
+}
+
+// chart is a picture of the deliveries that ended on each of the last days.
+type chart struct {
+	Label          string
+	From, To       time.Time
+	Most           int64 // of a day
+	Parts          []chartPart
+	Totals         []outcomeCount
+	Shown, Clicked int64
+}
+
+// chartPart is the deliveries that ended in one way on one day.
+type chartPart struct {
+	Class, Title        string
+	X, Y, Width, Height int64
+}
+
+// Sizes of the chart: as many steps wide as there are days.
+const (
+	chartDays   = 30
+	chartStep   = 20
+	chartBar    = 16
+	chartHeight = 120
+)
+
+func (a *admin) chart(v *visit) (*chart, error) {
+	to := a.now().UTC().Truncate(24 * time.Hour)
+	from := to.AddDate(0, 0, 1-chartDays)
+	days, err := a.Campaigns.Days(v.r.Context(), v.person.App, "", from, to)
+	if err != nil {
+		return nil, err
+	}
+	return newChart(days, from, to), nil
+}
+
+// drawnOutcomes are those that are drawn: what was recalled had been accepted, and would be drawn twice.
+var drawnOutcomes = slices.DeleteFunc(slices.Clone(shownOutcomes), func(o campaign.Outcome) bool { return o == campaign.TakenBack })
+
+// newChart draws days, or nothing where nothing ended.
+func newChart(days []campaign.Day, from, to time.Time) *chart {
+	c := &chart{From: from, To: to}
+	totals := make(map[campaign.Outcome]int64)
+	for _, d := range days {
+		var sum int64
+		for _, o := range shownOutcomes {
+			totals[o] += d.Outcomes[o]
+		}
+		for _, o := range drawnOutcomes {
+			sum += d.Outcomes[o]
+		}
+		c.Most = max(c.Most, sum)
+		c.Shown, c.Clicked = c.Shown+d.Reactions[campaign.Shown], c.Clicked+d.Reactions[campaign.Clicked]
+	}
+	if c.Most == 0 {
+		return nil
+	}
+	c.Label = "Messages by day, at most " + count(c.Most)
+	for _, o := range shownOutcomes {
+		if n := totals[o]; n > 0 {
+			c.Totals = append(c.Totals, outcomeCount{o.String(), n})
+			c.Label += "; " + count(n) + " " + o.String()
+		}
+	}
+	for _, d := range days {
+		x := int64(d.Day.Sub(from)/(24*time.Hour)) * chartStep
+		var sum int64
+		for _, o := range drawnOutcomes {
+			n := d.Outcomes[o]
+			if n == 0 {
+				continue
+			}
+			top, below := chartHeight*(sum+n)/c.Most, chartHeight*sum/c.Most
+			sum += n
+			c.Parts = append(c.Parts, chartPart{
+				Class: o.String(), Title: d.Day.Format("2 Jan") + ": " + count(n) + " " + o.String(),
+				X: x, Y: chartHeight - top, Width: chartBar, Height: max(top-below, 1),
+			})
+		}
+	}
+	return c
+}
+
+// deliveriesURL leads to the reasons of an outcome.
+func deliveriesURL(id, outcome string) string {
+	return "/ui/campaigns/" + url.PathEscape(id) + "/deliveries?outcome=" + url.QueryEscape(outcome)
+}

@@ -1,0 +1,254 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/campaigns/endpoint"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+const (
+	endpointsAPage = 50
+	// lookFor is how long one page goes on looking for endpoints that few have what is asked for; the next page goes on from there.
+	lookFor = 100 * time.Millisecond
+)
+
+// search is what somebody looks for among the endpoints.
+type search struct {
+	Who      string // a recipient, or the id of an endpoint
+	Channel  push.Channel
+	Tag      string
+	Having   string // an expression about attributes
+	Status   audience.Status
+	Channels []push.Channel
+	Problem  string
+	Items    []audience.Endpoint
+	Looked   int64  // looked through so far for those that are listed or come next, on the pages before too; 0: not more than those
+	Next     string // leads on; empty: there are no more
+}
+
+func newSearch(q url.Values) *search {
+	return &search{
+		Who: text(q, "who"), Channel: push.Channel(text(q, "channel")), Tag: text(q, "tag"), Having: text(q, "having"),
+		Status: audience.Status(text(q, "status")), Channels: audience.Channels(),
+	}
+}
+
+// query writes it as the page's address has it.
+func (s *search) query() url.Values {
+	q := make(url.Values)
+	for name, value := range map[string]string{"who": s.Who, "channel": string(s.Channel), "tag": s.Tag, "having": s.Having, "status": string(s.Status)} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return q
+}
+
+// exportURL leads to a file with all that was looked for.
+func exportURL(s *search, kind, format string) string {
+	q := s.query()
+	q.Set("format", format)
+	return "/ui/audience/export" + kind + "?" + q.Encode()
+}
+
+// filter is the search as a filter for the store; its error is one that a person can mend.
+func (s *search) filter() (f endpoint.Filter, err error) {
+	var a audience.Audience
+	if _, err := audience.ParseID(s.Who); err == nil {
+		a.Endpoints = []string{s.Who}
+	} else if s.Who != "" {
+		a.Recipients = []string{s.Who}
+	}
+	if s.Channel != "" {
+		a.Channels = []push.Channel{s.Channel}
+	}
+	if s.Tag != "" {
+		a.TagsAll = []string{s.Tag}
+	}
+	a.Where = s.Having
+	switch f.Status = s.Status; s.Status {
+	case "", audience.Active, audience.Disabled:
+	default:
+		return f, &mistake{http.StatusUnprocessableEntity, "A status is active or disabled."}
+	}
+	f.Selection, err = a.Select("")
+	return f, explain(err)
+}
+
+// find looks the endpoints up, from a cursor on.
+func (a *admin) find(v *visit, s *search, cursor string) error {
+	f, err := s.filter()
+	var wrong *mistake
+	if errors.As(err, &wrong) {
+		s.Problem = wrong.text
+		return nil
+	}
+	after, until := position(cursor), a.now().Add(lookFor)
+	if after > 0 {
+		s.Looked = position(v.r.URL.Query().Get("looked"))
+	}
+	for more := true; more; {
+		var list []audience.Endpoint
+		if list, after, more, err = a.Audience.List(v.r.Context(), v.person.App, f.Status, f.Selection, after, endpointsAPage-len(s.Items)); err != nil {
+			return err
+		}
+		s.Items = append(s.Items, list...)
+		if more && len(s.Items) < endpointsAPage {
+			s.Looked += endpoint.ListLooks
+		}
+		if more && (len(s.Items) == endpointsAPage || a.now().After(until)) {
+			q := s.query()
+			q.Set("cursor", strconv.FormatInt(after, 10))
+			if s.Looked > 0 && len(s.Items) == 0 {
+				q.Set("looked", strconv.FormatInt(s.Looked, 10))
+			}
+			s.Next = "/ui/audience?" + q.Encode()
+			return nil
+		}
+	}
+	return nil
+}
+
+// subscriber is the page of one endpoint.
+type subscriber struct {
+	audience.Endpoint
+	Leads      string // where it leads, without what is secret of the address
+	Attributes []attribute
+}
+
+type attribute struct{ Name, Value string }
+
+// endpointInPath finds the endpoint that the path names.
+func (a *admin) endpointInPath(v *visit) (e audience.Endpoint, err error) {
+	return a.endpointOf(v, v.r.PathValue("id"))
+}
+
+func (a *admin) endpointOf(v *visit, id string) (e audience.Endpoint, err error) {
+	which, err := audience.ParseID(id)
+	if err != nil {
+		return e, noEndpoint(audience.ErrNotFound)
+	}
+	e, err = a.Audience.Find(v.r.Context(), backEnd(v), which)
+	return e, noEndpoint(err)
+}
+
+func noEndpoint(err error) error {
+	if errors.Is(err, audience.ErrNotFound) {
+		return &mistake{http.StatusNotFound, "There is no such endpoint."}
+	}
+	return err
+}
+
+// backEnd is who changes endpoints: people may do what the app's own program may.
+func backEnd(v *visit) *endpoint.Holder { return &endpoint.Holder{App: v.person.App, BackEnd: true} }
+
+func (a *admin) showEndpoint(v *visit) error {
+	e, err := a.endpointInPath(v)
+	if err != nil {
+		return err
+	}
+	s := subscriber{Endpoint: e, Leads: leadsTo(&e)}
+	for _, name := range slices.Sorted(maps.Keys(e.Attributes)) {
+		s.Attributes = append(s.Attributes, attribute{name, e.Attributes[name].String()})
+	}
+	return a.show(v, "endpoint", "Endpoint "+e.ID.String(), "audience", s)
+}
+
+// leadsTo says where an endpoint leads. Subscriptions' URLs, tokens and hooks' whole URLs are not shown, since anyone who knows one can send
+// to it.
+func leadsTo(e *audience.Endpoint) string {
+	var address struct {
+		Endpoint string `json:"endpoint"`
+		URL      string `json:"url"`
+	}
+	_ = json.Unmarshal(e.Address, &address) // it was checked when it was registered
+	switch e.Channel {
+	case push.WebPush:
+		return "a browser, by " + host(address.Endpoint)
+	case push.Webhook:
+		return host(address.URL)
+	case push.Telegram:
+		return "chat " + chat(e.Address)
+	case push.Live:
+		return "the recipient's mailbox"
+	}
+	return "a device, by its token"
+}
+
+func host(link string) string {
+	u, err := url.Parse(link)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+// chat is the id of a chat, which is a number or a name.
+func chat(address json.RawMessage) string {
+	var a struct {
+		Chat json.RawMessage `json:"chat_id"`
+	}
+	_ = json.Unmarshal(address, &a) // the same
+	var name string
+	if json.Unmarshal(a.Chat, &name) == nil {
+		return name
+	}
+	return string(a.Chat)
+}
+
+// pausedByHand is the reason that is noted with an endpoint that somebody paused.
+const pausedByHand = "paused on the web page"
+
+func (a *admin) pauseEndpoint(v *visit) error {
+	return a.changeEndpoint(v, "paused", func(e *audience.Endpoint) {
+		if e.Status == audience.Active {
+			e.Status, e.DisabledReason = audience.Disabled, pausedByHand
+		}
+	})
+}
+
+func (a *admin) wakeEndpoint(v *visit) error {
+	return a.changeEndpoint(v, "active", func(e *audience.Endpoint) { e.Status, e.DisabledReason = audience.Active, "" })
+}
+
+func (a *admin) changeEndpoint(v *visit, to string, change func(*audience.Endpoint)) error {
+	e, err := a.endpointInPath(v)
+	if err != nil {
+		return err
+	}
+	ctx := v.r.Context()
+	if _, err = a.Audience.Change(ctx, backEnd(v), e.ID, change); err != nil {
+		return noEndpoint(err)
+	}
+	a.Log.InfoContext(ctx, "endpoint changed on the web page", "app", v.person.App, "endpoint", e.ID.String(), "to", to, "by", v.person.Name())
+	a.leadTo(v, "/ui/audience/"+e.ID.String(), http.StatusOK)
+	return nil
+}
+
+func (a *admin) deleteEndpoint(v *visit) error {
+	e, err := a.endpointInPath(v)
+	if err != nil {
+		return err
+	}
+	ctx := v.r.Context()
+	if err := a.Audience.Delete(ctx, v.person.App, e.ID); err != nil && !errors.Is(err, audience.ErrNotFound) { // somebody else was quicker
+		return err
+	}
+	a.Log.InfoContext(ctx, "endpoint deleted on the web page", "app", v.person.App, "endpoint", e.ID.String(), "by", v.person.Name())
+	a.leadTo(v, "/ui/audience", http.StatusOK)
+	return nil
+}
+
+// sendURL leads to a new campaign for one "endpoint" or one "recipient".
+func sendURL(what, name string) string {
+	return "/ui/campaigns/new?" + url.Values{what: {name}}.Encode()
+}

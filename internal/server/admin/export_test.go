@@ -1,0 +1,21 @@
+package admin
+
+import "godwit.dev/godwit/internal/access/signin"
+
+// Routes are the patterns of all pages and deeds, with the role that each needs.
+func Routes() map[string]signin.Role {
+	needs := make(map[string]signin.Role)
+	for pattern, rt := range (&admin{}).routes() {
+		needs[pattern] = rt.role
+	}
+	return needs
+}
+
+// Deeds are what the patterns are called in the audit log.
+func Deeds() map[string]string {
+	names := make(map[string]string)
+	for pattern, rt := range (&admin{}).routes() {
+		names[pattern] = rt.deed
+	}
+	return names
+}

@@ -1,0 +1,262 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/campaigns/tables"
+	"godwit.dev/godwit/internal/campaigns/textfile"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+const (
+	importPath = "/ui/audience/import"
+	// maxImport bounds a file of endpoints: some 300,000 lines. The command line takes any.
+	maxImport = 64 << 20
+	// importChunk is how many endpoints are registered at once.
+	importChunk = 500
+	// mostBadLines is how many bad lines the page names; it counts the others.
+	mostBadLines = 50
+	maxOption    = 256 // bytes of what stands in the form beside the file
+)
+
+// shownColumn is a column of a file, and what it is read as.
+type shownColumn struct {
+	Heading, Becomes string
+	Samples          []string
+}
+
+// tableImport is the page of an import: the form, the columns of the file, and the result.
+type tableImport struct {
+	Channel, Encoding, Separator, Tag string
+	Channels                          []push.Channel
+	Dry                               bool
+
+	Problem string // nothing was read
+	Found   string // how the file is read; empty: none was
+	Columns []shownColumn
+	Lines   []string // what is wrong with single lines
+
+	Accepted, Refused, Skipped, Warned int
+
+	app string
+	do  func(list []audience.Endpoint, lines []int) error // registers a chunk, or tries it
+}
+
+func (a *admin) showImport(v *visit) error {
+	return a.show(v, "import", "Import", "audience", &tableImport{Channels: audience.Channels(), Dry: true})
+}
+
+// importTable reads a file as it comes: the fields of the form stand before it. Registered endpoints stay when a later line fails.
+func (a *admin) importTable(v *visit) error {
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(v.r.Context()), longest, fmt.Errorf("the file was not read in %s", longest))
+	defer cancel()
+	t := &tableImport{Channels: audience.Channels(), app: v.person.App}
+	t.do = func(list []audience.Endpoint, lines []int) error { return a.registerChunk(ctx, v, t, list, lines) }
+	rc := http.NewResponseController(v.w)
+	err := t.read(v.r, func() { _ = rc.SetReadDeadline(time.Now().Add(partTime)) }) // a writer without deadlines is a test's
+	_ = rc.SetWriteDeadline(time.Now().Add(partTime))                               // the same
+	var wrong *mistake
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		t.Problem = fmt.Sprintf("The file has more than %d MB: import it with godwit endpoint import. What was registered before stays.", maxImport>>20)
+	case errors.As(err, &wrong):
+		t.Problem = wrong.text
+	case err != nil:
+		return err
+	}
+	v.again = t.Dry || t.Found == ""
+	if !v.again {
+		a.Log.InfoContext(ctx, "endpoints imported on the web page", "app", t.app, "accepted", t.Accepted, "refused", t.Refused, "by", v.person.Name())
+	}
+	if v.r.Header.Get("HX-Request") != "" {
+		return a.part(v, "import", "imported", t)
+	}
+	return a.show(v, "import", "Import", "audience", t)
+}
+
+func badFile(text string, args ...any) error {
+	return &mistake{http.StatusUnprocessableEntity, fmt.Sprintf(text, args...)}
+}
+
+// read reads the form.
+func (t *tableImport) read(r *http.Request, more func()) error {
+	parts, err := r.MultipartReader()
+	if err != nil {
+		return badFile("The form could not be read.")
+	}
+	for {
+		more()
+		p, err := parts.NextPart()
+		switch {
+		case errors.Is(err, io.EOF):
+			return badFile("Choose a file.")
+		case err != nil:
+			return unread(err)
+		case p.FormName() == "file":
+			return t.readFile(p, more)
+		}
+		b, err := io.ReadAll(io.LimitReader(p, maxOption))
+		if err != nil {
+			return unread(err)
+		}
+		if to, ok := map[string]*string{"channel": &t.Channel, "encoding": &t.Encoding, "separator": &t.Separator, "tag": &t.Tag}[p.FormName()]; ok {
+			*to = strings.TrimSpace(string(b))
+		}
+		t.Dry = t.Dry || p.FormName() == "dry"
+	}
+}
+
+// unread is an error of a form that did not come whole.
+func unread(err error) error {
+	var long *http.MaxBytesError
+	if errors.As(err, &long) {
+		return err
+	}
+	return badFile("The file did not come whole. What was registered before stays.")
+}
+
+// patient lets a browser take its time for each part of a file.
+type patient struct {
+	io.Reader
+	more func()
+}
+
+func (p patient) Read(b []byte) (int, error) {
+	p.more()
+	return p.Reader.Read(b)
+}
+
+func (t *tableImport) readFile(p *multipart.Part, more func()) error {
+	if p.FileName() == "" {
+		return badFile("Choose a file.")
+	}
+	o := tables.Options{Format: "csv", Encoding: t.Encoding, Separator: t.Separator}
+	if slices.Contains([]string{".ndjson", ".jsonl", ".json"}, strings.ToLower(path.Ext(p.FileName()))) {
+		o.Format = "ndjson"
+	}
+	src, err := tables.Open(patient{p, more}, o)
+	var ask *textfile.AskError
+	switch {
+	case errors.As(err, &ask):
+		return badFile("The file is not UTF-8, and which encoding it has cannot be known: say it above. Files of Excel for Windows in Western Europe are in windows-1252.")
+	case err != nil:
+		return badFile("The file cannot be read: %s.", err)
+	}
+	t.Found = src.Found()
+	for _, c := range src.Columns() {
+		t.Columns = append(t.Columns, shownColumn{c.Heading, c.Becomes(), c.Samples})
+	}
+	var chunk []audience.Endpoint
+	var lines []int
+	for {
+		row, line, err := src.Next()
+		var bad *audience.LineError
+		switch {
+		case errors.Is(err, io.EOF):
+			return t.do(chunk, lines)
+		case errors.As(err, &bad):
+			t.refuse(bad.Line, bad.Err)
+			continue
+		case err != nil:
+			if err := t.do(chunk, lines); err != nil {
+				return err
+			}
+			return unread(err)
+		case row.Status == audience.Disabled:
+			t.Skipped++ // importing would wake it
+			continue
+		}
+		t.warn(line, row.Warnings)
+		e, err := t.endpoint(&row)
+		if err != nil {
+			t.refuse(line, err)
+			continue
+		}
+		chunk, lines = append(chunk, e), append(lines, line)
+		if len(chunk) == importChunk {
+			if err := t.do(chunk, lines); err != nil {
+				return err
+			}
+			chunk, lines = chunk[:0], lines[:0]
+		}
+	}
+}
+
+func (t *tableImport) endpoint(row *audience.Row) (e audience.Endpoint, err error) {
+	e = audience.Endpoint{
+		Channel: row.Channel, Recipient: row.Recipient, Address: row.Address, Tags: row.Tags, Attributes: row.Attributes, Locale: row.Locale, Timezone: row.Timezone,
+	}
+	if e.Channel == "" {
+		e.Channel = push.Channel(t.Channel)
+	}
+	if t.Tag != "" {
+		e.Tags = append(e.Tags, t.Tag)
+	}
+	if row.ID != "" {
+		e.ID, err = audience.ParseID(row.ID)
+	}
+	return e, err
+}
+
+func (t *tableImport) refuse(line int, err error) {
+	t.Refused++
+	t.say(fmt.Sprintf("Line %d is refused: %v", line, err))
+}
+
+func (t *tableImport) warn(line int, warnings []string) {
+	for _, w := range warnings {
+		t.Warned++
+		t.say(fmt.Sprintf("Line %d: %s", line, w))
+	}
+}
+
+func (t *tableImport) say(text string) {
+	if len(t.Lines) < mostBadLines {
+		t.Lines = append(t.Lines, text)
+	}
+}
+
+// registerChunk holds endpoints to the rules of registrations, and registers them unless it is a trial.
+func (a *admin) registerChunk(ctx context.Context, v *visit, t *tableImport, list []audience.Endpoint, lines []int) error {
+	var regs []audience.Registration
+	var at []int
+	for i := range list {
+		r, err := a.Audience.Registration(backEnd(v), list[i])
+		if err != nil {
+			t.refuse(lines[i], err)
+			continue
+		}
+		t.warn(lines[i], r.Dropped)
+		regs, at = append(regs, r), append(at, lines[i])
+	}
+	if t.Dry {
+		t.Accepted += len(regs)
+		return nil
+	}
+	if len(regs) == 0 {
+		return nil
+	}
+	done, err := a.Audience.Register(ctx, t.app, regs)
+	if err != nil {
+		return err
+	}
+	for i := range done {
+		if done[i].Err != nil {
+			t.refuse(at[i], done[i].Err)
+		} else {
+			t.Accepted++
+		}
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package admin
+
+import "godwit.dev/godwit/internal/access/signin"
+
+// place is a page that the header leads to. Here is what the page itself says it is part of.
+type place struct {
+	Here, Path, Label string
+	role              signin.Role
+}
+
+// group is what belongs together in the header: its first page is where its name leads.
+type placeGroup struct {
+	Label  string
+	places []place
+}
+
+// navigation is the header, in the order of people's tasks: see whether all is well, send something, find out about one
+// notification, and then the pages for setting up, which are used less often.
+var navigation = []placeGroup{
+	{"Overview", []place{{"overview", "/ui/", "Overview", signin.View}}},
+	{"Send", []place{
+		{"campaigns", "/ui/campaigns", "Campaigns", signin.View},
+		{"send", "/ui/send", "One notification", signin.Send},
+		{"audience", "/ui/audience", "Audience", signin.View},
+	}},
+	{"Find", []place{{"recipients", "/ui/recipients", "Recipients", signin.View}}},
+	{"Live", []place{
+		{"objects", "/ui/objects", "Objects", signin.View},
+		{"topics", "/ui/topics", "Topics and workers", signin.View},
+		{"gateway", "/ui/gateway", "Gateway", signin.View},
+	}},
+	{"Connect", []place{
+		{"channels", "/ui/channels", "Channels", signin.View},
+		{"integrations", "/ui/integrations", "Hooks, sinks, sources", signin.View},
+	}},
+	{"People", []place{
+		{"signed-in", "/ui/signed-in", "Signed in", signin.View},
+		{"keys", "/ui/keys", "Keys", signin.Admin},
+		{"audit", "/ui/audit", "Audit log", signin.Admin},
+	}},
+	{"Server", []place{
+		{"nodes", "/ui/nodes", "Nodes", signin.View},
+		{"log", "/ui/log", "Log", signin.View},
+		{"settings", "/ui/settings", "Settings", signin.Admin},
+	}},
+}
+
+// lead is a link of the header.
+type lead struct {
+	Path, Label string
+	Current     string // as aria-current says it; empty: it is not
+}
+
+// header is the links as somebody sees them: of all groups, and of the pages of the one they are in.
+type header struct {
+	Groups []lead
+	Within string // the group that Pages are of
+	Pages  []lead // none where the group has but one
+}
+
+func headerOf(here string, who person) (h header) {
+	for _, g := range navigation {
+		var pages []lead
+		current := false
+		for _, p := range g.places {
+			if !who.Role.May(p.role) {
+				continue
+			}
+			l := lead{Path: p.Path, Label: p.Label}
+			if p.Here == here {
+				l.Current, current = "page", true
+			}
+			pages = append(pages, l)
+		}
+		if len(pages) == 0 {
+			continue
+		}
+		top := lead{Path: pages[0].Path, Label: g.Label, Current: pages[0].Current}
+		if current && len(pages) > 1 {
+			top.Current, h.Within, h.Pages = "true", g.Label, pages
+		}
+		h.Groups = append(h.Groups, top)
+	}
+	return h
+}

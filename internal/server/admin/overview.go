@@ -1,0 +1,168 @@
+package admin
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/server/watch"
+)
+
+// plot is a chart of the overview: lines over the last hour.
+type plot struct {
+	Title, Unit string
+	curves      []curve
+}
+
+type curve struct{ series, label, colour string }
+
+// plots are the charts. Colours are those of the sheet's variables.
+var plots = []plot{
+	{"Notifications", "a second", []curve{{"published", "published", "accent"}, {"delivered", "delivered", "unknown"}, {"acknowledged", "acknowledged", "good"}}},
+	{"Time to store a publish", "milliseconds", []curve{{watch.P50, "half take at most", "good"}, {watch.P99, "99 of 100 take at most", "warn"}}},
+	{"Connections", "open", []curve{{"connections", "connections", "accent"}, {"sessions", "sessions", "good"}}},
+	{"Push messages", "a second", []curve{{"push_accepted", "accepted", "good"}, {"push_failed", "ended otherwise", "bad"}}},
+	{"Refused and failed", "a second", []curve{{"calls_refused", "calls refused", "warn"}, {"calls_failed", "calls failed", "bad"}, {"connections_refused", "connections refused", "unknown"}}},
+	{"Waiting", "notifications", []curve{{"pending", "for their recipient", "accent"}, {"scheduled", "for their time", "unknown"}, {"store_queue", "for the disk", "bad"}}},
+}
+
+func (p plot) joined(of func(c curve) string) string {
+	parts := make([]string, len(p.curves))
+	for i, c := range p.curves {
+		parts[i] = of(c)
+	}
+	return strings.Join(parts, ",")
+}
+
+// chart is a plot for its template.
+type curves struct{ Title, Unit, Series, Labels, Colours string }
+
+// overview is the page that says whether all is well.
+type overview struct {
+	Standing standing
+	Advice   []watch.Advice
+	Charts   []curves
+	Since    time.Time
+	Minutes  []minute
+	Push     []pushed
+}
+
+// standing are the newest figures, of all nodes.
+type standing struct {
+	Figures []figure
+	Node    string // whose charts are shown
+	Nodes   int
+	Partial bool
+}
+
+// figure is a number with what it is of.
+type figure struct {
+	Value float64 // NaN: there is none
+	Unit  string  // behind the number
+	Label string
+}
+
+// minute is a line of the table that says what the charts show.
+type minute struct {
+	At                               time.Time
+	Published, Delivered, Acked      float64 // a second
+	P99                              float64 // milliseconds; NaN: nothing was published
+	Connections, Pending             float64
+	PushAccepted, PushOther, Refused float64 // in all
+	Failed                           float64
+}
+
+// pushed is how many messages ended in one way in the last hour.
+type pushed struct {
+	Channel, Outcome string
+	Count            int64
+}
+
+func (a *admin) showOverview(v *visit) error {
+	h := a.Watch.Last(watch.Kept)
+	o := overview{Standing: a.standing(v), Advice: a.Watch.Advise(v.r.Context(), v.person.App), Since: h.Since, Minutes: minutes(&h)}
+	for _, p := range plots {
+		o.Charts = append(o.Charts, curves{
+			p.Title, p.Unit, p.joined(func(c curve) string { return c.series }), p.joined(func(c curve) string { return c.label }), p.joined(func(c curve) string { return c.colour }),
+		})
+	}
+	for e, n := range h.Push {
+		o.Push = append(o.Push, pushed{e.Channel, e.Outcome, int64(n)}) //nolint:gosec // of an hour
+	}
+	slices.SortFunc(o.Push, func(a, b pushed) int {
+		return cmp.Or(cmp.Compare(a.Channel, b.Channel), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Outcome, b.Outcome))
+	})
+	return a.show(v, "overview", "Overview", "overview", o)
+}
+
+// standing asks all nodes for their newest figures.
+func (a *admin) standing(v *visit) standing {
+	sum := a.Watch.Together(v.r.Context())
+	of := func(name string) float64 {
+		if n, ok := sum.Values[name]; ok {
+			return float64(n)
+		}
+		return math.NaN()
+	}
+	return standing{
+		Node: a.Watch.Node, Nodes: sum.Nodes, Partial: sum.Partial,
+		Figures: []figure{
+			{of("published"), "", "published a second"},
+			{of("delivered"), "", "delivered a second"},
+			{of("acknowledged"), "", "acknowledged a second"},
+			{of(watch.P99), "ms", "to store 99 of 100 publishes"},
+			{of("connections"), "", "connections"},
+			{of("sessions"), "", "sessions"},
+			{of("pending"), "", "notifications wait"},
+			{of(watch.Free) / 1e9, "GB", "free on the disk"},
+			{of("memory_bytes") / 1e6, "MB", "of memory"},
+		},
+	}
+}
+
+// minutes sums figures up by the minute, the newest first.
+func minutes(h *watch.History) (all []minute) {
+	value := func(name string, i int) float64 { return float64(h.Values[name][i]) }
+	for end := len(h.At); end > 0; {
+		begin := end - 1
+		for begin > 0 && h.At[begin-1].Truncate(time.Minute).Equal(h.At[end-1].Truncate(time.Minute)) {
+			begin--
+		}
+		m := minute{At: h.At[end-1].Truncate(time.Minute), P99: math.NaN(), Connections: value("connections", end-1), Pending: value("pending", end-1)}
+		for i := begin; i < end; i++ {
+			n, seconds := float64(end-begin), watch.Every.Seconds()
+			m.Published += value("published", i) / n
+			m.Delivered += value("delivered", i) / n
+			m.Acked += value("acknowledged", i) / n
+			m.PushAccepted += value("push_accepted", i) * seconds
+			m.PushOther += value("push_failed", i) * seconds
+			m.Refused += (value("calls_refused", i) + value("connections_refused", i)) * seconds
+			m.Failed += value("calls_failed", i) * seconds
+			if p := value(watch.P99, i); !math.IsNaN(p) && !(m.P99 >= p) {
+				m.P99 = p
+			}
+		}
+		all = append(all, m)
+		end = begin
+	}
+	return all
+}
+
+// decimal writes a number for people, with as many digits as they can use; the script says it in their language.
+func decimal(f float64) string {
+	switch {
+	case math.IsNaN(f):
+		return "–"
+	case math.Abs(f) >= 100 || f == math.Trunc(f):
+		return count(int64(math.Round(f)))
+	}
+	return strconv.FormatFloat(math.Round(f*10)/10, 'f', -1, 64)
+}
+
+// plain writes a number for the script, with the same digits.
+func plain(f float64) string { return strings.ReplaceAll(decimal(f), ",", "") }
+
+func isNumber(f float64) bool { return !math.IsNaN(f) }

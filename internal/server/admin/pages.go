@@ -1,0 +1,58 @@
+package admin
+
+import (
+	"embed"
+	"fmt"
+	"sync"
+	"weak"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
+
+	"godwit.dev/godwit/internal/access/signin"
+)
+
+//go:embed templates/*.html
+var templates embed.FS
+
+// pages are the templates as each role sees them; as strangers do with role 0. One is read when it is asked for and kept until the
+// collector comes by: all of them are 10 MB of small objects, which it would have to look through each time although nobody looks at a page.
+type pages struct {
+	mu   sync.Mutex
+	read map[seenBy]weak.Pointer[template.Template]
+}
+
+// seenBy is a page and who sees it.
+type seenBy struct {
+	role signin.Role
+	name string
+}
+
+// get returns a page: the layout, the fields of forms and its own file.
+func (p *pages) get(role signin.Role, name string) (*template.Template, error) {
+	key := seenBy{role, name}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t := p.read[key].Value(); t != nil {
+		return t, nil
+	}
+	t, err := template.New(name).Funcs(functions).Funcs(mayOf(role)).ParseFS(templates, "templates/layout.html", "templates/fields.html", "templates/"+name+".html")
+	if err != nil {
+		return nil, fmt.Errorf("read the template of the page %s: %w", name, err)
+	}
+	if p.read == nil {
+		p.read = make(map[seenBy]weak.Pointer[template.Template])
+	}
+	p.read[key] = weak.Make(t)
+	return t, nil
+}
+
+// mayOf lets templates ask what a role may do, by the name of the role that is needed.
+func mayOf(role signin.Role) template.FuncMap {
+	return template.FuncMap{"may": func(need string) (bool, error) {
+		needed, ok := signin.ParseRole(need)
+		if !ok {
+			return false, fmt.Errorf("%q is no role of people", need)
+		}
+		return role.May(needed), nil
+	}}
+}

@@ -1,0 +1,135 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/access/signin"
+	"godwit.dev/godwit/internal/access/signin/provider"
+	"godwit.dev/godwit/internal/notify/notification"
+)
+
+// wayCookie holds a sign-in on its way to the provider and back. People come back by a link of another site's, so it is
+// Lax: a strict one would not come along.
+func (a *admin) wayCookie(value string, age time.Duration) *http.Cookie {
+	return &http.Cookie{
+		Name: a.cookie() + "-way", Value: value, Path: "/", MaxAge: int(age / time.Second), HttpOnly: true, Secure: a.TLS, SameSite: http.SameSiteLaxMode,
+	}
+}
+
+// admitted reports whether somebody at this address may try to sign in now, and shows the door if not.
+func (a *admin) admitted(w http.ResponseWriter, r *http.Request) bool {
+	addr, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || a.Admit == nil || a.Admit(addr.Addr()) {
+		return true
+	}
+	a.door(w, r, http.StatusTooManyRequests, "Too many attempts. Wait a moment, then try again.")
+	return false
+}
+
+// goToProvider sends a person to the provider, which sends them back to comeBack.
+func (a *admin) goToProvider(w http.ResponseWriter, r *http.Request) {
+	if !a.admitted(w, r) {
+		return
+	}
+	app := r.URL.Query().Get("app")
+	if app != "" && notification.CheckName("app", app) != nil {
+		a.door(w, r, http.StatusBadRequest, "There is no app of this name.")
+		return
+	}
+	ctx, cancel := context.WithTimeoutCause(r.Context(), patience, fmt.Errorf("the provider did not answer in %s", patience))
+	defer cancel()
+	to, way, err := a.Provider.Begin(ctx, app)
+	if err != nil {
+		a.refused(w, r, err)
+		return
+	}
+	http.SetCookie(w, a.wayCookie(way, provider.MaxWait))
+	http.Redirect(w, r, to, http.StatusSeeOther)
+}
+
+// refused shows the sign-in page with the reason.
+func (a *admin) refused(w http.ResponseWriter, r *http.Request, err error) {
+	var no *provider.Refusal
+	if !errors.As(err, &no) {
+		a.Log.ErrorContext(r.Context(), "sign-in failed", "error", err)
+		a.door(w, r, http.StatusServiceUnavailable, "You cannot be signed in just now. The server's log says more.")
+		return
+	}
+	if no.Cause != nil {
+		a.Log.WarnContext(r.Context(), "sign-in refused", "issuer", a.Provider.Host(), "error", no.Cause)
+	}
+	a.door(w, r, http.StatusForbidden, no.Text)
+}
+
+// comeBack lets a person in whom the provider vouches for.
+func (a *admin) comeBack(w http.ResponseWriter, r *http.Request) {
+	if !a.admitted(w, r) {
+		return
+	}
+	way := ""
+	if c, err := r.Cookie(a.cookie() + "-way"); err == nil {
+		way = c.Value
+	}
+	http.SetCookie(w, a.wayCookie("", -time.Second)) // whatever comes of it, it is over
+	ctx, cancel := context.WithTimeoutCause(r.Context(), patience, fmt.Errorf("the provider did not answer in %s", patience))
+	defer cancel()
+	list, wanted, err := a.Provider.Finish(ctx, way, r.URL.Query())
+	if err != nil {
+		a.refused(w, r, err)
+		return
+	}
+	switch who, found := choose(list, wanted); {
+	case found:
+		a.letIn(w, r, who)
+	case len(list) > 0 && wanted == "":
+		a.render(w, r, 0, http.StatusOK, "choose", "page", frame{Title: "Choose", Version: a.Version, Content: list})
+	default:
+		a.Log.InfoContext(r.Context(), "nobody's rules let this person in to the web page", "issuer", a.Provider.Host(), "app", wanted)
+		a.door(w, r, http.StatusForbidden, "You are known to "+a.Provider.Host()+", but no rule of this server lets you in"+within(wanted)+". Ask who runs it.")
+	}
+}
+
+func within(app string) string {
+	if app == "" {
+		return ""
+	}
+	return " to " + app
+}
+
+// choose finds who somebody is to be: in the app that they wanted to, or in the only one.
+func choose(list []signin.Person, wanted string) (signin.Person, bool) {
+	for _, who := range list {
+		if who.App == wanted || wanted == "" && len(list) == 1 {
+			return who, true
+		}
+	}
+	return signin.Person{}, false
+}
+
+// greet leads a person who has signed in to the pages. A browser that comes from another site sends no strict cookie,
+// not even after a redirect; so a page of our own leads on.
+func (a *admin) greet(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPost {
+		http.Redirect(w, r, "/ui/", http.StatusSeeOther)
+		return
+	}
+	w.Header().Set("Refresh", "0; url=/ui/")
+	a.render(w, r, 0, http.StatusOK, "entered", "page", frame{Title: "Signed in", Version: a.Version})
+}
+
+// cannotEnter says why a stay could not begin.
+func (a *admin) cannotEnter(w http.ResponseWriter, r *http.Request, who person, err error) {
+	if errors.Is(err, access.ErrUnknownApp) {
+		a.Log.WarnContext(r.Context(), "a rule lets people in to an app that does not exist", "app", who.App)
+		a.door(w, r, http.StatusForbidden, "The app "+who.App+" does not exist on this server. Ask who runs it.")
+		return
+	}
+	a.Log.ErrorContext(r.Context(), "sign-in failed", "error", err)
+	a.door(w, r, http.StatusServiceUnavailable, "You cannot be signed in just now. The server's log says more.")
+}

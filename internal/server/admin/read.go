@@ -1,0 +1,334 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/campaigns/campaign"
+	"godwit.dev/godwit/internal/campaigns/quiet"
+	"godwit.dev/godwit/internal/campaigns/template"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// reading is a posted form on its way to a campaign.
+type reading struct {
+	form
+	spec    campaign.Spec
+	sendAt  time.Time
+	buttons map[string][][2]int // by the list of buttons: where each line stands in the rows
+	more    bool                // another line of a list is asked for
+	correct bool                // it says what was sent instead: a message, and no more
+}
+
+// readForm reads a posted campaign; a change is read into the campaign as it was, so that settings that the form cannot
+// express stay. A value that cannot be read is a problem of its field.
+func (a *admin) readForm(v *visit, was *campaign.View) (*reading, error) {
+	if err := parseForm(v.r); err != nil {
+		return nil, err
+	}
+	f := newReading(v.r.PostForm)
+	if was != nil {
+		f.spec = was.Spec
+		if f.correct = f.Values.Has("correct"); f.correct {
+			f.spec = saysNow(&was.Spec)
+		}
+	}
+	f.clean()
+	f.more = f.addLine(compact(f.Values))
+	if err := a.takeTemplate(v, f); err != nil {
+		return nil, err
+	}
+	f.Kept = kept(&f.spec)
+	f.message()
+	if !f.correct {
+		f.audience()
+		f.pace(was)
+	}
+	return f, nil
+}
+
+func newReading(values url.Values) *reading {
+	return &reading{form: form{Values: values, Problems: make(map[string]string)}, buttons: make(map[string][][2]int)}
+}
+
+// message reads the campaign's content. Unchanged fields keep their stored value.
+func (f *reading) message() {
+	shown := newReading(messageValues(&f.spec))
+	shown.clean()
+	shown.content()
+	was := f.spec.Content
+	f.content()
+	same := saidBy(&f.spec) == saidBy(&shown.spec)
+	if same {
+		f.spec.Content = was
+	}
+	f.ofTemplate(same)
+	f.variables()
+}
+
+// saidBy is what a campaign's message says in the form, to see whether it was changed.
+func saidBy(s *campaign.Spec) string {
+	c := s.Content
+	c.FCM, c.APNs = push.FCMContent{}, push.APNsContent{} // the form has none
+	b, _ := json.Marshal(c)                               // what was stored is JSON, and what the form says was read as such
+	return string(b)
+}
+
+// parseForm reads a posted form of at most maxForm.
+func parseForm(r *http.Request) error {
+	err := r.ParseForm()
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		return &mistake{http.StatusRequestEntityTooLarge, fmt.Sprintf("The form has more than %d KB. Go back: what was typed is still there. Shorten it.", maxForm>>10)}
+	case err != nil:
+		return &mistake{http.StatusBadRequest, "The form could not be read."}
+	}
+	return nil
+}
+
+// clean refuses what is no text and takes it out, so that the rest can be shown again.
+func (f *reading) clean() {
+	for name, values := range f.Values {
+		for i, s := range values {
+			s = strings.ReplaceAll(s, "\r\n", "\n") // as browsers post the lines of a text
+			if !utf8.ValidString(s) {
+				f.blame(name, "is not text in UTF-8; what is none was taken out")
+				s = strings.ToValidUTF8(s, "")
+			}
+			if strings.ContainsFunc(s, control) {
+				f.blame(name, "has control characters, which were taken out")
+				s = strings.Map(func(r rune) rune {
+					if control(r) {
+						return -1
+					}
+					return r
+				}, s)
+			}
+			values[i] = s
+		}
+	}
+}
+
+func control(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
+
+// blame notes a field's first problem; under a name that is not a field's, the form's.
+func (f *form) blame(name, format string, args ...any) {
+	if label(name) == "" {
+		name = ""
+	}
+	if f.Problems[name] == "" {
+		f.Problems[name] = sentence(fmt.Sprintf(format, args...))
+	}
+}
+
+func (f *reading) text(name string) string { return text(f.Values, name) }
+
+func (f *reading) content() {
+	c := &f.spec.Content
+	c.Title, c.Body, c.URL, c.Icon, c.Image = f.text("title"), f.text("body"), f.text("url"), f.text("icon"), f.text("image")
+	c.Category, c.Language, c.Data = f.text("category"), f.text("language"), f.json("data")
+	c.Telegram = push.TelegramContent{ParseMode: f.text("parse_mode"), Silent: f.Values.Has("silent"), NoPreview: f.Values.Has("no_preview")}
+	f.medium(c)
+	c.Telegram.Buttons = f.readButtons("button")
+	c.WebPush.RequireInteraction, c.WebPush.Actions = f.Values.Has("require_interaction"), f.readActions("action")
+	c.Locales = f.readLocales()
+	if c.Title == "" && c.Body == "" {
+		f.blame("title", "write a title or a text: an empty message says nothing")
+	}
+}
+
+func (f *reading) json(name string) json.RawMessage {
+	s := f.text(name)
+	if s == "" {
+		return nil
+	}
+	if !json.Valid([]byte(s)) {
+		f.blame(name, `is not JSON; write it like {"station":"north"}`)
+		return nil
+	}
+	return json.RawMessage(s)
+}
+
+func (f *reading) medium(c *campaign.Content) {
+	kind, link := f.text("media"), f.text("media_url")
+	switch i := slices.IndexFunc(media, func(m medium) bool { return m.name == kind }); {
+	case i >= 0 && link == "":
+		f.blame("media_url", "is needed: the URL of the %s, or its id in Telegram", kind)
+	case i >= 0:
+		*media[i].of(&c.Telegram) = link
+	case kind != samePicture && kind != noMedium:
+		f.blame("media", "%.40q is none of photo, video, animation, document", kind)
+	case link != "":
+		f.blame("media", "say what is at the URL: a photo, a video, an animation or a document")
+	case kind == samePicture:
+		c.Telegram.Photo = c.Image
+	}
+}
+
+func (f *reading) readButtons(list string) (rows [][]push.TelegramLink) {
+	for n := range f.filled(list) {
+		b := push.TelegramLink{Text: f.text(lineField(list, n, "text")), URL: f.text(lineField(list, n, "url"))}
+		if !f.Values.Has(lineField(list, n, "beside")) || len(rows) == 0 {
+			rows = append(rows, nil)
+		}
+		last := &rows[len(rows)-1]
+		f.buttons[list] = append(f.buttons[list], [2]int{len(rows) - 1, len(*last)})
+		*last = append(*last, b)
+	}
+	return rows
+}
+
+func (f *reading) readActions(list string) (actions []push.Action) {
+	for n := range f.filled(list) {
+		at := func(name string) string { return f.text(lineField(list, n, name)) }
+		a := push.Action{Action: at("action"), Title: at("title"), Icon: at("icon"), URL: at("url")}
+		if a.Action == "" { // browsers tell buttons apart by it
+			a.Action = "button-" + strconv.Itoa(n+1)
+		}
+		actions = append(actions, a)
+	}
+	return actions
+}
+
+func (f *reading) readLocales() map[string]campaign.Variant {
+	all := make(map[string]campaign.Variant)
+	for n := range f.filled("locale") {
+		at := func(name string) string { return lineField("locale", n, name) }
+		tag := f.text(at("tag"))
+		if tag == "" {
+			f.blame(at("tag"), "say which language this is, like fr or fr-CA")
+			continue
+		}
+		if _, twice := all[tag]; twice {
+			f.blame(at("tag"), "%.40s is there twice", tag)
+			continue
+		}
+		l := campaign.Variant{
+			Title: f.text(at("title")), Body: f.text(at("body")), Icon: f.text(at("icon")), Image: f.text(at("image")), URL: f.text(at("url")), Data: f.json(at("data")),
+		}
+		if rows := f.readButtons(at("button")); rows != nil {
+			l.Telegram = &template.VariantTelegram{Buttons: rows}
+		}
+		if actions := f.readActions(at("action")); actions != nil {
+			l.WebPush = &template.VariantWebPush{Actions: actions}
+		}
+		all[tag] = l
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
+
+func (f *reading) audience() {
+	who := audience.Audience{
+		TagsAny: words(f.Values, "tags_any"), TagsAll: words(f.Values, "tags_all"), Where: f.text("where"),
+		Recipients: namesIn(f.Values.Get("recipients")), Endpoints: namesIn(f.Values.Get("endpoints")),
+	}
+	for _, ch := range f.Values["channel"] {
+		who.Channels = append(who.Channels, push.Channel(ch))
+	}
+	f.spec.Audience = who
+}
+
+// namesIn reads a list with one name a line, or with commas.
+func namesIn(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || r == ',' })
+}
+
+// pace reads the time and the rate of sending. Unchanged fields keep their stored value: the form shows less than the
+// API takes.
+func (f *reading) pace(was *campaign.View) {
+	s := &f.spec
+	track := f.Values.Has("track")
+	s.Name, s.UTM, s.Track, s.Collapse, s.Priority = f.text("name"), f.text("utm"), &track, f.text("collapse_key"), push.Urgency(f.text("priority"))
+	s.Rate = 0
+	if text := f.text("rate"); text != "" {
+		var err error
+		if s.Rate, err = campaign.ParseRate(text); err != nil {
+			f.blame("rate", "%v", err)
+		}
+	}
+	s.Spread, s.TTL = f.duration("spread", s.Spread), f.duration("ttl", s.TTL)
+	s.Quiet = readQuiet(f.Values, s.Quiet)
+	var sendAt time.Time
+	if was != nil {
+		sendAt = was.SendAt
+	}
+	f.sendAt, s.Expires = f.time("send_at", sendAt), f.time("expires_at", s.Expires)
+	f.Values.Set("timezone", "UTC") // what could be read is shown again in it, as all times are
+}
+
+func (f *reading) duration(name string, was campaign.Duration) campaign.Duration {
+	switch text := f.text(name); text {
+	case "":
+		return 0
+	case duration(was):
+		return was
+	default:
+		d, err := notification.ParseDuration(text)
+		if err != nil {
+			f.blame(name, "%.40q is not a duration; write it like 30s, 24h or 7d", text)
+		}
+		return campaign.Duration(d)
+	}
+}
+
+func readQuiet(f url.Values, was *campaign.QuietHours) *campaign.QuietHours {
+	q := campaign.QuietHours{From: text(f, "quiet_from"), To: text(f, "quiet_to"), Timezone: text(f, "quiet_timezone"), Fallback: text(f, "quiet_fallback")}
+	if q == (campaign.QuietHours{}) {
+		return nil
+	}
+	if q.Timezone == "" && (was == nil || was.Timezone != "") {
+		q.Timezone = anyZone
+	}
+	return &q
+}
+
+// time reads a date and a time, in the time zone that the browser is in.
+func (f *reading) time(name string, was time.Time) time.Time {
+	s := f.text(name)
+	if s == "" {
+		return time.Time{}
+	}
+	zone, err := time.LoadLocation(f.text("timezone")) // without one: UTC
+	if err != nil || zone == time.Local {
+		f.blame(name, "the browser's time zone is not known here. Set the computer to another one, or use the API")
+		return time.Time{}
+	}
+	wall, err := time.Parse(formTime, s)
+	if err != nil {
+		f.blame(name, "%.40q is not a date and a time", s)
+		return time.Time{}
+	}
+	at := quiet.At(wall, zone)
+	f.Values.Set(name, moment(at))
+	if at.Equal(was.Truncate(time.Minute)) {
+		return was
+	}
+	return at.UTC()
+}
+
+func text(f url.Values, name string) string { return strings.TrimSpace(f.Get(name)) }
+
+// words reads a list with commas.
+func words(f url.Values, name string) (list []string) {
+	for w := range strings.SplitSeq(f.Get(name), ",") {
+		if w = strings.TrimSpace(w); w != "" {
+			list = append(list, w)
+		}
+	}
+	return list
+}

@@ -1,0 +1,189 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/notify/recipient"
+	"godwit.dev/godwit/internal/objects/object"
+)
+
+// Recipients is what the pages read and change of recipients.
+type Recipients interface {
+	Get(ctx context.Context, app, name string) (*recipient.View, error)
+	List(ctx context.Context, app, prefix string, limit int, after string) (list []*recipient.View, next string, err error)
+	Erase(ctx context.Context, app, name, by string) error
+	Disconnect(ctx context.Context, app, name, by string) (n int, partial bool, err error)
+}
+
+// Mailbox is what the pages read and change of notifications.
+type Mailbox interface {
+	History(ctx context.Context, app, recipient string, status notification.Status, limit int, cursor int64) (items []mailbox.Record, next int64, err error)
+	// Copies finds copies of a notification, so many at most.
+	Copies(ctx context.Context, app, id string, limit int) ([]mailbox.Record, error)
+	Recall(ctx context.Context, app, id, to string) (n int, err error)
+}
+
+// Rows of a page.
+const (
+	recipientsAPage = 50
+	historyAPage    = 25
+	mostRows        = 100 // of one recipient's sessions, endpoints or registrations
+)
+
+type recipientList struct {
+	Prefix string
+	Items  []*recipient.View
+	Next   string // leads on; empty: there are no more
+}
+
+func (a *admin) listRecipients(v *visit) error {
+	q := v.r.URL.Query()
+	l := recipientList{Prefix: text(q, "prefix")}
+	for _, name := range []string{l.Prefix, q.Get("cursor")} {
+		if name != "" && notification.CheckPart("name", name) != nil {
+			return a.show(v, "recipients", "Recipients", "recipients", l) // nobody is called so
+		}
+	}
+	var err error
+	if l.Items, l.Next, err = a.Recipients.List(v.r.Context(), v.person.App, l.Prefix, recipientsAPage, q.Get("cursor")); err != nil {
+		return err
+	}
+	if l.Next != "" {
+		l.Next = "/ui/recipients?" + url.Values{"prefix": {l.Prefix}, "cursor": {l.Next}}.Encode()
+	}
+	return a.show(v, "recipients", "Recipients", "recipients", l)
+}
+
+// profile is a recipient's page.
+type profile struct {
+	*recipient.View
+	Status   string // of the notifications that are listed; empty: all
+	Statuses []string
+	History  []mailbox.Record
+	Older    string // leads on; empty: there are no more
+	More     bool   // there are more sessions, endpoints or registrations than shown
+}
+
+func (a *admin) showRecipient(v *visit) error {
+	name, err := nameInPath(v.r)
+	if err != nil {
+		return err
+	}
+	ctx, app, q := v.r.Context(), v.person.App, v.r.URL.Query()
+	p := profile{Status: text(q, "status"), Statuses: notification.StatusNames()}
+	if p.View, err = a.Recipients.Get(ctx, app, name); err != nil {
+		return missing(err, "Nobody of this name is known. A recipient is known from the first notification, connection or endpoint on.")
+	}
+	status, _ := notification.ParseStatus(p.Status) // what is none lists all
+	if status == 0 {
+		p.Status = ""
+	}
+	next, until := position(q.Get("cursor")), a.now().Add(lookFor)
+	for more := true; more && len(p.History) < historyAPage; more = next > 0 && a.now().Before(until) {
+		var found []mailbox.Record
+		if found, next, err = a.Mailbox.History(ctx, app, name, status, historyAPage-len(p.History), next); err != nil {
+			return err
+		}
+		p.History = append(p.History, found...)
+	}
+	if next > 0 {
+		p.Older = "/ui/recipients/" + name + "?" + url.Values{"status": {p.Status}, "cursor": {strconv.FormatInt(next, 10)}}.Encode()
+	}
+	p.More = cut(&p.Sessions) || cut(&p.Endpoints) || cut(&p.Registrations)
+	return a.show(v, "recipient", name, "recipients", p)
+}
+
+// cut keeps as much of a list as a page shows, and reports whether there was more.
+func cut[T any](list *[]T) bool {
+	more := len(*list) > mostRows
+	*list = (*list)[:min(len(*list), mostRows)]
+	return more
+}
+
+// nameInPath is the recipient or the notification in the path.
+func nameInPath(r *http.Request) (string, error) {
+	name := r.PathValue("name")
+	if notification.CheckName("name", name) != nil {
+		return "", &mistake{http.StatusNotFound, "There is none of this name."}
+	}
+	return name, nil
+}
+
+// missing says in words for people that something is not there.
+func missing(err error, text string) error {
+	if errors.Is(err, mailbox.ErrNotFound) {
+		return &mistake{http.StatusNotFound, text}
+	}
+	return err
+}
+
+func (a *admin) disconnectRecipient(v *visit) error {
+	name, err := nameInPath(v.r)
+	if err != nil {
+		return err
+	}
+	if _, _, err := a.Recipients.Disconnect(v.r.Context(), v.person.App, name, v.person.Key); err != nil {
+		return err
+	}
+	a.leadTo(v, "/ui/recipients/"+name, http.StatusOK)
+	return nil
+}
+
+func (a *admin) eraseRecipient(v *visit) error {
+	name, err := nameInPath(v.r)
+	if err != nil {
+		return err
+	}
+	err = a.Recipients.Erase(v.r.Context(), v.person.App, name, v.person.Key)
+	if err != nil && !errors.Is(err, mailbox.ErrNotFound) { // somebody else was quicker
+		return err
+	}
+	a.leadTo(v, "/ui/recipients", http.StatusOK)
+	return nil
+}
+
+// channelsOf names the channels that active endpoints are of, each once.
+func channelsOf(endpoints []audience.Endpoint) string {
+	var names []string
+	for i := range endpoints {
+		if name := string(endpoints[i].Channel); endpoints[i].Status == audience.Active && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// versionText is a version of an object, for people.
+func versionText(v object.Version) string {
+	if v == 0 {
+		return "none"
+	}
+	return v.String()
+}
+
+// copyURL leads to a recipient's copy of a notification.
+func copyURL(id, to string) string {
+	return "/ui/notifications/" + url.PathEscape(id) + "?" + url.Values{"to": {to}}.Encode()
+}
+
+func recallURL(id, to string) string {
+	return "/ui/notifications/" + url.PathEscape(id) + "/recall?" + url.Values{"to": {to}}.Encode()
+}
+
+// position is a cursor of a history; what is none begins with the newest.
+func position(cursor string) int64 {
+	n, err := strconv.ParseInt(cursor, 10, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}

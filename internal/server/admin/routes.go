@@ -1,0 +1,134 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"godwit.dev/godwit/internal/access/audit"
+	"godwit.dev/godwit/internal/access/signin"
+)
+
+// route is a page or a deed: what a person must be to see or do it, and what is run.
+type route struct {
+	role  signin.Role
+	serve page
+	// deed is what doing it is called, with the path's values in braces; empty: it changes nothing.
+	deed string
+}
+
+// routes are all that is open to people who have signed in. A role here is worth that of the key which the same deed
+// needs over the API. Pages draw only what a role may do: {{if may "send"}}.
+func (a *admin) routes() map[string]route {
+	return map[string]route{
+		"GET /ui/{$}":                           {signin.View, a.showOverview, ""},
+		"GET /ui/overview/events":               {signin.View, a.followOverview, ""},
+		"GET /ui/send":                          {signin.Send, a.composeNotification, ""},
+		"POST /ui/send":                         {signin.Send, a.sendNotification, "notification.publish"},
+		"POST /ui/send/preview":                 {signin.Send, a.previewNotification, ""},
+		"GET /ui/campaigns":                     {signin.View, a.listCampaigns, ""},
+		"GET /ui/campaigns/new":                 {signin.Send, a.composeCampaign, ""},
+		"POST /ui/campaigns":                    {signin.Send, a.createCampaign, "campaign.create"},
+		"POST /ui/campaigns/preview":            {signin.Send, a.previewCampaign, ""},
+		"POST /ui/campaigns/bulk":               {signin.Send, a.actOnCampaigns, "campaigns.change"},
+		"GET /ui/campaigns/{id}":                {signin.View, a.showCampaign, ""},
+		"GET /ui/campaigns/{id}/progress":       {signin.View, a.showProgress, ""},
+		"GET /ui/campaigns/{id}/edit":           {signin.Send, a.editCampaign, ""},
+		"GET /ui/campaigns/{id}/correct":        {signin.Send, a.composeCorrection, ""},
+		"GET /ui/campaigns/{id}/deliveries":     {signin.View, a.showDeliveries, ""},
+		"POST /ui/campaigns/{id}":               {signin.Send, a.reviseCampaign, "campaign.change"},
+		"POST /ui/campaigns/{id}/test":          {signin.Send, a.testCampaign, "campaign.test"},
+		"POST /ui/campaigns/{id}/correct":       {signin.Send, a.correctCampaign, "campaign.correct"},
+		"POST /ui/campaigns/{id}/delete":        {signin.Send, a.deleteCampaign, "campaign.delete"},
+		"POST /ui/campaigns/{id}/{action}":      {signin.Send, a.actOnCampaign, "campaign.{action}"},
+		"GET /ui/recipients":                    {signin.View, a.listRecipients, ""},
+		"GET /ui/recipients/{name}":             {signin.View, a.showRecipient, ""},
+		"GET /ui/recipients/{name}/events":      {signin.View, a.tapRecipient, ""},
+		"POST /ui/recipients/{name}/disconnect": {signin.Send, a.disconnectRecipient, "recipient.disconnect"},
+		"POST /ui/recipients/{name}/erase":      {signin.Send, a.eraseRecipient, "recipient.erase"},
+		"GET /ui/notifications":                 {signin.View, a.findNotification, ""},
+		"GET /ui/notifications/{name}":          {signin.View, a.showNotification, ""},
+		"GET /ui/notifications/{name}/events":   {signin.View, a.followNotification, ""},
+		"POST /ui/notifications/{name}/recall":  {signin.Send, a.recallNotification, "notification.recall"},
+		"GET /ui/audience":                      {signin.View, a.showAudience, ""},
+		"POST /ui/audience/count":               {signin.View, a.countAudience, ""},
+		"GET /ui/objects":                       {signin.View, a.listObjects, ""},
+		"GET /ui/objects/{group}/{object}":      {signin.View, a.showObject, ""},
+		"GET /ui/topics":                        {signin.View, a.showTopics, ""},
+		"GET /ui/gateway":                       {signin.View, a.showGateway, ""},
+		"GET /ui/channels":                      {signin.View, a.listChannels, ""},
+		"GET /ui/channels/{name}":               {signin.View, a.showChannel, ""},
+		"POST /ui/channels/{name}":              {signin.Admin, a.setChannel, "channel.set"},
+		"POST /ui/channels/{name}/test":         {signin.Admin, a.testChannel, "channel.test"},
+		"GET /ui/integrations":                  {signin.View, a.showIntegrations, ""},
+		"POST /ui/hooks/{name}/{action}":        {signin.Admin, a.actOnHook, "hook.{action}"},
+		"POST /ui/sinks/{name}/{action}":        {signin.Admin, a.actOnSink, "sink.{action}"},
+		"POST /ui/sources/{name}/{action}":      {signin.Admin, a.actOnSource, "source.{action}"},
+		"GET /ui/nodes":                         {signin.View, a.showNodes, ""},
+		"GET /ui/log":                           {signin.View, a.showLog, ""},
+		"GET /ui/settings":                      {signin.Admin, a.showSettings, ""},
+		"GET /ui/keys":                          {signin.Admin, a.listKeys, ""},
+		"POST /ui/keys":                         {signin.Admin, a.createKey, "key.create"},
+		"POST /ui/keys/token":                   {signin.Admin, a.mintToken, "token.make"},
+		"POST /ui/keys/{id}/delete":             {signin.Admin, a.deleteKey, "key.delete"},
+		"GET /ui/audit":                         {signin.Admin, a.listDeeds, ""},
+		"GET /ui/signed-in":                     {signin.View, a.listStays, ""}, // their own; an admin's are all
+		"POST /ui/signed-in/{id}/end":           {signin.View, a.endStay, "sign-in.end"},
+		"POST /ui/signed-in/end-others":         {signin.View, a.endOtherStays, "sign-in.end"},
+		"GET /ui/audience/import":               {signin.Send, a.showImport, ""},
+		"POST /ui/audience/import":              {signin.Send, a.importTable, "audience.import"},
+		"GET /ui/audience/export":               {signin.View, a.exportAudience, ""},
+		"GET /ui/audience/export/addresses":     {signin.Admin, a.exportAddresses, "audience.export"},
+		"GET /ui/audience/{id}":                 {signin.View, a.showEndpoint, ""},
+		"POST /ui/audience/{id}/pause":          {signin.Send, a.pauseEndpoint, "endpoint.pause"},
+		"POST /ui/audience/{id}/wake":           {signin.Send, a.wakeEndpoint, "endpoint.wake"},
+		"POST /ui/audience/{id}/delete":         {signin.Send, a.deleteEndpoint, "endpoint.delete"},
+	}
+}
+
+// allowed runs a page for people with its role, and refuses others. It notes deeds, done or not, in the audit log.
+func (a *admin) allowed(pattern string, rt route) page {
+	return func(v *visit) error {
+		who := v.person
+		var err error
+		if who.Role.May(rt.role) {
+			err = rt.serve(v)
+		} else {
+			a.Log.InfoContext(v.r.Context(), "refused on the web page", "app", who.App, "by", who.Name(), "role", who.Role.String(), "route", pattern, "deed", rt.deed)
+			err = &mistake{http.StatusForbidden, fmt.Sprintf("You may not do this: it needs the role %s, and yours is %s.", rt.role, who.Role)}
+		}
+		a.told(v, pattern, rt, err)
+		return err
+	}
+}
+
+// told notes a deed in the audit log. Mistaken requests, other than those without the right, and forms that are shown
+// again change nothing and are not noted.
+func (a *admin) told(v *visit, pattern string, rt route, err error) {
+	if rt.deed == "" || err == nil && (v.again || v.status >= http.StatusBadRequest) {
+		return
+	}
+	outcome := audit.Done
+	var m *mistake
+	switch {
+	case err == nil:
+	case !errors.As(err, &m):
+		outcome = audit.Failed
+	case m.status == http.StatusForbidden:
+		outcome = audit.Refused
+	default:
+		return
+	}
+	deed, object := audit.Of(v.r, pattern, rt.deed)
+	if object == "" {
+		object = v.made
+	}
+	a.note(v.r, v.person, deed, object, outcome)
+}
+
+// note records a deed in the audit log.
+func (a *admin) note(r *http.Request, who person, deed, object string, outcome audit.Outcome) {
+	if a.Audit != nil && who.App != "" {
+		a.Audit.Note(r.Context(), audit.Deed{App: who.App, By: who.Name(), Way: audit.Page, Address: address(r), Deed: deed, Object: object, Outcome: outcome})
+	}
+}

@@ -1,0 +1,114 @@
+package admin
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/server/watch"
+)
+
+// mostListed bounds the lists of these pages.
+const mostListed = 200
+
+// nodes is the page of the server's processes.
+type nodes struct {
+	Items  []watch.Node
+	Owned  []watch.Lease
+	Shown  int // of what is owned
+	Apart  bool
+	Answer string // the node that made the page
+}
+
+func (a *admin) showNodes(v *visit) error {
+	items, owned, err := a.Watch.Nodes(v.r.Context())
+	if err != nil {
+		return err
+	}
+	n := nodes{Items: items[:min(len(items), mostListed)], Answer: a.Watch.Node}
+	if !a.Watch.Sole(v.person.App) { // other apps' names are not for this one
+		owned = slices.DeleteFunc(owned, func(l watch.Lease) bool { return !ofApp(l.Name, v.person.App) })
+	}
+	n.Owned, n.Shown = owned[:min(len(owned), mostListed)], min(len(owned), mostListed)
+	for _, item := range items {
+		n.Apart = n.Apart || item.Version != items[0].Version
+	}
+	return a.show(v, "nodes", "Nodes", "nodes", n)
+}
+
+// journal is the page of refusals and warnings.
+type journal struct {
+	Kind   string // that is listed; empty: all
+	Kinds  []string
+	Items  []watch.Record
+	Server bool // records about the server as a whole are included
+	Node   string
+}
+
+func (a *admin) showLog(v *visit) error {
+	j := journal{Kind: text(v.r.URL.Query(), "kind"), Kinds: []string{watch.Failure, watch.Warning, watch.Refused}, Server: a.Watch.Sole(v.person.App), Node: a.Watch.Node}
+	if !slices.Contains(j.Kinds, j.Kind) {
+		j.Kind = ""
+	}
+	for _, r := range a.Watch.Log(v.person.App, j.Server) {
+		if j.Kind == "" || r.Kind == j.Kind {
+			j.Items = append(j.Items, r)
+		}
+	}
+	return a.show(v, "log", "Log", "log", j)
+}
+
+// settingGroup are settings that belong together.
+type settingGroup struct {
+	Name  string
+	Items []watch.Setting
+}
+
+func (a *admin) showSettings(v *visit) error {
+	var groups []settingGroup
+	for _, s := range a.Watch.Settings() {
+		i := slices.IndexFunc(groups, func(g settingGroup) bool { return g.Name == s.Group })
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, settingGroup{Name: s.Group})
+		}
+		groups[i].Items = append(groups[i].Items, s)
+	}
+	return a.show(v, "settings", "Settings", "settings", groups)
+}
+
+// ofApp reports whether something that one node does at a time is done for an app: it is named like hooks/shop.
+func ofApp(name, app string) bool {
+	for i := range name {
+		if name[i] == '/' {
+			return name[i+1:] == app
+		}
+	}
+	return false
+}
+
+// lasted writes how long something has been, in the largest unit that tells enough.
+func lasted(d time.Duration) string {
+	switch {
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%d days", d/(24*time.Hour))
+	case d >= 2*time.Hour:
+		return fmt.Sprintf("%d hours", d/time.Hour)
+	case d >= 2*time.Minute:
+		return fmt.Sprintf("%d minutes", d/time.Minute)
+	case d >= time.Second:
+		return fmt.Sprintf("%d s", d/time.Second)
+	}
+	return fmt.Sprintf("%d ms", d/time.Millisecond)
+}
+
+// withoutQuery is a URL as far as no secret is in it: credentials are in front of its host or behind the question mark.
+func withoutQuery(s string) string {
+	u, err := url.Parse(s)
+	if err != nil {
+		return "not a URL"
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return clip(u.String(), 200)
+}

@@ -1,0 +1,207 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/access/audit"
+	"godwit.dev/godwit/internal/access/signin"
+)
+
+// person is who has signed in.
+type person = signin.Person
+
+// cookie is the name of the cookie. The prefix makes browsers keep it to this host and to TLS.
+func (a *admin) cookie() string {
+	if a.TLS {
+		return "__Host-godwit"
+	}
+	return "godwit"
+}
+
+func (a *admin) setCookie(w http.ResponseWriter, value string, age time.Duration) {
+	http.SetCookie(w, &http.Cookie{
+		Name: a.cookie(), Value: value, Path: "/", MaxAge: int(age / time.Second),
+		HttpOnly: true, Secure: a.TLS, SameSite: http.SameSiteStrictMode,
+	})
+}
+
+// stay finds who a request is from; signin.ErrNoStay: a stranger. A key that has been deleted, or has other roles now,
+// opens nothing, and what it opened is over for good.
+func (a *admin) stay(r *http.Request) (signin.Stay, error) {
+	ctx, cancel := context.WithTimeoutCause(r.Context(), patience, fmt.Errorf("no answer in %s", patience))
+	defer cancel()
+	s, err := a.findStay(ctx, r)
+	if err == nil && !a.holds(s.Person) {
+		if _, err = a.Stays.End(ctx, s.App, s.ID); err == nil {
+			err = signin.ErrNoStay
+		}
+	}
+	return s, err
+}
+
+// mostCookies of one name are looked at: a browser sends one, unless a page of another port or host of the site has set more.
+const mostCookies = 4
+
+// cookies are those of a request that may be of a stay.
+func (a *admin) cookies(r *http.Request) []*http.Cookie {
+	all := r.CookiesNamed(a.cookie())
+	return all[:min(len(all), mostCookies)]
+}
+
+// findStay finds the stay whose cookie a request carries. Pages of other ports and hosts of the site may add cookies of the same
+// name: those that open nothing are passed over. Browsers send the console's own last, for its path is the shortest, so the last counts.
+func (a *admin) findStay(ctx context.Context, r *http.Request) (found signin.Stay, err error) {
+	for _, c := range a.cookies(r) {
+		s, err := a.Stays.Find(ctx, c.Value)
+		switch {
+		case errors.Is(err, signin.ErrNoStay):
+		case err != nil:
+			return signin.Stay{}, err
+		default:
+			found = s
+		}
+	}
+	if found.ID == "" {
+		return signin.Stay{}, signin.ErrNoStay
+	}
+	return found, nil
+}
+
+// remains reports whether who opened a page that goes on may still see it.
+func (a *admin) remains(r *http.Request, who person) bool {
+	if !a.holds(who) {
+		return false
+	}
+	ctx, cancel := context.WithTimeoutCause(r.Context(), patience, fmt.Errorf("no answer in %s", patience))
+	defer cancel()
+	return slices.ContainsFunc(a.cookies(r), func(c *http.Cookie) bool { return a.Stays.Remains(ctx, c.Value) })
+}
+
+// holds reports whether a person's key, or the rules for whom the provider vouches for, still allow what they did when
+// they signed in.
+func (a *admin) holds(who person) bool {
+	if who.Key == "" {
+		return a.Provider != nil && a.Provider.Rules() == who.Rules
+	}
+	if a.Dev && who.App == access.DevApp && who.Key == access.DevKey {
+		return true // in no list, for it is no secret
+	}
+	return slices.ContainsFunc(a.Access.Keys(who.App), func(k access.Key) bool {
+		role, _ := signin.RoleOf(k.Roles)
+		return k.ID == who.Key && role == who.Role
+	})
+}
+
+// front is the first page: it leads people who have signed in to the overview, and shows others the sign-in.
+func (a *admin) front(w http.ResponseWriter, r *http.Request) {
+	switch _, err := a.stay(r); {
+	case err == nil:
+		http.Redirect(w, r, "/ui/", http.StatusSeeOther)
+	case errors.Is(err, signin.ErrNoStay):
+		a.door(w, r, http.StatusOK, "")
+	default:
+		a.Log.ErrorContext(r.Context(), "who is signed in to the web page could not be read", "error", err)
+		a.door(w, r, http.StatusServiceUnavailable, cannotCheck)
+	}
+}
+
+const cannotCheck = "Who is signed in cannot be checked just now. The server's log says more."
+
+// welcome is what the sign-in page shows.
+type welcome struct {
+	Problem  string
+	DevKey   string
+	Provider string // that also lets people in; empty: none
+}
+
+func (a *admin) door(w http.ResponseWriter, r *http.Request, status int, problem string) {
+	content := welcome{Problem: problem}
+	if a.Dev {
+		content.DevKey = access.DevKey
+	}
+	if a.Provider != nil {
+		content.Provider = a.Provider.Host()
+	}
+	a.render(w, r, 0, status, "signin", "page", frame{Title: "Sign in", Version: a.Version, Content: content})
+}
+
+func (a *admin) signIn(w http.ResponseWriter, r *http.Request) {
+	if !a.admitted(w, r) {
+		return
+	}
+	key, err := a.Access.Key(r.Context(), r.PostFormValue("key"))
+	switch {
+	case errors.Is(err, access.ErrUnauthenticated):
+		a.Log.InfoContext(r.Context(), "sign-in refused: no such key", "address", address(r))
+		a.door(w, r, http.StatusForbidden, "This is not a key of this server.")
+		return
+	case err != nil:
+		a.Log.ErrorContext(r.Context(), "sign-in failed", "error", err)
+		a.door(w, r, http.StatusServiceUnavailable, "Keys cannot be checked just now. The server's log says more.")
+		return
+	}
+	role, ok := signin.RoleOf(key.Roles)
+	if !ok {
+		a.note(r, person{App: key.App, Key: key.Key}, "sign-in", "", audit.Refused)
+		a.door(w, r, http.StatusForbidden, "This key opens nothing here: its only role is "+key.Roles.String()+". A person needs a key with the role read, publish or admin.")
+		return
+	}
+	a.letIn(w, r, person{App: key.App, Key: key.Key, Role: role})
+}
+
+// letIn begins a stay, in the place of the one that the browser may have had.
+func (a *admin) letIn(w http.ResponseWriter, r *http.Request, who person) {
+	secret, err := a.Stays.Enter(r.Context(), who, address(r), r.UserAgent())
+	if err == nil {
+		err = a.leave(r)
+	}
+	if err != nil {
+		a.cannotEnter(w, r, who, err)
+		return
+	}
+	a.setCookie(w, secret, signin.LongestStay)
+	a.Log.InfoContext(r.Context(), "signed in to the web page", "app", who.App, "by", who.Name(), "role", who.Role.String())
+	a.note(r, who, "sign-in", "", audit.Done)
+	a.greet(w, r)
+}
+
+// address is where a request comes from.
+func address(r *http.Request) string {
+	if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		return from.Addr().Unmap().String()
+	}
+	return ""
+}
+
+// leave ends the stays whose cookies a request carries.
+func (a *admin) leave(r *http.Request) error {
+	for _, c := range a.cookies(r) {
+		s, err := a.Stays.Find(r.Context(), c.Value)
+		if err == nil {
+			if _, err = a.Stays.End(r.Context(), s.App, s.ID); err == nil {
+				a.note(r, s.Person, "sign-out", "", audit.Done)
+			}
+		}
+		if err != nil && !errors.Is(err, signin.ErrNoStay) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *admin) signOut(w http.ResponseWriter, r *http.Request) {
+	if err := a.leave(r); err != nil { // a copy of the cookie would still open
+		a.Log.ErrorContext(r.Context(), "sign-out failed", "error", err)
+		a.render(w, r, 0, http.StatusServiceUnavailable, "error", "page", frame{Title: "Error", Version: a.Version, Content: "You could not be signed out. Try again in a moment."})
+		return
+	}
+	a.setCookie(w, "", -time.Second)
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}

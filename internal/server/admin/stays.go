@@ -1,0 +1,95 @@
+package admin
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/access/signin"
+)
+
+// lobby is who is signed in, as the page shows it.
+type lobby struct {
+	Items  []guest
+	Others int // stays besides this one that the person may end
+}
+
+type guest struct {
+	ID          string
+	Who, Key    string // Key: what the key is for; empty without one
+	Role        signin.Role
+	Since, Seen time.Time
+	Address     string
+	Browser     string
+	Here        bool // it is the one that this page is part of
+}
+
+// mayEnd reports whether a person may see a stay, and end it: their own, and an admin each of the app's.
+func mayEnd(v *visit, s *signin.Stay) bool {
+	return v.person.Role.May(signin.Admin) || v.person.Same(s.Person)
+}
+
+// staysFor lists those that a person may see.
+func (a *admin) staysFor(v *visit) ([]signin.Stay, error) {
+	list, err := a.Stays.Of(v.r.Context(), v.person.App)
+	return slices.DeleteFunc(list, func(s signin.Stay) bool { return !mayEnd(v, &s) }), err
+}
+
+func (a *admin) listStays(v *visit) error {
+	list, err := a.staysFor(v)
+	if err != nil {
+		return err
+	}
+	uses := keyNames(a.Access.Keys(v.person.App))
+	var l lobby
+	for i := range list {
+		s := &list[i]
+		l.Items = append(l.Items, guest{
+			ID: s.ID, Who: s.Name(), Key: uses[s.Key], Role: s.Role, Since: s.Since, Seen: s.Seen, Address: s.Address, Browser: s.Browser, Here: s.ID == v.stay,
+		})
+		if s.ID != v.stay {
+			l.Others++
+		}
+	}
+	if len(l.Items) > mostStays {
+		l.Items = l.Items[:mostStays]
+	}
+	return a.show(v, "stays", "Signed in", "signed-in", l)
+}
+
+// mostStays is how many are listed.
+const mostStays = 200
+
+// endStay signs one browser out.
+func (a *admin) endStay(v *visit) error {
+	id := v.r.PathValue("id")
+	return a.endStays(v, func(s *signin.Stay) bool { return s.ID == id })
+}
+
+// endOtherStays signs out all browsers but this one that the person may sign out.
+func (a *admin) endOtherStays(v *visit) error {
+	return a.endStays(v, func(s *signin.Stay) bool { return s.ID != v.stay })
+}
+
+func (a *admin) endStays(v *visit, which func(*signin.Stay) bool) error {
+	list, err := a.staysFor(v)
+	if err != nil {
+		return err
+	}
+	var ids []string
+	for i := range list {
+		if which(&list[i]) {
+			ids = append(ids, list[i].ID)
+		}
+	}
+	if len(ids) == 0 {
+		return &mistake{http.StatusNotFound, "Nobody is signed in there any more."}
+	}
+	n, err := a.Stays.End(v.r.Context(), v.person.App, ids...)
+	if err != nil {
+		return err
+	}
+	a.Log.InfoContext(v.r.Context(), "signed out on the web page", "app", v.person.App, "by", v.person.Name(), "stays", n)
+	a.leadTo(v, "/ui/signed-in", http.StatusOK)
+	return nil
+}

@@ -1,0 +1,37 @@
+package admin
+
+import (
+	"context"
+	"errors"
+
+	"godwit.dev/godwit/internal/notify/timeline"
+)
+
+// arrivals are what a recipient's page shows as it comes.
+type arrivals struct {
+	Name  string
+	Items []timeline.Arrival
+	More  bool // came at once than are shown
+}
+
+// tapRecipient sends what comes for a recipient as it comes, as godwit listen --peek does: nothing is acknowledged, and nobody is taken for connected.
+func (a *admin) tapRecipient(v *visit) error {
+	name, err := nameInPath(v.r)
+	if err != nil {
+		return err
+	}
+	s, done, err := a.open(v)
+	if err != nil {
+		return err
+	}
+	defer done()
+	ctx, end := a.untilDrained(v)
+	defer end()
+	err = a.Timelines.Tap(ctx, v.person.App, name, func(list []timeline.Arrival, more bool) error {
+		return a.tell(s, "recipient", "arrivals", arrivals{Name: name, Items: list, More: more})
+	}, func() error { return a.alive(s) })
+	if err != nil && ctx.Err() == nil && !errors.Is(err, errLeft) && !errors.Is(err, context.Canceled) {
+		a.Log.WarnContext(ctx, "what comes for a recipient cannot be shown; browsers ask again", "app", v.person.App, "recipient", name, "error", err)
+	}
+	return nil // the answer has begun
+}

@@ -1,0 +1,201 @@
+package admin_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/access/audit"
+	"godwit.dev/godwit/internal/access/signin"
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/campaigns/campaign"
+	"godwit.dev/godwit/internal/campaigns/endpoint"
+	"godwit.dev/godwit/internal/campaigns/template"
+	"godwit.dev/godwit/internal/sending/dispatch"
+	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/server/admin"
+	"godwit.dev/godwit/internal/store/sqlite/appdb"
+	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is the pages over real stores, real access control and a real campaign service whose senders accept all.
+type world struct {
+	*testing.T
+	srv    *httptest.Server
+	access *access.Registry
+	store  *campaigndb.Store
+	shelf  *template.Service
+	key    string // of app shop, role admin
+}
+
+type senders struct{}
+
+func (senders) Sender(_ context.Context, _ string, ch push.Channel) (push.Sender, error) {
+	if ch != push.Webhook {
+		return nil, &push.ConfigError{Reason: "it is not set up"}
+	}
+	return accepting{}, nil
+}
+
+type accepting struct{}
+
+func (accepting) Send(context.Context, push.Request) (push.Receipt, error) {
+	return push.Receipt{}, nil
+}
+
+func newWorld(t *testing.T, change ...func(*admin.Config)) *world {
+	t.Helper()
+	return newWorldWith(t, access.Config{}, change...)
+}
+
+func newWorldWith(t *testing.T, rules access.Config, change ...func(*admin.Config)) *world {
+	t.Helper()
+	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
+	apps, err := appdb.Open(t.Context(), filepath.Join(dir, "app.db"), log)
+	must(t, err)
+	t.Cleanup(func() { must(t, apps.Close()) })
+	registry, err := access.NewRegistry(t.Context(), apps, rules, log)
+	must(t, err)
+	t.Cleanup(registry.Close)
+	store, err := campaigndb.Open(t.Context(), filepath.Join(dir, "campaign.db"), campaigndb.Config{Log: log})
+	must(t, err)
+	t.Cleanup(func() { must(t, store.Close()) })
+	w := &world{T: t, access: registry, store: store, shelf: template.New(apps, time.Now)}
+	for _, name := range []string{"shop", "other"} {
+		must(t, registry.CreateApp(t.Context(), name, access.AppChange{}))
+	}
+	w.key = w.newKey("shop", access.Admin)
+
+	out, err := dispatch.New(dispatch.Config{Senders: senders{}, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := campaign.New(campaign.Config{Store: store, Dispatch: out, Log: log})
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- service.Run(ctx) }()
+	t.Cleanup(func() { stop(); must(t, <-ended) })
+
+	cfg := admin.Config{
+		Access: registry, Keys: registry, Stays: signin.NewStays(apps, time.Now), Audit: audit.New(apps, time.Now, log), Campaigns: service, Audience: endpoint.New(endpoint.Config{Store: store, Now: time.Now}), Templates: w.shelf, Log: log, Version: "test",
+		Ready: func(ctx context.Context, app string, ch push.Channel) bool {
+			_, err := senders{}.Sender(ctx, app, ch)
+			return err == nil
+		},
+	}
+	new(outside).serve(&cfg)
+	for _, c := range change {
+		c(&cfg)
+	}
+	h, err := admin.New(cfg)
+	must(t, err)
+	w.srv = httptest.NewServer(h)
+	t.Cleanup(w.srv.Close)
+	return w
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) newKey(app string, roles access.Role) string {
+	_, secret, err := w.access.CreateKey(w.Context(), app, "", roles)
+	must(w.T, err)
+	return secret
+}
+
+// subscribe adds webhook endpoints to an app.
+func (w *world) subscribe(app string, tags ...string) {
+	w.Helper()
+	address, err := audience.NormalAddress(push.Webhook, json.RawMessage(`{"url":"https://example.org/`+app+strings.Join(tags, "-")+`"}`))
+	must(w.T, err)
+	done, err := w.store.Register(w.Context(), app, []audience.Registration{{Trusted: true, Endpoint: audience.Endpoint{
+		App: app, Channel: push.Webhook, Address: address, Tags: tags, Status: audience.Active,
+	}}})
+	must(w.T, err)
+	must(w.T, done[0].Err)
+}
+
+// browser keeps cookies and follows redirects, as a person's does.
+type browser struct {
+	*world
+	client *http.Client
+}
+
+func (w *world) browser() *browser {
+	jar, err := cookiejar.New(nil)
+	must(w.T, err)
+	c := &http.Client{Jar: jar}
+	w.Cleanup(c.CloseIdleConnections)
+	return &browser{w, c}
+}
+
+func (w *world) signedIn() *browser {
+	b := w.browser()
+	if status, page := b.post("/ui/sign-in", url.Values{"key": {w.key}}); status != http.StatusOK || !strings.Contains(page, "Nothing needs attention") {
+		w.Fatalf("signing in ends with %d:\n%s", status, page)
+	}
+	return b
+}
+
+func (b *browser) do(req *http.Request) (*http.Response, string) {
+	b.Helper()
+	resp, err := b.client.Do(req)
+	must(b.T, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	must(b.T, err)
+	return resp, string(body)
+}
+
+func (b *browser) get(path string) (int, string) {
+	b.Helper()
+	req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, b.srv.URL+path, nil)
+	must(b.T, err)
+	resp, body := b.do(req)
+	return resp.StatusCode, body
+}
+
+func (b *browser) post(path string, form url.Values, headers ...string) (int, string) {
+	b.Helper()
+	req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, b.srv.URL+path, strings.NewReader(form.Encode()))
+	must(b.T, err)
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, body := b.do(req)
+	return resp.StatusCode, body
+}
+
+// numbers are the elements around numbers, for the script that writes them in the reader's language.
+var numbers = regexp.MustCompile(`</?data[^>]*>`)
+
+// wants looks for parts of a page, with the elements around its numbers or without.
+func wants(t *testing.T, page string, parts ...string) {
+	t.Helper()
+	plain := numbers.ReplaceAllString(page, "")
+	for _, p := range parts {
+		if !strings.Contains(page, p) && !strings.Contains(plain, p) {
+			t.Errorf("the page lacks %q:\n%s", p, page)
+		}
+	}
+}

@@ -1,0 +1,319 @@
+// Package backup copies the databases of a data folder into one archive, beside a running server, and puts them back
+// into an empty folder.
+package backup
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/server/app/datadir"
+	"godwit.dev/godwit/internal/store"
+)
+
+// manifestName is the archive's first file; it says what follows.
+const manifestName = "godwit-backup.json"
+
+// Manifest describes an archive.
+type Manifest struct {
+	Format    int       `json:"format"`
+	CreatedAt time.Time `json:"created_at"`
+	Server    string    `json:"server"` // version of the program that made it
+	Databases []string  `json:"databases"`
+	Bytes     int64     `json:"bytes"` // of the databases, unpacked
+	// SHA256 has the checksum of each database, hexadecimal. Backups of former versions have none.
+	SHA256 map[string]string `json:"sha256,omitempty"`
+}
+
+const format = 1
+
+// Write copies the databases of dir into a new archive. Each is copied as it is at one moment. The file appears
+// under its name only when it is whole and on disk.
+func Write(ctx context.Context, dir, file, version string) (m Manifest, err error) {
+	if _, err := os.Stat(file); err == nil {
+		return m, fmt.Errorf("back up to %s: the file exists already", file)
+	}
+	tmp, err := os.MkdirTemp(filepath.Dir(file), ".godwit-backup-*")
+	if err != nil {
+		return m, fmt.Errorf("back up to %s: %w", file, err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	if m, err = gather(ctx, dir, tmp, version); err != nil {
+		return m, err
+	}
+	part := filepath.Join(tmp, "archive")
+	if err := packNew(ctx, part, tmp, m); err != nil {
+		return m, fmt.Errorf("back up to %s: %w", file, err)
+	}
+	return m, os.Rename(part, file)
+}
+
+// Stream writes the archive to w, after the databases were copied to the folder for temporary files, where they need as much
+// room as they have here.
+func Stream(ctx context.Context, dir string, w io.Writer, version string) (m Manifest, err error) {
+	tmp, err := os.MkdirTemp("", "godwit-backup-*")
+	if err != nil {
+		return m, fmt.Errorf("back up: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	if m, err = gather(ctx, dir, tmp, version); err != nil {
+		return m, err
+	}
+	if err := pack(ctx, w, tmp, m); err != nil {
+		return m, fmt.Errorf("back up: %w", err)
+	}
+	return m, nil
+}
+
+// gather copies the databases of dir into tmp.
+func gather(ctx context.Context, dir, tmp, version string) (m Manifest, err error) {
+	m = Manifest{Format: format, CreatedAt: time.Now().UTC().Truncate(time.Millisecond), Server: version, SHA256: map[string]string{}}
+	if m.Databases, err = store.Copy(ctx, dir, tmp); err != nil {
+		return m, err
+	}
+	for _, name := range m.Databases {
+		info, err := os.Stat(filepath.Join(tmp, name))
+		if err != nil {
+			return m, err
+		}
+		m.Bytes += info.Size()
+		if m.SHA256[name], err = sumFile(filepath.Join(tmp, name)); err != nil {
+			return m, err
+		}
+	}
+	if len(m.Databases) == 0 {
+		return m, fmt.Errorf("back up %s: there is no database in it", dir)
+	}
+	return m, nil
+}
+
+// packNew makes a new file of the archive and returns when it is on disk.
+func packNew(ctx context.Context, file, dir string, m Manifest) (err error) {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // it holds keys' hashes and people's messages
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := pack(ctx, f, dir, m); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+func pack(ctx context.Context, w io.Writer, dir string, m Manifest) error {
+	z := gzip.NewWriter(w)
+	t := tar.NewWriter(z)
+	head, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := t.WriteHeader(&tar.Header{Name: manifestName, Mode: 0o600, Size: int64(len(head)), ModTime: m.CreatedAt}); err != nil {
+		return err
+	}
+	if _, err := t.Write(head); err != nil {
+		return err
+	}
+	for _, name := range m.Databases {
+		if err := packFile(ctx, t, filepath.Join(dir, name), name, m.CreatedAt); err != nil {
+			return err
+		}
+	}
+	return errors.Join(t.Close(), z.Close())
+}
+
+func packFile(ctx context.Context, t *tar.Writer, path, name string, at time.Time) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if err := t.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: info.Size(), ModTime: at}); err != nil {
+		return err
+	}
+	_, err = io.Copy(t, &cancelReader{ctx, f})
+	return err
+}
+
+// cancelReader ends a long copy when its context ends.
+type cancelReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r *cancelReader) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	return r.r.Read(p)
+}
+
+// NotEmptyError says that a folder to restore into holds something.
+type NotEmptyError struct{ Dir, Found string }
+
+func (e *NotEmptyError) Error() string {
+	return fmt.Sprintf("data folder %s is not empty: it holds %s", e.Dir, e.Found)
+}
+
+// Restore unpacks an archive into a data folder that is empty or missing and that no server holds. After an error
+// the folder is as it was before: empty, or not there.
+func Restore(ctx context.Context, file, dir string) (m Manifest, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return m, fmt.Errorf("restore: %w", err)
+	}
+	defer f.Close()
+	made := missing(dir)
+	_, noLock := os.Lstat(filepath.Join(dir, datadir.LockFile))
+	lock, err := datadir.Acquire(dir)
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, lock.Release()) }()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return m, fmt.Errorf("restore to %s: %w", dir, err)
+	}
+	for _, e := range entries {
+		if e.Name() != datadir.LockFile {
+			return m, &NotEmptyError{dir, e.Name()}
+		}
+	}
+	if m, err = unpack(ctx, f, dir); err == nil {
+		return m, nil
+	}
+	err = fmt.Errorf("restore %s: %w", file, err)
+	var left []string
+	for _, name := range store.Traces() {
+		left = append(left, filepath.Join(dir, name))
+	}
+	if noLock != nil { // the folder itself is locked, too, as long as it is there
+		left = append(left, filepath.Join(dir, datadir.LockFile))
+	}
+	for _, name := range append(left, made...) {
+		if e := os.Remove(name); e != nil && !errors.Is(e, os.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+	}
+	return m, err
+}
+
+// missing lists the folder and those above it that are not there, the innermost first.
+func missing(dir string) (list []string) {
+	for {
+		if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
+			return list
+		}
+		list = append(list, dir)
+		dir = filepath.Dir(dir)
+	}
+}
+
+func unpack(ctx context.Context, r io.Reader, dir string) (m Manifest, err error) {
+	z, err := gzip.NewReader(r)
+	if err != nil {
+		return m, fmt.Errorf("not a backup: %w", err)
+	}
+	t := tar.NewReader(&cancelReader{ctx, z})
+	if m, err = readManifest(t); err != nil {
+		return m, err
+	}
+	found := 0
+	for {
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return m, fmt.Errorf("the archive is damaged: %w", err)
+		}
+		// Only names this program gives: an archive must not reach outside the folder.
+		if !slices.Contains(store.Files(), h.Name) || !slices.Contains(m.Databases, h.Name) {
+			return m, fmt.Errorf("the archive holds %q, which is no database of ours", h.Name)
+		}
+		path := filepath.Join(dir, h.Name)
+		if err := unpackFile(t, path); err != nil {
+			return m, fmt.Errorf("unpack %s: %w", h.Name, err)
+		}
+		if want := m.SHA256[h.Name]; want != "" {
+			if sum, err := sumFile(path); err != nil || sum != want {
+				return m, errors.Join(fmt.Errorf("the archive is damaged: %s is not what was backed up", h.Name), err)
+			}
+		}
+		found++
+	}
+	if found != len(m.Databases) {
+		return m, fmt.Errorf("the archive is cut short: it holds %d of %d databases", found, len(m.Databases))
+	}
+	if _, err := io.Copy(io.Discard, z); err != nil { // up to the checksum at the very end
+		return m, fmt.Errorf("the archive is damaged: %w", err)
+	}
+	if err := syncDir(dir); err != nil {
+		return m, err
+	}
+	return m, store.Seal(dir)
+}
+
+func sumFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// maxManifest bounds the manifest, which has a few hundred bytes.
+const maxManifest = 64 << 10
+
+func readManifest(t *tar.Reader) (m Manifest, err error) {
+	h, err := t.Next()
+	if err != nil || h.Name != manifestName {
+		return m, errors.New("not a backup made by godwit")
+	}
+	if err := json.NewDecoder(io.LimitReader(t, maxManifest)).Decode(&m); err != nil {
+		return m, fmt.Errorf("not a backup made by godwit: %w", err)
+	}
+	if m.Format != format {
+		return m, fmt.Errorf("the backup has format %d; this version reads %d", m.Format, format)
+	}
+	return m, nil
+}
+
+func unpackFile(r io.Reader, path string) (err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err := io.Copy(f, r); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

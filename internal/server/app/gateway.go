@@ -1,0 +1,106 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"godwit.dev/godwit/internal/access/webhost"
+	"godwit.dev/godwit/internal/gateway/httphead"
+	"godwit.dev/godwit/internal/gateway/workergate"
+	"godwit.dev/godwit/internal/server/config"
+	"godwit.dev/godwit/internal/server/httpapi"
+)
+
+// gatewayOrigin tells requests for the gateway's own origin from all others.
+type gatewayOrigin struct {
+	own      bool // it has one: a host, or a listener
+	listener bool // connections of that listener are marked
+	scheme   string
+	host     string // as browsers write it; with its port where there is a listener
+}
+
+// newGatewayOrigin reads where the gateway is.
+func newGatewayOrigin(cfg *config.Config) gatewayOrigin {
+	o := gatewayOrigin{listener: cfg.GatewayAddr != config.Off}
+	o.own = o.listener || cfg.GatewayURL != ""
+	if u, err := url.Parse(cfg.GatewayURL); err == nil { // was checked with the settings
+		o.scheme, o.host = u.Scheme, o.written(u.Scheme, u.Host)
+	}
+	return o
+}
+
+type onGatewayListener struct{}
+
+// parts says what is served to a request.
+func (o gatewayOrigin) parts(r *http.Request) httpapi.Parts {
+	switch {
+	case !o.own:
+		return httpapi.Parts{Gateway: true, Rest: true}
+	case r.Context().Value(onGatewayListener{}) != nil:
+		return httpapi.Parts{Gateway: true}
+	case !o.named(r.Host):
+		return httpapi.Parts{Rest: true}
+	}
+	return httpapi.Parts{Gateway: !o.listener}
+}
+
+// named reports whether a Host header names the gateway's host.
+func (o gatewayOrigin) named(host string) bool {
+	return o.host != "" && o.written(o.scheme, host) == o.host
+}
+
+// written is a host in the form in which named compares. Without a listener ports do not count: proxies may leave them out, and cookies know none.
+func (o gatewayOrigin) written(scheme, hostport string) string {
+	if !o.listener {
+		return nameOf(hostport)
+	}
+	return webhost.Authority(scheme, hostport)
+}
+
+// nameOf is the name in a Host header as browsers write it, without the dot that may end it.
+func nameOf(hostport string) string {
+	return strings.TrimSuffix(webhost.Host((&url.URL{Host: hostport}).Hostname()), ".")
+}
+
+// place is what browsers take a worker's answer for.
+func (o gatewayOrigin) place() httphead.Place {
+	if o.own {
+		return httphead.OwnOrigin
+	}
+	return httphead.Shared
+}
+
+// frontGate is the gateway to workers.
+func (a *App) frontGate(o gatewayOrigin) http.Handler {
+	return workergate.New(workergate.Config{Asker: a.requests, Access: a.access, Place: o.place(), Log: a.log})
+}
+
+// serveGateway serves the gateway's own listener and returns how to end accepting.
+func (a *App) serveGateway(ln net.Listener, handler http.Handler) (stop func()) {
+	srv, accepts := a.server(ln, handler)
+	guarded := srv.ConnContext
+	srv.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
+		return context.WithValue(guarded(ctx, nc), onGatewayListener{}, true)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := srv.Serve(accepts); !a.stopping.Load() {
+			a.fail(fmt.Errorf("serve gateway_addr: %w", err))
+		}
+	}()
+	a.steps.addPolite("gateway answers", a.share(), func(ctx context.Context) error {
+		err := srv.Shutdown(ctx)
+		if err != nil {
+			err = errors.Join(err, srv.Close()) // what is still open had its time
+		}
+		<-done
+		return err
+	})
+	return func() { ln.Close() }
+}

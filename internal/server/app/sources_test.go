@@ -1,0 +1,75 @@
+package app_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/testkit/redisserver"
+	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
+)
+
+func xadd(t *testing.T, r *redisserver.Server, who, id string) {
+	t.Helper()
+	_, err := r.Do("XADD N" + who + "{3} * id " + id + " category NEW_RIDE title Ride body Near show SHOW entity.id e entity.type Product entity.data {} " +
+		"created_at 2026-11-20T23:23:58Z ttl " + time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually asks until an answer has a text in it, for two minutes.
+func eventually(t *testing.T, url, text string) string {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); ; {
+		_, body, _ := ask(t, "GET", url, "")
+		if strings.Contains(body, text) {
+			return body
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s does not say %q in two minutes but %s", url, text, body)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func TestSourceBringsWhatPublishersAddToRedis(t *testing.T) {
+	r, cfg := redistest.Start(t), settings(t)
+	xadd(t, r, "ann", "before")
+	if _, err := r.Do("XADD Nann{3} * id broken"); err != nil {
+		t.Fatal(err)
+	}
+
+	a := start(t, cfg) // private addresses are not allowed
+	api := "http://" + a.Addresses().HTTP
+	if status, body, _ := ask(t, "PUT", api+"/v1/sources/redisstream", `{"urls":["`+r.URL()+`"]}`); status != http.StatusCreated {
+		t.Fatal(status, body)
+	}
+	eventually(t, api+"/v1/sources/redisstream", "address is not public")
+	stop(t, a)
+
+	cfg.AllowPrivateURLs = true
+	a = start(t, cfg)
+	api = "http://" + a.Addresses().HTTP
+	eventually(t, api+"/v1/notifications/before?to=ann", `"status":"stored"`)
+	xadd(t, r, "bob", "after")
+	eventually(t, api+"/v1/notifications/after?to=bob", `"status":"stored"`)
+	var info struct {
+		State, Finding string
+		Counts         struct{ Stored, Quarantined int }
+	}
+	body := eventually(t, api+"/v1/sources/redisstream", `"stored":2,`)
+	if err := json.Unmarshal([]byte(body), &info); err != nil || info.State != "reading" || info.Finding != "tracking" || info.Counts.Quarantined != 1 {
+		t.Errorf("%s, %v", body, err)
+	}
+	for key, want := range map[string]string{"Nann{3}": "0", "Nbob{3}": "0", "godwit:quarantine{3}": "1"} {
+		if got, err := r.Do("XLEN " + key); err != nil || !strings.Contains(got, want) {
+			t.Errorf("%s has %s entries (%v), want %s", key, got, err, want)
+		}
+	}
+	if _, metrics, _ := ask(t, "GET", api+"/metrics", ""); !strings.Contains(metrics, `godwit_source_entries_total{outcome="stored",source="redisstream"} 2`) {
+		t.Error("the metrics do not count what was stored")
+	}
+}

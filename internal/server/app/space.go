@@ -1,0 +1,42 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/server/config"
+)
+
+// spaceEvery is how often it is looked whether the disk has become full or free.
+const spaceEvery = time.Second
+
+// watchSpace tells once when publishes begin to be refused for lack of space, and once when that has passed. How many were refused
+// is a metric: a line for each would fill what is left of the disk.
+func (a *App) watchSpace(ctx context.Context) error {
+	tick := time.NewTicker(spaceEvery)
+	defer tick.Stop()
+	for full := false; ; {
+		full = tellSpace(ctx, a.log, full, a.mailbox.Stats(), a.cfg.MinFree)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// tellSpace tells what has changed since it was looked before, and returns how it is now.
+func tellSpace(ctx context.Context, log *slog.Logger, before bool, s mailbox.Stats, reserve config.Size) (full bool) {
+	if s.Full == before {
+		return before
+	}
+	free := config.Size(max(s.FreeBytes, 0))
+	if s.Full {
+		log.ErrorContext(ctx, "the disk is short of space: publishes are refused until there is more", "free", free, "min_free", reserve)
+	} else {
+		log.InfoContext(ctx, "the disk has space again: publishes are taken", "free", free, "min_free", reserve)
+	}
+	return s.Full
+}

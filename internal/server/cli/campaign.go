@@ -1,0 +1,469 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	godwit "godwit.dev/godwit/clients/go"
+	"godwit.dev/godwit/internal/campaigns/textfile"
+)
+
+// campaignJSON is what the API says of a campaign and people want to see.
+type campaignJSON struct {
+	ID          string           `json:"id"`
+	Name        string           `json:"name"`
+	State       string           `json:"state"`
+	Detail      string           `json:"detail"`
+	Title       string           `json:"title"`
+	Channels    []string         `json:"channels"`
+	SendAt      time.Time        `json:"send_at"`
+	CreatedAt   time.Time        `json:"created_at"`
+	StartedAt   time.Time        `json:"started_at"`
+	FinishedAt  time.Time        `json:"finished_at"`
+	Enumerated  bool             `json:"enumerated"`
+	Total       int64            `json:"total"`
+	Counts      map[string]int64 `json:"counts"`
+	Shown       int64            `json:"shown"`
+	Clicked     int64            `json:"clicked"`
+	NotRecalled int64            `json:"not_recalled"`
+	Correction  correctionJSON   `json:"correction"`
+	Rate        string           `json:"rate"`
+	ETA         time.Time        `json:"eta"`
+
+	raw json.RawMessage // all of it, for --json
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *campaignJSON) UnmarshalJSON(b []byte) error {
+	type plain campaignJSON
+	c.raw = append(json.RawMessage{}, b...)
+	return json.Unmarshal(b, (*plain)(c))
+}
+
+// outcomes in the order in which they are shown.
+var outcomes = []string{"accepted", "pending", "failed", "expired", "suppressed", "unknown", "recalled"}
+
+func (p *program) campaignCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "campaign",
+		Short: "Send one message to many: create, start, watch, pause, correct, recall",
+		Args:  subcommandOnly,
+		RunE:  help,
+	}
+	verb := func(use, short string, watch bool) *cobra.Command { return p.campaignVerb(use, short, watch) }
+	cmd.AddCommand(
+		p.campaignCreate(), p.campaignList(), p.campaignShow(), p.campaignStart(),
+		verb("pause", "Stop a campaign where it is", false),
+		verb("resume", "Let a paused campaign go on", true),
+		verb("cancel", "End a campaign; what is pending is not sent", false),
+		verb("recall", "Take back what was sent, as far as the channels can", true),
+		p.campaignCorrect(), p.campaignRetry(), p.campaignTest(), p.campaignPreview(), p.campaignWatch(), p.campaignDeliveries(), p.campaignDelete(),
+	)
+	return cmd
+}
+
+type campaignFlags struct {
+	file, name, title, body, url, icon, image, data         string
+	where, sendAt, rate, spread, quiet, quietZone, ttl, utm string
+	priority, collapse, key                                 string
+	parseMode, photo, video, animation, document            string
+	template                                                string
+	channels, recipients, tagsAny, tagsAll, buttons, vars   []string
+	silent, noPreview, noTrack, start, detach               bool
+}
+
+func (p *program) campaignCreate() *cobra.Command {
+	var f campaignFlags
+	cmd := &cobra.Command{
+		Use:   "create",
+		Short: "Make a campaign, as a draft, or with --start let it go",
+		Long: `Make a campaign. It is a draft until it is started; with --start it goes at once, or at --send-at, and the command
+shows its progress until it ends (Ctrl-C detaches, the campaign goes on). --file takes the whole campaign as JSON, as
+POST /v1/campaigns does; flags change what it says. {{name|friend}} in texts takes a subscriber's attribute.`,
+		Example: `  godwit campaign create --channel telegram --title "Hi {{name|friend}}" --body "There is news" --link https://example.org/news --start
+  godwit campaign create --channel webpush --where 'city = "Oslo"' --rate 100/s --send-at 2026-01-02T15:04:05Z
+  godwit campaign create --template welcome --var plan=pro --channel webpush --start
+  godwit campaign create --file sale.json --quiet-hours 22:00-08:00 --start`,
+		Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.createCampaign(cmd.Context(), &f) },
+	}
+	s := cmd.Flags()
+	f.says(s)
+	s.StringVar(&f.file, "file", "", "the campaign as JSON; - reads standard input")
+	s.StringVar(&f.name, "name", "", "what people call it")
+	s.StringVar(&f.icon, "icon", "", "URL of a small picture")
+	s.StringVar(&f.image, "image", "", "URL of a large picture")
+	s.StringVar(&f.data, "data", "", "JSON for the page or program that gets it")
+	s.StringSliceVar(&f.channels, "channel", nil, "only these: webpush, fcm, telegram, webhook, live (default: all that are set up)")
+	s.StringSliceVar(&f.recipients, "recipient", nil, "only these recipients")
+	s.StringSliceVar(&f.tagsAny, "tag-any", nil, "only those with one of these tags")
+	s.StringSliceVar(&f.tagsAll, "tag", nil, "only those with all of these tags")
+	s.StringVar(&f.where, "where", "", `only those for whom this holds: city = "Oslo" and age >= 18`)
+	s.StringVar(&f.sendAt, "send-at", "", "when to begin: a time, or a duration from now")
+	s.StringVar(&f.rate, "rate", "", "most messages: 25/s, 100/m, 1000/h")
+	s.StringVar(&f.spread, "spread", "", "spread evenly over this long")
+	s.StringVar(&f.quiet, "quiet-hours", "", "send nothing between these times of day: 22:00-08:00")
+	s.StringVar(&f.quietZone, "quiet-timezone", "", "time zone of --quiet-hours (default: each subscriber's own)")
+	s.StringVar(&f.ttl, "ttl", "", "how long a message may wait for its device")
+	s.StringVar(&f.priority, "priority", "", "high, normal or low")
+	s.StringVar(&f.collapse, "collapse-key", "", "messages of one key replace each other")
+	s.StringVar(&f.utm, "utm", "", "added to URLs: utm_source=news&utm_medium=push")
+	s.StringVar(&f.photo, "photo", "", "Telegram: URL or file id of a photo")
+	s.StringVar(&f.video, "video", "", "Telegram: URL or file id of a video")
+	s.StringVar(&f.animation, "animation", "", "Telegram: URL or file id of a GIF or a silent video")
+	s.StringVar(&f.document, "document", "", "Telegram: URL or file id of a file")
+	s.BoolVar(&f.silent, "silent", false, "Telegram: without a sound")
+	s.BoolVar(&f.noTrack, "no-track", false, "do not count who saw and clicked it")
+	s.StringVar(&f.key, "idempotency-key", "", "a second create with the same key finds the first one's campaign")
+	s.BoolVar(&f.start, "start", false, "start it")
+	s.BoolVar(&f.detach, "detach", false, "with --start: do not wait for its end")
+	return cmd
+}
+
+// spec makes the request's body.
+func (f *campaignFlags) spec(stdin io.Reader) (map[string]any, error) {
+	spec := map[string]any{}
+	if f.file != "" {
+		if err := readJSONFile(f.file, stdin, &spec); err != nil {
+			return nil, err
+		}
+	}
+	content, audience := object(spec, "content"), object(spec, "audience")
+	for _, t := range []struct {
+		in   map[string]any
+		name string
+		text string
+	}{
+		{spec, "name", f.name},
+		{spec, "template", f.template},
+		{content, "title", f.title},
+		{content, "body", f.body},
+		{content, "url", f.url},
+		{content, "icon", f.icon},
+		{content, "image", f.image},
+		{audience, "where", f.where},
+		{spec, "rate", f.rate},
+		{spec, "spread", f.spread},
+		{spec, "ttl", f.ttl},
+		{spec, "priority", f.priority},
+		{spec, "collapse_key", f.collapse},
+		{spec, "utm", f.utm},
+	} {
+		if t.text != "" {
+			t.in[t.name] = t.text
+		}
+	}
+	for name, list := range map[string][]string{"channels": f.channels, "recipients": f.recipients, "tags_any": f.tagsAny, "tags_all": f.tagsAll} {
+		if len(list) > 0 {
+			audience[name] = list
+		}
+	}
+	if err := f.odd(spec, content); err != nil {
+		return nil, err
+	}
+	vars, err := variables(f.vars)
+	if err != nil {
+		return nil, err
+	}
+	if vars != nil {
+		spec["variables"] = vars
+	}
+	if spec["template"] != nil && len(content) == 0 {
+		delete(spec, "content")
+	}
+	return spec, nil
+}
+
+// odd adds what is more than a text.
+func (f *campaignFlags) odd(spec, content map[string]any) error {
+	if f.data != "" {
+		if !json.Valid([]byte(f.data)) {
+			return usagef("--data is not JSON")
+		}
+		content["data"] = json.RawMessage(f.data)
+	}
+	if f.sendAt != "" {
+		at, err := parseTime(f.sendAt, time.Now())
+		if err != nil {
+			return usagef("--send-at: %w", err)
+		}
+		spec["send_at"] = at.UTC()
+	}
+	if f.quiet != "" {
+		from, to, ok := strings.Cut(f.quiet, "-")
+		if !ok {
+			return usagef("--quiet-hours %s: write it like 22:00-08:00", f.quiet)
+		}
+		quiet := map[string]any{"from": strings.TrimSpace(from), "to": strings.TrimSpace(to)}
+		if f.quietZone != "" {
+			quiet["timezone"] = f.quietZone
+		}
+		spec["quiet_hours"] = quiet
+	}
+	if f.noTrack {
+		spec["track"] = false
+	}
+	return f.telegram(content)
+}
+
+// object finds or makes an object inside another.
+func object(in map[string]any, name string) map[string]any {
+	if o, ok := in[name].(map[string]any); ok {
+		return o
+	}
+	o := map[string]any{}
+	in[name] = o
+	return o
+}
+
+func readJSONFile(name string, stdin io.Reader, into any) error {
+	var b []byte
+	var err error
+	if name == "-" {
+		b, err = io.ReadAll(io.LimitReader(stdin, 4<<20))
+	} else {
+		b, err = os.ReadFile(name)
+	}
+	if err != nil {
+		return fmt.Errorf("read campaign: %w", err)
+	}
+	d := json.NewDecoder(strings.NewReader(textfile.Plain(b)))
+	d.UseNumber() // long numbers keep their last digits
+	err = d.Decode(into)
+	if err == nil && d.More() {
+		err = errors.New("there is more than one JSON value")
+	}
+	if err != nil {
+		return fmt.Errorf("read campaign from %s: %w", name, err)
+	}
+	return nil
+}
+
+func (p *program) createCampaign(ctx context.Context, f *campaignFlags) error {
+	spec, err := f.spec(p.stdin)
+	if err != nil {
+		return err
+	}
+	key := f.key
+	if key == "" {
+		key = rand.Text() // so that a retry of this request does not make two
+	}
+	return p.withClient(func(c *godwit.Client) error {
+		var made campaignJSON
+		if err := c.Call(ctx, godwit.Call{Method: http.MethodPost, Path: "/v1/campaigns", Body: spec, Key: key}, &made); err != nil {
+			return err
+		}
+		if f.start {
+			return p.startCampaign(ctx, c, made.ID, nil, f.detach)
+		}
+		return p.showCampaign(&made)
+	})
+}
+
+func campaignPath(id string, more ...string) string {
+	return "/v1/campaigns/" + url.PathEscape(id) + strings.Join(append([]string{""}, more...), "/")
+}
+
+func (p *program) startCampaign(ctx context.Context, c *godwit.Client, id string, body any, detach bool) error {
+	return p.moveCampaign(ctx, c, id, "start", body, !detach)
+}
+
+// moveCampaign does something to a campaign and, if that goes on for a while, follows it.
+func (p *program) moveCampaign(ctx context.Context, c *godwit.Client, id, verb string, body any, follow bool) error {
+	var now campaignJSON
+	if err := c.Call(ctx, godwit.Call{Method: http.MethodPost, Path: campaignPath(id, verb), Body: body}, &now); err != nil {
+		return err
+	}
+	if follow && !p.json && slices.Contains([]string{"scheduled", "running", "recalling", "correcting"}, now.State) {
+		return p.watchCampaign(ctx, c, id)
+	}
+	return p.showCampaign(&now)
+}
+
+func (p *program) campaignVerb(name, short string, watch bool) *cobra.Command {
+	detach := !watch
+	cmd := &cobra.Command{
+		Use: name + " ID", Short: short, Args: exactly("id"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withClient(func(c *godwit.Client) error { return p.moveCampaign(cmd.Context(), c, args[0], name, nil, !detach) })
+		},
+	}
+	if watch {
+		cmd.Flags().BoolVar(&detach, "detach", false, "do not show its progress")
+	}
+	return cmd
+}
+
+func (p *program) campaignStart() *cobra.Command {
+	var sendAt string
+	var detach bool
+	cmd := &cobra.Command{
+		Use: "start ID", Short: "Let a campaign go, at once or at its time", Args: exactly("id"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body := map[string]any{}
+			if sendAt != "" {
+				at, err := parseTime(sendAt, time.Now())
+				if err != nil {
+					return usagef("--send-at: %w", err)
+				}
+				body["send_at"] = at.UTC()
+			}
+			return p.withClient(func(c *godwit.Client) error { return p.startCampaign(cmd.Context(), c, args[0], body, detach) })
+		},
+	}
+	cmd.Flags().StringVar(&sendAt, "send-at", "", "when: a time, or a duration from now")
+	cmd.Flags().BoolVar(&detach, "detach", false, "do not show its progress")
+	return cmd
+}
+
+func (p *program) campaignList() *cobra.Command {
+	limit := 20
+	cmd := &cobra.Command{
+		Use: "list", Short: "List campaigns, newest first", Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withClient(func(c *godwit.Client) error {
+				var l struct{ Items []campaignJSON }
+				q := url.Values{"limit": {strconv.Itoa(limit)}}
+				if err := c.Call(cmd.Context(), godwit.Call{Method: http.MethodGet, Path: "/v1/campaigns", Query: q}, &l); err != nil {
+					return err
+				}
+				rows := [][]string{}
+				for _, v := range l.Items {
+					if p.json {
+						if err := p.line(v.raw); err != nil {
+							return err
+						}
+						continue
+					}
+					name := v.Name
+					if name == "" {
+						name = v.Title
+					}
+					rows = append(rows, []string{
+						v.ID, v.State, clean(name), strconv.FormatInt(v.Total, 10), strconv.FormatInt(v.Counts["accepted"], 10),
+						strconv.FormatInt(v.Clicked, 10), v.CreatedAt.Local().Format(time.DateTime),
+					})
+				}
+				if p.json {
+					return nil
+				}
+				return p.table([]string{"ID", "STATE", "NAME", "TOTAL", "ACCEPTED", "CLICKED", "CREATED"}, rows)
+			})
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", limit, "most campaigns to list, up to 1000")
+	return cmd
+}
+
+func (p *program) campaignShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show ID", Short: "Show a campaign and what became of its messages", Args: exactly("id"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withClient(func(c *godwit.Client) error {
+				var v campaignJSON
+				if err := c.Call(cmd.Context(), godwit.Call{Method: http.MethodGet, Path: campaignPath(args[0])}, &v); err != nil {
+					return err
+				}
+				return p.showCampaign(&v)
+			})
+		},
+	}
+}
+
+func (p *program) campaignRetry() *cobra.Command {
+	var detach bool
+	cmd := &cobra.Command{
+		Use: "retry-unknown ID", Short: "Send again what may or may not have arrived", Args: exactly("id"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withClient(func(c *godwit.Client) error {
+				var done struct {
+					Retried int64 `json:"retried"`
+				}
+				if err := c.Call(cmd.Context(), godwit.Call{Method: http.MethodPost, Path: campaignPath(args[0], "retry-unknown")}, &done); err != nil {
+					return err
+				}
+				if p.json {
+					return p.line(done)
+				}
+				fmt.Fprintf(p.stdout, "%d messages are sent again.\n", done.Retried)
+				if detach || done.Retried == 0 {
+					return nil
+				}
+				return p.watchCampaign(cmd.Context(), c, args[0])
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&detach, "detach", false, "do not show its progress")
+	return cmd
+}
+
+func (p *program) campaignDelete() *cobra.Command {
+	cmd := &cobra.Command{Use: "delete ID", Short: "Delete a campaign that has ended, and its report", Args: exactly("id")}
+	return p.deletes(cmd, "campaign", func(id string) string { return campaignPath(id) }, "Campaign %s is deleted.")
+}
+
+// showCampaign prints a campaign with its counts.
+func (p *program) showCampaign(v *campaignJSON) error {
+	if p.json {
+		return p.line(v.raw)
+	}
+	name := v.Name
+	if name == "" {
+		name = v.Title
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s: %s\n", p.paint(bold, v.ID), clean(name), p.paint(stateColour(v.State), v.State))
+	if v.Detail != "" {
+		fmt.Fprintf(&b, "  %s\n", clean(v.Detail))
+	}
+	if v.State == "scheduled" {
+		fmt.Fprintf(&b, "  begins %s\n", v.SendAt.Local().Format(time.DateTime))
+	}
+	if v.Total > 0 {
+		fmt.Fprintf(&b, "  %s\n  shown %d, clicked %d\n", countsText(v.Counts), v.Shown, v.Clicked)
+	}
+	if text := v.Correction.text(v.ID); text != "" {
+		fmt.Fprintf(&b, "  %s\n", text)
+	}
+	if v.NotRecalled > 0 {
+		fmt.Fprintf(&b, "  %d could not be taken back; godwit campaign deliveries %s says why\n", v.NotRecalled, v.ID)
+	}
+	if n := v.Counts["unknown"]; n > 0 {
+		fmt.Fprintf(&b, "  %d may or may not have arrived; godwit campaign retry-unknown %s sends them again\n", n, v.ID)
+	}
+	_, err := io.WriteString(p.stdout, b.String())
+	return err
+}
+
+func stateColour(state string) string {
+	switch state {
+	case "failed", "cancelled", "paused":
+		return red
+	}
+	return green
+}
+
+func countsText(counts map[string]int64) string {
+	var parts []string
+	for _, o := range outcomes {
+		if n := counts[o]; n > 0 || o == "accepted" {
+			parts = append(parts, fmt.Sprintf("%d %s", n, o))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+var errCampaignFailed = errors.New("the campaign did not reach its end")

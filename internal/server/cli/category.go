@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/campaigns/preference"
+)
+
+func (p *program) categoryCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "category",
+		Short: "Say what holds for an app's categories when they escalate",
+		Long: `Say in a data folder what holds for the categories of an app's notifications when they escalate: which of them nobody
+can refuse, and how often. A server that runs on it notices within a second.`,
+		Args: subcommandOnly,
+		RunE: help,
+	}
+	cmd.AddCommand(p.categoryListCommand(), p.categorySetCommand(), p.categoryDeleteCommand())
+	return cmd
+}
+
+// withCategories opens the data folder and finds the app.
+func (p *program) withCategories(cmd *cobra.Command, appName string, do func(ctx context.Context, r *access.Registry, app string) error) error {
+	return p.withAccess(cmd, false, func(ctx context.Context, r *access.Registry) error {
+		a, err := r.App(appName)
+		if err != nil {
+			return err
+		}
+		return do(ctx, r, a.Name)
+	})
+}
+
+func categoryFlags(cmd *cobra.Command, appName *string) {
+	cmd.Flags().StringVar(appName, "app", "", "app of the category (default: the only one)")
+	dataFlags(cmd)
+}
+
+func (p *program) categoryListCommand() *cobra.Command {
+	var appName string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List what is said of categories",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withCategories(cmd, appName, func(_ context.Context, r *access.Registry, app string) error {
+				all := r.Categories(app)
+				rows := [][]string{}
+				for _, name := range slices.Sorted(maps.Keys(all)) {
+					if p.json {
+						if err := p.line(categoryInfo(name, all[name])); err != nil {
+							return err
+						}
+						continue
+					}
+					rows = append(rows, []string{name, fmt.Sprint(all[name].Critical), all[name].Limit.String()})
+				}
+				if p.json {
+					return nil
+				}
+				return p.table([]string{"CATEGORY", "CRITICAL", "LIMIT"}, rows)
+			})
+		},
+	}
+	categoryFlags(cmd, &appName)
+	return cmd
+}
+
+func categoryInfo(name string, c preference.Category) map[string]any {
+	return map[string]any{"category": name, "critical": c.Critical, "escalate_limit": c.Limit.String()}
+}
+
+func (p *program) categorySetCommand() *cobra.Command {
+	var appName, limit string
+	var c preference.Category
+	cmd := &cobra.Command{
+		Use:   "set CATEGORY",
+		Short: "Say what holds for a category, in place of what was said before",
+		Long: `Say what holds for a category, in place of what was said before. '*' is every category of which nothing is said, and what
+has none.`,
+		Example: `  godwit category set alarm --critical
+  godwit category set promo --escalate-limit 3/d`,
+		Args: exactly("category"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if limit == "" && !c.Critical {
+				return withHint(usagef("nothing is said of %s", args[0]), "give --critical or --escalate-limit, or take back what was said with godwit category delete")
+			}
+			if limit != "" {
+				if c.Limit, err = preference.ParseLimit(limit); err != nil {
+					return err
+				}
+			}
+			return p.withCategories(cmd, appName, func(ctx context.Context, r *access.Registry, app string) error {
+				if err := r.SetCategory(ctx, app, args[0], c); err != nil {
+					return err
+				}
+				if p.json {
+					return p.line(categoryInfo(args[0], c))
+				}
+				_, err := fmt.Fprintf(p.stdout, "Category %s of app %s is set.\n", args[0], app)
+				return err
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&c.Critical, "critical", false, "preferences and quiet hours of recipients are not asked")
+	cmd.Flags().StringVar(&limit, "escalate-limit", "", "most steps beyond live that begin for a recipient, like 3/m, 10/h or 20/d")
+	categoryFlags(cmd, &appName)
+	return cmd
+}
+
+func (p *program) categoryDeleteCommand() *cobra.Command {
+	var appName string
+	cmd := &cobra.Command{
+		Use:   "delete CATEGORY",
+		Short: "Take back what was said of a category",
+		Args:  exactly("category"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withCategories(cmd, appName, func(ctx context.Context, r *access.Registry, app string) error {
+				if err := r.DeleteCategory(ctx, app, args[0]); err != nil {
+					return err
+				}
+				if p.json {
+					return p.line(map[string]string{"deleted": args[0]})
+				}
+				_, err := fmt.Fprintf(p.stdout, "Nothing is said of category %s of app %s any more.\n", args[0], app)
+				return err
+			})
+		},
+	}
+	categoryFlags(cmd, &appName)
+	return cmd
+}

@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	godwit "godwit.dev/godwit/clients/go"
+	"godwit.dev/godwit/internal/server/config"
+)
+
+const (
+	// completeWithin is how long a shell waits for names from a server.
+	completeWithin = time.Second
+	// mostCompleted is how many names are offered.
+	mostCompleted = 200
+)
+
+// flagValues are the values of flags that have few, wherever the flag is.
+var flagValues = map[string][]string{
+	"priority": {"high", "normal", "low"},
+	"ack":      {"any", "all", "none"},
+	"status":   statuses,
+	"types":    eventTypes,
+	"role":     {"publish", "read", "worker", "admin"},
+	"channel":  {"live", "webpush", "fcm", "apns", "telegram", "webhook"},
+}
+
+// completion is where the first argument of commands comes from.
+type completion struct {
+	path  string // of the API, a list whose items have
+	field string // this name
+}
+
+// completions by command path.
+var completions = map[string]completion{
+	"publish":              {"/v1/recipients", "id"},
+	"listen":               {"/v1/recipients", "id"},
+	"status":               {"/v1/notifications", "id"},
+	"why":                  {"/v1/notifications", "id"},
+	"recall":               {"/v1/notifications", "id"},
+	"recipient show":       {"/v1/recipients", "id"},
+	"recipient history":    {"/v1/recipients", "id"},
+	"recipient disconnect": {"/v1/recipients", "id"},
+	"recipient erase":      {"/v1/recipients", "id"},
+	"preferences get":      {"/v1/recipients", "id"},
+	"preferences set":      {"/v1/recipients", "id"},
+	"hook show":            {"/v1/hooks", "name"},
+	"hook set":             {"/v1/hooks", "name"},
+	"hook replay":          {"/v1/hooks", "name"},
+	"hook delete":          {"/v1/hooks", "name"},
+	"template show":        {"/v1/templates", "name"},
+	"template set":         {"/v1/templates", "name"},
+	"template preview":     {"/v1/templates", "name"},
+	"template remove":      {"/v1/templates", "name"},
+	"campaign show":        {"/v1/campaigns", "id"},
+	"campaign start":       {"/v1/campaigns", "id"},
+	"campaign pause":       {"/v1/campaigns", "id"},
+	"campaign resume":      {"/v1/campaigns", "id"},
+	"campaign cancel":      {"/v1/campaigns", "id"},
+	"campaign recall":      {"/v1/campaigns", "id"},
+	"campaign correct":     {"/v1/campaigns", "id"},
+	"campaign watch":       {"/v1/campaigns", "id"},
+	"campaign deliveries":  {"/v1/campaigns", "id"},
+	"campaign delete":      {"/v1/campaigns", "id"},
+}
+
+// complete has shells offer values of flags, and names that the server knows.
+func (p *program) complete(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		p.complete(sub)
+	}
+	path := strings.TrimPrefix(cmd.CommandPath(), "godwit ")
+	if from, ok := completions[path]; ok && cmd.ValidArgsFunction == nil {
+		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return p.namesFrom(cmd.Context(), from), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+		}
+	}
+	p.completeLocal(cmd, path)
+	if path == "context use" || path == "context delete" {
+		cmd.ValidArgsFunction = p.completeContexts
+	}
+	values := map[string][]string{}
+	maps.Copy(values, flagValues)
+	for _, f := range config.Fields(config.Default()) {
+		if f.OneOf != nil {
+			values[f.Flag] = f.OneOf
+		}
+	}
+	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if list, ok := values[f.Name]; ok && f.Value.Type() != "bool" {
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)) // fails only if there is one already
+		}
+	})
+	if f := cmd.PersistentFlags().Lookup("context"); f != nil {
+		_ = cmd.RegisterFlagCompletionFunc("context", p.completeContexts)
+	}
+}
+
+func (p *program) completeContexts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	list, err := p.readContexts()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return slices.Sorted(maps.Keys(list.all)), cobra.ShellCompDirectiveNoFileComp
+}
+
+// namesFrom asks the server for names; what says when it was made comes newest first. Where the server cannot be asked, none
+// are offered, and nothing is said.
+func (p *program) namesFrom(ctx context.Context, from completion) (list []string) {
+	ctx, cancel := context.WithTimeout(ctx, completeWithin)
+	defer cancel()
+	c, err := p.client(godwit.WithAttempts(1))
+	if err != nil {
+		return nil
+	}
+	defer c.Close()
+	var page struct {
+		Items []map[string]json.RawMessage `json:"items"`
+	}
+	call := godwit.Call{Method: http.MethodGet, Path: from.path}
+	if from.path != "/v1/hooks" { // which are listed as a whole
+		call.Query = url.Values{"limit": {strconv.Itoa(mostCompleted)}}
+	}
+	if c.Call(ctx, call, &page) != nil {
+		return nil
+	}
+	slices.SortStableFunc(page.Items, func(a, b map[string]json.RawMessage) int { // moments in UTC, as text
+		return bytes.Compare(b["created_at"], a["created_at"])
+	})
+	seen := map[string]bool{} // a notification has as many copies as recipients
+	for _, item := range page.Items {
+		var name string
+		if json.Unmarshal(item[from.field], &name) == nil && !seen[name] {
+			seen[name] = true
+			list = append(list, clean(name))
+		}
+	}
+	return list
+}

@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"godwit.dev/godwit/internal/server/app"
+	"godwit.dev/godwit/internal/server/config"
+	"godwit.dev/godwit/internal/server/logqueue"
+)
+
+// outliveReaders keeps this process alive when the reader of its output goes away: journald restarts, the logger at the
+// other end of a pipe dies. Without it the next line is a SIGPIPE, which ends the process. It holds until the process ends,
+// since a stop logs too. The signal is caught instead of ignored, because child processes inherit what is ignored.
+//
+// Only the server asks for it. Other commands end with their reader, as Unix tools do.
+func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+
+// unblockOutput has a server's output wait in queues from here on, so that a reader that stands still holds up neither
+// requests nor a stop. The queues are flushed when the process ends. It returns how to count the lines that were lost.
+func (p *program) unblockOutput(c *config.Config) (dropped func() uint64) {
+	logs := logqueue.New(p.stderr, func(lost uint64) []byte {
+		var line bytes.Buffer
+		app.NewLogger(c, &line).Warn("lines of the log were lost: its reader did not keep up", "lines", lost)
+		return line.Bytes()
+	})
+	out := logqueue.New(p.stdout, nil)
+	p.stderr, p.stdout = logs, out
+	p.flush = append(p.flush, out.Close, logs.Close)
+	return func() uint64 { return logs.Dropped() + out.Dropped() }
+}

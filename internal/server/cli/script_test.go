@@ -1,0 +1,160 @@
+package cli_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"godwit.dev/godwit/internal/server/app/datadir"
+	"godwit.dev/godwit/internal/server/cli"
+	"godwit.dev/godwit/internal/testkit/pgserver"
+	"godwit.dev/godwit/tools/mutate/mutant"
+)
+
+// The scripts run the program as main does, each command in a process of its own.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"godwit": func() {
+			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			os.Exit(cli.Run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
+		},
+		"dying-broker": dyingBroker,
+	})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		Condition:           condition,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("GORACE", "atexit_sleep_ms=10") // else every process takes a second to end under the race detector
+			for _, v := range os.Environ() {
+				if strings.HasPrefix(v, mutant.Variable) { // breaks the program on purpose: see tools/mutate
+					e.Vars = append(e.Vars, v)
+				}
+			}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"listening": listening,
+			"setfrom":   setFrom,
+			"exits":     exits,
+			"soon":      soon,
+			"shows":     shows,
+			"mistake":   mistake,
+
+			"certificate": certificate,
+		},
+	})
+}
+
+// condition knows where PostgreSQL's programs are installed; where nothing may be skipped, they have to be.
+func condition(name string) (bool, error) {
+	if name != "postgresql" {
+		return false, fmt.Errorf("there is no condition %q", name)
+	}
+	_, err := pgserver.Programs()
+	return err == nil || os.Getenv("GODWIT_TEST_STRICT") != "", nil
+}
+
+// patience bounds waits for things that take milliseconds.
+const patience = 2 * time.Minute
+
+// eventually asks again and again, because another process is what it waits for.
+func eventually(ts *testscript.TestScript, what string, ok func() bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for !ok() {
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			ts.Fatalf("%s: still not so after %s", what, patience)
+		}
+	}
+}
+
+// listening DATA waits until the server of a data folder listens and puts its addresses into GODWIT_URL and GRPC.
+func listening(ts *testscript.TestScript, _ bool, args []string) {
+	eventually(ts, "a server listens", func() bool {
+		a, err := datadir.ReadAddresses(ts.MkAbs(args[0]))
+		ts.Setenv("GODWIT_URL", "http://"+a.HTTP)
+		ts.Setenv("HTTP", a.HTTP)
+		ts.Setenv("PORT", a.HTTP[strings.LastIndex(a.HTTP, ":")+1:])
+		ts.Setenv("GRPCPORT", a.GRPC[strings.LastIndex(a.GRPC, ":")+1:])
+		ts.Setenv("GRPC", a.GRPC)
+		return err == nil
+	})
+}
+
+// setfrom VAR FILE [FIELD] sets a variable to a file's text, or to a field of the JSON in it.
+func setFrom(ts *testscript.TestScript, _ bool, args []string) {
+	text := strings.TrimSpace(ts.ReadFile(args[1]))
+	if len(args) == 3 {
+		var v map[string]any
+		ts.Check(json.Unmarshal([]byte(text), &v))
+		s, ok := v[args[2]].(string)
+		if !ok {
+			ts.Fatalf("%s has no text field %s", text, args[2])
+		}
+		text = s
+	}
+	ts.Setenv(args[0], text)
+}
+
+// exits CODE ARGS... runs the program with these arguments and compares its exit code.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	got := "0"
+	if err := ts.Exec("godwit", args[1:]...); err != nil {
+		var failed *exec.ExitError
+		if !errors.As(err, &failed) {
+			ts.Fatalf("run: %v", err)
+		}
+		got = strconv.Itoa(failed.ExitCode())
+	}
+	if got != args[0] {
+		ts.Fatalf("godwit %s exited %s, want %s", strings.Join(args[1:], " "), got, args[0])
+	}
+}
+
+// mistake CAUSE HINT ARGS... runs the program with arguments that it must refuse, and wants its error to tell the cause and its
+// hint what to do.
+func mistake(ts *testscript.TestScript, _ bool, args []string) {
+	if ts.Exec("godwit", args[2:]...) == nil {
+		ts.Fatalf("godwit %s is no mistake", strings.Join(args[2:], " "))
+	}
+	said := ts.ReadFile("stderr")
+	for i, begin := range []string{"(?m)^godwit: .*", "(?m)^hint: .*"} {
+		if want := begin + "(?:" + args[i] + ")"; !regexp.MustCompile(want).MatchString(said) {
+			ts.Fatalf("godwit %s: nothing like %s in\n%s", strings.Join(args[2:], " "), want, said)
+		}
+	}
+}
+
+// shows REGEXP ARGS... runs the program again and again until its output has a line like that.
+func shows(ts *testscript.TestScript, _ bool, args []string) {
+	want := regexp.MustCompile("(?m)" + args[0])
+	eventually(ts, "godwit "+strings.Join(args[1:], " ")+" shows "+args[0], func() bool {
+		return ts.Exec("godwit", args[1:]...) == nil && want.MatchString(ts.ReadFile("stdout"))
+	})
+}
+
+// soon ARGS... runs the program again and again until it succeeds, or with ! until it fails.
+func soon(ts *testscript.TestScript, neg bool, args []string) {
+	eventually(ts, "godwit "+strings.Join(args, " "), func() bool { return (ts.Exec("godwit", args...) != nil) == neg })
+}

@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/server/app"
+	"godwit.dev/godwit/internal/server/app/datadir"
+	"godwit.dev/godwit/internal/server/config"
+)
+
+func (p *program) serveCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the server",
+		Long: `Run the server until it is interrupted. Settings come from flags, GODWIT_* variables and godwit.toml, in this order of
+precedence. With --dev it serves the app demo whose API key is dev, to this machine only.`,
+		Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			outliveReaders()
+			c, err := p.settings(cmd)
+			if err != nil {
+				return err
+			}
+			dropped := p.unblockOutput(c)
+			log := app.NewLogger(c, p.stderr)
+			for _, name := range config.UnknownEnv(p.environ) {
+				log.Debug("environment variable is not a setting", "name", name)
+			}
+			addThread()
+			told, untold := drainSignal()
+			defer untold()
+			err = app.Run(cmd.Context(), c, app.Options{Log: log, LogLost: dropped, Version: Version, Drain: told}, func(a datadir.Addresses) {
+				p.sayReady(c, a)
+			})
+			if err != nil {
+				return fmt.Errorf("server: %w", err)
+			}
+			return nil
+		},
+	}
+	config.AddFlags(cmd.Flags())
+	return cmd
+}
+
+// fewCores is below how many cores a server runs goroutines on one thread more than there are cores.
+const fewCores = 4
+
+// addThread lets the Go runtime run goroutines on one thread more than there are cores, unless GOMAXPROCS says on how
+// many. Where other processes keep all cores busy, the kernel takes a thread off its core for milliseconds, and what
+// waits for its turn on that thread with it. On two cores that was most of the mailbox's p99 beside a storm of topics
+// (docs/performance.md); on many cores another thread is free.
+func addThread() {
+	if n := runtime.GOMAXPROCS(0); n < fewCores && os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(n + 1)
+	}
+}
+
+// sayReady prints where the server listens, and on a development server what to try next.
+func (p *program) sayReady(c *config.Config, a datadir.Addresses) {
+	if p.json {
+		_ = p.line(a) // a closed standard output must not stop a server
+		return
+	}
+	scheme := "http"
+	if c.TLSCert != "" {
+		scheme = "https"
+	}
+	var b strings.Builder
+	if a.HTTP != "" {
+		fmt.Fprintf(&b, "HTTP  %s\n", displayAddr(scheme, a.HTTP))
+	}
+	if a.GRPC != "" {
+		fmt.Fprintf(&b, "gRPC  %s\n", strings.TrimPrefix(displayAddr("grpc", a.GRPC), "grpc://"))
+	}
+	if c.Dev && a.HTTP != "" {
+		env := ""
+		if url := displayAddr(scheme, a.HTTP); url != defaultURL {
+			env = "GODWIT_URL=" + url + " "
+		}
+		self := p.invocation()
+		fmt.Fprintf(&b, `
+Godwit is running: app %s, API key %s. Now in another terminal, listen as a driver, then send them a ride:
+
+  %s
+  %s
+
+`, p.paint(bold, access.DevApp), p.paint(bold, access.DevKey),
+			p.paint(green, env+self+" listen driver-42 -n 1 &"),
+			p.paint(green, env+self+` publish driver-42 --title "New ride" --body "2.1 km away" --wait 10s`))
+	}
+	_, _ = fmt.Fprint(p.stdout, b.String()) // a closed standard output must not stop a server
+}
+
+// invocation is how to call this program from the present folder.
+func (p *program) invocation() string {
+	self, err := os.Executable()
+	if err != nil {
+		return "godwit"
+	}
+	if found, err := exec.LookPath("godwit"); err == nil || errors.Is(err, exec.ErrDot) {
+		if same, err := filepath.EvalSymlinks(found); err == nil && same == self {
+			return "godwit"
+		}
+	}
+	if wd, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(wd, self); err == nil && !strings.HasPrefix(rel, "..") {
+			return "./" + rel
+		}
+	}
+	return self
+}

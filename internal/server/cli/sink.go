@@ -1,0 +1,262 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	godwit "godwit.dev/godwit/clients/go"
+	"godwit.dev/godwit/internal/feeds/sink"
+	"godwit.dev/godwit/internal/feeds/sink/clickhouse"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/server/config"
+	"godwit.dev/godwit/internal/store"
+)
+
+func (p *program) sinkCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sink",
+		Short: "Bring an app's events to ClickHouse",
+		Long: `Bring an app's events to ClickHouse, complete and each once. The settings are kept in the data folder; a server that
+runs on it notices within a second.`,
+		Args: subcommandOnly,
+		RunE: help,
+	}
+	cmd.AddCommand(p.sinkAddCommand(), p.sinkListCommand(), p.sinkStatusCommand(), p.sinkRemoveCommand(), p.sinkSchemaCommand())
+	return cmd
+}
+
+// withSinks opens the sinks of the data folder and finds the app.
+func (p *program) withSinks(cmd *cobra.Command, appName string, do func(ctx context.Context, s *sink.Service, app string) error) error {
+	return p.withApp(cmd, appName, func(ctx context.Context, _ *config.Config, apps *store.Apps, name string) error {
+		s, err := sink.New(ctx, sink.Config{Store: apps.Sinks, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			return err
+		}
+		return do(ctx, s, name)
+	})
+}
+
+func sinkFlags(cmd *cobra.Command, appName *string) {
+	cmd.Flags().StringVar(appName, "app", "", "app of the sink (default: the only one)")
+	dataFlags(cmd)
+}
+
+// sinkSettings are the flags of sink add.
+type sinkSettings struct {
+	url, database, user, keep, passwordFile string
+	backfill, disable                       bool
+}
+
+// change has what was said.
+func (o *sinkSettings) change(cmd *cobra.Command) (c sink.Change, err error) {
+	for name, into := range map[string]**string{"clickhouse-url": &c.URL, "database": &c.Database, "user": &c.User} {
+		if f := cmd.Flags().Lookup(name); f.Changed {
+			value := f.Value.String()
+			*into = &value
+		}
+	}
+	if cmd.Flags().Changed("keep") {
+		keep, err := notification.ParseDuration(o.keep)
+		if err != nil {
+			return c, usagef("--keep: %w", err)
+		}
+		c.Keep = &keep
+	}
+	if c.Password, err = readPassword(o.passwordFile); err != nil {
+		return c, err
+	}
+	enabled := !o.disable
+	c.Enabled, c.Backfill, c.Private = &enabled, &o.backfill, true
+	return c, nil
+}
+
+func (p *program) sinkAddCommand() *cobra.Command {
+	var appName string
+	var o sinkSettings
+	cmd := &cobra.Command{
+		Use:   "add KIND",
+		Short: "Begin to write to a sink, or change it",
+		Long: `Begin to write to a sink, or change where it is. The kind is clickhouse. The first batch makes the database's tables;
+godwit sink schema prints them. What is not named stays as it is. A password is read from a file, never from an argument, which other users can see; an empty
+file takes it away. A sink that stopped goes on when it is set again.`,
+		Example: `  godwit sink add clickhouse --clickhouse-url https://clickhouse.internal:8443 --user godwit --password-file clickhouse-password`,
+		Args:    exactly("kind"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			change, err := o.change(cmd)
+			if err != nil {
+				return err
+			}
+			return p.withSinks(cmd, appName, func(ctx context.Context, s *sink.Service, name string) error {
+				info, created, err := s.Set(ctx, name, args[0], change)
+				if err != nil {
+					return err
+				}
+				if p.json {
+					return p.line(sinkInfo(&info))
+				}
+				did := "changed"
+				if created {
+					did = "added"
+				}
+				_, err = fmt.Fprintf(p.stdout, "Sink %s is %s: %s, %s.\n", info.Kind, did, enabledText(info.Enabled), clean(info.URL))
+				return err
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.url, "clickhouse-url", "", "where ClickHouse answers HTTP: https://host:8443, or http://host:8123")
+	f.StringVar(&o.database, "database", "", "database of the tables; it is made where it is missing (default godwit)")
+	f.StringVar(&o.user, "user", "", "who writes")
+	f.StringVar(&o.passwordFile, "password-file", "", "file with the user's password")
+	f.StringVar(&o.keep, "keep", "", "how long ClickHouse keeps events, like 90d (default 90d)")
+	f.BoolVar(&o.backfill, "backfill", false, "begin with all events that the log still has, instead of with what happens from now on")
+	f.BoolVar(&o.disable, "disable", false, "keep the settings, but do not write")
+	sinkFlags(cmd, &appName)
+	return cmd
+}
+
+// sinkInfo is what is kept of a sink. How it fares the server says that writes to it: godwit sink status.
+func sinkInfo(i *sink.Info) map[string]any {
+	credentials := []string{}
+	if i.Password != "" {
+		credentials = append(credentials, "password")
+	}
+	return map[string]any{
+		"sink": i.Kind, "url": i.URL, "database": i.Database, "user": i.User, "credentials": credentials, "keep": sink.Days(i.Keep), "enabled": i.Enabled, "updated_at": i.UpdatedAt,
+	}
+}
+
+func (p *program) sinkListCommand() *cobra.Command {
+	var appName string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the sinks and their settings, without credentials",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withSinks(cmd, appName, func(ctx context.Context, s *sink.Service, name string) error {
+				list, err := s.List(ctx, name)
+				if err != nil {
+					return err
+				}
+				rows := [][]string{}
+				for i := range list {
+					if p.json {
+						if err := p.line(sinkInfo(&list[i])); err != nil {
+							return err
+						}
+						continue
+					}
+					rows = append(rows, []string{list[i].Kind, enabledText(list[i].Enabled), sinkText(&list[i])})
+				}
+				if p.json {
+					return nil
+				}
+				return p.table([]string{"SINK", "STATE", "SETTINGS"}, rows)
+			})
+		},
+	}
+	sinkFlags(cmd, &appName)
+	return cmd
+}
+
+func sinkText(i *sink.Info) string {
+	text := i.URL + " database=" + i.Database + " keep=" + sink.Days(i.Keep)
+	if i.User != "" {
+		text += " user=" + i.User
+	}
+	if i.Password != "" {
+		text += " password=(set)"
+	}
+	return clean(text)
+}
+
+// sinkJSON is what a server says of a sink.
+type sinkJSON struct {
+	Sink        string    `json:"sink"`
+	State       string    `json:"state"`
+	LastError   string    `json:"last_error,omitempty"`
+	Written     uint64    `json:"written"`
+	Reconciled  uint64    `json:"reconciled"`
+	Gaps        uint64    `json:"gaps"`
+	LastWritten time.Time `json:"last_written_at"`
+	LagMS       int64     `json:"lag_ms"`
+}
+
+func (p *program) sinkStatusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show how the sinks fare: state, events written, how far behind",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withClient(func(c *godwit.Client) error {
+				return list(cmd.Context(), p, c, "/v1/sinks", nil, 0, []string{"SINK", "STATE", "WRITTEN", "LAST", "BEHIND", "ERROR"}, func(s *sinkJSON) []string {
+					behind := (time.Duration(s.LagMS) * time.Millisecond).Round(time.Second).String()
+					written := strconv.FormatUint(s.Written, 10)
+					if s.Gaps > 0 {
+						written += fmt.Sprintf(" (%d made anew)", s.Reconciled)
+					}
+					return []string{s.Sink, s.State, written, moment(s.LastWritten), behind, clean(s.LastError)}
+				})
+			})
+		},
+	}
+}
+
+func (p *program) sinkRemoveCommand() *cobra.Command {
+	var appName string
+	cmd := &cobra.Command{
+		Use:   "remove KIND",
+		Short: "End a sink and forget its settings",
+		Long:  "End a sink and forget its settings, the password included. What was written stays in ClickHouse.",
+		Args:  exactly("kind"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withSinks(cmd, appName, func(ctx context.Context, s *sink.Service, name string) error {
+				if err := s.Delete(ctx, name, args[0]); err != nil {
+					return err
+				}
+				if p.json {
+					return p.line(map[string]string{"removed": args[0]})
+				}
+				_, err := fmt.Fprintf(p.stdout, "Sink %s is removed.\n", args[0])
+				return err
+			})
+		},
+	}
+	sinkFlags(cmd, &appName)
+	return cmd
+}
+
+func (p *program) sinkSchemaCommand() *cobra.Command {
+	database, keep := "godwit", "90d"
+	cmd := &cobra.Command{
+		Use:   "schema",
+		Short: "Print the statements that make ClickHouse's tables",
+		Long: `Print the statements that make ClickHouse's tables, for who wants to look before a sink makes them, or to make them as
+another user. A sink whose tables are there needs no right to make any.`,
+		Args: exactly(),
+		RunE: func(*cobra.Command, []string) error {
+			d, err := notification.ParseDuration(keep)
+			if err != nil {
+				return usagef("--keep: %w", err)
+			}
+			if err := sink.CheckTarget(database, d); err != nil {
+				return &usageError{err}
+			}
+			for _, statement := range clickhouse.Schema(database, d) {
+				if _, err := fmt.Fprintf(p.stdout, "%s;\n\n", strings.TrimSpace(statement)); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&database, "database", database, "database of the tables")
+	cmd.Flags().StringVar(&keep, "keep", keep, "how long ClickHouse keeps events")
+	return cmd
+}

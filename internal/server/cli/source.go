@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/campaigns/textfile"
+	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/server/config"
+	"godwit.dev/godwit/internal/store"
+)
+
+func (p *program) sourceCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "source",
+		Short: "Take an app's notifications from Redis streams",
+		Long: `Take an app's notifications from where its publishers already put them: the Redis streams of nammayatri's
+notification-service. The settings are kept in the data folder; a server that runs on it notices within a second.`,
+		Args: subcommandOnly,
+		RunE: help,
+	}
+	cmd.AddCommand(p.sourceAddCommand(), p.sourceListCommand(), p.sourceRemoveCommand())
+	return cmd
+}
+
+// withSources opens the sources of the data folder and finds the app.
+func (p *program) withSources(cmd *cobra.Command, appName string, do func(ctx context.Context, s *source.Service, app string) error) error {
+	return p.withApp(cmd, appName, func(ctx context.Context, _ *config.Config, apps *store.Apps, name string) error {
+		s, err := source.New(ctx, source.Config{Store: apps.Sources, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			return err
+		}
+		return do(ctx, s, name)
+	})
+}
+
+func sourceFlags(cmd *cobra.Command, appName *string) {
+	cmd.Flags().StringVar(appName, "app", "", "app of the source (default: the only one)")
+	dataFlags(cmd)
+}
+
+func (p *program) sourceAddCommand() *cobra.Command {
+	var appName, passwordFile string
+	var disable bool
+	var change source.Change
+	cmd := &cobra.Command{
+		Use:   "add KIND",
+		Short: "Begin to read a source, or change it",
+		Long: `Begin to read a source, or change what is read. The kind is redisstream: streams named N<recipient>{<shard>}, as
+publishers of nammayatri's notification-service write them. An entry becomes a notification to its recipient and is
+deleted in Redis once it is stored. A password is read from a file, never from an argument, which other users can see; it stays as it is
+where none is named, and an empty file takes it away.`,
+		Example: `  godwit source add redisstream --redis-url redis://redis.internal:6379 --password-file redis-password`,
+		Args:    exactly("kind"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if change.Password, err = readPassword(passwordFile); err != nil {
+				return err
+			}
+			enabled := !disable
+			change.Enabled, change.Private = &enabled, true
+			return p.withSources(cmd, appName, func(ctx context.Context, s *source.Service, name string) error {
+				info, created, err := s.Set(ctx, name, args[0], change)
+				if err != nil {
+					return err
+				}
+				if p.json {
+					return p.line(sourceInfo(&info))
+				}
+				did := "changed"
+				if created {
+					did = "added"
+				}
+				_, err = fmt.Fprintf(p.stdout, "Source %s is %s: %s, %s.\n", info.Kind, did, enabledText(info.Enabled), clean(strings.Join(info.URLs, " ")))
+				return err
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&change.URLs, "redis-url", nil, "where Redis is: redis://host:6379, or rediss:// for TLS; several are nodes of one cluster")
+	f.StringVar(&passwordFile, "password-file", "", "file with the password of Redis")
+	f.StringSliceVar(&change.Recipients, "recipient", nil, "read the streams of this recipient only (repeatable)")
+	f.BoolVar(&disable, "disable", false, "keep the settings, but do not read")
+	sourceFlags(cmd, &appName)
+	return cmd
+}
+
+// readPassword reads a password; nil where no file is named.
+func readPassword(file string) (*access.Secret, error) {
+	if file == "" {
+		return nil, nil
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read password: %w", err)
+	}
+	password := access.Secret(textfile.Plain(b))
+	return &password, nil
+}
+
+func enabledText(on bool) string {
+	if on {
+		return "enabled"
+	}
+	return "disabled"
+}
+
+// sourceInfo is what is kept of a source. How it fares only the server knows that reads it: GET /v1/sources.
+func sourceInfo(i *source.Info) map[string]any {
+	credentials := []string{}
+	if i.Password != "" {
+		credentials = append(credentials, "password")
+	}
+	recipients := i.Recipients
+	if recipients == nil {
+		recipients = []string{}
+	}
+	return map[string]any{
+		"source": i.Kind, "urls": i.URLs, "recipients": recipients, "credentials": credentials, "enabled": i.Enabled, "updated_at": i.UpdatedAt,
+	}
+}
+
+func (p *program) sourceListCommand() *cobra.Command {
+	var appName string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the sources and their settings, without credentials",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withSources(cmd, appName, func(_ context.Context, s *source.Service, name string) error {
+				rows := [][]string{}
+				for _, i := range s.List(name) {
+					if p.json {
+						if err := p.line(sourceInfo(&i)); err != nil {
+							return err
+						}
+						continue
+					}
+					rows = append(rows, []string{i.Kind, enabledText(i.Enabled), sourceText(&i)})
+				}
+				if p.json {
+					return nil
+				}
+				return p.table([]string{"SOURCE", "STATE", "SETTINGS"}, rows)
+			})
+		},
+	}
+	sourceFlags(cmd, &appName)
+	return cmd
+}
+
+func sourceText(i *source.Info) string {
+	text := strings.Join(i.URLs, " ")
+	if i.Password != "" {
+		text += " password=(set)"
+	}
+	if n := len(i.Recipients); n > 0 {
+		text += fmt.Sprintf(" recipients=%d", n)
+	}
+	return clean(text)
+}
+
+func (p *program) sourceRemoveCommand() *cobra.Command {
+	var appName string
+	cmd := &cobra.Command{
+		Use:   "remove KIND",
+		Short: "End a source and forget its settings",
+		Long:  "End a source and forget its settings, the password included. What was not taken yet stays in Redis.",
+		Args:  exactly("kind"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withSources(cmd, appName, func(ctx context.Context, s *source.Service, name string) error {
+				if err := s.Delete(ctx, name, args[0]); err != nil {
+					return err
+				}
+				if p.json {
+					return p.line(map[string]string{"removed": args[0]})
+				}
+				_, err := fmt.Fprintf(p.stdout, "Source %s is removed.\n", args[0])
+				return err
+			})
+		},
+	}
+	sourceFlags(cmd, &appName)
+	return cmd
+}

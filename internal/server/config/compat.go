@@ -1,0 +1,276 @@
+package config
+
+import (
+	"fmt"
+	"math/bits"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/knadh/koanf/parsers/toml/v2"
+	"github.com/knadh/koanf/providers/file"
+	"github.com/knadh/koanf/v2"
+
+	"godwit.dev/godwit/internal/access/urlguard"
+	"godwit.dev/godwit/internal/compat/nammayatri"
+)
+
+// Nammayatri is the service that compat stands in for.
+const Nammayatri = "nammayatri"
+
+// defaultTokenExpiry is how long it is kept whose a token is, where compat_config does not say.
+const defaultTokenExpiry = 24 * time.Hour
+
+// CompatOn reports whether this server stands in for another service.
+func (c *Config) CompatOn() bool { return c.Compat != Off }
+
+// RedisURLs lists the addresses of redis.
+func (c *Config) RedisURLs() (list []string) {
+	for u := range strings.SplitSeq(c.Redis, ",") {
+		if u = strings.TrimSpace(u); u != "" {
+			list = append(list, u)
+		}
+	}
+	return list
+}
+
+// Origins says who is asked about tokens, by where they come from.
+func (c *Config) Origins() map[string]nammayatri.Origin {
+	all := map[string]nammayatri.Origin{}
+	for _, name := range nammayatri.TokenOrigins() {
+		if o, ok := c.origins[name]; ok {
+			all[name] = o
+		} else if c.AuthURL != "" {
+			all[name] = nammayatri.Origin{URL: c.AuthURL, Key: c.AuthAPIKey, Expiry: defaultTokenExpiry}
+		}
+	}
+	return all
+}
+
+// CompatPassedOver lists the settings of compat_config that mean nothing here.
+func (c *Config) CompatPassedOver() []string { return c.passedOver }
+
+// PowerOfTwo reports whether max_shards is one.
+func (c *Config) PowerOfTwo() bool { return bits.OnesCount(uint(c.MaxShards)) == 1 }
+
+// loadCompat takes settings from compat_config, where nothing else has set them.
+func (c *Config) loadCompat(values *koanf.Koanf, environ []string) error {
+	for _, kv := range environ {
+		if v, ok := strings.CutPrefix(kv, "DEV="); ok && v != "" { // orchestrators pass unset variables as empty ones
+			c.CompatDev = true
+		}
+	}
+	name := values.String("compat_config")
+	if name == "" {
+		return nil
+	}
+	theirs := koanf.New("\n")
+	if err := theirs.Load(file.Provider(name), toml.Parser()); err != nil {
+		return fmt.Errorf("read compat_config %s: %w", name, err)
+	}
+	r := compatReader{c: c, name: name, values: values, theirs: theirs}
+	for _, key := range theirs.Keys() {
+		if err := r.take(key); err != nil {
+			return fmt.Errorf("read compat_config %s: %w", name, err)
+		}
+	}
+	slices.Sort(c.passedOver)
+	return r.redis()
+}
+
+// compatReader takes the settings of a service that names them otherwise.
+type compatReader struct {
+	c              *Config
+	name           string
+	values, theirs *koanf.Koanf
+}
+
+// set sets one of ours unless it is set.
+func (r *compatReader) set(key, value string) {
+	if r.values.Exists(key) {
+		return
+	}
+	_ = r.values.Set(key, value) // keys are flat: nothing is in the way
+	r.c.origin[key] = r.name
+}
+
+// take takes one setting of the file.
+func (r *compatReader) take(key string) error {
+	path := strings.Split(key, "\n")
+	text := fmt.Sprint(r.theirs.Get(key))
+	switch path[0] {
+	case "grpc_port":
+		r.set("grpc_addr", ":"+text)
+	case "http_server_port":
+		r.set("compat_http_addr", ":"+text)
+	case "driver_api_base_url":
+		r.set("driver_api_url", text)
+	case "max_shards":
+		r.set("max_shards", text)
+	case "retry_delay_millis":
+		r.set("compat_retry_delay", text+"ms")
+	case "internal_auth_cfg":
+		return r.origin(path[1:], text)
+	case "redis_cfg":
+		if len(path) == 2 && slices.Contains([]string{"host", "port", "cluster_enabled", "cluster_urls"}, path[1]) {
+			return nil // together
+		}
+		fallthrough
+	default:
+		r.c.passedOver = append(r.c.passedOver, strings.Join(path, "."))
+	}
+	return nil
+}
+
+// origin takes one setting of the servers that verify tokens: for one kind of token or, as in older settings, for all
+// kinds.
+func (r *compatReader) origin(path []string, text string) error {
+	names := nammayatri.TokenOrigins()
+	if len(path) == 2 {
+		if !slices.Contains(names, path[0]) {
+			return fmt.Errorf("internal_auth_cfg.%s is not where tokens come from; there are %s", path[0], strings.Join(names, ", "))
+		}
+		names, path = path[:1], path[1:]
+	}
+	if len(path) != 1 {
+		return fmt.Errorf("internal_auth_cfg must be a table with auth_url, auth_api_key and auth_token_expiry, or one for each of %s", strings.Join(names, ", "))
+	}
+	if r.c.origins == nil {
+		r.c.origins = map[string]nammayatri.Origin{}
+	}
+	for _, name := range names {
+		o, ok := r.c.origins[name]
+		if !ok {
+			o.Expiry = defaultTokenExpiry
+		}
+		switch path[0] {
+		case "auth_url":
+			o.URL = text
+		case "auth_api_key":
+			o.Key = text
+		case "auth_token_expiry":
+			seconds, err := strconv.ParseInt(text, 10, 32)
+			if err != nil || seconds < 1 {
+				return fmt.Errorf("internal_auth_cfg: auth_token_expiry = %q is not a whole number of seconds", text)
+			}
+			o.Expiry = time.Duration(seconds) * time.Second
+		default:
+			r.c.passedOver = append(r.c.passedOver, "internal_auth_cfg."+path[0])
+		}
+		r.c.origins[name] = o
+	}
+	return nil
+}
+
+// redis puts the address of Redis together.
+func (r *compatReader) redis() error {
+	if !r.theirs.Exists("redis_cfg") {
+		return nil
+	}
+	var list []string
+	if r.theirs.Bool("redis_cfg\ncluster_enabled") {
+		for _, u := range r.theirs.Strings("redis_cfg\ncluster_urls") {
+			if u != "" {
+				list = append(list, redisURL(u))
+			}
+		}
+	}
+	if host := r.theirs.String("redis_cfg\nhost"); len(list) == 0 && host != "" {
+		port := r.theirs.String("redis_cfg\nport")
+		if port == "" {
+			port = "6379"
+		}
+		list = append(list, redisURL(net.JoinHostPort(host, port)))
+	}
+	if len(list) > 0 {
+		r.set("redis", strings.Join(list, ","))
+	}
+	return nil
+}
+
+// redisURL makes a URL of an address without a scheme.
+func redisURL(addr string) string {
+	if strings.Contains(addr, "://") {
+		return addr
+	}
+	return "redis://" + addr
+}
+
+// adaptToCompat changes what nobody has set where the clients of another service come: it had no such limits, and all of them may
+// come from the address of a proxy.
+func (c *Config) adaptToCompat() {
+	if !c.CompatOn() {
+		return
+	}
+	if c.Origin("limit_connects") == "default" {
+		c.LimitConnects = Rate{}
+		c.origin["limit_connects"] = "compat"
+	}
+}
+
+// validateCompat checks the settings of standing in for another service.
+func (c *Config) validateCompat(bad func(key, value, format string, args ...any)) {
+	if !c.CompatOn() {
+		for _, f := range []struct{ key, value string }{ // not redis: godwit source add has a flag of that name
+			{"auth_url", c.AuthURL}, {"auth_api_key", c.AuthAPIKey}, {"driver_api_url", c.DriverAPIURL}, {"compat_config", c.CompatConfig},
+		} {
+			if f.value != "" {
+				bad(f.key, shownOf(c, f.key), "has no meaning without compat")
+			}
+		}
+		return
+	}
+	if len(c.RedisURLs()) == 0 {
+		bad("redis", "", "is needed by compat; write it like redis://10.0.0.1:6379")
+	}
+	for _, u := range c.RedisURLs() {
+		if at, err := url.Parse(u); err != nil || at.Scheme != "redis" && at.Scheme != "rediss" || at.Host == "" {
+			bad("redis", Redacted(u), "is not an address of Redis; write it like redis://10.0.0.1:6379 or rediss://:password@redis.example.org:6380")
+		}
+	}
+	if !c.PowerOfTwo() && !c.Force {
+		bad("max_shards", strconv.Itoa(c.MaxShards), "is not a power of two: publishers and readers of these streams would not agree on the shard of some clients; add --force to serve all the same")
+	}
+	if c.GRPCAddr == Off {
+		bad("grpc_addr", c.GRPCAddr, "must not be off: compat serves there")
+	}
+	if p := c.addrProblem(c.CompatHTTPAddr); p != "" {
+		bad("compat_http_addr", c.CompatHTTPAddr, "%s", p)
+	}
+	origins := c.Origins()
+	if len(origins) == 0 && !c.CompatDev {
+		bad("auth_url", "", "is needed by compat: it is asked whose a client's token is")
+	}
+	for _, name := range nammayatri.TokenOrigins() {
+		if o, ok := origins[name]; ok && !httpURL(o.URL) {
+			bad("auth_url", Redacted(o.URL), "(for %s) is not a URL; write it like http://10.0.0.1:8016/internal/auth", name)
+		}
+	}
+	if c.DriverAPIURL != "" && !baseURL(c.DriverAPIURL) {
+		bad("driver_api_url", Redacted(c.DriverAPIURL), "is not a server's URL, without user, query and fragment; write it like http://10.0.0.1:8016/ui")
+	}
+}
+
+func httpURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && !strings.Contains(text, "#")
+}
+
+// baseURL reports whether paths can be added to a URL. The operator's own servers may be anywhere.
+func baseURL(text string) bool {
+	_, err := urlguard.ParseBase(text, true)
+	return err == nil
+}
+
+// shownOf is the value of a setting as it may be shown.
+func shownOf(c *Config, key string) string {
+	for _, f := range fields(c) {
+		if f.Key == key {
+			return f.Value()
+		}
+	}
+	return ""
+}

@@ -1,0 +1,82 @@
+package backend
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/server/httpapi/call"
+)
+
+// countPatience is how long an audience may take to count: people wait for it while they type.
+const countPatience = 10 * time.Second
+
+// AudienceTotals is GET /v1/audience.
+func (a *API) AudienceTotals(c *call.Call) error {
+	if _, err := c.Params(); err != nil {
+		return err
+	}
+	active, disabled, err := a.Endpoints.Totals(c.Ctx, c.Key.App)
+	if err != nil {
+		return err
+	}
+	tags, attributes, err := a.Endpoints.Names(c.Ctx, c.Key.App, audience.MaxTagNames)
+	if err != nil {
+		return err
+	}
+	return c.Value(http.StatusOK, map[string]any{"active": active, "disabled": disabled, "tags": tags, "attributes": attributes})
+}
+
+// CountAudience is POST /v1/audience/count.
+func (a *API) CountAudience(c *call.Call) error {
+	if _, err := c.Params(); err != nil {
+		return err
+	}
+	body, err := call.ReadBody(c.R, nil, notification.MaxRequestBytes)
+	if err != nil {
+		return err
+	}
+	var picked audience.Audience
+	err = audienceFields(&picked).DecodeOrNull(body)
+	if err != nil {
+		return err
+	}
+	sel, err := picked.Select("")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.Ctx, countPatience)
+	defer cancel()
+	channels, err := a.Endpoints.Count(ctx, c.Key.App, sel)
+	if err != nil {
+		return err
+	}
+	total := int64(0)
+	for _, n := range channels {
+		total += n
+	}
+	return c.Value(http.StatusOK, map[string]any{"count": total, "channels": channels})
+}
+
+// audienceFields are the fields of an audience.
+func audienceFields(a *audience.Audience) call.Fields {
+	return call.Fields{
+		"channels": call.Reader(func(field string, raw json.RawMessage) error {
+			var names []string
+			err := call.Texts(&names, len(audience.Channels()), nil)(field, raw)
+			for _, ch := range names {
+				a.Channels = append(a.Channels, push.Channel(ch))
+			}
+			return err
+		}),
+		"recipients": call.Texts(&a.Recipients, audience.MaxRecipients, nil),
+		"endpoints":  call.Texts(&a.Endpoints, audience.MaxEndpoints, nil),
+		"tags_any":   call.Texts(&a.TagsAny, audience.MaxTags, nil),
+		"tags_all":   call.Texts(&a.TagsAll, audience.MaxTags, nil),
+		"where":      &a.Where,
+	}
+}

@@ -1,0 +1,161 @@
+package backend
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/server/httpapi/call"
+)
+
+// What one page of an app's notifications looks at, at most: it may end with few items, or none, and still have a next one.
+const (
+	maxPageNames     = 2000 // recipients of whom it is asked whether anything waits
+	maxPageHistories = 200  // reads of a recipient's notifications
+	namesAtOnce      = 100
+)
+
+// ListNotifications is GET /v1/notifications: those of all recipients, by recipient and of each newest first. Stores keep
+// notifications by recipient, so that is how they are walked along.
+func (a *API) ListNotifications(c *call.Call) error {
+	q, err := c.Params("status", "since", "limit", "cursor")
+	if err != nil {
+		return err
+	}
+	w := &copiesWalk{a: a, c: c}
+	if w.limit, err = call.Page(q); err != nil {
+		return err
+	}
+	if w.status, err = statusOf(q.Get("status")); err != nil {
+		return err
+	}
+	if text := q.Get("since"); text != "" {
+		if w.since, err = parseTime("since", text); err != nil {
+			return err
+		}
+	}
+	if err := w.from(q.Get("cursor")); err != nil {
+		return err
+	}
+	if err := w.run(); err != nil {
+		return err
+	}
+	b := append(appendRecords([]byte(`{"items":`), w.found), `,"next_cursor":`...)
+	if next := w.next(); next != "" {
+		b = call.AppendString(b, next)
+	} else {
+		b = append(b, "null"...)
+	}
+	return c.JSON(http.StatusOK, append(b, "}\n"...))
+}
+
+// statusOf reads the parameter; empty: 0, which is any.
+func statusOf(text string) (notification.Status, error) {
+	if text == "" {
+		return 0, nil
+	}
+	s, ok := notification.ParseStatus(text)
+	if !ok {
+		return 0, notification.BadField("status", "%q is not a status", notification.Clip(text))
+	}
+	return s, nil
+}
+
+// copiesWalk goes from recipient to recipient of an app.
+type copiesWalk struct {
+	a      *API
+	c      *call.Call
+	status notification.Status
+	since  time.Time
+	limit  int
+
+	name  string // whose notifications come next, from before pos on; those after this name with pos 0
+	pos   int64
+	over  bool
+	found []mailbox.Record
+	names int // looked at
+	reads int
+}
+
+// from takes a cursor: the position and the name, with a dot between.
+func (w *copiesWalk) from(cursor string) (err error) {
+	if cursor == "" {
+		return nil
+	}
+	pos, name, ok := strings.Cut(cursor, ".")
+	if w.pos, err = strconv.ParseInt(pos, 10, 64); !ok || err != nil || w.pos < 0 || notification.CheckName("cursor", name) != nil {
+		return notification.BadField("cursor", "is not one that this list gave")
+	}
+	w.name = name
+	return nil
+}
+
+func (w *copiesWalk) next() string {
+	if w.over {
+		return ""
+	}
+	return strconv.FormatInt(w.pos, 10) + "." + w.name
+}
+
+func (w *copiesWalk) full() bool {
+	return len(w.found) >= w.limit || w.names >= maxPageNames || w.reads >= maxPageHistories
+}
+
+func (w *copiesWalk) run() error {
+	for w.pos > 0 && !w.full() {
+		if err := w.read(); err != nil {
+			return err
+		}
+	}
+	for !w.full() {
+		infos, next, err := w.a.Mailbox.Recipients(w.c.Ctx, w.c.Key.App, namesAtOnce, w.name)
+		if err != nil {
+			return err
+		}
+		for i := range infos {
+			if w.full() {
+				return nil
+			}
+			w.names++
+			w.name = infos[i].Name
+			if w.status == notification.Stored && infos[i].Pending == 0 {
+				continue
+			}
+			for first := true; (first || w.pos > 0) && (first || !w.full()); first = false {
+				if err := w.read(); err != nil {
+					return err
+				}
+			}
+			if w.pos > 0 {
+				return nil
+			}
+		}
+		if next == "" {
+			w.over = true
+			return nil
+		}
+	}
+	return nil
+}
+
+// read takes more of the recipient's notifications. They are in the order in which they were stored, so behind one that is too old
+// are only such.
+func (w *copiesWalk) read() error {
+	w.reads++
+	records, next, err := w.a.Mailbox.History(w.c.Ctx, w.c.Key.App, w.name, w.status, w.limit-len(w.found), w.pos)
+	if err != nil {
+		return err
+	}
+	w.pos = next
+	for i := range records {
+		if records[i].CreatedAt.Before(w.since) {
+			w.pos = 0
+			break
+		}
+		w.found = append(w.found, records[i])
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package backend
+
+import (
+	"context"
+	"net/http"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/notify/delivery"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/server/httpapi/call"
+)
+
+// Post is a POST /v1/notifications, whoever has read it from its connection: first it is read as a publish, then stored,
+// alone or with others of its app.
+type Post struct {
+	Key         access.Principal
+	Idempotency string // the key of that name; empty: none
+	Trace       notification.Trace
+	Body        []byte // borrowed until it was read
+	Answer      []byte // what is to be answered is appended; it may overwrite the body
+
+	Status int   // of the answer, once it was stored
+	Err    error // it was not stored
+
+	draft *draft
+}
+
+// Read reads a publish and takes it from its key's budget.
+func (a *API) Read(p *Post) (err error) {
+	if p.draft, err = decodeDraft(p.Body); err != nil {
+		return err
+	}
+	p.draft.Trace = p.Trace
+	if p.Idempotency != "" && p.draft.ID == "" {
+		p.draft.ID = DerivedID(p.Key.App, p.Idempotency, 0)
+	}
+	return a.allow(p.Key.Key, 1)
+}
+
+// traceOf is what came with a request of the trace that it belongs to.
+func traceOf(h http.Header) notification.Trace {
+	return notification.Trace{Parent: h.Get("Traceparent"), State: h.Get("Tracestate")}
+}
+
+// Asks says whether something must be looked up before a publish that was read can be stored: others need not wait for that.
+func (p *Post) Asks() bool { return p.draft.Template != "" || p.draft.Escalate != nil }
+
+// Store stores publishes of one app that were read, in their order, and sets what each is answered. It returns once they are on
+// disk.
+func (a *API) Store(ctx context.Context, posts []*Post) {
+	drafts := make([]*notification.Draft, len(posts))
+	for i, p := range posts {
+		drafts[i] = &p.draft.Draft
+	}
+	results := a.Publisher.Publish(ctx, posts[0].Key.App, drafts)
+	for i, p := range posts {
+		p.Status, p.Answer, p.Err = p.draft.answer(&results[i], p.Answer)
+	}
+}
+
+// answer appends what a publish is answered: 201 to one recipient stored, 200 a duplicate, or a list of results.
+func (d *draft) answer(r *delivery.Result, b []byte) (status int, _ []byte, err error) {
+	if r.Err != nil {
+		return 0, b, call.NotStored(r.Err)
+	}
+	if d.list {
+		return http.StatusOK, append(appendResults(b, r), '\n'), nil
+	}
+	one := &r.Copies[0]
+	if one.Err != nil {
+		return 0, b, call.NotStored(one.Err)
+	}
+	status = http.StatusCreated
+	if one.Duplicate {
+		status = http.StatusOK
+	}
+	return status, append(appendCopy(b, r.ID, one), '\n'), nil
+}
+
+// allow takes n publishes from a key's budget.
+func (a *API) allow(key string, n int) error {
+	if a.PublishLimit == nil {
+		return nil
+	}
+	if wait := a.PublishLimit(key, n); wait > 0 {
+		return call.RateLimited(wait)
+	}
+	return nil
+}

@@ -1,0 +1,235 @@
+package direct
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unique"
+
+	"godwit.dev/godwit/internal/engine/reactor"
+	"godwit.dev/godwit/internal/engine/reactor/http1"
+)
+
+// Why a connection ends.
+var (
+	errIdle     = errors.New("no request came in time")
+	errStopping = errors.New("the server stops")
+	errUnread   = errors.New("the client does not read its answers")
+)
+
+// conn is one connection. Fields that code outside its loop touches are atomic.
+type conn struct {
+	s     *Server
+	rc    *reactor.Conn
+	host  unique.Handle[string] // that net/http and all before the API has let through
+	last  time.Time             // the last request, or the first part of one
+	begun bool                  // a request has: as much of it is here as net/http waits for
+	state atomic.Int32
+}
+
+// States of a connection. While it is answering or writing it is paused: clients that send requests ahead wait.
+const (
+	idle      int32 = iota
+	partial         // a part of a request is here
+	answering       // its request is with the API
+	writing         // its answer waits for the client to read
+	over            // it is closing, or has gone back
+)
+
+var (
+	_ reactor.Handler = (*conn)(nil)
+	_ reactor.Ender   = (*conn)(nil)
+)
+
+// fewest is how many bytes net/http waits for between requests before it looks at any. Among them it passes over ends of lines, which
+// some clients send after a body (RFC 9112 section 2.2).
+const fewest = 4
+
+// Data implements reactor.Handler.
+func (c *conn) Data(b []byte) (int, error) {
+	if c.state.Load() == over {
+		return len(b), nil
+	}
+	skipped := 0
+	if !c.begun {
+		if len(b) < fewest {
+			return 0, nil
+		}
+		c.begun = true
+		for skipped < fewest && (b[skipped] == '\r' || b[skipped] == '\n') {
+			skipped++
+		}
+	}
+	used := c.request(b[skipped:])
+	return skipped + used, nil
+}
+
+// request takes what begins with a request, and returns how much of it was used.
+func (c *conn) request(b []byte) int {
+	h, kind := http1.Read(b, Line)
+	switch {
+	case kind == http1.Other, kind == http1.Plain && string(h.Host) != c.host.Value():
+		if c.rc.Unsent() {
+			c.waitForReader()
+			return 0
+		}
+		c.giveBack(b)
+		return len(b)
+	case kind == http1.Partial || len(b) < h.Size+h.Length:
+		if c.state.CompareAndSwap(idle, partial) {
+			c.last = time.Now()
+			c.rc.SetTimer(wholeTime)
+		}
+		return 0
+	}
+	c.submit(&h, b)
+	return h.Size + h.Length
+}
+
+// submit hands a whole request over.
+func (c *conn) submit(h *http1.Head, b []byte) {
+	now := time.Now()
+	switch {
+	case c.state.CompareAndSwap(idle, answering):
+	case c.state.CompareAndSwap(partial, answering):
+		c.rc.SetTimer(idleTime)
+	default: // it is closing
+		return
+	}
+	c.last, c.begun = now, false
+	c.rc.Pause()
+	x, _ := c.s.free.Get().(*Exchange)
+	x.c, x.Begun = c, now
+	x.Body = append(x.Body[:0], b[h.Size:h.Size+h.Length]...)
+	x.Authorization, x.IdempotencyKey = string(h.Authorization), string(h.IdempotencyKey)
+	x.Trace.Parent, x.Trace.State = string(h.Traceparent), string(h.Tracestate)
+	c.s.submit(x)
+}
+
+// How large buffers may be to be used again: of a request, and of an answer, which says what became of each recipient.
+const (
+	keepBuffer = 64 << 10
+	keepAnswer = 512 << 10
+)
+
+var outs = sync.Pool{New: func() any { b := make([]byte, 0, 1<<10); return &b }}
+
+// Respond answers an exchange; fields are headers as they go out. x must not be used any more.
+func (x *Exchange) Respond(status int, fields, body []byte) {
+	c := x.c
+	last := c.s.stopping.Load()
+	out, _ := outs.Get().(*[]byte)
+	*out = http1.AppendAnswer((*out)[:0], status, fields, body, time.Now(), last)
+	*x = Exchange{Body: x.Body[:0]}
+	if cap(x.Body) > keepBuffer {
+		x.Body = nil
+	}
+	c.s.free.Put(x)
+	c.s.answered.Add(1)
+	c.answer(*out, last)
+	if cap(*out) <= keepAnswer {
+		outs.Put(out)
+	}
+}
+
+// waitForReader pauses until the client has read its answers; then the loop hands over the input that is here.
+func (c *conn) waitForReader() {
+	c.state.Store(writing)
+	c.rc.Pause()
+	c.rc.SetTimer(writeTime)
+}
+
+// answer sends an answer, and goes on with the client's input once the client has read its answers.
+func (c *conn) answer(out []byte, last bool) {
+	c.rc.Write(out, nil) // refused only if the client is gone: the queue was empty
+	if last {
+		c.state.Store(over)
+		c.rc.CloseAfterFlush(errStopping)
+		return
+	}
+	c.state.Store(writing)
+	if c.rc.Unsent() {
+		c.rc.SetTimer(writeTime)
+		if c.rc.Unsent() {
+			return // Drained follows
+		}
+	}
+	c.goOn()
+}
+
+// goOn waits for the next request.
+func (c *conn) goOn() {
+	if !c.state.CompareAndSwap(writing, idle) {
+		return
+	}
+	if c.s.stopping.Load() {
+		c.stop()
+		return
+	}
+	c.rc.Resume()
+}
+
+// stop ends a connection that is idle, at once: a client that keeps it for later would not close its side, and a stop would
+// wait for it. Its answers have left. Others end when their request is answered. It may be called again.
+func (c *conn) stop() {
+	if c.state.CompareAndSwap(idle, over) {
+		c.rc.Abort(errStopping)
+	}
+}
+
+// giveBack gives the connection to net/http with its unused input: b, or outside Data the bytes that are kept.
+func (c *conn) giveBack(b []byte) {
+	if c.state.Swap(over) == over {
+		return
+	}
+	nc, err := c.rc.Release(b)
+	if err != nil {
+		c.rc.Abort(err)
+		return
+	}
+	c.s.returned.Add(1)
+	c.s.left(c)
+	c.s.back.put(nc)
+}
+
+// Ended implements reactor.Ender: net/http tells a client that has ended with a part of a request what is missing, if that is
+// more than a few bytes.
+func (c *conn) Ended() {
+	if c.begun {
+		c.giveBack(nil)
+	}
+}
+
+// Drained implements reactor.Handler.
+func (c *conn) Drained() {
+	if c.state.Load() == writing {
+		c.rc.SetTimer(idleTime)
+		c.goOn()
+	}
+}
+
+// Tick implements reactor.Handler.
+func (c *conn) Tick(now time.Time) {
+	switch c.state.Load() {
+	case partial:
+		if c.rc.Unsent() {
+			c.waitForReader()
+			return
+		}
+		c.giveBack(nil)
+	case writing:
+		c.rc.Abort(errUnread)
+	case answering:
+		c.rc.SetTimer(idleTime)
+	case idle:
+		if left := idleTime - now.Sub(c.last); left > 0 {
+			c.rc.SetTimer(left)
+		} else if c.state.CompareAndSwap(idle, over) {
+			c.rc.CloseAfterFlush(errIdle)
+		}
+	}
+}
+
+// Closed implements reactor.Handler.
+func (c *conn) Closed(error) { c.s.left(c) }

@@ -1,0 +1,208 @@
+package operator
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/channel"
+	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/server/httpapi/call"
+)
+
+// Channels are an app's ways to reach people outside.
+type Channels interface {
+	List(app string) []channel.Info
+	Get(app string, ch push.Channel) (channel.Info, error)
+	Fields(ch push.Channel) ([]channel.Field, error)
+	// Set changes settings; what had to be made is returned this once.
+	Set(ctx context.Context, app string, ch push.Channel, change channel.Change) (channel.Info, channel.Values, error)
+	Delete(ctx context.Context, app string, ch push.Channel) error
+	Check(ctx context.Context, app string, ch push.Channel) (about string, err error)
+	Sender(ctx context.Context, app string, ch push.Channel) (push.Sender, error)
+}
+
+const (
+	maxChannelBody = 32 << 10 // a key in PEM has 300 bytes
+	maxTestBody    = 16 << 10
+)
+
+type channelJSON struct {
+	Channel     push.Channel   `json:"channel"`
+	Configured  bool           `json:"configured"`
+	Enabled     bool           `json:"enabled"`
+	Settings    map[string]any `json:"settings"`
+	Credentials []string       `json:"credentials"` // names of those that are set
+	UpdatedAt   call.Moment    `json:"updated_at"`
+	// Made are secrets that were made because none was given, shown once.
+	Made map[string]string `json:"made,omitempty"`
+}
+
+func viewChannel(i channel.Info) channelJSON {
+	return channelJSON{
+		Channel: i.Channel, Configured: i.Configured, Enabled: i.Enabled, Settings: i.Settings, Credentials: i.Credentials, UpdatedAt: call.Moment(i.UpdatedAt),
+	}
+}
+
+func channelOf(c *call.Call) push.Channel { return push.Channel(c.R.PathValue("channel")) }
+
+// ListChannels is GET /v1/channels. There are few: they are one page.
+func (a *API) ListChannels(c *call.Call) error {
+	if _, err := c.Params(); err != nil {
+		return err
+	}
+	infos := a.Channels.List(c.Key.App)
+	l := call.NewList[channelJSON](len(infos), "")
+	for _, i := range infos {
+		l.Items = append(l.Items, viewChannel(i))
+	}
+	return c.Value(http.StatusOK, l)
+}
+
+// GetChannel is GET /v1/channels/{channel}.
+func (a *API) GetChannel(c *call.Call) error {
+	if _, err := c.Params(); err != nil {
+		return err
+	}
+	info, err := a.Channels.Get(c.Key.App, channelOf(c))
+	if err != nil {
+		return err
+	}
+	return c.Value(http.StatusOK, viewChannel(info))
+}
+
+// PutChannel is PUT /v1/channels/{channel}. Fields that are absent stay as they are, since credentials cannot be read
+// to be sent back; null takes a field away.
+func (a *API) PutChannel(c *call.Call) error {
+	if _, err := c.Params(); err != nil {
+		return err
+	}
+	fields, err := a.Channels.Fields(channelOf(c))
+	if err != nil {
+		return err
+	}
+	body, err := call.ReadBody(c.R, nil, maxChannelBody)
+	if err != nil {
+		return err
+	}
+	change, err := decodeChannel(body, fields)
+	if err != nil {
+		return err
+	}
+	info, made, err := a.Channels.Set(c.Ctx, c.Key.App, channelOf(c), change)
+	if err != nil {
+		return err
+	}
+	a.Log.InfoContext(c.Ctx, "channel set", "app", c.Key.App, "channel", channelOf(c), "by", c.Key.Key)
+	v := viewChannel(info)
+	v.Made = made
+	return c.Value(http.StatusOK, v)
+}
+
+func decodeChannel(body []byte, known []channel.Field) (change channel.Change, err error) {
+	change.Values = channel.Values{}
+	members := call.Fields{"enabled": &change.Enabled}
+	for _, f := range known {
+		members[f.Name] = setting(f.Type, change.Values)
+	}
+	return change, members.Decode(body)
+}
+
+// setting reads the value of a channel's field; null takes it away.
+func setting(t channel.Type, into channel.Values) call.Reader {
+	return func(field string, raw json.RawMessage) (err error) {
+		var one string
+		switch {
+		case string(raw) == "null":
+		case t == channel.Bool:
+			var on bool
+			if err = call.ReadValue(field, raw, &on); on {
+				one = "true"
+			}
+		case t == channel.List && raw[0] == '[':
+			var list []string
+			err = call.Texts(&list, maxSettingList, call.Word)(field, raw)
+			one = strings.Join(list, " ")
+		default:
+			err = call.ReadValue(field, raw, &one)
+		}
+		into[field] = one
+		return err
+	}
+}
+
+const maxSettingList = 16
+
+// DeleteChannel is DELETE /v1/channels/{channel}.
+func (a *API) DeleteChannel(c *call.Call) error {
+	if _, err := c.Params(); err != nil {
+		return err
+	}
+	if err := a.Channels.Delete(c.Ctx, c.Key.App, channelOf(c)); err != nil {
+		return err
+	}
+	a.Log.InfoContext(c.Ctx, "channel deleted", "app", c.Key.App, "channel", channelOf(c), "by", c.Key.Key)
+	return c.NoContent()
+}
+
+// testJSON is what a test found: it is the answer, not a failure of the request.
+type testJSON struct {
+	OK      bool   `json:"ok"`
+	Outcome string `json:"outcome"`
+	Detail  string `json:"detail,omitempty"`
+}
+
+// TestChannel is POST /v1/channels/{channel}/test: without an address it tries the credentials, with one it sends a
+// message there.
+func (a *API) TestChannel(c *call.Call) error {
+	if _, err := c.Params(); err != nil {
+		return err
+	}
+	body, err := call.ReadBody(c.R, nil, maxTestBody)
+	if err != nil {
+		return err
+	}
+	r := push.Request{ID: "test-" + rand.Text(), App: c.Key.App, ExpiresAt: time.Now().Add(10 * time.Minute)}
+	if len(body) > 0 {
+		if err := decodeTest(body, &r); err != nil {
+			return err
+		}
+	}
+	sender, err := a.Channels.Sender(c.Ctx, c.Key.App, channelOf(c))
+	if err != nil {
+		return err
+	}
+	if r.Address == nil && r.Recipient == "" {
+		about, err := a.Channels.Check(c.Ctx, c.Key.App, channelOf(c))
+		return c.Value(http.StatusOK, tested(about, err))
+	}
+	receipt, err := sender.Send(c.Ctx, r)
+	return c.Value(http.StatusOK, tested(receipt.ExternalID, err))
+}
+
+func decodeTest(body []byte, r *push.Request) error {
+	r.Content = push.Content{Title: "Test", Body: "It works."}
+	return call.Fields{
+		"address": call.Reader(func(_ string, raw json.RawMessage) error {
+			r.Address = raw
+			return nil
+		}),
+		"recipient": call.Text(func(field, name string) error {
+			r.Recipient = name
+			return notification.CheckName(field, name)
+		}),
+		"title": &r.Content.Title, "body": &r.Content.Body,
+	}.Decode(body)
+}
+
+func tested(detail string, err error) testJSON {
+	v := testJSON{Outcome: push.Outcome(err), OK: err == nil, Detail: detail}
+	if err != nil {
+		v.Detail = err.Error()
+	}
+	return v
+}

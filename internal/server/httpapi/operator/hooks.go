@@ -1,0 +1,186 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"godwit.dev/godwit/internal/feeds/event"
+	"godwit.dev/godwit/internal/feeds/hook"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/server/httpapi/call"
+)
+
+// Hooks tell an app's own programs of events.
+type Hooks interface {
+	List(ctx context.Context, app string) ([]hook.Info, error)
+	Get(ctx context.Context, app, name string) (hook.Info, error)
+	// Set makes or changes a hook; a secret that was made is returned this once.
+	Set(ctx context.Context, app, name string, c hook.Change) (info hook.Info, created bool, made string, err error)
+	Delete(ctx context.Context, app, name string) error
+	Replay(ctx context.Context, app, name string, since uint64) (hook.Info, error)
+	// Test posts an event of its own, of type test.
+	Test(ctx context.Context, app, name string) error
+}
+
+const maxHookBody = 16 << 10
+
+type hookJSON struct {
+	Name          string       `json:"name"`
+	URL           string       `json:"url"`
+	Types         []event.Type `json:"types"`
+	Secrets       int          `json:"secrets"` // how many are set
+	Enabled       bool         `json:"enabled"`
+	State         hook.State   `json:"state"`
+	Cursor        string       `json:"cursor"`
+	Newest        string       `json:"newest_event_id"`
+	Delivered     uint64       `json:"delivered"`
+	LastDelivered call.Moment  `json:"last_delivered_at"`
+	FailingSince  call.Moment  `json:"failing_since"`
+	Attempts      int          `json:"attempts"`
+	NextAttempt   call.Moment  `json:"next_attempt_at"`
+	LastError     string       `json:"last_error,omitempty"`
+	PausedAt      call.Moment  `json:"paused_at"`
+	PausedReason  string       `json:"paused_reason,omitempty"`
+	CreatedAt     call.Moment  `json:"created_at"`
+	UpdatedAt     call.Moment  `json:"updated_at"`
+	Secret        string       `json:"secret,omitempty"` // that was made, shown once
+}
+
+func viewHook(i *hook.Info) hookJSON {
+	v := hookJSON{
+		Name: i.Hook.Name, URL: i.URL, Types: i.Types, Secrets: len(i.Secrets), Enabled: i.Enabled, State: i.State,
+		Cursor: strconv.FormatUint(i.Cursor, 10), Newest: strconv.FormatUint(i.Newest, 10), Delivered: i.Delivered,
+		LastDelivered: call.Moment(i.LastDelivered), FailingSince: call.Moment(i.Progress.Failing), Attempts: i.Attempts, NextAttempt: call.Moment(i.NextAt),
+		LastError: i.LastError, PausedAt: call.Moment(i.PausedAt), PausedReason: i.Paused, CreatedAt: call.Moment(i.CreatedAt), UpdatedAt: call.Moment(i.UpdatedAt),
+	}
+	if v.Types == nil {
+		v.Types = []event.Type{}
+	}
+	return v
+}
+
+// ListHooks is GET /v1/hooks. An app has few: they are one page.
+func (a *API) ListHooks(c *call.Call) error {
+	if _, err := c.Params(); err != nil {
+		return err
+	}
+	infos, err := a.Hooks.List(c.Ctx, c.Key.App)
+	if err != nil {
+		return err
+	}
+	l := call.NewList[hookJSON](len(infos), "")
+	for i := range infos {
+		l.Items = append(l.Items, viewHook(&infos[i]))
+	}
+	return c.Value(http.StatusOK, l)
+}
+
+// GetHook is GET /v1/hooks/{name}.
+func (a *API) GetHook(c *call.Call) error {
+	if _, err := c.Params(); err != nil {
+		return err
+	}
+	info, err := a.Hooks.Get(c.Ctx, c.Key.App, c.R.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	return c.Value(http.StatusOK, viewHook(&info))
+}
+
+// PutHook is PUT /v1/hooks/{name}.
+func (a *API) PutHook(c *call.Call) error {
+	if _, err := c.Params(); err != nil {
+		return err
+	}
+	body, err := call.ReadBody(c.R, nil, maxHookBody)
+	if err != nil {
+		return err
+	}
+	change, err := decodeHook(body)
+	if err != nil {
+		return err
+	}
+	name := c.R.PathValue("name")
+	info, created, made, err := a.Hooks.Set(c.Ctx, c.Key.App, name, change)
+	if err != nil {
+		return err
+	}
+	a.Log.InfoContext(c.Ctx, "hook set", "app", c.Key.App, "hook", name, "by", c.Key.Key)
+	v := viewHook(&info)
+	v.Secret = made
+	if created {
+		return c.Value(http.StatusCreated, v)
+	}
+	return c.Value(http.StatusOK, v)
+}
+
+func decodeHook(body []byte) (change hook.Change, err error) {
+	var types, secrets []string
+	err = call.Fields{
+		"url": &change.URL, "types": call.Texts(&types, len(event.Types), call.Word), "secrets": call.Texts(&secrets, maxSettingList, call.Word), "enabled": &change.Enabled,
+	}.Decode(body)
+	if err == nil && change.URL == "" {
+		err = notification.BadField("url", "is required: where events are posted")
+	}
+	for _, t := range types {
+		change.Types = append(change.Types, event.Type(t))
+	}
+	change.Secrets = append(change.Secrets, secrets...)
+	return change, err
+}
+
+// DeleteHook is DELETE /v1/hooks/{name}.
+func (a *API) DeleteHook(c *call.Call) error {
+	if _, err := c.Params(); err != nil {
+		return err
+	}
+	if err := a.Hooks.Delete(c.Ctx, c.Key.App, c.R.PathValue("name")); err != nil {
+		return err
+	}
+	a.Log.InfoContext(c.Ctx, "hook deleted", "app", c.Key.App, "hook", c.R.PathValue("name"), "by", c.Key.Key)
+	return c.NoContent()
+}
+
+// ReplayHook is POST /v1/hooks/{name}/replay.
+func (a *API) ReplayHook(c *call.Call) error {
+	if _, err := c.Params(); err != nil {
+		return err
+	}
+	body, err := call.ReadBody(c.R, nil, maxHookBody)
+	if err != nil {
+		return err
+	}
+	since, given := uint64(0), false
+	err = call.Fields{"since": call.Text(func(field, id string) (err error) {
+		if since, err = strconv.ParseUint(id, 10, 64); err != nil {
+			return notification.BadField(field, "%q is not an event_id", notification.Clip(id))
+		}
+		given = true
+		return nil
+	})}.Decode(body)
+	if err == nil && !given {
+		err = notification.BadField("since", "is required: the event_id after which to begin, \"0\" for all that are kept")
+	}
+	if err != nil {
+		return err
+	}
+	info, err := a.Hooks.Replay(c.Ctx, c.Key.App, c.R.PathValue("name"), since)
+	if err != nil {
+		return err
+	}
+	return c.Value(http.StatusOK, viewHook(&info))
+}
+
+// TestHook is POST /v1/hooks/{name}/test: what the receiver answered is the answer, not a failure of the request.
+func (a *API) TestHook(c *call.Call) error {
+	if _, err := c.Params(); err != nil {
+		return err
+	}
+	err := a.Hooks.Test(c.Ctx, c.Key.App, c.R.PathValue("name"))
+	if errors.Is(err, hook.ErrUnknown) {
+		return err
+	}
+	return c.Value(http.StatusOK, tested("", err))
+}

@@ -1,0 +1,77 @@
+// Package public holds the calls that need no API key: acknowledgements, sign-up of endpoints, what receivers report,
+// what browsers load, and the calls of services that Godwit stands in for.
+package public
+
+import (
+	"context"
+	"log/slog"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/access/limit"
+	"godwit.dev/godwit/internal/campaigns/campaign"
+	"godwit.dev/godwit/internal/campaigns/endpoint"
+	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/server/httpapi/call"
+)
+
+// Mailbox takes acknowledgements.
+type Mailbox interface {
+	Ack(ctx context.Context, app, recipient, device string, ids []string) (n int, err error)
+}
+
+// Receipts takes what receivers say with the tokens of the messages that they got.
+type Receipts interface {
+	// Acknowledge settles what the tokens are about; event says what else is to be noted. sealed.ErrBad: none of them is good.
+	Acknowledge(ctx context.Context, tokens []string, event *push.Reaction) (n int, err error)
+}
+
+// Apps knows the apps.
+type Apps interface {
+	// App returns an app, the only one if none is named, or access.ErrUnknownApp.
+	App(name string) (access.App, error)
+	// Anonymous reports whether visitors of a page of this origin may register with an app without a token.
+	Anonymous(app, origin string) (name string, allowed bool)
+}
+
+// Campaigns hears what receivers did with a message. Signed tokens say which it is.
+type Campaigns interface {
+	React(ctx context.Context, token string, what campaign.Reaction) error
+	Follow(ctx context.Context, token, link string, person bool) error
+}
+
+// Channels knows what pages subscribe with.
+type Channels interface {
+	WebPushKey(ctx context.Context, app string) (string, error)
+}
+
+// Parts are what the handlers stand on.
+type Parts struct {
+	Access    access.Access
+	Apps      Apps
+	Mailbox   Mailbox
+	Receipts  Receipts // nil: no message has such a token
+	Endpoints *endpoint.Service
+	Campaigns Campaigns
+	Channels  Channels
+	Log       *slog.Logger
+
+	Preferences Preferences
+
+	// Signups limits registrations without a token by address. Nil: no limit.
+	Signups *limit.Addrs
+	// AckLimit limits acknowledgements by token by address. Nil: no limit.
+	AckLimit *limit.Addrs
+}
+
+// API holds the handlers.
+type API struct {
+	Parts
+
+	buffers    call.Buffers
+	registered call.Bodies // endpoints, by back ends
+}
+
+// New makes the handlers.
+func New(p Parts) *API {
+	return &API{Parts: p}
+}

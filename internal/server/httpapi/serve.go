@@ -1,0 +1,230 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/access/audit"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/server/httpapi/call"
+	"godwit.dev/godwit/internal/server/metrics"
+	"godwit.dev/godwit/internal/server/problem"
+)
+
+func (a *api) handle(rt route) {
+	m := a.metrics.Route(rt.pattern)
+	handsOver := rt.posts != nil && a.direct != nil
+	if handsOver {
+		a.answerDirect(rt, m)
+	}
+	a.mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) {
+		start := time.Now()
+		c := &call.Call{W: w, R: r, Ctx: r.Context()}
+		c.Sized = handsOver && a.direct.Takes(r)
+		secure(w.Header())
+		defer a.finish(c, m, start)
+		if !rt.stream {
+			ctx, cancel := context.WithTimeout(c.Ctx, call.Patience)
+			defer cancel()
+			c.Ctx = ctx
+		}
+		err := a.serve(c, rt)
+		a.tell(c, rt, err)
+		if err != nil {
+			a.fail(c, err)
+		} else if c.Sized {
+			a.direct.TakeOver(w, r)
+		}
+	})
+}
+
+func (a *api) serve(c *call.Call, rt route) error {
+	if rt.role != 0 {
+		if err := a.authenticate(c, rt.role); err != nil {
+			return err
+		}
+	}
+	return rt.serve(c)
+}
+
+// tell notes a deed in the audit log, before its answer is sent as a whole. Calls without a known app, and those that fail
+// for a mistake of the caller other than a missing right, change nothing and are not noted.
+func (a *api) tell(c *call.Call, rt route, err error) {
+	if rt.deed == "" || a.audit == nil || c.Key.App == "" {
+		return
+	}
+	outcome, status := audit.Done, c.Status
+	if err != nil {
+		status = problem.From(err).Status
+	}
+	switch {
+	case status == http.StatusForbidden:
+		outcome = audit.Refused
+	case status >= http.StatusInternalServerError:
+		outcome = audit.Failed
+	case err != nil || status >= http.StatusBadRequest:
+		return
+	}
+	deed, object := audit.Of(c.R, rt.pattern, rt.deed)
+	if object == "" {
+		object = c.Made
+	}
+	address, _, _ := net.SplitHostPort(c.R.RemoteAddr) // what is none stays empty
+	a.audit.Note(c.R.Context(), audit.Deed{App: c.Key.App, By: c.Key.Key, Way: audit.API, Address: address, Deed: deed, Object: object, Outcome: outcome})
+}
+
+// authenticate finds the app of the key. A call that also names an app must name the same one.
+func (a *api) authenticate(c *call.Call, role access.Role) error {
+	key, err := a.key(c.Ctx, access.Bearer(c.R.Header), role)
+	if err != nil {
+		c.Key = key // is told of who may not do this
+		return err
+	}
+	if c.R.URL.RawQuery != "" {
+		if app := c.Query().Get("app"); app != "" && app != key.App {
+			return call.OtherApp()
+		}
+	}
+	c.Key = key
+	return nil
+}
+
+// key finds what a secret is the key of, if it has the role.
+func (a *api) key(ctx context.Context, secret string, role access.Role) (key access.Principal, err error) {
+	if secret == "" {
+		return key, access.ErrUnauthenticated
+	}
+	if key, err = a.access.Key(ctx, secret); err != nil {
+		return key, err
+	}
+	if !key.Roles.Has(role) {
+		return key, call.NeedRole(role)
+	}
+	return key, nil
+}
+
+// finish counts the request and turns a panic into a 500 that tells the client nothing.
+func (a *api) finish(c *call.Call, m *metrics.Route, start time.Time) {
+	if p := recover(); p != nil {
+		if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+			panic(p)
+		}
+		a.log.ErrorContext(c.R.Context(), "handler panicked", "route", c.R.Pattern, "panic", p, "stack", string(debug.Stack()))
+		if c.Status != 0 { // too late for a problem: cut the answer so that it is not taken for a whole one
+			m.Observe(http.StatusInternalServerError, time.Since(start))
+			panic(http.ErrAbortHandler)
+		}
+		a.fail(c, errPanicked)
+	}
+	took := time.Since(start)
+	m.Observe(c.Status, took)
+	a.noteRequest(c.R.Context(), c.R.Method, c.R.URL.Path, c.R.URL.RawQuery, c.Status, took, c.Key.Key)
+}
+
+func (a *api) noteRequest(ctx context.Context, method, path, query string, status int, took time.Duration, key string) {
+	if a.log.Enabled(ctx, slog.LevelDebug) {
+		a.log.DebugContext(ctx, "request", "method", method, "path", path, "query", masked(query), "status", status, "took", took, "key", key)
+	}
+}
+
+var errPanicked = errors.New("handler panicked")
+
+// mount adds a gateway's handler. It lifts the server's deadlines, since its connections live long.
+func (a *api) mount(pattern string, h http.Handler) {
+	a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		rc := http.NewResponseController(w)
+		_ = rc.SetReadDeadline(time.Time{})  // a writer without deadlines has none to lift
+		_ = rc.SetWriteDeadline(time.Time{}) // the same
+		defer func() {
+			p := recover()
+			if p == nil {
+				return
+			}
+			if err, ok := p.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
+				a.log.ErrorContext(r.Context(), "gateway panicked", "route", pattern, "panic", p, "stack", string(debug.Stack()))
+			}
+			panic(http.ErrAbortHandler) // the connection is in an unknown state
+		}()
+		h.ServeHTTP(w, r)
+	})
+}
+
+// Header values are shared slices: net/http only reads them, and this saves an allocation each on every answer.
+var (
+	valNoSniff  = []string{"nosniff"}
+	valCSP      = []string{"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"}
+	valReferrer = []string{"no-referrer"}
+	valNoStore  = []string{"no-store"}
+)
+
+func secure(h http.Header) {
+	h["X-Content-Type-Options"] = valNoSniff
+	h["Content-Security-Policy"] = valCSP
+	h["Referrer-Policy"] = valReferrer
+	h["Cache-Control"] = valNoStore
+}
+
+// masked hides the secrets of a query before it is logged.
+func masked(query string) string {
+	if query == "" {
+		return ""
+	}
+	q, err := url.ParseQuery(query)
+	if err != nil {
+		return "unreadable"
+	}
+	for _, name := range []string{"token", "session", "key", "access_token"} {
+		if q.Has(name) {
+			q.Set(name, "***")
+		}
+	}
+	return q.Encode()
+}
+
+// fail answers with the problem of an error.
+func (a *api) fail(c *call.Call, err error) {
+	p := problem.From(err)
+	a.note(c.R.Context(), c.R.Pattern, c.Key.App, p, err)
+	if c.Status != 0 {
+		return // the answer has begun; its handler has said what it could
+	}
+	_ = c.Send(p.Status, refusal(c.W.Header(), p))
+}
+
+// note logs an error if it is of the server's own; what a client did wrong is not, nor each refusal of a full disk, which is
+// counted: that the disk is full is told once. The last of these are remembered.
+func (a *api) note(ctx context.Context, route, app string, p *problem.Problem, err error) {
+	if p.Status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled) && !errors.Is(err, errPanicked) && !errors.Is(err, mailbox.ErrNoSpace) {
+		a.log.WarnContext(ctx, "request failed", "route", route, "status", p.Status, "app", app, "error", err)
+		a.watch.Fail()
+		return
+	}
+	text := p.Title
+	if p.Detail != "" {
+		text += ": " + p.Detail
+	}
+	a.watch.Refuse(app, route, p.Status, text)
+}
+
+// refusal sets the headers of a problem and returns the body.
+func refusal(h http.Header, p *problem.Problem) []byte {
+	if p.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="godwit"`)
+	}
+	if p.Status == http.StatusRequestEntityTooLarge {
+		h.Set("Connection", "close") // the rest of the body is not worth reading
+	}
+	if p.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(p.RetrySeconds()))
+	}
+	h.Set("Content-Type", "application/problem+json")
+	return append(call.AppendProblem(nil, p), '\n')
+}

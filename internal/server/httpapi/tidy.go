@@ -1,0 +1,73 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/server/httpapi/call"
+)
+
+// apiPrefix is what paths of the API begin with.
+const apiPrefix = "/v1/"
+
+// tidy refuses requests whose path or query no route takes, before any of them reads its part: routes, gateways and web page alike.
+func (a *api) tidy(next http.Handler) http.Handler {
+	m := a.metrics.Route("untidy")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		err := checkURL(r)
+		if err == nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		begun := time.Now()
+		c := &call.Call{W: w, R: r, Ctx: r.Context()}
+		defer a.finish(c, m, begun)
+		secure(w.Header())
+		a.fail(c, err)
+	})
+}
+
+// checkSteps refuses names in a path of the API with which net/http would send the client to another path.
+func checkSteps(path string) error {
+	if path != "" && path[0] == '/' || strings.Contains(path, "//") {
+		return notification.BadField("path", "has an empty name between two slashes")
+	}
+	if !strings.Contains(path, ".") {
+		return nil
+	}
+	for part := range strings.SplitSeq(path, "/") {
+		if part == "." || part == ".." {
+			return notification.CheckName("path", part)
+		}
+	}
+	return nil
+}
+
+// checkURL refuses text that not every store takes, and names that net/http takes for a step to another path.
+func checkURL(r *http.Request) error {
+	if err := notification.CheckText("path", r.URL.Path); err != nil {
+		return err
+	}
+	if path, ok := strings.CutPrefix(r.URL.Path, apiPrefix); ok {
+		if err := checkSteps(path); err != nil {
+			return err
+		}
+	}
+	query := r.URL.RawQuery
+	if err := notification.CheckText("query", query); err != nil || !strings.Contains(query, "%") {
+		return err
+	}
+	for name, values := range r.URL.Query() {
+		if notification.CheckText("query", name) != nil {
+			return notification.BadField("query", "has a name with NUL or bytes that are not UTF-8")
+		}
+		for _, value := range values {
+			if err := notification.CheckText(name, value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

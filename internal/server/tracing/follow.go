@@ -1,0 +1,131 @@
+package tracing
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+// Committed tells of what a commit made durable: it gets one span, in the trace of the first publish that is followed, with links to all.
+func (t *Tracer) Committed(b *mailbox.Batch) {
+	if t.open.Load() == 0 {
+		return
+	}
+	now := t.cfg.Now()
+	var links []trace.Link
+	var stored []Kept
+	begun := now
+	t.mu.Lock()
+	for i := range b.Stored {
+		it := &b.Stored[i]
+		c := Copy{it.N.App, it.Recipient, it.N.ID}
+		f := t.followed[c]
+		if f == nil || f.kept {
+			continue
+		}
+		if begun.After(f.begun) {
+			begun = f.begun
+		}
+		if n := len(links); n < maxLinks && (n == 0 || links[n-1].SpanContext.SpanID() != f.span.SpanID()) {
+			links = append(links, trace.Link{SpanContext: f.span})
+		}
+		f.kept = true
+		k := Kept{Copy: c, Until: f.until}
+		k.Parent, k.State = headers(f.span)
+		t.add[c] = k
+		delete(t.drop, c)
+		t.touch()
+		stored = append(stored, k)
+	}
+	t.mu.Unlock()
+	if len(links) > 0 {
+		_, span := t.spans.Start(under(links[0].SpanContext), "commit", trace.WithLinks(links...), trace.WithTimestamp(begun),
+			trace.WithAttributes(attribute.String("messaging.system", "godwit"), attribute.Int("godwit.commit.stored", len(b.Stored)), attribute.Int("godwit.commit.settled", len(b.Settled))))
+		span.End(trace.WithTimestamp(now))
+	}
+	var done []Copy
+	for i := range b.Settled {
+		if s := &b.Settled[i]; t.settled(s, now) {
+			done = append(done, Copy{s.App, s.Recipient, s.ID})
+		}
+	}
+	t.tell(stored, done)
+}
+
+func under(span trace.SpanContext) context.Context {
+	return trace.ContextWithSpanContext(context.Background(), span)
+}
+
+// settled tells how a copy ended, if it is followed. Hooks tell of it a moment later.
+func (t *Tracer) settled(s *mailbox.Settled, now time.Time) bool {
+	f := t.ended(Copy{s.App, s.Recipient, s.ID}, now)
+	if f == nil {
+		return false
+	}
+	operation := s.As.String() // expired, recalled, …
+	if s.As == notification.Acked || s.As == notification.Replied {
+		operation = "ack"
+	}
+	at := s.At
+	if at.IsZero() || at.After(now) {
+		at = now
+	}
+	_, span := t.spans.Start(under(f.span), operation+" "+s.App, trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(at),
+		message(s.App, s.ID, operation, "settle", attribute.String("godwit.status", s.As.String()), attribute.String("godwit.device", s.Device)))
+	span.End(trace.WithTimestamp(now))
+	return true
+}
+
+// Delivered tells that copies were written to connections.
+func (t *Tracer) Delivered(marks []mailbox.Mark) {
+	if t.open.Load() == 0 {
+		return
+	}
+	now := t.cfg.Now()
+	for i := range marks {
+		mk := &marks[i]
+		span, ok := t.of(Copy{mk.App, mk.Recipient, mk.ID})
+		if !ok {
+			continue
+		}
+		at := now
+		if mk.Attempts <= 1 && !mk.DeliveredAt.IsZero() && mk.DeliveredAt.Before(now) {
+			at = mk.DeliveredAt
+		}
+		_, one := t.spans.Start(under(span), "deliver "+mk.App, trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(at),
+			message(mk.App, mk.ID, "deliver", "send", attribute.String("godwit.channel", "live"), attribute.Int64("godwit.attempt", int64(mk.Attempts))))
+		one.End(trace.WithTimestamp(at))
+	}
+}
+
+// Pushing begins the span of an attempt to send a copy over a channel; nil: nobody follows it. The function ends it.
+func (t *Tracer) Pushing(app, recipient, id, channel string, attempt int) (done func(error)) {
+	return t.sending(Copy{app, recipient, id}, "push", channel, attribute.String("godwit.channel", channel), attribute.Int("godwit.attempt", attempt))
+}
+
+// Posting begins the span of an attempt to tell a hook of an event.
+func (t *Tracer) Posting(app, recipient, id, hook, event string) (done func(error)) {
+	return t.sending(Copy{app, recipient, id}, "hook", hook, attribute.String("godwit.hook", hook), attribute.String("godwit.event", event))
+}
+
+func (t *Tracer) sending(c Copy, operation, to string, more ...attribute.KeyValue) (done func(error)) {
+	of, ok := t.of(c)
+	if !ok {
+		return nil
+	}
+	_, span := t.spans.Start(under(of), operation+" "+to, trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(t.cfg.Now()),
+		message(c.App, c.ID, operation, "send", more...))
+	return func(err error) {
+		if err != nil {
+			span.SetStatus(codes.Error, push.ForLog(err))
+		}
+		span.End(trace.WithTimestamp(t.cfg.Now()))
+	}
+}

@@ -1,0 +1,49 @@
+package watch_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/server/watch"
+)
+
+func TestAServerThatIsWellNeedsNothing(t *testing.T) {
+	now := time.Now()
+	s := watch.State{Free: "9GB", Least: "256MB", Behind: 100, Certificates: []watch.Certificate{{To: "clients", Ends: now.AddDate(0, 2, 0)}}}
+	if got := s.Advise(now); len(got) != 0 {
+		t.Errorf("advised %+v", got)
+	}
+}
+
+func TestEachTroubleIsSaidWithWhatToDo(t *testing.T) {
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		about, text string
+		grave       bool
+		state       watch.State
+	}{
+		{"store", "damaged", true, watch.State{Damaged: true}},
+		{"store", "does not answer", true, watch.State{StoreAway: true}},
+		{"disk", "Publishes are refused: the disk has 10MB left, and 256MB are kept free", true, watch.State{Full: true, Short: true, Free: "10MB", Least: "256MB"}},
+		{"disk", "The disk has 400MB left", false, watch.State{Short: true, Free: "400MB", Least: "256MB"}},
+		{"bus", "NATS does not answer", true, watch.State{BusAway: true}},
+		{"node", "Node b has not been heard for 1m0s: it ended.", true, watch.State{Missing: []watch.Lost{{Name: "b", Why: "it ended", Silent: time.Minute, Ended: true}}}},
+		{"node", "draining", false, watch.State{Draining: true}},
+		{"channel", "The provider of fcm refuses the credentials", true, watch.State{Refused: []string{"fcm"}}},
+		{"hook", "The hook orders is paused since 1 May, 11:00 UTC: answered 410.", true, watch.State{Hooks: []watch.Trouble{{Name: "orders", State: "paused", Error: "answered 410", Since: now.Add(-time.Hour)}}}},
+		{"sink", "The sink clickhouse is stopped: no such table.", true, watch.State{Sinks: []watch.Trouble{{Name: "clickhouse", State: "stopped", Error: "no such table"}}}},
+		{"source", "The source redisstream is failing.", true, watch.State{Takes: []watch.Trouble{{Name: "redisstream", State: "failing"}}}},
+		{"certificate", "shown to clients ends in 20 days, on 21 May 2026", false, watch.State{Certificates: []watch.Certificate{{To: "clients", Ends: now.AddDate(0, 0, 20)}}}},
+		{"certificate", "shown to cluster has ended on 30 Apr 2026", true, watch.State{Certificates: []watch.Certificate{{To: "cluster", Ends: now.AddDate(0, 0, -1)}}}},
+		{"store", "20000 operations wait", false, watch.State{Behind: 20_000}},
+		{"events", "could not take 3 events", false, watch.State{Dropped: 3}},
+		{"connections", "4 connections were refused", false, watch.State{Turned: 4}},
+		{"calls", "5 calls to the API failed", false, watch.State{Failed: 5}},
+	} {
+		got := c.state.Advise(now)
+		if len(got) != 1 || got[0].About != c.about || got[0].Grave != c.grave || !strings.Contains(got[0].Text, c.text) || got[0].Hint == "" {
+			t.Errorf("%+v: advised %+v, want %s: %s", c.state, got, c.about, c.text)
+		}
+	}
+}

@@ -1,0 +1,478 @@
+// Package repair repairs a damaged database that nobody has open: what it can make exact it does, of the rest it saves the rows
+// that are whole, and it says what is lost. DESIGN.md in internal/store says how.
+package repair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+
+	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/store/sqlite/checkvfs"
+	"godwit.dev/godwit/internal/store/sqlite/walfile"
+)
+
+// Loss is something that could not be saved.
+type Loss struct {
+	What   string `json:"what"`
+	Key    string `json:"key,omitempty"`
+	To     string `json:"to,omitempty"`      // of a notification
+	Rows   int64  `json:"rows,omitempty"`    // how many such things it is; 0: not known
+	AtMost bool   `json:"at_most,omitempty"` // some of them may have been deleted before, or be as they were
+}
+
+// Count is how many of the things that had to be there are missing.
+type Count struct {
+	What  string `json:"what"`
+	Least int64  `json:"at_least"`
+	Most  int64  `json:"at_most"` // the same as Least where it is exact
+}
+
+// Report is what was done to a database.
+type Report struct {
+	File    string   `json:"file"`
+	State   string   `json:"state"` // whole, mended, rebuilt, lost
+	Mended  []string `json:"mended,omitempty"`
+	Commits int      `json:"lost_commits,omitempty"`   // the last ones, of which nothing is left
+	AtLeast bool     `json:"commits_unsure,omitempty"` // there may have been more of them: the power failed before
+	Counts  []Count  `json:"lost_in_all,omitempty"`    // Lost says which, as far as that is known
+	Lost    []Loss   `json:"lost,omitempty"`
+
+	noted    walfile.Tally // with the last commit
+	restored int64         // rows that are as they were some commits before
+}
+
+// Lossless reports whether nothing was lost.
+func (r *Report) Lossless() bool {
+	return r.Commits == 0 && len(r.Counts) == 0 && len(r.Lost) == 0 && r.State != Gone
+}
+
+// States of a database after the repair.
+const (
+	Whole   = "whole"   // there was nothing to do
+	Mended  = "mended"  // every page is exact, but for Commits
+	Rebuilt = "rebuilt" // from the rows that were whole
+	Gone    = "lost"    // nothing could be saved: it is empty
+)
+
+// Job is a database to repair.
+type Job struct {
+	Path  string
+	Copy  string // folder where copies of what is touched are kept
+	Store checkvfs.ID
+	Blank string // an empty database of the same kind
+	Kind
+}
+
+// Kind describes databases of one kind, for their repair.
+type Kind struct {
+	Rules []Rule   // what must fit together
+	Tally string   // a query of what walfile.Tally has; "": it is not counted
+	Table string   // what is counted lies in, its row numbers being given in order
+	Packs string   // or in this table, several to a row, whose number is that of the first; "": there is none
+	Of    string   // and is called
+	GoOn  []string // statements that make what is stored next be counted after ?1
+	// Ready, if not nil, writes into rows the state that other tables hold for them, so that Rules and Tally can select by it. lost names
+	// the tables that have lost rows. It returns the resulting losses and how many rows may differ from before.
+	Ready func(c *sqlite.Conn, lost map[string]bool) (losses []Loss, unsure int64, err error)
+	Quiet map[string]bool // tables of which nothing was promised to anybody, or whose losses the rules tell
+}
+
+// Rule removes what a loss has left without meaning. Find yields a Loss in each row: what, key, to, and how many.
+type Rule struct{ Find, Remove string }
+
+// Run repairs the database.
+func (j *Job) Run(ctx context.Context) (r Report, err error) {
+	r = Report{File: filepath.Base(j.Path), State: Whole}
+	if j.sound(ctx) {
+		return r, nil
+	}
+	if err := j.keep(); err != nil {
+		return r, err
+	}
+	s, err := j.read(&r)
+	if err != nil {
+		return r, err
+	}
+	if s == nil || s.bad[1] || int64(len(s.bad)) >= s.pages-1 {
+		r.Mended, r.Commits = nil, 0
+		r.Lost = append(r.Lost, Loss{What: "everything: an empty one is in its place"})
+		return j.finish(r, j.Blank, Gone)
+	}
+	image := j.Path + ".mend"
+	defer removeAll(image, image+"2", image+"3")
+	if err := s.write(image, j.Store); err != nil {
+		return r, err
+	}
+	if len(s.bad) == 0 && j.intact(ctx, image) {
+		if err := j.tidy(&r, image); err != nil {
+			return r, err
+		}
+		return j.finish(r, image, Mended)
+	}
+	before := ""
+	if s.before != nil {
+		before = image + "3"
+		if err := s.before.write(before, j.Store); err != nil {
+			return r, err
+		}
+	}
+	if err := j.rebuild(ctx, &r, image, before, image+"2"); err != nil {
+		return r, err
+	}
+	return j.finish(r, image+"2", Rebuilt)
+}
+
+// finish counts what is missing and puts the result in its place.
+func (j *Job) finish(r Report, from, state string) (Report, error) {
+	r.State = state
+	if state == Mended && len(r.Mended) == 0 && r.Commits == 0 {
+		r.Mended = append(r.Mended, "every page is there; its checksums and its log were made anew")
+	}
+	if j.Tally != "" && r.noted != (walfile.Tally{}) {
+		if err := j.count(&r, from); err != nil {
+			return r, fmt.Errorf("count what is lost: %w", err)
+		}
+	}
+	return r, j.replaceBy(from)
+}
+
+// count compares the rows that are there with the noted count. It is exact unless changes were lost: then a row that was done with may be
+// there again, and stand for a missing one.
+func (j *Job) count(r *Report, path string) error {
+	was, now := r.noted, walfile.Tally{}
+	conn, closing, err := connect(path, false)
+	if err != nil {
+		return err
+	}
+	err = query(conn, j.Tally, func(s *sqlite.Stmt) { now.Stored, now.Open = s.ColumnInt64(0), s.ColumnInt64(1) })
+	for _, sql := range j.GoOn {
+		if err == nil {
+			err = query(conn, sql, nil, was.Stored)
+		}
+	}
+	if err = errors.Join(err, closing()); err != nil {
+		return err
+	}
+	least := max(0, was.Open-now.Open)
+	most := least
+	switch {
+	case r.Commits > 0 && was.Stored == 0:
+		most = was.Open
+	case r.Commits > 0:
+		most = max(least, min(was.Open, was.Stored-now.Stored))
+	case r.restored > 0:
+		most = min(was.Open, least+r.restored)
+	}
+	if most > 0 {
+		r.Counts = append(r.Counts, Count{What: j.Of, Least: least, Most: most})
+	}
+	return nil
+}
+
+// sound reports whether nothing has to be done.
+func (j *Job) sound(ctx context.Context) bool {
+	d, err := checkvfs.Verify(ctx, j.Path, 0, nil)
+	if err != nil || len(d.Errors) > 0 {
+		return false
+	}
+	id := checkvfs.StoreOf(j.Path)
+	return id == j.Store && j.intact(ctx, j.Path)
+}
+
+// suffixes of the files of a database.
+var suffixes = []string{"", "-wal", "-shm", checkvfs.Suffix, checkvfs.NoteSuffix}
+
+// keep copies what there is.
+func (j *Job) keep() error {
+	for _, suffix := range suffixes {
+		b, err := os.ReadFile(j.Path + suffix)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = os.MkdirAll(j.Copy, 0o700)
+		}
+		if err == nil {
+			err = writeSynced(filepath.Join(j.Copy, filepath.Base(j.Path)+suffix), b)
+		}
+		if err != nil {
+			return fmt.Errorf("keep copies: %w", err)
+		}
+	}
+	return nil
+}
+
+func writeSynced(path string, b []byte) (err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err := f.Write(b); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+func removeAll(paths ...string) {
+	for _, path := range paths {
+		for _, suffix := range suffixes {
+			_ = os.Remove(path + suffix) // what is left is in nobody's way
+		}
+	}
+}
+
+// replaceBy puts a database in the place of the damaged one, with checksums.
+func (j *Job) replaceBy(from string) error {
+	b, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	next := j.Path + ".next"
+	defer removeAll(next)
+	if err := writeSynced(next, b); err != nil {
+		return err
+	}
+	// The log and the checksums go first: without them, what is in the place counts as damaged until this has ended.
+	for _, suffix := range suffixes[1:] {
+		if err := os.Remove(j.Path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if err := os.Rename(next, j.Path); err != nil {
+		return err
+	}
+	return Seal(j.Path, j.Store)
+}
+
+// Seal makes the checksums of a database that nobody has open.
+func Seal(path string, store checkvfs.ID) error {
+	f, err := checkvfs.Open(path, checkvfs.Options{Store: store})
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// state holds the known pages of a database.
+type state struct {
+	size   int // of a page
+	base   []byte
+	log    map[uint32][]byte
+	pages  int64
+	bad    map[int64]bool
+	before *state
+}
+
+// read finds the content of each page as far as it can be known; nil: nothing can be known of the whole database.
+func (j *Job) read(r *Report) (*state, error) {
+	base, err := os.ReadFile(j.Path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	wal, err := os.ReadFile(j.Path + "-wal")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	const size = 4096 // all of ours have it
+	k, err := checkvfs.ReadKept(j.Path, size)
+	if err != nil {
+		return nil, err
+	}
+	r.noted = k.Mark.Tally
+	if k.Store != j.Store && k.Store != (checkvfs.ID{}) {
+		r.noted = walfile.Tally{}
+		r.Lost = append(r.Lost, Loss{What: "it belongs to another store, " + k.Store.String() + ": what was in its place is lost"})
+		return nil, nil
+	}
+	for _, b := range k.Broken {
+		r.Mended = append(r.Mended, b+": made anew")
+	}
+	m := walfile.Mend(wal, size, k.Mark, k.LogHeader, k.Notes)
+	r.Mended = append(r.Mended, m.Notes...)
+	n := noted(k, size, m)
+	if m.Frames > len(n.frames) { // there are commits that were not noted: what was counted is older
+		r.noted = walfile.Tally{}
+	}
+	before := n.before(size, m)
+	ahead, missing := n.newest(base, size, m)
+	s := overlay(base, size, k, m, r)
+	if s == nil {
+		return nil, nil
+	}
+	if missing == 0 {
+		return s, nil
+	}
+	older := overlay(base, size, k, before, &Report{})
+	if m.Blind || s.bad[1] || ahead == 0 && m.Before == nil { // nobody knows which pages are older than they should be, or nothing is newer
+		r.Commits, r.AtLeast = n.commits(k, before), !n.whole
+		return older, nil
+	}
+	s.before = older
+	return s, nil
+}
+
+// notes are the notes of a log's frames that are known to be on disk.
+type notes struct {
+	frames []walfile.Note
+	copied int  // so many of them are in the database, synced
+	whole  bool // each frame was noted; else there was a power cut, or the notes are of another log
+}
+
+func noted(k *checkvfs.Kept, size int, m *walfile.Mended) (n notes) {
+	if k.Mark.Bytes == 0 || m.Salts != (walfile.Salts{}) && m.Salts != k.Mark.Salts {
+		return n
+	}
+	frames := func(bytes int64) int { return int(max(0, bytes-walfile.HeaderSize) / int64(size+walfile.FrameHead)) }
+	count := frames(k.Mark.Bytes)
+	if count > len(k.Notes) {
+		return n
+	}
+	n = notes{frames: k.Notes[:count], copied: frames(k.Mark.Copied), whole: true}
+	for _, note := range n.frames {
+		n.whole = n.whole && note.Page != 0
+	}
+	return n
+}
+
+// before is the last state whose pages are all there: the state up to the first lost frame, or the frames copied from the log, which is
+// later if that frame was among them.
+func (n *notes) before(size int, m *walfile.Mended) *walfile.Mended {
+	b := m.Before
+	if b == nil {
+		b = &walfile.Mended{PageSize: size, Pages: maps.Clone(m.Pages), Size: m.Size, Commits: m.Commits, Frames: m.Frames}
+	}
+	if n.whole && n.copied > b.Frames {
+		b = &walfile.Mended{PageSize: size, Frames: n.copied, Size: int64(n.frames[n.copied-1].Pages)}
+	}
+	return b
+}
+
+// commits is how many commits came after a state: at least, if not every frame was noted.
+func (n *notes) commits(k *checkvfs.Kept, state *walfile.Mended) (lost int) {
+	if !n.whole {
+		return max(1, int(k.Mark.Commits)-state.Commits)
+	}
+	for _, note := range n.frames[min(state.Frames, len(n.frames)):] {
+		if note.Pages > 0 {
+			lost++
+		}
+	}
+	return max(1, lost)
+}
+
+// newest finds the newest version of each page by the notes of the log's frames: it may be in the log or, if it was copied, in the
+// database. missing counts those that are in neither, ahead those that only the database has although nobody noted that they were copied.
+func (n *notes) newest(base []byte, size int, m *walfile.Mended) (ahead, missing int) {
+	if len(n.frames) == 0 {
+		return 0, len(m.Holes)
+	}
+	if !n.whole {
+		return 0, max(len(m.Holes), len(n.frames)-m.Frames)
+	}
+	if m.Frames > len(n.frames) { // whole commits that nobody was told of
+		return 0, len(m.Holes)
+	}
+	last := make(map[uint32]int)
+	for i, note := range n.frames {
+		last[note.Page] = i
+		if note.Pages > 0 && m.Frames < len(n.frames) {
+			m.Size = int64(note.Pages)
+		}
+	}
+	m.Copied = make(map[uint32]bool)
+	for page, i := range last {
+		sum := n.frames[i].Sum
+		if b, ok := m.Pages[page]; ok && walfile.Sum(b) == sum {
+			continue
+		}
+		delete(m.Pages, page)
+		if m.Holes == nil {
+			m.Holes = map[uint32]int{}
+		}
+		m.Holes[page] = 0
+		if end := int(page) * size; end <= len(base) && walfile.MendPage(base[end-size:end], sum) {
+			delete(m.Holes, page)
+			m.Copied[page] = true
+			if i >= n.copied {
+				ahead++
+			}
+		} else {
+			missing++
+		}
+	}
+	m.Blind = false
+	return ahead, missing
+}
+
+// overlay lays the pages of a log over those of the database, and mends or gives up what does not fit its checksum.
+func overlay(base []byte, size int, k *checkvfs.Kept, m *walfile.Mended, r *Report) *state {
+	s := &state{size: size, base: base, log: m.Pages, pages: m.Size, bad: make(map[int64]bool)}
+	if s.pages == 0 {
+		s.pages = max(int64(len(base)/size), int64(len(k.Sums)))
+	}
+	if s.pages == 0 {
+		return nil
+	}
+	if want := int(s.pages) * size; len(base) < want {
+		s.base = append(append(make([]byte, 0, want), base...), make([]byte, want-len(base))...)
+	}
+	for page := int64(1); page <= s.pages; page++ {
+		if _, logged := m.Pages[uint32(page)]; logged {
+			continue
+		}
+		if m.Copied[uint32(page)] {
+			continue // the newest, whatever its own checksum says: that may not have been written yet
+		}
+		if _, hole := m.Holes[uint32(page)]; hole {
+			s.bad[page] = true
+			continue
+		}
+		b := s.base[(page-1)*int64(size) : page*int64(size)]
+		if k.Is(page, b) {
+			continue
+		}
+		sum, _ := k.Sum(page)
+		switch {
+		case walfile.MendPage(b, sum):
+			r.Mended = append(r.Mended, fmt.Sprintf("page %d: a flipped bit was put right", page))
+		case page == 1 && k.Is(1, k.FirstPage):
+			copy(b, k.FirstPage)
+			r.Mended = append(r.Mended, "page 1 was restored from its copy")
+		default:
+			s.bad[page] = true
+		}
+	}
+	return s
+}
+
+// write writes the pages as a database, with checksums that nothing lost fits to.
+func (s *state) write(path string, store checkvfs.ID) error {
+	b := append([]byte(nil), s.base[:s.pages*int64(s.size)]...)
+	for page, data := range s.log {
+		if int64(page) <= s.pages {
+			copy(b[int64(page-1)*int64(s.size):], data)
+		}
+	}
+	if err := writeSynced(path, b); err != nil {
+		return err
+	}
+	if s.bad[1] {
+		return nil // without it, it is no database
+	}
+	if err := Seal(path, store); err != nil {
+		return err
+	}
+	for page := range s.bad {
+		if err := checkvfs.Poison(path, page, b[(page-1)*int64(s.size):page*int64(s.size)]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

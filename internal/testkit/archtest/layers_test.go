@@ -1,0 +1,347 @@
+package archtest
+
+import (
+	"strings"
+	"testing"
+)
+
+// layer is a rung of the ladder. A package may import its own rung's packages as far as its family allows, and
+// everything below.
+type layer int
+
+const (
+	domain     layer = iota // plain types and pure rules; standard library only
+	codec                   // the client protocol's encodings
+	capability              // the behaviour
+	adapter                 // what drives capabilities or implements what they need
+	wiring                  // typed configuration, wiring and life cycle
+	command                 // the command line
+	program                 // main
+	outside                 // tests, tools: what is not part of the server
+)
+
+// places gives every package its rung; the longest prefix counts. A new package needs a place here.
+var places = map[string]layer{
+	"internal/notify/notification":   domain,
+	"internal/objects/object":        domain,
+	"internal/messaging/topic":       domain,
+	"internal/feeds/event":           domain,
+	"internal/sending/push":          domain,
+	"internal/campaigns/audience":    domain,
+	"internal/access/urlguard":       domain, // leaf: the clients for URLs that people give
+	"internal/sending/foreign":       domain, // leaf: what other people's servers say
+	"internal/engine/timerwheel":     domain,
+	"internal/testkit/freeport":      domain,     // leaf: ports for servers of tests
+	"internal/testkit/reaper":        domain,     // leaf: what ends such servers
+	"internal/testkit/pgserver":      capability, // leaf: PostgreSQL for tests and benchmarks
+	"internal/testkit/redisserver":   capability, // leaf: Redis for tests and benchmarks
+	"internal/engine/fair":           domain,     // leaf: queues and amounts that apps share
+	"internal/engine/latency":        domain,     // leaf: a histogram
+	"internal/server/logqueue":       domain,     // leaf: a writer that never blocks
+	"internal/engine/memory":         domain,     // leaf: the collector
+	"internal/server/certs":          domain,     // leaf: certificates from files
+	"internal/engine/disk":           capability,
+	"internal/cluster/reload":        domain, // leaf: a copy in step with its store
+	"internal/cluster/lease":         domain, // leaf: what one server at a time does
+	"internal/campaigns/quiet":       domain,
+	"internal/sending/sealed":        domain,     // leaf: tokens that come back
+	"internal/notify/encoded":        domain,     // leaf: encodings made once
+	"internal/gateway/httphead":      domain,     // leaf: headers that others write
+	"internal/campaigns/textfile":    capability, // leaf: encodings of files
+	"internal/access/webhost":        capability, // leaf: hosts as browsers write them
+	"internal/campaigns/tables":      capability,
+	"internal/notify/frame":          codec,
+	"internal/notify/mailbox":        capability,
+	"internal/campaigns/campaign":    capability,
+	"internal/sending/dispatch":      capability,
+	"internal/notify/escalation":     capability,
+	"internal/sending/pace":          capability,
+	"internal/sending/judge":         capability,
+	"internal/campaigns/preference":  capability,
+	"internal/campaigns/template":    capability,
+	"internal/notify/recipient":      capability,
+	"internal/notify/timeline":       capability,
+	"internal/campaigns/welcome":     capability,
+	"internal/notify/session":        capability,
+	"internal/cluster":               capability,
+	"internal/objects/signal":        capability,
+	"internal/messaging/pubsub":      capability,
+	"internal/messaging/request":     capability,
+	"internal/notify/delivery":       capability,
+	"internal/access":                capability,
+	"internal/access/audit":          capability,
+	"internal/access/signin":         capability,
+	"internal/access/limit":          capability,
+	"internal/sending/channel":       capability,
+	"internal/feeds/hook":            capability,
+	"internal/feeds/source":          capability,
+	"internal/feeds/sink":            capability,
+	"internal/feeds/reconcile":       capability,
+	"internal/campaigns/endpoint":    capability,
+	"internal/server/problem":        capability,
+	"internal/server/metrics":        capability,
+	"internal/server/tracing":        capability,
+	"internal/server/watch":          capability,
+	"internal/store":                 adapter,
+	"internal/messaging/bus":         adapter,
+	"internal/engine/reactor":        adapter,
+	"internal/gateway":               adapter,
+	"internal/compat":                adapter, // services that this one stands in for
+	"internal/server/httpapi":        adapter,
+	"internal/server/admin":          adapter,
+	"internal/sending":               adapter,
+	"internal/feeds/sink/clickhouse": adapter,
+	"internal/server/config":         wiring,
+	"internal/server/app":            wiring,
+	"internal/server/cli":            command,
+	"cmd":                            program,
+	"api":                            domain,
+	"internal/server/sdk":            domain, // leaf: built files
+	"clients":                        codec,
+	"examples":                       outside,
+	"bench":                          wiring, // the load generator, which the command line offers
+	"test":                           outside,
+	"tools":                          outside,
+	"internal/testkit/archtest":      outside,
+
+	// Suites that tests of several packages share; what serves may not import them.
+	"internal/messaging/bus/natstest":        outside,
+	"internal/server/certs/certstest":        outside,
+	"internal/cluster/lease/leasetest":       outside,
+	"internal/gateway/gatetest":              outside,
+	"internal/store/storetest":               outside,
+	"internal/store/postgres/pgtest":         outside,
+	"internal/testkit/redisserver/redistest": outside,
+	"internal/access/signin/providertest":    outside,
+	"internal/server/tracing/tracetest":      outside,
+	"internal/sending/sendertest":            outside,
+
+	"internal/sending/sendertest/fcmserver":   adapter,    // for benchmarks too
+	"internal/sending/sendertest/testservice": capability, // leaf: what such services share
+}
+
+// Adapters never import each other, but for these: a gateway puts its framing around connections, another service
+// is served on a gateway's engine, and the tables of one database share how it is opened (docs/adr/0014).
+var allowedBetweenAdapters = map[string][]string{
+	"internal/gateway":        {"internal/engine/reactor"},
+	"internal/server/httpapi": {"internal/engine/reactor"}, // whose connections carry publishes (docs/adr/0026)
+	"internal/compat":         {"internal/gateway"},        // whose engine carries another service's streams
+}
+
+func place(dir string) (prefix string, l layer, ok bool) {
+	for p, at := range places {
+		if (dir == p || strings.HasPrefix(dir, p+"/")) && len(p) > len(prefix) {
+			prefix, l, ok = p, at, true
+		}
+	}
+	return prefix, l, ok
+}
+
+func TestEveryPlaceIsAPackages(t *testing.T) {
+	taken := make(map[string]bool)
+	for _, f := range tree(t) {
+		if prefix, _, ok := place(f.dir()); ok {
+			taken[prefix] = true
+		}
+	}
+	for p := range places {
+		if !taken[p] {
+			t.Errorf("%s has a place in the ladder and no package", p)
+		}
+	}
+}
+
+func TestImportsPointDown(t *testing.T) {
+	for _, f := range tree(t) {
+		if f.isTest() {
+			continue
+		}
+		from, at, ok := place(f.dir())
+		if !ok {
+			t.Errorf("%s: package %s has no place in the ladder; give it one in archtest", f.path, f.dir())
+			continue
+		}
+		for _, imported := range f.imports() {
+			local, ours := strings.CutPrefix(imported, "./")
+			if !ours {
+				continue
+			}
+			to, below, ok := place(local)
+			switch {
+			case !ok:
+				t.Errorf("%s imports %s, which has no place in the ladder", f.path, local)
+			case below > at:
+				t.Errorf("%s imports %s, which lies above it", f.path, local)
+			case at == adapter && below == adapter && from != to && !permitted(from, to):
+				t.Errorf("%s imports %s: adapters do not import each other", f.path, local)
+			}
+		}
+	}
+}
+
+func permitted(from, to string) bool {
+	for _, p := range allowedBetweenAdapters[from] {
+		if p == to {
+			return true
+		}
+	}
+	return false
+}
+
+// mover copies from the stores of one database into those of another, so it knows both.
+const mover = "internal/store/move"
+
+func TestSiblingAdaptersAreStrangers(t *testing.T) {
+	// Within a family, these packages are what the others share.
+	shared := map[string]bool{
+		"internal/store/sqlite/sqlitedb": true, "internal/store/sqlite/checkvfs": true, "internal/store/sqlite/walfile": true,
+		"internal/store/postgres/pgdb": true, "internal/store/appjson": true, "internal/store/await": true, "internal/store/notes": true, "internal/store/attempts": true, "internal/store/campaignrow": true, "internal/store/endpointrow": true, "internal/store/millis": true, "internal/store/eventlog": true, "internal/store/regs": true, "internal/store/segment": true, "internal/store/content": true, "internal/engine/reactor": true, "internal/engine/reactor/websocket": true,
+		"internal/engine/reactor/http2": true, "internal/sending/provider": true, "internal/sending/h2post": true,
+		"internal/engine/reactor/http1": true, "internal/server/httpapi/call": true, "internal/server/httpapi/form": true,
+	}
+	families := map[string]bool{
+		"internal/gateway": true, "internal/store": true, "internal/engine/reactor": true, "internal/sending": true, "internal/server/httpapi": true,
+	}
+	for _, f := range tree(t) {
+		family, _, _ := place(f.dir())
+		if f.isTest() || !families[family] || f.dir() == mover {
+			continue
+		}
+		for _, imported := range f.imports() {
+			local, ours := strings.CutPrefix(imported, "./")
+			if to, _, _ := place(local); ours && to == family && local != f.dir() && !shared[local] &&
+				!strings.HasPrefix(local, f.dir()+"/") && !strings.HasPrefix(f.dir(), local+"/") {
+				t.Errorf("%s imports its sibling %s", f.path, local)
+			}
+		}
+	}
+}
+
+// byHand may write rows of a database itself: it makes millions of them, which through a store would take hours.
+const byHand = "bench/stubs"
+
+// streams are mailboxes of another service's publishers, beside the server's own: who stands in for that service, or takes from it, names
+// them.
+const streams = "internal/store/redisstream"
+
+func TestOnlyOpeningNamesAStore(t *testing.T) {
+	for _, f := range tree(t) {
+		if f.isTest() || f.dir() == byHand || f.dir() == "internal/store" || strings.HasPrefix(f.dir(), "internal/store/") {
+			continue
+		}
+		for _, imported := range f.imports() {
+			local, ours := strings.CutPrefix(imported, "./")
+			if _, at, _ := place(local); ours && strings.HasPrefix(local, "internal/store/") && local != streams && at != outside {
+				t.Errorf("%s imports %s: store.Open gives it what it needs as an interface", f.path, local)
+			}
+		}
+	}
+}
+
+func TestOnlyTheBusKnowsNATS(t *testing.T) {
+	for _, f := range tree(t) {
+		if f.isTest() || f.dir() == "internal/messaging/bus" || f.dir() == "internal/messaging/bus/natstest" || strings.HasPrefix(f.dir(), "examples/") {
+			continue
+		}
+		for _, imported := range f.imports() {
+			if strings.HasPrefix(imported, "github.com/nats-io/") {
+				t.Errorf("%s imports %s: only internal/messaging/bus knows NATS", f.path, imported)
+			}
+		}
+	}
+}
+
+func TestOnlyTracingKnowsOpenTelemetry(t *testing.T) {
+	for _, f := range tree(t) {
+		if f.isTest() || f.dir() == "internal/server/tracing" || f.dir() == "internal/server/tracing/tracetest" {
+			continue
+		}
+		for _, imported := range f.imports() {
+			if strings.HasPrefix(imported, "go.opentelemetry.io/") {
+				t.Errorf("%s imports %s: only internal/server/tracing knows OpenTelemetry", f.path, imported)
+			}
+		}
+	}
+}
+
+func TestOnlyItsStoresKnowPostgreSQL(t *testing.T) {
+	// These start servers, and measure what servers spend.
+	around := map[string]bool{"internal/testkit/pgserver": true, "bench/testbed": true}
+	for _, f := range tree(t) {
+		if f.isTest() || f.dir() == mover || around[f.dir()] || strings.HasPrefix(f.dir(), "internal/store/postgres/") {
+			continue
+		}
+		for _, imported := range f.imports() {
+			if strings.HasPrefix(imported, "github.com/jackc/") {
+				t.Errorf("%s imports %s: only internal/store/postgres knows PostgreSQL", f.path, imported)
+			}
+		}
+	}
+}
+
+func TestOnlyItsStreamsKnowRedis(t *testing.T) {
+	for _, f := range tree(t) {
+		if f.isTest() || f.dir() == streams {
+			continue
+		}
+		for _, imported := range f.imports() {
+			if strings.HasPrefix(imported, "github.com/redis/") {
+				t.Errorf("%s imports %s: only %s knows Redis", f.path, imported, streams)
+			}
+		}
+	}
+}
+
+func TestDomainUsesTheStandardLibraryOnly(t *testing.T) {
+	for _, f := range tree(t) {
+		if _, at, _ := place(f.dir()); f.isTest() || at != domain || strings.HasPrefix(f.dir(), "api") {
+			continue
+		}
+		for _, imported := range f.imports() {
+			first, _, _ := strings.Cut(strings.TrimPrefix(imported, "./"), "/")
+			if strings.Contains(first, ".") {
+				t.Errorf("%s imports %s: the domain stands on the standard library alone", f.path, imported)
+			}
+		}
+	}
+}
+
+func TestReactorKnowsBytesOnly(t *testing.T) {
+	for _, f := range tree(t) {
+		if f.isTest() || !strings.HasPrefix(f.path, "internal/engine/reactor/") {
+			continue
+		}
+		for _, imported := range f.imports() {
+			local, ours := strings.CutPrefix(imported, "./")
+			if ours && local != "internal/engine/timerwheel" && !strings.HasPrefix(local, "internal/engine/reactor") {
+				t.Errorf("%s imports %s: the reactor knows bytes, not notifications", f.path, local)
+			}
+		}
+	}
+}
+
+func TestClientLibraryStandsAlone(t *testing.T) {
+	for _, f := range tree(t) {
+		if f.isTest() || !strings.HasPrefix(f.path, "clients/") {
+			continue
+		}
+		for _, imported := range f.imports() {
+			if strings.HasPrefix(imported, "./internal/") {
+				t.Errorf("%s imports %s: the client must build without the server", f.path, imported)
+			}
+		}
+	}
+}
+
+func TestCampaignsKnowNoPacer(t *testing.T) {
+	for _, f := range tree(t) {
+		if f.isTest() || f.dir() != "internal/campaigns/campaign" {
+			continue
+		}
+		for _, imported := range f.imports() {
+			if imported == "./internal/sending/pace" {
+				t.Errorf("%s imports %s: campaigns send through internal/sending/dispatch, which paces whatever is sent", f.path, imported)
+			}
+		}
+	}
+}

@@ -1,0 +1,43 @@
+// Package redistest gives tests a real Redis, alone or as a cluster. It needs the program redis-server, no service and no container,
+// and leaves nothing behind.
+package redistest
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"godwit.dev/godwit/internal/testkit/redisserver"
+)
+
+// Start starts a server of the test's own, which goes when the test ends. Acknowledged writes survive a kill. settings are those
+// of redis.conf, as on the command line. Without redis-server the test is skipped, or fails where nothing may be skipped
+// (GODWIT_TEST_STRICT).
+func Start(t testing.TB, settings ...string) *redisserver.Server {
+	t.Helper()
+	s, err := redisserver.Start(redisserver.Options{Settings: settings})
+	needed(t, err)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// StartCluster starts three masters that share the keys, with a replica each if asked; like Start.
+func StartCluster(t testing.TB, replicas bool) *redisserver.Cluster {
+	t.Helper()
+	c, err := redisserver.StartCluster(redisserver.Options{}, 3, replicas)
+	needed(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func needed(t testing.TB, err error) {
+	t.Helper()
+	switch {
+	case errors.Is(err, redisserver.ErrMissing) && os.Getenv("GODWIT_TEST_STRICT") != "":
+		t.Fatalf("cannot be skipped here: %v", err)
+	case errors.Is(err, redisserver.ErrMissing):
+		t.Skip(err)
+	case err != nil:
+		t.Fatal(err)
+	}
+}

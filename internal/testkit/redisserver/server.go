@@ -1,0 +1,233 @@
+// Package redisserver starts Redis servers for tests and benchmarks: from the program that is installed, without a service or a
+// container, each in a folder of its own, alone or as a cluster. It leaves nothing behind, however the process ends that started them.
+package redisserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"godwit.dev/godwit/internal/testkit/freeport"
+	"godwit.dev/godwit/internal/testkit/reaper"
+)
+
+// patience is how long anything may take that normally takes less than a second.
+const patience = time.Minute
+
+// nodeTimeout is after how long a server of a cluster takes another for dead.
+const nodeTimeout = time.Second
+
+// ErrMissing says that there is no server to start.
+var ErrMissing = errors.New("no redis-server is installed: apt-get install redis-server")
+
+// Program is the path of redis-server, or ErrMissing.
+var Program = sync.OnceValues(func() (string, error) {
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		return "", ErrMissing
+	}
+	return path, nil
+})
+
+// Options of a server.
+type Options struct {
+	Settings []string // of redis.conf, as on the command line: "--notify-keyspace-events", "Kt"
+	Memory   bool     // keep nothing on disk: it is empty after a Restart
+}
+
+// Server is a Redis server on loopback.
+type Server struct {
+	addr, bus string
+	dir       string
+	args      []string
+	release   []func()
+	keeper    *os.File // as long as it is open, the folder and the server stay
+
+	mu  sync.Mutex
+	cmd *exec.Cmd
+}
+
+// Start starts a server, until it is closed or this process ends. Acknowledged writes survive Kill, unless Memory is
+// set.
+func Start(o Options) (*Server, error) {
+	s, err := start(o, false)
+	if err != nil {
+		return nil, fmt.Errorf("start Redis: %w", err)
+	}
+	return s, nil
+}
+
+func start(o Options, cluster bool) (s *Server, err error) {
+	if _, err := Program(); err != nil {
+		return nil, err
+	}
+	s = &Server{}
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	if s.addr, err = s.port(); err != nil {
+		return s, err
+	}
+	if s.dir, err = os.MkdirTemp("", "gwredis"); err != nil {
+		return s, err
+	}
+	if s.keeper, err = reaper.Keep(s.dir, end); err != nil {
+		return s, err
+	}
+	set := func(args ...string) { s.args = append(s.args, args...) }
+	set("--bind", "127.0.0.1", "--port", portOf(s.addr), "--dir", s.dir, "--save", "", "--daemonize", "no")
+	if !o.Memory {
+		// What it wrote before an answer is in the system's hands, which a killed process does not take along.
+		set("--appendonly", "yes", "--appendfsync", "no")
+	}
+	if cluster {
+		if s.bus, err = s.port(); err != nil {
+			return s, err
+		}
+		set("--cluster-enabled", "yes", "--cluster-port", portOf(s.bus), "--cluster-node-timeout", strconv.FormatInt(nodeTimeout.Milliseconds(), 10), "--repl-diskless-sync-delay", "0")
+	}
+	set(o.Settings...)
+	return s, s.run()
+}
+
+func (s *Server) port() (string, error) {
+	addr, release, err := freeport.Loopback(context.Background())
+	if err == nil {
+		s.release = append(s.release, release)
+	}
+	return addr, err
+}
+
+func portOf(addr string) string {
+	_, port, _ := net.SplitHostPort(addr)
+	return port
+}
+
+// end ends the server of the folder $1.
+const end = `pid=$(cat "$1/pid" 2>/dev/null) && kill -KILL "$pid" 2>/dev/null`
+
+// run starts the process and waits until it answers.
+func (s *Server) run() error {
+	bin, err := Program()
+	if err != nil {
+		return err
+	}
+	out, err := os.Create(filepath.Join(s.dir, "log"))
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	cmd := exec.CommandContext(context.Background(), bin, s.args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	pid := filepath.Join(s.dir, "pid")
+	if err := os.WriteFile(pid, []byte(strconv.Itoa(cmd.Process.Pid)), 0o600); err != nil {
+		_ = cmd.Process.Kill()
+		return errors.Join(err, cmd.Wait())
+	}
+	s.mu.Lock()
+	s.cmd = cmd
+	s.mu.Unlock()
+	if err := s.Await("PING", "PONG"); err != nil {
+		log, _ := os.ReadFile(out.Name())
+		return fmt.Errorf("%w: %s", err, log)
+	}
+	return nil
+}
+
+// Await asks until the answer has a word in it, for a minute.
+func (s *Server) Await(command, word string) error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, fmt.Errorf("%s was not answered with %s", command, word))
+	defer cancel()
+	for {
+		answer, err := s.ask(ctx, command)
+		if err == nil && strings.Contains(answer, word) {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return errors.Join(context.Cause(ctx), err, errors.New(answer))
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// Addr is where the server listens, as host:port.
+func (s *Server) Addr() string { return s.addr }
+
+// URL is the server's address as clients take it.
+func (s *Server) URL() string { return "redis://" + s.addr }
+
+// Pid is the id of the process, 0 if it does not run.
+func (s *Server) Pid() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd == nil {
+		return 0
+	}
+	return s.cmd.Process.Pid
+}
+
+// Kill ends the server at once, as kill -9 does.
+func (s *Server) Kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd == nil {
+		return
+	}
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait()
+	s.cmd = nil
+	_ = os.Remove(filepath.Join(s.dir, "pid"))
+}
+
+// Restart starts the server again, at the same address, after ending it if it runs.
+func (s *Server) Restart() error {
+	s.Kill()
+	if err := s.run(); err != nil {
+		return fmt.Errorf("start Redis again: %w", err)
+	}
+	return nil
+}
+
+// Stop has the server stand still, connections open, until Continue.
+func (s *Server) Stop() { s.signal(syscall.SIGSTOP) }
+
+// Continue ends a Stop.
+func (s *Server) Continue() { s.signal(syscall.SIGCONT) }
+
+func (s *Server) signal(sig syscall.Signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd != nil {
+		_ = s.cmd.Process.Signal(sig)
+	}
+}
+
+// Close ends the server and removes its files.
+func (s *Server) Close() {
+	s.Kill()
+	if s.dir != "" {
+		_ = os.RemoveAll(s.dir)
+	}
+	if s.keeper != nil {
+		s.keeper.Close()
+	}
+	for _, release := range s.release {
+		release()
+	}
+	s.release = nil
+}
