@@ -45,7 +45,7 @@ func TestFramesOfTheServerAreRead(t *testing.T) {
 	}
 }
 
-// Whatever is fed in whatever pieces, a parser must neither panic nor read more than it was given.
+// A parser must neither panic nor read beyond its input, for any input in any pieces.
 func FuzzParsers(f *testing.F) {
 	for _, s := range []string{
 		"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n",

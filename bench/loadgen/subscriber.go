@@ -51,7 +51,7 @@ type wire interface {
 
 var _ reactor.Handler = (*subscriber)(nil)
 
-// Data implements reactor.Handler. All that came in one read is acknowledged in one write, or collected with what follows.
+// Data implements reactor.Handler. Notifications of one read are acknowledged in one write, or collected with later ones.
 func (s *subscriber) Data(b []byte) (int, error) {
 	s.acks, s.fresh = s.acks[:0], 0
 	s.s.readAt = Now()

@@ -40,7 +40,7 @@ func Describe(dir string) Machine {
 }
 
 // Stolen is how much time of its cores a virtual machine's host has kept for others since it started: 0 where that cannot
-// be known. Whoever loses a core for 20 ms answers 20 ms late, whatever it runs.
+// be known. A program that loses a core for 20 ms answers 20 ms late.
 func Stolen() time.Duration {
 	return parseStolen(firstLine("/proc/stat"))
 }

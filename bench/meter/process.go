@@ -74,8 +74,8 @@ func parseStatus(text string) (u Usage, err error) {
 	return u, nil
 }
 
-// Family is the CPU time that a process and its children have used, whose ids those are: with what children have used that
-// have ended. One that has just ended is passed over, as the process that waited for it counts it.
+// Family is the CPU time that a process and its children, with these ids, have used; the time of ended children counts
+// too. A process that has just ended is passed over, as its parent counts it.
 func Family(pids []int) (sum time.Duration, err error) {
 	for _, pid := range pids {
 		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")

@@ -105,7 +105,7 @@ func BenchmarkPublishDeliverAck(b *testing.B) {
 	}
 }
 
-// BenchmarkIdle holds sessions that do nothing, for a tenth of a second an iteration. What the sessions cost is the
+// BenchmarkIdle holds sessions that do nothing, for a tenth of a second an iteration. The cost of the sessions is the
 // difference to none.
 func BenchmarkIdle(b *testing.B) {
 	for _, sessions := range []int{0, 1000} {

@@ -22,7 +22,7 @@ type Publisher struct {
 	homes map[string]string // address by hash tag, as far as it is known
 }
 
-// NewPublisher publishes to the server at one of these addresses, or to the cluster of which they are nodes.
+// NewPublisher publishes to the server at one of these addresses, or to their cluster.
 func NewPublisher(seeds []string, shards int) *Publisher {
 	return &Publisher{Shards: shards, Expire: time.Hour, seeds: seeds, conns: make(map[string]*Conn), homes: make(map[string]string)}
 }

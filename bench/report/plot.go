@@ -123,7 +123,7 @@ func PlotBars(w io.Writer, title string, figures []Figure) error {
 	}
 	c := chart.BarChart{
 		Title: title + " [" + figures[0].Unit + "]", Width: plotWidth, Height: plotHeight, TitleStyle: chart.Style{FontSize: 12},
-		// What stands below a bar takes several lines, for which the library leaves no place by itself.
+		// The text below a bar takes several lines, and the library leaves no place for them by itself.
 		Background: chart.Style{Padding: chart.Box{Top: 40, Left: 8, Right: 8, Bottom: 85}},
 		XAxis:      chart.Style{FontSize: 7, TextWrap: chart.TextWrapWord}, UseBaseValue: true,
 	}

@@ -14,7 +14,7 @@ const (
 	onPostgres = "PostgreSQL"
 )
 
-// besideRatios are the figures of which it is told how they are on PostgreSQL to what they are on SQLite.
+// besideRatios are the figures that are reported as a ratio of PostgreSQL to SQLite.
 var besideRatios = []string{
 	"publishes accepted", "publish to client p50", "publish to client p99", "put to client mean", "all served after", again, "server CPU per million deliveries",
 }

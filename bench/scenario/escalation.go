@@ -89,7 +89,7 @@ func (e *Escalation) beginPushed(ctx context.Context, o Phones) (*pushed, error)
 // registering is how many endpoints a request registers.
 const registering = 1000
 
-// registration is a line of what registers endpoints.
+// registration is a line of the request that registers endpoints.
 type registration struct {
 	Channel   string          `json:"channel"`
 	Recipient string          `json:"recipient,omitempty"`

@@ -12,8 +12,8 @@ import (
 	"godwit.dev/godwit/bench/report"
 )
 
-// reach measures how soon a push reaches FCM, with nothing else to do: of who is away from the publish's answer on, of who is online
-// and silent from when the step is due.
+// reach measures how soon a push reaches FCM on an idle server: for recipients that are away, from the publish's answer on; for
+// those that are online and silent, from when the step is due.
 func (e *Escalation) reach(ctx context.Context, r *report.Result, run int) error {
 	if e.Each == 0 {
 		return nil
@@ -63,7 +63,7 @@ func (p *pushed) away(ctx context.Context, r *report.Result, prefix string, n, r
 // silentEvery is how far apart they are published to.
 const silentEvery = 20 * time.Millisecond
 
-// silent counts from when each publish was sent: what it took itself is part of it.
+// silent counts from when each publish was sent, so the publish's own time is included.
 func (p *pushed) silent(ctx context.Context, r *report.Result, prefix string, n int, after time.Duration, run int) error {
 	late, missing, err := p.paced(ctx, prefix+"silent-", n, silentEvery, func(ctx context.Context, i int, id string) error {
 		return p.escalate(ctx, id, loadgen.RecipientName(prefix, i), after)

@@ -124,8 +124,8 @@ func (s *Idle) one(ctx context.Context, r *report.Result, transport string, sess
 	return nil
 }
 
-// atRest measures where few sessions are compared with many: what a server happens to keep after opening them would be most of what few
-// seem to cost, or more than it. So it gives back what it does not use, for as long before the sessions are opened as with them.
+// atRest measures where few sessions are compared with many: the memory that a server happens to keep after opening them would exceed
+// the cost of a few. So the server gives back unused memory, for as long before the sessions are opened as with them.
 func (s *Idle) atRest(ctx context.Context, r *report.Result, site *testbed.Site, transport string, sessions int) error {
 	rest := ClusterIdle{Common: s.Common, Transport: transport, Sessions: sessions, Settle: s.Settle}
 	s.Testbed.Say("%s, %s: settling for %s before and with them", transport, counted(sessions, "session"), s.Settle)

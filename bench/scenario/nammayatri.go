@@ -95,7 +95,7 @@ func (x *streams) close() {
 	}
 }
 
-// nowhere is where nothing listens: clients are known by what is in Redis, and nobody answers quotes.
+// nowhere is an address where nothing listens: the server finds clients in Redis, and no service answers quotes.
 const nowhere = "http://127.0.0.1:9"
 
 func (s *Nammayatri) start(ctx context.Context, masters int) (x *streams, err error) {

@@ -154,7 +154,7 @@ func (x *scaling) phase(ctx context.Context, name string, span time.Duration, cl
 	if err != nil || x.pub == nil {
 		return samples, took, err
 	}
-	// Who was there all the time gets all of them; of those who came meanwhile some do.
+	// Clients that were there all the time get all puts; newcomers get some.
 	if _, err := x.site.AwaitReceived(ctx, before.Received+puts*int64(x.here), stragglers); err != nil {
 		return nil, 0, err
 	}
@@ -215,7 +215,7 @@ func (x *scaling) tell(ctx context.Context, r *report.Result, run int) error {
 	return nil
 }
 
-// tellSignals adds how soon clients were told of what was put meanwhile, and what that cost.
+// tellSignals adds how soon clients learnt of the puts meanwhile, and the cost.
 func (x *scaling) tellSignals(r *report.Result) {
 	for _, phase := range []string{growing, fixed} {
 		h := x.all[phase]

@@ -187,8 +187,7 @@ func (p *phones) await(ctx context.Context, id string, patience time.Duration) (
 	}
 }
 
-// asked counts what has come since a time: messages that were taken, those of the second that had most, and how many were told to come
-// back since the process began.
+// asked counts the messages accepted since a time, the most in one second, and those asked to come back since the process began.
 func (p *phones) asked(since int64) (taken, most, denied int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

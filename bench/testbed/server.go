@@ -43,7 +43,7 @@ type ServerOptions struct {
 	TLS     bool
 	Stubs   int    // settled notifications that the store holds from the start
 	Dir     string // where data folders are made; empty: the system's place for temporary files
-	// Confined are the limits of each server, and of what others are measured in its place; nil: none.
+	// Confined are the limits of each server, and of other servers that are measured in its place; nil: none.
 	Confined *confine.Confines
 	// Postgres keeps what is stored in the place of the data folder; nil: SQLite does.
 	Postgres *Postgres

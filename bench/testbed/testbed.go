@@ -115,7 +115,7 @@ func (s *Site) Targets() (t []loadgen.Target) {
 	return t
 }
 
-// Alive is an error if a server has ended: its clients' counts are then no measurement of it.
+// Alive is an error if a server has ended: its clients' counts then measure nothing.
 func (s *Site) Alive() error {
 	for _, srv := range s.Servers {
 		if err := srv.Alive(); err != nil {
@@ -125,7 +125,7 @@ func (s *Site) Alive() error {
 	return nil
 }
 
-// PIDs are the processes of the servers, as far as they are known.
+// PIDs are the known processes of the servers.
 func (s *Site) PIDs() (pids []int) {
 	for _, srv := range s.Servers {
 		if srv.PID > 0 {

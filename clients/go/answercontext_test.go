@@ -40,7 +40,7 @@ func TestAnAnswersContextEndsLikeOthers(t *testing.T) {
 					}
 					do(func() { cancel(); got.end() }, lose)
 					synctest.Wait()
-					// Of what ends twice the first end counts; unwatched, only the last is known. Both are ends.
+					// If a context ends twice, the first end counts; an unwatched one knows only the last. Both are ends.
 					first := got.Err()
 					if (first == nil) != (want.Err() == nil) {
 						t.Errorf("its error is %v, want %v", first, want.Err())

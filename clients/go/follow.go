@@ -100,7 +100,7 @@ func NewObjects(group string, opts ...ObjectsOption) (*Objects, error) {
 }
 
 // Register asks for the latest version of objects, now and whenever it changes. A name is one of the group, or
-// "group/object". For what is registered already the handler replaces the one before; after a restart with a
+// "group/object". For an object that is registered already the handler replaces the one before; after a restart with a
 // StateFile, signals wait until their object has a handler again. The error is one of a name, or of writing the state
 // file.
 func (o *Objects) Register(handle SignalHandler, objects ...string) error {

@@ -173,7 +173,7 @@ func protoFrame(t *testing.T, f *pb.ServerFrame) []byte {
 	return b
 }
 
-// runHostile is a server for one case, and what a client makes of it.
+// runHostile runs a server for one case and returns how a client reacts.
 func runHostile(t *testing.T, c *hostileCase) (v verdict, told []error, handled map[string]*Notification) {
 	var dials atomic.Int32
 	over := make(chan verdict, 10)

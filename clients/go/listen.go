@@ -72,9 +72,9 @@ func Window(n int) ListenOption { return func(o *listenOptions) { o.window = n }
 // given up.
 func Heartbeat(d time.Duration) ListenOption { return func(o *listenOptions) { o.heartbeat = d } }
 
-// AckDelay is how long acknowledgements wait so that several share a frame, 0 to 1 s; default 5 ms, 0: none waits. One that
-// comes after as long a time without any leaves at once, and none waits where half of the window does. A program that is
-// killed meanwhile gets what it has not acknowledged again.
+// AckDelay is how long acknowledgements wait so that several share a frame, 0 to 1 s; default 5 ms, 0: none waits. The
+// first one after as long a pause leaves at once, and all leave once half of the window waits. A program that is killed
+// meanwhile gets what it has not acknowledged again.
 func AckDelay(d time.Duration) ListenOption { return func(o *listenOptions) { o.ackDelay = d } }
 
 // Concurrency runs up to n handlers at once; default 1, which keeps the order.

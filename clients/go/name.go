@@ -70,7 +70,7 @@ const (
 	maxTopicTokens = 16
 )
 
-// checkPattern applies the rules for topics and patterns of them.
+// checkPattern applies the rules for topics and topic patterns.
 func checkPattern(pattern string) error {
 	tokens := strings.Split(pattern, ".")
 	if len(pattern) > maxTopicBytes || len(tokens) > maxTopicTokens {

@@ -51,7 +51,7 @@ func (a *Answer) check(most int) error {
 	return nil
 }
 
-// Queue names the queue of workers that serve the same subjects: each request goes to one of them. Workers that name no
+// Queue names the queue of workers that serve the same subjects: each request goes to one worker. Workers that name no
 // queue share the default one.
 func Queue(name string) ListenOption { return func(o *listenOptions) { o.queue = name } }
 
@@ -62,9 +62,9 @@ func Answers(handle RequestHandler) ListenOption {
 }
 
 // Serve answers requests to subjects, of which each may be a pattern ("orders.>"), until ctx ends, and returns when the
-// answers under way have left. Connections are made again like Listen's, as which the worker is known by its recipient's name.
-// Up to Window handlers run at once. The credential is an API key with the roles worker and read, or a token with a claim
-// serve; what it does not allow OnError is told.
+// answers under way have left. It reconnects as Listen does, and the recipient's name identifies the worker as it identifies a
+// listener. Up to Window handlers run at once. The credential is an API key with the roles worker and read, or a token with a
+// claim serve; OnError receives the refusals.
 func (c *Client) Serve(ctx context.Context, recipient string, subjects []string, handle RequestHandler, opts ...ListenOption) error {
 	if len(subjects) == 0 {
 		return errors.New("serve: no subject is named")

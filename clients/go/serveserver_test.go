@@ -96,7 +96,7 @@ func TestListenerWithoutAnswersSaysSoToARequest(t *testing.T) {
 	})
 }
 
-// lossy is a connection to a real server that loses what is written, and with it itself, once it is told to.
+// lossy is a connection to a real server that, once lose is set, drops the next write and then breaks.
 type lossy struct {
 	net.Conn
 	lose *atomic.Bool

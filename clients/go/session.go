@@ -208,7 +208,7 @@ func (s *session) other(f *serverFrame) {
 	}
 }
 
-// ping asks for a pong, with the digest of what objects are wanted.
+// ping asks for a pong, with the digest of the wanted objects.
 func (s *session) ping() *clientFrame {
 	if o := s.l.opts.objects; o != nil {
 		return o.ping()

@@ -36,7 +36,7 @@ type Stats struct {
 	Slowest     []SlowSession     `json:"slowest"`
 }
 
-// StepStats are of what steps of escalations sent through a node, since its start.
+// StepStats counts the messages that escalation steps sent through a node since its start.
 type StepStats struct {
 	Accepted uint64 `json:"accepted_total"` // taken by providers
 	Failed   uint64 `json:"failed_total"`   // refused, out of time, or nobody can tell

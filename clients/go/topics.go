@@ -80,8 +80,8 @@ func NewTopics(handle MessageHandler, opts ...TopicsOption) *Topics {
 // leaves the recipient's notifications alone.
 func Subscriptions(topics *Topics) ListenOption { return func(o *listenOptions) { o.topics = topics } }
 
-// Subscribe subscribes to topics or patterns of them: "*" stands for any one token, a final ">" for one or more. It may
-// be called at any time, and changes nothing for what is subscribed to already.
+// Subscribe subscribes to topics or topic patterns: "*" stands for any one token, a final ">" for one or more. It may
+// be called at any time and leaves existing subscriptions as they are.
 func (t *Topics) Subscribe(patterns ...string) error { return t.subscribe("", patterns) }
 
 // SubscribeQueue is Subscribe as a member of a queue: of all who subscribe to the same pattern with the same queue, one
@@ -299,7 +299,7 @@ func (t *Topics) stir() {
 	}
 }
 
-// run calls the handler until ctx ends; report is told of what was refused if nobody else wants to know.
+// run calls the handler until ctx ends; it passes refusals to report if no other function wants them.
 func (t *Topics) run(ctx context.Context, report func(error)) {
 	for {
 		select {

@@ -85,8 +85,8 @@ type member struct {
 	into any
 }
 
-// readMembers reads the members one by one and returns what is wrong with the first that cannot be. Those that it does
-// not know may be as they like.
+// readMembers reads the members one by one and returns what is wrong with the first that cannot be. Unknown members may
+// hold anything.
 func readMembers(raw map[string][]byte, members []member) error {
 	for _, m := range members {
 		b, ok := raw[m.name]

@@ -50,7 +50,7 @@ async function script(source, name, more = {}) {
   return `${name}?v=${mark}`;
 }
 
-// What a page loads when it needs it.
+// The parts that a page loads on demand.
 const names = {
   DIALOGS: JSON.stringify(await script("push/dialogs.ts", "dialogs.js", { format: "esm" })),
   ONCE: JSON.stringify(await script("push/once.ts", "once.js", { format: "esm" })),

@@ -25,7 +25,7 @@ class RideMessagingService : FirebaseMessagingService() {
         if (seen.seen(id)) return // the live connection was faster, or it was acknowledged or recalled
         show(id, m.data)
         seen.shown(id)
-        // To be shown was said to be enough when it was published: nobody else need be asked.
+        // The publisher said that showing it is enough, so it is acknowledged at once.
         val token = m.data["godwit_ack"]
         if (m.data["godwit_settle"] == "shown" && token != null) AckWorker.post(this, token, "shown")
     }

@@ -40,7 +40,7 @@ func scripts(t *testing.T, run string, port int) script {
 	return func(name string) (string, error) {
 		cmd := exec.Command("./" + name) // both end by themselves, and down has to run when the test's time is over
 		cmd.Env = env
-		// Nodes have files for what they print; a pipe would be held open by what goes on.
+		// Nodes print to files; processes that go on would hold a pipe open.
 		out, err := os.CreateTemp(t.TempDir(), name)
 		if err != nil {
 			return "", err

@@ -1,6 +1,6 @@
 // Package cluster joins the sessions of several nodes: it routes the notifications that one node stores to the nodes that have their
-// recipients' sessions, keeps track of who is connected where, and puts a question to one node to all of them. The store is the truth;
-// what gets lost between nodes is read there. It knows the bus only as a Line.
+// recipients' sessions, keeps track of which recipients are connected where, and passes a question that one node gets to all nodes.
+// The store is the truth; what gets lost between nodes is read there. It knows the bus only as a Line.
 package cluster
 
 import (

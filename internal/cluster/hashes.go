@@ -14,7 +14,7 @@ type hashes struct {
 	seed  uint64 // odd; who chooses names must not choose slots either
 }
 
-// How full slots are. They grow by an eighth at a time, and shrink when half of what was there has gone.
+// How full slots are. They grow by an eighth at a time, and shrink when half of their entries have gone.
 const (
 	leastSlots = 8
 	fullAt     = 0.75

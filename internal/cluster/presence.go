@@ -24,7 +24,7 @@ const (
 // hear of each other only when each is in the other's table.
 var tellAgain = [...]time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second}
 
-// presence is what nodes tell each other about recipients that are connected to several of them. Nearly all recipients
+// presence is what nodes tell each other about recipients that are connected to several nodes. Nearly all recipients
 // are connected to a single node; one other node keeps the name of such a recipient (wards), and nothing else.
 type presence struct {
 	mu     sync.Mutex

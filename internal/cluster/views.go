@@ -112,7 +112,7 @@ const (
 	whatNewest     = "newest"
 )
 
-// Who is asked about, in an app.
+// Recipients of an app that a question is about.
 type askRecipients struct {
 	App        string   `json:"app"`
 	Recipients []string `json:"recipients"`

@@ -29,7 +29,7 @@ const (
 	CampaignsFile = "campaign.db"
 )
 
-// Files lists all of them.
+// Files lists all database files.
 func Files() []string {
 	return []string{AppsFile, MailboxFile, EventsFile, ObjectsFile, CampaignsFile}
 }

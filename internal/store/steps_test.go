@@ -128,7 +128,7 @@ func namedLost(r *store.Repaired, what string) (n int) {
 	return n
 }
 
-// TestALostPlaceInAPlanIsNoLoss: the plan begins anew, and sends that went out are known by their ids.
+// TestALostPlaceInAPlanIsNoLoss: the plan begins anew, and sends that went out are recognised by their ids.
 func TestALostPlaceInAPlanIsNoLoss(t *testing.T) {
 	dir := escalations(t)
 	if r := lose(t, dir, store.MailboxFile, "escalation"); !r.Lossless() {

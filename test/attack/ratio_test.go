@@ -17,10 +17,10 @@ import (
 
 var ratio = flag.Bool("ratio", false, "measure how much longer others wait beside each flood, and fail above twice")
 
-// What is compared are windows of one run that follow each other, in turn with the server attacked and with the attacker just
-// as busy elsewhere: what else the machine does meanwhile slows both. The first moments of a window belong to the one before.
-// On a machine that is overloaded chance remains, so a ratio that is too large is measured again: a server that makes others
-// wait does so every time.
+// The test compares windows of one run that follow each other, in turn with the server attacked and with the attacker just as
+// busy elsewhere: other work of the machine slows both. The first moments of a window belong to the one before. On a machine
+// that is overloaded chance remains, so a ratio that is too large is measured again: a server that makes others wait does so
+// every time.
 const (
 	floodRate   = 1000 // connections a second
 	windowPairs = 7
@@ -132,7 +132,7 @@ func (p pairs) String() string {
 	return fmt.Sprintf("%.2f × (%s, %s)", p.ratio(), median(p.with).Round(time.Microsecond), median(p.without).Round(time.Microsecond))
 }
 
-// others are clients at many addresses, each of which comes once.
+// others are clients at many addresses; each address comes once.
 type others struct {
 	t      *testing.T
 	flood  flood

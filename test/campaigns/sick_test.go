@@ -13,8 +13,8 @@ import (
 // sickEvery is how many subscribers there are for each one that is sick.
 const sickEvery = 100
 
-// TestTheSickWaitAndNobodyWaitsForThem sends to 1,500 subscribers, of whom 15 have a push service say "unavailable,
-// again in five seconds", for ever.
+// TestTheSickWaitAndNobodyWaitsForThem sends to 1,500 subscribers. For 15 of these the push service always says
+// "unavailable, again in five seconds".
 func TestTheSickWaitAndNobodyWaitsForThem(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the sick are tried for half a minute")
@@ -83,7 +83,8 @@ func TestACapThatNobodyToldIsFoundAndKept(t *testing.T) {
 	const most = 200
 	w, provider, subs := pushing(t, *capped, pushserver.Options{OneKey: true, Cap: most}, func(int) pushserver.Behaviour { return pushserver.Accepting }, blackbox.Plain())
 	id := w.start(map[string]any{"content": map[string]any{"title": "Hi"}, "audience": map[string]any{"channels": []string{"webpush"}}})
-	// Once half of them have it, the cap is long found. The last wait for their second turn and use little of it.
+	// Once half of them have it, the cap is long found. The last subscribers wait for their second turn and use little of
+	// the cap.
 	half := w.reached(provider, len(subs)/2)
 	late := w.reached(provider, len(subs)*19/20)
 	c := w.ended(id, "completed", 10*time.Minute)

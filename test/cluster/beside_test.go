@@ -169,7 +169,7 @@ func (b *beside) end() {
 	b.posted()
 }
 
-// reached: nobody twice, and nobody left out of whom it is known whether they got it.
+// reached checks that nobody got it twice, and that every delivery with a known outcome arrived.
 func (b *beside) reached(counts map[string]int) {
 	b.t.Helper()
 	sent := map[int64]int{}

@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// phones take webhooks, unless they are told to be busy, and remember the ids of messages by type and notification.
+// phones take webhooks, unless busy is set, and remember the ids of messages by type and notification.
 type phones struct {
 	*httptest.Server
 	mu   sync.Mutex

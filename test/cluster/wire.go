@@ -170,7 +170,7 @@ func (r *relay) carry(in net.Conn, dial func() (net.Conn, error), pass func()) {
 	<-back
 }
 
-// pump hands on what comes, and its end. A break on one side breaks the other.
+// pump copies one connection's bytes to the other, and then its end. A break on one side breaks the other.
 func pump(to, from net.Conn, pass func()) {
 	buf := make([]byte, 32<<10)
 	for {

@@ -162,7 +162,7 @@ func (f *former) authenticate(ctx context.Context, token string) (client string,
 	return answer.DriverID, err
 }
 
-// join takes a stream in. A second one of a client inherits the cursor of the first, and nothing of what that has read.
+// join takes a stream in. A client's second stream inherits the cursor of the first, but not its read entries.
 func (f *former) join(client string) *formerStream {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -137,7 +137,7 @@ func (l *load) publish(ctx context.Context, rate float64) {
 	wg.Wait()
 }
 
-// publishOne takes the next number of a client. What was begun is brought to an end.
+// publishOne takes the next number of a client. A publish that has begun is finished even if ctx ends.
 func (l *load) publishOne(pub *redispub.Publisher, r *rider) {
 	ctx := context.WithoutCancel(l.Context())
 	r.mu.Lock()

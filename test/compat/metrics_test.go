@@ -136,7 +136,7 @@ func TestDashboardsFindTheirMetrics(t *testing.T) {
 	w.cleanedUp(gone)
 }
 
-// orphans is the category of what expired of a client that does not come back.
+// orphans is the category of expired entries whose client does not come back.
 const orphans = "ORPHANS"
 
 // leaveBehind has entries in Redis before the service starts: one that has expired, and one that has not.

@@ -60,7 +60,7 @@ func (f *faults) read() error {
 	return nil
 }
 
-// write says how long a write takes and what comes of it.
+// write returns how long a write takes, and its error.
 func (f *faults) write() (time.Duration, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

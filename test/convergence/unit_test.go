@@ -186,7 +186,7 @@ func (u *unit) heartbeat(w wire, over chan struct{}) {
 	}
 }
 
-// digest is that of what is wanted and was not refused for good.
+// digest is that of the wanted objects that were not refused for good.
 func (u *unit) digest() (d object.Digest) {
 	for name := range u.want {
 		if !u.refused[name] {

@@ -20,7 +20,7 @@ import (
 	"godwit.dev/godwit/internal/objects/signal"
 )
 
-// What the world holds. Apps have the same recipients, groups and objects.
+// The world's names. Apps have the same recipients, groups and objects.
 const (
 	group      = "region-1"
 	limitedApp = "limited" // its clients may only have the objects o*

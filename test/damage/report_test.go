@@ -25,7 +25,7 @@ type repaired struct {
 	}
 }
 
-// said is what was said of a file's losses.
+// said is what the report says about a file's losses.
 type said struct {
 	anything    bool            // some is
 	everything  bool            // whatever is missing is among it: it was said of the whole file, or of its last commits

@@ -43,7 +43,7 @@ func body(key string) string {
 
 func recipient(i int) string { return fmt.Sprintf("unit-%d", i) }
 
-// name is what a recipient's copy of a notification is known by.
+// name identifies a recipient's copy of a notification.
 func name(id, to string) string { return id + "@" + to }
 
 // publish publishes notifications from to to of every recipient, and for every second of them one to all, and returns how many were refused.
@@ -145,7 +145,7 @@ func fill(t *testing.T, s *blackbox.Server) content {
 	return c
 }
 
-// read reads everything that the server has of what is in want.
+// read reads the server's state of everything that want has.
 func read(ctx context.Context, s *blackbox.Server, want content) (content, error) {
 	c, api := content{}, s.API()
 	api.HTTP.Timeout = 10 * time.Second

@@ -165,7 +165,7 @@ func checkout(t *testing.T, all []block, dir string) (env []string) {
 // redisPort is where pages have Redis.
 const redisPort = "localhost:6379"
 
-// contains looks for each line in what was printed, after where the one before was found.
+// contains looks for each line in the output, after the place of the line before.
 func contains(printed string, lines []string) error {
 	for _, line := range lines {
 		line = strings.TrimSpace(line)

@@ -36,8 +36,8 @@ func (w *world) ackByHTTP(id, to string) {
 	w.call(http.MethodPost, "/v1/acks?app=demo&recipient="+to, map[string]any{"ids": []string{id}})
 }
 
-// TestEachStepSaysWhatBecameOfIt: on phones that misbehave in every way, and nothing leaves for what has ended. In the end, nothing that was
-// said of all this anywhere has a device's token, a token to acknowledge with or a credential in it.
+// TestEachStepSaysWhatBecameOfIt: phones misbehave in every way, and nothing is sent for ended notifications. In the end no output of the
+// server has a device's token, an acknowledgement token or a credential in it.
 func TestEachStepSaysWhatBecameOfIt(t *testing.T) {
 	t.Parallel()
 	p := beginPhones(t, inFiles(t), 8, 0)
@@ -76,7 +76,7 @@ func (p *phones) takenBack(w *world, to string) {
 	w.wantChannels("back", to, "live acked", "apns withdraw_sent")
 }
 
-// refused: the credential. What waits for it leaves when somebody has set the channel up again, and other channels do not wait.
+// refused: the credential. Its waiting messages leave once the channel is set up again, and other channels do not wait.
 func (p *phones) refused(w *world, to string) {
 	device := p.iphone[caseOf["refused"]]
 	p.apple.Behave(device, apnsserver.Behaviour{Status: http.StatusForbidden, Reason: "InvalidProviderToken"})

@@ -225,7 +225,8 @@ func (s *standing) of(channel string) channelStanding {
 	return channelStanding{}
 }
 
-// open says what is still to happen to a copy: what may be shown of one that was acknowledged is withdrawn.
+// open returns an error if a copy's work is unfinished: messages of an acknowledged copy that may be shown have yet to
+// be withdrawn.
 func (s *standing) open() error {
 	for _, c := range s.Channels {
 		shown := c.Channel != "live" && (c.Status == "accepted" || c.Status == "unknown")

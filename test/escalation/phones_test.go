@@ -22,7 +22,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// phones is a server beside FCM, APNs and a receiver of webhooks, each of which has an endpoint of every recipient.
+// phones is a server beside FCM, APNs and a receiver of webhooks. Every recipient has an endpoint at each.
 type phones struct {
 	*world
 	google  *fcmserver.Server

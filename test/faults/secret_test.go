@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// secret finds the key in what `godwit app create --json` printed.
+// secret finds the key in the output of `godwit app create --json`.
 func secret(t *testing.T, out string) string {
 	t.Helper()
 	var created struct{ Key, APIKey, Secret string }

@@ -60,7 +60,7 @@ func TestEventsAreCompleteThroughKills(t *testing.T) {
 	t.Logf("%d of %d events had been lost", reconciled, len(want))
 }
 
-// TestFirstDeliveriesAreToldOnceThroughAKill kills the server once the log was told of deliveries that the mailbox has not noted yet. They come
+// TestFirstDeliveriesAreToldOnceThroughAKill kills the server once the log has deliveries that the mailbox has not noted yet. They come
 // again, and are no first deliveries.
 func TestFirstDeliveriesAreToldOnceThroughAKill(t *testing.T) {
 	const rounds, each = 3, 30

@@ -193,7 +193,7 @@ func fillMailboxes(t testing.TB, s *store.Stores, app string) {
 		&mailbox.Settle{App: app, Recipient: "ada", ID: "refused", Nack: true, As: notification.Failed, Reason: "not now"},
 		&mailbox.Settle{App: app, Recipient: "bob", ID: "taken back", As: notification.Recalled},
 	)
-	// One that was written to a connection and is not acknowledged.
+	// This notification was written to a connection and is not acknowledged.
 	res, err := m.Pending(t.Context(), []mailbox.PendingQuery{{App: app, Recipient: "bob", Limit: 10}})
 	ok(t, err)
 	m.Mark([]mailbox.Mark{{App: app, Recipient: "bob", Pos: res[0].Items[0].Pos, DeliveredAt: time.Now(), Attempts: 3}})

@@ -328,7 +328,7 @@ func randomCall(rnd *mrand.Rand, large bool) *call {
 	return c
 }
 
-// do makes the call. What differs for every server is taken out of what is seen.
+// do makes the call. Values that differ from server to server are taken out of the result.
 func (c *call) do(client *http.Client, base string, keyed bool) (*seen, error) {
 	u, err := url.Parse(base)
 	if err != nil {

@@ -25,7 +25,7 @@ const (
 	publishers = 8
 )
 
-// patience bounds a whole run; a run takes a fraction of it.
+// patience bounds a whole run, which takes a fraction of this.
 const patience = 6 * time.Minute
 
 // fleet runs the drivers' clients.

@@ -107,7 +107,7 @@ func streamWorker(w *world, token string, patterns []string) {
 	w.Cleanup(func() { cancel(); <-done; resp.Body.Close() })
 }
 
-// pollWorker is asked by polls and answers by posting frames. Its session outlives it.
+// pollWorker gets requests by polling and answers by posting frames. Its session outlives it.
 func pollWorker(w *world, token string, patterns []string) {
 	ctx, cancel := context.WithCancel(w.Context())
 	path := "/v1/poll?wait=5s&" + query(token, nil, "") + "&session="

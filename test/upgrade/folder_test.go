@@ -119,7 +119,7 @@ var addresses = map[string]string{
 }
 
 // open unpacks a committed folder as a folder that was left two hours ago: a notification waits for 30 days at most, and the
-// archive lies here for longer. What it posts to is at receiver. A log that a killed server left stays one, for the server
+// archive lies here for longer. Its webhooks post to receiver. A log that a killed server left stays one, for the server
 // to recover.
 func open(t *testing.T, archive string, m *made, receiver string) (dir string, logs int) {
 	t.Helper()
@@ -169,7 +169,7 @@ func open(t *testing.T, archive string, m *made, receiver string) (dir string, l
 	return dir, logs
 }
 
-// keyOfAddress lets SQL ask for what makes a webhook's address one and the same.
+// keyOfAddress gives SQL the function that normalises a webhook's address.
 func keyOfAddress(t *testing.T, c *sqlite.Conn) {
 	t.Helper()
 	err := c.CreateFunction("address_key", &sqlite.FunctionImpl{NArgs: 1, Deterministic: true, Scalar: func(_ sqlite.Context, args []sqlite.Value) (sqlite.Value, error) {

@@ -17,7 +17,7 @@ import (
 
 var former = flag.String("former", "", "binary of a release that makes the committed folders anew")
 
-// made is what a committed folder holds beside what its name says, for the test to know.
+// made describes a committed folder's content for the test, beyond what its name says.
 type made struct {
 	Version   string    `json:"version"` // of the release that made it
 	Commit    string    `json:"commit"`  // where the release was built from, if it says

@@ -41,14 +41,14 @@ func (r *receiver) hold(path string) {
 	r.busy[path] = true
 }
 
-// ids are the distinct ids that came to a path, and whether one came again.
+// ids returns the distinct ids that a path received.
 func (r *receiver) ids(path string) (ids []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append(ids, r.took[path]...)
 }
 
-// under counts what came to each path with a prefix.
+// under counts the posts to each path with a prefix.
 func (r *receiver) under(prefix string) map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

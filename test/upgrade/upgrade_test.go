@@ -86,7 +86,7 @@ func (w *world) notificationsGoOn(m *made) {
 	w.duplicate("a-1", "ann", map[string]any{"title": "for ann 1", "data": map[string]any{"n": 1}}) // settled
 	w.duplicate("a-4", "ann", map[string]any{"title": "for ann 4", "data": map[string]any{"n": 4}}) // pending
 
-	// What is pending comes in order, its content with it, then what is new.
+	// Pending notifications come in order with their content, then new ones.
 	w.publish("new", "ann", nil)
 	ann := w.connect(blackbox.Hello{App: "red", Recipient: "ann", Device: "phone"})
 	seq := uint64(2)
@@ -113,7 +113,7 @@ func (w *world) notificationsGoOn(m *made) {
 		w.Errorf("the newest seq is %d, the folder's was %d", seq, m.LastSeq)
 	}
 
-	// What was due while no server ran is sent.
+	// Messages that were due while no server ran are sent.
 	dan := w.connect(blackbox.Hello{App: "red", Recipient: "dan"})
 	came := map[string]bool{}
 	for range 2 {

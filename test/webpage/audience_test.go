@@ -66,7 +66,7 @@ func TestAPersonLooksAfterTheAudience(t *testing.T) {
 	s.reads("#found", "There are none.")
 }
 
-// exports fetches what a link of the page leads to: a file with what was found, and no more.
+// exports fetches the file behind a link of the page: it has the matches alone.
 func (s *stage) exports(format, has, lacks string) {
 	s.Helper()
 	var file string

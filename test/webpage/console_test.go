@@ -143,7 +143,7 @@ func (s *stage) mailOf(link blackbox.Link) <-chan *blackbox.Notification {
 	return mail
 }
 
-// sendsOne composes a notification, sees how it will look, and what became of it.
+// sendsOne composes a notification, sees its preview, and then its fate.
 func (s *stage) sendsOne(anna blackbox.Link, mail <-chan *blackbox.Notification) {
 	s.Helper()
 	s.opens("/ui/send")

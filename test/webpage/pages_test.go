@@ -12,11 +12,11 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// axeCore looks for what keeps people out; the JavaScript client's tools pin it, and its own tests use it as well.
+// axeCore finds barriers to accessibility; the JavaScript client's tools pin it, and its own tests use it as well.
 const axeCore = "../../clients/js/node_modules/axe-core/axe.min.js"
 
-// screenshots is the folder that pictures for the documentation are written to; empty: none are kept. What is shown of a page on a
-// screen, or with GODWIT_SCREENSHOTS_WHOLE all of it, to look it over.
+// screenshots is the folder that pictures for the documentation are written to; empty: none are kept. A picture has the visible
+// part of a page, or with GODWIT_SCREENSHOTS_WHOLE the whole page.
 var screenshots, whole = os.Getenv("GODWIT_SCREENSHOTS"), os.Getenv("GODWIT_SCREENSHOTS_WHOLE") != ""
 
 // screen is what somebody may look at the pages with.
@@ -93,7 +93,7 @@ func (p *person) isOpenToAll(s sight, on screen) {
 	}
 }
 
-// photographs keeps a picture of what is to be seen for the documentation.
+// photographs keeps a picture of the page for the documentation.
 func (p *person) photographs(name string) {
 	p.Helper()
 	if screenshots == "" {

@@ -51,7 +51,7 @@ func (s *stage) telegram(to string, chat int) {
 	s.call(http.MethodPost, "/v1/endpoints", map[string]any{"channel": "telegram", "recipient": to, "address": map[string]any{"chat_id": chat}})
 }
 
-// tells opens a copy's page and waits for what its sentence must say.
+// tells opens a copy's page and waits until its sentence says want.
 func (s *stage) tells(id, to, want string) {
 	s.Helper()
 	s.opens("/ui/notifications/" + id + "?to=" + to)

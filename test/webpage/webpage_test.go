@@ -64,7 +64,7 @@ func (p *person) does(what string, actions ...chromedp.Action) {
 
 func (p *person) opens(path string) { p.does("open "+path, chromedp.Navigate(p.base+path)) }
 
-// oneAnswer is how long the browser may take for what is asked again and again.
+// oneAnswer is how long the browser may take for one answer; the question is repeated.
 const oneAnswer = 3 * time.Second
 
 // sees waits until an element is there.
@@ -110,8 +110,8 @@ func (p *person) clicks(selector string) {
 	p.does("click "+selector, chromedp.Click(selector, chromedp.ByQuery))
 }
 
-// presses clicks a button, and again if the page was drawn anew under the pointer, until what it does shows. One that was clicked is not clicked
-// twice: a question that it asks while the page gives way to the next would stay open for good.
+// presses clicks a button, and again if the page was drawn anew under the pointer, until what it does shows. A clicked button is not clicked
+// twice: a dialog that it opens while the page gives way to the next would stay open for good.
 func (p *person) presses(selector, shows string) {
 	p.Helper()
 	press := fmt.Sprintf(`(() => {
@@ -122,7 +122,7 @@ func (p *person) presses(selector, shows string) {
 	})()`, shows, selector)
 	err := blackbox.Poll(p.ctx, blackbox.Patience, func() error {
 		var done bool
-		// What is asked while the page gives way to the next may never be answered.
+		// A question asked while the page gives way to the next may never be answered.
 		ctx, cancel := context.WithTimeout(p.ctx, oneAnswer)
 		defer cancel()
 		if err := chromedp.Run(ctx, chromedp.Evaluate(press, &done)); err != nil {

@@ -1,6 +1,6 @@
 package main
 
-// What APNs says, and what is to come of it.
+// APNs' answers, and the reaction to each.
 const (
 	apnsAnswers = "internal/sending/apns/answer.go"
 	apnsKey     = "internal/sending/apns/key.go"

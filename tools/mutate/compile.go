@@ -18,7 +18,7 @@ import (
 // where is how the compiler names a place.
 var where = regexp.MustCompile(`(?m)([\w./-]+\.go):(\d+):\d+: `)
 
-// compile builds the tests with all mutants in them. What does not compile is left out.
+// compile builds the tests with all mutants in them. Mutants that do not compile are left out.
 func (d *drawing) compile(ctx context.Context, dir string, packages map[string]*goPackage, drawn []*point, tests map[string][]string) (map[string]*suiteBinary, []*point, error) {
 	binaries := map[string]*suiteBinary{}
 	for _, list := range tests {
@@ -72,7 +72,7 @@ func (p *point) line(packages map[string]*goPackage) int {
 	return 1 + strings.Count(string(src[:p.from]), "\n")
 }
 
-// writeOverlay writes the files with mutants in them, and what the go command is to be told of them.
+// writeOverlay writes the files with mutants in them, and the overlay file that makes the go command use them.
 func writeOverlay(dir string, packages map[string]*goPackage, drawn []*point) (string, error) {
 	byFile := map[string][]*point{}
 	for _, p := range drawn {

@@ -1,6 +1,6 @@
-// Command mutate breaks the server on purpose and checks that the tests notice. What survives is a promise that nothing
-// holds the code to. First come mutations written by hand, one small patch at a time, each with the tests that must
-// notice; then mutants drawn by chance, all compiled at once behind a switch. Run it by hand (make mutate); it takes a while.
+// Command mutate breaks the server on purpose and checks that the tests notice. A mutation that survives is a promise that no
+// test checks. First come mutations written by hand, one small patch at a time, each with the tests that must notice; then
+// mutants drawn by chance, all compiled at once behind a switch. Run it by hand (make mutate); it takes a while.
 package main
 
 import (
@@ -94,8 +94,8 @@ func run(ctx context.Context, only *regexp.Regexp, list bool) error {
 	return nil
 }
 
-// try runs the mutation's tests on the code as it is, which must pass, and on the broken code, which must fail. Those that are
-// green are known to pass, and are noted there.
+// try runs the mutation's tests on the code as it is, which must pass, and on the broken code, which must fail. green notes
+// the suites that passed on the unbroken code.
 func (m *mutation) try(ctx context.Context, green map[suite]bool) (killed bool, err error) {
 	overlay, err := m.overlay()
 	if err != nil {

@@ -45,7 +45,7 @@ func (p *point) String() string {
 	return s
 }
 
-// ofApp is how queries keep to one app. What is followed by a comma sets a column.
+// ofApp is how queries keep to one app. A match before a comma sets a column instead.
 var ofApp = regexp.MustCompile(`\b((?:\w+\.)?app = (\?\d?))([^\d,]|$)`)
 
 // find lists the points of a file.

@@ -1,6 +1,6 @@
 package main
 
-// What recipients prefer, and what limits count.
+// Recipients' preferences, and the counting of limits.
 const (
 	decideFile  = "internal/campaigns/preference/decide.go"
 	prefsFile   = "internal/campaigns/preference/preference.go"

@@ -1,6 +1,6 @@
 package main
 
-// The oracle of rights, and the table of who may what, in which each way in must turn red on its own.
+// The oracle of rights, and the table of rights, in which each way in must turn red on its own.
 const (
 	oracle      = "internal/access/rights.go"
 	rightsTests = "./test/rights"

@@ -1,6 +1,6 @@
 package main
 
-// Steps of escalations: that none is missed, that none follows an acknowledgement, and what is said of them.
+// Steps of escalations: none is missed, none follows an acknowledgement, and reports about them are right.
 const (
 	stepsSource   = "internal/notify/escalation/source.go"
 	stepsNews     = "internal/notify/escalation/news.go"

@@ -70,7 +70,8 @@ func redTest(out string) string {
 	return "^" + cmp.Or(m[1], m[2]) + "$"
 }
 
-// notices reports why the tests are red with a mutant, and nothing if they are not. What is red must be so twice.
+// notices reports why the tests are red with a mutant, and nothing if they are not. A failure counts only if it
+// repeats.
 func (b *suiteBinary) notices(ctx context.Context, number int) (why string) {
 	limit := 20*time.Second + 2*b.took
 	red, out := b.run(ctx, number, limit, "")

@@ -201,7 +201,7 @@ export class Campaign {
 
   /**
    * Yields how it stands, now and whenever a look each second finds it changed, until it has ended or the signal says so.
-   * One that is a draft or paused has not ended.
+   * A draft or paused campaign has not ended.
    */
   async *progress(signal?: AbortSignal): AsyncGenerator<CampaignStatus, void, void> {
     for (let last = ""; !signal?.aborted; ) {

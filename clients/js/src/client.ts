@@ -132,7 +132,7 @@ export class Client {
 
   /**
    * Stores any number of notifications in as few requests as possible. One receipt each, in order; a bad one stops
-   * nothing. Those that failed for a reason that may pass are tried again.
+   * nothing. Temporary failures are tried again.
    */
   async publishBatch(publications: Publication[]): Promise<Receipt[]> {
     const wire = publications.map((p) => wirePublication(p, p.to));
@@ -167,9 +167,9 @@ export class Client {
   }
 
   /**
-   * Hands a message to whoever subscribes to a topic now: at most once, so it is tried once, and nobody tells whom it
-   * reached. Bytes are sent as they are, and strings with a content type that is not JSON; all else is sent as JSON. At
-   * most 64 KB.
+   * Hands a message to a topic's present subscribers. Delivery is at most once: it is tried once, and nothing reports
+   * whom it reached. Bytes are sent as they are, and strings with a content type that is not JSON; all else is sent as
+   * JSON. At most 64 KB.
    */
   async publishMessage(topic: string, data?: unknown, options: { contentType?: string } = {}): Promise<void> {
     checkTopic(topic);

@@ -1,4 +1,4 @@
-// What is remembered of the notifications that came here: the rules, without a place.
+// The rules by which received notifications are remembered, apart from where the list is kept.
 
 /** One notification that came here, by whatever way. */
 export interface Seen {

@@ -1,4 +1,4 @@
-// What must not stop a client, whatever a server or whoever published through it makes of it.
+// Hostile input from a server or a publisher must not stop a client.
 import { readFileSync } from "node:fs";
 import { afterEach, expect, test, vi } from "vitest";
 import { Client, type Listener, RedeliverAfter, UndecodableError } from "../src/node.js";

@@ -64,7 +64,7 @@ describe("notifications", () => {
       expect(n.data).toBe(published.toString("utf8"));
     } else expect(n?.data).toEqual(JSON.parse(published.toString("utf8")));
 
-    // What was received can be published as it was.
+    // Received data can be published unchanged.
     if (!n?.contentType) return;
     const wire = wirePublication({ data: n.data, contentType: n.contentType }, "r");
     if (published && n.data instanceof Uint8Array) expect(wire.data_base64).toBe(content.data_base64);

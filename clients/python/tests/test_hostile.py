@@ -26,7 +26,7 @@ pytestmark = pytest.mark.anyio
 
 Case = dict[str, Any]
 
-# Of what the client registers, so that both agree from the beginning.
+# The digest of the client's registrations, so that both sides agree from the beginning.
 DIGEST = digest_of([("site", "hostile"), ("site", "behind")])
 
 

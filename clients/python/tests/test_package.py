@@ -16,7 +16,7 @@ from serving import PATIENCE, Server
 
 FOLDER = Path(godwit.__file__).parent
 
-# What a distribution is called to import it.
+# Import names of distributions that are imported by another name.
 MODULES = {"grpcio": "grpc", "protobuf": "google"}
 
 

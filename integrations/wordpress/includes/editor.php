@@ -65,7 +65,7 @@ function godwit_meta_box( $post ) {
 		return;
 	}
 	wp_nonce_field( 'godwit_send_' . $post->ID, 'godwit_nonce' );
-	// One that was published before anybody asked is not sent by the mere saving of it.
+	// Saving a post that was published before is no reason to send it.
 	$on = '' === $stored ? $settings['send'] && 'publish' !== $post->post_status : (bool) $stored;
 	printf( '<label><input type="checkbox" name="godwit_send" value="1"%1$s> %2$s</label>', checked( $on, true, false ), esc_html__( 'Send to subscribers when it is published', 'godwit' ) );
 	if ( '' !== (string) $post->post_password ) {

@@ -1,6 +1,6 @@
 <?php
 /**
- * What went wrong, kept where the site's owner finds it.
+ * Errors, kept where the site's owner finds them.
  *
  * @package Godwit
  */

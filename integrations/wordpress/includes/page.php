@@ -1,6 +1,6 @@
 <?php
 /**
- * What visitors' browsers get: the service worker and the script element.
+ * The service worker and the script element for visitors' browsers.
  *
  * @package Godwit
  */

@@ -184,7 +184,7 @@ function godwit_make_campaign( $post_id ) {
 	$request = (string) get_post_meta( $post_id, GODWIT_META_REQUEST, true );
 	if ( '' === $request ) {
 		$request = (string) wp_json_encode( godwit_campaign_of( $post_id ) );
-		// What is stored loses one layer of slashes.
+		// WordPress removes one layer of slashes as it stores a value.
 		add_post_meta( $post_id, GODWIT_META_REQUEST, wp_slash( $request ), true );
 	}
 	$name = 'wordpress-' . substr( hash( 'sha256', home_url( '/' ) ), 0, 16 ) . '-' . $post_id;

@@ -1,6 +1,6 @@
 <?php
 /**
- * What the site's owner has set, and how it is made safe.
+ * The site owner's settings, and their checks.
  *
  * @package Godwit
  */

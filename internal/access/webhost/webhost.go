@@ -1,4 +1,4 @@
-// Package webhost writes hosts and origins as browsers do, so that they can be compared with what browsers send.
+// Package webhost writes hosts and origins as browsers do, so that they can be compared with browsers' headers.
 package webhost
 
 import (

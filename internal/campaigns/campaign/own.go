@@ -60,7 +60,7 @@ func (s *Service) own(ctx context.Context, app string, run func(context.Context,
 }
 
 // idle lists the apps that this server owns, or asks for, although they have no work. A server that is alone keeps all
-// of them.
+// its apps.
 func (s *Service) idle(waiting []string) (list []string) {
 	if s.cfg.Own == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 )
 
 // These are for visitors of pages that used Perfecty Push, where whoever knows a visitor's id may replace or end the
-// subscription. That is why they reach anonymous Web Push endpoints only.
+// subscription. So they reach anonymous Web Push endpoints only.
 
 func visitors(e *audience.Endpoint) bool { return e.Channel == push.WebPush && e.Recipient == "" }
 

@@ -36,8 +36,8 @@ func (m *Message) Render(recipient, locale string, ch push.Channel) push.Content
 	return m.Content.Render(Person{Recipient: recipient, Locale: locale, Variables: m.Variables}, ch, "")
 }
 
-// Fill makes the content of a draft that names a template. Every variable that the template says without something in its stead must be
-// given, in whatever language it stands.
+// Fill makes the content of a draft that names a template. Every variable that the template uses in any language without a default must
+// be given.
 func (s *Service) Fill(ctx context.Context, app string, d *notification.Draft) error {
 	for _, f := range []struct{ name, text string }{{"title", d.Content.Title}, {"body", d.Content.Body}, {"category", d.Content.Category}} {
 		if f.text != "" {

@@ -139,8 +139,8 @@ func variableName(s string) bool {
 	return s != "" && len(s) <= 128 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") == ""
 }
 
-// fill replaces {{name|otherwise}} by the person's attribute. escape, which may be nil, is applied to what attributes
-// say, never to what the author of the text wrote.
+// fill replaces {{name|otherwise}} by the person's attribute. escape, which may be nil, is applied to attributes'
+// values, never to the author's own text.
 func fill(text string, p Person, escape func(string) string) string {
 	return fillWith(text, p, escape, nil)
 }

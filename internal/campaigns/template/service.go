@@ -13,7 +13,7 @@ import (
 const (
 	// freshFor is how long what was read is used: a change is in force on every server within a second.
 	freshFor = time.Second
-	// maxCached bounds what is kept of what was read: a template and its variables are 32 KB at most, and mostly one.
+	// maxCached bounds the templates in memory: each is 32 KB with its variables at most, and mostly 1 KB.
 	maxCached = 512
 )
 
@@ -100,7 +100,7 @@ func (s *Service) forget(app, name string) {
 	delete(s.known, key{app, name})
 }
 
-// Use reads a template for something that is made of it; it is shared. That there is none is the fault of the field that names it.
+// Use reads a template for something that is made of it; it is shared. If there is no such template, the error names the field.
 func (s *Service) Use(ctx context.Context, app, name, field string) (*Template, error) {
 	r, err := s.use(ctx, app, name, field)
 	return r.t, err

@@ -1,7 +1,7 @@
 // Package template holds what messages are made of: contents with variables and languages, how they are filled in for a
 // person, and those that an app has stored under a name for its publishes and campaigns.
 //
-// What a template says is copied when a publish or a campaign is accepted: changing it later changes nothing that is on its way.
+// An accepted publish or campaign has a copy of its template's text: a later change of the template does not reach it.
 package template
 
 import (

@@ -34,7 +34,8 @@ func (r *Reactor) Adopt(nc net.Conn, buffered []byte, open func(*Conn) Handler) 
 	return r.adopt(nc, s, nil)
 }
 
-// Counted is a connection whose listener counts it until it is closed. One that is adopted lives on after its Close.
+// Counted is a connection whose listener counts it until it is closed. A connection that the reactor adopts lives on
+// after this value's Close.
 type Counted interface {
 	net.Conn
 	// Handover returns the function to call, once, when the connection is closed in its new place.

@@ -140,7 +140,7 @@ func (w *Wheel[T]) collect(k, tick int64) {
 	}
 }
 
-// takeDue disarms and returns the next timer to fire. One that was moved while it waited goes back to a slot.
+// takeDue disarms and returns the next timer to fire. A timer that was moved while it waited goes back to a slot.
 func (w *Wheel[T]) takeDue(tick int64) *Timer[T] {
 	for t := w.due; t != nil; t = w.due {
 		w.unlink(t)

@@ -197,8 +197,8 @@ func (r *round) look(ctx context.Context, c *mailbox.Change) error {
 	return nil
 }
 
-// settle emits those that are missing still, once what the mailbox said first had time to reach the log. What happened after the round began
-// is left to the server that knows of it, or to the next round.
+// settle emits those that are missing still, once what the mailbox said first had time to reach the log. Later events, from after the
+// round's start, are left to the server that caused them, or to the next round.
 func (r *round) settle(ctx context.Context) error {
 	if len(r.missed) == 0 {
 		return nil

@@ -108,7 +108,7 @@ func (r *Runner) gather(ctx context.Context, after, upto time.Time, place int64,
 	return evs, next, nil
 }
 
-// beyond are the events that the log has right after an id: some tell of what happened before it.
+// beyond are the events that the log has right after an id: some happened before it.
 func (r *Runner) beyond(ctx context.Context, id uint64) (keys map[uint64]bool, err error) {
 	keys = make(map[uint64]bool)
 	for end := event.IDAt(event.TimeOf(id).Add(lagMost)); id < end; {

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is sinks on real files with a writer that takes what it is told to.
+// world is sinks on real files with a writer that accepts or refuses events as the test sets it.
 type world struct {
 	*testing.T
 	apps   *appdb.Store

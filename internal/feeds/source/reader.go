@@ -166,8 +166,7 @@ func (r *reader) round(ctx context.Context, streams Streams, q *queue, keys []st
 	}
 	r.count(b)
 	for _, one := range list {
-		// A stream that was read to the end of what may be read at once may have more; where none of it could be taken, it is for
-		// the next scan.
+		// A stream that returned as many entries as one read may have more; if no entry could be taken, the next scan reads it.
 		if len(one.Entries) >= perStream && b.took(one.Key) {
 			q.add([]string{one.Key})
 		}
@@ -249,7 +248,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// batch is what was read together, and what is to become of it.
+// batch holds the entries of one read and how each is to end.
 type batch struct {
 	drafts []*notification.Draft
 	from   []place // drafts[i] came from here
@@ -306,7 +305,7 @@ func (b *batch) settle(at place, count *uint64) {
 	*count++
 }
 
-// judge decides what becomes of each entry by what became of its publish. An error: what is left could not be stored, and is to
+// judge decides each entry's fate by the result of its publish. On an error the remaining drafts could not be stored and are to
 // be published again.
 func (b *batch) judge(results []delivery.Result) (err error) {
 	drafts, from := b.drafts, b.from

@@ -15,8 +15,8 @@ import (
 	"godwit.dev/godwit/internal/notify/frame"
 )
 
-// vet hands on a client's operations, written anew from what vet has read, so that the server reads the same. It makes the server
-// refuse those that the client may not do.
+// vet hands on a client's operations. It writes them anew from its own parse, so that the server reads the same. It makes the
+// server refuse those that the client may not do.
 type vet struct {
 	in         *bufio.Reader
 	out        *bufio.Writer

@@ -196,8 +196,8 @@ func (s *subscriber) offer(of *feed, items []item) {
 	s.tellGap()
 }
 
-// first reports whether a message that matches several of the session's patterns comes by the first of them. It comes by
-// each; the other times it is passed over. Queues count apart.
+// first reports whether of is the first of the session's patterns that match the topic. A message comes by each matching
+// pattern; all but the first are skipped. Queues count apart.
 func (s *subscriber) first(of *feed, name string) bool {
 	if of.queue != "" {
 		return true

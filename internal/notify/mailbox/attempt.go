@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What is a kind of attempt.
+// A What is a kind of attempt.
 type What uint8
 
 // Kinds of attempts. The numbers are stored: never renumber.
@@ -36,7 +36,7 @@ func OverOf(gateway, device string) Over {
 	return Over{Gateway: gatewayOf(gateway), Device: HashDevice(device)}
 }
 
-// gateways are known by their place here, which is stored: never reorder. The last one stands for any other.
+// The store keeps a gateway's index in this list: never reorder. The last one stands for any other.
 var gateways = [...]string{"", "ws", "grpc", "sse", "poll", "", "", "another gateway"}
 
 // MaxGateway is the highest number of a gateway.

@@ -26,8 +26,8 @@ type StepDone struct {
 	Until   time.Time // set: nothing of it is handed over, it is put off and due once more then
 }
 
-// Escalator is the ability of a store to keep escalations: for each open copy with steps beyond live, which step is next and when. Whatever
-// settles a copy, the copy has no next step from that commit on.
+// Escalator is the ability of a store to keep escalations: for each open copy with steps beyond live, which step is next and when. A
+// settled copy has no next step from the commit on that settles it.
 type Escalator interface {
 	// StepsDue reads up to limit steps of apps, nil for all, whose time has come, of copies that are open, longest due first. It reads a step
 	// again unless HandedOver got it. next is when to come again; zero: no step waits. One caller at a time.

@@ -65,7 +65,7 @@ func TestWhatIsScheduledWhileUpkeepLooksIsNotForgotten(t *testing.T) {
 	})
 }
 
-// told counts what it is told of each recipient and whether that came in order.
+// told counts the calls for each recipient and checks their order.
 type told struct {
 	diary
 	mu    sync.Mutex

@@ -73,7 +73,7 @@ type View struct {
 	Partial       bool // other nodes may have more sessions
 }
 
-// Get reads one recipient. One who is connected for the first time, or has endpoints alone, is known as well.
+// Get reads one recipient. It also finds a recipient that is connected for the first time or has nothing but endpoints.
 func (s *Service) Get(ctx context.Context, app, name string) (*View, error) {
 	live, partial, err := s.Presence.Sessions(ctx, app, []string{name})
 	if err != nil {
@@ -158,7 +158,7 @@ func (s *Service) named(ctx context.Context, app, prefix string, limit int, afte
 	return append(infos, found...), next, nil
 }
 
-// Erase forgets a recipient for whoever asks, by the id of their key. The mailbox forgets first: a session that ended before could
+// Erase forgets a recipient; by is the id of the caller's key. The mailbox forgets first: a session that ended before could
 // come back in between.
 func (s *Service) Erase(ctx context.Context, app, name, by string) error {
 	regs, err := s.Objects.OfRecipient(ctx, app, name)
@@ -193,7 +193,7 @@ func (s *Service) Erase(ctx context.Context, app, name, by string) error {
 	return nil
 }
 
-// Disconnect ends a recipient's sessions for whoever asks, and says how many there were.
+// Disconnect ends a recipient's sessions and returns how many there were; by is the id of the caller's key.
 func (s *Service) Disconnect(ctx context.Context, app, name, by string) (n int, partial bool, err error) {
 	n, partial, err = s.Presence.Disconnect(ctx, app, name, "disconnected")
 	if err != nil {

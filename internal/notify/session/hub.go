@@ -63,7 +63,7 @@ type Config struct {
 	Node         string                     // what ids of sessions end with, so that others find the node of one; empty: nothing
 }
 
-// Limits and pace of sessions. The client protocol's documentation has those that are part of it.
+// Limits and pace of sessions. The client protocol documents those that clients can observe.
 const (
 	defaultWindow    = 64
 	maxWindow        = 1024

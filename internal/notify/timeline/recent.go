@@ -19,7 +19,7 @@ type Recent struct {
 	Why    string    // how it stands over connections, in a sentence
 }
 
-// OfRecipient tells of a recipient's notifications, newest first, a page at a time: those before cursor, of which 0 is the first. It reads a page of
+// OfRecipient lists a recipient's notifications, newest first, a page at a time: those before cursor; 0 begins with the newest. It reads a page of
 // the history and looks once who is connected, however many recipients and notifications there are.
 func (s *Service) OfRecipient(ctx context.Context, app, to string, limit int, cursor int64) (list []Recent, next int64, err error) {
 	records, next, err := s.Mailbox.History(ctx, app, to, 0, min(limit, MostRecent), cursor)

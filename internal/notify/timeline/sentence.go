@@ -198,7 +198,7 @@ func device(s *session.Info) string {
 	return "a connection over " + s.Gateway
 }
 
-// absent adds to what was written that there is nobody any more to acknowledge it.
+// absent adds, to the sentence about a written copy, that no session is left to acknowledge it.
 func absent(r *mailbox.Record, who *recipient.View) string {
 	if len(who.Sessions) > 0 {
 		return ""

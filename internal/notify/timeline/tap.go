@@ -18,8 +18,8 @@ type Arrival struct {
 	Content *notification.Content // nil: it came by another node
 }
 
-// Tap tells of what comes for a recipient, from now on, until ctx ends or tell fails: oldest first, and whether there was more than is told. Nothing of it is
-// acknowledged, and nobody is taken for connected. alive is called when nothing came for a while.
+// Tap passes the notifications that come for a recipient from now on to tell, oldest first, until ctx ends or tell fails; more says that some were left out.
+// It acknowledges nothing, and the recipient does not count as connected. alive is called when nothing came for a while.
 func (s *Service) Tap(ctx context.Context, app, to string, tell func(list []Arrival, more bool) error, alive func() error) error {
 	one, end, err := s.Watchers.watch(mailbox.Address{App: app, Recipient: to}, true)
 	if err != nil {

@@ -24,7 +24,7 @@ var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func after(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
 
-// known is what is known of a copy in app shop, and of its recipient.
+// known is everything about one copy in app shop and its recipient.
 type known struct {
 	record mailbox.Record
 	sends  []escalation.Send

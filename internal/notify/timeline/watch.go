@@ -25,7 +25,7 @@ const (
 // ErrTooMany says that there are as many followers as there may be.
 var ErrTooMany = errors.New("too many follow timelines of this app")
 
-// Watchers are told what happens to recipients that somebody follows. To the others it is an addition.
+// Watchers receive the events of recipients that somebody follows. For all others an event costs one addition.
 type Watchers struct {
 	next   mailbox.Tracer // told of everything, too; nil: there is none
 	places *fair.Shares
@@ -112,7 +112,8 @@ func (w *Watchers) taken(one *watcher) map[int64]notification.Content {
 	return came
 }
 
-// watch has a watcher told of what happens to a recipient, and of what comes if contents are wanted, until end is called.
+// watch adds a watcher for a recipient's events, with the notifications' contents if contents is set, until end is
+// called.
 func (w *Watchers) watch(who mailbox.Address, contents bool) (one *watcher, end func(), err error) {
 	if !w.places.Try(who.App, 1) {
 		return nil, nil, ErrTooMany

@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/notify/timeline"
 )
 
-// changing is what is known of a copy that changes while somebody follows it.
+// changing is a copy's data that changes while somebody follows it.
 type changing struct {
 	mu    sync.Mutex
 	now   known

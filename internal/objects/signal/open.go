@@ -36,7 +36,7 @@ func clientID(who session.Client) objectstore.ClientID {
 	return objectstore.ClientID{App: who.App, Recipient: who.Recipient, Group: who.Group, Device: who.Device}
 }
 
-// open makes a session that has yet to join, and makes sure that the client's stored registrations are known by then.
+// open makes a session that has yet to join, and first loads the client's stored registrations.
 // False: the client was just removed.
 func (c *Client) open(ctx context.Context, p session.Sender, who session.Client, load bool) (*liveSession, bool) {
 	l := &liveSession{c: c, peer: p, who: who, format: p.Format()}

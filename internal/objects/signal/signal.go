@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/objects/object/objectstore"
 )
 
-// Limits and pace. The client protocol's documentation has those that are part of it.
+// Limits and pace. The client protocol documents those that clients can observe.
 const (
 	redeliverFirst  = 10 * time.Second
 	redeliverMost   = 5 * time.Minute

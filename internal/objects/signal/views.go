@@ -97,9 +97,9 @@ const (
 	WatchLooks = 2000
 )
 
-// Watching lists who is registered for an object in parts, for people to look at: first those that are connected to this node, no
-// more than most, with those among the first clients that are stored; then, after what next says, further ones. more: there are
-// more of the first. It ends with a part that has most or more, no more than twice as many, or when it has looked at WatchLooks clients.
+// Watching lists an object's registrations in parts, for people to look at. The first part has the clients connected to this node, most
+// at the most, and the registered ones among the first stored clients; each further part begins after next. more: there are more
+// connected ones. It ends with a part that has most or more, no more than twice as many, or when it has looked at WatchLooks clients.
 func (s *Service) Watching(ctx context.Context, app string, k object.Key, after int64, most int) (found []Registration, more bool, next int64, err error) {
 	if after == 0 {
 		if found = s.liveRegistrations(app, k); len(found) > most {

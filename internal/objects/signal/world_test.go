@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errAway = errors.New("the store is away")
 
-// flaky is a real store that can be told to fail, or to delay its answers.
+// flaky is a real store that fails or delays its answers when the test wants it.
 type flaky struct {
 	objectstore.Store
 	reads, writes atomic.Bool

@@ -52,8 +52,8 @@ const (
 	tokenReuse = 40 * time.Minute
 	// tokenLast is how old a token becomes at most when APNs has said that it gets too many.
 	tokenLast = 55 * time.Minute
-	// tokenRest is how long APNs wants a token to be kept at least. Who makes one within the same such time makes the same one: a server
-	// that is started again and again, or several of one key, do not change it more often.
+	// tokenRest is how long APNs wants a token to be kept at least. All tokens made within one such period are the same: restarts, or
+	// several servers with one key, do not change it more often.
 	tokenRest = 20 * time.Minute
 	// clockBack is how far the clock must have been set back for a token to be taken for one of the future.
 	clockBack = time.Minute

@@ -107,8 +107,8 @@ func payloadOf(r *push.Request) (*payload, error) {
 
 var uuidForm = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// messageID is the apns-id: the delivery's, or a UUID made of it (RFC 9562, version 8). That a message is taken back is
-// another message.
+// messageID is the apns-id: the delivery's, or a UUID made of it (RFC 9562, version 8). A withdrawal is a message of
+// its own.
 func messageID(r *push.Request) string {
 	if !r.Recall && uuidForm.MatchString(r.ID) {
 		return r.ID

@@ -139,8 +139,8 @@ func (s *Sender) which(ctx context.Context, device string, refusal error) error 
 	return err
 }
 
-// post posts a body, with another access token if the first is refused, and returns the name of what was accepted, or
-// why it was not. Access tokens end before their time when somebody revokes them.
+// post posts a body, with another access token if the first is refused, and returns the accepted message's name, or why
+// it was refused. Access tokens end before their time when somebody revokes them.
 func (s *Sender) post(ctx context.Context, body []byte, device string) (external string, why failure, err error) {
 	refused := ""
 	for {

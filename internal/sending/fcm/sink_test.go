@@ -15,7 +15,7 @@ import (
 // sinkWish has this program be an FCM for BenchmarkSend, so that its work is not counted as the sender's.
 const sinkWish = "GODWIT_FCM_SINK"
 
-// sink is what the sender needs to know of it.
+// sink tells the sender how to reach it.
 type sink struct {
 	URL       string
 	Cert      []byte

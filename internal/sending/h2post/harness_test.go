@@ -42,7 +42,7 @@ type asked struct {
 	body   []byte
 }
 
-// certificate is one for 127.0.0.1 that clients are told to trust.
+// certificate is for 127.0.0.1; the pool has clients trust it.
 var certificate = sync.OnceValues(func() (tls.Certificate, *x509.CertPool) {
 	s := httptest.NewTLSServer(http.NotFoundHandler())
 	defer s.Close()

@@ -158,7 +158,7 @@ func (h *host) wakeAll() {
 	h.waiting = nil
 }
 
-// leave stops waiting. Room that this message was told of goes to the next one.
+// leave stops waiting. If this message was given room already, the next one gets it.
 func (h *host) leave(w *waiter) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -48,7 +48,7 @@ func TestATokenSaysWhatItWasMadeWithOnAnyServerOfTheDatabase(t *testing.T) {
 	}
 }
 
-// What a token signs has one reading: no byte can move between what it says and what it is bound to.
+// A token's signed bytes have one reading: no byte can move between its content and the link that it is bound to.
 func TestATokenForOneLinkLeadsToNoOther(t *testing.T) {
 	s := tokens()
 	const link = "https://example.org/"

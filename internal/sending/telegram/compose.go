@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// message is the body of sendMessage, sendPhoto and its like, and of what edits them.
+// message is the body of sendMessage, sendPhoto and the like, and of the methods that edit messages.
 type message struct {
 	ChatID    string       `json:"chat_id"`
 	MessageID int64        `json:"message_id,omitempty"` // of the one that is edited

@@ -213,7 +213,7 @@ func (s *Sender) judge(a *provider.Answer, r *response) error {
 	return &push.PermanentError{Reason: said}
 }
 
-// redact takes the token out of what Telegram says, should it ever repeat it.
+// redact takes the token out of Telegram's texts, should they ever repeat it.
 func (s *Sender) redact(text string) string { return strings.ReplaceAll(text, s.cfg.Token, "…") }
 
 // Send makes one attempt. Where a group has become a supergroup it fails with the new id: the caller may have an endpoint

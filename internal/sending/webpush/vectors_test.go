@@ -179,7 +179,7 @@ func BenchmarkEncrypt(b *testing.B) {
 	}
 }
 
-// A subscriber says what its push service is, so that anybody could have a token signed for any number of them.
+// A subscriber names its push service, so anybody could have tokens signed for any number of services.
 func TestTokensOfInventedPushServicesAreNotKeptForEver(t *testing.T) {
 	key, err := NewKey()
 	if err != nil {

@@ -78,7 +78,8 @@ func (t *Tracer) join(k *Kept, now time.Time) {
 	}
 }
 
-// ended follows a copy that has ended only for a moment longer, in which hooks tell of it. It returns nil for one that is not followed.
+// ended keeps following an ended copy for a moment only: until the hooks have reported its end. It returns nil for one that is not
+// followed.
 func (t *Tracer) ended(c Copy, now time.Time) *followed {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -28,7 +28,7 @@ func headers(span trace.SpanContext) (traceparent, tracestate string) {
 	return to["traceparent"], to["tracestate"]
 }
 
-// message are the attributes of what is about a notification, by the conventions for messaging.
+// message returns a notification's attributes, by the conventions for messaging.
 func message(app, id, operation, kind string, more ...attribute.KeyValue) trace.SpanStartEventOption {
 	return trace.WithAttributes(append(more,
 		attribute.String("messaging.system", "godwit"), attribute.String("messaging.destination.name", app), attribute.String("messaging.message.id", id),

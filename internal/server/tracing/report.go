@@ -64,7 +64,7 @@ func NewReporter(ctx context.Context, cfg ReporterConfig) (*Reporter, error) {
 	return r, nil
 }
 
-// milliseconds reads a variable. One that cannot hold is told and left out, as OpenTelemetry asks: it may be meant for other programs.
+// milliseconds reads a variable. An impossible value is logged and ignored, as OpenTelemetry asks: it may be meant for other programs.
 func milliseconds(name string, otherwise time.Duration, log *slog.Logger) time.Duration {
 	v := os.Getenv(name)
 	if v == "" {

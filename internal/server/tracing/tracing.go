@@ -88,8 +88,9 @@ type followed struct {
 	kept  bool
 }
 
-// New makes a Tracer of what was kept. Its environment decides which publishes without a sampled parent are sampled
-// (OTEL_TRACES_SAMPLER; all, if it says nothing) and adds attributes (OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME).
+// New makes a Tracer that goes on with the copies that were kept. Its environment decides which publishes without a
+// sampled parent are sampled (OTEL_TRACES_SAMPLER; all, if it says nothing) and adds attributes
+// (OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME).
 func New(ctx context.Context, cfg Config) (*Tracer, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now

@@ -210,7 +210,7 @@ type Server struct {
 	Sole func(app string) bool
 }
 
-// Alone tells of a server that is on its own, and of which nobody else knows anything.
+// Alone describes a server that is on its own: no other node reports about it.
 func Alone(w *Watch, node string) *Server {
 	return &Server{
 		Watch: w, Node: node,

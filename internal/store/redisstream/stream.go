@@ -84,7 +84,7 @@ func (st *stream) byPos(pos int64) *entry {
 	return nil
 }
 
-// hadPos finds the entry that a session knew by a position, in whatever state it is.
+// hadPos finds the entry that a session knew by a position, in any state.
 func (st *stream) hadPos(pos int64, note string) *entry {
 	for i := range st.entries {
 		if e := &st.entries[i]; e.pos == pos && e.note == note && !e.twin {

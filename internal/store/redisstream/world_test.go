@@ -292,7 +292,7 @@ func (w *world) untilRouted(client, id string) {
 	until(w.t, id+" being routed", func() bool { return slices.Contains(w.routes(client), id) })
 }
 
-// untilReread waits until a client's sessions are told to read again.
+// untilReread waits until a client's sessions have been asked to read again.
 func (w *world) untilReread(client string) {
 	w.t.Helper()
 	until(w.t, "sessions being told to read again", func() bool {

@@ -22,7 +22,7 @@ func (e *env) heads(to ...string) []mailbox.Head {
 	return heads
 }
 
-// wantHead checks a recipient's head. Where nothing waits a store need not know the newest seq.
+// wantHead checks a recipient's head. A store need not know the newest seq of a mailbox in which nothing waits.
 func (e *env) wantHead(to string, last uint64, waits bool) {
 	e.Helper()
 	h := e.heads(to)[0]

@@ -8,7 +8,7 @@ import (
 
 // Two opens two stores of one empty database for a test, as two servers would, or a server and the command line. Both
 // tell the time by now and are closed by the test's clean-up. The suites then check that results are the same through
-// either of them.
+// both.
 type Two[S any] func(t *testing.T, now func() time.Time) (a, b S)
 
 // Alone is for databases that take one store at a time; why gives the reason.

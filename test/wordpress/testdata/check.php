@@ -1,6 +1,7 @@
 <?php
-// Looks through the plug-in's files, token by token, for what WordPress' own rules refuse first: output that is not escaped, requests that
-// are not cleaned, files that can be opened by themselves, names that others may have, functions newer than PHP 7.4. Prints one line for each.
+// Looks through the plug-in's files, token by token, for the mistakes that WordPress' own rules refuse first: output that is not escaped,
+// requests that are not cleaned, files that can be opened by themselves, names that others may have, functions newer than PHP 7.4. Prints one
+// line for each.
 
 const SAFE     = array( 'esc_html', 'esc_attr', 'esc_url', 'esc_html__', 'esc_attr__', 'checked', 'selected', 'disabled', 'wp_kses_post', 'absint' );
 const REQUESTS = array( '$_GET', '$_POST', '$_REQUEST', '$_COOKIE', '$_SERVER' );

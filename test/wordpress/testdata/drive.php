@@ -1,5 +1,5 @@
 <?php
-// Does with the plug-in what WordPress does: reads steps as JSON, one a line, and answers each with what came of it, one a line.
+// Drives the plug-in as WordPress does: reads steps as JSON, one a line, and prints the result of each, one a line.
 
 ini_set( 'display_errors', 'stderr' );
 ini_set( 'log_errors', '1' );

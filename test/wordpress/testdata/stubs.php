@@ -1,6 +1,6 @@
 <?php
-// What the plug-in uses of WordPress, in memory, as little as it needs: options, posts, hooks, forms. What is called is written
-// down in $GLOBALS['wp']. Requests to the server are real.
+// The parts of WordPress that the plug-in uses, in memory, as little as it needs: options, posts, hooks, forms. Calls are
+// written down in $GLOBALS['wp']. Requests to the server are real.
 
 define( 'ABSPATH', '/' );
 $GLOBALS['wp'] = array(

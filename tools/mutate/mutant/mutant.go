@@ -10,7 +10,7 @@ import (
 const (
 	// Variable names the mutant that a test binary is to have; without it the code is as it was written.
 	Variable = "GODWIT_MUTANT"
-	// ReachedVariable names a file to which the numbers of mutants are written whose place is come by. It begins like Variable.
+	// ReachedVariable names a file for the numbers of the mutants whose code runs. It begins like Variable.
 	ReachedVariable = Variable + "_REACHED"
 	// Most is the highest number of a mutant.
 	Most = 1<<14 - 1

@@ -41,8 +41,8 @@ export interface ListenOptions {
   /** How many handlers run at once; default 1, which keeps the order. */
   concurrency?: number;
   /**
-   * How long acknowledgements wait so that several share a frame, 0 to 1 s; default 5 ms, 0: none waits. One that comes
-   * after as long a time without any leaves at once, and none waits where half of the window does, or in a hidden page.
+   * How long acknowledgements wait so that several share a frame, 0 to 1 s; default 5 ms, 0: none waits. The first one
+   * after as long a pause leaves at once, and all leave once half of the window waits, or in a hidden page.
    */
   ackDelay?: Duration;
   /** Where registrations are kept; default: in memory. */
@@ -178,9 +178,9 @@ export class Listener {
   }
 
   /**
-   * Subscribes to topics or patterns of them: "*" stands for any one token, a final ">" for one or more. Of all who
-   * subscribe to the same pattern with the same queue, one gets each message. What is published while there is no
-   * connection is missed; on a new one the subscriptions are made again.
+   * Subscribes to topics or topic patterns: "*" stands for any one token, a final ">" for one or more. Of all who
+   * subscribe to the same pattern with the same queue, one gets each message. Messages that are published while there
+   * is no connection are missed; a new connection renews the subscriptions.
    */
   subscribe(patterns: string | string[], options: { queue?: string } = {}): void {
     this.topics.subscribe([patterns].flat(), options.queue ?? "");
@@ -197,7 +197,7 @@ export class Listener {
   }
 
   /**
-   * Serves subjects or patterns of them: "*" stands for any one token, a final ">" for one or more. Of all who serve a
+   * Serves subjects or subject patterns: "*" stands for any one token, a final ">" for one or more. Of all who serve a
    * subject in one queue, one gets each request, at most once; an absent queue is the usual one. The handler answers, as
    * many requests at once as `window` says. On a new connection the subjects are served again. A second call with the same
    * subject replaces its handler.

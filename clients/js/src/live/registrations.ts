@@ -90,7 +90,7 @@ export class Registrations {
       this.digest.add(group, object);
       this.save();
     }
-    // A restored one is known to the server; its present version is asked for where none was handled.
+    // The server has a restored registration already; asking again is needed only where no version was handled.
     if (this.line.live() && (isNew || e.version === "")) this.sendRegister([e]);
     if (e.next) void this.handle(e);
   }

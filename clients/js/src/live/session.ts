@@ -124,7 +124,7 @@ export class Session {
     this.heard = Date.now();
     const f = readFrame(String(data));
     if (f.goodbye) {
-      // The server closes next. What counts is the goodbye.
+      // The server closes next, but the goodbye is the end that counts.
       const { reason, retryAfter } = f.goodbye;
       this.live = false;
       this.end(new GoodbyeError(reason, retryAfter));

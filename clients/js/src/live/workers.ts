@@ -4,8 +4,9 @@ import { type PatternLine, Patterns } from "./patterns.js";
 import { Reply, replyFrame } from "./reply.js";
 
 /**
- * Answers one request; nothing is an empty answer. What it throws stays here: who asked gets an answer with status 500. The
- * signal aborts at the request's deadline, and when the connection it came on has ended: nobody can be answered then.
+ * Answers one request; nothing is an empty answer. An error that it throws stays here: the caller gets an answer with
+ * status 500. The signal aborts at the request's deadline, and when the connection it came on has ended: nobody can be
+ * answered then.
  */
 export type RequestHandler = (
   r: ServedRequest,
@@ -89,7 +90,7 @@ export class Workers {
 
   private async asked(r: ServedRequest): Promise<void> {
     if (this.running.size >= this.window) {
-      // Those that the server counts out because their deadline has passed may still be running here.
+      // Requests that passed their deadline no longer count at the server, but may still be running here.
       this.answer(r, new Reply(undefined, { status: 503 }));
       return;
     }

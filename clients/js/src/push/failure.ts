@@ -1,4 +1,5 @@
-// Why notifications cannot be turned on, told twice: to whoever runs the site in the console, and to the visitor.
+// Reasons why notifications cannot be turned on, each in two wordings: for the site's developer in the console, and for
+// the visitor.
 
 import { EndpointError } from "./endpoint.js";
 
@@ -41,7 +42,7 @@ export function explained(error: unknown, server: string, app: string): unknown 
     e.reason = reason;
     return e;
   };
-  // The key may be read by any page, and was: a browser hides the answer to who may not register.
+  // The key may be read by any page, and was: a browser hides the answer from origins that may not register.
   if (status === 403 || (status === 0 && method === "POST")) {
     return make("origin", `Allow this page: godwit app allow-anonymous ${app} --origin ${location.origin}`);
   }

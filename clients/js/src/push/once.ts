@@ -1,5 +1,4 @@
-// What a page does so that a notification that comes over its live connection and by push is one: loaded by those that
-// listen.
+// Shows a notification once although it comes over the live connection and by push. Only pages that listen load this.
 
 import { RecalledError } from "../errors.js";
 import type { Notification as Received } from "../live/frames.js";

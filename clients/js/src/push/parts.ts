@@ -1,6 +1,6 @@
 /**
- * What not every page needs: the prompt's dialogs, its words in other languages, and how what comes live and by push is
- * one. In the scripts that the server hands out, ../beside.ts takes the place of this.
+ * Parts that not every page needs: the prompt's dialogs, its texts in other languages, and the deduplication of live
+ * and push. In the scripts that the server hands out, ../beside.ts takes the place of this.
  */
 export const parts = {
   dialogs: () => import("./dialogs.js"),

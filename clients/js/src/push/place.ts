@@ -65,7 +65,7 @@ export async function install(p: Place, server: string): Promise<ServiceWorkerRe
     );
   }
   try {
-    // One that is there keeps how it was registered: a site may have done it itself.
+    // An existing registration stays as it is: the site may have made it itself.
     const same = there && scriptOf(there) === p.url;
     const r = same ? there : await navigator.serviceWorker.register(p.url, { scope: p.scope });
     await active(r);

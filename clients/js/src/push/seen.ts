@@ -1,6 +1,6 @@
-// Which notifications came to this browser, known to page and service worker alike: the rules are those of Deduplicator,
-// the place is IndexedDB. A browser that keeps nothing has seen nothing. Ids are those of an app, so each worker's scope has
-// a list of its own.
+// The notifications that this browser has received, shared by page and service worker: Deduplicator's rules, kept in
+// IndexedDB. A browser that keeps nothing has seen nothing. Ids are those of an app, so each worker's scope has a list of
+// its own.
 
 import { addSettled, addShown, type Seen, type SeenState, stateOf } from "../seenlist.js";
 import { update } from "./store.js";

@@ -192,7 +192,8 @@ export class Push {
     try {
       const mine = await subscriptions(known);
       await this.#agree(registration, kept, subscription, mine);
-      // What lies elsewhere was made by an earlier version. It ended a visit ago: what was on its way then has come.
+      // Subscriptions elsewhere were made by an earlier version. They ended a visit ago: messages that were on their
+      // way then have arrived.
       if (settled) for (const s of mine) if (s.endpoint !== subscription.endpoint) await s.unsubscribe();
     } catch (error) {
       throw explained(error, this.#server, this.options.app);

@@ -1,4 +1,4 @@
-// What the prompt says, in the languages it brings along. Pages in English never load this.
+// The prompt's texts in the languages that it brings along. Pages in English never load this.
 
 import type { PromptTexts } from "./prompt.js";
 

@@ -42,7 +42,7 @@ on("notificationclick", (event) => over("clicked", event));
 
 on("notificationclose", (event) => over("dismissed", event));
 
-// What a page asks for.
+// Requests of a page.
 on("message", ({ data }) => {
   const { payload, ids } = data?.godwit ?? {};
   return inTurn(() => (payload ? show(payload) : ids && close((p) => ids.includes(p.godwit_id))));

@@ -192,7 +192,7 @@ class BackEnd:
         kind = headers.pop("content-type", ("",))[0]
         return Response(status=got.status, headers=headers, content_type=kind, data=got.content)
 
-    # What became of it.
+    # Results.
 
     async def status(self, id: str, to: str) -> Status:  # noqa: A002
         """Return what became of one recipient's copy."""

@@ -239,7 +239,7 @@ class Client:
         )
         return self._portal.call(work)
 
-    # What became of it.
+    # Results.
 
     def status(self, id: str, to: str) -> Status:  # noqa: A002
         """Return what became of one recipient's copy."""

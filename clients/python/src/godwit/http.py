@@ -31,7 +31,7 @@ __all__ = ["API", "path", "read_problem"]
 # How many seconds a request may take beside the wait for its answer.
 _ANSWER_SLACK = 10.0
 
-# What the problems of requests mean.
+# The errors for problems of requests.
 _NO_ANSWERS: dict[str, type[ProblemError]] = {
     "/problems/nobody-serves": NobodyServesError,
     "/problems/workers-busy": NobodyServesError,

@@ -29,7 +29,7 @@ _PIECE = 64 << 10
 # For so many seconds after its last answer nobody looks whether a connection still stands: a look costs the busy much.
 _FRESH = 0.1
 
-# What the parser of headers lets pass but for a note.
+# Defects that the header parser notes without refusing the message.
 _BAD_HEADERS = (
     errors.FirstHeaderLineIsContinuationDefect,
     errors.InvalidHeaderDefect,

@@ -119,7 +119,7 @@ class Keeper:
         """Declare the desired set complete, so that a mismatch is resolved at once."""
         self._fresh = False
 
-    # What the program wants.
+    # The program's wishes.
 
     def register(self, names: Iterable[str]) -> bool:
         """Want these objects. Return whether anything changed."""
@@ -172,7 +172,7 @@ class Keeper:
             self._link.unsent[name] = None
             self._link.agreed = False
 
-    # What the server says.
+    # The server's messages.
 
     def welcomed(self, digest: str) -> None:
         """Take the server's summary, with which every connection begins."""

@@ -41,8 +41,8 @@ func TestAPlainRequestInPartsIsPartialUntilItIsWhole(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotPlainIsLeftToOthers has requests that servers have been known to read in two ways, and requests that ask for
-// more than an answer.
+// TestWhatIsNotPlainIsLeftToOthers has requests that some servers read in two ways, and requests that ask for more than an
+// answer.
 func TestWhatIsNotPlainIsLeftToOthers(t *testing.T) {
 	with := func(header string) string {
 		return line + "\r\nHost: x\r\nContent-Length: 2\r\n" + header + "\r\n\r\n{}"

@@ -47,8 +47,8 @@ type LongHandler interface {
 // StreamHandler is one request as the layer above handles it. The calls come one at a time per connection, from its
 // loop, holding no lock; it may call any method of its Stream.
 type StreamHandler interface {
-	// Data brings the next bytes of the request's body, borrowed until it returns. It may come while the stream is
-	// paused: at most a window of it.
+	// Data brings the next bytes of the request's body, borrowed until it returns. While the stream is paused, at most a
+	// window of bytes may still come.
 	Data(b []byte)
 	// HalfClosed says that the request is complete.
 	HalfClosed()

@@ -181,7 +181,8 @@ func (s *Stream) tookDrained() bool {
 // WriteHeaders sends the answer's headers.
 func (s *Stream) WriteHeaders(fields ...hpack.HeaderField) { s.writeBlock(false, fields) }
 
-// WriteTrailers sends the answer's last headers, which may be its only ones, after what is queued, and ends the stream.
+// WriteTrailers sends the answer's last headers, which may be its only ones, after the queued data, and ends the
+// stream.
 func (s *Stream) WriteTrailers(fields ...hpack.HeaderField) { s.writeBlock(true, fields) }
 
 // WriteRaw sends a header block that was encoded before with EncodeBlock; shared, never changed.

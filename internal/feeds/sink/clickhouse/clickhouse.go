@@ -57,7 +57,8 @@ var _ sink.Writer = (*Writer)(nil)
 // New makes a Writer. It connects with the first batch.
 func New(cfg Config) *Writer { return &Writer{cfg: cfg} }
 
-// Write implements sink.Writer. Texts that are no UTF-8 are written with what is wrong replaced: no event holds the others up.
+// Write implements sink.Writer. In texts that are no valid UTF-8 the invalid bytes are replaced, so that no event holds the
+// others up.
 func (w *Writer) Write(ctx context.Context, evs []event.Event) error {
 	if len(evs) == 0 {
 		return nil

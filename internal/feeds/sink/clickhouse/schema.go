@@ -11,7 +11,7 @@ import (
 const schemaVersion = 1
 
 // versions are the statements that lead from each version of the schema to the next. %[1]s is the database, %[2]d for how many days events
-// are kept. What may be seen outside is event and minute; names of columns stay.
+// are kept. Outside users may read the tables event and minute, whose columns keep their names.
 var versions = [schemaVersion][]string{{
 	// A batch that comes twice is left out by its token; whatever else comes twice is merged away by its id, and counts once in FINAL.
 	`CREATE TABLE IF NOT EXISTS %[1]s.event (

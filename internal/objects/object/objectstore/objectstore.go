@@ -106,7 +106,7 @@ type Store interface {
 	// Touch does not wait either; it takes the slice, and calls done once.
 	Touch(batch []Touch, done func(error))
 	// Watchers reads stored clients that are registered for an object. It starts after a cursor (0: the first) and reads
-	// look clients, of which few may be watchers; next is the cursor to go on with, or 0.
+	// look clients, few of them watchers perhaps; next is the cursor to go on with, or 0.
 	Watchers(ctx context.Context, app string, k object.Key, after int64, look int) (found []Watcher, next int64, err error)
 	// Clients reads all stored clients of a recipient.
 	Clients(ctx context.Context, app, recipient string) ([]Saved, error)

@@ -102,9 +102,9 @@ func writePID(f *os.File) error {
 	return err
 }
 
-// Boot stores this process's name in the cluster (its boot), and returns that of the process that held the folder before. That
-// one has ended, since it held the lock. former is empty if that process ran on another machine, or before this one was
-// started: the folder may be a copy of one that is still in use.
+// Boot stores this process's name in the cluster (its boot), and returns that of the process that held the folder before. The
+// former process has ended, since it held the lock. former is empty if that process ran on another machine, or before this one
+// was started: the folder may be a copy of one that is still in use.
 func (l *Lock) Boot(boot string) (former string, err error) {
 	name := filepath.Join(filepath.Dir(l.f.Name()), BootFile)
 	kernel, err := os.ReadFile("/proc/sys/kernel/random/boot_id")

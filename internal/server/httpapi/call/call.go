@@ -67,7 +67,7 @@ func (c *Call) NoContent() error {
 	return nil
 }
 
-// PartTime is how long the client of a long answer may take to read one part of it.
+// PartTime is how long a client may take to read one part of a long answer.
 const PartTime = 30 * time.Second
 
 // Streams sets the headers of an answer that goes on for long: a compressing proxy, or nginx, would hold parts back until

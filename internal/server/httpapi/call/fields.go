@@ -98,7 +98,7 @@ func ReadValue(name string, raw json.RawMessage, into any) error {
 	return nil
 }
 
-// fieldError words an error of encoding/json for its field, on whatever level that is.
+// fieldError words an error of encoding/json for its field, at any depth.
 func fieldError(name string, raw json.RawMessage, into any, err error) error {
 	var wrong *json.UnmarshalTypeError
 	var bad *notification.FieldError

@@ -13,9 +13,9 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// The calls of Perfecty Push's browser SDK, so that a site changes one URL (docs/migrate/perfecty.md). A visitor is
-// known by a UUID that its browser keeps. As in Perfecty, anyone who knows the UUID may replace the subscription or end
-// it. That is why these calls reach anonymous Web Push endpoints only.
+// The calls of Perfecty Push's browser SDK, so that a site changes one URL (docs/migrate/perfecty.md). A UUID that the
+// browser keeps identifies a visitor. As in Perfecty, anyone who knows the UUID may replace the subscription or end it.
+// So these calls reach anonymous Web Push endpoints only.
 
 // perfectyPage admits a page of the app in the path.
 func (a *API) perfectyPage(c *call.Call) (name string, err error) {

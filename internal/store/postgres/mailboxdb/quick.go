@@ -22,7 +22,7 @@ func quick(q *mailbox.Settle) bool {
 }
 
 // askQuick settles the copies of t.quick, in the order of keys and positions, so that nodes that settle the same copies do not wait for each other in
-// a circle. If a copy has several acknowledgements, the statement names only the first: otherwise it would take the time of any of them.
+// a circle. If a copy has several acknowledgements, the statement names only the first: otherwise any one's time could be stored.
 func (t *transaction) askQuick(a *asking) {
 	slices.SortStableFunc(t.quick, func(p, q *mailbox.Settle) int {
 		return cmp.Or(cmp.Compare(t.keyOf(p), t.keyOf(q)), cmp.Compare(p.Pos, q.Pos), p.At.Compare(q.At))

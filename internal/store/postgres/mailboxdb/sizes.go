@@ -80,7 +80,7 @@ func (s *Store) shrink(ctx context.Context, now time.Time) error {
 }
 
 // lookAtSizes reads sizes and PostgreSQL's counts of rows. Where PostgreSQL does not count (track_counts is off), no
-// table is known to be too large.
+// table counts as too large.
 func (s *Store) lookAtSizes(ctx context.Context, at time.Time) error {
 	const sql = `SELECT c.relname, pg_total_relation_size(c.oid), greatest(c.reltuples::bigint, n.n_live_tup), n.n_dead_tup, n.n_tup_del + n.n_tup_upd - n.n_tup_hot_upd
 		FROM pg_class c JOIN pg_stat_user_tables n ON n.relid = c.oid

@@ -15,7 +15,7 @@ import (
 const pollEvery = 400 * time.Millisecond
 
 // One row, changed by every transaction that changes an app's settings. Sign-ins and people's deeds do not change
-// it: they are written far more often, and nobody keeps copies of them.
+// it: they are written far more often, and nobody caches them.
 const versionTable = `
 CREATE TABLE version (
 	one   INTEGER PRIMARY KEY CHECK (one = 1),

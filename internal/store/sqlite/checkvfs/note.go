@@ -65,7 +65,7 @@ func (f *File) openNote() (err error) {
 }
 
 // empty writes a note of nothing. It writes zeros rather than a hole: mapped pages must have their place on the disk. It writes a
-// page at a time: the kernel may keep a larger write as one piece, all of which is in memory for one byte that is used.
+// page at a time: the kernel may keep a larger write as one piece, which then stays in memory as a whole while one byte is used.
 func (n *note) empty(life []byte) error {
 	page := make([]byte, 4096)
 	for at := int64(len(page)); at < noteFile; at += int64(len(page)) {

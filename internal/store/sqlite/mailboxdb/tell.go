@@ -5,7 +5,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// committed is a commit that still has to be told to the observer.
+// committed is a commit that the observer has not been told yet.
 type committed struct {
 	batch mailbox.Batch
 	ops   []sqlitedb.Op

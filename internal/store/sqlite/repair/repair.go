@@ -270,7 +270,8 @@ type state struct {
 	before *state
 }
 
-// read finds the content of each page as far as it can be known; nil: nothing can be known of the whole database.
+// read finds the content of each page as far as it can be determined; nil: nothing can be determined for the whole
+// database.
 func (j *Job) read(r *Report) (*state, error) {
 	base, err := os.ReadFile(j.Path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -318,7 +319,7 @@ func (j *Job) read(r *Report) (*state, error) {
 	return s, nil
 }
 
-// notes are the notes of a log's frames that are known to be on disk.
+// notes are the notes of a log's frames that were synced to disk.
 type notes struct {
 	frames []walfile.Note
 	copied int  // so many of them are in the database, synced

@@ -53,7 +53,7 @@ func Mend(b []byte, pageSize int, m Mark, header []byte, kept []Note) *Mended {
 	return d.result()
 }
 
-// header takes the header, or the copy of it.
+// header takes the header, or its copy.
 func (d *mender) header(pageSize int, kept []byte) bool {
 	head := d.b[:HeaderSize]
 	whole := func(h []byte) bool {

@@ -29,7 +29,7 @@ type Salts [2]uint32
 // Older reports whether s is of a generation before o.
 func (s Salts) Older(o Salts) bool { return int32(s[0]-o[0]) < 0 }
 
-// Mark is the part of a log that is known to be on disk. It is noted beside the log after each sync.
+// Mark is the part of a log that was synced to disk. It is noted beside the log after each sync.
 type Mark struct {
 	Salts   Salts
 	Bytes   int64 // from the begin; 0: there is no log
@@ -197,7 +197,7 @@ func (l *Log) frames(r io.Reader, s sums) error {
 	return nil
 }
 
-// Check compares a log with the part that is known to have been on disk. The error is a *Damage.
+// Check compares a log with the part that was synced to disk. The error is a *Damage.
 func Check(path string, l *Log, m Mark) error {
 	d := &Damage{Path: path, Bytes: m.Bytes, Commits: 1}
 	if l != nil {

@@ -35,13 +35,13 @@ __all__ = ["Notify"]
 
 log = logging.getLogger("godwit")
 
-# What the server knows this interface by; the registrations are those of this device.
+# The device name under which the server keeps this interface's registrations.
 _DEVICE = "unit"
 
 # How many seconds to wait after a refusal: nobody may be there to start the unit again, and it may be mended.
 _REFUSED_LEAST, _REFUSED_MOST = 60.0, 300.0
 
-# How many seconds without news a sync takes for the end of them.
+# A sync ends after so many seconds without news.
 _QUIET = 1.0
 
 
@@ -90,7 +90,7 @@ class Notify:
         self._threads: ThreadPoolExecutor | None = None
         self._collected: list[Notification] | None = None
 
-    # What the unit follows.
+    # Followed objects.
 
     def register(self, name: str) -> reactivex.Observable[Notification]:
         """Follow an object, and return the observable of its versions.
