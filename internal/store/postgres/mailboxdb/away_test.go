@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/store/postgres/mailboxdb"
@@ -122,6 +124,40 @@ func TestAcknowledgementsOutliveAnOutage(t *testing.T) {
 	s.SettleLater([]*mailbox.Settle{{App: storetest.App, Recipient: "r", ID: "a", Pos: it.Pos, As: notification.Acked, At: time.Now()}})
 	server.Restart(t)
 	eventually(t, "the acknowledgement", func() bool { return len(told.All().Settled) == 1 })
+}
+
+// With ack all a notification waits for devices that are known, so a crash must not take one back.
+func TestKnownDeviceOutlivesACrashOfTheDatabase(t *testing.T) {
+	server := pgtest.Start(t, pgtest.Options{Fsync: true})
+	cfg := mailboxdb.Config{URL: server.URL(), Schema: server.Schema(t)}
+	s := open(t, cfg)
+	conn, err := pgx.Connect(t.Context(), server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range []string{"ALTER SYSTEM SET wal_writer_delay = '10s'", "SELECT pg_reload_conf()"} { // what need not be on disk is not
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Seen([]mailbox.Seen{{App: storetest.App, Recipient: "r", Device: "phone", At: time.Now()}})
+	devices := func(conn *pgx.Conn) (n int) {
+		t.Helper()
+		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM "+cfg.Schema+".device").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	eventually(t, "the device is known", func() bool { return devices(conn) == 1 })
+	server.Kill()
+	server.Restart(t)
+	if conn, err = pgx.Connect(t.Context(), server.URL()); err != nil {
+		t.Fatal(err)
+	}
+	if n := devices(conn); n != 1 {
+		t.Errorf("%d devices are known after the crash", n)
+	}
+	conn.Close(context.Background())
 }
 
 func TestADatabaseThatDoesNotAnswerIsNotReady(t *testing.T) {

@@ -94,6 +94,14 @@ func lockNoted(ctx context.Context, tx pgx.Tx, apps, names []string, patient *bo
 	return keys, err
 }
 
+// noteDevices writes when devices were seen last. A new device is on disk once its row can be read: notifications that every device must
+// acknowledge wait for it from then on, also after a crash of the database.
+const noteDevices = `WITH noted AS (
+		INSERT INTO device (recipient, name, last_seen) SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[])
+		ON CONFLICT (recipient, name) DO UPDATE SET last_seen = greatest(device.last_seen, excluded.last_seen) RETURNING xmax = 0 AS new
+	)
+	SELECT set_config('synchronous_commit', reset_val, true) FROM pg_settings WHERE name = 'synchronous_commit' AND EXISTS (SELECT FROM noted WHERE new)`
+
 // writeSeen writes when recipients and their devices were seen last.
 func (s *Store) writeSeen(seen []notes.Sighting) error {
 	boxes := make([]*box, len(seen))
@@ -132,8 +140,7 @@ func (s *Store) writeSeen(seen []notes.Sighting) error {
 		}
 		b := &pgx.Batch{}
 		b.Queue("UPDATE recipient r SET last_seen = q.at FROM unnest($1::bigint[], $2::bigint[]) AS q(key, at) WHERE r.key = q.key AND r.last_seen < q.at", keys, ats)
-		b.Queue(`INSERT INTO device (recipient, name, last_seen) SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[])
-			ON CONFLICT (recipient, name) DO UPDATE SET last_seen = greatest(device.last_seen, excluded.last_seen)`, owners, devices, last)
+		b.Queue(noteDevices, owners, devices, last)
 		return tx.SendBatch(ctx, b).Close()
 	})
 }
