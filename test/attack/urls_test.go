@@ -23,7 +23,7 @@ import (
 	"godwit.dev/godwit/internal/feeds/hook"
 	sinks "godwit.dev/godwit/internal/feeds/sink"
 	"godwit.dev/godwit/internal/feeds/source"
-	"godwit.dev/godwit/internal/server/app"
+	"godwit.dev/godwit/internal/server/app/sending"
 	"godwit.dev/godwit/internal/server/config"
 	"godwit.dev/godwit/test/blackbox"
 )
@@ -342,7 +342,7 @@ var notDialled = map[string]string{
 // TestEverySettingWithAURLIsAttacked fails when one is added that no test here sets.
 func TestEverySettingWithAURLIsAttacked(t *testing.T) {
 	var found []string
-	for channel, kind := range app.ChannelKinds(app.KindOptions{}) {
+	for channel, kind := range sending.Kinds(sending.KindOptions{}) {
 		for _, f := range kind.Fields() {
 			if strings.Contains(f.Name, "url") || strings.Contains(f.Help, "http") || strings.Contains(f.Help, "URL") || f.Name == "service_account" {
 				found = append(found, fmt.Sprintf("channel %s %s", channel, f.Name))

@@ -3,22 +3,43 @@ package app
 import (
 	"context"
 
+	"golang.org/x/sync/errgroup"
+
+	"godwit.dev/godwit/internal/server/app/compat"
+	"godwit.dev/godwit/internal/server/app/core"
 	"godwit.dev/godwit/internal/server/app/datadir"
+	"godwit.dev/godwit/internal/server/app/ground"
 )
+
+// hub is what has sessions.
+type hub interface {
+	Shutdown(ctx context.Context) error
+	Drain(ctx context.Context) error
+}
+
+// eachHub does something with all sessions at once.
+func eachHub(c *core.Core, other *compat.Service, f func(hub) error) error {
+	var all errgroup.Group
+	all.Go(func() error { return f(c.Hub) })
+	if other != nil {
+		all.Go(func() error { return f(other) })
+	}
+	return all.Wait()
+}
 
 // drain makes this node one that others take over from: it is not ready any more, feeds end, what only one node does at a
 // time is given up, new sessions are refused and those that are here are sent away, spread. It goes on answering until it is stopped.
-func (a *App) drain(ctx context.Context) {
-	a.log.Info("draining: not ready, sessions are sent away", "sessions", a.hub.Live())
+func (a *App) drain(ctx context.Context, g *ground.Ground, c *core.Core, other *compat.Service) {
+	a.log.Info("draining: not ready, sessions are sent away", "sessions", c.Hub.Live())
 	a.notReady()
 	a.sayDrain(datadir.Draining)
-	if a.cluster != nil {
-		a.cluster.Drain()
+	if c.Cluster != nil {
+		c.Cluster.Drain()
 	}
-	if a.stores.GiveUp != nil {
-		a.stores.GiveUp(ctx)
+	if g.Stores.GiveUp != nil {
+		g.Stores.GiveUp(ctx)
 	}
-	if err := a.eachHub(func(h hub) error { return h.Drain(ctx) }); err != nil {
+	if err := eachHub(c, other, func(h hub) error { return h.Drain(ctx) }); err != nil {
 		return // it is stopping
 	}
 	a.log.Info("drained: it can be stopped")
@@ -37,11 +58,11 @@ func (a *App) sayDrain(state string) {
 // notReady ends readiness, and feeds with it.
 func (a *App) notReady() { a.unready.Do(func() { close(a.draining) }) }
 
-// runDrain drains once told delivers, and returns when ctx ends.
-func (a *App) runDrain(ctx context.Context, told <-chan struct{}) error {
+// runDrain drains once Options.Drain delivers, and returns when ctx ends.
+func (a *App) runDrain(ctx context.Context, g *ground.Ground, c *core.Core, other *compat.Service) error {
 	select {
-	case <-told:
-		a.drain(ctx)
+	case <-a.opts.Drain:
+		a.drain(ctx, g, c, other)
 	case <-ctx.Done():
 	}
 	<-ctx.Done()

@@ -5,19 +5,20 @@ import (
 	"os"
 
 	"godwit.dev/godwit/internal/engine/memory"
+	"godwit.dev/godwit/internal/server/app/core"
+	"godwit.dev/godwit/internal/server/app/ground"
 	"godwit.dev/godwit/internal/server/config"
 )
 
 // startMemory starts what gives memory back to the system after each burst of work and keeps the heap small in a burst
-// of connections.
-func (a *App) startMemory(context.Context) error {
-	a.pace = memory.NewPacer(a.hub.Live)
-	if paced(a.cfg) {
-		a.steps.addRun("memory pace", storePatience, a.pace.Run, a.fail)
+// of connections, of which it is to be told.
+func startMemory(g *ground.Ground, c *core.Core) *memory.Pacer {
+	pace := memory.NewPacer(c.Hub.Live)
+	if paced(g.Settings) {
+		g.Steps.AddRun("memory pace", ground.StorePatience, pace.Run)
 	}
-	run := func(ctx context.Context) error { return memory.Trim(ctx, a.stores) }
-	a.steps.addRun("memory trim", storePatience, run, a.fail)
-	return nil
+	g.Steps.AddRun("memory trim", ground.StorePatience, func(ctx context.Context) error { return memory.Trim(ctx, g.Stores) })
+	return pace
 }
 
 // paced reports whether the collector is ours to steer: whoever has set how it works means it.

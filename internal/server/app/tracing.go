@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"godwit.dev/godwit/internal/server/app/ground"
 	"godwit.dev/godwit/internal/server/tracing"
 	"godwit.dev/godwit/internal/store"
 )
@@ -13,50 +14,42 @@ import (
 const collectorPatience = 2 * time.Second
 
 // startTracing starts tracing publishes, if the settings name a collector.
-func (a *App) startTracing(ctx context.Context) error {
-	if !tracing.WantsTraces(a.cfg.OTLP) {
-		return nil
+func startTracing(ctx context.Context, g *ground.Ground) (*tracing.Tracer, error) {
+	if !tracing.WantsTraces(g.Settings.OTLP) {
+		return nil, nil
 	}
-	to, err := tracing.Exporter(ctx, a.cfg.OTLP)
+	to, err := tracing.Exporter(ctx, g.Settings.OTLP)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	keeper, err := store.OpenTraces(a.cfg.Data)
+	keeper, err := store.OpenTraces(g.Settings.Data)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	a.tracer, err = tracing.New(ctx, tracing.Config{Exporter: to, Keeper: keeper, Version: a.opts.Version, Node: a.node(), Now: a.clock, Log: a.log})
+	tracer, err := tracing.New(ctx, tracing.Config{Exporter: to, Keeper: keeper, Version: g.Version, Node: g.Node, Now: g.Stores.Clock, Log: g.Log})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	a.registry.MustRegister(a.tracer)
-	a.steps.addPolite("last traces", collectorPatience, a.tracer.Close)
-	a.steps.addRun("traces", storePatience, a.tracer.Run, a.fail)
-	return nil
+	g.Registry.MustRegister(tracer)
+	g.Steps.AddPolite("last traces", collectorPatience, tracer.Close)
+	g.Steps.AddRun("traces", ground.StorePatience, tracer.Run)
+	return tracer, nil
 }
 
 // prepareReports prepares sending figures, if somebody has named a collector. The last are sent when all that they tell of has ended, but for the stores.
-func (a *App) prepareReports(ctx context.Context) error {
-	if !tracing.WantsFigures(a.cfg.OTLP) {
-		return nil
+func prepareReports(ctx context.Context, g *ground.Ground) (*tracing.Reporter, error) {
+	if !tracing.WantsFigures(g.Settings.OTLP) {
+		return nil, nil
 	}
-	to, err := tracing.FigureExporter(ctx, a.cfg.OTLP)
+	to, err := tracing.FigureExporter(ctx, g.Settings.OTLP)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	a.reporter, err = tracing.NewReporter(ctx, tracing.ReporterConfig{Exporter: to, Figures: a.registry, Version: a.opts.Version, Node: a.node(), Log: a.log})
+	reporter, err := tracing.NewReporter(ctx, tracing.ReporterConfig{Exporter: to, Figures: g.Registry, Version: g.Version, Node: g.Node, Log: g.Log})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	a.registry.MustRegister(a.reporter)
-	a.steps.addPolite("last figures", collectorPatience, a.reporter.Close)
-	return nil
-}
-
-// startReports has figures sent, now that all of them are there.
-func (a *App) startReports(context.Context) error {
-	if a.reporter != nil {
-		a.steps.addRun("reports of figures", storePatience, a.reporter.Run, a.fail)
-	}
-	return nil
+	g.Registry.MustRegister(reporter)
+	g.Steps.AddPolite("last figures", collectorPatience, reporter.Close)
+	return reporter, nil
 }

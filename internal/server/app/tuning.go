@@ -1,14 +1,7 @@
 package app
 
 import (
-	"io"
-	"log/slog"
 	"runtime/debug"
-	"strings"
-	"unicode"
-
-	"github.com/mattn/go-isatty"
-	"golang.org/x/sys/unix"
 
 	"godwit.dev/godwit/internal/server/config"
 )
@@ -30,72 +23,4 @@ func tune(c *config.Config) (undo func()) {
 			debug.SetGCPercent(percent)
 		}
 	}
-}
-
-// fileLimit is how many descriptors the process may have open. The Go runtime has raised it to the hard limit.
-func fileLimit() int {
-	var r unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r); err != nil {
-		return 1024
-	}
-	return int(min(r.Cur, 1<<30))
-}
-
-// reservedFiles are descriptors kept for stores, listeners, logs and what is asked and sent outside.
-const reservedFiles = 128
-
-// connectionLimit is how many connections may be open at once under a limit of descriptors. Where that is very low, most
-// of it is for the server itself.
-func connectionLimit(files int) int { return max(files-reservedFiles, files/4) }
-
-// NewLogger makes the server's logger as the settings ask.
-func NewLogger(c *config.Config, w io.Writer) *slog.Logger {
-	var level slog.Level
-	_ = level.UnmarshalText([]byte(c.LogLevel)) // the settings allow only levels it knows
-	opts := &slog.HandlerOptions{Level: level}
-	f, isFile := w.(interface{ Fd() uintptr })
-	if c.LogFormat == "text" || c.LogFormat == "auto" && isFile && isatty.IsTerminal(f.Fd()) {
-		return slog.New(slog.NewTextHandler(w, opts))
-	}
-	opts.ReplaceAttr = inWords
-	return slog.New(slog.NewJSONHandler(w, opts))
-}
-
-// steers are characters that JSON leaves as they are, and that move a terminal's cursor or turn the direction of a line.
-func steers(r rune) bool { return r >= 0x7f && r < 0xa0 || unicode.Is(unicode.Bidi_Control, r) }
-
-func visible(r rune) rune {
-	if steers(r) {
-		return unicode.ReplacementChar
-	}
-	return r
-}
-
-// inWords has durations and sizes in JSON as people write them ("10s"), as the text format has them, not as a count of
-// nanoseconds, and texts without characters that steer a terminal, which JSON would leave as they are.
-func inWords(_ []string, a slog.Attr) slog.Attr {
-	switch a.Value.Kind() {
-	case slog.KindDuration:
-		a.Value = slog.StringValue(a.Value.Duration().String())
-		return a
-	case slog.KindString:
-		if text := a.Value.String(); strings.ContainsFunc(text, steers) {
-			a.Value = slog.StringValue(strings.Map(visible, text))
-		}
-		return a
-	case slog.KindAny:
-	default:
-		return a
-	}
-	switch v := a.Value.Any().(type) {
-	case error:
-		a.Value = slog.StringValue(strings.Map(visible, v.Error()))
-	case config.Duration:
-		a.Value = slog.StringValue(v.String())
-	case config.Size:
-		a.Value = slog.StringValue(v.String())
-	case config.Rate:
-		a.Value = slog.StringValue(v.String())
-	}
-	return a
 }

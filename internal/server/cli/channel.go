@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/sending/webpush"
-	"godwit.dev/godwit/internal/server/app"
+	"godwit.dev/godwit/internal/server/app/sending"
 	"godwit.dev/godwit/internal/server/config"
 	"godwit.dev/godwit/internal/store"
 )
@@ -37,7 +37,7 @@ func (p *program) channelCommand() *cobra.Command {
 // withChannels opens the channels of the data folder and finds the app.
 func (p *program) withChannels(cmd *cobra.Command, appName string, do func(ctx context.Context, s *channel.Service, app string) error) error {
 	return p.withApp(cmd, appName, func(ctx context.Context, c *config.Config, apps *store.Apps, name string) error {
-		kinds := app.ChannelKinds(app.KindOptions{AllowPrivate: c.AllowPrivateURLs})
+		kinds := sending.Kinds(sending.KindOptions{AllowPrivate: c.AllowPrivateURLs})
 		s, err := channel.New(ctx, apps.Channels, kinds, slog.New(slog.DiscardHandler))
 		if err != nil {
 			return err

@@ -6,7 +6,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"godwit.dev/godwit/internal/server/app"
+	"godwit.dev/godwit/internal/server/app/logs"
 	"godwit.dev/godwit/internal/server/config"
 	"godwit.dev/godwit/internal/server/logqueue"
 )
@@ -23,7 +23,7 @@ func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) 
 func (p *program) unblockOutput(c *config.Config) (dropped func() uint64) {
 	logs := logqueue.New(p.stderr, func(lost uint64) []byte {
 		var line bytes.Buffer
-		app.NewLogger(c, &line).Warn("lines of the log were lost: its reader did not keep up", "lines", lost)
+		logs.New(c, &line).Warn("lines of the log were lost: its reader did not keep up", "lines", lost)
 		return line.Bytes()
 	})
 	out := logqueue.New(p.stdout, nil)

@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/server/app"
 	"godwit.dev/godwit/internal/server/app/datadir"
+	"godwit.dev/godwit/internal/server/app/logs"
 	"godwit.dev/godwit/internal/server/config"
 )
 
@@ -31,7 +32,7 @@ precedence. With --dev it serves the app demo whose API key is dev, to this mach
 				return err
 			}
 			dropped := p.unblockOutput(c)
-			log := app.NewLogger(c, p.stderr)
+			log := logs.New(c, p.stderr)
 			for _, name := range config.UnknownEnv(p.environ) {
 				log.Debug("environment variable is not a setting", "name", name)
 			}

@@ -12,7 +12,6 @@ import (
 	"godwit.dev/godwit/internal/access/limit"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/sending/sealed"
-	"godwit.dev/godwit/internal/server/httpapi"
 )
 
 type ackedJSON struct{ Acked int }
@@ -128,7 +127,7 @@ func (r *receipts) Acknowledge(_ context.Context, tokens []string, event *push.R
 
 func TestATokenAcknowledgesFromAnyPageWithoutCredentials(t *testing.T) {
 	r := &receipts{}
-	w := newWorld(t, func(c *httpapi.Config) { c.Receipts = r })
+	w := newWorld(t, func(c *setup) { c.Receipts = r })
 	send := func(method, query, body, key string) answer {
 		return w.do(request{method: method, path: "/v1/acks" + query, body: body, key: key, header: map[string]string{"Origin": "https://any.example"}})
 	}
@@ -160,7 +159,7 @@ func TestATokenAcknowledgesFromAnyPageWithoutCredentials(t *testing.T) {
 }
 
 func TestStrangersAcknowledgeSoOften(t *testing.T) {
-	w := newWorld(t, func(c *httpapi.Config) { c.Receipts, c.AckLimit = &receipts{}, limit.NewAddrs(0.001, true) })
+	w := newWorld(t, func(c *setup) { c.Receipts, c.AckLimit = &receipts{}, limit.NewAddrs(0.001, true) })
 	send := func(key, body string) answer {
 		return w.do(request{method: "POST", path: "/v1/acks", body: body, key: key})
 	}

@@ -1,11 +1,9 @@
-// Package httpapi is the HTTP API: the list of all routes, who may call them, and how a call is admitted, counted and
-// answered when it fails. The packages below have the routes' handlers, one package for each kind of caller: back ends,
-// the public, operators. It also carries the handlers of the client gateways, which it mounts and otherwise leaves
-// alone.
+// Package httpapi is the HTTP API: how a call is admitted, counted and answered when it fails. The packages below have the
+// routes, who may call them, and their handlers, one package for each kind of caller: back ends, the
+// public, operators. It also carries the handlers of the client gateways, which it mounts and otherwise leaves alone.
 package httpapi
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -15,113 +13,35 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/access/audit"
-	"godwit.dev/godwit/internal/access/limit"
-	"godwit.dev/godwit/internal/campaigns/endpoint"
-	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/gateway/httphead"
-	"godwit.dev/godwit/internal/notify/recipient"
-	"godwit.dev/godwit/internal/notify/timeline"
 	"godwit.dev/godwit/internal/server/httpapi/backend"
 	"godwit.dev/godwit/internal/server/httpapi/call"
 	"godwit.dev/godwit/internal/server/httpapi/direct"
-	"godwit.dev/godwit/internal/server/httpapi/operator"
-	"godwit.dev/godwit/internal/server/httpapi/public"
 	"godwit.dev/godwit/internal/server/metrics"
 	"godwit.dev/godwit/internal/server/problem"
 	"godwit.dev/godwit/internal/server/watch"
 )
 
-// Mailbox is what the API reads and changes of mailboxes.
-type Mailbox interface {
-	backend.Mailbox
-	recipient.Mailbox
-	public.Mailbox
-	operator.Mailbox
-}
-
-// Objects are an app's, and who is registered for them.
-type Objects interface {
-	backend.Objects
-	recipient.Objects
-}
-
-// Presence knows the live sessions.
-type Presence interface {
-	recipient.Presence
-	operator.Presence
-}
-
-// Campaigns are the operations on an app's campaigns, and the reports of receivers about them.
-type Campaigns interface {
-	backend.Campaigns
-	public.Campaigns
-}
-
-// Channels are an app's ways to reach people outside.
-type Channels interface {
-	operator.Channels
-	public.Channels
-}
-
 // Config are the parts of the API.
 type Config struct {
-	Publisher backend.Publisher
-	Mailbox   Mailbox
-	Timelines *timeline.Service // nil: one of Mailbox and Presence, without steps beyond live
-	Receipts  public.Receipts   // nil: there are none to take
-	Objects   Objects
-	Topics    backend.Topics
-	Requests  backend.Requests
-	Services  operator.Gateway // how they are called through Gateway
-	Presence  Presence
-	Traces    recipient.Traces // of erased recipients; nil: nobody looks for them
-	Events    event.Log
-	Access    access.Access
-	Audit     *audit.Log // nil: nothing is remembered
-	Keys      operator.Keys
-	Apps      public.Apps
-	Channels  Channels
-	Endpoints *endpoint.Service
-	// Preferences are those of recipients, and Categories what apps say of theirs.
-	Preferences public.Preferences
-	Categories  operator.Categories
-	Campaigns   Campaigns
-	Templates   backend.Templates
-	Hooks       operator.Hooks
-	Sinks       operator.Sinks
-	Sources     operator.Sources
-	Log         *slog.Logger
-
-	// Registry receives the HTTP metrics and is what /metrics shows.
+	Routes []call.Route // of all capabilities
+	Access access.Access
+	Audit  *audit.Log // nil: nothing is remembered
+	Log    *slog.Logger
+	// Registry receives the HTTP metrics.
 	Registry *prometheus.Registry
-	// PublishLimit takes n publishes of a key from its budget; wait > 0: refused, come back after it. Nil: no limit.
-	PublishLimit func(key string, n int) (wait time.Duration)
-	// Figures are asked for by GET /v1/stats. Nil: there are none.
-	Figures func() operator.Figures
-	// Watch remembers the server's figures, and what it has refused and warned of. Nil: nobody looks.
+	// Watch remembers what the server has refused.
 	Watch *watch.Server
-	// Signups limits registrations without a token by address. Nil: no limit.
-	Signups *limit.Addrs
-	// AckLimit limits acknowledgements by token by address. Nil: no limit.
-	AckLimit *limit.Addrs
-	// Mount adds handlers of the client gateways by mux pattern. They get the connection as it is: no deadline,
+	// Mount adds handlers of the client gateways and the web page by mux pattern. They get the connection as it is: no deadline,
 	// no wrapped writer, no body limit.
 	Mount map[string]http.Handler
-	// Direct takes connections over that have published, and answers further publishes there. Nil: net/http keeps them.
+	// Direct takes connections over that have published, and Posts answers further publishes there. Nil: net/http keeps them.
 	Direct *direct.Server
+	Posts  *backend.API
 	// Gateway takes what is below /gw/, with its path as it was sent.
 	Gateway http.Handler
 	// Serves says what of both is served to a request. Nil: the gateway shares its origin with the rest.
-	Serves  func(*http.Request) Parts
-	Cluster operator.Clusters // what is known of other nodes; nil: there are none
-	// Forget takes a node off the list that was lost; nil: there are no other nodes.
-	Forget func(ctx context.Context, node string) error
-	// Draining, when closed, ends event feeds so that the server can stop.
-	Draining <-chan struct{}
-	// Ready says why something else that the server is there for cannot be done now. Nil: there is nothing else.
-	Ready   func(ctx context.Context) error
-	Version string
-	Node    string // this server's name, shown with its sessions
+	Serves func(*http.Request) Parts
 }
 
 type api struct {
@@ -129,6 +49,7 @@ type api struct {
 	access  access.Access
 	audit   *audit.Log     // nil: none
 	direct  *direct.Server // nil: none
+	posts   *backend.API   // of direct
 	mux     *http.ServeMux
 	metrics *metrics.HTTP
 	watch   *watch.Server
@@ -136,14 +57,11 @@ type api struct {
 
 // New makes the handler of the whole HTTP listener.
 func New(cfg Config) http.Handler {
-	if cfg.Watch == nil {
-		cfg.Watch = watch.Alone(watch.New(), cfg.Node)
-	}
-	a := &api{log: cfg.Log, access: cfg.Access, audit: cfg.Audit, direct: cfg.Direct, watch: cfg.Watch, mux: http.NewServeMux(), metrics: metrics.NewHTTP(cfg.Registry)}
-	for _, rt := range routes(&cfg) {
+	a := &api{log: cfg.Log, access: cfg.Access, audit: cfg.Audit, direct: cfg.Direct, posts: cfg.Posts, watch: cfg.Watch, mux: http.NewServeMux(), metrics: metrics.NewHTTP(cfg.Registry)}
+	for _, rt := range cfg.Routes {
 		a.handle(rt)
 	}
-	a.handle(route{pattern: "/", serve: a.notFound})
+	a.handle(call.Route{Pattern: "/", Serve: a.notFound})
 	for pattern, h := range cfg.Mount {
 		a.mount(pattern, h)
 	}

@@ -14,7 +14,9 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/notify/delivery"
 	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/server/httpapi/backend"
 	"godwit.dev/godwit/internal/server/metrics"
+	"godwit.dev/godwit/internal/server/watch"
 )
 
 var benchBodies = map[string][]byte{
@@ -44,7 +46,9 @@ func (d discard) Write(p []byte) (int, error) { return len(p), nil }
 
 // BenchmarkPublish is the handler alone: no network, no store.
 func BenchmarkPublish(b *testing.B) {
-	h := New(Config{Publisher: instant{}, Access: anyone{}, Log: slog.New(slog.DiscardHandler), Registry: metrics.New("bench")})
+	log := slog.New(slog.DiscardHandler)
+	posts := backend.New(backend.Parts{Publisher: instant{}, Log: log})
+	h := New(Config{Routes: posts.Routes(), Access: anyone{}, Log: log, Registry: metrics.New("bench"), Watch: watch.Alone(watch.New(), "")})
 	for name, body := range benchBodies {
 		b.Run(name, func(b *testing.B) {
 			r := httptest.NewRequest(http.MethodPost, "/v1/notifications", http.NoBody)

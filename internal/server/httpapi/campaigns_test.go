@@ -18,7 +18,6 @@ import (
 	"godwit.dev/godwit/internal/campaigns/campaign"
 	"godwit.dev/godwit/internal/sending/dispatch"
 	"godwit.dev/godwit/internal/sending/push"
-	"godwit.dev/godwit/internal/server/httpapi"
 	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
 )
 
@@ -76,7 +75,7 @@ func campaigns(t *testing.T, urls ...string) (*world, *outbox, []string) {
 	done := make(chan struct{})
 	go func() { defer close(done); _ = svc.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done; _ = store.Close() })
-	w := newWorld(t, func(c *httpapi.Config) { c.Campaigns = svc })
+	w := newWorld(t, func(c *setup) { c.Campaigns = svc })
 	ids := make([]string, len(urls))
 	for i, u := range urls {
 		e := audience.Endpoint{ID: audience.NewID(time.Now()), App: "shop", Channel: push.Webhook, Address: json.RawMessage(`{"url":"` + u + `"}`)}

@@ -27,11 +27,11 @@ type posts struct {
 }
 
 // answerDirect has publishes on connections that were handed over answered as a route's requests are.
-func (a *api) answerDirect(rt route, m *metrics.Route) {
+func (a *api) answerDirect(rt call.Route, m *metrics.Route) {
 	h := http.Header{}
 	secure(h)
 	h.Set("Content-Type", call.JSONType)
-	p := &posts{a: a, b: rt.posts, m: m, pattern: rt.pattern, role: rt.role, fields: lines(h)}
+	p := &posts{a: a, b: a.posts, m: m, pattern: rt.Pattern, role: rt.Role, fields: lines(h)}
 	a.direct.AnswerWith(p.serve)
 }
 

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/engine/reactor"
-	"godwit.dev/godwit/internal/server/httpapi"
 	"godwit.dev/godwit/internal/server/httpapi/direct"
 )
 
@@ -37,7 +36,7 @@ func directly(t testing.TB) (*world, *direct.Server) {
 		t.Skip("this system's reactor does not release connections")
 	}
 	d := direct.New(r, log)
-	w := newWorld(t, func(c *httpapi.Config) { c.Direct = d }, func(c *httpapi.Config) { c.PublishLimit = refuseMuch })
+	w := newWorld(t, func(c *setup) { c.Direct = d }, func(c *setup) { c.PublishLimit = refuseMuch })
 	w.reactor = r
 	var served sync.WaitGroup
 	served.Go(func() { _ = w.srv.Config.Serve(d.Listener()) })

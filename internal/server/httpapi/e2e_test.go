@@ -17,7 +17,6 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/notify/session"
-	"godwit.dev/godwit/internal/server/httpapi"
 	"godwit.dev/godwit/internal/store/sqlite/eventdb"
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
 )
@@ -39,7 +38,7 @@ func newRealWorld(t *testing.T) *world {
 	store, err := mailboxdb.Open(t.Context(), filepath.Join(dir, "mailbox.db"), mailboxdb.Config{MaxPending: 20, MinFree: 1 << 20, Now: clock})
 	must(err)
 	box := mailbox.New(mailbox.Config{Store: store, Events: evs, Log: log})
-	return newWorld(t, func(c *httpapi.Config) {
+	return newWorld(t, func(c *setup) {
 		hub := session.NewHub(session.Config{Store: store, Mailbox: box, Verifier: c.Access, Events: evs, Log: log, Now: clock})
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)

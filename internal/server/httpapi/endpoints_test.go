@@ -9,7 +9,6 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/access/limit"
-	"godwit.dev/godwit/internal/server/httpapi"
 )
 
 // subscription is a browser's, one of many.
@@ -259,7 +258,7 @@ func TestClientsHaveTheirOwnEndpoints(t *testing.T) {
 }
 
 func TestRegistrationsFromOneAddressAreLimited(t *testing.T) {
-	w := newWorld(t, func(c *httpapi.Config) { c.Signups = limit.NewAddrs(0.001, true) })
+	w := newWorld(t, func(c *setup) { c.Signups = limit.NewAddrs(0.001, true) })
 	w.allowAnonymous()
 	w.visit("POST", "/v1/endpoints?app=shop", `{"channel":"webpush","address":`+subscription(1)+`}`, site).want(http.StatusCreated)
 	a := w.visit("POST", "/v1/endpoints?app=shop", `{"channel":"webpush","address":`+subscription(2)+`}`, site)

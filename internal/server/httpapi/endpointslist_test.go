@@ -16,7 +16,6 @@ import (
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/endpoint"
 	"godwit.dev/godwit/internal/sending/push"
-	"godwit.dev/godwit/internal/server/httpapi"
 	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
 )
 
@@ -129,7 +128,7 @@ func (b *broken) ListEndpoints(context.Context, string, audience.Status, *audien
 
 func TestAnExportThatFailsIsNotTakenForWhole(t *testing.T) {
 	b := &broken{}
-	w := newWorld(t, func(c *httpapi.Config) { c.Endpoints = endpoint.New(endpoint.Config{Store: b, Now: time.Now}) })
+	w := newWorld(t, func(c *setup) { c.Endpoints = endpoint.New(endpoint.Config{Store: b, Now: time.Now}) })
 	w.get("/v1/endpoints/export").problem(http.StatusInternalServerError, "internal", "")
 	b.pages = 2
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.srv.URL+"/v1/endpoints/export", http.NoBody)
@@ -154,7 +153,7 @@ func TestAnAudienceThatCannotBeReadIsNotShownEmpty(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = store.Close() })
 	over := func(s endpoint.Store) *world {
-		return newWorld(t, func(c *httpapi.Config) { c.Endpoints = endpoint.New(endpoint.Config{Store: s, Now: time.Now}) })
+		return newWorld(t, func(c *setup) { c.Endpoints = endpoint.New(endpoint.Config{Store: s, Now: time.Now}) })
 	}
 	w := over(nameless{store})
 	w.get("/v1/audience").problem(http.StatusInternalServerError, "internal", "")

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/feeds/event"
-	"godwit.dev/godwit/internal/server/httpapi"
 	"godwit.dev/godwit/internal/server/httpapi/backend"
 	"godwit.dev/godwit/internal/server/metrics"
 )
@@ -152,7 +151,7 @@ func TestSilentFeedShowsSignsOfLife(t *testing.T) {
 			req.Header.Set("Authorization", "Bearer "+w.key)
 			req.Header.Set("Accept", accept)
 			time.AfterFunc(2*backend.FeedHeartbeat+time.Second, func() { close(draining) })
-			httpapi.New(cfg).ServeHTTP(rec, req)
+			cfg.handler().ServeHTTP(rec, req)
 			if got := rec.Body.String(); got != want {
 				t.Errorf("Accept %q: %q, want %q", accept, got, want)
 			}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/notify/mailbox"
-	"godwit.dev/godwit/internal/server/httpapi"
 	"godwit.dev/godwit/internal/server/httpapi/backend"
 )
 
@@ -308,7 +307,7 @@ func TestStoreFailuresTellThePublisherToRetry(t *testing.T) {
 }
 
 func TestPublishLimitAnswers429(t *testing.T) {
-	w := newWorld(t, func(c *httpapi.Config) {
+	w := newWorld(t, func(c *setup) {
 		c.PublishLimit = func(string, int) time.Duration { return 1500 * time.Millisecond }
 	})
 	for _, a := range []answer{w.post("/v1/notifications", `{"to":"a"}`), w.post("/v1/notify/a", "x")} {

@@ -12,7 +12,6 @@ import (
 
 	"godwit.dev/godwit/internal/notify/frame"
 	"godwit.dev/godwit/internal/notify/session"
-	"godwit.dev/godwit/internal/server/httpapi"
 )
 
 func TestObjectIsPutAndRead(t *testing.T) {
@@ -224,14 +223,14 @@ func TestRegistrationsAreShownByObjectAndByRecipient(t *testing.T) {
 }
 
 // unerasable is a service whose store is away when something is to be erased.
-type unerasable struct{ httpapi.Objects }
+type unerasable struct{ allObjects }
 
 func (unerasable) Erase(context.Context, string, string) error {
 	return errors.New("the store is away")
 }
 
 func TestFailedErasureEndsTheSessionsAllTheSame(t *testing.T) {
-	w := newWorld(t, func(c *httpapi.Config) { c.Objects = unerasable{c.Objects} })
+	w := newWorld(t, func(c *setup) { c.Objects = unerasable{c.Objects} })
 	w.unit("unit-1", "main", "config").Closed()
 	w.presence.connect("shop", "unit-1", session.Info{ID: "main", Device: "main", Gateway: "ws", ConnectedAt: time.Now(), LastSeen: time.Now()})
 	w.delete("/v1/recipients/unit-1").want(500)
@@ -242,7 +241,7 @@ func TestFailedErasureEndsTheSessionsAllTheSame(t *testing.T) {
 
 func TestPutsCountAgainstTheKeysLimit(t *testing.T) {
 	left := 2
-	w := newWorld(t, func(c *httpapi.Config) {
+	w := newWorld(t, func(c *setup) {
 		c.PublishLimit = func(string, int) time.Duration {
 			if left--; left < 0 {
 				return time.Second

@@ -14,24 +14,25 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/access/audit"
 	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/server/httpapi/backend"
 	"godwit.dev/godwit/internal/server/httpapi/call"
 	"godwit.dev/godwit/internal/server/metrics"
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-func (a *api) handle(rt route) {
-	m := a.metrics.Route(rt.pattern)
-	handsOver := rt.posts != nil && a.direct != nil
+func (a *api) handle(rt call.Route) {
+	m := a.metrics.Route(rt.Pattern)
+	handsOver := a.direct != nil && rt.Pattern == backend.PublishPattern
 	if handsOver {
 		a.answerDirect(rt, m)
 	}
-	a.mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) {
+	a.mux.HandleFunc(rt.Pattern, func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		c := &call.Call{W: w, R: r, Ctx: r.Context()}
 		c.Sized = handsOver && a.direct.Takes(r)
 		secure(w.Header())
 		defer a.finish(c, m, start)
-		if !rt.stream {
+		if !rt.Stream {
 			ctx, cancel := context.WithTimeout(c.Ctx, call.Patience)
 			defer cancel()
 			c.Ctx = ctx
@@ -46,19 +47,19 @@ func (a *api) handle(rt route) {
 	})
 }
 
-func (a *api) serve(c *call.Call, rt route) error {
-	if rt.role != 0 {
-		if err := a.authenticate(c, rt.role); err != nil {
+func (a *api) serve(c *call.Call, rt call.Route) error {
+	if rt.Role != 0 {
+		if err := a.authenticate(c, rt.Role); err != nil {
 			return err
 		}
 	}
-	return rt.serve(c)
+	return rt.Serve(c)
 }
 
 // tell notes a deed in the audit log, before its answer is sent as a whole. Calls without a known app, and those that fail
 // for a mistake of the caller other than a missing right, change nothing and are not noted.
-func (a *api) tell(c *call.Call, rt route, err error) {
-	if rt.deed == "" || a.audit == nil || c.Key.App == "" {
+func (a *api) tell(c *call.Call, rt call.Route, err error) {
+	if rt.Deed == "" || a.audit == nil || c.Key.App == "" {
 		return
 	}
 	outcome, status := audit.Done, c.Status
@@ -73,7 +74,7 @@ func (a *api) tell(c *call.Call, rt route, err error) {
 	case err != nil || status >= http.StatusBadRequest:
 		return
 	}
-	deed, object := audit.Of(c.R, rt.pattern, rt.deed)
+	deed, object := audit.Of(c.R, rt.Pattern, rt.Deed)
 	if object == "" {
 		object = c.Made
 	}

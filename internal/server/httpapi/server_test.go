@@ -17,7 +17,6 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/notify/session"
-	"godwit.dev/godwit/internal/server/httpapi"
 	"godwit.dev/godwit/internal/server/httpapi/operator"
 )
 
@@ -239,7 +238,7 @@ func TestStatsCount(t *testing.T) {
 }
 
 func TestStatsListTheSlowestOfTheKeysApp(t *testing.T) {
-	w := newWorld(t, func(c *httpapi.Config) {
+	w := newWorld(t, func(c *setup) {
 		c.Figures = func() operator.Figures {
 			return operator.Figures{Connections: 3, QueuedBytes: 99, PublishLatency: []latency.Bucket{{Most: 2 * time.Millisecond, Count: 5}}, Objects: operator.ObjectFigures{Registrations: 4, Frames: 6}}
 		}
@@ -294,7 +293,7 @@ func (panicking) Publish(context.Context, string, []*notification.Draft) []deliv
 }
 
 func TestPanicIsA500AndTheServerLives(t *testing.T) {
-	w := newWorld(t, func(c *httpapi.Config) { c.Publisher = panicking{} })
+	w := newWorld(t, func(c *setup) { c.Publisher = panicking{} })
 	a := w.post("/v1/notifications", `{"to":"a"}`)
 	if a.problem(http.StatusInternalServerError, "internal", ""); strings.Contains(a.body, "secret-detail") {
 		t.Errorf("the answer tells of the panic: %s", a.body)
@@ -316,7 +315,7 @@ func TestMountedHandlerGetsTheBareConnection(t *testing.T) {
 		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\n\r\nraw "+r.URL.Path)
 	})
 	broken := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(errors.New("gateway bug")) })
-	w := newWorld(t, func(c *httpapi.Config) {
+	w := newWorld(t, func(c *setup) {
 		c.Mount = map[string]http.Handler{"GET /v1/connect": hijack, "/v1/stream": broken}
 	})
 	if got := w.raw("GET /v1/connect HTTP/1.1\r\nHost: x\r\n\r\n"); !strings.HasSuffix(got, "raw /v1/connect") {

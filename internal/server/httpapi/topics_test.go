@@ -10,7 +10,6 @@ import (
 
 	"godwit.dev/godwit/internal/messaging/pubsub"
 	"godwit.dev/godwit/internal/messaging/topic"
-	"godwit.dev/godwit/internal/server/httpapi"
 )
 
 // topics is a bus that keeps what is published.
@@ -36,11 +35,11 @@ func (b *topics) Subscribe(string, string, string, func(topic.Message), func(int
 }
 
 // withTopics starts an API whose topics go over a bus that the test looks into.
-func withTopics(t *testing.T, change ...func(*httpapi.Config)) (*world, *topics) {
+func withTopics(t *testing.T, change ...func(*setup)) (*world, *topics) {
 	bus := &topics{}
 	svc := pubsub.New(pubsub.Config{Bus: bus})
 	t.Cleanup(func() { _ = svc.Close() })
-	change = append(change, func(c *httpapi.Config) { c.Topics = svc })
+	change = append(change, func(c *setup) { c.Topics = svc })
 	return newWorld(t, change...), bus
 }
 
@@ -95,7 +94,7 @@ func TestBadMessagesAreRefused(t *testing.T) {
 }
 
 func TestMessagesCountAgainstTheKeysBudget(t *testing.T) {
-	w, bus := withTopics(t, func(c *httpapi.Config) {
+	w, bus := withTopics(t, func(c *setup) {
 		c.PublishLimit = func(string, int) time.Duration { return time.Second }
 	})
 	w.do(request{method: "POST", path: "/v1/topics/a", body: "x"}).problem(http.StatusTooManyRequests, "rate-limited", "")

@@ -47,7 +47,7 @@ type world struct {
 	draining  chan struct{}
 	log       *lockedBuffer
 	reactor   *reactor.Reactor // of directly
-	cfg       httpapi.Config
+	cfg       setup
 	key       string            // of app shop, role admin: what do uses
 	keys      map[string]string // of app shop by role; of app other: "other"
 }
@@ -79,7 +79,7 @@ func (w *world) openEndpoints() {
 }
 
 // newWorld starts an API; change alters its configuration first.
-func newWorld(t testing.TB, change ...func(*httpapi.Config)) *world {
+func newWorld(t testing.TB, change ...func(*setup)) *world {
 	t.Helper()
 	w := &world{
 		t: t, mailbox: newMemory(), presence: &presence{sessions: map[[2]string][]session.Info{}}, events: newEvents(),
@@ -92,7 +92,7 @@ func newWorld(t testing.TB, change ...func(*httpapi.Config)) *world {
 	w.openEndpoints()
 	publisher, templates := delivery.New(w.mailbox, time.Now), template.New(store, time.Now)
 	publisher.FillWith(templates.Fill)
-	cfg := httpapi.Config{
+	cfg := setup{
 		Publisher: publisher, Templates: templates, Mailbox: w.mailbox, Objects: w.objects, Presence: w.presence, Events: w.events,
 		Access: w.access, Keys: w.access, Apps: w.access, Services: w.access, Channels: w.channels, Hooks: w.openHooks(store, log), Sources: w.openSources(store, log), Sinks: w.openSinks(store, log), Endpoints: endpoint.New(endpoint.Config{Store: w.endpoints, Now: time.Now}), Log: log,
 		Preferences: w.endpoints, Categories: w.access, Audit: audit.New(store, time.Now, log),
@@ -102,7 +102,7 @@ func newWorld(t testing.TB, change ...func(*httpapi.Config)) *world {
 		f(&cfg)
 	}
 	w.cfg = cfg
-	w.srv = httptest.NewUnstartedServer(httpapi.New(cfg))
+	w.srv = httptest.NewUnstartedServer(cfg.handler())
 	httpapi.Limit(w.srv.Config)
 	w.srv.Config.ConnContext = direct.ConnContext
 	w.srv.Start()

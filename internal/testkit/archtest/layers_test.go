@@ -38,6 +38,7 @@ var places = map[string]layer{
 	"internal/engine/fair":           domain,     // leaf: queues and amounts that apps share
 	"internal/engine/latency":        domain,     // leaf: a histogram
 	"internal/server/logqueue":       domain,     // leaf: a writer that never blocks
+	"internal/server/lifecycle":      domain,     // leaf: what runs and how it stops
 	"internal/engine/memory":         domain,     // leaf: the collector
 	"internal/server/certs":          domain,     // leaf: certificates from files
 	"internal/engine/disk":           capability,

@@ -1,4 +1,4 @@
-package app
+package core
 
 import (
 	"context"
@@ -14,11 +14,11 @@ const spaceEvery = time.Second
 
 // watchSpace tells once when publishes begin to be refused for lack of space, and once when that has passed. How many were refused
 // is a metric: a line for each would fill what is left of the disk.
-func (a *App) watchSpace(ctx context.Context) error {
+func watchSpace(ctx context.Context, log *slog.Logger, box *mailbox.Mailbox, reserve config.Size) error {
 	tick := time.NewTicker(spaceEvery)
 	defer tick.Stop()
 	for full := false; ; {
-		full = tellSpace(ctx, a.log, full, a.mailbox.Stats(), a.cfg.MinFree)
+		full = tellSpace(ctx, log, full, box.Stats(), reserve)
 		select {
 		case <-ctx.Done():
 			return nil

@@ -1,4 +1,5 @@
-package app
+// Package lifecycle keeps what a server has started, and stops it in reverse.
+package lifecycle
 
 import (
 	"context"
@@ -16,32 +17,36 @@ type step struct {
 	polite  bool
 }
 
-// steps are what runs, in the order in which it was started. Each is registered where it starts and they are
+// Steps are what runs, in the order in which it was started. Each is registered where it starts and they are
 // stopped in reverse, so whatever a part stands on outlives it.
-type steps struct {
-	log  *slog.Logger
-	list []step
+type Steps struct {
+	log    *slog.Logger
+	failed func(error)
+	list   []step
 }
 
-// add registers how to stop what has just been started. stop gets a context that ends after timeout and must
+// New makes an empty list. failed learns why something that is to run has ended by itself.
+func New(log *slog.Logger, failed func(error)) *Steps { return &Steps{log: log, failed: failed} }
+
+// Add registers how to stop what has just been started. stop gets a context that ends after timeout and must
 // return then.
-func (s *steps) add(name string, timeout time.Duration, stop func(context.Context) error) {
+func (s *Steps) Add(name string, timeout time.Duration, stop func(context.Context) error) {
 	s.list = append(s.list, step{name: name, timeout: timeout, stop: stop})
 }
 
-// addPolite registers a stop that waits for others, who may not be willing: giving up on them is no failure.
-func (s *steps) addPolite(name string, timeout time.Duration, stop func(context.Context) error) {
+// AddPolite registers a stop that waits for others, who may not be willing: giving up on them is no failure.
+func (s *Steps) AddPolite(name string, timeout time.Duration, stop func(context.Context) error) {
 	s.list = append(s.list, step{name: name, timeout: timeout, stop: stop, polite: true})
 }
 
-// addClose registers a stop that needs no context.
-func (s *steps) addClose(name string, timeout time.Duration, stop func() error) {
-	s.add(name, timeout, func(context.Context) error { return stop() })
+// AddClose registers a stop that needs no context.
+func (s *Steps) AddClose(name string, timeout time.Duration, stop func() error) {
+	s.Add(name, timeout, func(context.Context) error { return stop() })
 }
 
-// addRun starts run in a goroutine of its own and stops it by ending its context. If run ends by itself, failed
-// learns why.
-func (s *steps) addRun(name string, timeout time.Duration, run func(context.Context) error, failed func(error)) {
+// AddRun starts run in a goroutine of its own and stops it by ending its context. If run ends by itself, the
+// function given to New learns why.
+func (s *Steps) AddRun(name string, timeout time.Duration, run func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -50,10 +55,10 @@ func (s *steps) addRun(name string, timeout time.Duration, run func(context.Cont
 			if err == nil {
 				err = errors.New("ended unexpectedly")
 			}
-			failed(fmt.Errorf("%s: %w", name, err))
+			s.failed(fmt.Errorf("%s: %w", name, err))
 		}
 	}()
-	s.add(name, timeout, func(ctx context.Context) error {
+	s.Add(name, timeout, func(ctx context.Context) error {
 		cancel()
 		select {
 		case <-done:
@@ -64,9 +69,9 @@ func (s *steps) addRun(name string, timeout time.Duration, run func(context.Cont
 	})
 }
 
-// stop stops everything, last started first, each within its own timeout and all before ctx ends. A step that
+// Stop stops everything, last started first, each within its own timeout and all before ctx ends. A step that
 // fails or takes too long is reported and the next ones run all the same.
-func (s *steps) stop(ctx context.Context) error {
+func (s *Steps) Stop(ctx context.Context) error {
 	var problems []error
 	for len(s.list) > 0 {
 		last := s.list[len(s.list)-1]

@@ -1,4 +1,4 @@
-package app
+package core
 
 import (
 	"bytes"
@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/server/app/logs"
 	"godwit.dev/godwit/internal/server/config"
 )
 
 func TestBecomingFullAndFreeAgainIsOneLineEach(t *testing.T) {
 	var out bytes.Buffer
 	c := config.Default()
-	log := NewLogger(c, &out)
+	log := logs.New(c, &out)
 	full := false
 	for _, now := range []bool{false, true, true, true, false, false} {
 		full = tellSpace(t.Context(), log, full, mailbox.Stats{Full: now, FreeBytes: 5 << 20}, c.MinFree)

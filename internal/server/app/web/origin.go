@@ -1,17 +1,12 @@
-package app
+package web
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
 
 	"godwit.dev/godwit/internal/access/webhost"
 	"godwit.dev/godwit/internal/gateway/httphead"
-	"godwit.dev/godwit/internal/gateway/workergate"
 	"godwit.dev/godwit/internal/server/config"
 	"godwit.dev/godwit/internal/server/httpapi"
 )
@@ -73,34 +68,4 @@ func (o gatewayOrigin) place() httphead.Place {
 		return httphead.OwnOrigin
 	}
 	return httphead.Shared
-}
-
-// frontGate is the gateway to workers.
-func (a *App) frontGate(o gatewayOrigin) http.Handler {
-	return workergate.New(workergate.Config{Asker: a.requests, Access: a.access, Place: o.place(), Log: a.log})
-}
-
-// serveGateway serves the gateway's own listener and returns how to end accepting.
-func (a *App) serveGateway(ln net.Listener, handler http.Handler) (stop func()) {
-	srv, accepts := a.server(ln, handler)
-	guarded := srv.ConnContext
-	srv.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
-		return context.WithValue(guarded(ctx, nc), onGatewayListener{}, true)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := srv.Serve(accepts); !a.stopping.Load() {
-			a.fail(fmt.Errorf("serve gateway_addr: %w", err))
-		}
-	}()
-	a.steps.addPolite("gateway answers", a.share(), func(ctx context.Context) error {
-		err := srv.Shutdown(ctx)
-		if err != nil {
-			err = errors.Join(err, srv.Close()) // what is still open had its time
-		}
-		<-done
-		return err
-	})
-	return func() { ln.Close() }
 }

@@ -1,9 +1,11 @@
-package app
+package core
 
 import (
 	"context"
 	"sync"
 	"time"
+
+	"godwit.dev/godwit/internal/server/app/ground"
 )
 
 const (
@@ -13,17 +15,16 @@ const (
 	reachLook  = 100 * time.Millisecond
 )
 
-// startReach has sessions move to other nodes while this one alone cannot reach the store.
-func (a *App) startReach(context.Context) error {
-	if a.stores.Reach != nil && a.cluster != nil {
-		a.steps.addRun("watch over the store", time.Second, a.watchReach, a.fail)
+// WatchReach has sessions move to other nodes while this one alone cannot reach the store.
+func (c *Core) WatchReach(g *ground.Ground) {
+	if g.Stores.Reach != nil && c.Cluster != nil {
+		g.Steps.AddRun("watch over the store", time.Second, func(ctx context.Context) error { return c.watchReach(ctx, g) })
 	}
-	return nil
 }
 
 // watchReach sends sessions away for as long as the store is out of reach here and another node reaches it. If no other does, they stay:
 // topics, requests and what nodes have of objects go on here as well as anywhere.
-func (a *App) watchReach(ctx context.Context) error {
+func (c *Core) watchReach(ctx context.Context, g *ground.Ground) error {
 	var leaving sync.WaitGroup
 	stay := context.CancelFunc(nil)
 	defer leaving.Wait()
@@ -42,18 +43,18 @@ func (a *App) watchReach(ctx context.Context) error {
 		if stay != nil { // they are leaving already
 			least = 0
 		}
-		leaves := a.stores.Reach.Lost() >= leaveAfter && a.cluster.OthersReachFor(ctx, least)
+		leaves := g.Stores.Reach.Lost() >= leaveAfter && c.Cluster.OthersReachFor(ctx, least)
 		switch {
 		case leaves && stay == nil:
-			a.log.Warn("sessions are sent to nodes that reach PostgreSQL, which this one does not", "sessions", a.hub.Live())
+			g.Log.Warn("sessions are sent to nodes that reach PostgreSQL, which this one does not", "sessions", c.Hub.Live())
 			var leave context.Context
 			leave, stay = context.WithCancel(ctx)
-			leaving.Go(func() { a.hub.Leave(leave) })
+			leaving.Go(func() { c.Hub.Leave(leave) })
 		case !leaves && stay != nil:
 			stay()
 			stay = nil
 			leaving.Wait()
-			a.log.Info("sessions are welcome here again")
+			g.Log.Info("sessions are welcome here again")
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package app
+package lifecycle
 
 import (
 	"context"
@@ -14,18 +14,18 @@ import (
 func TestStepsStopInReverseAndOneFailureStopsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stopped []string
-		s := steps{log: slog.New(slog.DiscardHandler)}
-		s.addClose("store", time.Second, func() error { stopped = append(stopped, "store"); return nil })
-		s.addClose("broken", time.Second, func() error { stopped = append(stopped, "broken"); return errors.New("no") })
-		s.add("stuck", time.Second, func(context.Context) error { time.Sleep(time.Hour); return nil })
-		s.add("slow", time.Minute, func(ctx context.Context) error {
+		s := New(slog.New(slog.DiscardHandler), nil)
+		s.AddClose("store", time.Second, func() error { stopped = append(stopped, "store"); return nil })
+		s.AddClose("broken", time.Second, func() error { stopped = append(stopped, "broken"); return errors.New("no") })
+		s.Add("stuck", time.Second, func(context.Context) error { time.Sleep(time.Hour); return nil })
+		s.Add("slow", time.Minute, func(ctx context.Context) error {
 			stopped = append(stopped, "slow")
 			<-ctx.Done()
 			return context.Cause(ctx)
 		})
-		s.addPolite("deaf client", time.Second, func(context.Context) error { time.Sleep(time.Hour); return nil })
+		s.AddPolite("deaf client", time.Second, func(context.Context) error { time.Sleep(time.Hour); return nil })
 		start := time.Now()
-		err := s.stop(t.Context())
+		err := s.Stop(t.Context())
 		if want := []string{"slow", "broken", "store"}; !slices.Equal(stopped, want) {
 			t.Errorf("stopped %v, want %v", stopped, want)
 		}
@@ -46,12 +46,12 @@ func TestStepsStopInReverseAndOneFailureStopsNoOther(t *testing.T) {
 
 func TestPartThatEndsByItselfIsAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := steps{log: slog.New(slog.DiscardHandler)}
 		failed := make(chan error, 2)
-		s.addRun("watch", time.Second, func(context.Context) error { return errors.New("gone") }, func(err error) { failed <- err })
-		s.addRun("loop", time.Second, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, func(err error) { failed <- err })
+		s := New(slog.New(slog.DiscardHandler), func(err error) { failed <- err })
+		s.AddRun("watch", time.Second, func(context.Context) error { return errors.New("gone") })
+		s.AddRun("loop", time.Second, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 		synctest.Wait()
-		if err := s.stop(t.Context()); err != nil {
+		if err := s.Stop(t.Context()); err != nil {
 			t.Error(err)
 		}
 		close(failed)

@@ -1,4 +1,4 @@
-package app
+package logs
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 func TestDurationsInJSONLogsAreText(t *testing.T) {
 	var out bytes.Buffer
 	c := config.Default()
-	NewLogger(c, &out).Info("waits", "after", 90*time.Second, "grace", c.Grace, "took_ms", 7)
+	New(c, &out).Info("waits", "after", 90*time.Second, "grace", c.Grace, "took_ms", 7)
 	if got := out.String(); !strings.Contains(got, `"after":"1m30s","grace":"10s","took_ms":7`) {
 		t.Errorf("log has %s", got)
 	}
@@ -26,7 +26,7 @@ func TestEveryRecordOfTheLogIsOneVisibleLine(t *testing.T) {
 		var out bytes.Buffer
 		c := config.Default()
 		c.LogFormat = format
-		NewLogger(c, &out).Warn("refused", "device", hostile, "error", errors.New(hostile))
+		New(c, &out).Warn("refused", "device", hostile, "error", errors.New(hostile))
 		got, ended := strings.CutSuffix(out.String(), "\n")
 		if !ended || strings.ContainsAny(got, "\n\r\x00\x1b\u009b\u202e\u2066") {
 			t.Errorf("%s: %q", format, got)

@@ -1,0 +1,114 @@
+// Package conns has what serves the connections of all listeners: event loops, the gate that admits connections, and limits
+// by address and key.
+package conns
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sys/unix"
+
+	"godwit.dev/godwit/internal/access/limit"
+	"godwit.dev/godwit/internal/engine/reactor"
+	"godwit.dev/godwit/internal/gateway/admission"
+	"godwit.dev/godwit/internal/server/app/ground"
+	"godwit.dev/godwit/internal/server/config"
+)
+
+// Connections are what listeners share.
+type Connections struct {
+	Reactor  *reactor.Reactor
+	Gate     *admission.Gate
+	Connects *limit.Addrs // of new connections
+	Acks     *limit.Addrs // of acknowledgements by token
+	Signups  *limit.Addrs // of registrations without a token
+	Publish  *limit.Keys
+}
+
+// Start starts it, before anything listens. opening is told of each connection that is let in.
+func Start(g *ground.Ground, opening func()) (*Connections, error) {
+	s := g.Settings
+	driver := s.ReactorDriver
+	if driver == "auto" {
+		driver = ""
+	}
+	loops, err := reactor.New(reactor.Config{
+		Loops: s.ReactorLoops, Driver: driver, QueueBytes: int(s.QueueBytes), TotalBytes: int64(s.QueueTotal),
+	}, g.Log)
+	if err != nil {
+		return nil, err
+	}
+	g.Steps.AddClose("reactor", time.Second, loops.Close)
+	c := &Connections{
+		Reactor:  loops,
+		Connects: limit.NewAddrs(s.LimitConnects.PerSecond(), s.LimitLoopback),
+		Acks:     limit.NewAddrs(s.LimitHellos.PerSecond(), s.LimitLoopback),
+		Signups:  limit.NewAddrs(s.LimitSignups.PerSecond(), s.LimitLoopback),
+		Publish:  limit.NewKeys(s.LimitPublish.PerSecond()),
+	}
+	most, mostOf := shares(s, g.Log)
+	c.Gate = admission.New(admission.Config{Limit: c.Connects, Conns: limit.NewConns(most, mostOf, s.LimitLoopback), Opening: opening})
+	c.register(g.Registry)
+	return c, nil
+}
+
+// addrShare is the part of all connections that one address may have open unless a setting says otherwise: what a stranger
+// can take, others must not miss.
+const addrShare = 4
+
+// shares are how many connections may be open at once, in all and of one address.
+func shares(s *config.Config, log *slog.Logger) (most, mostOf int) {
+	most, mostOf = s.MaxConnections, s.MaxPerAddress
+	possible := connectionLimit(fileLimit())
+	if most > possible {
+		log.Warn("max_connections is more than the file limit allows: raise that too (ulimit -n, LimitNOFILE of systemd)",
+			"max_connections", most, "allowed", possible)
+	}
+	if most == 0 || most > possible {
+		most = possible
+	}
+	if mostOf == 0 && s.CompatOn() { // its clients may all come from the address of a proxy
+		mostOf = most
+	}
+	if mostOf == 0 {
+		mostOf = max(most/addrShare, 1)
+	}
+	return most, mostOf
+}
+
+// fileLimit is how many descriptors the process may have open. The Go runtime has raised it to the hard limit.
+func fileLimit() int {
+	var r unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r); err != nil {
+		return 1024
+	}
+	return int(min(r.Cur, 1<<30))
+}
+
+// reservedFiles are descriptors kept for stores, listeners, logs and what is asked and sent outside.
+const reservedFiles = 128
+
+// connectionLimit is how many connections may be open at once under a limit of descriptors. Where that is very low, most
+// of it is for the server itself.
+func connectionLimit(files int) int { return max(files-reservedFiles, files/4) }
+
+// register shows the counters of parts that keep none of their own for Prometheus.
+func (c *Connections) register(registry *prometheus.Registry) {
+	figure := func(name, help string, f func() float64) {
+		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
+	}
+	total := func(name, help string, f func() float64) {
+		registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, f))
+	}
+	figure("godwit_connections", "Connections on the event loops.", func() float64 { return float64(c.Reactor.Stats().Connections) })
+	figure("godwit_connections_queued_bytes", "Bytes that wait for clients to take them.", func() float64 { return float64(c.Reactor.Stats().Queued) })
+	for _, why := range admission.Reasons() {
+		registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "godwit_connections_refused_total", Help: "Connections that were refused, or closed because they sent no request in time.",
+			ConstLabels: prometheus.Labels{"reason": why.String()},
+		}, func() float64 { return float64(c.Gate.Refused(why)) }))
+	}
+	total("godwit_connections_read_bytes_total", "Bytes read by the event loops since start.", func() float64 { return float64(c.Reactor.Stats().BytesIn) })
+	total("godwit_connections_written_bytes_total", "Bytes written by the event loops since start.", func() float64 { return float64(c.Reactor.Stats().BytesOut) })
+}

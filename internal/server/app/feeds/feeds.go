@@ -1,0 +1,111 @@
+// Package feeds starts what reads the event log and brings it elsewhere, what makes good what the log has lost, and what
+// brings notifications in from where publishers already put them.
+package feeds
+
+import (
+	"context"
+	"time"
+
+	"godwit.dev/godwit/internal/access/urlguard"
+	"godwit.dev/godwit/internal/feeds/hook"
+	"godwit.dev/godwit/internal/feeds/reconcile"
+	"godwit.dev/godwit/internal/feeds/sink"
+	"godwit.dev/godwit/internal/feeds/sink/clickhouse"
+	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/sending/provider"
+	"godwit.dev/godwit/internal/sending/webhook"
+	"godwit.dev/godwit/internal/server/app/ground"
+	"godwit.dev/godwit/internal/store/redisstream"
+)
+
+// Feeds are the services whose settings apps change.
+type Feeds struct {
+	Hooks   *hook.Service
+	Sources *source.Service
+	Sinks   *sink.Service
+}
+
+// Reconcile starts what makes good what the event log has lost.
+func Reconcile(ctx context.Context, g *ground.Ground, box *mailbox.Mailbox) error {
+	m := reconcile.New(reconcile.Config{Log: g.Stores.Events, Changes: g.Stores.Changes, Alive: g.Stores.Alive, Own: g.Own("reconcile"), Notes: g.Log})
+	g.Registry.MustRegister(m)
+	var apps []string
+	for _, app := range g.Access.Apps() {
+		apps = append(apps, app.Name)
+	}
+	told, err := m.Told(ctx, apps)
+	if err != nil {
+		g.Log.WarnContext(ctx, "what the event log was told of before a crash cannot be read: first deliveries may be told of twice", "error", err)
+	}
+	box.LeaveOut(told.Take)
+	g.Steps.AddRun("reconcile", ground.StorePatience, m.Run)
+	return nil
+}
+
+// Hooks starts what tells apps of events.
+func Hooks(ctx context.Context, g *ground.Ground) (*hook.Service, error) {
+	client := provider.Unbounded(g.Settings.AllowPrivateURLs) // a hook has one request under way
+	g.Steps.AddClose("hook connections", time.Second, func() error { client.CloseIdleConnections(); return nil })
+	cfg := hook.Config{
+		Store: g.Stores.Hooks, Progress: g.Stores.Progress, Events: g.Stores.Events, Own: g.Own("hooks"), Now: g.Stores.Clock, Log: g.Log,
+		Poster: webhook.Hooks{Poster: webhook.NewPoster(client, g.Settings.AllowPrivateURLs)},
+	}
+	if g.Tracer != nil {
+		cfg.Tracer = g.Tracer
+	}
+	hooks, err := hook.New(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	g.Registry.MustRegister(hooks)
+	g.Steps.AddRun("hooks", ground.StorePatience, hooks.Run)
+	return hooks, nil
+}
+
+// Sources starts what brings notifications from where publishers already put them.
+func Sources(ctx context.Context, g *ground.Ground, publisher source.Publisher) (*source.Service, error) {
+	sources, err := source.New(ctx, source.Config{
+		Store: g.Stores.Sources, Publisher: publisher, Own: g.Own("sources"), Now: g.Stores.Clock,
+		AllowPrivate: g.Settings.AllowPrivateURLs, Log: g.Log,
+		Open: func(ctx context.Context, t source.Target) (source.Streams, error) {
+			s, err := redisstream.OpenStreams(ctx, redisstream.StreamsConfig{URLs: t.URLs, Clients: t.Recipients, Private: t.Private, Log: g.Log})
+			if err != nil {
+				return nil, err
+			}
+			return s, nil
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	g.Registry.MustRegister(sources)
+	g.Steps.AddRun("sources", ground.StorePatience, sources.Run)
+	return sources, nil
+}
+
+// Sinks starts what brings events to where they are counted.
+func Sinks(ctx context.Context, g *ground.Ground) (*sink.Service, error) {
+	sinks, err := sink.New(ctx, sink.Config{
+		Store: g.Stores.Sinks, Progress: g.Stores.Drained, Events: g.Stores.Events, Past: reconcile.Past{Log: g.Stores.Events, Changes: g.Stores.Changes},
+		Open: func(s *sink.Sink) (sink.Writer, error) { return openSink(s, g.Settings.AllowPrivateURLs), nil }, Own: g.Own("sinks"), Now: g.Stores.Clock, Log: g.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	g.Registry.MustRegister(sinks)
+	g.Steps.AddRun("sinks", ground.StorePatience, sinks.Run)
+	return sinks, nil
+}
+
+// openSink makes the writer of a sink.
+func openSink(s *sink.Sink, private bool) sink.Writer {
+	reach := urlguard.Public
+	if s.Private || private {
+		reach = urlguard.Anywhere
+	}
+	return clickhouse.New(clickhouse.Config{
+		URL: s.URL, Database: s.Database, User: s.User, Password: string(s.Password), Keep: s.Keep,
+		Client: urlguard.Client(urlguard.Options{Reach: reach, Timeout: clickhouse.AnswerWithin, ConnsPerHost: 2}),
+	})
+}

@@ -1,0 +1,76 @@
+package figures
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"godwit.dev/godwit/internal/cluster"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/server/httpapi/call"
+	"godwit.dev/godwit/internal/server/httpapi/operator"
+	"godwit.dev/godwit/internal/server/problem"
+	"godwit.dev/godwit/internal/store"
+)
+
+// Forget takes a node off the list that was lost for good.
+func (s *Server) Forget(ctx context.Context, node string) error {
+	if s.Stores.Forget == nil || s.Core.Cluster == nil {
+		return fmt.Errorf("node %s is not missing, since there is only this one: %w", node, mailbox.ErrNotFound)
+	}
+	if err := s.Stores.Forget(ctx, node); err != nil {
+		if errors.Is(err, store.ErrLives) {
+			return problem.BadInput.With("node " + node + " lives: stop it first").In("node")
+		}
+		return err
+	}
+	s.Core.Cluster.Forgotten(node)
+	return nil
+}
+
+// why says why a node is missing.
+func (s *Server) why(n *cluster.Node) string {
+	if n.Why == cluster.WhyNeverHeard && s.Core.Bus.SecretDiffers() {
+		return "it lives, since it renews its lease in the database, but nodes refuse each other: its cluster_secret_file differs from that of this node"
+	}
+	return n.Why.String()
+}
+
+// Cluster is what this node knows of the others.
+func (s *Server) Cluster(ctx context.Context) (v operator.ClusterView, err error) {
+	if s.Stores.Owned != nil {
+		owned, err := s.Stores.Owned(ctx)
+		if err != nil {
+			s.Log.Warn("who owns what cannot be read", "error", err) // the nodes are shown all the same
+		}
+		for _, o := range owned {
+			v.Leases = append(v.Leases, operator.LeaseView{Name: o.Name, Holder: o.Node, Until: call.Moment(o.Until)})
+		}
+	}
+	if s.Core.Cluster == nil {
+		return v, nil
+	}
+	v.Nodes = append(v.Nodes, operator.NodeView{State: "self", Boot: s.Boot})
+	for _, n := range s.Core.Cluster.Nodes() {
+		state, why := "alive", ""
+		switch {
+		case n.Missing:
+			state, why = "missing", s.why(&n)
+		case n.Drains:
+			state = "draining"
+		}
+		v.Nodes = append(v.Nodes, operator.NodeView{
+			Name: n.Name, Boot: n.Boot, Version: n.Version, State: state, Sessions: n.Sessions, UptimeS: n.Up.Seconds(),
+			ClockOffsetMS: n.Offset.Milliseconds(), HeardAgoMS: n.Heard.Milliseconds(), Why: why,
+		})
+	}
+	routes, _ := s.Core.Bus.Routes()
+	for _, r := range routes {
+		_, boot, _ := strings.Cut(r.Name, "/")
+		v.Routes = append(v.Routes, operator.RouteView{
+			Boot: boot, Address: r.Addr, OutBytes: r.Traffic[0], InBytes: r.Traffic[1], PendingBytes: int64(r.Pending),
+		})
+	}
+	return v, nil
+}

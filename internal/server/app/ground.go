@@ -1,0 +1,206 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/access/audit"
+	"godwit.dev/godwit/internal/notify/recipient"
+	"godwit.dev/godwit/internal/server/app/datadir"
+	"godwit.dev/godwit/internal/server/app/ground"
+	"godwit.dev/godwit/internal/server/certs"
+	"godwit.dev/godwit/internal/server/tracing"
+	"godwit.dev/godwit/internal/store"
+)
+
+// openGround opens what every part stands on. Certificates are read before anything is made or opened, so that a missing
+// file leaves nothing behind.
+func (a *App) openGround(ctx context.Context) (*ground.Ground, *tracing.Reporter, error) {
+	g := &ground.Ground{
+		Settings: a.cfg, Version: a.opts.Version, Node: nodeName(a.cfg.Node),
+		Log: a.log, Steps: a.steps, Registry: a.registry, Watch: a.watch, Fail: a.fail, Draining: a.draining,
+		Certificates: make(map[string]*certs.Files),
+	}
+	if err := readTLS(g); err != nil {
+		return nil, nil, err
+	}
+	lock, err := takeData(g)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := openStores(ctx, g, lock, a.opts.VFS); err != nil {
+		return nil, nil, err
+	}
+	reporter, err := prepareReports(ctx, g)
+	if err != nil {
+		return nil, nil, err
+	}
+	if g.Tracer, err = startTracing(ctx, g); err != nil {
+		return nil, nil, err
+	}
+	if g.Access, err = startAccess(ctx, g); err != nil {
+		return nil, nil, err
+	}
+	return g, reporter, nil
+}
+
+// nodeName names this node among others and in presence.
+func nodeName(set string) string {
+	if set != "" {
+		return set
+	}
+	if name, err := os.Hostname(); err == nil {
+		return name
+	}
+	return "godwit"
+}
+
+const (
+	expiryName = "godwit_tls_certificate_expiry_timestamp_seconds"
+	expiryHelp = "When the certificate that is shown to clients, or in the cluster to other nodes, ends, in Unix time."
+)
+
+// readTLS reads the certificates, and has Prometheus shown when each ends, as it is on disk at that time.
+func readTLS(g *ground.Ground) error {
+	s := g.Settings
+	use := func(to string, files *certs.Files) {
+		g.Certificates[to] = files
+		g.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: expiryName, Help: expiryHelp,
+			ConstLabels: prometheus.Labels{"to": to},
+		}, func() float64 { return float64(files.NotAfter().Unix()) }))
+	}
+	if s.TLSCert != "" {
+		c, err := certs.Load(s.TLSCert, s.TLSKey, s.TLSClientCA, g.Log)
+		if err != nil {
+			return err
+		}
+		g.TLS = c.Server
+		use("clients", c)
+	}
+	if s.ClusterTLSCert != "" {
+		c, err := certs.LoadMutual(s.ClusterTLSCert, s.ClusterTLSKey, s.ClusterTLSCA, g.Log)
+		if err != nil {
+			return err
+		}
+		g.NodeTLS = c.Mutual()
+		use("cluster", c)
+	}
+	return nil
+}
+
+// takeData takes the data folder and applies the settings of the process.
+func takeData(g *ground.Ground) (*datadir.Lock, error) {
+	undo := tune(g.Settings)
+	g.Steps.AddClose("tuning", time.Second, func() error { undo(); return nil })
+	lock, err := datadir.Acquire(g.Settings.Data)
+	if err != nil {
+		return nil, err
+	}
+	g.Steps.AddClose("data folder", time.Second, lock.Release)
+	if g.Settings.Dev && g.Settings.DevAnyAddress {
+		g.Log.Warn("development server on addresses that others can reach: anybody may publish and listen")
+	}
+	return lock, datadir.RemoveAddresses(g.Settings.Data)
+}
+
+// bootLen is how many random characters name a start: 40 bits.
+const bootLen = 8
+
+// openStores opens what is kept. It is closed when all that uses it has ended.
+func openStores(ctx context.Context, g *ground.Ground, lock *datadir.Lock, vfs string) error {
+	s, boot, former := g.Settings, rand.Text()[:bootLen], ""
+	if s.Several() {
+		g.Boot = boot
+	}
+	if s.Postgres != "" {
+		var err error
+		if former, err = lock.Boot(boot); err != nil {
+			return err
+		}
+	}
+	damaged := func(err error) { // sessions go on; nothing is stored any more
+		g.Log.Error("stored data is damaged; not ready, and nothing is stored any more: stop the server and run godwit doctor --repair", "data", s.Data, "error", err)
+	}
+	stores, err := store.Open(ctx, store.Config{
+		Data: s.Data, Postgres: s.Postgres, Node: g.Node, Boot: boot, Former: former, MaxPending: s.MaxPending, MinFree: int64(s.MinFree), Ballast: int64(s.Ballast),
+		Events: s.EventsRetain.D(), NoAttempts: !s.Attempts, Fatal: g.Fail, Damaged: damaged, Log: g.Log, VFS: vfs,
+	})
+	if err != nil {
+		return err
+	}
+	g.Stores = stores
+	for _, p := range stores.Parts() {
+		g.Steps.AddClose(p.Name, ground.StorePatience, p.Close)
+	}
+	g.Steps.AddRun("watch over files", time.Second, func(ctx context.Context) error { return watchFiles(ctx, lock, stores) })
+	g.Registry.MustRegister(stores.Metrics()...)
+	g.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "godwit_store_damaged", Help: "1 if stored data was found damaged, so that nothing more is stored; else 0.",
+	}, func() float64 {
+		if stores.Damage() != nil {
+			return 1
+		}
+		return 0
+	}))
+	g.Audit = audit.New(stores.Deeds, stores.Clock, g.Log)
+	g.Registry.MustRegister(g.Audit)
+	if g.Eraser, err = recipient.NewEraser(recipient.EraserConfig{
+		File: filepath.Join(s.Data, "erasures.json"), After: s.EraseWithin.D(), Forget: []recipient.Forgetter{stores.Events, g.Audit}, Scrub: stores.Scrub, Log: g.Log,
+	}); err != nil {
+		return err
+	}
+	g.Steps.AddRun("erasures", ground.StorePatience, g.Eraser.Run)
+	return nil
+}
+
+// filesEvery is how often it is looked whether the files in use are still there: within a second, nothing more may be
+// acknowledged.
+const filesEvery = 250 * time.Millisecond
+
+// watchFiles ends the server when a file was taken from under it: what it writes would be gone.
+func watchFiles(ctx context.Context, lock *datadir.Lock, stores *store.Stores) error {
+	tick := time.NewTicker(filesEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		err := lock.Gone()
+		if err == nil {
+			err = stores.Gone()
+		}
+		if err != nil {
+			stores.Refuse(err)
+			return err
+		}
+	}
+}
+
+// startAccess starts apps and keys.
+func startAccess(ctx context.Context, g *ground.Ground) (*access.Registry, error) {
+	s := g.Settings
+	cfg := access.Config{Dev: s.Dev, Serves: true, AllowPrivateURLs: s.AllowPrivateURLs, Origin: access.OwnOrigin(s.PublicURL)}
+	registry, err := access.NewRegistry(ctx, g.Stores.Access, cfg, g.Log)
+	if err != nil {
+		return nil, fmt.Errorf("start access: %w", err)
+	}
+	g.Steps.AddClose("access", ground.StorePatience, func() error { registry.Close(); return nil })
+	if err := registry.Bootstrap(ctx, s.BootstrapApp, s.BootstrapKeyFile); err != nil {
+		return nil, err
+	}
+	g.Steps.AddRun("access watch", ground.StorePatience, registry.Run)
+	if len(registry.Apps()) == 0 {
+		g.Log.Warn("there is no app yet: make one with godwit app create NAME", "data", s.Data)
+	}
+	return registry, nil
+}

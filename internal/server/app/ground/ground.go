@@ -1,0 +1,70 @@
+// Package ground holds what every part of a server stands on: settings, stores, apps and keys, metrics, and the list of
+// what runs.
+package ground
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/access/audit"
+	"godwit.dev/godwit/internal/cluster/lease"
+	"godwit.dev/godwit/internal/notify/recipient"
+	"godwit.dev/godwit/internal/server/certs"
+	"godwit.dev/godwit/internal/server/config"
+	"godwit.dev/godwit/internal/server/lifecycle"
+	"godwit.dev/godwit/internal/server/tracing"
+	"godwit.dev/godwit/internal/server/watch"
+	"godwit.dev/godwit/internal/store"
+)
+
+// StorePatience is how long a store may take to write what is queued. It is longer than a disk under load needs.
+const StorePatience = 30 * time.Second
+
+// Ground is what every part of a server stands on.
+type Ground struct {
+	Settings *config.Config
+	Version  string
+	Node     string // this node's name among others and in presence
+	Boot     string // of this node among others; empty: it is alone
+
+	Log      *slog.Logger
+	Steps    *lifecycle.Steps
+	Registry *prometheus.Registry
+	Watch    *watch.Watch
+	// Fail ends the server with a failure that it cannot go on with.
+	Fail func(error)
+	// Draining is closed when the server stops or drains.
+	Draining <-chan struct{}
+
+	TLS     func(protocols ...string) *tls.Config // of listeners; nil: plain
+	NodeTLS *tls.Config                           // between nodes; nil: plain
+	// Certificates are those in use, by the kind of peer that sees them.
+	Certificates map[string]*certs.Files
+
+	Stores *store.Stores
+	Audit  *audit.Log
+	Eraser *recipient.Eraser
+	Tracer *tracing.Tracer // nil: nothing is traced
+	Access *access.Registry
+}
+
+// Now is the time of the stores' clock.
+func (g *Ground) Now() time.Time { return g.Stores.Clock() }
+
+// Own decides which node does what one at a time may do for an app. Nil: there are no others.
+func (g *Ground) Own(what string) lease.Func {
+	if g.Stores.Own == nil {
+		return nil
+	}
+	return func(app string, run func(context.Context, func() bool)) (release func()) {
+		return g.Stores.Own(what+"/"+app, run)
+	}
+}
+
+// Share is a part of the grace period, for steps that wait for others. There are four; what is left is for the stores.
+func (g *Ground) Share() time.Duration { return g.Settings.Grace.D() / 6 }

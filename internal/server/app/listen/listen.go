@@ -1,0 +1,175 @@
+// Package listen has the server's listeners: each is registered with its setting, what serves it and how that ends. All
+// are opened before any is served.
+package listen
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"godwit.dev/godwit/internal/server/lifecycle"
+)
+
+// Listener is an address that the server listens on.
+type Listener struct {
+	Key       string   // of the setting that has the address, like http_addr
+	Owner     string   // what registers it
+	Addr      string   // empty: it is off
+	Plain     bool     // without TLS, whatever the settings say
+	Protocols []string // that are offered within TLS
+	// Serve makes what serves it, once all listeners are open. conf is nil without TLS.
+	Serve func(ln net.Listener, conf *tls.Config) (Service, error)
+}
+
+// Service serves a listener.
+type Service struct {
+	Name string // of what it has under way, as a stop names it: HTTP answers
+	// Run accepts until its context ends or the listener is closed.
+	Run func(ctx context.Context) error
+	// Shutdown ends what is under way, after accepting has ended. What it has to wait for is cut off when ctx ends.
+	Shutdown func(ctx context.Context) error
+	Patience time.Duration // of Shutdown; 0: that of the list
+}
+
+// Set is the list of a server's listeners.
+type Set struct {
+	steps    *lifecycle.Steps
+	failed   func(error)
+	patience time.Duration // for what is under way
+	tls      func(protocols ...string) *tls.Config
+	list     []*entry
+}
+
+type entry struct {
+	Listener
+	ln  net.Listener       // nil: it is not open
+	end context.CancelFunc // of accepting; nil: it is not served
+}
+
+// New makes an empty list. tls makes the configuration of a listener; nil: none has TLS.
+func New(steps *lifecycle.Steps, failed func(error), patience time.Duration, tls func(protocols ...string) *tls.Config) *Set {
+	return &Set{steps: steps, failed: failed, patience: patience, tls: tls}
+}
+
+// Add registers a listener. Each key is taken once.
+func (s *Set) Add(l Listener) error {
+	for _, e := range s.list {
+		if e.Key == l.Key {
+			return fmt.Errorf("%s registers listener %s, which %s has registered", l.Owner, l.Key, e.Owner)
+		}
+	}
+	s.list = append(s.list, &entry{Listener: l})
+	return nil
+}
+
+// Open opens all that are not off, so that an address in use leaves nothing half started.
+func (s *Set) Open(ctx context.Context) error {
+	for _, e := range s.list {
+		if e.Addr == "" {
+			continue
+		}
+		var lc net.ListenConfig
+		ln, err := lc.Listen(ctx, "tcp", e.Addr)
+		if err != nil {
+			return fmt.Errorf("open %s: %w", e.Key, err)
+		}
+		e.ln = ln
+		s.steps.AddClose(e.Key, time.Second, e.close)
+	}
+	return nil
+}
+
+// close closes a listener that may be closed already.
+func (e *entry) close() error {
+	if err := e.ln.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// Serve serves what is open, in the order of registration.
+func (s *Set) Serve() error {
+	for _, e := range s.list {
+		if e.ln == nil {
+			continue
+		}
+		if err := s.serve(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Set) serve(e *entry) error {
+	var conf *tls.Config
+	if s.tls != nil && !e.Plain {
+		conf = s.tls(e.Protocols...)
+	}
+	service, err := e.Serve(e.ln, conf)
+	if err != nil {
+		return err
+	}
+	ctx, end := context.WithCancel(context.Background())
+	e.end = end
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := service.Run(ctx); ctx.Err() == nil {
+			if err == nil {
+				err = errors.New("ended unexpectedly")
+			}
+			s.failed(fmt.Errorf("serve %s: %w", e.Key, err))
+		}
+	}()
+	if service.Patience == 0 {
+		service.Patience = s.patience
+	}
+	s.steps.AddPolite(service.Name, service.Patience, func(ctx context.Context) error {
+		e.stop() // again, where the start failed before accepting was ended
+		err := service.Shutdown(ctx)
+		<-done
+		return err
+	})
+	return nil
+}
+
+// stop ends accepting.
+func (e *entry) stop() {
+	if e.end != nil {
+		e.end()
+	}
+	if e.ln != nil {
+		_ = e.close() // what is served goes on, and a listener that cannot be closed is reported when it is closed again
+	}
+}
+
+// Stop ends accepting on all of them.
+func (s *Set) Stop() error {
+	for _, e := range s.list {
+		e.stop()
+	}
+	return nil
+}
+
+// Addr is where a listener listens; empty: it is off.
+func (s *Set) Addr(key string) string {
+	for _, e := range s.list {
+		if e.Key == key && e.ln != nil {
+			return e.ln.Addr().String()
+		}
+	}
+	return ""
+}
+
+// Shutdown ends a server; what is still open when ctx ends had its time.
+func Shutdown(ctx context.Context, srv *http.Server) error {
+	err := srv.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(err, srv.Close())
+	}
+	return err
+}

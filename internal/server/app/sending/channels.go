@@ -1,0 +1,50 @@
+// Package sending starts what reaches people outside: channels, campaigns, escalations and the bots of chats.
+package sending
+
+import (
+	"context"
+
+	"godwit.dev/godwit/internal/sending/apns"
+	"godwit.dev/godwit/internal/sending/channel"
+	"godwit.dev/godwit/internal/sending/fcm"
+	"godwit.dev/godwit/internal/sending/live"
+	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/sending/telegram"
+	"godwit.dev/godwit/internal/sending/webhook"
+	"godwit.dev/godwit/internal/sending/webpush"
+	"godwit.dev/godwit/internal/server/app/core"
+	"godwit.dev/godwit/internal/server/app/ground"
+)
+
+// KindOptions are what channels need of the server. The zero value is that of the command line.
+type KindOptions struct {
+	AllowPrivate bool         // see allow_private_urls
+	PublicURL    string       // where service workers report to; empty: they know
+	Live         *live.Sender // to mailboxes; nil: there are none
+}
+
+// Kinds are the channels that a server can send over, each with the kind that reads its settings.
+func Kinds(o KindOptions) map[push.Channel]channel.Kind {
+	return map[push.Channel]channel.Kind{
+		push.Live:     live.Kind{Sender: o.Live},
+		push.WebPush:  webpush.Kind{AllowPrivate: o.AllowPrivate, Server: o.PublicURL},
+		push.FCM:      fcm.Kind{AllowPrivate: o.AllowPrivate},
+		push.APNs:     apns.Kind{AllowPrivate: o.AllowPrivate},
+		push.Telegram: telegram.Kind{AllowPrivate: o.AllowPrivate},
+		push.Webhook:  webhook.Kind{AllowPrivate: o.AllowPrivate},
+	}
+}
+
+// Channels starts what sends to addresses outside.
+func Channels(ctx context.Context, g *ground.Ground, c *core.Core) (*channel.Service, error) {
+	kinds := Kinds(KindOptions{
+		AllowPrivate: g.Settings.AllowPrivateURLs, PublicURL: g.Settings.PublicURL, Live: live.New(c.Publisher, c.Mailbox, g.Stores.Clock),
+	})
+	channels, err := channel.New(ctx, g.Stores.Channels, kinds, g.Log)
+	if err != nil {
+		return nil, err
+	}
+	g.Steps.AddClose("channels", ground.StorePatience, func() error { channels.Close(); return nil })
+	g.Steps.AddRun("channel watch", ground.StorePatience, channels.Run)
+	return channels, nil
+}

@@ -1,0 +1,110 @@
+package sending
+
+import (
+	"context"
+	"errors"
+
+	"godwit.dev/godwit/internal/campaigns/campaign"
+	"godwit.dev/godwit/internal/campaigns/endpoint"
+	"godwit.dev/godwit/internal/campaigns/welcome"
+	"godwit.dev/godwit/internal/cluster/lease"
+	"godwit.dev/godwit/internal/notify/escalation"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/channel"
+	"godwit.dev/godwit/internal/sending/dispatch"
+	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/sending/sealed"
+	"godwit.dev/godwit/internal/sending/telegram"
+	"godwit.dev/godwit/internal/server/app/core"
+	"godwit.dev/godwit/internal/server/app/ground"
+)
+
+// Sending is what has been started.
+type Sending struct {
+	Channels    *channel.Service
+	Endpoints   *endpoint.Service
+	Dispatch    *dispatch.Dispatcher
+	Campaigns   *campaign.Service
+	Escalations *escalation.Service
+}
+
+// Start starts what sends over the channels.
+func Start(g *ground.Ground, c *core.Core, channels *channel.Service) (*Sending, error) {
+	out, err := startDispatch(g, channels)
+	if err != nil {
+		return nil, err
+	}
+	tokens := sealed.New(g.Stores.Campaigns, func(name string) bool { // that travel with messages and come back
+		_, err := g.Access.App(name)
+		return err == nil && name != ""
+	})
+	var sends lease.Func // an app's campaigns and escalations, which are sent by one node; nil: there are no others
+	if f := g.Own("campaigns"); f != nil {
+		sends = lease.Share(f)
+	}
+	s := &Sending{Channels: channels, Dispatch: out}
+	s.Campaigns = campaign.New(campaign.Config{
+		Store: g.Stores.Campaigns, Dispatch: out, Own: sends, Now: g.Stores.Clock, PublicURL: g.Settings.PublicURL, Templates: c.Templates, Tokens: tokens, Log: g.Log,
+	})
+	g.Registry.MustRegister(s.Campaigns)
+	g.Steps.AddRun("campaigns", ground.StorePatience, s.Campaigns.Run)
+	greeter := welcome.New(welcome.Config{Channels: channels, Templates: c.Templates, Now: g.Stores.Clock, Log: g.Log})
+	g.Steps.AddRun("welcomes", ground.StorePatience, greeter.Run)
+	s.Endpoints = endpoint.New(endpoint.Config{
+		Store: g.Stores.Endpoints, Now: g.Stores.Clock, AllowPrivateURLs: g.Settings.AllowPrivateURLs, Created: greeter.Greet, Deleted: g.Eraser.Deleted,
+	})
+	s.Escalations = startEscalations(g, c, s, tokens, sends)
+	g.Steps.AddRun("bots", ground.StorePatience, telegram.NewBots(channels, s.Endpoints, g.Own("bots"), g.Log).Run)
+	return s, nil
+}
+
+// startDispatch starts what paces and makes the attempts of all senders.
+func startDispatch(g *ground.Ground, channels *channel.Service) (*dispatch.Dispatcher, error) {
+	cfg := dispatch.Config{Senders: channels, Channels: channels.Channels(), Now: g.Stores.Clock, Log: g.Log}
+	if g.Tracer != nil {
+		cfg.Tracer = g.Tracer
+	}
+	out, err := dispatch.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	g.Registry.MustRegister(out)
+	return out, nil
+}
+
+// startEscalations starts what has steps beyond live sent.
+func startEscalations(g *ground.Ground, c *core.Core, s *Sending, tokens *sealed.Tokens, sends lease.Func) *escalation.Service {
+	e := escalation.New(escalation.Config{
+		Steps: g.Stores.Steps, Mailbox: c.Mailbox, Endpoints: g.Stores.Endpoints, Store: g.Stores.Sends, Dispatch: s.Dispatch, Events: g.Stores.Events, Tokens: tokens,
+		Preferences: g.Stores.Preferences, Categories: g.Access.Categories,
+		Changed: s.Channels.Changed, Now: g.Stores.Clock, Own: sends, Retain: g.Settings.Retain.D(), Log: g.Log,
+	})
+	g.Registry.MustRegister(e)
+	if c.Cluster != nil {
+		c.Cluster.JoinSteps(e)
+	}
+	c.Mailbox.EscalateTo(e)
+	c.Publisher.EscalateOver(s.reach)
+	g.Steps.AddRun("escalations", ground.StorePatience, e.Run)
+	return e
+}
+
+// reach says why an app cannot do a step.
+func (s *Sending) reach(ctx context.Context, app string, step notification.Step) (field, why string, err error) {
+	name := step.Channel
+	sender, err := s.Channels.Sender(ctx, app, push.Channel(name))
+	switch {
+	case errors.Is(err, channel.ErrUnknown):
+		return "channel", "there is no channel " + notification.Clip(name), nil
+	case errors.Is(err, channel.ErrNotConfigured):
+		return "channel", "channel " + name + " is not configured: godwit channel set " + name, nil
+	case errors.Is(err, channel.ErrDisabled):
+		return "channel", "channel " + name + " is switched off", nil
+	}
+	if err == nil && step.To != "" {
+		if t, ok := sender.(interface{ Target(name string) bool }); !ok || !t.Target(step.To) {
+			return "to", "channel " + name + " has no target " + step.To + ": godwit channel set " + name + " --targets " + step.To + "=https://…", nil
+		}
+	}
+	return "", "", err
+}

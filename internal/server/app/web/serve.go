@@ -1,0 +1,117 @@
+package web
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+
+	"godwit.dev/godwit/internal/engine/reactor"
+	"godwit.dev/godwit/internal/engine/reactor/http1"
+	"godwit.dev/godwit/internal/gateway"
+	"godwit.dev/godwit/internal/server/app/listen"
+	"godwit.dev/godwit/internal/server/httpapi"
+	"godwit.dev/godwit/internal/server/httpapi/direct"
+	"godwit.dev/godwit/internal/server/problem"
+)
+
+// protocols are those of HTTP within TLS.
+var protocols = []string{"h2", "http/1.1"}
+
+// Listeners are the one of everything over HTTP and the one of the gateway alone.
+func (w *Web) Listeners() []listen.Listener {
+	handler := sync.OnceValues(w.handler) // of both
+	return []listen.Listener{
+		{Key: "http_addr", Owner: "http", Addr: w.Settings.ListenAddr(w.Settings.HTTPAddr), Protocols: protocols, Serve: func(ln net.Listener, conf *tls.Config) (listen.Service, error) {
+			h, err := handler()
+			if err != nil {
+				return listen.Service{}, err
+			}
+			return w.serveHTTP(ln, conf, h), nil
+		}},
+		{Key: "gateway_addr", Owner: "gateway", Addr: w.Settings.ListenAddr(w.Settings.GatewayAddr), Protocols: protocols, Serve: func(ln net.Listener, conf *tls.Config) (listen.Service, error) {
+			h, err := handler()
+			if err != nil {
+				return listen.Service{}, err
+			}
+			return w.serveGateway(ln, conf, h), nil
+		}},
+	}
+}
+
+// server makes the server of a listener, and what it accepts connections from.
+func (w *Web) server(ln net.Listener, conf *tls.Config, handler http.Handler) (*http.Server, net.Listener) {
+	srv := &http.Server{
+		Handler: framed(handler), Protocols: new(http.Protocols), TLSConfig: conf,
+		ErrorLog: slog.NewLogLogger(w.Log.Handler(), slog.LevelDebug), // of single connections: a hostile client must not fill the log,
+	}
+	httpapi.Limit(srv)
+	w.Conns.Gate.Guard(srv)
+	srv.Protocols.SetHTTP1(true)
+	srv.Protocols.SetHTTP2(true)
+	srv.Protocols.SetUnencryptedHTTP2(true)
+	adoptable := reactor.Listener(w.Conns.Gate.Listen(ln))
+	if conf != nil {
+		adoptable = tls.NewListener(adoptable, conf)
+	}
+	return srv, adoptable
+}
+
+// framed closes connections after requests of which a proxy in front may believe that they end elsewhere.
+func framed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch http1.JudgeOf(r) {
+		case http1.Refuse:
+			w.Header().Set("Connection", "close")
+			gateway.Fail(w, problem.BadInput.With("the request leaves open where its body ends: send one Content-Length, or Transfer-Encoding: chunked over HTTP/1.1, and no folded header lines"))
+			return
+		case http1.Last:
+			w.Header().Set("Connection", "close")
+			r.Close = true // nothing takes the connection over to serve more of it
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// serveHTTP serves the HTTP listener.
+func (w *Web) serveHTTP(ln net.Listener, conf *tls.Config, handler http.Handler) listen.Service {
+	srv, adoptable := w.server(ln, conf, handler)
+	guarded := srv.ConnContext
+	srv.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
+		return reactor.ConnContext(direct.ConnContext(guarded(ctx, nc), nc), nc)
+	}
+	return listen.Service{
+		Name: "HTTP answers",
+		Run: func(context.Context) error {
+			var back sync.WaitGroup
+			back.Go(func() { _ = srv.Serve(w.direct.Listener()) }) // ends with the server
+			defer back.Wait()
+			return srv.Serve(adoptable)
+		},
+		Shutdown: func(ctx context.Context) error {
+			var publishers error
+			var answered sync.WaitGroup
+			answered.Go(func() { publishers = w.direct.Shutdown(ctx) })
+			err := listen.Shutdown(ctx, srv)
+			answered.Wait()
+			return errors.Join(err, publishers)
+		},
+	}
+}
+
+// serveGateway serves the gateway's own listener.
+func (w *Web) serveGateway(ln net.Listener, conf *tls.Config, handler http.Handler) listen.Service {
+	srv, accepts := w.server(ln, conf, handler)
+	guarded := srv.ConnContext
+	srv.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
+		return context.WithValue(guarded(ctx, nc), onGatewayListener{}, true)
+	}
+	return listen.Service{
+		Name:     "gateway answers",
+		Run:      func(context.Context) error { return srv.Serve(accepts) },
+		Shutdown: func(ctx context.Context) error { return listen.Shutdown(ctx, srv) },
+	}
+}

@@ -1,0 +1,163 @@
+// Package web starts what is served over HTTP: the API, the web page, the gateways to clients, and the gateway to workers.
+package web
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/access/signin"
+	"godwit.dev/godwit/internal/access/signin/provider"
+	"godwit.dev/godwit/internal/gateway"
+	"godwit.dev/godwit/internal/gateway/pollgate"
+	"godwit.dev/godwit/internal/gateway/ssegate"
+	"godwit.dev/godwit/internal/gateway/workergate"
+	"godwit.dev/godwit/internal/gateway/wsgate"
+	"godwit.dev/godwit/internal/notify/recipient"
+	"godwit.dev/godwit/internal/notify/timeline"
+	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/server/admin"
+	"godwit.dev/godwit/internal/server/app/figures"
+	"godwit.dev/godwit/internal/server/app/ground"
+	"godwit.dev/godwit/internal/server/config"
+	"godwit.dev/godwit/internal/server/httpapi"
+	"godwit.dev/godwit/internal/server/httpapi/backend"
+	"godwit.dev/godwit/internal/server/httpapi/call"
+	"godwit.dev/godwit/internal/server/httpapi/direct"
+	"godwit.dev/godwit/internal/server/httpapi/operator"
+	"godwit.dev/godwit/internal/server/httpapi/public"
+)
+
+// Web is what is served over HTTP, and what it stands on.
+type Web struct {
+	*figures.Server
+	// Ready says why something else that the server is there for cannot be done now. Nil: there is nothing else.
+	Ready func(context.Context) error
+
+	direct *direct.Server // nil: http_addr is off
+}
+
+// presence is what the API asks about live sessions.
+type presence interface {
+	recipient.Presence
+	operator.Presence
+}
+
+// sessions are those of all nodes.
+func (w *Web) sessions() presence {
+	if w.Core.Cluster != nil {
+		return w.Core.Cluster
+	}
+	return w.Core.Hub
+}
+
+// handler is everything on the HTTP listener.
+func (w *Web) handler() (http.Handler, error) {
+	if w.Settings.HTTPAddr != config.Off {
+		w.direct = direct.New(w.Conns.Reactor, w.Log)
+	}
+	mount := w.clients()
+	known := w.recipients()
+	told := w.timelines(known)
+	pages, err := w.pages(known, told)
+	if err != nil {
+		return nil, err
+	}
+	mount["/{$}"], mount["/ui/"] = pages, pages
+	origin := newGatewayOrigin(w.Settings)
+	posts, routes := w.routes(known, told)
+	api := httpapi.New(httpapi.Config{
+		Routes: routes, Access: w.Access, Audit: w.Audit, Log: w.Log, Registry: w.Registry, Watch: w.Watched(), Mount: mount,
+		Direct: w.direct, Posts: posts,
+		Gateway: workergate.New(workergate.Config{Asker: w.Core.Requests, Access: w.Access, Place: origin.place(), Log: w.Log}), Serves: origin.parts,
+	})
+	if w.Settings.Dev && !w.Settings.DevAnyAddress && w.TLS == nil { // a certificate says which names are meant
+		return localHosts(api, origin, w.Settings.PublicURL), nil
+	}
+	return api, nil
+}
+
+// clients are the gateways to clients, by mux pattern.
+func (w *Web) clients() map[string]http.Handler {
+	posting := gateway.NewPostingClients(w.Access)
+	posting.ForwardTo(w.Core.Forwarder(w.Boot))
+	poll := pollgate.New(pollgate.Config{Hub: w.Core.Hub, Posting: posting, Origins: w.Access, Log: w.Log})
+	w.Steps.AddClose("polls", time.Second, poll.Close)
+	w.Core.ServeForwarded(map[string]http.Handler{"/v1/frames": posting, "/v1/poll": poll})
+	return map[string]http.Handler{
+		"/v1/connect": wsgate.New(wsgate.Config{Hub: w.Core.Hub, Origins: w.Access, Reactor: w.Conns.Reactor, Log: w.Log}),
+		"/v1/frames":  posting,
+		"/v1/poll":    poll,
+		"/v1/stream":  ssegate.New(ssegate.Config{Hub: w.Core.Hub, Posting: posting, Origins: w.Access, Reactor: w.Conns.Reactor, Log: w.Log}),
+	}
+}
+
+// recipients makes the service that lists and erases recipients, and starts what erases those of deleted apps.
+func (w *Web) recipients() *recipient.Service {
+	known := recipient.New(recipient.Config{Mailbox: w.Core.Mailbox, Presence: w.sessions(), Endpoints: w.Sending.Endpoints, Objects: w.Core.Objects, Traces: w.Eraser, Log: w.Log})
+	w.Steps.AddRun("erasures of apps", ground.StorePatience, recipient.NewApps(recipient.AppsConfig{
+		Erasing: w.Access.Erasing, Erased: w.Access.AppErased, Mailbox: w.Core.Mailbox, Objects: w.Core.Objects, Rest: w.Stores.EraseApp,
+		Files: w.Eraser.Deleted, Own: w.Own("erasures"), Log: w.Log,
+	}).Run)
+	return known
+}
+
+// timelines makes the service that tells the stories of copies; known has the recipients that they are for.
+func (w *Web) timelines(known *recipient.Service) *timeline.Service {
+	cfg := timeline.Config{Mailbox: w.Core.Mailbox, Steps: w.Sending.Escalations, Recipients: known, Now: time.Now, Watchers: w.Core.Watchers}
+	if w.Settings.Attempts {
+		cfg.Started = w.Now()
+	}
+	return timeline.New(cfg)
+}
+
+// routes are the calls of the API. The first of the two also answers publishes on connections that were handed over.
+func (w *Web) routes(known *recipient.Service, told *timeline.Service) (*backend.API, []call.Route) {
+	c, s, stores := w.Core, w.Sending, w.Stores
+	b := backend.New(backend.Parts{
+		Publisher: c.Publisher, Mailbox: c.Mailbox, Timelines: told, Objects: c.Objects, Topics: c.Topics, Requests: c.Requests, Recipients: known, Events: stores.Events, Endpoints: s.Endpoints,
+		Campaigns: s.Campaigns, Templates: c.Templates, Log: w.Log, PublishLimit: w.Conns.Publish.Take, Draining: w.Draining, Node: w.Node,
+	})
+	p := public.New(public.Parts{
+		Access: w.Access, Apps: w.Access, Mailbox: c.Mailbox, Endpoints: s.Endpoints, Campaigns: s.Campaigns, Channels: s.Channels,
+		Log: w.Log, Signups: w.Conns.Signups, Receipts: s.Escalations, AckLimit: w.Conns.Acks, Preferences: stores.Preferences,
+	})
+	o := operator.New(operator.Parts{
+		Mailbox: c.Mailbox, Presence: w.sessions(), Keys: w.Access, Channels: s.Channels, Hooks: w.Hooks, Sources: w.Sources, Sinks: w.Sinks, Gateway: w.Access, Categories: w.Access, Deeds: w.Audit, Log: w.Log,
+		Registry: w.Registry, Figures: w.Figures, Cluster: w.Cluster, Forget: w.Forget, Draining: w.Draining, Ready: w.Ready, Version: w.Version, Node: w.Node, Watch: w.Watched(),
+	})
+	return b, slices.Concat(b.Routes(), p.Routes(), o.Routes())
+}
+
+// pages is the web page.
+func (w *Web) pages(known *recipient.Service, told *timeline.Service) (http.Handler, error) {
+	c, s := w.Core, w.Sending
+	return admin.New(admin.Config{
+		Access: w.Access, Keys: w.Access, Stays: signin.NewStays(w.Stores.People, w.Stores.Clock), Audit: w.Audit, Provider: w.provider(), Campaigns: s.Campaigns, Audience: s.Endpoints, Templates: c.Templates, Recipients: known, Mailbox: c.Mailbox, Timelines: told, Publisher: c.Publisher, PublishLimit: w.Conns.Publish.Take, Log: w.Log, Version: w.Version,
+		Objects: c.Objects, Presence: w.sessions(), Channels: s.Channels, Hooks: w.Hooks, Sinks: w.Sinks, Sources: w.Sources,
+		Watch: w.Watched(), Draining: w.Draining,
+		Dev: w.Settings.Dev, TLS: w.TLS != nil, Origin: access.OwnOrigin(w.Settings.PublicURL), Admit: w.Conns.Connects.Allow,
+		Ready: func(ctx context.Context, app string, ch push.Channel) bool {
+			_, err := s.Channels.Sender(ctx, app, ch)
+			return err == nil
+		},
+	})
+}
+
+// provider lets people in beside keys; nil: none does.
+func (w *Web) provider() *provider.Provider {
+	s := w.Settings
+	if s.OIDCIssuer == "" {
+		return nil
+	}
+	rules, _ := signin.ParseRules(s.OIDCAllow) // was checked with the settings
+	p := provider.New(provider.Config{
+		Issuer: s.OIDCIssuer, ClientID: s.OIDCClientID, Secret: s.OIDCClientSecret, Scopes: strings.Fields(s.OIDCScopes), Rules: rules,
+		Redirect: strings.TrimRight(s.PublicURL, "/") + "/ui/oidc/callback", Now: w.Stores.Clock,
+	})
+	w.Steps.AddClose("provider of sign-ins", time.Second, p.Close)
+	return p
+}

@@ -1,0 +1,74 @@
+package backend
+
+import (
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/server/httpapi/call"
+)
+
+// PublishPattern is the route of a publish, which connections that were handed over answer too.
+const PublishPattern = "POST /v1/notifications"
+
+// Routes are the calls of this package.
+func (a *API) Routes() []call.Route {
+	return []call.Route{
+		{Pattern: PublishPattern, Role: access.Publish, Serve: a.Publish},
+		{Pattern: "GET /v1/notifications", Role: access.Read, Serve: a.ListNotifications},
+		{Pattern: "POST /v1/notifications/batch", Role: access.Publish, Serve: a.PublishBatch, Stream: true},
+		{Pattern: "POST /v1/notify/{recipient}", Role: access.Publish, Serve: a.Notify},
+		{Pattern: "GET /v1/notifications/{id}", Role: access.Read, Serve: a.Status},
+		{Pattern: "GET /v1/notifications/{id}/timeline", Role: access.Read, Serve: a.Timeline, Stream: true},
+		{Pattern: "DELETE /v1/notifications/{id}", Role: access.Publish, Serve: a.Recall},
+
+		{Pattern: "GET /v1/recipients", Role: access.Read, Serve: a.ListRecipients},
+		{Pattern: "GET /v1/recipients/{id}", Role: access.Read, Serve: a.GetRecipient},
+		{Pattern: "GET /v1/recipients/{id}/timeline", Role: access.Read, Serve: a.RecipientTimeline},
+		{Pattern: "GET /v1/recipients/{id}/notifications", Role: access.Read, Serve: a.History},
+		{Pattern: "DELETE /v1/recipients/{id}", Role: access.Publish, Deed: "recipient.erase", Serve: a.Erase},
+		{Pattern: "DELETE /v1/recipients/{id}/sessions", Role: access.Publish, Deed: "recipient.disconnect", Serve: a.Disconnect},
+
+		{Pattern: "PUT /v1/objects/{group}/{object}", Role: access.Publish, Serve: a.PutObject},
+		{Pattern: "POST /v1/objects/{group}/{object}", Role: access.Publish, Serve: a.PutObject}, // for publishers that can only post
+		{Pattern: "DELETE /v1/objects/{group}/{object}", Role: access.Publish, Deed: "object.delete", Serve: a.DeleteObject},
+		{Pattern: "GET /v1/objects/{group}/{object}", Role: access.Read, Serve: a.GetObject},
+		{Pattern: "GET /v1/objects", Role: access.Read, Serve: a.ListGroups},
+		{Pattern: "GET /v1/objects/{group}", Role: access.Read, Serve: a.ListObjects},
+		{Pattern: "GET /v1/objects/{group}/{object}/registrations", Role: access.Read, Serve: a.Registrations},
+
+		{Pattern: "POST /v1/topics/{topic}", Role: access.Publish, Serve: a.PublishTopic},
+
+		{Pattern: "GET /v1/endpoints", Role: access.Read, Serve: a.ListEndpoints},
+		{Pattern: "POST /v1/endpoints/batch", Role: access.Publish, Deed: "audience.import", Serve: a.RegisterBatch, Stream: true},
+		{Pattern: "GET /v1/endpoints/export", Role: access.Read, Deed: "audience.export", Serve: a.ExportEndpoints, Stream: true},
+		{Pattern: "GET /v1/audience", Role: access.Read, Serve: a.AudienceTotals},
+		{Pattern: "POST /v1/audience/count", Role: access.Read, Serve: a.CountAudience},
+
+		{Pattern: "POST /v1/requests/{subject}", Role: access.Publish, Serve: a.Ask, Stream: true},
+		{Pattern: "POST /v1/recipients/{id}/requests", Role: access.Publish, Serve: a.AskRecipient, Stream: true},
+
+		{Pattern: "GET /v1/events", Role: access.Read, Serve: a.FollowEvents, Stream: true},
+
+		{Pattern: "POST /v1/campaigns", Role: access.Publish, Deed: "campaign.create", Serve: a.CreateCampaign},
+		{Pattern: "GET /v1/campaigns", Role: access.Read, Serve: a.ListCampaigns},
+		{Pattern: "GET /v1/campaigns/days", Role: access.Read, Serve: a.CampaignDays},
+		{Pattern: "GET /v1/campaigns/{id}", Role: access.Read, Serve: a.GetCampaign},
+		{Pattern: "PUT /v1/campaigns/{id}", Role: access.Publish, Deed: "campaign.change", Serve: a.ReviseCampaign},
+		{Pattern: "DELETE /v1/campaigns/{id}", Role: access.Publish, Deed: "campaign.delete", Serve: a.DeleteCampaign},
+		{Pattern: "POST /v1/campaigns/{id}/start", Role: access.Publish, Deed: "campaign.start", Serve: a.StartCampaign},
+		{Pattern: "POST /v1/campaigns/{id}/pause", Role: access.Publish, Deed: "campaign.pause", Serve: a.PauseCampaign},
+		{Pattern: "POST /v1/campaigns/{id}/resume", Role: access.Publish, Deed: "campaign.resume", Serve: a.ResumeCampaign},
+		{Pattern: "POST /v1/campaigns/{id}/cancel", Role: access.Publish, Deed: "campaign.cancel", Serve: a.CancelCampaign},
+		{Pattern: "POST /v1/campaigns/{id}/recall", Role: access.Publish, Deed: "campaign.recall", Serve: a.RecallCampaign},
+		{Pattern: "POST /v1/campaigns/{id}/correct", Role: access.Publish, Deed: "campaign.correct", Serve: a.CorrectCampaign},
+		{Pattern: "POST /v1/campaigns/{id}/retry-unknown", Role: access.Publish, Deed: "campaign.retry-unknown", Serve: a.RetryUnknown},
+		{Pattern: "POST /v1/campaigns/{id}/test", Role: access.Publish, Deed: "campaign.test", Serve: a.TestCampaign},
+		{Pattern: "POST /v1/campaigns/{id}/preview", Role: access.Read, Serve: a.PreviewCampaign},
+		{Pattern: "GET /v1/campaigns/{id}/deliveries", Role: access.Read, Serve: a.Deliveries, Stream: true},
+		{Pattern: "GET /v1/campaigns/{id}/events", Role: access.Read, Serve: a.CampaignEvents, Stream: true},
+		{Pattern: "GET /v1/campaigns/{id}/days", Role: access.Read, Serve: a.CampaignDays},
+		{Pattern: "GET /v1/templates", Role: access.Read, Serve: a.ListTemplates},
+		{Pattern: "GET /v1/templates/{name}", Role: access.Read, Serve: a.GetTemplate},
+		{Pattern: "PUT /v1/templates/{name}", Role: access.Publish, Deed: "template.set", Serve: a.PutTemplate},
+		{Pattern: "DELETE /v1/templates/{name}", Role: access.Publish, Deed: "template.delete", Serve: a.DeleteTemplate},
+		{Pattern: "POST /v1/templates/{name}/preview", Role: access.Read, Serve: a.PreviewTemplate},
+	}
+}

@@ -1,0 +1,123 @@
+package httpapi_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/access/audit"
+	"godwit.dev/godwit/internal/access/limit"
+	"godwit.dev/godwit/internal/campaigns/endpoint"
+	"godwit.dev/godwit/internal/feeds/event"
+	"godwit.dev/godwit/internal/notify/recipient"
+	"godwit.dev/godwit/internal/notify/timeline"
+	"godwit.dev/godwit/internal/server/httpapi"
+	"godwit.dev/godwit/internal/server/httpapi/backend"
+	"godwit.dev/godwit/internal/server/httpapi/call"
+	"godwit.dev/godwit/internal/server/httpapi/direct"
+	"godwit.dev/godwit/internal/server/httpapi/operator"
+	"godwit.dev/godwit/internal/server/httpapi/public"
+	"godwit.dev/godwit/internal/server/watch"
+)
+
+// mailboxes are what all calls together use of a mailbox.
+type mailboxes interface {
+	backend.Mailbox
+	recipient.Mailbox
+	public.Mailbox
+	operator.Mailbox
+}
+
+// allObjects are what all calls together use of objects.
+type allObjects interface {
+	backend.Objects
+	recipient.Objects
+}
+
+// setup are the parts of an API that a test may change.
+type setup struct {
+	Publisher backend.Publisher
+	Mailbox   mailboxes
+	Objects   allObjects
+	Topics    backend.Topics
+	Requests  backend.Requests
+	Services  operator.Gateway
+	Presence  interface {
+		recipient.Presence
+		operator.Presence
+	}
+	Events   event.Log
+	Access   access.Access
+	Audit    *audit.Log
+	Keys     operator.Keys
+	Apps     public.Apps
+	Receipts public.Receipts
+	Channels interface {
+		operator.Channels
+		public.Channels
+	}
+	Endpoints   *endpoint.Service
+	Preferences public.Preferences
+	Categories  operator.Categories
+	Campaigns   interface {
+		backend.Campaigns
+		public.Campaigns
+	}
+	Templates         backend.Templates
+	Hooks             operator.Hooks
+	Sinks             operator.Sinks
+	Sources           operator.Sources
+	Log               *slog.Logger
+	Registry          *prometheus.Registry
+	PublishLimit      func(key string, n int) (wait time.Duration)
+	Signups, AckLimit *limit.Addrs
+	Direct            *direct.Server
+	Gateway           http.Handler
+	Mount             map[string]http.Handler
+	Figures           func() operator.Figures
+	Cluster           operator.Clusters
+	Forget            func(ctx context.Context, node string) error
+	Draining          <-chan struct{}
+	Ready             func(ctx context.Context) error
+	Version, Node     string
+}
+
+// calls are the handlers of the API.
+func (s *setup) calls(seen *watch.Server) (*backend.API, []call.Route) {
+	people := recipient.New(recipient.Config{Mailbox: s.Mailbox, Presence: s.Presence, Endpoints: s.Endpoints, Objects: s.Objects, Log: s.Log})
+	b := backend.New(backend.Parts{
+		Publisher: s.Publisher, Mailbox: s.Mailbox, Timelines: timeline.New(timeline.Config{Mailbox: s.Mailbox, Recipients: people, Now: time.Now}),
+		Objects: s.Objects, Topics: s.Topics, Requests: s.Requests, Recipients: people, Events: s.Events, Endpoints: s.Endpoints,
+		Campaigns: s.Campaigns, Templates: s.Templates, Log: s.Log, PublishLimit: s.PublishLimit, Draining: s.Draining, Node: s.Node,
+	})
+	p := public.New(public.Parts{
+		Access: s.Access, Apps: s.Apps, Mailbox: s.Mailbox, Endpoints: s.Endpoints, Campaigns: s.Campaigns, Channels: s.Channels,
+		Log: s.Log, Signups: s.Signups, Receipts: s.Receipts, AckLimit: s.AckLimit, Preferences: s.Preferences,
+	})
+	o := operator.New(operator.Parts{
+		Mailbox: s.Mailbox, Presence: s.Presence, Keys: s.Keys, Channels: s.Channels, Hooks: s.Hooks, Sources: s.Sources, Sinks: s.Sinks, Gateway: s.Services, Categories: s.Categories,
+		Deeds: s.Audit, Log: s.Log, Registry: s.Registry, Figures: s.Figures, Cluster: s.Cluster, Forget: s.Forget, Draining: s.Draining, Ready: s.Ready, Version: s.Version, Node: s.Node, Watch: seen,
+	})
+	return b, slices.Concat(b.Routes(), p.Routes(), o.Routes())
+}
+
+// handler makes the API of these parts.
+func (s *setup) handler() http.Handler {
+	seen := watch.Alone(watch.New(), s.Node)
+	b, routes := s.calls(seen)
+	return httpapi.New(httpapi.Config{
+		Routes: routes, Access: s.Access, Audit: s.Audit, Log: s.Log, Registry: s.Registry, Watch: seen, Mount: s.Mount,
+		Direct: s.Direct, Posts: b, Gateway: s.Gateway,
+	})
+}
+
+// routes are those of an API without parts.
+func routes() []call.Route {
+	_, all := new(setup).calls(nil)
+	return all
+}
