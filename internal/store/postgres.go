@@ -30,7 +30,7 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 		return err
 	}
 	s.Clock = apps.DB().Clock()
-	s.Apps = Apps{Access: apps, Hooks: apps, Sources: apps, Sinks: apps, Channels: apps, Templates: apps, People: apps, Deeds: apps}
+	s.Apps = appsOf(apps.Store)
 	s.parts = append(s.parts, Part{Name: "app store", Close: apps.Close})
 	if err := move.Finished(ctx, apps.DB()); err != nil {
 		return err
@@ -121,5 +121,5 @@ func openAppsSchema(ctx context.Context, cfg Config) (apps Apps, closing func() 
 	if err := move.Finished(ctx, s.DB()); err != nil {
 		return apps, nil, errors.Join(err, s.Close())
 	}
-	return Apps{Access: s, Hooks: s, Sources: s, Sinks: s, Channels: s, Templates: s, People: s, Deeds: s}, s.Close, nil
+	return appsOf(s.Store), s.Close, nil
 }

@@ -60,7 +60,7 @@ func (s *Stores) openSQLite(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	s.Apps = Apps{Access: apps, Hooks: apps, Sources: apps, Sinks: apps, Channels: apps, Templates: apps, People: apps, Deeds: apps}
+	s.Apps = appsOf(apps.Store)
 	s.parts = append(s.parts, Part{Name: "app store", Close: apps.Close, db: apps.DB()})
 
 	events, err := eventdb.Open(ctx, file(EventsFile), eventdb.Options{MaxAge: cfg.Events, Free: free, MinFree: cfg.MinFree, Guard: guard(EventsFile), Now: s.Clock, Log: cfg.Log})
@@ -123,7 +123,7 @@ func openAppsFile(ctx context.Context, data string, create bool, log *slog.Logge
 	if err := m.add(data, AppsFile); err != nil {
 		return apps, nil, errors.Join(err, s.Close())
 	}
-	return Apps{Access: s, Hooks: s, Sources: s, Sinks: s, Channels: s, Templates: s, People: s, Deeds: s}, s.Close, nil
+	return appsOf(s.Store), s.Close, nil
 }
 
 // Copy copies each database of a data folder into another folder as it is at one moment, also beside a running server,

@@ -26,6 +26,7 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/objects/object/objectstore"
 	"godwit.dev/godwit/internal/sending/channel"
+	"godwit.dev/godwit/internal/store/appsql"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
@@ -136,6 +137,10 @@ type Apps struct {
 	People signin.Store
 	// Deeds are the audit log.
 	Deeds audit.Store
+}
+
+func appsOf(s *appsql.Store) Apps {
+	return Apps{Access: s, Hooks: &s.Hooks, Sources: &s.Sources, Sinks: &s.Sinks, Channels: &s.Channels, Templates: s, People: s, Deeds: s}
 }
 
 // Owned is a name of Stores.Own, and the node that it belongs to until then unless that renews it.

@@ -98,11 +98,11 @@ func fillApp(t testing.TB, s *store.Stores, app string) {
 	ok(t, s.Access.CreateKey(t.Context(), access.StoredKey{
 		Key: access.Key{App: app, ID: "key-" + app, Name: "for tests", Roles: access.Publish, CreatedAt: now}, Hash: sha256.Sum256([]byte(app)),
 	}))
-	ok(t, s.Channels.UpdateChannel(t.Context(), app, push.Telegram, func(r *channel.Record) error {
+	ok(t, s.Channels.Update(t.Context(), app, string(push.Telegram), func(r *channel.Record, _ int) error {
 		r.Values, r.Enabled, r.UpdatedAt = channel.Values{"token": "12:ab" + app}, app == "red", now
 		return nil
 	}))
-	ok(t, s.Hooks.UpdateHook(t.Context(), app, "orders", func(h *hook.Hook, _ int) error {
+	ok(t, s.Hooks.Update(t.Context(), app, "orders", func(h *hook.Hook, _ int) error {
 		h.URL, h.CreatedAt, h.UpdatedAt = "https://example.org/"+app, now, now
 		return nil
 	}))
@@ -111,7 +111,7 @@ func fillApp(t testing.TB, s *store.Stores, app string) {
 		one.Content = template.Content{Content: push.Content{Title: "Hi {{name}}"}, Language: "en", Locales: map[string]template.Variant{"de": {Title: "Hallo " + app}}}
 		return nil
 	}))
-	ok(t, s.Sources.UpdateSource(t.Context(), app, source.RedisStream, func(one *source.Source) error {
+	ok(t, s.Sources.Update(t.Context(), app, source.RedisStream, func(one *source.Source, _ int) error {
 		one.URLs, one.Password, one.CreatedAt, one.UpdatedAt = []string{"redis://" + app}, access.Secret("sekret"), now, now
 		return nil
 	}))

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/event"
 )
 
@@ -127,17 +128,8 @@ type Change struct {
 	Enabled *bool
 }
 
-// Store keeps hooks. Several processes may write to the same one.
-type Store interface {
-	Hooks(ctx context.Context) ([]Hook, error)
-	// UpdateHook reads a hook, or makes an empty one, lets change alter it and writes it, all in one transaction. It
-	// fails with access.ErrUnknownApp where the app is missing. n is how many hooks the app has, this one not counted.
-	UpdateHook(ctx context.Context, app, name string, change func(h *Hook, n int) error) error
-	// DeleteHook reports whether there was one.
-	DeleteHook(ctx context.Context, app, name string) (bool, error)
-	// Watch calls changed after a change committed by anybody, within a second of it, until ctx ends.
-	Watch(ctx context.Context, changed func()) error
-}
+// Store keeps hooks.
+type Store = setting.Store[Hook]
 
 // ProgressStore keeps progress, with the events. Servers may share it: then each app's progress has one owner, and what a
 // former owner still writes is refused.

@@ -213,7 +213,7 @@ func (w *world) open() {
 	must(err)
 	client := provider.Client(true)
 	w.service, err = hook.New(w.t.Context(), hook.Config{
-		Store: w.apps, Progress: w.events, Events: w.events, Log: log, Poster: webhook.Hooks{Poster: webhook.NewPoster(client, true)},
+		Store: &w.apps.Hooks, Progress: w.events, Events: w.events, Log: log, Poster: webhook.Hooks{Poster: webhook.NewPoster(client, true)},
 	})
 	must(err)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -140,7 +140,7 @@ func (w *owned) takeOver(ctx context.Context) error {
 		return nil
 	}
 	// Of hooks that are no more; or that were made a moment ago, which this server has not heard of.
-	hooks, err := w.s.store.Hooks(ctx)
+	hooks, err := w.s.store.All(ctx)
 	if err != nil {
 		return fmt.Errorf("load hooks: %w", err)
 	}

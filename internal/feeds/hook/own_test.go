@@ -50,7 +50,7 @@ func newCluster(t *testing.T, n int) *cluster {
 			c.ok(apps.CreateApp(t.Context(), access.App{Name: "shop"}))
 		}
 		s, err := hook.New(t.Context(), hook.Config{
-			Store: apps, Progress: c.events, Events: c.events, Poster: poster{c, i}, Own: c.leases.Server(i), Log: log,
+			Store: &apps.Hooks, Progress: c.events, Events: c.events, Poster: poster{c, i}, Own: c.leases.Server(i), Log: log,
 		})
 		c.ok(err)
 		c.servers = append(c.servers, s)

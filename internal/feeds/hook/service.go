@@ -95,7 +95,7 @@ func New(ctx context.Context, cfg Config) (*Service, error) {
 
 // load reads the hooks.
 func (s *Service) load(ctx context.Context) error {
-	list, err := s.store.Hooks(ctx)
+	list, err := s.store.All(ctx)
 	if err != nil {
 		return fmt.Errorf("load hooks: %w", err)
 	}
@@ -211,7 +211,7 @@ func unknown(name string) error { return fmt.Errorf("hook %.128q: %w", name, Err
 func (s *Service) current(ctx context.Context, app string) (list []Hook) {
 	var err error
 	if s.cfg.Own != nil {
-		if list, err = s.store.Hooks(ctx); err != nil {
+		if list, err = s.store.All(ctx); err != nil {
 			s.log.WarnContext(ctx, "hooks could not be read; those that were read before are shown", "app", app, "error", err)
 		}
 		list = slices.DeleteFunc(list, func(h Hook) bool { return h.App != app })
@@ -282,7 +282,7 @@ func (s *Service) Set(ctx context.Context, app, name string, c Change) (info Inf
 	defer s.loading.Unlock()
 	var now Hook
 	newest := s.events.Last()
-	err = s.store.UpdateHook(ctx, app, name, func(h *Hook, n int) error {
+	err = s.store.Update(ctx, app, name, func(h *Hook, n int) error {
 		made, created = "", h.CreatedAt.IsZero()
 		if created && n >= maxHooks {
 			return notification.BadField("name", "the app has %d hooks, which is the most", maxHooks)
@@ -321,7 +321,7 @@ func (s *Service) Set(ctx context.Context, app, name string, c Change) (info Inf
 
 // Delete ends a hook.
 func (s *Service) Delete(ctx context.Context, app, name string) error {
-	found, err := s.store.DeleteHook(ctx, app, name)
+	found, err := s.store.Delete(ctx, app, name)
 	if err != nil {
 		return fmt.Errorf("delete hook %s: %w", name, err)
 	}
@@ -338,7 +338,7 @@ func (s *Service) Replay(ctx context.Context, app, name string, since uint64) (I
 	defer s.loading.Unlock()
 	var now Hook
 	since = min(since, s.events.Last())
-	err := s.store.UpdateHook(ctx, app, name, func(h *Hook, _ int) error {
+	err := s.store.Update(ctx, app, name, func(h *Hook, _ int) error {
 		if h.CreatedAt.IsZero() {
 			return unknown(name)
 		}

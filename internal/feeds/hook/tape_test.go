@@ -68,7 +68,7 @@ func (t *tape) Read(ctx context.Context, app string, since uint64, limit int, _ 
 	}
 }
 
-func (t *tape) Hooks(context.Context) (list []hook.Hook, _ error) {
+func (t *tape) All(context.Context) (list []hook.Hook, _ error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, h := range t.hooks {
@@ -77,7 +77,7 @@ func (t *tape) Hooks(context.Context) (list []hook.Hook, _ error) {
 	return list, nil
 }
 
-func (t *tape) UpdateHook(_ context.Context, app, name string, change func(*hook.Hook, int) error) error {
+func (t *tape) Update(_ context.Context, app, name string, change func(*hook.Hook, int) error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	h, ok := t.hooks[[2]string{app, name}]
@@ -97,7 +97,7 @@ func (t *tape) UpdateHook(_ context.Context, app, name string, change func(*hook
 	return nil
 }
 
-func (t *tape) DeleteHook(_ context.Context, app, name string) (bool, error) {
+func (t *tape) Delete(_ context.Context, app, name string) (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, ok := t.hooks[[2]string{app, name}]

@@ -86,7 +86,7 @@ func New(ctx context.Context, cfg Config) (*Service, error) {
 }
 
 func (s *Service) load(ctx context.Context) error {
-	list, err := s.cfg.Store.Sinks(ctx)
+	list, err := s.cfg.Store.All(ctx)
 	if err != nil {
 		return fmt.Errorf("load sinks: %w", err)
 	}
@@ -297,7 +297,7 @@ func (s *Service) Set(ctx context.Context, app, kind string, c Change) (info Inf
 	if err := known(kind); err != nil {
 		return Info{}, false, err
 	}
-	err = s.cfg.Store.UpdateSink(ctx, app, kind, func(one *Sink) error {
+	err = s.cfg.Store.Update(ctx, app, kind, func(one *Sink, _ int) error {
 		if created = c.apply(one, s.cfg.Now().UTC().Truncate(time.Millisecond)); created && s.cfg.Events != nil {
 			one.From = max(1, s.cfg.Events.Last()) // no event has so low an id
 		}
@@ -319,7 +319,7 @@ func (s *Service) Delete(ctx context.Context, app, kind string) error {
 	if err := known(kind); err != nil {
 		return err
 	}
-	found, err := s.cfg.Store.DeleteSink(ctx, app, kind)
+	found, err := s.cfg.Store.Delete(ctx, app, kind)
 	if err != nil {
 		return fmt.Errorf("delete sink %s of app %s: %w", kind, app, err)
 	}

@@ -107,7 +107,7 @@ func (w *world) start() {
 	w.Helper()
 	var err error
 	w.sinks, err = sink.New(w.Context(), sink.Config{
-		Store: w.apps, Progress: w.events, Events: w.events, Past: reconcile.Past{Log: w.events, Changes: w}, Now: w.kept.Now, Log: slog.New(slog.DiscardHandler),
+		Store: &w.apps.Sinks, Progress: w.events, Events: w.events, Past: reconcile.Past{Log: w.events, Changes: w}, Now: w.kept.Now, Log: slog.New(slog.DiscardHandler),
 		Open: func(*sink.Sink) (sink.Writer, error) { return w, nil },
 	})
 	if err != nil {

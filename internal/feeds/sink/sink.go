@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/sending/push"
 )
@@ -42,17 +43,8 @@ type Sink struct {
 	UpdatedAt time.Time
 }
 
-// Store keeps sinks. Several processes may write to the same one.
-type Store interface {
-	Sinks(ctx context.Context) ([]Sink, error)
-	// UpdateSink reads a sink, or makes an empty one, lets change alter it and writes it, all in one transaction. It fails with
-	// access.ErrUnknownApp where the app is missing.
-	UpdateSink(ctx context.Context, app, kind string, change func(*Sink) error) error
-	// DeleteSink reports whether there was one.
-	DeleteSink(ctx context.Context, app, kind string) (bool, error)
-	// Watch calls changed after a change committed by anybody, within a second of it, until ctx ends.
-	Watch(ctx context.Context, changed func()) error
-}
+// Store keeps sinks, by kind.
+type Store = setting.Store[Sink]
 
 // Writer takes events.
 type Writer interface {

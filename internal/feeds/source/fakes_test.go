@@ -31,7 +31,7 @@ func newSettings() *settings {
 	return &settings{list: map[[2]string]source.Source{}, changed: make(chan struct{}, 1)}
 }
 
-func (s *settings) Sources(context.Context) (list []source.Source, err error) {
+func (s *settings) All(context.Context) (list []source.Source, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, one := range s.list {
@@ -40,7 +40,7 @@ func (s *settings) Sources(context.Context) (list []source.Source, err error) {
 	return list, nil
 }
 
-func (s *settings) UpdateSource(_ context.Context, app, kind string, change func(*source.Source) error) error {
+func (s *settings) Update(_ context.Context, app, kind string, change func(*source.Source, int) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if app == "nobody" {
@@ -50,14 +50,14 @@ func (s *settings) UpdateSource(_ context.Context, app, kind string, change func
 	if !ok {
 		one = source.Source{App: app, Kind: kind}
 	}
-	if err := change(&one); err != nil {
+	if err := change(&one, 0); err != nil {
 		return err
 	}
 	s.list[[2]string{app, kind}] = one
 	return nil
 }
 
-func (s *settings) DeleteSource(_ context.Context, app, kind string) (bool, error) {
+func (s *settings) Delete(_ context.Context, app, kind string) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, ok := s.list[[2]string{app, kind}]

@@ -53,7 +53,7 @@ func New(ctx context.Context, cfg Config) (*Service, error) {
 }
 
 func (s *Service) load(ctx context.Context) error {
-	list, err := s.cfg.Store.Sources(ctx)
+	list, err := s.cfg.Store.All(ctx)
 	if err != nil {
 		return fmt.Errorf("load sources: %w", err)
 	}
@@ -196,7 +196,7 @@ func (s *Service) Set(ctx context.Context, app, kind string, c Change) (info Inf
 	if err := c.check(); err != nil {
 		return Info{}, false, err
 	}
-	err = s.cfg.Store.UpdateSource(ctx, app, kind, func(one *Source) error {
+	err = s.cfg.Store.Update(ctx, app, kind, func(one *Source, _ int) error {
 		now := s.cfg.Now().UTC().Truncate(time.Millisecond)
 		if created = one.CreatedAt.IsZero(); created {
 			*one = Source{App: one.App, Kind: one.Kind, Enabled: true, CreatedAt: now}
@@ -227,7 +227,7 @@ func (s *Service) Delete(ctx context.Context, app, kind string) error {
 	if err := known(kind); err != nil {
 		return err
 	}
-	found, err := s.cfg.Store.DeleteSource(ctx, app, kind)
+	found, err := s.cfg.Store.Delete(ctx, app, kind)
 	if err != nil {
 		return fmt.Errorf("delete source %s of app %s: %w", kind, app, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/notify/delivery"
 	"godwit.dev/godwit/internal/notify/notification"
 )
@@ -102,17 +103,8 @@ func checkURL(raw string) string {
 	return ""
 }
 
-// Store keeps sources. Several processes may write to the same one.
-type Store interface {
-	Sources(ctx context.Context) ([]Source, error)
-	// UpdateSource reads a source, or makes an empty one, lets change alter it and writes it, all in one transaction. It fails
-	// with access.ErrUnknownApp where the app is missing.
-	UpdateSource(ctx context.Context, app, kind string, change func(*Source) error) error
-	// DeleteSource reports whether there was one.
-	DeleteSource(ctx context.Context, app, kind string) (bool, error)
-	// Watch calls changed after a change committed by anybody, within a second of it, until ctx ends.
-	Watch(ctx context.Context, changed func()) error
-}
+// Store keeps sources, by kind.
+type Store = setting.Store[Source]
 
 // Publisher stores and routes.
 type Publisher interface {

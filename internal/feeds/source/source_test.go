@@ -282,7 +282,7 @@ func TestChangesTakeEffectAndRemovingStops(t *testing.T) {
 			t.Errorf("stored %v although it is switched off", got)
 		}
 		// Another process switches it on.
-		_ = w.settings.UpdateSource(t.Context(), "shop", source.RedisStream, func(s *source.Source) error { s.Enabled = true; return nil })
+		_ = w.settings.Update(t.Context(), "shop", source.RedisStream, func(s *source.Source, _ int) error { s.Enabled = true; return nil })
 		w.settings.changed <- struct{}{}
 		synctest.Wait()
 		if got := w.boxes.stored(); len(got) != 1 {

@@ -3,13 +3,13 @@
 package channel
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"time"
 
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/sending/push"
 )
 
@@ -73,17 +73,8 @@ type Record struct {
 	UpdatedAt time.Time
 }
 
-// Store keeps records. Several processes may write to the same one: the command line does, beside a running server.
-type Store interface {
-	Channels(ctx context.Context) ([]Record, error)
-	// UpdateChannel reads a record, or makes one that is enabled and empty, lets change alter it and writes it, all in
-	// one transaction. It fails with access.ErrUnknownApp where the app is missing.
-	UpdateChannel(ctx context.Context, app string, ch push.Channel, change func(*Record) error) error
-	// DeleteChannel reports whether there was one.
-	DeleteChannel(ctx context.Context, app string, ch push.Channel) (bool, error)
-	// Watch calls changed after a change committed by anybody, within a second of it, until ctx ends.
-	Watch(ctx context.Context, changed func()) error
-}
+// Store keeps records. A new one is enabled and empty.
+type Store = setting.Store[Record]
 
 // Info is what may be seen of a channel's settings.
 type Info struct {

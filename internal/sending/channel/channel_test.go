@@ -68,7 +68,7 @@ func newWorld(t *testing.T) *world {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = store.Close() })
-		s, err := channel.New(t.Context(), store, map[push.Channel]channel.Kind{
+		s, err := channel.New(t.Context(), &store.Channels, map[push.Channel]channel.Kind{
 			push.WebPush: webpush.Kind{}, push.Telegram: bot{w.closed},
 		}, log)
 		if err != nil {
@@ -227,14 +227,14 @@ func TestDeletedAppTakesItsCredentialsAlong(t *testing.T) {
 		if err := store.CreateApp(t.Context(), access.App{Name: app}); err != nil {
 			t.Fatal(err)
 		}
-		if err := store.UpdateChannel(t.Context(), app, push.Telegram, func(r *channel.Record) error { r.Values["token"] = app; return nil }); err != nil {
+		if err := store.Channels.Update(t.Context(), app, string(push.Telegram), func(r *channel.Record, _ int) error { r.Values["token"] = app; return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := store.DeleteApp(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
-	list, err := store.Channels(t.Context())
+	list, err := store.Channels.All(t.Context())
 	if err != nil || len(list) != 1 || list[0].App != "b" {
 		t.Errorf("left: %d, %v", len(list), err)
 	}

@@ -88,7 +88,7 @@ func (s *Service) Set(ctx context.Context, app string, ch push.Channel, change C
 	if err := check(kind, change.Values); err != nil {
 		return Info{}, nil, err
 	}
-	err = s.store.UpdateChannel(ctx, app, ch, func(r *Record) (err error) {
+	err = s.store.Update(ctx, app, string(ch), func(r *Record, _ int) (err error) {
 		for k, v := range change.Values {
 			if v == "" {
 				delete(r.Values, k)
@@ -135,7 +135,7 @@ func (s *Service) Delete(ctx context.Context, app string, ch push.Channel) error
 	if _, ok := s.kinds[ch]; !ok {
 		return fmt.Errorf("%w: %.64q", ErrUnknown, string(ch))
 	}
-	found, err := s.store.DeleteChannel(ctx, app, ch)
+	found, err := s.store.Delete(ctx, app, string(ch))
 	if err != nil {
 		return fmt.Errorf("delete %s of app %s: %w", ch, app, err)
 	}

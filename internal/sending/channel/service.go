@@ -62,7 +62,7 @@ func (s *Service) Close() {
 func (s *Service) Reload(ctx context.Context) error {
 	s.loading.Lock()
 	defer s.loading.Unlock()
-	list, err := s.store.Channels(ctx)
+	list, err := s.store.All(ctx)
 	if err != nil {
 		return fmt.Errorf("load channels: %w", err)
 	}
@@ -175,7 +175,7 @@ func (s *Service) open(kind Kind, n name) (push.Sender, error) {
 
 // ensure stores the settings that a channel makes itself. Of two processes that try, the second finds them.
 func (s *Service) ensure(ctx context.Context, kind Kind, n name) error {
-	err := s.store.UpdateChannel(ctx, n.app, n.channel, func(r *Record) error {
+	err := s.store.Update(ctx, n.app, string(n.channel), func(r *Record, _ int) error {
 		if !r.UpdatedAt.IsZero() {
 			return nil
 		}

@@ -42,7 +42,7 @@ func newBots(t *testing.T) *bots {
 	t.Cleanup(func() { _ = b.store.Close() })
 	client := provider.Client(true)
 	t.Cleanup(client.CloseIdleConnections)
-	b.channels, err = channel.New(t.Context(), apps, map[push.Channel]channel.Kind{push.Telegram: Kind{Client: client, AllowPrivate: true}}, log)
+	b.channels, err = channel.New(t.Context(), &apps.Channels, map[push.Channel]channel.Kind{push.Telegram: Kind{Client: client, AllowPrivate: true}}, log)
 	b.must(err)
 	b.server = botserver.Start(botserver.Options{Token: "42:AAExampleSecretOfTheBot"})
 	t.Cleanup(b.server.Close)

@@ -32,7 +32,7 @@ func TestDoctorNamesVAPIDSubjectsThatPushServicesRefuse(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		err = s.UpdateChannel(t.Context(), "shop", push.WebPush, func(r *channel.Record) error {
+		err = s.Channels.Update(t.Context(), "shop", string(push.WebPush), func(r *channel.Record, _ int) error {
 			r.Values["subject"] = subject // as a former version let it be set
 			return nil
 		})

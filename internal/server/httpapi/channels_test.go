@@ -19,7 +19,7 @@ func (w *world) openChannels(store *appdb.Store, log *slog.Logger) {
 	w.outside = provider.Client(true)
 	w.t.Cleanup(w.outside.CloseIdleConnections)
 	var err error
-	w.channels, err = channel.New(w.t.Context(), store, map[push.Channel]channel.Kind{
+	w.channels, err = channel.New(w.t.Context(), &store.Channels, map[push.Channel]channel.Kind{
 		push.WebPush: webpush.Kind{Client: w.outside, AllowPrivate: true},
 	}, log)
 	if err != nil {

@@ -29,7 +29,7 @@ func (noProgress) SaveHookProgress(context.Context, []hook.Saving) ([]string, er
 // openHooks runs real hooks on a store, which post with w.outside.
 func (w *world) openHooks(store *appdb.Store, log *slog.Logger) *hook.Service {
 	s, err := hook.New(w.t.Context(), hook.Config{
-		Store: store, Progress: noProgress{}, Events: w.events, Log: log, Poster: webhook.Hooks{Poster: webhook.NewPoster(w.outside, true)},
+		Store: &store.Hooks, Progress: noProgress{}, Events: w.events, Log: log, Poster: webhook.Hooks{Poster: webhook.NewPoster(w.outside, true)},
 	})
 	if err != nil {
 		w.t.Fatal(err)

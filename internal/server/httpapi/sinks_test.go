@@ -12,7 +12,7 @@ import (
 
 // openSinks keeps real sinks in a store; nothing is written to them.
 func (w *world) openSinks(store *appdb.Store, log *slog.Logger) *sink.Service {
-	s, err := sink.New(w.t.Context(), sink.Config{Store: store, Log: log})
+	s, err := sink.New(w.t.Context(), sink.Config{Store: &store.Sinks, Log: log})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 // openSources keeps real sources in a store; their Redis cannot be reached.
 func (w *world) openSources(store *appdb.Store, log *slog.Logger) *source.Service {
 	s, err := source.New(w.t.Context(), source.Config{
-		Store: store, Log: log,
+		Store: &store.Sources, Log: log,
 		Open: func(context.Context, source.Target) (source.Streams, error) {
 			return nil, errors.New("no Redis is here")
 		},

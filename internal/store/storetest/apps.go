@@ -12,35 +12,21 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/access/audit"
-	"godwit.dev/godwit/internal/access/signin"
 	"godwit.dev/godwit/internal/campaigns/preference"
 	"godwit.dev/godwit/internal/campaigns/template"
 	"godwit.dev/godwit/internal/feeds/hook"
-	"godwit.dev/godwit/internal/feeds/sink"
 	"godwit.dev/godwit/internal/feeds/source"
 	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/store/appsql"
 )
 
-// AppStore keeps what is set up of apps.
-type AppStore interface {
-	access.Store
-	hook.Store
-	source.Store
-	sink.Store
-	channel.Store
-	template.Store
-	signin.Store
-	audit.Store
-}
-
 // OpenApps opens an empty store for one test; reopen closes it and opens it again. It is closed by the test's clean-up.
-type OpenApps func(t *testing.T) (s AppStore, reopen func() AppStore)
+type OpenApps func(t *testing.T) (s *appsql.Store, reopen func() *appsql.Store)
 
 // RunApps is the conformance suite of stores of apps with their keys, hooks, sources, channels and templates, and of people's sign-ins. Several
 // processes may always write to the same store, so the suite needs two as well.
-func RunApps(t *testing.T, open OpenApps, two Two[AppStore]) {
+func RunApps(t *testing.T, open OpenApps, two Two[*appsql.Store]) {
 	t.Helper()
 	for _, group := range []map[string]func(e *appEnv){
 		{
@@ -48,7 +34,7 @@ func RunApps(t *testing.T, open OpenApps, two Two[AppStore]) {
 			"EveryQueryHeedsTheApp":       appsApart,
 			"AnAppTakesAllOfItsAlong":     appTakesAll,
 		},
-		hookCases, sourceCases, sinkCases, channelCases, templateCases, stayCases, deedCases,
+		settingCases(), templateCases, stayCases, deedCases,
 	} {
 		for name, run := range group {
 			t.Run(name, func(t *testing.T) {
@@ -59,7 +45,7 @@ func RunApps(t *testing.T, open OpenApps, two Two[AppStore]) {
 			})
 		}
 	}
-	for name, run := range map[string]func(e *appEnv, stores [2]AppStore){
+	for name, run := range map[string]func(e *appEnv, stores [2]*appsql.Store){
 		"TwoProcessesLoseNoUpdate":           twoUpdates,
 		"TwoProcessesTellEachOther":          twoWatches,
 		"OfTwoChangesOfOneRevisionOneIsMade": twoTemplates,
@@ -67,7 +53,7 @@ func RunApps(t *testing.T, open OpenApps, two Two[AppStore]) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a, b := two(t, time.Now)
-			run(&appEnv{T: t, s: a}, [2]AppStore{a, b})
+			run(&appEnv{T: t, s: a}, [2]*appsql.Store{a, b})
 		})
 	}
 }
@@ -75,8 +61,8 @@ func RunApps(t *testing.T, open OpenApps, two Two[AppStore]) {
 // appEnv is one test's store with the suite's vocabulary.
 type appEnv struct {
 	*testing.T
-	s      AppStore
-	reopen func() AppStore
+	s      *appsql.Store
+	reopen func() *appsql.Store
 }
 
 func (e *appEnv) ok(err error) {
@@ -161,20 +147,20 @@ func appTakesAll(e *appEnv) {
 	for _, app := range []string{"a", "b"} {
 		e.app(app)
 		e.ok(e.s.CreateKey(ctx, keyOf(app, "of-"+app)))
-		e.ok(e.s.UpdateHook(ctx, app, "h", func(*hook.Hook, int) error { return nil }))
-		e.ok(e.s.UpdateChannel(ctx, app, push.WebPush, func(*channel.Record) error { return nil }))
-		e.ok(e.s.UpdateSource(ctx, app, source.RedisStream, func(*source.Source) error { return nil }))
+		e.ok(e.s.Hooks.Update(ctx, app, "h", func(*hook.Hook, int) error { return nil }))
+		e.ok(e.s.Channels.Update(ctx, app, string(push.WebPush), func(*channel.Record, int) error { return nil }))
+		e.ok(e.s.Sources.Update(ctx, app, source.RedisStream, func(*source.Source, int) error { return nil }))
 		e.template(app, "t")
 	}
 	e.ok(e.s.DeleteApp(ctx, "a"))
 	e.ok(e.s.CreateApp(ctx, access.App{Name: "a"})) // of the former one nothing comes back
 	snap, err := e.s.Load(ctx)
 	e.ok(err)
-	hooks, err := e.s.Hooks(ctx)
+	hooks, err := e.s.Hooks.All(ctx)
 	e.ok(err)
-	channels, err := e.s.Channels(ctx)
+	channels, err := e.s.Channels.All(ctx)
 	e.ok(err)
-	sources, err := e.s.Sources(ctx)
+	sources, err := e.s.Sources.All(ctx)
 	e.ok(err)
 	if _, err := e.s.Template(ctx, "a", "t"); !errors.Is(err, template.ErrUnknown) {
 		e.Errorf("its template came back: %v", err)
@@ -187,7 +173,7 @@ func appTakesAll(e *appEnv) {
 	}
 }
 
-func twoUpdates(e *appEnv, stores [2]AppStore) {
+func twoUpdates(e *appEnv, stores [2]*appsql.Store) {
 	const each = 10
 	ctx := e.Context()
 	e.ok(e.s.CreateApp(ctx, access.App{Name: "a"}))
@@ -195,8 +181,8 @@ func twoUpdates(e *appEnv, stores [2]AppStore) {
 		s, name := stores[caller], fmt.Sprintf("%d-%d", caller, nth)
 		for what, err := range map[string]error{
 			"app":     s.UpdateApp(ctx, "a", func(a *access.App) error { a.Origins = append(a.Origins, name); return nil }),
-			"hook":    s.UpdateHook(ctx, "a", "h", func(h *hook.Hook, _ int) error { h.Secrets = append(h.Secrets, name); return nil }),
-			"channel": s.UpdateChannel(ctx, "a", push.WebPush, func(r *channel.Record) error { r.Values[name] = "x"; return nil }),
+			"hook":    s.Hooks.Update(ctx, "a", "h", func(h *hook.Hook, _ int) error { h.Secrets = append(h.Secrets, name); return nil }),
+			"channel": s.Channels.Update(ctx, "a", string(push.WebPush), func(r *channel.Record, _ int) error { r.Values[name] = "x"; return nil }),
 		} {
 			if err != nil {
 				e.Errorf("%s: %v", what, err)
@@ -206,9 +192,9 @@ func twoUpdates(e *appEnv, stores [2]AppStore) {
 	for _, s := range stores {
 		snap, err := s.Load(ctx)
 		e.ok(err)
-		hooks, err := s.Hooks(ctx)
+		hooks, err := s.Hooks.All(ctx)
 		e.ok(err)
-		channels, err := s.Channels(ctx)
+		channels, err := s.Channels.All(ctx)
 		e.ok(err)
 		if n := [3]int{len(snap.Apps[0].Origins), len(hooks[0].Secrets), len(channels[0].Values)}; n != [3]int{2 * each, 2 * each, 2 * each} {
 			e.Errorf("of %d changes each %v are there", 2*each, n)
@@ -217,7 +203,7 @@ func twoUpdates(e *appEnv, stores [2]AppStore) {
 }
 
 // twoWatches changes something through each store; both watchers, woken, come to see all changes.
-func twoWatches(e *appEnv, stores [2]AppStore) {
+func twoWatches(e *appEnv, stores [2]*appsql.Store) {
 	ctx, stop := context.WithCancel(e.Context())
 	var watching sync.WaitGroup
 	defer watching.Wait()

@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/campaigns/template"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/store/appsql"
 )
 
 var templateCases = map[string]func(e *appEnv){
@@ -114,7 +115,7 @@ func templatePages(e *appEnv) {
 }
 
 // twoTemplates: of changes that were meant for one revision, one is made.
-func twoTemplates(e *appEnv, stores [2]AppStore) {
+func twoTemplates(e *appEnv, stores [2]*appsql.Store) {
 	e.ok(e.s.CreateApp(e.Context(), access.App{Name: "a"}))
 	wrong := errors.New("another revision")
 	made := [2]int{}

@@ -1,5 +1,5 @@
-// Package appdb keeps apps, API keys, hooks, sources, templates, the settings of channels and who is signed in to the web page in a schema of a PostgreSQL database. Every node, and the
-// command line, writes there; who follows notices within a second.
+// Package appdb keeps what is set up of apps in a schema of a PostgreSQL database. Every node, and the command line, writes there; who
+// follows notices within a second.
 package appdb
 
 import (
@@ -8,13 +8,15 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/store/appjson"
+	"godwit.dev/godwit/internal/store/appsql"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
+	"godwit.dev/godwit/internal/store/sqltx"
 )
 
 //go:embed migrations/*.sql
@@ -32,13 +34,11 @@ type Config struct {
 
 const defaultSchema = "godwit_app"
 
-// Store is an access.Store, a hook.Store, a source.Store, a template.Store and a channel.Store.
+// Store keeps what is set up of apps in a schema.
 type Store struct {
-	db  *pgdb.DB
-	log *slog.Logger
+	*appsql.Store
+	db *pgdb.DB
 }
-
-var _ access.Store = (*Store)(nil)
 
 // Open opens the schema and makes it where there is none.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
@@ -56,7 +56,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open app store: %w", err)
 	}
-	return &Store{db: db, log: cfg.Log}, nil
+	return &Store{Store: appsql.New(schema{db, cfg.Log}), db: db}, nil
 }
 
 // Close closes the connections.
@@ -68,72 +68,65 @@ func (s *Store) Close() error {
 // DB is the database beneath.
 func (s *Store) DB() *pgdb.DB { return s.db }
 
-// change runs f in a transaction that ends with a new version, unless f fails or says that it has changed nothing. The version is last, so that its
-// row is locked for as short as can be; and locked until the commit, so that versions grow in the order of commits.
-func (s *Store) change(ctx context.Context, op string, f func(context.Context, pgx.Tx) (changed bool, err error)) error {
-	err := s.db.Do(ctx, op, func(ctx context.Context, tx pgx.Tx) error {
-		changed, err := f(ctx, tx)
-		if err != nil || !changed {
+// schema is the appsql.DB of a schema.
+type schema struct {
+	db  *pgdb.DB
+	log *slog.Logger
+}
+
+var _ appsql.DB = schema{}
+
+// Read implements appsql.DB.
+func (d schema) Read(ctx context.Context, op string, f func(context.Context, sqltx.Tx) error) error {
+	return d.db.Read(ctx, op, func(ctx context.Context, tx pgx.Tx) error { return f(ctx, pgdb.Common{Conn: tx}) })
+}
+
+// Change implements appsql.DB: watchers see the version grow. The version changes last, so that its row is locked briefly. The lock holds
+// until the commit, so that versions grow in the order of commits.
+func (d schema) Change(ctx context.Context, op string, f func(context.Context, sqltx.Tx) (bool, error)) error {
+	return d.change(ctx, op, func(ctx context.Context, tx pgx.Tx) (bool, error) { return f(ctx, pgdb.Common{Conn: tx}) })
+}
+
+func (d schema) change(ctx context.Context, op string, f func(context.Context, pgx.Tx) (wake bool, err error)) error {
+	err := d.db.Do(ctx, op, func(ctx context.Context, tx pgx.Tx) error {
+		wake, err := f(ctx, tx)
+		if err != nil || !wake {
 			return err
 		}
 		// A time, so that it differs from all before even where the last commits were lost.
-		_, err = tx.Exec(ctx, "UPDATE version SET value = greatest(value + 1, $1)", s.db.Now().UnixMilli())
+		_, err = tx.Exec(ctx, "UPDATE version SET value = greatest(value + 1, $1)", d.db.Now().UnixMilli())
 		return err
 	})
-	return s.db.Known(err)
+	return d.db.Known(err)
 }
 
-// Load reads everything in one snapshot.
-func (s *Store) Load(ctx context.Context) (snap access.Snapshot, err error) {
-	err = s.db.Read(ctx, "read app store", func(ctx context.Context, tx pgx.Tx) (err error) {
-		if snap.Apps, err = collect(ctx, tx, readApp, "SELECT name, created_at, settings, jwt_keys FROM app ORDER BY name"); err != nil {
-			return err
-		}
-		if snap.Erasing, err = collect(ctx, tx, pgx.RowTo[string], "SELECT name FROM deleted_app"); err != nil {
-			return err
-		}
-		snap.Keys, err = collect(ctx, tx, readKey, "SELECT id, app, name, roles, created_at, last_used, prefix, hash FROM api_key")
-		return err
+// Note implements appsql.DB.
+func (d schema) Note(ctx context.Context, _, op string, f func(context.Context, sqltx.Tx) error) error {
+	return d.db.Known(d.db.Do(ctx, op, func(ctx context.Context, tx pgx.Tx) error { return f(ctx, pgdb.Common{Conn: tx}) }))
+}
+
+// Taken implements appsql.DB.
+func (schema) Taken(err error) bool { return pgdb.Taken(err) }
+
+// touchTold is by how much a key has to be used later than before for others to be told: all read everything anew then.
+const touchTold = time.Hour
+
+// TouchKeys implements appsql.DB.
+func (d schema) TouchKeys(ctx context.Context, used map[string]time.Time) error {
+	ids := slices.Sorted(maps.Keys(used))
+	at := make([]int64, len(ids))
+	for i, id := range ids {
+		at[i] = used[id].UnixMilli()
+	}
+	return d.change(ctx, "note when keys were used", func(ctx context.Context, tx pgx.Tx) (tell bool, err error) {
+		// In the order of ids, so that nodes that do this at once wait for each other.
+		err = tx.QueryRow(ctx, `WITH before AS (
+				SELECT id, last_used, new.at FROM api_key JOIN unnest($1::text[], $2::bigint[]) AS new (key, at) ON key = id AND at > last_used
+				ORDER BY id FOR UPDATE OF api_key
+			), touched AS (
+				UPDATE api_key SET last_used = before.at FROM before WHERE before.id = api_key.id
+			)
+			SELECT coalesce(bool_or(at > last_used + $3), false) FROM before`, ids, at, touchTold.Milliseconds()).Scan(&tell)
+		return tell, err
 	})
-	if err != nil {
-		return access.Snapshot{}, err
-	}
-	return snap, nil
 }
-
-// collect reads the rows of a query; nil where there is none.
-func collect[T any](ctx context.Context, tx pgx.Tx, read pgx.RowToFunc[T], query string, args ...any) (list []T, err error) {
-	rows, err := tx.Query(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.AppendRows(list, rows, read)
-}
-
-func readApp(row pgx.CollectableRow) (app access.App, err error) {
-	var created int64
-	var set, keys string
-	if err := row.Scan(&app.Name, &created, &set, &keys); err != nil {
-		return app, err
-	}
-	app.CreatedAt = fromMillis(created)
-	return app, appjson.ReadApp(&app, set, keys)
-}
-
-func readKey(row pgx.CollectableRow) (k access.StoredKey, err error) {
-	var roles, created, used int64
-	var hash []byte
-	if err := row.Scan(&k.ID, &k.App, &k.Name, &roles, &created, &used, &k.Prefix, &hash); err != nil {
-		return k, err
-	}
-	k.Roles, k.CreatedAt = access.Role(roles), fromMillis(created) //nolint:gosec // four bits, written by us
-	if used != 0 {
-		k.LastUsed = fromMillis(used)
-	}
-	if copy(k.Hash[:], hash) != len(k.Hash) || len(hash) != len(k.Hash) {
-		return k, fmt.Errorf("key %s: hash is damaged", k.ID)
-	}
-	return k, nil
-}
-
-func fromMillis(ms int64) time.Time { return time.UnixMilli(ms).UTC() }

@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/access/signin"
 	"godwit.dev/godwit/internal/feeds/hook"
+	"godwit.dev/godwit/internal/store/appsql"
 	"godwit.dev/godwit/internal/store/postgres/appdb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/store/storetest"
@@ -40,28 +41,28 @@ func ok(t *testing.T, err error) {
 }
 
 func TestConformance(t *testing.T) {
-	storetest.RunApps(t, func(t *testing.T) (storetest.AppStore, func() storetest.AppStore) {
+	storetest.RunApps(t, func(t *testing.T) (*appsql.Store, func() *appsql.Store) {
 		cfg := config(t)
 		s := open(t, cfg)
-		return s, func() storetest.AppStore {
+		return s.Store, func() *appsql.Store {
 			ok(t, s.Close())
 			s = open(t, cfg)
-			return s
+			return s.Store
 		}
-	}, func(t *testing.T, now func() time.Time) (a, b storetest.AppStore) {
+	}, func(t *testing.T, now func() time.Time) (a, b *appsql.Store) {
 		cfg := config(t)
 		cfg.Now = now
-		return open(t, cfg), open(t, cfg)
+		return open(t, cfg).Store, open(t, cfg).Store
 	})
 }
 
 func TestADamagedHookIsNotWrittenOver(t *testing.T) {
 	s := open(t, config(t))
 	ok(t, s.CreateApp(t.Context(), access.App{Name: "shop"}))
-	ok(t, s.UpdateHook(t.Context(), "shop", "h", func(h *hook.Hook, _ int) error { h.Secrets = []string{"kept"}; return nil }))
+	ok(t, s.Hooks.Update(t.Context(), "shop", "h", func(h *hook.Hook, _ int) error { h.Secrets = []string{"kept"}; return nil }))
 	_, err := s.DB().Pool().Exec(t.Context(), `UPDATE hook SET settings = '{"secrets":["kept"]'`)
 	ok(t, err)
-	err = s.UpdateHook(t.Context(), "shop", "h", func(*hook.Hook, int) error { t.Error("changed"); return nil })
+	err = s.Hooks.Update(t.Context(), "shop", "h", func(*hook.Hook, int) error { t.Error("changed"); return nil })
 	if err == nil || !strings.Contains(err.Error(), "hook h are damaged") || strings.Contains(err.Error(), "kept") {
 		t.Errorf("got %v, want an error that names the hook", err)
 	}
@@ -81,7 +82,7 @@ func TestWhatChangesNothingWakesNobody(t *testing.T) {
 	used := time.UnixMilli(1_700_000_000_000)
 	ok(t, s.TouchKeys(t.Context(), map[string]time.Time{"k": used}))
 	before := version(t, s)
-	_, err := s.DeleteHook(t.Context(), "shop", "none")
+	_, err := s.Hooks.Delete(t.Context(), "shop", "none")
 	ok(t, err)
 	if err := s.UpdateApp(t.Context(), "shop", func(*access.App) error { return context.Canceled }); !errors.Is(err, context.Canceled) {
 		t.Error(err)

@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"godwit.dev/godwit/internal/sending/channel"
+	"godwit.dev/godwit/internal/store/appsql"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
@@ -25,9 +26,6 @@ func LookAtChannels(ctx context.Context, url, schema string) (list []channel.Rec
 	if err := c.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", table).Scan(&there); err != nil || !there {
 		return nil, pgdb.Error("read settings of channels", err)
 	}
-	rows, err := c.Query(ctx, "SELECT "+channelColumns+" FROM "+table)
-	if err == nil {
-		list, err = pgx.CollectRows(rows, readChannel)
-	}
+	list, err = appsql.LookAtChannels(ctx, pgdb.Common{Conn: c}, table)
 	return list, pgdb.Error("read settings of channels", err)
 }

@@ -8,7 +8,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"godwit.dev/godwit/internal/access/audit"
+	"godwit.dev/godwit/internal/store/appsql"
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/internal/store/sqltx"
 )
 
 // TestDeedsAreFoundByAnIndex keeps the audit log's page from going through all deeds for the few of one kind, or of one person.
@@ -21,12 +24,12 @@ func TestDeedsAreFoundByAnIndex(t *testing.T) {
 	for want, f := range map[string]audit.Filter{
 		"deed_app": {}, "deed_deed": {Deed: "key.create"}, "deed_by": {By: "anna"},
 	} {
-		args := append([]any{"shop", 1 << 40, 0, 1 << 40, 100}, named(f)...)
+		query, args := appsql.DeedsQuery("shop", f, 100)
 		var plan []string
 		err := s.db.Do(t.Context(), "explain", func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, someDeeds+"SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
 			if err == nil {
-				plan, err = collect(ctx, tx, pgx.RowTo[string], "EXPLAIN "+deedsQuery(f), args...)
+				plan, err = sqltx.Collect(ctx, pgdb.Common{Conn: tx}, sqltx.One[string], "EXPLAIN "+query, args...)
 			}
 			return err
 		})

@@ -11,20 +11,20 @@ import (
 // pollEvery is how often the version is read. Not NOTIFY, which has all commits of a database wait in line.
 const pollEvery = time.Second
 
-// Watch reads the version, which changes with every commit that changes something. While the database is away it waits:
+// Watch implements appsql.DB: it reads the version, which changes with every commit that changes something. While the database is away it waits:
 // what was read before stays in force.
-func (s *Store) Watch(ctx context.Context, changed func()) error {
+func (d schema) Watch(ctx context.Context, changed func()) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	last, away := int64(-1), false // what was committed before the watch began may not have been seen either
 	for {
-		version, err := s.version(ctx)
+		version, err := d.version(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case pgdb.Away(err):
 			if !away {
-				s.log.WarnContext(ctx, "settings of apps cannot be watched for changes; those that were read stay in force", "error", err)
+				d.log.WarnContext(ctx, "settings of apps cannot be watched for changes; those that were read stay in force", "error", err)
 			}
 			away = true
 		case err != nil:
@@ -46,9 +46,9 @@ func (s *Store) Watch(ctx context.Context, changed func()) error {
 // answerWithin bounds one look: a database that has stopped answering must not be waited for.
 const answerWithin = 5 * time.Second
 
-func (s *Store) version(ctx context.Context) (v int64, err error) {
+func (d schema) version(ctx context.Context) (v int64, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("PostgreSQL did not answer within %s", answerWithin))
 	defer cancel()
-	err = s.db.Pool().QueryRow(ctx, "SELECT value FROM version").Scan(&v)
+	err = d.db.Pool().QueryRow(ctx, "SELECT value FROM version").Scan(&v)
 	return v, err
 }

@@ -1,5 +1,5 @@
-// Package appdb keeps apps, API keys, hooks, sources, templates, the settings of channels and who is signed in to the web page in an SQLite file of their own, so that the
-// command line can change them beside a running server, which notices within a second.
+// Package appdb keeps what is set up of apps in an SQLite file of its own, so that the command line can change it beside a running server,
+// which notices within a second.
 package appdb
 
 import (
@@ -11,38 +11,19 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/store/appjson"
+	"godwit.dev/godwit/internal/store/appsql"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+	"godwit.dev/godwit/internal/store/sqltx"
 )
 
 // appID marks the file as ours: "GwAp".
 const appID = 0x47774170
 
-var migrations = []string{`
-CREATE TABLE app (
-	name       TEXT PRIMARY KEY,
-	created_at INTEGER NOT NULL, -- milliseconds
-	settings   TEXT NOT NULL,    -- JSON
-	jwt_keys   TEXT NOT NULL     -- JSON, secrets included
-) STRICT, WITHOUT ROWID;
-CREATE TABLE api_key (
-	id         TEXT PRIMARY KEY,
-	app        TEXT NOT NULL,
-	name       TEXT NOT NULL,
-	roles      INTEGER NOT NULL,
-	created_at INTEGER NOT NULL,
-	last_used  INTEGER NOT NULL, -- 0: never
-	prefix     TEXT NOT NULL,
-	hash       BLOB NOT NULL     -- SHA-256
-) STRICT, WITHOUT ROWID;
-CREATE INDEX api_key_app ON api_key(app);
-`, channelTable, hookTable, sourceTable, templateTable, sinkTable, versionTable, stayTable, deedTable, deedIndexes, deletedTable}
-
-// Store is an access.Store on a file.
-type Store struct{ db *sqlitedb.DB }
-
-var _ access.Store = (*Store)(nil)
+// Store keeps what is set up of apps in a file.
+type Store struct {
+	*appsql.Store
+	db *sqlitedb.DB
+}
 
 // Open opens or creates the file.
 func Open(ctx context.Context, path string, log *slog.Logger) (*Store, error) {
@@ -64,7 +45,7 @@ func OpenGuarded(ctx context.Context, path string, g sqlitedb.Guard, log *slog.L
 	if err != nil {
 		return nil, fmt.Errorf("open app store: %w", err)
 	}
-	return &Store{db: db}, nil
+	return &Store{Store: appsql.New(file{db}), db: db}, nil
 }
 
 // tally counts what there is: it is not much.
@@ -85,54 +66,51 @@ func (s *Store) Close() error { return s.db.Close() }
 // DB is the database beneath.
 func (s *Store) DB() *sqlitedb.DB { return s.db }
 
-// Load reads everything in one snapshot.
-func (s *Store) Load(ctx context.Context) (snap access.Snapshot, err error) {
-	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
-		snap = access.Snapshot{}
-		err := sqlitedb.Each(c, "SELECT name, created_at, settings, jwt_keys FROM app ORDER BY name", nil, func(row *sqlite.Stmt) error {
-			app, err := readApp(row)
-			snap.Apps = append(snap.Apps, app)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		err = sqlitedb.Each(c, "SELECT name FROM deleted_app", nil, func(row *sqlite.Stmt) error {
-			snap.Erasing = append(snap.Erasing, row.ColumnText(0))
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		return sqlitedb.Each(c, "SELECT id, app, roles, created_at, last_used, prefix, hash, name FROM api_key", nil, func(row *sqlite.Stmt) error {
-			k, err := readKey(row)
-			snap.Keys = append(snap.Keys, k)
-			return err
-		})
-	})
+// file is the appsql.DB of a file.
+type file struct{ db *sqlitedb.DB }
+
+var _ appsql.DB = file{}
+
+// Read implements appsql.DB.
+func (d file) Read(ctx context.Context, _ string, f func(context.Context, sqltx.Tx) error) error {
+	err := d.db.Read(ctx, func(c *sqlite.Conn) error { return f(ctx, sqlitedb.Common{Conn: c}) })
 	if err != nil {
-		return access.Snapshot{}, fmt.Errorf("read app store: %w", err)
+		return fmt.Errorf("read app store: %w", err)
 	}
-	return snap, nil
+	return nil
 }
 
-func readApp(row *sqlite.Stmt) (app access.App, err error) {
-	app.Name = row.ColumnText(0)
-	app.CreatedAt = fromMillis(row.ColumnInt64(1))
-	return app, appjson.ReadApp(&app, row.ColumnText(2), row.ColumnText(3))
+// Change implements appsql.DB: watchers see the version grow.
+func (d file) Change(ctx context.Context, _ string, f func(context.Context, sqltx.Tx) (bool, error)) error {
+	return d.db.Do(ctx, func(c *sqlite.Conn) error {
+		wake, err := f(ctx, sqlitedb.Common{Conn: c})
+		if err != nil || !wake {
+			return err
+		}
+		// A time, so that it differs from all before even where the row was lost.
+		return sqlitedb.Each(c, `INSERT INTO version(one, value) VALUES (1, ?1) ON CONFLICT (one) DO UPDATE SET value = max(value + 1, ?1)`,
+			[]any{time.Now().UnixMilli()}, nil)
+	})
 }
 
-func readKey(row *sqlite.Stmt) (k access.StoredKey, err error) {
-	k.ID, k.App, k.Prefix, k.Name = row.ColumnText(0), row.ColumnText(1), row.ColumnText(5), row.ColumnText(7)
-	k.Roles = access.Role(row.ColumnInt64(2)) //nolint:gosec // four bits, written by us
-	k.CreatedAt = fromMillis(row.ColumnInt64(3))
-	if used := row.ColumnInt64(4); used != 0 {
-		k.LastUsed = fromMillis(used)
-	}
-	if n := row.ColumnBytes(6, k.Hash[:]); n != len(k.Hash) {
-		return k, fmt.Errorf("key %s: hash is damaged", k.ID)
-	}
-	return k, nil
+// Note implements appsql.DB.
+func (d file) Note(ctx context.Context, app, _ string, f func(context.Context, sqltx.Tx) error) error {
+	return d.db.DoFor(ctx, app, func(c *sqlite.Conn) error { return f(ctx, sqlitedb.Common{Conn: c}) })
 }
 
-func fromMillis(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
+// Taken implements appsql.DB.
+func (file) Taken(err error) bool {
+	return sqlite.ErrCode(err) == sqlite.ResultConstraintPrimaryKey
+}
+
+// TouchKeys implements appsql.DB.
+func (d file) TouchKeys(ctx context.Context, used map[string]time.Time) error {
+	return d.Change(ctx, "", func(ctx context.Context, tx sqltx.Tx) (bool, error) {
+		for id, at := range used {
+			if _, err := tx.Exec(ctx, "UPDATE api_key SET last_used = max(last_used, $1) WHERE id = $2", at.UnixMilli(), id); err != nil {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+}

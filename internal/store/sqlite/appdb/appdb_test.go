@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/access/signin"
 	"godwit.dev/godwit/internal/feeds/hook"
+	"godwit.dev/godwit/internal/store/appsql"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 	"godwit.dev/godwit/internal/store/sqlite/checkvfs"
 	"godwit.dev/godwit/internal/store/storetest"
@@ -44,17 +45,17 @@ func ok(t *testing.T, err error) {
 }
 
 func TestConformance(t *testing.T) {
-	storetest.RunApps(t, func(t *testing.T) (storetest.AppStore, func() storetest.AppStore) {
+	storetest.RunApps(t, func(t *testing.T) (*appsql.Store, func() *appsql.Store) {
 		path := filepath.Join(t.TempDir(), "apps.db")
 		s := open(t, path)
-		return s, func() storetest.AppStore {
+		return s.Store, func() *appsql.Store {
 			ok(t, s.Close())
 			s = open(t, path)
-			return s
+			return s.Store
 		}
-	}, func(t *testing.T, _ func() time.Time) (a, b storetest.AppStore) {
+	}, func(t *testing.T, _ func() time.Time) (a, b *appsql.Store) {
 		path := filepath.Join(t.TempDir(), "apps.db")
-		return open(t, path), open(t, path)
+		return open(t, path).Store, open(t, path).Store
 	})
 }
 
@@ -62,7 +63,7 @@ func TestADamagedHookIsNotWrittenOver(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "apps.db")
 	s := open(t, path)
 	ok(t, s.CreateApp(t.Context(), access.App{Name: "shop"}))
-	ok(t, s.UpdateHook(t.Context(), "shop", "h", func(h *hook.Hook, _ int) error { h.Secrets = []string{"kept"}; return nil }))
+	ok(t, s.Hooks.Update(t.Context(), "shop", "h", func(h *hook.Hook, _ int) error { h.Secrets = []string{"kept"}; return nil }))
 	ok(t, s.Close())
 	c, err := sqlite.OpenConn(path)
 	ok(t, err)
@@ -70,7 +71,7 @@ func TestADamagedHookIsNotWrittenOver(t *testing.T) {
 	ok(t, c.Close())
 	ok(t, os.Remove(path+checkvfs.Suffix)) // what was changed by hand gets new ones
 	s = open(t, path)
-	err = s.UpdateHook(t.Context(), "shop", "h", func(*hook.Hook, int) error { t.Error("changed"); return nil })
+	err = s.Hooks.Update(t.Context(), "shop", "h", func(*hook.Hook, int) error { t.Error("changed"); return nil })
 	if err == nil || !strings.Contains(err.Error(), "hook h are damaged") {
 		t.Errorf("got %v, want an error that names the hook", err)
 	}

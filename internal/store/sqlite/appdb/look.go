@@ -1,6 +1,7 @@
 package appdb
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/sending/channel"
+	"godwit.dev/godwit/internal/store/appsql"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
@@ -42,19 +44,10 @@ func LookAtChannels(path string) (list []channel.Record, err error) {
 		return nil
 	})
 	if err == nil && there {
-		list, err = readChannels(conn)
+		list, err = appsql.LookAtChannels(context.Background(), sqlitedb.Common{Conn: conn}, "channel")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read app store: %w", err)
 	}
 	return list, nil
-}
-
-func readChannels(c *sqlite.Conn) (list []channel.Record, err error) {
-	err = sqlitedb.Each(c, "SELECT app, channel, enabled, settings, updated_at FROM channel", nil, func(row *sqlite.Stmt) error {
-		r, err := readChannel(row)
-		list = append(list, r)
-		return err
-	})
-	return list, err
 }

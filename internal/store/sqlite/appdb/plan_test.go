@@ -9,7 +9,9 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"godwit.dev/godwit/internal/access/audit"
+	"godwit.dev/godwit/internal/store/appsql"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+	"godwit.dev/godwit/internal/store/sqltx"
 )
 
 // TestDeedsAreFoundByAnIndex keeps the audit log's page from going through all deeds for the few of one kind, or of one person.
@@ -25,9 +27,13 @@ func TestDeedsAreFoundByAnIndex(t *testing.T) {
 	} {
 		var plan string
 		err := s.db.Read(t.Context(), func(c *sqlite.Conn) error {
-			return sqlitedb.EachOnce(c, "EXPLAIN QUERY PLAN "+deedsQuery(f), append([]any{"shop", 7, 0, 9, 100}, named(f)...), func(row *sqlite.Stmt) error {
-				plan += row.ColumnText(3) + "; "
-				return nil
+			query, args := appsql.DeedsQuery("shop", f, 100)
+			return sqlitedb.Common{Conn: c}.Each(t.Context(), "EXPLAIN QUERY PLAN "+query, args, func(row sqltx.Row) error {
+				var id, parent, none int
+				var step string
+				err := row.Scan(&id, &parent, &none, &step)
+				plan += step + "; "
+				return err
 			})
 		})
 		if err != nil || strings.Contains(plan, "TEMP B-TREE") || !strings.Contains(plan, want) {

@@ -1,35 +1,33 @@
-package appdb
+package appsql
 
 import (
 	"context"
+	"math"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"godwit.dev/godwit/internal/access/signin"
+	"godwit.dev/godwit/internal/store/sqltx"
 )
-
-var _ signin.StayStore = (*Store)(nil)
 
 const selectStays = "SELECT id, app, key, subject, email, rules, role, since, seen, address, browser FROM stay"
 
-// AddStay keeps a stay, and forgets what is out of bounds. The version stays as it is: nobody keeps a copy of stays.
+// AddStay keeps a stay, and forgets what is out of bounds. It wakes nobody: nobody caches stays.
 func (s *Store) AddStay(ctx context.Context, hash signin.Hash, st signin.Stay, b signin.Bounds) error {
-	return s.db.Known(s.db.Do(ctx, "sign in", func(ctx context.Context, tx pgx.Tx) error {
+	return s.db.Note(ctx, st.App, "sign in", func(ctx context.Context, tx sqltx.Tx) error {
 		if err := lockApp(ctx, tx, st.App); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, "DELETE FROM stay WHERE app = $1 AND (since <= $2 OR seen <= $3)", st.App, b.Since.UnixMilli(), b.Seen.UnixMilli()); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, "DELETE FROM stay WHERE hash IN (SELECT hash FROM stay WHERE app = $1 ORDER BY seen DESC, id OFFSET $2)", st.App, b.Most-1)
+		_, err := tx.Exec(ctx, "DELETE FROM stay WHERE hash IN (SELECT hash FROM stay WHERE app = $1 ORDER BY seen DESC, id LIMIT $2 OFFSET $3)", st.App, math.MaxInt32, b.Most-1)
 		if err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, "INSERT INTO stay (hash, id, app, key, subject, email, rules, role, since, seen, address, browser) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
 			hash[:], st.ID, st.App, st.Key, st.Subject, st.Email, st.Rules, int64(st.Role), st.Since.UnixMilli(), st.Seen.UnixMilli(), st.Address, st.Browser)
 		return err
-	}))
+	})
 }
 
 // Stay finds a stay by its cookie.
@@ -50,14 +48,14 @@ func (s *Store) Stays(ctx context.Context, app string, most int) ([]signin.Stay,
 }
 
 func (s *Store) stays(ctx context.Context, query string, args ...any) (list []signin.Stay, err error) {
-	err = s.db.Read(ctx, "read who is signed in", func(ctx context.Context, tx pgx.Tx) (err error) {
-		list, err = collect(ctx, tx, readStay, query, args...)
+	err = s.db.Read(ctx, "read who is signed in", func(ctx context.Context, tx sqltx.Tx) (err error) {
+		list, err = sqltx.Collect(ctx, tx, readStay, query, args...)
 		return err
 	})
 	return list, err
 }
 
-func readStay(row pgx.CollectableRow) (s signin.Stay, err error) {
+func readStay(row sqltx.Row) (s signin.Stay, err error) {
 	var role, since, seen int64
 	err = row.Scan(&s.ID, &s.App, &s.Key, &s.Subject, &s.Email, &s.Rules, &role, &since, &seen, &s.Address, &s.Browser)
 	s.Role = signin.Role(role) //nolint:gosec // a small number, written by us
@@ -67,18 +65,24 @@ func readStay(row pgx.CollectableRow) (s signin.Stay, err error) {
 
 // SeeStay notes when a stay was last seen.
 func (s *Store) SeeStay(ctx context.Context, hash signin.Hash, at time.Time) error {
-	return s.db.Known(s.db.Do(ctx, "note who is there", func(ctx context.Context, tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, "UPDATE stay SET seen = greatest(seen, $1) WHERE hash = $2", at.UnixMilli(), hash[:])
+	return s.db.Note(ctx, "", "note who is there", func(ctx context.Context, tx sqltx.Tx) error {
+		_, err := tx.Exec(ctx, "UPDATE stay SET seen = $1 WHERE hash = $2 AND seen < $1", at.UnixMilli(), hash[:])
 		return err
-	}))
+	})
 }
 
 // EndStays forgets stays of an app.
-func (s *Store) EndStays(ctx context.Context, app string, ids []string) (n int, err error) {
-	err = s.db.Known(s.db.Do(ctx, "sign out", func(ctx context.Context, tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, "DELETE FROM stay WHERE app = $1 AND id = ANY($2)", app, ids)
-		n = int(tag.RowsAffected())
-		return err
-	}))
-	return n, err
+func (s *Store) EndStays(ctx context.Context, app string, ids []string) (ended int, err error) {
+	err = s.db.Note(ctx, app, "sign out", func(ctx context.Context, tx sqltx.Tx) error {
+		ended = 0
+		for _, id := range ids {
+			n, err := tx.Exec(ctx, "DELETE FROM stay WHERE app = $1 AND id = $2", app, id)
+			if err != nil {
+				return err
+			}
+			ended += n
+		}
+		return nil
+	})
+	return ended, err
 }

@@ -1,5 +1,4 @@
-// Package appjson is how the settings of apps, hooks, sources and channels, and what templates say, are written as JSON, the same in every store.
-package appjson
+package appsql
 
 import (
 	"encoding/json"
@@ -16,8 +15,8 @@ import (
 	"godwit.dev/godwit/internal/sending/channel"
 )
 
-// settings is the part of an app that is kept as JSON: it has no secrets but the one named so.
-type settings struct {
+// appSettings is the part of an app that is kept as JSON: it has no secrets but the one named so.
+type appSettings struct {
 	Origins          []string `json:"origins,omitempty"`
 	AnonymousOrigins []string `json:"anonymous_origins,omitempty"`
 	JWKSURL          string   `json:"jwks_url,omitempty"`
@@ -31,9 +30,9 @@ type settings struct {
 	Categories map[string]preference.Category `json:"categories,omitempty"`
 }
 
-// App writes an app's settings, and its keys for JWTs, secrets included.
-func App(app *access.App) (set, jwtKeys string, err error) {
-	b, err := json.Marshal(settings{
+// encodeApp writes an app's settings, and its keys for JWTs, secrets included.
+func encodeApp(app *access.App) (set, jwtKeys string, err error) {
+	b, err := json.Marshal(appSettings{
 		Origins: app.Origins, AnonymousOrigins: app.AnonymousOrigins, JWKSURL: app.JWKSURL, Issuer: app.Issuer, Audience: app.Audience,
 		IntrospectURL: app.IntrospectURL, IntrospectID: app.IntrospectID, IntrospectSecret: string(app.IntrospectSecret),
 		Services: app.Services, Categories: app.Categories,
@@ -45,9 +44,9 @@ func App(app *access.App) (set, jwtKeys string, err error) {
 	return string(b), string(k), err
 }
 
-// ReadApp sets an app from its stored texts.
-func ReadApp(app *access.App, set, jwtKeys string) error {
-	var s settings
+// decodeApp sets an app from its stored texts.
+func decodeApp(app *access.App, set, jwtKeys string) error {
+	var s appSettings
 	if err := json.Unmarshal([]byte(set), &s); err != nil {
 		return fmt.Errorf("app %s: settings are damaged", app.Name)
 	}
@@ -71,8 +70,8 @@ type hookSettings struct {
 	FromAt  int64        `json:"from_at,omitempty"` // milliseconds
 }
 
-// Hook writes a hook's settings, secrets included.
-func Hook(h *hook.Hook) (string, error) {
+// encodeHook writes a hook's settings, secrets included.
+func encodeHook(h *hook.Hook) (string, error) {
 	set := hookSettings{URL: h.URL, Types: h.Types, Secrets: h.Secrets, Enabled: h.Enabled, From: h.From}
 	if !h.FromAt.IsZero() {
 		set.FromAt = h.FromAt.UnixMilli()
@@ -84,8 +83,8 @@ func Hook(h *hook.Hook) (string, error) {
 	return string(b), nil
 }
 
-// ReadHook sets a hook from its stored text.
-func ReadHook(h *hook.Hook, written string) error {
+// decodeHook sets a hook from its stored text.
+func decodeHook(h *hook.Hook, written string) error {
 	var set hookSettings
 	if err := json.Unmarshal([]byte(written), &set); err != nil {
 		return fmt.Errorf("app %s: settings of hook %s are damaged", h.App, h.Name)
@@ -97,8 +96,8 @@ func ReadHook(h *hook.Hook, written string) error {
 	return nil
 }
 
-// Channel writes a channel's settings, secrets included.
-func Channel(r *channel.Record) (string, error) {
+// encodeChannel writes a channel's settings, secrets included.
+func encodeChannel(r *channel.Record) (string, error) {
 	b, err := json.Marshal(r.Values)
 	if err != nil {
 		return "", fmt.Errorf("encode settings of %s: %w", r.Channel, err)
@@ -106,8 +105,8 @@ func Channel(r *channel.Record) (string, error) {
 	return string(b), nil
 }
 
-// ReadChannel sets a channel's settings from their stored text.
-func ReadChannel(r *channel.Record, written string) error {
+// decodeChannel sets a channel's settings from their stored text.
+func decodeChannel(r *channel.Record, written string) error {
 	r.Values = channel.Values{}
 	if err := json.Unmarshal([]byte(written), &r.Values); err != nil {
 		return fmt.Errorf("app %s: settings of %s are damaged", r.App, r.Channel)
@@ -124,8 +123,8 @@ type sourceSettings struct {
 	Private    bool     `json:"private,omitempty"`
 }
 
-// Source writes a source's settings, secrets included.
-func Source(s *source.Source) (string, error) {
+// encodeSource writes a source's settings, secrets included.
+func encodeSource(s *source.Source) (string, error) {
 	b, err := json.Marshal(sourceSettings{URLs: s.URLs, Password: string(s.Password), Recipients: s.Recipients, Enabled: s.Enabled, Private: s.Private})
 	if err != nil {
 		return "", fmt.Errorf("encode source %s: %w", s.Kind, err)
@@ -133,8 +132,8 @@ func Source(s *source.Source) (string, error) {
 	return string(b), nil
 }
 
-// ReadSource sets a source from its stored text.
-func ReadSource(s *source.Source, written string) error {
+// decodeSource sets a source from its stored text.
+func decodeSource(s *source.Source, written string) error {
 	var set sourceSettings
 	if err := json.Unmarshal([]byte(written), &set); err != nil {
 		return fmt.Errorf("app %s: settings of source %s are damaged", s.App, s.Kind)
@@ -156,8 +155,8 @@ type sinkSettings struct {
 	Private  bool          `json:"private,omitempty"`
 }
 
-// Sink writes a sink's settings, secrets included.
-func Sink(s *sink.Sink) (string, error) {
+// encodeSink writes a sink's settings, secrets included.
+func encodeSink(s *sink.Sink) (string, error) {
 	b, err := json.Marshal(sinkSettings{
 		URL: s.URL, Database: s.Database, User: s.User, Password: string(s.Password), Keep: s.Keep, Backfill: s.Backfill, From: s.From, Enabled: s.Enabled, Private: s.Private,
 	})
@@ -167,8 +166,8 @@ func Sink(s *sink.Sink) (string, error) {
 	return string(b), nil
 }
 
-// ReadSink sets a sink from its stored text.
-func ReadSink(s *sink.Sink, written string) error {
+// decodeSink sets a sink from its stored text.
+func decodeSink(s *sink.Sink, written string) error {
 	var set sinkSettings
 	if err := json.Unmarshal([]byte(written), &set); err != nil {
 		return fmt.Errorf("app %s: settings of sink %s are damaged", s.App, s.Kind)
@@ -178,8 +177,8 @@ func ReadSink(s *sink.Sink, written string) error {
 	return nil
 }
 
-// Template writes what a template says.
-func Template(t *template.Template) (string, error) {
+// encodeTemplate writes what a template says.
+func encodeTemplate(t *template.Template) (string, error) {
 	b, err := json.Marshal(t.Content)
 	if err != nil {
 		return "", fmt.Errorf("encode template %s: %w", t.Name, err)
@@ -187,8 +186,8 @@ func Template(t *template.Template) (string, error) {
 	return string(b), nil
 }
 
-// ReadTemplate sets a template's content from its stored text.
-func ReadTemplate(t *template.Template, written string) error {
+// decodeTemplate sets a template's content from its stored text.
+func decodeTemplate(t *template.Template, written string) error {
 	if err := json.Unmarshal([]byte(written), &t.Content); err != nil {
 		return fmt.Errorf("app %s: template %s is damaged", t.App, t.Name)
 	}

@@ -1,0 +1,87 @@
+package appsql
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"time"
+
+	"godwit.dev/godwit/internal/access/audit"
+	"godwit.dev/godwit/internal/store/sqltx"
+)
+
+// AddDeed keeps a deed. It wakes nobody: nobody caches deeds.
+func (s *Store) AddDeed(ctx context.Context, d *audit.Deed) error {
+	return s.db.Note(ctx, d.App, "note "+d.Deed, func(ctx context.Context, tx sqltx.Tx) error {
+		ids, err := sqltx.Collect(ctx, tx, sqltx.One[int64], `INSERT INTO deed (app, at, by, way, address, deed, object, outcome)
+			SELECT name, $2, $3, $4, $5, $6, $7, $8 FROM app WHERE name = $1 RETURNING id`,
+			d.App, d.At.UnixMilli(), d.By, d.Way, d.Address, d.Deed, d.Object, string(d.Outcome))
+		if err != nil {
+			return err
+		}
+		if len(ids) == 0 {
+			return unknown(d.App)
+		}
+		d.ID = ids[0]
+		return nil
+	})
+}
+
+// Deeds lists an app's, newest first.
+func (s *Store) Deeds(ctx context.Context, app string, f audit.Filter, limit int) (list []audit.Deed, err error) {
+	query, args := DeedsQuery(app, f, limit)
+	err = s.db.Read(ctx, "read the audit log", func(ctx context.Context, tx sqltx.Tx) (err error) {
+		list, err = sqltx.Collect(ctx, tx, readDeed, query, args...)
+		return err
+	})
+	return list, err
+}
+
+// DeedsQuery has conditions only on the fields that the filter names, so that an index can be used. The
+// deed comes before the person.
+func DeedsQuery(app string, f audit.Filter, limit int) (query string, args []any) {
+	before, until := f.Before, int64(math.MaxInt64)
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	if !f.Until.IsZero() {
+		until = f.Until.UnixMilli()
+	}
+	query = "SELECT id, app, at, by, way, address, deed, object, outcome FROM deed WHERE app = $1 AND id < $2 AND at >= $3 AND at < $4"
+	args = []any{app, before, f.Since.UnixMilli(), until}
+	for _, c := range [][2]string{{"deed", f.Deed}, {"by", f.By}} {
+		if c[1] != "" {
+			args = append(args, c[1])
+			query += " AND " + c[0] + " = $" + strconv.Itoa(len(args))
+		}
+	}
+	args = append(args, limit)
+	return query + " ORDER BY id DESC LIMIT $" + strconv.Itoa(len(args)), args
+}
+
+func readDeed(row sqltx.Row) (d audit.Deed, err error) {
+	var at int64
+	var outcome string
+	err = row.Scan(&d.ID, &d.App, &at, &d.By, &d.Way, &d.Address, &d.Deed, &d.Object, &outcome)
+	d.At, d.Outcome = fromMillis(at), audit.Outcome(outcome)
+	return d, err
+}
+
+// TrimDeeds forgets an app's that are older, and the oldest beyond so many.
+func (s *Store) TrimDeeds(ctx context.Context, app string, before time.Time, most int) error {
+	return s.db.Note(ctx, app, "forget old deeds", func(ctx context.Context, tx sqltx.Tx) error {
+		if _, err := tx.Exec(ctx, "DELETE FROM deed WHERE app = $1 AND at < $2", app, before.UnixMilli()); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "DELETE FROM deed WHERE app = $1 AND id <= (SELECT id FROM deed WHERE app = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)", app, most)
+		return err
+	})
+}
+
+// RenameObject gives the object of an app's deeds whose names begin so another name.
+func (s *Store) RenameObject(ctx context.Context, app, deeds, from, to string) error {
+	return s.db.Note(ctx, app, "rename "+deeds+" in the audit log", func(ctx context.Context, tx sqltx.Tx) error {
+		_, err := tx.Exec(ctx, "UPDATE deed SET object = $4 WHERE app = $1 AND object = $3 AND substr(deed, 1, length(CAST($2 AS text))) = $2", app, deeds, from, to)
+		return err
+	})
+}

@@ -1,0 +1,107 @@
+package appsql
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"godwit.dev/godwit/internal/store/sqltx"
+)
+
+// Table keeps settings of one kind: each row belongs to an app and has a name there.
+type Table[T any] struct {
+	db        DB
+	one, many string // in words, for errors
+	table     string
+	columns   []string // app, name and the others
+	empty     func(app, name string) T
+	read      func(sqltx.Row) (T, error)
+	write     func(*T) ([]any, error) // the columns after the name
+	quiet     bool                    // nobody watches it
+}
+
+// All reads all rows.
+func (t *Table[T]) All(ctx context.Context) (list []T, err error) {
+	err = t.db.Read(ctx, "read "+t.many, func(ctx context.Context, tx sqltx.Tx) (err error) {
+		list, err = sqltx.Collect(ctx, tx, t.read, t.selects())
+		return err
+	})
+	return list, err
+}
+
+func (t *Table[T]) selects() string {
+	return "SELECT " + strings.Join(t.columns, ", ") + " FROM " + t.table
+}
+
+// named is a condition on the app and the name.
+func (t *Table[T]) named(compare string) string {
+	return " WHERE app = $1 AND " + t.columns[1] + " " + compare + " $2"
+}
+
+// upsert is a statement that writes a row.
+func (t *Table[T]) upsert() string {
+	places, news := make([]string, len(t.columns)), make([]string, len(t.columns))
+	for i, column := range t.columns {
+		places[i], news[i] = "$"+strconv.Itoa(i+1), column+" = excluded."+column
+	}
+	return fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s) ON CONFLICT (app, %s) DO UPDATE SET %s",
+		t.table, strings.Join(t.columns, ", "), strings.Join(places, ", "), t.columns[1], strings.Join(news[2:], ", "))
+}
+
+// find reads a row; nil: there is none.
+func (t *Table[T]) find(ctx context.Context, tx sqltx.Tx, app, name string) (*T, error) {
+	found, err := sqltx.Collect(ctx, tx, t.read, t.selects()+t.named("="), app, name)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return &found[0], nil
+}
+
+// Update reads a row, or makes an empty one, lets change alter it and writes it, all in one transaction. It fails with access.ErrUnknownApp
+// where the app is missing. others is how many the app has besides.
+func (t *Table[T]) Update(ctx context.Context, app, name string, change func(one *T, others int) error) error {
+	return t.db.Change(ctx, "change "+t.one+" "+name, func(ctx context.Context, tx sqltx.Tx) (bool, error) {
+		if err := lockApp(ctx, tx, app); err != nil {
+			return false, err
+		}
+		others, err := sqltx.Collect(ctx, tx, sqltx.One[int], "SELECT count(*) FROM "+t.table+t.named("<>"), app, name)
+		if err != nil {
+			return false, err
+		}
+		one, err := t.find(ctx, tx, app, name)
+		if err != nil {
+			return false, err
+		}
+		if one == nil {
+			made := t.empty(app, name)
+			one = &made
+		}
+		if err := change(one, others[0]); err != nil {
+			return false, err
+		}
+		values, err := t.write(one)
+		if err != nil {
+			return false, err
+		}
+		_, err = tx.Exec(ctx, t.upsert(), append([]any{app, name}, values...)...)
+		return !t.quiet, err
+	})
+}
+
+// Delete deletes a row, and reports whether there was one.
+func (t *Table[T]) Delete(ctx context.Context, app, name string) (found bool, err error) {
+	err = t.db.Change(ctx, "delete "+t.one+" "+name, func(ctx context.Context, tx sqltx.Tx) (bool, error) {
+		n, err := t.delete(ctx, tx, app, name)
+		found = n > 0
+		return found, err
+	})
+	return found, err
+}
+
+func (t *Table[T]) delete(ctx context.Context, tx sqltx.Tx, app, name string) (int, error) {
+	return tx.Exec(ctx, "DELETE FROM "+t.table+t.named("="), app, name)
+}
+
+// Watch calls changed after a change of any settings committed by anybody, within a second of it, until ctx ends.
+func (t *Table[T]) Watch(ctx context.Context, changed func()) error { return t.db.Watch(ctx, changed) }

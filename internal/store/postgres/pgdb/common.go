@@ -1,0 +1,34 @@
+package pgdb
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"godwit.dev/godwit/internal/store/sqltx"
+)
+
+// Common is a transaction, or a connection, as both databases have it.
+type Common struct {
+	Conn interface {
+		Querier
+		Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	}
+}
+
+var _ sqltx.Tx = Common{}
+
+// Each implements sqltx.Tx.
+func (c Common) Each(ctx context.Context, query string, args []any, row func(sqltx.Row) error) error {
+	return Each(ctx, c.Conn, query, args, func(r pgx.Rows) error { return row(r) })
+}
+
+// Exec implements sqltx.Tx.
+func (c Common) Exec(ctx context.Context, statement string, args ...any) (int, error) {
+	tag, err := c.Conn.Exec(ctx, statement, args...)
+	return int(tag.RowsAffected()), err
+}
+
+// Lock implements sqltx.Tx.
+func (Common) Lock() string { return " FOR UPDATE" }

@@ -1,0 +1,37 @@
+// Package sqltx is what the transactions of both databases have in common, for tables whose SQL is the same on both. Queries write
+// their arguments $1, $2 and so on.
+package sqltx
+
+import "context"
+
+// Row is a row of a result.
+type Row interface {
+	// Scan reads the columns in order, into *string, *int64, *bool, *[]byte and the like.
+	Scan(into ...any) error
+}
+
+// Tx is a transaction.
+type Tx interface {
+	// Each runs a query and calls row with each row.
+	Each(ctx context.Context, query string, args []any, row func(Row) error) error
+	// Exec runs a statement and counts the rows that it changed.
+	Exec(ctx context.Context, statement string, args ...any) (rows int, err error)
+	// Lock is what a SELECT ends with that keeps others from changing its rows until this transaction ends.
+	Lock() string
+}
+
+// Collect reads the rows of a query; nil where there is none.
+func Collect[T any](ctx context.Context, tx Tx, read func(Row) (T, error), query string, args ...any) (list []T, err error) {
+	err = tx.Each(ctx, query, args, func(row Row) error {
+		one, err := read(row)
+		list = append(list, one)
+		return err
+	})
+	return list, err
+}
+
+// One reads a row of one column.
+func One[T any](row Row) (v T, err error) {
+	err = row.Scan(&v)
+	return v, err
+}
