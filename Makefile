@@ -40,7 +40,7 @@ PACKAGES ?= ./...
 # Where goroutines share memory: the engine, sessions, stores, several nodes. These are tested with the race detector; so is
 # everything by make check-all, and what PACKAGES narrow the run to. All gateways pass one suite, which takes twenty times as long
 # with it, so one gateway stands for them. Servers of black-box tests are built without it.
-RACED ?= $(if $(filter ./...,$(PACKAGES)),$(addprefix ./,internal/engine/reactor/... internal/engine/timerwheel internal/engine/fair internal/engine/latency internal/feeds/event internal/notify/session internal/notify/mailbox internal/notify/delivery internal/objects/signal internal/messaging/pubsub internal/messaging/request internal/messaging/bus internal/cluster internal/gateway internal/gateway/admission internal/gateway/workergate internal/gateway/natsgate internal/gateway/wsgate internal/store/... internal/access internal/sending/dispatch internal/sending/pace internal/campaigns/campaign internal/notify/escalation internal/feeds/hook internal/feeds/sink/... internal/feeds/source internal/server/httpapi/direct clients/go),$(PACKAGES))
+RACED ?= $(if $(filter ./...,$(PACKAGES)),$(addprefix ./,internal/engine/reactor/... internal/engine/timerwheel internal/engine/fair internal/engine/latency internal/feeds/event internal/notify/session internal/notify/mailbox internal/notify/delivery internal/objects/signal internal/messaging/pubsub internal/messaging/request internal/messaging/bus internal/cluster internal/gateway internal/gateway/admission internal/gateway/workergate internal/gateway/natsgate internal/gateway/wsgate internal/store/... internal/access internal/sending/dispatch internal/campaigns/campaign internal/notify/escalation internal/feeds/hook internal/feeds/sink/... internal/feeds/source internal/server/httpapi/direct clients/go),$(PACKAGES))
 TESTFLAGS ?= -vet=off -timeout 30m
 # The race detector stays out of SQLite, which is C translated to Go: it takes most of the time there, and watches nothing of
 # ours. Vetting is left to make lint.
@@ -48,7 +48,7 @@ RACEFLAGS := -race -gcflags=modernc.org/...=-race=false
 # How many packages are tested at once: more than there are cores, since tests wait more than they compute.
 TESTS_AT_ONCE ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 # Those that take longest come first: what begins last has nothing left to run beside it.
-LONGEST := $(addprefix ./,test/campaigns internal/gateway/grpcgate internal/gateway/wsgate internal/gateway/ssegate test/cluster internal/cluster internal/gateway/pollgate test/rides internal/server/cli internal/store/postgres/mailboxdb internal/store/sqlite/mailboxdb test/attack test/idle internal/sending/pace internal/store/sqlite/repair)
+LONGEST := $(addprefix ./,test/campaigns internal/gateway/grpcgate internal/gateway/wsgate internal/gateway/ssegate test/cluster internal/cluster internal/gateway/pollgate test/rides internal/server/cli internal/store/postgres/mailboxdb internal/store/sqlite/mailboxdb test/attack test/idle internal/store/sqlite/repair)
 # A program with the race detector in it sleeps before it exits, a second unless it is told.
 export GORACE ?= atexit_sleep_ms=100
 # How long `make fuzz` gives each target.

@@ -87,6 +87,7 @@ func sortOf(i int) int {
 }
 
 func TestEveryPhoneEndsInOneHonestOutcomeAndItsMessageIsTakenBack(t *testing.T) {
+	t.Parallel()
 	w, apple, devices, key := iphones(t, 200, func(i int) apnsserver.Behaviour {
 		if k := sortOf(i); k >= 0 {
 			return iphoneSorts[k].behaviour
@@ -202,6 +203,7 @@ func (w *world) shows(apple *apnsserver.Server, devices []subscriber, key string
 }
 
 func TestThePhonesOfAnotherEnvironmentStopTheCampaignAndAreNotLost(t *testing.T) {
+	t.Parallel()
 	w, _, devices, _ := iphones(t, 60, func(int) apnsserver.Behaviour {
 		return apnsserver.Behaviour{Status: http.StatusBadRequest, Reason: "BadDeviceToken"}
 	})

@@ -79,6 +79,7 @@ func firebase(t *testing.T, n int, behave func(i int) fcmserver.Behaviour) (w *w
 }
 
 func TestACampaignReachesPhonesAndTakesItBack(t *testing.T) {
+	t.Parallel()
 	blackbox.Long(t)
 	w, provider, tokens, ids := firebase(t, phones, mixed)
 	w.call(http.MethodPut, "/v1/channels/fcm", map[string]any{"service_account": string(provider.Account()), "base_url": provider.URL}, nil)

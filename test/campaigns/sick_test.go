@@ -16,6 +16,7 @@ const sickEvery = 100
 // TestTheSickWaitAndNobodyWaitsForThem sends to 1,500 subscribers. For 15 of these the push service always says
 // "unavailable, again in five seconds".
 func TestTheSickWaitAndNobodyWaitsForThem(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("the sick are tried for half a minute")
 	}
@@ -77,6 +78,7 @@ func (w *world) settled(id string, healthy, sick int) {
 
 // TestACapThatNobodyToldIsFoundAndKept sends through a push service that takes 200 messages a second and does not say so.
 func TestACapThatNobodyToldIsFoundAndKept(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it takes as long as the cap makes it")
 	}

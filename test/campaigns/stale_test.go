@@ -24,6 +24,7 @@ func (w *world) hundred(channel, state string) campaign {
 }
 
 func TestFiveStalePhonesOfAHundredStopNobodyElse(t *testing.T) {
+	t.Parallel()
 	const n = 100
 	for _, row := range []fcmserver.Row{fcmserver.NoProject, fcmserver.Denied} {
 		w, provider, _, _ := firebase(t, n, func(i int) fcmserver.Behaviour {
@@ -55,6 +56,7 @@ func TestFiveStalePhonesOfAHundredStopNobodyElse(t *testing.T) {
 }
 
 func TestARevokedCredentialOfPhonesCostsTwentyMessages(t *testing.T) {
+	t.Parallel()
 	const n = 100
 	for _, row := range []fcmserver.Row{fcmserver.Denied, fcmserver.NoProject} {
 		w, provider, _, ids := firebase(t, n, func(int) fcmserver.Behaviour { return fcmserver.Behaviour{Row: row} })
@@ -79,6 +81,7 @@ func TestARevokedCredentialOfPhonesCostsTwentyMessages(t *testing.T) {
 }
 
 func TestNonsenseInAProvidersPlaceLosesNoPhone(t *testing.T) {
+	t.Parallel()
 	const n, nonsense = 40, 10
 	content := map[string]any{"title": "Hi"}
 	w, provider, _, _ := firebase(t, n, func(int) fcmserver.Behaviour { return fcmserver.Behaviour{} })

@@ -54,11 +54,13 @@ var telegramNews = map[string]any{
 }
 
 func TestABotReachesItsChatsAtTheRateThatTelegramAllows(t *testing.T) {
+	t.Parallel()
 	blackbox.Long(t)
 	botReaches(t, *several)
 }
 
 func TestABotReachesItsChatsFromThreeNodes(t *testing.T) {
+	t.Parallel()
 	blackbox.Long(t)
 	if *several > 0 {
 		t.Skip("-nodes has all tests do so")
@@ -127,6 +129,7 @@ func botReaches(t *testing.T, nodes int) {
 }
 
 func TestUnreadableAnswersAreParkedNotRepeated(t *testing.T) {
+	t.Parallel()
 	blackbox.Long(t)
 	w, telegram, ids := bot(t, *several, 30)
 	telegram.Break(botserver.HTML, 4)
@@ -153,6 +156,7 @@ func TestUnreadableAnswersAreParkedNotRepeated(t *testing.T) {
 }
 
 func TestAKilledServerParksAFewChatsDoublesNoneAndCorrectsAll(t *testing.T) {
+	t.Parallel()
 	alone(t)
 	w, telegram, ids := bot(t, 0, *chats)
 	id := w.start(telegramNews)

@@ -51,6 +51,7 @@ func kind(i int) int {
 }
 
 func TestEverySubscriberEndsInOneHonestOutcome(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("what hangs and fails for ever takes a minute to be given up")
 	}
@@ -94,6 +95,7 @@ func TestEverySubscriberEndsInOneHonestOutcome(t *testing.T) {
 }
 
 func TestOneStaleSubscriptionStopsNobodyElse(t *testing.T) {
+	t.Parallel()
 	const n, stale = 1000, 371
 	for _, b := range []pushserver.Behaviour{
 		{Status: http.StatusForbidden, Body: "the VAPID credentials do not correspond to the subscription"},
@@ -133,6 +135,7 @@ func sameTopic(t *testing.T, name string, got []pushserver.Message, most int) {
 const kills = 10
 
 func TestNobodyIsLostOrDoubledWhenTheServerIsKilled(t *testing.T) {
+	t.Parallel()
 	alone(t)
 	blackbox.Long(t)
 	w, provider, subs := pushing(t, *subscribers, pushserver.Options{OneKey: true}, func(int) pushserver.Behaviour {
@@ -183,6 +186,7 @@ func TestNobodyIsLostOrDoubledWhenTheServerIsKilled(t *testing.T) {
 }
 
 func TestWhoSubscribesIsWelcomedOnce(t *testing.T) {
+	t.Parallel()
 	w, provider, _ := pushing(t, 1, pushserver.Options{}, func(int) pushserver.Behaviour { return pushserver.Accepting }, blackbox.Plain())
 	w.call(http.MethodPut, "/v1/templates/hello", map[string]any{"content": map[string]any{"title": "Welcome, {{name|reader}}"}}, nil)
 	w.call(http.MethodPut, "/v1/channels/webpush", map[string]any{"welcome": "hello", "icon": "https://example.org/icon.png"}, nil)

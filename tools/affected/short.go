@@ -39,13 +39,27 @@ func runs(f *ast.FuncDecl) bool {
 	return strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Example") || strings.HasPrefix(name, "Fuzz")
 }
 
-// long reports whether the first that a test does is to skip itself under -short: blackbox.Long(t), or if testing.Short() {}.
+// long reports whether the first that a test does, but for t.Parallel(), is to skip itself under -short: blackbox.Long(t), or
+// if testing.Short() {}.
 func long(f *ast.FuncDecl) bool {
-	if f.Body == nil || len(f.Body.List) == 0 {
+	if f.Body == nil {
 		return false
 	}
+	stmts := f.Body.List
+	if len(stmts) > 0 && called(stmts[0]) == "t.Parallel" {
+		stmts = stmts[1:]
+	}
+	if len(stmts) == 0 {
+		return false
+	}
+	name := called(stmts[0])
+	return name == "blackbox.Long" || name == "testing.Short" && skips(stmts[0])
+}
+
+// called is the name of the package's function or of the method that a statement, or the condition of its if, calls.
+func called(stmt ast.Stmt) string {
 	var first ast.Expr
-	switch stmt := f.Body.List[0].(type) {
+	switch stmt := stmt.(type) {
 	case *ast.ExprStmt:
 		first = stmt.X
 	case *ast.IfStmt:
@@ -53,18 +67,17 @@ func long(f *ast.FuncDecl) bool {
 	}
 	call, ok := first.(*ast.CallExpr)
 	if !ok {
-		return false
+		return ""
 	}
 	callee, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
-		return false
+		return ""
 	}
-	pkg, ok := callee.X.(*ast.Ident)
+	of, ok := callee.X.(*ast.Ident)
 	if !ok {
-		return false
+		return ""
 	}
-	name := pkg.Name + "." + callee.Sel.Name
-	return name == "blackbox.Long" || name == "testing.Short" && skips(f.Body.List[0])
+	return of.Name + "." + callee.Sel.Name
 }
 
 // skips reports whether the body of an if calls Skip: others make a test shorter.

@@ -13,6 +13,7 @@ func TestPackagesThatShortSkipsWholeAreKnown(t *testing.T) {
 	}{
 		"long":       {"func TestA(t *testing.T) { blackbox.Long(t); a() }", true},
 		"skips":      {"func TestA(t *testing.T) { if testing.Short() { t.Skip(\"long\") }; a() }", true},
+		"parallel":   {"func TestA(t *testing.T) { t.Parallel(); blackbox.Long(t); a() }", true},
 		"less":       {"func TestA(t *testing.T) { if testing.Short() { n = 2 }; a() }", false},
 		"runs":       {"func TestA(t *testing.T) { blackbox.Long(t) }\nfunc TestB(t *testing.T) { b() }", false},
 		"later":      {"func TestA(t *testing.T) { a(); blackbox.Long(t) }", false},

@@ -105,12 +105,9 @@ func (g *gate) conn(t testing.TB) *grpc.ClientConn {
 	return cc
 }
 
-// suite runs the gateways' suite on one engine.
-func suite(t *testing.T, driver string, secure bool, change func(*grpcgate.Config)) {
-	if driver != "" || secure || change != nil {
-		gatetest.Variant(t)
-	}
-	gatetest.Run(t, suiteOf(driver, secure, change))
+// again runs the gateways' suite once more, on another engine.
+func again(t *testing.T, driver string, secure bool, change func(*grpcgate.Config)) {
+	gatetest.RunAgain(t, suiteOf(driver, secure, change))
 }
 
 // suiteOf is what the suite is run on.
@@ -139,20 +136,20 @@ func suiteOf(driver string, secure bool, change func(*grpcgate.Config)) gatetest
 	}
 }
 
-func TestGatewayOnTwoNodes(t *testing.T) { gatetest.RunOnTwo(t, suiteOf("", false, nil)) }
+func TestGatewayOnTwoNodes(t *testing.T) { gatetest.RunAgainOnTwo(t, suiteOf("", false, nil)) }
 
-func TestGateway(t *testing.T) { suite(t, "", false, nil) }
+func TestGateway(t *testing.T) { gatetest.Run(t, suiteOf("", false, nil)) }
 
-func TestGatewayOnPortableDriver(t *testing.T) { suite(t, reactor.DriverGoroutine, false, nil) }
+func TestGatewayOnPortableDriver(t *testing.T) { again(t, reactor.DriverGoroutine, false, nil) }
 
-func TestGatewayOverTLS(t *testing.T) { suite(t, "", true, nil) }
+func TestGatewayOverTLS(t *testing.T) { again(t, "", true, nil) }
 
 func TestGatewayOnStdEngine(t *testing.T) {
-	suite(t, "", false, func(c *grpcgate.Config) { c.Engine = grpcgate.EngineStd })
+	again(t, "", false, func(c *grpcgate.Config) { c.Engine = grpcgate.EngineStd })
 }
 
 func TestGatewayOnStdEngineOverTLS(t *testing.T) {
-	suite(t, "", true, func(c *grpcgate.Config) { c.Engine = grpcgate.EngineStd })
+	again(t, "", true, func(c *grpcgate.Config) { c.Engine = grpcgate.EngineStd })
 }
 
 // client is a session of a stock gRPC client, for the suite.

@@ -45,17 +45,15 @@ func TestObjectsInTheQuery(t *testing.T) {
 }
 
 func TestGatewayOverTLS(t *testing.T) {
-	gatetest.Variant(t)
-	gatetest.Run(t, gatetest.Gate{Dial: dial, Mount: func(_ testing.TB, s *gatetest.Server) {
+	gatetest.RunAgain(t, gatetest.Gate{Dial: dial, Mount: func(_ testing.TB, s *gatetest.Server) {
 		s.UseTLS(false)
 		mount(s)
 	}})
 }
 
 func TestGatewayOverHTTP2(t *testing.T) {
-	gatetest.Variant(t)
 	var gates sync.Map
-	gatetest.Run(t, gatetest.Gate{
+	gatetest.RunAgain(t, gatetest.Gate{
 		Dial: dial,
 		Mount: func(_ testing.TB, s *gatetest.Server) {
 			s.UseTLS(true)
@@ -244,7 +242,7 @@ func TestAStreamOutlivesItsHeartbeats(t *testing.T) {
 }
 
 func TestGatewayOnTwoNodes(t *testing.T) {
-	gatetest.RunOnTwo(t, gatetest.Gate{Mount: func(_ testing.TB, s *gatetest.Server) { mount(s) }, Dial: dial})
+	gatetest.RunAgainOnTwo(t, gatetest.Gate{Mount: func(_ testing.TB, s *gatetest.Server) { mount(s) }, Dial: dial})
 }
 
 // An EventSource never connects again after a status that is not 200.

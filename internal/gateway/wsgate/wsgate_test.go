@@ -38,29 +38,22 @@ func TestGatewayOnTwoNodes(t *testing.T) {
 }
 
 func TestGatewayProtoOnTwoNodes(t *testing.T) {
-	gatetest.Again(t)
-	gatetest.RunOnTwo(t, gatetest.Gate{Mount: mount, Dial: dialProto})
+	gatetest.RunAgainOnTwo(t, gatetest.Gate{Mount: mount, Dial: dialProto})
 }
 
 func TestGatewayProto(t *testing.T) {
-	gatetest.Again(t)
-	gatetest.Variant(t)
-	gatetest.Run(t, gatetest.Gate{Mount: mount, Dial: dialProto})
+	gatetest.RunAgain(t, gatetest.Gate{Mount: mount, Dial: dialProto})
 }
 
 func TestGatewayOverTLS(t *testing.T) {
-	gatetest.Again(t)
-	gatetest.Variant(t)
-	gatetest.Run(t, gatetest.Gate{Dial: dialJSON, Mount: func(t testing.TB, s *gatetest.Server) {
+	gatetest.RunAgain(t, gatetest.Gate{Dial: dialJSON, Mount: func(t testing.TB, s *gatetest.Server) {
 		s.UseTLS(false)
 		mount(t, s)
 	}})
 }
 
 func TestGatewayOnPortableDriver(t *testing.T) {
-	gatetest.Again(t)
-	gatetest.Variant(t)
-	gatetest.Run(t, gatetest.Gate{Mount: mount, Dial: dialJSON, Driver: reactor.DriverGoroutine})
+	gatetest.RunAgain(t, gatetest.Gate{Mount: mount, Dial: dialJSON, Driver: reactor.DriverGoroutine})
 }
 
 func start(t *testing.T) *gatetest.Server {
