@@ -127,9 +127,26 @@ func TestFailedAuthenticationIsInternal(t *testing.T) {
 	w.until("nothing kept", func() bool { return len(w.redis.tokens) == 0 })
 	const path = `handler="/notification_service.Notification/StreamPayload"`
 	w.has(
-		`grpc_request_duration_seconds_count{code="authentication failed: it cannot be checked now; connect again later",`+path+`,method="POST",status_code="13",version="v7"} 2`,
-		`grpc_request_duration_seconds_count{code="token is missing in the metadata",`+path+`,method="POST",status_code="3",version="v7"} 1`,
+		`grpc_request_duration_seconds_count{code="INTERNAL_ERROR",`+path+`,method="POST",status_code="13",version="v7"} 4`,
+		`grpc_request_duration_seconds_count{code="INVALID_REQUEST",`+path+`,method="POST",status_code="3",version="v7"} 1`,
 	)
+}
+
+func TestFailedAuthenticationIsInternalAlsoWhereTheClientHasEndedItsSide(t *testing.T) {
+	d := hire(t)
+	w := open(t, func(c *nammayatri.Config) { c.Origins = d.origins() })
+	for range 20 { // the end may be read before or after the answer about the token
+		s, err := w.client.StreamPayload(w.as("bad"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.CloseSend(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Recv(); status.Code(err) != codes.Internal {
+			t.Fatalf("a stream with a bad token, closed on the client's side: %v", err)
+		}
+	}
 }
 
 func TestKnownTokensGoOnWhileTheirServerIsDown(t *testing.T) {

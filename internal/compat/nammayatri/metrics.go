@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
@@ -79,15 +80,23 @@ func NewMetrics(version string) *Metrics {
 // count has connected_clients be what live says.
 func (m *Metrics) count(live func() int) { m.live.Store(&live) }
 
-// begun counts a request that was let in. The service knows of such only that there was no status yet: that is how it
-// counts them, and what dashboards leave out.
-func (m *Metrics) begun(path string, took time.Duration) {
-	m.requests.WithLabelValues(http.MethodPost, path, "17", "CONNECTION_TERMINATED", m.version).Observe(took.Seconds())
+// begun counts an accepted request when its stream begins, as the service does.
+func (m *Metrics) begun(path string, took time.Duration) { m.request(path, codes.OK, took) }
+
+// refused counts a refused request.
+func (m *Metrics) refused(path string, st *status.Status, took time.Duration) {
+	m.request(path, st.Code(), took)
 }
 
-// refused counts a request that was not.
-func (m *Metrics) refused(path string, st *status.Status, took time.Duration) {
-	m.requests.WithLabelValues(http.MethodPost, path, strconv.Itoa(int(st.Code())), st.Message(), m.version).Observe(took.Seconds())
+func (m *Metrics) request(path string, code codes.Code, took time.Duration) {
+	name := "INTERNAL_ERROR"
+	switch code {
+	case codes.OK:
+		name = "OK"
+	case codes.InvalidArgument:
+		name = "INVALID_REQUEST"
+	}
+	m.requests.WithLabelValues(http.MethodPost, path, strconv.Itoa(int(code)), name, m.version).Observe(took.Seconds())
 }
 
 // ended counts a stream.

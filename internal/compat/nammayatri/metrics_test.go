@@ -43,7 +43,7 @@ func TestMetricsHaveTheNamesLabelsAndMeaningThatDashboardsKnow(t *testing.T) {
 		`notification_duration_seconds_bucket{ack="ACK",source="client",version="v7",le="30"} 1`,
 		`notification_duration_seconds_count{ack="ACK",source="client",version="v7"} 1`,
 		`# TYPE channel_delay histogram`,
-		`grpc_request_duration_seconds_count{code="CONNECTION_TERMINATED",handler="/notification_service.Notification/StreamPayload",method="POST",status_code="17",version="v7"} 1`,
+		`grpc_request_duration_seconds_count{code="OK",handler="/notification_service.Notification/StreamPayload",method="POST",status_code="0",version="v7"} 1`,
 	)
 }
 

@@ -76,7 +76,7 @@ func TestAnswersGoToTheDriverAPI(t *testing.T) {
 			t.Errorf("%s: the fare is %v", name, fare)
 		}
 	}
-	w.has(`grpc_request_duration_seconds_count{code="CONNECTION_TERMINATED",handler="/notification_service.Notification/QuoteRespondWithId",method="POST",status_code="17",version="v7"} 3`)
+	w.has(`grpc_request_duration_seconds_count{code="OK",handler="/notification_service.Notification/QuoteRespondWithId",method="POST",status_code="0",version="v7"} 3`)
 }
 
 func TestStreamsOfAnswersGoOnAfterOneFailed(t *testing.T) {

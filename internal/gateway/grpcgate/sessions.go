@@ -70,8 +70,11 @@ type guest struct {
 	begun time.Duration // since the method was there
 }
 
-// guestTold is a state of a guest: that it has ended was told.
-const guestTold uint32 = 1 << 8
+// States of a guest, beside those of a client.
+const (
+	guestTold    uint32 = 1 << (8 + iota) // its end was told
+	guestLeaving                          // the client has ended its side
+)
 
 var (
 	_ session.Transport = (*guest)(nil)
@@ -132,11 +135,23 @@ func (g *guest) Data(b []byte) {
 }
 
 // Resumed handles what was kept back.
-func (g *guest) Resumed() { g.resumed(g.m.Format) }
+func (g *guest) Resumed() {
+	g.resumed(g.m.Format)
+	g.leave()
+}
 
 // HalfClosed ends the session of a client that could acknowledge: it will not any more, so it has left.
 func (g *guest) HalfClosed() {
 	if !g.m.Deaf {
+		g.state.Or(guestLeaving)
+		g.leave()
+	}
+}
+
+// leave ends the session of a client that has ended its side, once all that it sent before is handled: a client whose token is refused
+// learns that.
+func (g *guest) leave() {
+	if st := g.state.Load(); st&guestLeaving != 0 && st&clientPaused == 0 && !g.backlog {
 		g.session.Goodbye(frame.Goodbye{Reason: left})
 	}
 }

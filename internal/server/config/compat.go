@@ -1,16 +1,20 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/bits"
 	"net"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/knadh/koanf/parsers/toml/v2"
+	"github.com/knadh/koanf/providers/confmap"
 	"github.com/knadh/koanf/providers/file"
 	"github.com/knadh/koanf/v2"
 
@@ -64,11 +68,14 @@ func (c *Config) loadCompat(values *koanf.Koanf, environ []string) error {
 		}
 	}
 	name := values.String("compat_config")
+	if name == "" && values.String("compat") == Nammayatri {
+		name = theirConfig(environ)
+	}
 	if name == "" {
 		return nil
 	}
-	theirs := koanf.New("\n")
-	if err := theirs.Load(file.Provider(name), toml.Parser()); err != nil {
+	theirs, err := readCompat(name)
+	if err != nil {
 		return fmt.Errorf("read compat_config %s: %w", name, err)
 	}
 	r := compatReader{c: c, name: name, values: values, theirs: theirs}
@@ -79,6 +86,40 @@ func (c *Config) loadCompat(values *koanf.Koanf, environ []string) error {
 	}
 	slices.Sort(c.passedOver)
 	return r.redis()
+}
+
+// theirConfig is the file that the other service would read: an environment made for it needs no change.
+func theirConfig(environ []string) (name string) {
+	for _, kv := range environ {
+		if v, ok := strings.CutPrefix(kv, "DHALL_CONFIG="); ok {
+			name = v
+		}
+	}
+	return name
+}
+
+// readCompat reads a file of settings in Dhall, in JSON as dhall-to-json writes it, or in TOML, by the ending of its name.
+func readCompat(name string) (*koanf.Koanf, error) {
+	theirs := koanf.New("\n")
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".dhall":
+		record, err := readDhall(name)
+		if err != nil {
+			return nil, err
+		}
+		return theirs, theirs.Load(confmap.Provider(record, ""), nil)
+	case ".json":
+		text, err := os.ReadFile(name) //nolint:gosec // a file that the operator names
+		if err != nil {
+			return nil, err
+		}
+		var record map[string]any
+		if err := json.Unmarshal(text, &record); err != nil {
+			return nil, err
+		}
+		return theirs, theirs.Load(confmap.Provider(record, ""), nil)
+	}
+	return theirs, theirs.Load(file.Provider(name), toml.Parser())
 }
 
 // compatReader takes the settings of a service that names them otherwise.
@@ -112,6 +153,8 @@ func (r *compatReader) take(key string) error {
 		r.set("max_shards", text)
 	case "retry_delay_millis":
 		r.set("compat_retry_delay", text+"ms")
+	case "retry_delay_seconds": // in its older settings
+		r.set("compat_retry_delay", text+"s")
 	case "internal_auth_cfg":
 		return r.origin(path[1:], text)
 	case "redis_cfg":

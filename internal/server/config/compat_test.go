@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -83,6 +84,80 @@ cluster_urls = [""]
 	}
 	if got := c.Origins(); len(got) != 4 || got["RiderDashboard"].Key != "key" || c.Redis != "redis://10.0.0.1:30001" || !c.CompatDev {
 		t.Errorf("origins %v, redis %s, dev %t", got, c.Redis, c.CompatDev)
+	}
+}
+
+func TestSettingsOfTheServiceAreReadInDhall(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("common.dhall", `{ host = "10.0.0.1", port = 30001 }`)
+	write("notification_service.dhall", `let common = ./common.dhall
+
+let redis_cfg = {
+    host = common.host,
+    port = common.port,
+    cluster_enabled = True,
+    cluster_urls = [""],
+    partition = 0,
+}
+
+let LogLevel = < TRACE | DEBUG | INFO | WARN | ERROR | OFF >
+
+let driver_auth = {
+    auth_url = "http://driver:8016/internal/auth",
+    auth_api_key = env:GODWIT_TEST_DRIVER_KEY as Text ? "key-d",
+    auth_token_expiry = 3600
+}
+
+in {
+    grpc_port = 50052,
+    internal_auth_cfg = { DriverApp = driver_auth, RiderApp = driver_auth // { auth_token_expiry = 60 } },
+    logger_cfg = { level = LogLevel.WARN, log_to_file = False },
+    redis_cfg = redis_cfg,
+    retry_delay_millis = 1500,
+    max_shards = +64,
+    tags = toMap { a = "b" },
+    sentry = None Text,
+}
+`)
+	c, err := config.Load(flags(t, "--compat", "nammayatri"), []string{"DHALL_CONFIG=notification_service.dhall"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.GRPCAddr != ":50052" || c.MaxShards != 64 || c.Redis != "redis://10.0.0.1:30001" || c.CompatRetryDelay.D() != 1500*time.Millisecond {
+		t.Errorf("grpc %s, shards %d, redis %s, retry %s", c.GRPCAddr, c.MaxShards, c.Redis, c.CompatRetryDelay)
+	}
+	driver, rider := c.Origins()["DriverApp"], c.Origins()["RiderApp"]
+	if driver != (nammayatri.Origin{URL: "http://driver:8016/internal/auth", Key: "key-d", Expiry: time.Hour}) || rider.Expiry != time.Minute || rider.Key != "key-d" {
+		t.Errorf("driver %+v, rider %+v", driver, rider)
+	}
+	want := []string{"logger_cfg.level", "logger_cfg.log_to_file", "redis_cfg.partition", "tags.a"}
+	if got := c.CompatPassedOver(); !slices.Equal(got, want) {
+		t.Errorf("passed over %q, want %q", got, want)
+	}
+
+	write("as.json", `{"redis_cfg":{"host":"10.0.0.1","port":30001},"max_shards":32,"internal_auth_cfg":{"auth_url":"http://driver:8016/internal/auth"}}`)
+	if c, err = config.Load(flags(t, "--compat", "nammayatri", "--compat-config", "as.json"), nil); err != nil || c.MaxShards != 32 || c.Redis != "redis://10.0.0.1:30001" {
+		t.Errorf("as JSON: %+v, %v", c, err)
+	}
+
+	for text, want := range map[string]string{
+		`{ grpc_port = }`:                "parse Dhall",
+		`{ grpc_port = 1 + True }`:       "check types of Dhall",
+		`./nowhere.dhall`:                "resolve imports of Dhall",
+		`[ 1 ]`:                          "no record of settings",
+		`{ f = \(x : Natural) -> x }`:    "no setting",
+		`{ url = env:GODWIT_NOT_THERE }`: "resolve imports of Dhall",
+	} {
+		write("bad.dhall", text)
+		if _, err := config.Load(flags(t, "--compat", "nammayatri", "--compat-config", "bad.dhall"), nil); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "bad.dhall") {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
 	}
 }
 

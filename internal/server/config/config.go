@@ -40,7 +40,7 @@ type Config struct {
 	CompatHTTPAddr      string   `key:"compat_http_addr" default:":9091" group:"Standing in for another service" help:"address of the listener for /health and /metrics as that service has them, or off"`
 	CompatStreamTimeout Duration `key:"compat_stream_timeout" default:"0s" min:"0s" max:"24h" group:"Standing in for another service" help:"after how long a stream ends, as that service ends them; 0s: never"`
 	CompatRetryDelay    Duration `key:"compat_retry_delay" default:"10s" min:"100ms" max:"5m" group:"Standing in for another service" help:"what a client does not acknowledge is sent again after this, then after twice that, up to 5 minutes"`
-	CompatConfig        string   `key:"compat_config" default:"" group:"Standing in for another service" help:"TOML file with that service's own settings by their names, which hold where nothing else is set"`
+	CompatConfig        string   `key:"compat_config" default:"" group:"Standing in for another service" help:"Dhall, JSON or TOML file with that service's own settings by their names, which hold where nothing else is set"`
 
 	PublicURL string `key:"public_url" default:"" group:"Listeners" help:"where people outside reach this server, like https://push.example.org; links in chats lead there so that clicks are counted; empty: such links are sent as they are"`
 

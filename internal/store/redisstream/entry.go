@@ -99,10 +99,6 @@ func ParseEntry(key, id string, fields []Field) (Entry, error) {
 		return bad("", fmt.Sprintf("has %d bytes; clients take %d", size, maxEntryBytes))
 	case e.NotificationID == "":
 		return bad("id", "is empty, so that nobody could acknowledge it")
-	case e.Show != "SHOW" && e.Show != "DO_NOT_SHOW":
-		return bad("show", "is neither SHOW nor DO_NOT_SHOW")
-	case !json.Valid([]byte(e.EntityData)):
-		return bad("entity.data", "is not JSON")
 	}
 	if e.CreatedAt, err = parseTime(created); err != nil {
 		return bad("created_at", "is no time such as 2026-11-20T23:23:58.654Z or 2026-11-20 23:23:58.654 UTC")

@@ -69,20 +69,17 @@ func TestPoisonIsNamed(t *testing.T) {
 		fields  []Field
 		field   string
 	}{
-		"no field":             {fields: nil, field: "id"},
-		"no category":          {fields: fields("category", "-"), field: "category"},
-		"no ttl":               {fields: fields("ttl", "-"), field: "ttl"},
-		"no creation":          {fields: fields("created_at", "-"), field: "created_at"},
-		"empty id":             {fields: fields("id", ""), field: "id"},
-		"bad ttl":              {fields: fields("ttl", "tomorrow"), field: "ttl"},
-		"bad creation":         {fields: fields("created_at", ""), field: "created_at"},
-		"bad show":             {fields: fields("show", "MAYBE"), field: "show"},
-		"data that is no JSON": {fields: fields("entity.data", "{"), field: "entity.data"},
-		"empty data":           {fields: fields("entity.data", ""), field: "entity.data"},
-		"not UTF-8":            {fields: fields("body", "a\xffb"), field: "body"},
-		"too large":            {fields: fields("body", strings.Repeat("x", maxEntryBytes)), field: ""},
-		"foreign key":          {key: "queue", fields: fields(), field: ""},
-		"bad entry id":         {id: "7", fields: fields(), field: ""},
+		"no field":     {fields: nil, field: "id"},
+		"no category":  {fields: fields("category", "-"), field: "category"},
+		"no ttl":       {fields: fields("ttl", "-"), field: "ttl"},
+		"no creation":  {fields: fields("created_at", "-"), field: "created_at"},
+		"empty id":     {fields: fields("id", ""), field: "id"},
+		"bad ttl":      {fields: fields("ttl", "tomorrow"), field: "ttl"},
+		"bad creation": {fields: fields("created_at", ""), field: "created_at"},
+		"not UTF-8":    {fields: fields("body", "a\xffb"), field: "body"},
+		"too large":    {fields: fields("body", strings.Repeat("x", maxEntryBytes)), field: ""},
+		"foreign key":  {key: "queue", fields: fields(), field: ""},
+		"bad entry id": {id: "7", fields: fields(), field: ""},
 	} {
 		key, id := someStream, "1732147438654-0"
 		if c.key != "" {
@@ -95,6 +92,22 @@ func TestPoisonIsNamed(t *testing.T) {
 		var poison *PoisonError
 		if !errors.As(err, &poison) || poison.Field != c.field || poison.Stream != key || poison.ID != id {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// To the service that Godwit stands in for these are texts like others.
+func TestShowAndDataAreTakenAsTheyCome(t *testing.T) {
+	for _, text := range []string{"", "xxxx", "{", "MAYBE", "null", "\u2028"} {
+		e, err := ParseEntry(someStream, "1732147438654-0", append(fields("show", text), Field{"entity.data", text}))
+		if err != nil || e.Show != text || e.EntityData != text {
+			t.Errorf("%q: %+v, %v", text, e, err)
+			continue
+		}
+		n := e.Notification("app")
+		var payload frame.PayloadData
+		if err := json.Unmarshal(n.Content.Data, &payload); err != nil || payload.Show != text || payload.Entity.Data != text {
+			t.Errorf("%q: the notification has %s, %v", text, n.Content.Data, err)
 		}
 	}
 }
