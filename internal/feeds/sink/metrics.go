@@ -39,18 +39,10 @@ func (s *Service) Describe(ch chan<- *prometheus.Desc) {
 // Collect is prometheus.Collector.
 func (s *Service) Collect(ch chan<- prometheus.Metric) {
 	states, lag := map[State]int{Writing: 0, Failing: 0, Stopped: 0, Waiting: 0}, 0.0
-	s.mu.Lock()
-	var mine []Sink
-	for _, w := range s.writers {
-		if w.now == nil {
+	for _, w := range s.sinks.Runners() {
+		if w.now.Load() == nil {
 			states[Waiting]++
-		} else {
-			mine = append(mine, w.sink)
-		}
-	}
-	s.mu.Unlock()
-	for i := range mine {
-		if info, err := s.show(context.Background(), &mine[i]); err == nil {
+		} else if info, err := s.show(context.Background(), &w.sink); err == nil {
 			states[info.State]++
 			lag = max(lag, info.Lag(s.cfg.Now()).Seconds())
 		}

@@ -1,18 +1,15 @@
 package sink
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"godwit.dev/godwit/internal/cluster/lease"
-	"godwit.dev/godwit/internal/cluster/reload"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/event"
 )
 
@@ -58,122 +55,50 @@ type Config struct {
 type Service struct {
 	cfg    Config
 	counts counts
-
-	loading sync.Mutex // one reload or change at a time
-
-	mu      sync.Mutex
-	life    context.Context // Run's; nil: not running
-	sinks   map[name]Sink
-	writers map[name]*writing
-}
-
-type name struct{ app, kind string }
-
-// writing is a sink that is to be written to; also where another server does.
-type writing struct {
-	sink    Sink
-	release func()  // under loading
-	now     *Runner // under Service.mu; nil: another server writes
+	sinks  *setting.Running[Sink, *writing]
 }
 
 // New loads the sinks. They are written to while Run runs.
-func New(ctx context.Context, cfg Config) (*Service, error) {
+func New(ctx context.Context, cfg Config) (s *Service, err error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	s := &Service{cfg: cfg, writers: make(map[name]*writing)}
-	return s, s.load(ctx)
+	s = &Service{cfg: cfg}
+	s.sinks, err = setting.NewRunning(ctx, setting.Config[Sink, *writing]{
+		What: "sink", Store: cfg.Store, None: ErrNone, Own: cfg.Own, Log: cfg.Log,
+		Place: func(one *Sink) (setting.Place, bool) {
+			return setting.Place{App: one.App, Name: one.Kind}, one.Enabled
+		},
+		Same:  func(a, b *Sink) bool { return *a == *b },
+		Start: func(one Sink) *writing { return &writing{s: s, sink: one} },
+	})
+	return s, err
 }
 
-func (s *Service) load(ctx context.Context) error {
-	list, err := s.cfg.Store.All(ctx)
-	if err != nil {
-		return fmt.Errorf("load sinks: %w", err)
-	}
-	sinks := make(map[name]Sink, len(list))
-	for i := range list {
-		sinks[name{list[i].App, list[i].Kind}] = list[i]
-	}
-	s.mu.Lock()
-	s.sinks = sinks
-	s.mu.Unlock()
-	return nil
+// Run writes to the sinks until ctx ends. Its error is always nil: a refused batch is written again.
+func (s *Service) Run(ctx context.Context) error { return s.sinks.Run(ctx) }
+
+// writing is a sink that is to be written to; also where another server does.
+type writing struct {
+	s    *Service
+	sink Sink
+	now  atomic.Pointer[Runner] // nil: another server writes
 }
 
-// Run writes to the sinks until ctx ends. Its error is always nil: what is not taken is tried again.
-func (s *Service) Run(ctx context.Context) error {
-	s.live(ctx)
-	_ = reload.Store(ctx, "sinks", s.cfg.Store.Watch, s.reload, s.cfg.Log) // its error is always nil
-	s.live(nil)                                                            //nolint:staticcheck // it runs no more
-	return nil
-}
-
-func (s *Service) live(ctx context.Context) {
-	s.loading.Lock()
-	defer s.loading.Unlock()
-	s.mu.Lock()
-	s.life = ctx
-	s.mu.Unlock()
-	s.adjust()
-}
-
-// reload reads the settings, and has what runs be as they are.
-func (s *Service) reload(ctx context.Context) error {
-	s.loading.Lock()
-	defer s.loading.Unlock()
-	if err := s.load(ctx); err != nil {
-		return err
-	}
-	s.adjust()
-	return nil
-}
-
-// adjust ends what has changed and starts what is missing. Under loading.
-func (s *Service) adjust() {
-	var over, begin []*writing
-	s.mu.Lock()
-	life := s.life
-	for n, w := range s.writers {
-		if now, ok := s.sinks[n]; life == nil || !ok || now != w.sink {
-			over = append(over, w)
-			delete(s.writers, n)
-		}
-	}
-	for n, one := range s.sinks {
-		if life != nil && one.Enabled && s.writers[n] == nil {
-			w := &writing{sink: one}
-			s.writers[n] = w
-			begin = append(begin, w)
-		}
-	}
-	s.mu.Unlock()
-	var wg sync.WaitGroup
-	for _, w := range over {
-		wg.Go(w.release)
-	}
-	wg.Wait()
-	owns := s.cfg.Own
-	if owns == nil {
-		owns = lease.Alone(life)
-	}
-	for _, w := range begin {
-		w.release = owns(w.sink.Kind+"/"+w.sink.App, func(ctx context.Context, held func() bool) { s.write(ctx, w, held) })
-	}
-}
-
-// write writes to a sink while this server is the one that does.
-func (s *Service) write(ctx context.Context, w *writing, held func() bool) {
-	log := s.cfg.Log.With("app", w.sink.App, "sink", w.sink.Kind)
-	defer s.runs(w, nil)
+// Run writes to the sink while this server is the one that does.
+func (w *writing) Run(ctx context.Context, held func() bool) {
+	cfg := &w.s.cfg
+	log := cfg.Log.With("app", w.sink.App, "sink", w.sink.Kind)
+	defer w.now.Store(nil)
 	for ctx.Err() == nil && held() {
-		to, err := s.cfg.Open(&w.sink)
+		to, err := cfg.Open(&w.sink)
 		if err != nil {
 			log.WarnContext(ctx, "sink cannot be opened", "error", err)
 			pause(ctx, retryMost)
 			continue
 		}
-		r := &Runner{Sink: w.sink, Events: s.cfg.Events, Past: s.cfg.Past, Progress: s.cfg.Progress, Writer: to, Now: s.cfg.Now, Log: log, counts: &s.counts}
-		s.runs(w, r)
+		r := &Runner{Sink: w.sink, Events: cfg.Events, Past: cfg.Past, Progress: cfg.Progress, Writer: to, Now: cfg.Now, Log: log, counts: &w.s.counts}
+		w.now.Store(r)
 		err = r.Run(ctx, held)
 		switch {
 		case ctx.Err() != nil:
@@ -189,29 +114,16 @@ func (s *Service) write(ctx context.Context, w *writing, held func() bool) {
 	}
 }
 
-func (s *Service) runs(w *writing, r *Runner) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w.now = r
-}
-
 // List shows an app's sinks.
 func (s *Service) List(ctx context.Context, app string) ([]Info, error) {
-	s.mu.Lock()
-	all := slices.Collect(maps.Values(s.sinks))
-	s.mu.Unlock()
 	infos := []Info{}
-	for i := range all {
-		if all[i].App != app {
-			continue
-		}
-		info, err := s.show(ctx, &all[i])
+	for _, one := range s.sinks.List(app) {
+		info, err := s.show(ctx, &one)
 		if err != nil {
 			return nil, err
 		}
 		infos = append(infos, info)
 	}
-	slices.SortFunc(infos, func(a, b Info) int { return cmp.Compare(a.Kind, b.Kind) })
 	return infos, nil
 }
 
@@ -220,11 +132,9 @@ func (s *Service) Get(ctx context.Context, app, kind string) (Info, error) {
 	if err := known(kind); err != nil {
 		return Info{}, err
 	}
-	s.mu.Lock()
-	one, ok := s.sinks[name{app, kind}]
-	s.mu.Unlock()
-	if !ok {
-		return Info{}, fmt.Errorf("sink %s: %w", kind, ErrNone)
+	one, err := s.sinks.Get(setting.Place{App: app, Name: kind})
+	if err != nil {
+		return Info{}, err
 	}
 	return s.show(ctx, &one)
 }
@@ -242,12 +152,10 @@ func (s *Service) show(ctx context.Context, one *Sink) (Info, error) {
 	if s.cfg.Events != nil {
 		info.Newest = s.cfg.Events.Last()
 	}
-	s.mu.Lock()
 	var r *Runner
-	if w := s.writers[name{one.App, one.Kind}]; w != nil {
-		r = w.now
+	if w := s.sinks.Runner(setting.Place{App: one.App, Name: one.Kind}); w != nil {
+		r = w.now.Load()
 	}
-	s.mu.Unlock()
 	switch {
 	case r != nil:
 		info.Progress, info.State = r.Show(), Writing
@@ -297,18 +205,14 @@ func (s *Service) Set(ctx context.Context, app, kind string, c Change) (info Inf
 	if err := known(kind); err != nil {
 		return Info{}, false, err
 	}
-	err = s.cfg.Store.Update(ctx, app, kind, func(one *Sink, _ int) error {
+	err = s.sinks.Update(ctx, setting.Place{App: app, Name: kind}, func(one *Sink) error {
 		if created = c.apply(one, s.cfg.Now().UTC().Truncate(time.Millisecond)); created && s.cfg.Events != nil {
 			one.From = max(1, s.cfg.Events.Last()) // no event has so low an id
 		}
 		return one.check()
 	})
 	if err != nil {
-		return Info{}, false, fmt.Errorf("set sink %s of app %s: %w", kind, app, err)
-	}
-	s.cfg.Log.InfoContext(ctx, "sink set", "app", app, "sink", kind)
-	if err := s.reload(ctx); err != nil {
-		return Info{}, created, err
+		return Info{}, false, err
 	}
 	info, err = s.Get(ctx, app, kind)
 	return info, created, err
@@ -319,13 +223,5 @@ func (s *Service) Delete(ctx context.Context, app, kind string) error {
 	if err := known(kind); err != nil {
 		return err
 	}
-	found, err := s.cfg.Store.Delete(ctx, app, kind)
-	if err != nil {
-		return fmt.Errorf("delete sink %s of app %s: %w", kind, app, err)
-	}
-	if !found {
-		return fmt.Errorf("delete sink %s of app %s: %w", kind, app, ErrNone)
-	}
-	s.cfg.Log.InfoContext(ctx, "sink deleted", "app", app, "sink", kind)
-	return s.reload(ctx)
+	return s.sinks.Delete(ctx, setting.Place{App: app, Name: kind})
 }

@@ -46,7 +46,7 @@ func (s *Service) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(entriesDesc, prometheus.CounterValue, float64(n), RedisStream, outcome)
 	}
 	states := map[State]int{Reading: 0, Failing: 0, Waiting: 0}
-	for _, r := range s.all() {
+	for _, r := range s.sources.Runners() {
 		states[r.state()]++
 	}
 	for state, n := range states {

@@ -25,10 +25,9 @@ const (
 
 // reader reads one source while this server is the one that does.
 type reader struct {
-	s       *Service
-	source  Source
-	log     *slog.Logger
-	release func() // under Service.loading
+	s      *Service
+	source Source
+	log    *slog.Logger
 
 	mu      sync.Mutex
 	reading bool // this server does
@@ -39,8 +38,8 @@ type reader struct {
 	noted   map[string]bool
 }
 
-// run reads until ctx ends.
-func (r *reader) run(ctx context.Context, _ func() bool) {
+// Run reads until ctx ends.
+func (r *reader) Run(ctx context.Context, _ func() bool) {
 	r.mu.Lock()
 	r.reading, r.err = true, nil
 	r.mu.Unlock()

@@ -1,0 +1,203 @@
+package setting
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+
+	"godwit.dev/godwit/internal/cluster/lease"
+	"godwit.dev/godwit/internal/cluster/reload"
+)
+
+// Place is where settings belong.
+type Place struct{ App, Name string }
+
+// Runner is the work that settings ask for.
+type Runner interface {
+	// Run works until ctx ends. held is that of lease.Func.
+	Run(ctx context.Context, held func() bool)
+}
+
+// Config says what settings are and what they ask for.
+type Config[T any, R Runner] struct {
+	What  string // in words: sink
+	Store Store[T]
+	Place func(*T) (at Place, enabled bool)
+	Same  func(a, b *T) bool // the work may go on when a becomes b
+	Start func(T) R
+	None  error      // fails calls for settings that are missing
+	Own   lease.Func // nil: this server is the only one
+	Log   *slog.Logger
+}
+
+// Running keeps a copy of all settings in step with the store, and has the owner of each work as they say.
+type Running[T any, R Runner] struct {
+	cfg Config[T, R]
+
+	loading sync.Mutex // one reload or change at a time
+
+	mu    sync.Mutex
+	life  context.Context // Run's; nil: not running
+	all   map[Place]T
+	works map[Place]*work[T, R] // of those that are enabled; also where another server owns them
+}
+
+type work[T any, R Runner] struct {
+	of      T
+	runner  R
+	release func() // under loading
+}
+
+// NewRunning loads the settings. The work begins with Run.
+func NewRunning[T any, R Runner](ctx context.Context, cfg Config[T, R]) (*Running[T, R], error) {
+	s := &Running[T, R]{cfg: cfg, works: make(map[Place]*work[T, R])}
+	return s, s.load(ctx)
+}
+
+func (s *Running[T, R]) load(ctx context.Context) error {
+	list, err := s.cfg.Store.All(ctx)
+	if err != nil {
+		return fmt.Errorf("load %ss: %w", s.cfg.What, err)
+	}
+	all := make(map[Place]T, len(list))
+	for i := range list {
+		at, _ := s.cfg.Place(&list[i])
+		all[at] = list[i]
+	}
+	s.mu.Lock()
+	s.all = all
+	s.mu.Unlock()
+	return nil
+}
+
+// Run has the work done until ctx ends. Its error is always nil: a failed attempt is repeated.
+func (s *Running[T, R]) Run(ctx context.Context) error {
+	s.live(ctx)
+	_ = reload.Store(ctx, s.cfg.What+"s", s.cfg.Store.Watch, s.reload, s.cfg.Log) // its error is always nil
+	s.live(nil)                                                                   //nolint:staticcheck // it runs no more
+	return nil
+}
+
+func (s *Running[T, R]) live(ctx context.Context) {
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	s.mu.Lock()
+	s.life = ctx
+	s.mu.Unlock()
+	s.adjust()
+}
+
+// reload reads the settings and adjusts the work to them.
+func (s *Running[T, R]) reload(ctx context.Context) error {
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	if err := s.load(ctx); err != nil {
+		return err
+	}
+	s.adjust()
+	return nil
+}
+
+// adjust ends work whose settings have changed and starts missing work. Under loading.
+func (s *Running[T, R]) adjust() {
+	var over []*work[T, R]
+	begin := make(map[Place]*work[T, R])
+	s.mu.Lock()
+	life := s.life
+	for at, w := range s.works {
+		if now, ok := s.all[at]; life == nil || !ok || !s.cfg.Same(&now, &w.of) {
+			over = append(over, w)
+			delete(s.works, at)
+		}
+	}
+	for at, one := range s.all {
+		if _, enabled := s.cfg.Place(&one); life != nil && enabled && s.works[at] == nil {
+			begin[at] = &work[T, R]{of: one, runner: s.cfg.Start(one)}
+			s.works[at] = begin[at]
+		}
+	}
+	s.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, w := range over {
+		wg.Go(w.release)
+	}
+	wg.Wait()
+	own := s.cfg.Own
+	if own == nil {
+		own = lease.Alone(life)
+	}
+	for at, w := range begin {
+		w.release = own(at.Name+"/"+at.App, w.runner.Run)
+	}
+}
+
+// List returns an app's settings by name.
+func (s *Running[T, R]) List(app string) (list []T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	places := slices.SortedFunc(maps.Keys(s.all), func(a, b Place) int { return cmp.Compare(a.Name, b.Name) })
+	for _, at := range places {
+		if at.App == app {
+			list = append(list, s.all[at])
+		}
+	}
+	return list
+}
+
+// Get returns settings.
+func (s *Running[T, R]) Get(at Place) (T, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one, ok := s.all[at]
+	if !ok {
+		return one, fmt.Errorf("%s %s: %w", s.cfg.What, at.Name, s.cfg.None)
+	}
+	return one, nil
+}
+
+// Runner returns the work of settings that are enabled while Run runs, also if another server owns it; else the zero value.
+func (s *Running[T, R]) Runner(at Place) (r R) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w := s.works[at]; w != nil {
+		return w.runner
+	}
+	return r
+}
+
+// Runners lists all work.
+func (s *Running[T, R]) Runners() (list []R) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.works {
+		list = append(list, w.runner)
+	}
+	return list
+}
+
+// Update makes or changes settings, as Store.Update does, and adjusts the work.
+func (s *Running[T, R]) Update(ctx context.Context, at Place, change func(one *T) error) error {
+	err := s.cfg.Store.Update(ctx, at.App, at.Name, func(one *T, _ int) error { return change(one) })
+	if err != nil {
+		return fmt.Errorf("set %s %s of app %s: %w", s.cfg.What, at.Name, at.App, err)
+	}
+	s.cfg.Log.InfoContext(ctx, s.cfg.What+" set", "app", at.App, s.cfg.What, at.Name)
+	return s.reload(ctx)
+}
+
+// Delete ends the work and forgets its settings.
+func (s *Running[T, R]) Delete(ctx context.Context, at Place) error {
+	found, err := s.cfg.Store.Delete(ctx, at.App, at.Name)
+	if err == nil && !found {
+		err = s.cfg.None
+	}
+	if err != nil {
+		return fmt.Errorf("delete %s %s of app %s: %w", s.cfg.What, at.Name, at.App, err)
+	}
+	s.cfg.Log.InfoContext(ctx, s.cfg.What+" deleted", "app", at.App, s.cfg.What, at.Name)
+	return s.reload(ctx)
+}
