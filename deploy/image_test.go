@@ -70,6 +70,9 @@ func TestTheImagesServerIsBuiltFromWhatIsSentToTheEngine(t *testing.T) {
 	if out, err := exec.Command(program, "version").CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "godwit ") {
 		t.Errorf("version: %v\n%s", err, out)
 	}
+	if out, err := exec.Command(program, "bench", "--help").CombinedOutput(); err != nil || !strings.Contains(string(out), "unicast") {
+		t.Errorf("bench: %v\n%s", err, out)
+	}
 	f, err := elf.Open(program)
 	if err != nil {
 		t.Fatal(err)

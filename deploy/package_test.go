@@ -30,7 +30,7 @@ type content struct {
 	} `json:"file_info"`
 }
 
-func TestThePackageHoldsTheProgramItsServiceAndItsSettings(t *testing.T) {
+func TestThePackageHoldsTheProgramsTheServiceAndItsSettings(t *testing.T) {
 	text, err := os.ReadFile("nfpm.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestThePackageHoldsTheProgramItsServiceAndItsSettings(t *testing.T) {
 			}
 		}
 	}
-	if held["/usr/bin/godwit"].Info.Mode != 0o755 || held["/usr/lib/systemd/system/godwit.service"].Src == "" {
+	if held["/usr/bin/godwit"].Info.Mode != 0o755 || held["/usr/bin/godwit-bench"].Info.Mode != 0o755 || held["/usr/lib/systemd/system/godwit.service"].Src == "" {
 		t.Errorf("it holds %q", slices.Sorted(maps.Keys(held)))
 	}
 	config := held["/etc/godwit/godwit.toml"]

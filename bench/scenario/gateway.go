@@ -88,11 +88,11 @@ func servePart(ctx context.Context, out io.Writer, h http.Handler) error {
 
 // part starts a process and waits until it says where it is.
 func (g *Gateway) part(ctx context.Context, name, target string) (pid int, address string, err error) {
-	args := append(slices.Clone(g.Testbed.Server.Command), "bench", "gateway-part", name, "--works", g.Works.String())
+	args := []string{"gateway-part", name, "--works", g.Works.String()}
 	if target != "" {
 		args = append(args, "--target", target)
 	}
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd := exec.CommandContext(ctx, g.Testbed.Self, args...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return 0, "", err

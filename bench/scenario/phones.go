@@ -97,9 +97,7 @@ type phones struct {
 
 // startPhones starts one.
 func (c *Common) startPhones(ctx context.Context, p Phones) (*phones, error) {
-	args := append(slices.Clone(c.Testbed.Server.Command), "bench", "phones", "--devices", strconv.Itoa(p.Devices), "--cap", strconv.Itoa(p.Cap),
-		"--quiet="+strconv.FormatBool(p.Quiet))
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd := exec.CommandContext(ctx, c.Testbed.Self, "phones", "--devices", strconv.Itoa(p.Devices), "--cap", strconv.Itoa(p.Cap), "--quiet="+strconv.FormatBool(p.Quiet))
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

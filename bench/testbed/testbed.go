@@ -16,10 +16,10 @@ import (
 // Testbed makes servers and workers.
 type Testbed struct {
 	Server   ServerOptions
-	Rival    *Rival   // measure this program instead of Godwit; nil: Godwit
-	Running  *Server  // measure this one instead of starting any
-	Worker   []string // the command that starts a worker
-	Profile  string   // file for a CPU profile of the first server during each measured phase; empty: none
+	Rival    *Rival  // measure this program instead of Godwit; nil: Godwit
+	Running  *Server // measure this one instead of starting any
+	Self     string  // the running program, which serves the other parts of a measurement too
+	Profile  string  // file for a CPU profile of the first server during each measured phase; empty: none
 	Progress func(string)
 }
 
@@ -145,7 +145,7 @@ func (s *Site) WorkerPIDs() (pids []int) {
 
 // NewWorker starts a worker.
 func (s *Site) NewWorker(ctx context.Context) (*worker.Worker, error) {
-	return worker.Start(ctx, s.bed.Worker, s.bed.Server.Confined.StartBeside)
+	return worker.Start(ctx, []string{s.bed.Self, "worker"}, s.bed.Server.Confined.StartBeside)
 }
 
 // Connect starts workers, as many as cfg.Count needs but at least atLeast, and connects the subscribers, beside those

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"godwit.dev/godwit/internal/server/app/backup"
+	"godwit.dev/godwit/internal/server/cli/command"
 	"godwit.dev/godwit/internal/server/config"
 )
 
@@ -38,7 +39,7 @@ databases are copied to the folder for temporary files (TMPDIR) before.`,
 			if args[0] == "-" {
 				return p.streamBackup(cmd.Context(), c.Data)
 			}
-			m, err := backup.Write(cmd.Context(), c.Data, args[0], Version)
+			m, err := backup.Write(cmd.Context(), c.Data, args[0], command.Version)
 			if err != nil {
 				return err
 			}
@@ -55,10 +56,10 @@ databases are copied to the folder for temporary files (TMPDIR) before.`,
 
 // streamBackup writes a backup to standard output, and what it holds beside it.
 func (p *program) streamBackup(ctx context.Context, data string) error {
-	if terminal(p.stdout) {
+	if command.Terminal(p.stdout) {
 		return withHint(usagef("a backup is no text for a terminal"), "godwit backup FILE writes a file; or send the output on: godwit backup - | ssh HOST 'cat > godwit.backup'")
 	}
-	m, err := backup.Stream(ctx, data, p.stdout, Version)
+	m, err := backup.Stream(ctx, data, p.stdout, command.Version)
 	if err != nil {
 		return err
 	}

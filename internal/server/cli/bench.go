@@ -1,281 +1,66 @@
 package cli
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"net/url"
 	"os"
-	"strings"
+	"slices"
+	"syscall"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
-	"godwit.dev/godwit/bench/confine"
-	"godwit.dev/godwit/bench/loadgen"
-	"godwit.dev/godwit/bench/report"
-	"godwit.dev/godwit/bench/scenario"
-	"godwit.dev/godwit/bench/testbed"
-	"godwit.dev/godwit/bench/worker"
-	"godwit.dev/godwit/internal/server/config"
+	"godwit.dev/godwit/internal/server/cli/command"
 )
 
-// bench is what the scenarios' commands share.
-type bench struct {
-	p          *program
-	runs       int
-	workers    int
-	serverArgs []string
-	serverEnv  []string
-	tls        bool
-	dir        string
-	grpc       string
-	pid        int
-	profile    string
-	report     string
-	svg        string
-	postgres   string // "": the scenario is measured on SQLite alone
-	cores      int
-	memory     string
-}
-
 func (p *program) benchCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "bench",
 		Short: "Measure how fast a server is, and what it costs",
-		Long: `Measure a server that is started for it, on a temporary data folder, with load from processes of their own; or, with
---url, one that runs already. Latencies count from when a message was due, so that a server that stalls cannot hide it.
-A server under --url must be a development server (--dev) on this machine: latencies need one clock.`,
-		Args: subcommandOnly,
-		RunE: help,
+		Long: `Measure how fast a server is, and what it costs. The program godwit-bench does it, which lies beside godwit or in PATH.
+It is in the same archives, Debian packages and images; in a clone, make build makes both. Once it is installed,
+godwit bench --help lists what it measures.`,
+		DisableFlagParsing: true,
+		ValidArgsFunction:  cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := command.Find(command.BenchProgram)
+			switch {
+			case err == nil:
+				return p.become(path, args)
+			case slices.Contains(args, "--help") || slices.Contains(args, "-h"):
+				return cmd.Help()
+			}
+			p.json = slices.Contains(args, "--json")
+			return withHint(err, "install it from the archive or the Debian package that godwit came in; in a clone, make build makes both")
+		},
 	}
-	b := &bench{p: p}
-	b.flags(cmd.PersistentFlags())
-	cmd.AddCommand(
-		b.besideFlag(b.unicastCommand()), b.besideFlag(b.fanoutCommand()), b.topicsCommand(), b.topicsSlowCommand(), b.slowCommand(), b.slaCommand(),
-		b.idleCommand(), b.acceptCommand(), b.besideFlag(b.stormCommand()), b.matrixCommand(), b.compareCommand(), b.objectsCommand(), b.reportCommand(),
-		b.workerCommand(), b.besideFlag(b.escalationCommand()), b.phonesCommand(), b.gatewayCommand(), b.gatewayPartCommand(), b.clusterCommand(), b.besideFlag(b.storeCommand()),
-		b.nammayatriCommand(),
-	)
-	return cmd
 }
 
-func (b *bench) flags(f *pflag.FlagSet) {
-	f.IntVar(&b.runs, "runs", 3, "how often to measure; medians and spread are told")
-	f.IntVar(&b.workers, "workers", 1, "least number of processes that hold subscribers; each has one event loop")
-	f.StringArrayVar(&b.serverArgs, "server-arg", nil, "argument for godwit serve, such as --server-arg=--window=256; may be repeated")
-	f.StringArrayVar(&b.serverEnv, "server-env", nil, "environment variable for the server, KEY=VALUE; may be repeated")
-	f.BoolVar(&b.tls, "tls", false, "serve and connect with TLS")
-	f.StringVar(&b.dir, "data-dir", "", "where the servers' data folders are made (default: the system's place for temporary files)")
-	f.StringVar(&b.grpc, "grpc-url", "", "with --url: host:port of the same server's gRPC listener")
-	f.IntVar(&b.pid, "pid", 0, "with --url: process id of the server, to measure its CPU time and memory")
-	f.StringVar(&b.report, "report", "", "file for a page with plots, complete in itself (HTML)")
-	f.StringVar(&b.svg, "svg", "", "folder for the plots alone (SVG)")
-	f.IntVar(&b.cores, "cores", 0, "cores that the servers may use, which load generators leave to them as far as others are left (default: all; on Linux)")
-	f.StringVar(&b.memory, "memory", "", "memory that each server may use, such as 1GB: by GOMEMLIMIT, and by a cgroup where one may be made (default: all; on Linux)")
-	f.StringVar(&b.profile, "profile", "", "file for a CPU profile of the server during the measured phase")
+// benchHelps hands over to the program that measures where a shell completes its arguments, and where its help is asked for by name. It
+// returns where there is none, and where something else is wanted.
+func (p *program) benchHelps() {
+	var args []string
+	switch {
+	case len(p.args) < 2 || p.args[1] != "bench":
+		return
+	case p.args[0] == "help":
+		args = append(slices.Clone(p.args[2:]), "--help")
+	case completes(p.args) && len(p.args) > 2:
+		args = slices.Delete(slices.Clone(p.args), 1, 2)
+	default:
+		return
+	}
+	if path, err := command.Find(command.BenchProgram); err == nil {
+		_ = p.become(path, args) // what godwit knows by itself is shown instead
+	}
 }
 
-// common prepares what every scenario needs. say shows progress until done is called.
-func (b *bench) common(ctx context.Context) (c scenario.Common, done func(), err error) {
+// become replaces this process with the program that measures, so that signals, output and exit code are that program's own. It returns
+// only an error.
+func (p *program) become(path string, args []string) error {
 	self, err := os.Executable()
 	if err != nil {
-		return c, nil, fmt.Errorf("find this program: %w", err)
+		return fmt.Errorf("find this program, which is to be measured: %w", err)
 	}
-	if b.runs < 1 || b.workers < 1 {
-		return c, nil, usagef("--runs and --workers must be at least 1")
-	}
-	confined, err := b.confined()
-	if err != nil {
-		return c, nil, err
-	}
-	l := &testbed.Testbed{
-		Server:  testbed.ServerOptions{Command: []string{self}, Args: b.serverArgs, Env: b.serverEnv, TLS: b.tls, Dir: b.dir, Confined: confined},
-		Worker:  []string{self, "bench", "worker"},
-		Profile: b.profile,
-	}
-	if l.Running, err = b.running(ctx); err != nil {
-		return c, nil, err
-	}
-	l.Progress, done = b.progress()
-	return scenario.Common{Testbed: l, Runs: b.runs, Workers: b.workers, Command: b.commandLine(), Version: Version}, done, nil
-}
-
-// errLimits refuses --cores and --memory where no server is started that they could hold for.
-var errLimits = usagef("--cores and --memory are for servers that are started for the measurement")
-
-// confined are the limits of servers; nil: none were asked for.
-func (b *bench) confined() (*confine.Confines, error) {
-	limits := confine.Limits{Cores: b.cores}
-	switch {
-	case b.cores == 0 && b.memory == "":
-		return nil, nil
-	case b.cores < 0:
-		return nil, usagef("--cores must not be negative")
-	case b.p.url != "":
-		return nil, errLimits
-	}
-	if b.memory != "" {
-		size, err := config.ParseSize(b.memory)
-		if err != nil {
-			return nil, usagef("--memory %q %v", b.memory, err)
-		}
-		if size < leastMemory {
-			return nil, usagef("--memory must be at least %s", leastMemory)
-		}
-		limits.Memory = int64(size)
-	}
-	c, err := confine.New(limits)
-	if err != nil {
-		return nil, usagef("--cores and --memory: %v", err)
-	}
-	return c, nil
-}
-
-// leastMemory is less than a server needs to start.
-const leastMemory = config.Size(16 << 20)
-
-// unconfined refuses limits for a measurement without a server.
-func (b *bench) unconfined() error {
-	if b.cores != 0 || b.memory != "" {
-		return errLimits
-	}
-	return nil
-}
-
-// running is the server named by --url; nil: none was.
-func (b *bench) running(ctx context.Context) (*testbed.Server, error) {
-	if b.p.url == "" {
-		return nil, nil
-	}
-	u, err := url.Parse(b.p.url)
-	if err != nil || u.Host == "" {
-		return nil, usagef("--url %q is not a URL", b.p.url)
-	}
-	key := b.p.env("GODWIT_API_KEY")
-	if key == "" {
-		key = "dev"
-	}
-	return testbed.Existing(ctx, loadgen.Target{HTTP: u.Host, GRPC: b.grpc, TLS: u.Scheme == "https", Key: key}, b.pid)
-}
-
-// progress shows one line that is written over again and again, on a terminal only.
-func (b *bench) progress() (say func(string), done func()) {
-	if !terminal(b.p.stderr) {
-		return nil, func() {}
-	}
-	return func(line string) { fmt.Fprintf(b.p.stderr, "\r\x1b[K%s", line) }, func() { fmt.Fprint(b.p.stderr, "\r\x1b[K") }
-}
-
-// commandLine is how to repeat a measurement.
-func (b *bench) commandLine() string {
-	words := append([]string{"godwit"}, b.p.args...)
-	for i, w := range words {
-		if strings.ContainsAny(w, " \t'\"$&;|<>*?()") {
-			words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(words, " ")
-}
-
-// measure runs a scenario and shows its result.
-func (b *bench) measure(cmd *cobra.Command, run func(context.Context, scenario.Common) (*report.Result, error)) error {
-	c, done, err := b.common(cmd.Context())
-	if err != nil {
-		return err
-	}
-	if b.postgres != "" {
-		one := run
-		run = b.onPostgres(b.postgres, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
-			return scenario.Beside(ctx, c, one)
-		})
-	}
-	r, err := run(cmd.Context(), c)
-	done()
-	if cmd.Context().Err() != nil {
-		return errors.New("interrupted")
-	}
-	if r == nil || len(r.Figures) == 0 {
-		return fmt.Errorf("bench %s: %w", cmd.Name(), err)
-	}
-	if err != nil {
-		err = fmt.Errorf("bench %s: %w", cmd.Name(), err)
-	}
-	return errors.Join(b.show(r), err) // what was measured before a failure is worth seeing
-}
-
-func (b *bench) show(r *report.Result) error {
-	if err := b.draw(r.Scenario, r); err != nil {
-		return err
-	}
-	if b.p.json {
-		return b.p.line(r)
-	}
-	return report.WriteTable(b.p.stdout, r)
-}
-
-func (b *bench) workerCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:    "worker",
-		Short:  "Hold connections for another bench process",
-		Hidden: true,
-		Args:   exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return worker.Serve(cmd.Context(), b.p.stdin, b.p.stdout)
-		},
-	}
-}
-
-// draw writes the page and the plots that were asked for.
-func (b *bench) draw(prefix string, results ...*report.Result) error {
-	if b.svg != "" {
-		for i, r := range results {
-			name := prefix
-			if len(results) > 1 {
-				name = fmt.Sprintf("%s-%d", prefix, i+1)
-			}
-			if _, err := report.WriteSVG(b.svg, name, r); err != nil {
-				return err
-			}
-		}
-	}
-	if b.report == "" {
-		return nil
-	}
-	var page bytes.Buffer
-	if err := report.WriteHTML(&page, results...); err != nil {
-		return err
-	}
-	if err := os.WriteFile(b.report, page.Bytes(), 0o644); err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	return nil
-}
-
-// reportCommand draws what was measured before.
-func (b *bench) reportCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "report FILE...",
-		Short: "Make a page or plots of results that were saved with --json",
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 || b.report == "" && b.svg == "" {
-				return usagef("name files with results, and --report or --svg")
-			}
-			var results []*report.Result
-			for _, file := range args {
-				text, err := os.ReadFile(file)
-				if err != nil {
-					return err
-				}
-				var r report.Result
-				if err := json.Unmarshal(text, &r); err != nil {
-					return fmt.Errorf("read %s: %w", file, err)
-				}
-				results = append(results, &r)
-			}
-			return b.draw(results[0].Scenario, results...)
-		},
-	}
+	environ := append(slices.Clone(p.environ), command.MeasuredServer+"="+self)
+	err = syscall.Exec(path, append([]string{command.BenchProgram}, args...), environ)
+	return fmt.Errorf("run %s: %w", path, err)
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	godwit "godwit.dev/godwit/clients/go"
+
+	"godwit.dev/godwit/internal/server/cli/command"
 )
 
 func (p *program) campaignWatch() *cobra.Command {
@@ -32,7 +34,7 @@ const watchAgain = time.Second
 
 // watchCampaign shows progress until the campaign has ended or is paused. Detaching leaves it alone.
 func (p *program) watchCampaign(ctx context.Context, c *godwit.Client, id string) error {
-	bar := progress{p: p, live: !p.json && terminal(p.stdout)}
+	bar := progress{p: p, live: !p.json && command.Terminal(p.stdout)}
 	for {
 		last, err := p.followCampaign(ctx, c, id, &bar)
 		switch {

@@ -75,6 +75,11 @@ var completions = map[string]completion{
 	"campaign delete":      {"/v1/campaigns", "id"},
 }
 
+// completes reports whether a shell asks for completions of a command line.
+func completes(args []string) bool {
+	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
+}
+
 // complete has shells offer values of flags, and names that the server knows.
 func (p *program) complete(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {

@@ -1,121 +1,45 @@
 package cli
 
 import (
-	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
-	"net"
 	"net/http"
 	"path"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	godwit "godwit.dev/godwit/clients/go"
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/server/app/backup"
 	"godwit.dev/godwit/internal/server/app/datadir"
+	"godwit.dev/godwit/internal/server/cli/command"
 	"godwit.dev/godwit/internal/server/config"
 	"godwit.dev/godwit/internal/server/problem"
 	"godwit.dev/godwit/internal/store"
 )
 
-// usageError is a command line that makes no sense.
-type usageError struct{ err error }
+func usagef(format string, args ...any) error { return command.Usagef(format, args...) }
 
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
-
-func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
-
-// badFlag is what is wrong with a flag. Where the flag does not exist, the hint is one that does.
-func badFlag(cmd *cobra.Command, err error) error {
-	var unknown *pflag.NotExistError
-	if !errors.As(err, &unknown) {
-		return withHint(&usageError{err}, "%s --help explains the flags", cmd.CommandPath())
-	}
-	typed := unknown.GetSpecifiedName()
-	// Arguments written like flags are compared as cobra compares commands.
-	known := &cobra.Command{SuggestionsMinimumDistance: 2}
-	note := func(f *pflag.Flag) {
-		if !f.Hidden {
-			known.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
-		}
-	}
-	cmd.Flags().VisitAll(note)
-	cmd.InheritedFlags().VisitAll(note)
-	if near := known.SuggestionsFor(typed); len(near) > 0 && len(typed) > 1 {
-		return withHint(&usageError{err}, "did you mean --%s? %s --help lists them", nearest(typed, near), cmd.CommandPath())
-	}
-	return withHint(&usageError{err}, "%s --help lists its flags", cmd.CommandPath())
+func withHint(err error, format string, args ...any) error {
+	return command.WithHint(err, format, args...)
 }
 
 // hintForSetting is for a key that is no setting.
 func hintForSetting(key string) string {
-	known := &cobra.Command{SuggestionsMinimumDistance: 2}
+	var known []string
 	for _, f := range config.Fields(config.Default()) {
-		known.AddCommand(&cobra.Command{Use: f.Key, Run: func(*cobra.Command, []string) {}})
+		known = append(known, f.Key)
 	}
-	if near := known.SuggestionsFor(key); len(near) > 0 && key != "" {
-		return "did you mean " + nearest(key, near) + "? godwit config show lists all settings"
+	if near := command.Nearest(key, known); near != "" {
+		return "did you mean " + near + "? godwit config show lists all settings"
 	}
 	return "godwit config show lists all settings; docs/reference/config.md explains them"
 }
 
-// nearest prefers the suggestion that begins as what was typed.
-func nearest(typed string, near []string) string {
-	for _, s := range near {
-		if s[0] == typed[0] {
-			return s
-		}
-	}
-	return near[0]
-}
-
-// hintError carries what to do about an error.
-type hintError struct {
-	err  error
-	hint string
-}
-
-func (e *hintError) Error() string { return e.err.Error() }
-func (e *hintError) Unwrap() error { return e.err }
-
-func withHint(err error, format string, args ...any) error {
-	return &hintError{err, fmt.Sprintf(format, args...)}
-}
-
-// report prints an error and, where there is one, what to do about it.
-func (p *program) report(cmd *cobra.Command, err error) {
-	hint := hintFor(err)
-	if hint == "" {
-		hint = lastHint(cmd, err)
-	}
-	if p.json {
-		b, _ := json.Marshal(struct {
-			Error string `json:"error"`
-			Hint  string `json:"hint,omitempty"`
-		}{err.Error(), hint}) // two strings cannot fail to marshal
-		fmt.Fprintf(p.stderr, "%s\n", b)
-		return
-	}
-	fmt.Fprintf(p.stderr, "godwit: %v\n", err)
-	if hint != "" {
-		fmt.Fprintf(p.stderr, "hint: %s\n", hint)
-	}
-}
-
 // hintFor knows what to do about errors from below.
 func hintFor(err error) string {
-	var hinted *hintError
-	if errors.As(err, &hinted) {
-		return hinted.hint
+	if hint := command.Hint(err); hint != "" {
+		return hint
 	}
 	var inUse *datadir.InUseError
 	if errors.As(err, &inUse) {
@@ -146,15 +70,17 @@ func hintFor(err error) string {
 	if errors.As(err, &answer) {
 		return hintForAnswer(answer)
 	}
-	return hintForSystem(err)
+	if errors.Is(err, access.ErrUnknownApp) {
+		return "godwit app list shows the apps of a data folder; --data names the folder, --app the app"
+	}
+	return command.HintForSystem(err)
 }
 
-// lastHint is the hint for a mistake when only its command is known.
-func lastHint(cmd *cobra.Command, err error) string {
-	var usage *usageError
+// hintForRequest is the hint for a request that the server takes for a mistake, when only its command is known.
+func hintForRequest(cmd *cobra.Command, err error) string {
 	var answer *godwit.Error
-	if errors.As(err, &usage) || errors.As(err, &answer) && answer.Status == http.StatusBadRequest {
-		return cmd.CommandPath() + " --help shows how it is used"
+	if errors.As(err, &answer) && answer.Status == http.StatusBadRequest {
+		return command.ToHelp(cmd)
 	}
 	return ""
 }
@@ -202,57 +128,6 @@ func hintForAnswer(e *godwit.Error) string {
 		return "wait, or raise the limit of the server: godwit config show lists the settings limit_*"
 	case 503:
 		return "it may pass: try again; godwit doctor on the server's machine says what is wrong there"
-	}
-	return ""
-}
-
-// hintForTLS knows what to do about connections that could not be secured.
-func hintForTLS(err error) string {
-	var unknown x509.UnknownAuthorityError
-	var name x509.HostnameError
-	var invalid x509.CertificateInvalidError
-	var record tls.RecordHeaderError
-	text := err.Error()
-	says := func(s string) bool { return strings.Contains(text, s) }
-	switch {
-	case errors.As(err, &unknown) || says("certificate signed by unknown authority"):
-		return "if the certificate is of your own authority, name that with --ca FILE or in SSL_CERT_FILE"
-	case errors.As(err, &name):
-		return "use a name that the certificate is for: " + strings.Join(name.Certificate.DNSNames, ", ")
-	case says("x509: certificate is valid for ") || says("x509: certificate is not valid for any names") || says("doesn't contain any IP SANs"):
-		return "use a name that the certificate is for; godwit doctor on the server's machine shows it"
-	case errors.As(err, &invalid) && invalid.Reason == x509.Expired || says("x509: certificate has expired"):
-		return "renew the server's certificate; the server reads it again by itself. If it is good, check the clock of this machine"
-	case says("transport: authentication handshake failed: EOF") || says(`transport: authentication handshake failed: tls: first record`):
-		return "the gRPC port speaks no TLS: name it with --grpc grpc://HOST:PORT. If it does, check the port"
-	case errors.As(err, &record) || says("server gave HTTP response to HTTPS client"):
-		return "the server speaks no TLS there: name it with http://"
-	case says("error reading server preface"):
-		return "the port speaks TLS: name it with --grpc grpcs://HOST:PORT, and the authority with --ca FILE if it is your own. If it does not, check the port"
-	}
-	return ""
-}
-
-func hintForSystem(err error) string {
-	if hint := hintForTLS(err); hint != "" {
-		return hint
-	}
-	var dns *net.DNSError
-	switch {
-	case errors.Is(err, access.ErrUnknownApp):
-		return "godwit app list shows the apps of a data folder; --data names the folder, --app the app"
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "is the server running? Start one with godwit serve --dev, or name it with GODWIT_URL"
-	case errors.As(err, &dns):
-		return "check the server's name in GODWIT_URL"
-	case errors.Is(err, syscall.EADDRINUSE):
-		return "another program listens there; choose another address with --http-addr or --grpc-addr"
-	case errors.Is(err, fs.ErrPermission):
-		return "run as the user that owns the data folder, or set --data"
-	case errors.Is(err, fs.ErrNotExist):
-		return "check the file's name; it is looked for in the present folder unless it begins with /"
-	case errors.Is(err, context.DeadlineExceeded):
-		return "it may have happened all the same; allow more time, or look with godwit status"
 	}
 	return ""
 }

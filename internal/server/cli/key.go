@@ -33,7 +33,7 @@ func (p *program) keyCreateCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			role, err := access.ParseRoles(roles)
 			if err != nil {
-				return &usageError{err}
+				return usagef("%w", err)
 			}
 			return p.withAccess(cmd, false, func(ctx context.Context, r *access.Registry) error {
 				a, err := r.App(app)

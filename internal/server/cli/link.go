@@ -4,6 +4,7 @@ import (
 	"time"
 
 	godwit "godwit.dev/godwit/clients/go"
+	"godwit.dev/godwit/internal/server/cli/command"
 )
 
 // insecureTries is how often a first connection may fail to be secured before a command gives up. Trying again would not mend it.
@@ -30,7 +31,7 @@ func (l *link) options() []godwit.ListenOption {
 }
 
 func (l *link) lost(err error, retry time.Duration) {
-	if !l.been && hintForTLS(err) != "" {
+	if !l.been && command.HintForTLS(err) != "" {
 		if l.tries++; l.tries == insecureTries {
 			l.err = err
 			l.stop()

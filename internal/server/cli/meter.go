@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"godwit.dev/godwit/internal/server/cli/command"
 )
 
 // meterEvery is how often progress is shown at most.
@@ -24,7 +26,7 @@ type meter struct {
 
 func (p *program) meter(what string, total int64) *meter {
 	m := &meter{what: what, total: total, begun: time.Now()}
-	if terminal(p.stderr) && !p.json {
+	if command.Terminal(p.stderr) && !p.json {
 		m.out = p.stderr
 	}
 	return m

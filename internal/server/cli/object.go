@@ -59,7 +59,7 @@ func objectNames(cmd *cobra.Command, args []string) (names []objectName, err err
 	}
 	for _, n := range names {
 		if err := errors.Join(notification.CheckName("group", n.group), notification.CheckName("object", n.object)); err != nil {
-			return nil, &usageError{err}
+			return nil, usagef("%w", err)
 		}
 	}
 	return names, nil
@@ -322,7 +322,7 @@ func (p *program) objectListCommand() *cobra.Command {
 				return usagef("%s takes no argument %q", cmd.CommandPath(), args[2])
 			}
 			if err := notification.CheckName("group", args[0]); err != nil {
-				return &usageError{err}
+				return usagef("%w", err)
 			}
 			return p.objectList(cmd.Context(), args[0], args[1])
 		},
@@ -401,7 +401,7 @@ func (f *objectStatusFlags) keep() (func(*godwit.Registration) bool, error) {
 	}
 	v, err := godwit.ParseVersion(text)
 	if err != nil {
-		return nil, &usageError{err}
+		return nil, usagef("%w", err)
 	}
 	return func(r *godwit.Registration) bool { return (r.AckedVersion >= v) == has }, nil
 }

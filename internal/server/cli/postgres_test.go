@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"godwit.dev/godwit/internal/server/cli"
+	"godwit.dev/godwit/internal/server/cli/command"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 )
 
@@ -35,7 +36,7 @@ func TestDoctorNamesWhoHoldsTheHorizon(t *testing.T) {
 	s := pgtest.Start(t, pgtest.Options{Fsync: true, Settings: map[string]string{"wal_level": "logical"}})
 	doctor := []string{"doctor", "--data", t.TempDir(), "--http-addr", "127.0.0.1:0", "--grpc-addr", "off", "--min-free", "1MB", "--postgres", s.URL()}
 	code, out, _ := run(t, doctor...)
-	if code != cli.ExitOK {
+	if code != command.ExitOK {
 		t.Errorf("a database that is well is refused:\n%s", out)
 	}
 	says(t, out, "ok   PostgreSQL   version ", "ok   horizon ", "ok   vacuum ", "ok   commits ", "ok   steps ")
@@ -49,7 +50,7 @@ func TestDoctorNamesWhoHoldsTheHorizon(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errs := run(t, doctor...)
-	if code != cli.ExitFailed {
+	if code != command.ExitFailed {
 		t.Errorf("exit code %d", code)
 	}
 	says(t, out, "bad  horizon      replication slot forgotten", "hint: ")
@@ -58,7 +59,7 @@ func TestDoctorNamesWhoHoldsTheHorizon(t *testing.T) {
 
 func TestBackupOfPostgreSQLNamesWhatDoesIt(t *testing.T) {
 	code, _, errs := run(t, "backup", "copy.tar.gz", "--data", t.TempDir(), "--postgres", "postgres://db.example.org/godwit")
-	if code != cli.ExitFailed {
+	if code != command.ExitFailed {
 		t.Errorf("exit code %d", code)
 	}
 	says(t, errs, "PostgreSQL's own programs", "hint: pg_dump -Fc", "holds a snapshot")
@@ -67,7 +68,7 @@ func TestBackupOfPostgreSQLNamesWhatDoesIt(t *testing.T) {
 func TestDoctorVerifiesNoFilesBesideADatabase(t *testing.T) {
 	for _, flag := range []string{"--verify", "--repair"} {
 		code, _, errs := run(t, "doctor", flag, "--data", t.TempDir(), "--postgres", "postgres://db.example.org/godwit")
-		if code != cli.ExitFailed {
+		if code != command.ExitFailed {
 			t.Errorf("%s: exit code %d", flag, code)
 		}
 		says(t, errs, "in PostgreSQL", "hint: pg_amcheck")

@@ -1,22 +1,11 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"text/tabwriter"
 	"unicode"
 )
-
-// line prints one JSON object as a line.
-func (p *program) line(v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(p.stdout, "%s\n", b)
-	return err
-}
 
 // table prints rows under headings. Cells may hold what came from elsewhere.
 func (p *program) table(headings []string, rows [][]string) error {

@@ -3,15 +3,10 @@ package cli_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
+	"maps"
 	"os"
-	"os/exec"
-	"os/signal"
 	"regexp"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,56 +14,26 @@ import (
 
 	"godwit.dev/godwit/internal/server/app/datadir"
 	"godwit.dev/godwit/internal/server/cli"
-	"godwit.dev/godwit/internal/testkit/pgserver"
-	"godwit.dev/godwit/tools/mutate/mutant"
+	"godwit.dev/godwit/internal/server/cli/command"
+	"godwit.dev/godwit/internal/testkit/script"
 )
 
-// The scripts run the program as main does, each command in a process of its own.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
-		"godwit": func() {
-			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			os.Exit(cli.Run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ()))
-		},
-		"dying-broker": dyingBroker,
-	})
+	testscript.Main(m, map[string]func(){"godwit": func() { os.Exit(command.Main(cli.Run)) }})
 }
 
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
-		RequireExplicitExec: true,
-		Condition:           condition,
-		Setup: func(e *testscript.Env) error {
-			e.Setenv("GORACE", "atexit_sleep_ms=10") // else every process takes a second to end under the race detector
-			for _, v := range os.Environ() {
-				if strings.HasPrefix(v, mutant.Variable) { // breaks the program on purpose: see tools/mutate
-					e.Vars = append(e.Vars, v)
-				}
-			}
-			return nil
-		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"listening": listening,
-			"setfrom":   setFrom,
-			"exits":     exits,
-			"soon":      soon,
-			"shows":     shows,
-			"mistake":   mistake,
+	p := script.Params()
+	maps.Copy(p.Cmds, map[string]func(*testscript.TestScript, bool, []string){
+		"listening": listening,
+		"setfrom":   setFrom,
+		"soon":      soon,
+		"shows":     shows,
+		"mistake":   mistake,
 
-			"certificate": certificate,
-		},
+		"certificate": certificate,
 	})
-}
-
-// condition knows where PostgreSQL's programs are installed; where nothing may be skipped, they have to be.
-func condition(name string) (bool, error) {
-	if name != "postgresql" {
-		return false, fmt.Errorf("there is no condition %q", name)
-	}
-	_, err := pgserver.Programs()
-	return err == nil || os.Getenv("GODWIT_TEST_STRICT") != "", nil
+	testscript.Run(t, p)
 }
 
 // patience bounds waits for things that take milliseconds.
@@ -115,21 +80,6 @@ func setFrom(ts *testscript.TestScript, _ bool, args []string) {
 		text = s
 	}
 	ts.Setenv(args[0], text)
-}
-
-// exits CODE ARGS... runs the program with these arguments and compares its exit code.
-func exits(ts *testscript.TestScript, _ bool, args []string) {
-	got := "0"
-	if err := ts.Exec("godwit", args[1:]...); err != nil {
-		var failed *exec.ExitError
-		if !errors.As(err, &failed) {
-			ts.Fatalf("run: %v", err)
-		}
-		got = strconv.Itoa(failed.ExitCode())
-	}
-	if got != args[0] {
-		ts.Fatalf("godwit %s exited %s, want %s", strings.Join(args[1:], " "), got, args[0])
-	}
 }
 
 // mistake CAUSE HINT ARGS... runs the program with arguments that it must refuse, and wants its error to tell the cause and its

@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/server/app"
 	"godwit.dev/godwit/internal/server/app/datadir"
 	"godwit.dev/godwit/internal/server/app/logs"
+	"godwit.dev/godwit/internal/server/cli/command"
 	"godwit.dev/godwit/internal/server/config"
 )
 
@@ -39,7 +40,7 @@ precedence. With --dev it serves the app demo whose API key is dev, to this mach
 			addThread()
 			told, untold := drainSignal()
 			defer untold()
-			err = app.Run(cmd.Context(), c, app.Options{Log: log, LogLost: dropped, Version: Version, Drain: told}, func(a datadir.Addresses) {
+			err = app.Run(cmd.Context(), c, app.Options{Log: log, LogLost: dropped, Version: command.Version, Drain: told}, func(a datadir.Addresses) {
 				p.sayReady(c, a)
 			})
 			if err != nil {

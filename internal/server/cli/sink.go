@@ -246,7 +246,7 @@ another user. A sink whose tables are there needs no right to make any.`,
 				return usagef("--keep: %w", err)
 			}
 			if err := sink.CheckTarget(database, d); err != nil {
-				return &usageError{err}
+				return usagef("%w", err)
 			}
 			for _, statement := range clickhouse.Schema(database, d) {
 				if _, err := fmt.Fprintf(p.stdout, "%s;\n\n", strings.TrimSpace(statement)); err != nil {

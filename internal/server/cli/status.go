@@ -119,7 +119,7 @@ func names(what ...string) cobra.PositionalArgs {
 		}
 		for i, name := range args {
 			if err := notification.CheckName(what[i], name); err != nil {
-				return withHint(&usageError{err}, "names have letters, digits and . _ : @ + - only; %s --help explains", cmd.CommandPath())
+				return withHint(usagef("%w", err), "names have letters, digits and . _ : @ + - only; %s --help explains", cmd.CommandPath())
 			}
 		}
 		return nil

@@ -50,7 +50,7 @@ Whoever subscribes now gets it; nobody tells whom it reached.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := topic.CheckName("topic", args[0]); err != nil {
-				return &usageError{err}
+				return usagef("%w", err)
 			}
 			m := godwit.Message{Topic: args[0], ContentType: contentType}
 			if len(args) == 2 {
@@ -123,7 +123,7 @@ publish. Of those who subscribe with the same --queue, one gets each message.`,
 			}
 			for _, a := range args {
 				if err := topic.CheckPattern("pattern", a); err != nil {
-					return &usageError{err}
+					return usagef("%w", err)
 				}
 			}
 			return p.topicSub(cmd.Context(), args, &f)
@@ -173,7 +173,7 @@ func (p *program) subscribeWith(parent context.Context, c *godwit.Client, patter
 		err = topics.SubscribeQueue(f.queue, patterns...)
 	}
 	if err != nil {
-		return &usageError{err}
+		return usagef("%w", err)
 	}
 	var noting sync.WaitGroup
 	noting.Go(func() {

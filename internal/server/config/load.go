@@ -23,7 +23,7 @@ const EnvPrefix = "GODWIT_"
 const DefaultFile = "godwit.toml"
 
 // notSettings are environment variables of the same prefix that mean something else.
-var notSettings = []string{"GODWIT_CONFIG", "GODWIT_URL", "GODWIT_API_KEY", "GODWIT_CONTEXT", "GODWIT_TOKEN"}
+var notSettings = []string{"GODWIT_CONFIG", "GODWIT_URL", "GODWIT_API_KEY", "GODWIT_CONTEXT", "GODWIT_TOKEN", "GODWIT_BENCH_SERVER"}
 
 // Error is a setting that cannot be used. It names the key, the value and where that came from.
 type Error struct {

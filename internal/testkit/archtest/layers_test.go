@@ -17,7 +17,7 @@ const (
 	wiring                  // typed configuration, wiring and life cycle
 	command                 // the command line
 	program                 // main
-	outside                 // tests, tools: what is not part of the server
+	outside                 // tests, benchmarks, tools: what is not part of the server, and what none of it may import
 )
 
 // places gives every package its rung; the longest prefix counts. A new package needs a place here.
@@ -31,16 +31,12 @@ var places = map[string]layer{
 	"internal/access/urlguard":       domain, // leaf: the clients for URLs that people give
 	"internal/sending/foreign":       domain, // leaf: what other people's servers say
 	"internal/engine/timerwheel":     domain,
-	"internal/testkit/freeport":      domain,     // leaf: ports for servers of tests
-	"internal/testkit/reaper":        domain,     // leaf: what ends such servers
-	"internal/testkit/pgserver":      capability, // leaf: PostgreSQL for tests and benchmarks
-	"internal/testkit/redisserver":   capability, // leaf: Redis for tests and benchmarks
-	"internal/engine/fair":           domain,     // leaf: queues and amounts that apps share
-	"internal/engine/latency":        domain,     // leaf: a histogram
-	"internal/server/logqueue":       domain,     // leaf: a writer that never blocks
-	"internal/server/lifecycle":      domain,     // leaf: what runs and how it stops
-	"internal/engine/memory":         domain,     // leaf: the collector
-	"internal/server/certs":          domain,     // leaf: certificates from files
+	"internal/engine/fair":           domain, // leaf: queues and amounts that apps share
+	"internal/engine/latency":        domain, // leaf: a histogram
+	"internal/server/logqueue":       domain, // leaf: a writer that never blocks
+	"internal/server/lifecycle":      domain, // leaf: what runs and how it stops
+	"internal/engine/memory":         domain, // leaf: the collector
+	"internal/server/certs":          domain, // leaf: certificates from files
 	"internal/engine/disk":           capability,
 	"internal/cluster/reload":        domain, // leaf: a copy in step with its store
 	"internal/cluster/setting":       domain, // what settings of apps have in common
@@ -96,30 +92,27 @@ var places = map[string]layer{
 	"internal/server/config":         wiring,
 	"internal/server/app":            wiring,
 	"internal/server/cli":            command,
-	"cmd":                            program,
+	"cmd/godwit":                     program,
 	"api":                            domain,
 	"internal/server/sdk":            domain, // leaf: built files
 	"clients":                        codec,
 	"examples":                       outside,
-	"bench":                          wiring, // the load generator, which the command line offers
+	"bench":                          outside,
+	"cmd/godwit-bench":               outside,
 	"test":                           outside,
 	"tools":                          outside,
-	"internal/testkit/archtest":      outside,
+	"internal/testkit":               outside,
 
 	// Suites that tests of several packages share; what serves may not import them.
-	"internal/messaging/bus/natstest":        outside,
-	"internal/server/certs/certstest":        outside,
-	"internal/cluster/lease/leasetest":       outside,
-	"internal/gateway/gatetest":              outside,
-	"internal/store/storetest":               outside,
-	"internal/store/postgres/pgtest":         outside,
-	"internal/testkit/redisserver/redistest": outside,
-	"internal/access/signin/providertest":    outside,
-	"internal/server/tracing/tracetest":      outside,
-	"internal/sending/sendertest":            outside,
-
-	"internal/sending/sendertest/fcmserver":   adapter,    // for benchmarks too
-	"internal/sending/sendertest/testservice": capability, // leaf: what such services share
+	"internal/messaging/bus/natstest":     outside,
+	"internal/server/certs/certstest":     outside,
+	"internal/cluster/lease/leasetest":    outside,
+	"internal/gateway/gatetest":           outside,
+	"internal/store/storetest":            outside,
+	"internal/store/postgres/pgtest":      outside,
+	"internal/access/signin/providertest": outside,
+	"internal/server/tracing/tracetest":   outside,
+	"internal/sending/sendertest":         outside,
 }
 
 // Adapters never import each other, but for these: a gateway puts its framing around connections, another service

@@ -11,7 +11,7 @@ export default function setup(): (() => void) | undefined {
   const binary = join(dir, "godwit");
   const root = fileURLToPath(new URL("../../../..", import.meta.url));
   // Built as `make build` does, so that both share Go's cache.
-  const flags = ["-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w"];
+  const flags = ["-trimpath", "-tags", "grpcnotrace,nopgxregisterdefaulttypes", "-ldflags", "-s -w"];
   const env = { ...process.env, CGO_ENABLED: "0" };
   execFileSync("go", ["build", ...flags, "-o", binary, "./cmd/godwit"], { cwd: root, env, stdio: "inherit" });
   process.env.GODWIT_BIN = binary;

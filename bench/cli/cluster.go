@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/bench/report"
 	"godwit.dev/godwit/bench/scenario"
 	"godwit.dev/godwit/bench/testbed"
+	"godwit.dev/godwit/internal/server/cli/command"
 )
 
 // startPostgres has --postgres start a server instead of naming one.
@@ -26,18 +27,18 @@ func (b *bench) besideFlag(cmd *cobra.Command) *cobra.Command {
 
 // openPostgres opens or starts the server that was asked for.
 func (b *bench) openPostgres(ctx context.Context, how string) (*testbed.Postgres, error) {
-	if b.p.url != "" {
-		return nil, usagef("--postgres needs servers that are started for it: leave out --url")
+	if b.url != "" {
+		return nil, command.Usagef("--postgres needs servers that are started for it: leave out --url")
 	}
 	if how == startPostgres {
 		return testbed.StartPostgres(ctx, b.dir)
 	}
 	u, err := url.Parse(how)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		return nil, usagef("--postgres must be %s, or a URL like postgres://godwit@db.example.org/postgres", startPostgres)
+		return nil, command.Usagef("--postgres must be %s, or a URL like postgres://godwit@db.example.org/postgres", startPostgres)
 	}
 	if _, set := u.User.Password(); set || u.Query().Has("password") {
-		return nil, usagef("--postgres must not hold a password, which shows in lists of processes and in results; set PGPASSWORD")
+		return nil, command.Usagef("--postgres must not hold a password, which shows in lists of processes and in results; set PGPASSWORD")
 	}
 	return testbed.OpenPostgres(ctx, how)
 }
@@ -59,8 +60,8 @@ func (b *bench) clusterCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster",
 		Short: "Several nodes on PostgreSQL: the way between them, what two publish, idle sessions, a transaction left open",
-		Args:  subcommandOnly,
-		RunE:  help,
+		Args:  command.Group,
+		RunE:  command.Help,
 	}
 	var how string
 	cmd.PersistentFlags().StringVar(&how, "postgres", startPostgres, postgresHelp)
@@ -73,7 +74,7 @@ func pairsFlag(cmd *cobra.Command, pairs *int, of string) {
 	cmd.Flags().IntVar(pairs, "pairs", 5, "pairs of measurements, "+of+"; --runs has no meaning here")
 }
 
-var errPairs = usagef("--pairs must be at least 1")
+var errPairs = command.Usagef("--pairs must be at least 1")
 
 func checkPairs(l *scenario.Load, pairs int) error {
 	if err := checkLoad(l); err != nil {
@@ -90,7 +91,7 @@ func (b *bench) clusterRouteCommand(how *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "route",
 		Short: "Latency from one node to a client of another, beside that on one node",
-		Args:  exactly(),
+		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkPairs(&s.Load, s.Pairs); err != nil {
 				return err
@@ -113,7 +114,7 @@ func (b *bench) clusterNodesCommand(how *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "nodes",
 		Short: "What two nodes publish to the same recipients, beside what one does",
-		Args:  exactly(),
+		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkPairs(&s.Load, s.Pairs); err != nil {
 				return err
@@ -135,13 +136,13 @@ func (b *bench) clusterIdleCommand(how *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "idle",
 		Short: "Sessions on one node that do nothing: what they cost more than on a single server, and the other nodes and PostgreSQL",
-		Args:  exactly(),
+		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkTransports("transport", s.Transport); err != nil {
 				return err
 			}
 			if s.Sessions < 1 || s.Nodes < 2 || s.Settle <= 0 || s.Watch <= 0 {
-				return usagef("--sessions must be at least 1, --nodes at least 2, --settle and --watch positive")
+				return command.Usagef("--sessions must be at least 1, --nodes at least 2, --settle and --watch positive")
 			}
 			return b.measure(cmd, b.onPostgres(*how, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				s.Common = c
@@ -163,14 +164,14 @@ func (b *bench) clusterHorizonCommand(how *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "horizon",
 		Short: "A transaction that somebody leaves open: the rate, and how tables grow and shrink again; takes 20 minutes",
-		Args:  exactly(),
+		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s.Batch, s.For = 1, s.Before+s.Hold+s.After
 			if err := checkLoad(&s.Load); err != nil {
 				return err
 			}
 			if s.Rate <= 0 || s.Before <= 0 || s.Hold <= 0 || s.After <= 0 {
-				return usagef("--rate, --before, --hold and --after must be positive")
+				return command.Usagef("--rate, --before, --hold and --after must be positive")
 			}
 			return b.measure(cmd, b.onPostgres(*how, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				s.Common = c
@@ -196,13 +197,13 @@ func (b *bench) storeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "store",
 		Short: "The mailboxes' store alone: publish and acknowledge",
-		Args:  exactly(),
+		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if b.p.url != "" {
-				return usagef("store measures a store in this process: leave out --url")
+			if b.url != "" {
+				return command.Usagef("store measures a store in this process: leave out --url")
 			}
 			if s.Publishers < 1 || s.Recipients < 1 || s.Size < 1 || s.For <= 0 || s.Warmup < 0 {
-				return usagef("--publishers, --recipients, --size and --for must be positive, --warmup not negative")
+				return command.Usagef("--publishers, --recipients, --size and --for must be positive, --warmup not negative")
 			}
 			if err := b.unconfined(); err != nil {
 				return err

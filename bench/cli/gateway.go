@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/bench/report"
 	"godwit.dev/godwit/bench/scenario"
+	"godwit.dev/godwit/internal/server/cli/command"
 )
 
 func (b *bench) gatewayCommand() *cobra.Command {
@@ -15,13 +16,13 @@ func (b *bench) gatewayCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gateway",
 		Short: "One HTTP handler called directly, behind Go's reverse proxy, and behind the gateway",
-		Args:  exactly(),
+		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if b.p.url != "" {
-				return usagef("gateway starts all processes by itself: leave out --url")
+			if b.url != "" {
+				return command.Usagef("gateway starts all processes by itself: leave out --url")
 			}
 			if g.Conns < 1 || g.For <= 0 || g.Works < 0 {
-				return usagef("--connections and --for must be positive")
+				return command.Usagef("--connections and --for must be positive")
 			}
 			if err := b.unconfined(); err != nil { // the handler and the proxy would have all cores
 				return err
@@ -46,9 +47,9 @@ func (b *bench) gatewayPartCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:    "gateway-part NAME",
 		Hidden: true,
-		Args:   exactly("name"),
+		Args:   command.Exactly("name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return scenario.ServePart(cmd.Context(), b.p.stdout, args[0], target, works)
+			return scenario.ServePart(cmd.Context(), b.stdout, args[0], target, works)
 		},
 	}
 	cmd.Flags().StringVar(&target, "target", "", "what it stands before, or serves")

@@ -11,14 +11,15 @@ import (
 	"godwit.dev/godwit/bench/loadgen"
 	"godwit.dev/godwit/bench/report"
 	"godwit.dev/godwit/bench/scenario"
+	"godwit.dev/godwit/internal/server/cli/command"
 )
 
 func (b *bench) objectsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "objects",
 		Short: "Objects: latency of signals, clients that register, recovery of registrations",
-		Args:  subcommandOnly,
-		RunE:  help,
+		Args:  command.Group,
+		RunE:  command.Help,
 	}
 	cmd.AddCommand(b.besideFlag(b.objectLatencyCommand()), b.besideFlag(b.objectScaleCommand()), b.besideFlag(b.objectRecoveryCommand()))
 	return cmd
@@ -27,7 +28,7 @@ func (b *bench) objectsCommand() *cobra.Command {
 // checkObjectTransport refuses transports that the load generator cannot register over.
 func checkObjectTransport(name string) error {
 	if !slices.Contains([]string{loadgen.WebSocketJSON, loadgen.WebSocketProto, loadgen.GRPC}, name) {
-		return usagef("--transport must be one of ws-json, ws-proto, grpc")
+		return command.Usagef("--transport must be one of ws-json, ws-proto, grpc")
 	}
 	return nil
 }
@@ -37,13 +38,13 @@ func (b *bench) objectLatencyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "latency",
 		Short: "New versions of one object to many clients, at several rates",
-		Args:  exactly(),
+		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkObjectTransport(s.Transport); err != nil {
 				return err
 			}
 			if s.Clients < 1 || s.Publishers < 1 || s.For <= 0 || s.AckAfter < 0 || len(s.Rates) == 0 || slices.Min(s.Rates) <= 0 {
-				return usagef("--clients, --publishers, --for and all of --rates must be positive, --ack-after not negative")
+				return command.Usagef("--clients, --publishers, --for and all of --rates must be positive, --ack-after not negative")
 			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				s.Common = c
@@ -75,7 +76,7 @@ func checkRegistering(s *scenario.Registering) error {
 		return err
 	}
 	if s.Each < 1 || s.Each > 10_000 || s.Pool < 1 {
-		return usagef("--registrations must be from 1 to 10000, --objects at least 1")
+		return command.Usagef("--registrations must be from 1 to 10000, --objects at least 1")
 	}
 	return nil
 }
@@ -85,13 +86,13 @@ func (b *bench) objectScaleCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scale",
 		Short: "Clients come and register, and are told of puts: latency, CPU time and memory by their number",
-		Args:  exactly(),
+		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkRegistering(&s.Registering); err != nil {
 				return err
 			}
 			if s.Clients < 1 || s.Steps < 1 || s.Over < 0 || s.Rate < 0 || s.Hold < 0 {
-				return usagef("--clients and --steps must be at least 1; --over, --rate and --hold must not be negative")
+				return command.Usagef("--clients and --steps must be at least 1; --over, --rate and --hold must not be negative")
 			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				s.Common = c
@@ -114,13 +115,13 @@ func (b *bench) objectRecoveryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "recovery",
 		Short: "The server is killed and loses all registrations: how long until all are back",
-		Args:  exactly(),
+		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkRegistering(&s.Registering); err != nil {
 				return err
 			}
 			if len(s.Clients) == 0 || slices.Min(s.Clients) < 1 {
-				return usagef("--clients must be at least 1 each")
+				return command.Usagef("--clients must be at least 1 each")
 			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				s.Common = c

@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/bench/report"
 	"godwit.dev/godwit/bench/scenario"
+	"godwit.dev/godwit/internal/server/cli/command"
 )
 
 func (b *bench) matrixCommand() *cobra.Command {
@@ -15,17 +16,17 @@ func (b *bench) matrixCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "matrix",
 		Short: "Notifications one after the other, each acknowledged before the next; Mosquitto beside it",
-		Args:  exactly(),
+		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, list := range [][]int{m.Counts, m.Sizes, m.Clients, {m.Samples}} {
 				for _, n := range list {
 					if n < 1 {
-						return usagef("--notifications, --sizes, --clients and --samples must be at least 1")
+						return command.Usagef("--notifications, --sizes, --clients and --samples must be at least 1")
 					}
 				}
 			}
 			if m.Within <= 0 {
-				return usagef("--within must be positive")
+				return command.Usagef("--within must be positive")
 			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				m.Common, m.Runs = c, 0
@@ -49,14 +50,14 @@ func (b *bench) compareCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare",
 		Short: "The same load on Godwit, Mosquitto and nats-server, as far as they are installed",
-		Args:  exactly(),
+		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b.runs = runs
-			if b.p.url != "" {
-				return usagef("compare starts all servers by itself: leave out --url")
+			if b.url != "" {
+				return command.Usagef("compare starts all servers by itself: leave out --url")
 			}
 			if s.Sessions < 1 || s.Fan < 1 || s.For <= 0 {
-				return usagef("--sessions, --fan and --for must be positive")
+				return command.Usagef("--sessions, --fan and --for must be positive")
 			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				s.Common = c

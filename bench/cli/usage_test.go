@@ -5,7 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"godwit.dev/godwit/internal/server/cli"
+	"godwit.dev/godwit/bench/cli"
+	"godwit.dev/godwit/internal/server/cli/command"
 )
 
 const senseless = `
@@ -100,8 +101,8 @@ func TestMeasurementsThatMakeNoSenseAreRefused(t *testing.T) {
 		for line := range strings.Lines(strings.TrimSpace(lines)) {
 			line = strings.TrimSpace(line)
 			var out, errs strings.Builder
-			code := cli.Run(late, strings.Fields(line), strings.NewReader(""), &out, &errs, nil)
-			if (code == cli.ExitUsage) != refused || code == cli.ExitOK || out.Len() > 0 {
+			code := cli.Run(late, strings.Fields(line)[1:], strings.NewReader(""), &out, &errs, nil)
+			if (code == command.ExitUsage) != refused || code == command.ExitOK || out.Len() > 0 {
 				t.Errorf("godwit %s ended with %d and said:\n%s%s", line, code, &out, &errs)
 			}
 		}

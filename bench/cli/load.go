@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/bench/loadgen"
 	"godwit.dev/godwit/bench/report"
 	"godwit.dev/godwit/bench/scenario"
+	"godwit.dev/godwit/internal/server/cli/command"
 )
 
 // loadFlags are the flags of scenarios with subscribers and publishers.
@@ -34,16 +35,16 @@ func checkLoad(l *scenario.Load) error {
 	switch l.Via {
 	case "", loadgen.ViaHTTP, loadgen.ViaGRPC, loadgen.ViaBatch:
 	default:
-		return usagef("--publish must be one of http, grpc, batch")
+		return command.Usagef("--publish must be one of http, grpc, batch")
 	}
 	if l.Clients < 1 || l.Publishers < 1 || l.Size < 1 || l.Batch < 1 || l.Batch > 10_000 {
-		return usagef("--clients, --publishers, --size and --batch must be at least 1, --batch at most 10000")
+		return command.Usagef("--clients, --publishers, --size and --batch must be at least 1, --batch at most 10000")
 	}
 	if l.AckAfter < 0 {
-		return usagef("--ack-after must not be negative")
+		return command.Usagef("--ack-after must not be negative")
 	}
 	if l.Rate < 0 || l.For <= 0 || l.Prefill < 0 {
-		return usagef("--rate and --prefill must not be negative, --for must be positive")
+		return command.Usagef("--rate and --prefill must not be negative, --for must be positive")
 	}
 	return nil
 }
@@ -54,19 +55,19 @@ func (b *bench) unicastCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unicast",
 		Short: "One recipient a publish: throughput and latency",
-		Args:  exactly(),
+		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkLoad(&l); err != nil {
 				return err
 			}
-			if stubs < 0 || stubs > 0 && b.p.url != "" {
-				return usagef("--stubs must not be negative, and needs a server that is started for it")
+			if stubs < 0 || stubs > 0 && b.url != "" {
+				return command.Usagef("--stubs must not be negative, and needs a server that is started for it")
 			}
 			if l.Steps < 0 || l.Steps > 7 || l.Steps > 0 && (l.Via == loadgen.ViaGRPC || l.Via == "" && l.Transport == loadgen.GRPC) {
-				return usagef("--steps must be from 0 to 7, and goes with --publish http or batch")
+				return command.Usagef("--steps must be from 0 to 7, and goes with --publish http or batch")
 			}
 			if stubs > 0 && b.postgres != "" {
-				return usagef("--stubs are written into SQLite's files: leave out --postgres")
+				return command.Usagef("--stubs are written into SQLite's files: leave out --postgres")
 			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				c.Testbed.Server.Stubs = stubs
@@ -88,20 +89,20 @@ func (b *bench) fanoutCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fanout",
 		Short: "Each message to all recipients: CPU time a delivery",
-		Args:  exactly(),
+		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkLoad(&l); err != nil {
 				return err
 			}
 			if l.Via == loadgen.ViaBatch {
-				return usagef("fanout publishes over http or grpc")
+				return command.Usagef("fanout publishes over http or grpc")
 			}
 			if l.Objects {
 				if err := checkObjectTransport(l.Transport); err != nil {
 					return err
 				}
 				if l.Via == loadgen.ViaGRPC || l.Prefill > 0 {
-					return usagef("objects are put over http, and nothing of them is stored beforehand")
+					return command.Usagef("objects are put over http, and nothing of them is stored beforehand")
 				}
 				l.Via = loadgen.ViaHTTP
 			}
@@ -125,13 +126,13 @@ func (b *bench) topicsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "topics",
 		Short: "Each message to all who subscribe to a topic, at most once: CPU time a delivery",
-		Args:  exactly(),
+		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkLoad(&l); err != nil {
 				return err
 			}
 			if l.Transport != loadgen.WebSocketJSON || l.Via != "" && l.Via != loadgen.ViaHTTP || l.Prefill > 0 {
-				return usagef("topics are published over http to clients of --transport ws-json, and nothing is stored beforehand")
+				return command.Usagef("topics are published over http to clients of --transport ws-json, and nothing is stored beforehand")
 			}
 			l.Via = loadgen.ViaHTTP
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
@@ -151,16 +152,16 @@ func (b *bench) topicsSlowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "topics-slow",
 		Short: "Topics as fast as they go to subscribers that do not read: what the mailbox feels",
-		Args:  exactly(),
+		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkLoad(&s.Load); err != nil {
 				return err
 			}
-			if b.p.url != "" {
-				return usagef("topics-slow needs two servers that are started for it")
+			if b.url != "" {
+				return command.Usagef("topics-slow needs two servers that are started for it")
 			}
 			if s.Slow < 1 || s.Storm < 1 || s.Pairs < 1 {
-				return usagef("--slow, --storm and --pairs must be at least 1")
+				return command.Usagef("--slow, --storm and --pairs must be at least 1")
 			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				s.Common = c
@@ -183,13 +184,13 @@ func (b *bench) slowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "slow",
 		Short: "Some clients never read: what the others feel",
-		Args:  exactly(),
+		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkLoad(&s.Load); err != nil {
 				return err
 			}
 			if s.Every < 2 || s.Pairs < 1 {
-				return usagef("--every must be at least 2 and --pairs at least 1")
+				return command.Usagef("--every must be at least 2 and --pairs at least 1")
 			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				s.Common = c
@@ -211,13 +212,13 @@ func (b *bench) slaCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sla",
 		Short: "100,000 connections on several servers, 1,000 publishes/s of 4 KB",
-		Args:  exactly(),
+		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkLoad(&l); err != nil {
 				return err
 			}
 			if l.Servers < 1 {
-				return usagef("--servers must be at least 1")
+				return command.Usagef("--servers must be at least 1")
 			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				l.Common = c

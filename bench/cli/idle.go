@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/bench/loadgen"
 	"godwit.dev/godwit/bench/report"
 	"godwit.dev/godwit/bench/scenario"
+	"godwit.dev/godwit/internal/server/cli/command"
 )
 
 var transports = []string{loadgen.WebSocketJSON, loadgen.WebSocketProto, loadgen.GRPC, loadgen.SSE}
@@ -18,7 +19,7 @@ var transports = []string{loadgen.WebSocketJSON, loadgen.WebSocketProto, loadgen
 func checkTransports(flag string, names ...string) error {
 	for _, n := range names {
 		if !slices.Contains(transports, n) {
-			return usagef("--%s must be one of %s", flag, strings.Join(transports, ", "))
+			return command.Usagef("--%s must be one of %s", flag, strings.Join(transports, ", "))
 		}
 	}
 	return nil
@@ -29,13 +30,13 @@ func (b *bench) idleCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "idle",
 		Short: "Sessions that do nothing: memory and CPU time each",
-		Args:  exactly(),
+		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkTransports("transports", s.Transports...); err != nil {
 				return err
 			}
 			if len(s.Sessions) == 0 || slices.Min(s.Sessions) < 1 || s.Limit < 0 {
-				return usagef("--sessions must be at least 1 each, --limit must not be negative")
+				return command.Usagef("--sessions must be at least 1 each, --limit must not be negative")
 			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				s.Common = c
@@ -57,13 +58,13 @@ func (b *bench) acceptCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "accept",
 		Short: "How fast sessions open",
-		Args:  exactly(),
+		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkTransports("transport", a.Transport); err != nil {
 				return err
 			}
 			if a.Clients < 1 || a.Concurrency < 1 {
-				return usagef("--clients and --concurrency must be at least 1")
+				return command.Usagef("--clients and --concurrency must be at least 1")
 			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				a.Common = c
@@ -83,13 +84,13 @@ func (b *bench) stormCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "storm",
 		Short: "All clients are cut and reconnect at once, with notifications waiting",
-		Args:  exactly(),
+		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkTransports("transport", s.Transport); err != nil {
 				return err
 			}
 			if s.Clients < 1 || s.Pending < 1 {
-				return usagef("--clients and --pending must be at least 1")
+				return command.Usagef("--clients and --pending must be at least 1")
 			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				s.Common = c

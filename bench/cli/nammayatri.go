@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/bench/report"
 	"godwit.dev/godwit/bench/scenario"
+	"godwit.dev/godwit/internal/server/cli/command"
 )
 
 func (b *bench) nammayatriCommand() *cobra.Command {
@@ -15,23 +16,23 @@ func (b *bench) nammayatriCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "nammayatri",
 		Short: "How soon entries of Redis streams reach clients of nammayatri's notification-service, and what that costs Redis",
-		Args:  exactly(),
+		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
-			case b.p.url != "":
-				return usagef("nammayatri starts all processes by itself, also Redis: leave out --url")
+			case b.url != "":
+				return command.Usagef("nammayatri starts all processes by itself, also Redis: leave out --url")
 			case s.Clients < 1 || s.Publishers < 1 || s.Size < 1 || s.For <= 0 || s.CostFor <= 0 || s.Settle <= 0:
-				return usagef("--clients, --publishers, --size, --for, --cost-for and --settle must be positive")
+				return command.Usagef("--clients, --publishers, --size, --for, --cost-for and --settle must be positive")
 			case s.Shards < 1 || s.Shards&(s.Shards-1) != 0:
-				return usagef("--shards must be a power of two")
+				return command.Usagef("--shards must be a power of two")
 			case s.Masters != 0 && s.Masters < 3 || s.Idle < 0 || s.Pairs < 0 || s.Poison < 0:
-				return usagef("--masters must be 0, or at least 3 as Redis demands; --idle, --pairs and --poison must not be negative")
+				return command.Usagef("--masters must be 0, or at least 3 as Redis demands; --idle, --pairs and --poison must not be negative")
 			case len(s.Rates) == 0:
-				return usagef("--rates must name a rate")
+				return command.Usagef("--rates must name a rate")
 			}
 			for _, rate := range s.Rates {
 				if rate <= 0 {
-					return usagef("--rates must be positive")
+					return command.Usagef("--rates must be positive")
 				}
 			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {

@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/bench/report"
 	"godwit.dev/godwit/bench/scenario"
+	"godwit.dev/godwit/internal/server/cli/command"
 )
 
 func (b *bench) escalationCommand() *cobra.Command {
@@ -15,15 +16,15 @@ func (b *bench) escalationCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "escalation",
 		Short: "How soon a push leaves for who is away or silent, also beside a campaign, and what steps cost",
-		Args:  exactly(),
+		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
-			case b.p.url != "":
-				return usagef("escalation starts all processes by itself: leave out --url")
+			case b.url != "":
+				return command.Usagef("escalation starts all processes by itself: leave out --url")
 			case e.Each < 0 || e.After <= 0 || e.Campaign < 0 || e.Cap < 1 || e.Rate <= 0 || e.Find < 0 || e.Beside <= 0:
-				return usagef("--each, --campaign and --find must not be negative; --after, --cap, --rate and --beside must be positive")
+				return command.Usagef("--each, --campaign and --find must not be negative; --after, --cap, --rate and --beside must be positive")
 			case e.Pairs < 0 || e.For <= 0 || e.Armed < 0 || e.Sends < 0:
-				return usagef("--pairs, --armed and --sends must not be negative; --for must be positive")
+				return command.Usagef("--pairs, --armed and --sends must not be negative; --for must be positive")
 			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				e.Common = c
@@ -53,9 +54,9 @@ func (b *bench) phonesCommand() *cobra.Command {
 		Use:    "phones",
 		Short:  "Be an FCM with phones for another bench process",
 		Hidden: true,
-		Args:   exactly(),
+		Args:   command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return scenario.ServePhones(cmd.Context(), b.p.stdin, b.p.stdout, p)
+			return scenario.ServePhones(cmd.Context(), b.stdin, b.stdout, p)
 		},
 	}
 	f := cmd.Flags()

@@ -1,0 +1,59 @@
+// Package script runs testscript's scripts of the command line: each command in a process of its own, as main does it.
+package script
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"godwit.dev/godwit/internal/testkit/pgserver"
+	"godwit.dev/godwit/tools/mutate/mutant"
+)
+
+// Params are those of the scripts in testdata/script, which know the command "exits" and the condition "postgresql".
+func Params() testscript.Params {
+	return testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		Condition:           condition,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("GORACE", "atexit_sleep_ms=10") // else every process takes a second to end under the race detector
+			for _, v := range os.Environ() {
+				if strings.HasPrefix(v, mutant.Variable) { // breaks the program on purpose: see tools/mutate
+					e.Vars = append(e.Vars, v)
+				}
+			}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+	}
+}
+
+// condition knows where PostgreSQL's programs are installed; where nothing may be skipped, they have to be.
+func condition(name string) (bool, error) {
+	if name != "postgresql" {
+		return false, fmt.Errorf("there is no condition %q", name)
+	}
+	_, err := pgserver.Programs()
+	return err == nil || os.Getenv("GODWIT_TEST_STRICT") != "", nil
+}
+
+// exits CODE ARGS... runs godwit with these arguments and compares its exit code.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	got := "0"
+	if err := ts.Exec("godwit", args[1:]...); err != nil {
+		var failed *exec.ExitError
+		if !errors.As(err, &failed) {
+			ts.Fatalf("run: %v", err)
+		}
+		got = strconv.Itoa(failed.ExitCode())
+	}
+	if got != args[0] {
+		ts.Fatalf("godwit %s exited %s, want %s", strings.Join(args[1:], " "), got, args[0])
+	}
+}
