@@ -2,16 +2,20 @@ package cli_test
 
 import (
 	"bufio"
+	"context"
 	"os/exec"
 	"syscall"
 	"testing"
+	"time"
 
 	"godwit.dev/godwit/bench/scenario"
 	"godwit.dev/godwit/internal/server/cli/command"
 )
 
 func TestSignalToGodwitEndsTheMeasurement(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), command.ServerProgram, "bench", "gateway-part", scenario.PartHandler)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a signal that goes nowhere must not hold the test
+	defer cancel()
+	cmd := exec.CommandContext(ctx, command.ServerProgram, "bench", "gateway-part", scenario.PartHandler)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
