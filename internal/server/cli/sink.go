@@ -195,7 +195,7 @@ func (p *program) sinkStatusCommand() *cobra.Command {
 		Args:  exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withClient(func(c *godwit.Client) error {
-				return list(cmd.Context(), p, c, "/v1/sinks", nil, 0, []string{"SINK", "STATE", "WRITTEN", "LAST", "BEHIND", "ERROR"}, func(s *sinkJSON) []string {
+				return list(cmd.Context(), p, c, "/v1/sinks", nil, unpaged, []string{"SINK", "STATE", "WRITTEN", "LAST", "BEHIND", "ERROR"}, func(s *sinkJSON) []string {
 					behind := (time.Duration(s.LagMS) * time.Millisecond).Round(time.Second).String()
 					written := strconv.FormatUint(s.Written, 10)
 					if s.Gaps > 0 {
