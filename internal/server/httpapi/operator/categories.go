@@ -3,7 +3,6 @@ package operator
 import (
 	"context"
 	"maps"
-	"net/http"
 	"slices"
 
 	"godwit.dev/godwit/internal/access"
@@ -30,43 +29,37 @@ func viewCategory(name string, c preference.Category) categoryJSON {
 	return categoryJSON{Category: name, Critical: c.Critical, Limit: call.OrNull(c.Limit.String())}
 }
 
-// ListCategories is GET /v1/categories: the categories with settings, on one page.
-func (a *API) ListCategories(c *call.Call) error {
-	if _, err := c.Params(); err != nil {
-		return err
+// categories are the calls below /v1/categories. Settings that a PUT leaves out no longer hold.
+func (a *API) categories() settings[categoryJSON] {
+	return settings[categoryJSON]{
+		deed: "category", path: "/v1/categories", name: "category", most: maxCategoryBody,
+		drop:  func(c *call.Call, name string) error { return a.Categories.DeleteCategory(c.Ctx, c.Key.App, name) },
+		check: func(name string) error { return preference.CheckCategory("category", name) },
+		list: func(c *call.Call) (items []categoryJSON, err error) {
+			all := a.Categories.Categories(c.Key.App)
+			for _, name := range slices.Sorted(maps.Keys(all)) {
+				items = append(items, viewCategory(name, all[name]))
+			}
+			return items, nil
+		},
+		get: func(c *call.Call, name string) (v categoryJSON, err error) {
+			said, there := a.Categories.Categories(c.Key.App)[name]
+			if !there {
+				return v, access.ErrUnknownCategory
+			}
+			return viewCategory(name, said), nil
+		},
+		set: func(c *call.Call, name string, body []byte) (v categoryJSON, created bool, err error) {
+			said, err := decodeCategory(body)
+			if err == nil {
+				err = a.Categories.SetCategory(c.Ctx, c.Key.App, name, said)
+			}
+			return viewCategory(name, said), false, err
+		},
 	}
-	all := a.Categories.Categories(c.Key.App)
-	l := call.NewList[categoryJSON](len(all), "")
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		l.Items = append(l.Items, viewCategory(name, all[name]))
-	}
-	return c.Value(http.StatusOK, l)
 }
 
-// GetCategory is GET /v1/categories/{category}.
-func (a *API) GetCategory(c *call.Call) error {
-	name, err := categoryOf(c)
-	if err != nil {
-		return err
-	}
-	said, there := a.Categories.Categories(c.Key.App)[name]
-	if !there {
-		return access.ErrUnknownCategory
-	}
-	return c.Value(http.StatusOK, viewCategory(name, said))
-}
-
-// PutCategory is PUT /v1/categories/{category}. Settings that are absent no longer hold.
-func (a *API) PutCategory(c *call.Call) error {
-	name, err := categoryOf(c)
-	if err != nil {
-		return err
-	}
-	body, err := call.ReadBody(c.R, nil, maxCategoryBody)
-	if err != nil {
-		return err
-	}
-	var said preference.Category
+func decodeCategory(body []byte) (said preference.Category, err error) {
 	err = call.Fields{
 		"critical": &said.Critical,
 		"escalate_limit": call.Text(func(_, text string) (err error) {
@@ -74,33 +67,5 @@ func (a *API) PutCategory(c *call.Call) error {
 			return err
 		}),
 	}.DecodeOrNull(body)
-	if err != nil {
-		return err
-	}
-	if err := a.Categories.SetCategory(c.Ctx, c.Key.App, name, said); err != nil {
-		return err
-	}
-	a.Log.InfoContext(c.Ctx, "category set", "app", c.Key.App, "category", name, "by", c.Key.Key)
-	return c.Value(http.StatusOK, viewCategory(name, said))
-}
-
-// DeleteCategory is DELETE /v1/categories/{category}: it removes the category's settings.
-func (a *API) DeleteCategory(c *call.Call) error {
-	name, err := categoryOf(c)
-	if err != nil {
-		return err
-	}
-	if err := a.Categories.DeleteCategory(c.Ctx, c.Key.App, name); err != nil {
-		return err
-	}
-	a.Log.InfoContext(c.Ctx, "category deleted", "app", c.Key.App, "category", name, "by", c.Key.Key)
-	return c.NoContent()
-}
-
-func categoryOf(c *call.Call) (string, error) {
-	if _, err := c.Params(); err != nil {
-		return "", err
-	}
-	name := c.R.PathValue("category")
-	return name, preference.CheckCategory("category", name)
+	return said, err
 }

@@ -42,7 +42,7 @@ type channelJSON struct {
 	Made map[string]string `json:"made,omitempty"`
 }
 
-func viewChannel(i channel.Info) channelJSON {
+func viewChannel(i *channel.Info) channelJSON {
 	return channelJSON{
 		Channel: i.Channel, Configured: i.Configured, Enabled: i.Enabled, Settings: i.Settings, Credentials: i.Credentials, UpdatedAt: call.Moment(i.UpdatedAt),
 	}
@@ -50,57 +50,38 @@ func viewChannel(i channel.Info) channelJSON {
 
 func channelOf(c *call.Call) push.Channel { return push.Channel(c.R.PathValue("channel")) }
 
-// ListChannels is GET /v1/channels. There are few: they are one page.
-func (a *API) ListChannels(c *call.Call) error {
-	if _, err := c.Params(); err != nil {
-		return err
+// channels are the calls below /v1/channels. A PUT leaves absent fields as they are, since credentials cannot be read to be sent back;
+// null takes a field away.
+func (a *API) channels() settings[channelJSON] {
+	return settings[channelJSON]{
+		deed: "channel", path: "/v1/channels", name: "channel", most: maxChannelBody,
+		check: func(name string) error {
+			_, err := a.Channels.Fields(push.Channel(name))
+			return err
+		},
+		list: func(c *call.Call) ([]channelJSON, error) { return views(a.Channels.List(c.Key.App), viewChannel), nil },
+		get: func(c *call.Call, name string) (channelJSON, error) {
+			info, err := a.Channels.Get(c.Key.App, push.Channel(name))
+			return viewChannel(&info), err
+		},
+		set: func(c *call.Call, name string, body []byte) (v channelJSON, created bool, err error) {
+			fields, err := a.Channels.Fields(push.Channel(name))
+			if err != nil {
+				return v, false, err
+			}
+			change, err := decodeChannel(body, fields)
+			if err != nil {
+				return v, false, err
+			}
+			info, made, err := a.Channels.Set(c.Ctx, c.Key.App, push.Channel(name), change)
+			v = viewChannel(&info)
+			v.Made = made
+			return v, false, err
+		},
+		drop: func(c *call.Call, name string) error {
+			return a.Channels.Delete(c.Ctx, c.Key.App, push.Channel(name))
+		},
 	}
-	infos := a.Channels.List(c.Key.App)
-	l := call.NewList[channelJSON](len(infos), "")
-	for _, i := range infos {
-		l.Items = append(l.Items, viewChannel(i))
-	}
-	return c.Value(http.StatusOK, l)
-}
-
-// GetChannel is GET /v1/channels/{channel}.
-func (a *API) GetChannel(c *call.Call) error {
-	if _, err := c.Params(); err != nil {
-		return err
-	}
-	info, err := a.Channels.Get(c.Key.App, channelOf(c))
-	if err != nil {
-		return err
-	}
-	return c.Value(http.StatusOK, viewChannel(info))
-}
-
-// PutChannel is PUT /v1/channels/{channel}. Fields that are absent stay as they are, since credentials cannot be read
-// to be sent back; null takes a field away.
-func (a *API) PutChannel(c *call.Call) error {
-	if _, err := c.Params(); err != nil {
-		return err
-	}
-	fields, err := a.Channels.Fields(channelOf(c))
-	if err != nil {
-		return err
-	}
-	body, err := call.ReadBody(c.R, nil, maxChannelBody)
-	if err != nil {
-		return err
-	}
-	change, err := decodeChannel(body, fields)
-	if err != nil {
-		return err
-	}
-	info, made, err := a.Channels.Set(c.Ctx, c.Key.App, channelOf(c), change)
-	if err != nil {
-		return err
-	}
-	a.Log.InfoContext(c.Ctx, "channel set", "app", c.Key.App, "channel", channelOf(c), "by", c.Key.Key)
-	v := viewChannel(info)
-	v.Made = made
-	return c.Value(http.StatusOK, v)
 }
 
 func decodeChannel(body []byte, known []channel.Field) (change channel.Change, err error) {
@@ -136,18 +117,6 @@ func setting(t channel.Type, into channel.Values) call.Reader {
 }
 
 const maxSettingList = 16
-
-// DeleteChannel is DELETE /v1/channels/{channel}.
-func (a *API) DeleteChannel(c *call.Call) error {
-	if _, err := c.Params(); err != nil {
-		return err
-	}
-	if err := a.Channels.Delete(c.Ctx, c.Key.App, channelOf(c)); err != nil {
-		return err
-	}
-	a.Log.InfoContext(c.Ctx, "channel deleted", "app", c.Key.App, "channel", channelOf(c), "by", c.Key.Key)
-	return c.NoContent()
-}
 
 // testJSON is what a test found: it is the answer, not a failure of the request.
 type testJSON struct {

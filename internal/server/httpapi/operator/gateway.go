@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"net/http"
 	"slices"
 
 	"godwit.dev/godwit/internal/access"
@@ -38,40 +37,34 @@ func viewService(name string, s access.Service) serviceJSON {
 	return v
 }
 
-// ListServices is GET /v1/gateway: those that somebody has set. They are one page.
-func (a *API) ListServices(c *call.Call) error {
-	if _, err := c.Params(); err != nil {
-		return err
+// services are the calls below /v1/gateway. The list has the services that somebody has set; others, and fields that a PUT leaves out, have
+// the defaults.
+func (a *API) services() settings[serviceJSON] {
+	return settings[serviceJSON]{
+		deed: "service", what: "gateway service", path: "/v1/gateway", name: "service", most: maxServiceBody, check: access.CheckService,
+		drop: func(c *call.Call, name string) error { return a.Gateway.DeleteService(c.Ctx, c.Key.App, name) },
+		list: func(c *call.Call) (items []serviceJSON, err error) {
+			all := a.Gateway.Services(c.Key.App)
+			for _, name := range slices.Sorted(maps.Keys(all)) {
+				items = append(items, viewService(name, all[name]))
+			}
+			return items, nil
+		},
+		get: func(c *call.Call, name string) (serviceJSON, error) {
+			s, _ := a.Gateway.Service(c.Key.App, name)
+			return viewService(name, s), nil
+		},
+		set: func(c *call.Call, name string, body []byte) (v serviceJSON, created bool, err error) {
+			s, err := decodeService(body)
+			if err == nil {
+				s, err = a.Gateway.SetService(c.Ctx, c.Key.App, name, s)
+			}
+			return viewService(name, s), false, err
+		},
 	}
-	all := a.Gateway.Services(c.Key.App)
-	l := call.NewList[serviceJSON](len(all), "")
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		l.Items = append(l.Items, viewService(name, all[name]))
-	}
-	return c.Value(http.StatusOK, l)
 }
 
-// GetService is GET /v1/gateway/{service}: of one that nobody has set, the defaults.
-func (a *API) GetService(c *call.Call) error {
-	name, err := serviceOf(c)
-	if err != nil {
-		return err
-	}
-	s, _ := a.Gateway.Service(c.Key.App, name)
-	return c.Value(http.StatusOK, viewService(name, s))
-}
-
-// PutService is PUT /v1/gateway/{service}. Fields that are absent get their defaults.
-func (a *API) PutService(c *call.Call) error {
-	name, err := serviceOf(c)
-	if err != nil {
-		return err
-	}
-	body, err := call.ReadBody(c.R, nil, maxServiceBody)
-	if err != nil {
-		return err
-	}
-	var s access.Service
+func decodeService(body []byte) (s access.Service, err error) {
 	err = call.Fields{
 		"access": &s.Access, "cookies": &s.Cookies, "split": &s.Split,
 		"timeout": call.Reader(func(field string, raw json.RawMessage) (err error) {
@@ -85,33 +78,5 @@ func (a *API) PutService(c *call.Call) error {
 			return nil
 		}),
 	}.Decode(body)
-	if err != nil {
-		return err
-	}
-	if s, err = a.Gateway.SetService(c.Ctx, c.Key.App, name, s); err != nil {
-		return err
-	}
-	a.Log.InfoContext(c.Ctx, "gateway service set", "app", c.Key.App, "service", name, "by", c.Key.Key)
-	return c.Value(http.StatusOK, viewService(name, s))
-}
-
-// DeleteService is DELETE /v1/gateway/{service}: the defaults hold again.
-func (a *API) DeleteService(c *call.Call) error {
-	name, err := serviceOf(c)
-	if err != nil {
-		return err
-	}
-	if err := a.Gateway.DeleteService(c.Ctx, c.Key.App, name); err != nil {
-		return err
-	}
-	a.Log.InfoContext(c.Ctx, "gateway service deleted", "app", c.Key.App, "service", name, "by", c.Key.Key)
-	return c.NoContent()
-}
-
-func serviceOf(c *call.Call) (string, error) {
-	if _, err := c.Params(); err != nil {
-		return "", err
-	}
-	name := c.R.PathValue("service")
-	return name, access.CheckService(name)
+	return s, err
 }

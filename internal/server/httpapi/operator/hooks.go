@@ -61,59 +61,30 @@ func viewHook(i *hook.Info) hookJSON {
 	return v
 }
 
-// ListHooks is GET /v1/hooks. An app has few: they are one page.
-func (a *API) ListHooks(c *call.Call) error {
-	if _, err := c.Params(); err != nil {
-		return err
+// hooks are the calls below /v1/hooks.
+func (a *API) hooks() settings[hookJSON] {
+	return settings[hookJSON]{
+		deed: "hook", path: "/v1/hooks", name: "name", most: maxHookBody,
+		drop: func(c *call.Call, name string) error { return a.Hooks.Delete(c.Ctx, c.Key.App, name) },
+		list: func(c *call.Call) ([]hookJSON, error) {
+			infos, err := a.Hooks.List(c.Ctx, c.Key.App)
+			return views(infos, viewHook), err
+		},
+		get: func(c *call.Call, name string) (hookJSON, error) {
+			info, err := a.Hooks.Get(c.Ctx, c.Key.App, name)
+			return viewHook(&info), err
+		},
+		set: func(c *call.Call, name string, body []byte) (v hookJSON, created bool, err error) {
+			change, err := decodeHook(body)
+			if err != nil {
+				return v, false, err
+			}
+			info, created, made, err := a.Hooks.Set(c.Ctx, c.Key.App, name, change)
+			v = viewHook(&info)
+			v.Secret = made
+			return v, created, err
+		},
 	}
-	infos, err := a.Hooks.List(c.Ctx, c.Key.App)
-	if err != nil {
-		return err
-	}
-	l := call.NewList[hookJSON](len(infos), "")
-	for i := range infos {
-		l.Items = append(l.Items, viewHook(&infos[i]))
-	}
-	return c.Value(http.StatusOK, l)
-}
-
-// GetHook is GET /v1/hooks/{name}.
-func (a *API) GetHook(c *call.Call) error {
-	if _, err := c.Params(); err != nil {
-		return err
-	}
-	info, err := a.Hooks.Get(c.Ctx, c.Key.App, c.R.PathValue("name"))
-	if err != nil {
-		return err
-	}
-	return c.Value(http.StatusOK, viewHook(&info))
-}
-
-// PutHook is PUT /v1/hooks/{name}.
-func (a *API) PutHook(c *call.Call) error {
-	if _, err := c.Params(); err != nil {
-		return err
-	}
-	body, err := call.ReadBody(c.R, nil, maxHookBody)
-	if err != nil {
-		return err
-	}
-	change, err := decodeHook(body)
-	if err != nil {
-		return err
-	}
-	name := c.R.PathValue("name")
-	info, created, made, err := a.Hooks.Set(c.Ctx, c.Key.App, name, change)
-	if err != nil {
-		return err
-	}
-	a.Log.InfoContext(c.Ctx, "hook set", "app", c.Key.App, "hook", name, "by", c.Key.Key)
-	v := viewHook(&info)
-	v.Secret = made
-	if created {
-		return c.Value(http.StatusCreated, v)
-	}
-	return c.Value(http.StatusOK, v)
 }
 
 func decodeHook(body []byte) (change hook.Change, err error) {
@@ -129,18 +100,6 @@ func decodeHook(body []byte) (change hook.Change, err error) {
 	}
 	change.Secrets = append(change.Secrets, secrets...)
 	return change, err
-}
-
-// DeleteHook is DELETE /v1/hooks/{name}.
-func (a *API) DeleteHook(c *call.Call) error {
-	if _, err := c.Params(); err != nil {
-		return err
-	}
-	if err := a.Hooks.Delete(c.Ctx, c.Key.App, c.R.PathValue("name")); err != nil {
-		return err
-	}
-	a.Log.InfoContext(c.Ctx, "hook deleted", "app", c.Key.App, "hook", c.R.PathValue("name"), "by", c.Key.Key)
-	return c.NoContent()
 }
 
 // ReplayHook is POST /v1/hooks/{name}/replay.

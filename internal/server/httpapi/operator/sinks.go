@@ -3,7 +3,6 @@ package operator
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"time"
 
 	"godwit.dev/godwit/internal/feeds/sink"
@@ -53,59 +52,28 @@ func viewSink(i *sink.Info) sinkJSON {
 	return v
 }
 
-func sinkOf(c *call.Call) string { return c.R.PathValue("sink") }
-
-// ListSinks is GET /v1/sinks. There are few: they are one page.
-func (a *API) ListSinks(c *call.Call) error {
-	if _, err := c.Params(); err != nil {
-		return err
+// sinks are the calls below /v1/sinks. A PUT leaves absent fields as they are, the password too; null removes the password.
+func (a *API) sinks() settings[sinkJSON] {
+	return settings[sinkJSON]{
+		deed: "sink", path: "/v1/sinks", name: "sink", most: maxSinkBody,
+		drop: func(c *call.Call, name string) error { return a.Sinks.Delete(c.Ctx, c.Key.App, name) },
+		list: func(c *call.Call) ([]sinkJSON, error) {
+			infos, err := a.Sinks.List(c.Ctx, c.Key.App)
+			return views(infos, viewSink), err
+		},
+		get: func(c *call.Call, name string) (sinkJSON, error) {
+			info, err := a.Sinks.Get(c.Ctx, c.Key.App, name)
+			return viewSink(&info), err
+		},
+		set: func(c *call.Call, name string, body []byte) (v sinkJSON, created bool, err error) {
+			change, err := decodeSink(body)
+			if err != nil {
+				return v, false, err
+			}
+			info, created, err := a.Sinks.Set(c.Ctx, c.Key.App, name, change)
+			return viewSink(&info), created, err
+		},
 	}
-	infos, err := a.Sinks.List(c.Ctx, c.Key.App)
-	if err != nil {
-		return err
-	}
-	l := call.NewList[sinkJSON](len(infos), "")
-	for i := range infos {
-		l.Items = append(l.Items, viewSink(&infos[i]))
-	}
-	return c.Value(http.StatusOK, l)
-}
-
-// GetSink is GET /v1/sinks/{sink}.
-func (a *API) GetSink(c *call.Call) error {
-	if _, err := c.Params(); err != nil {
-		return err
-	}
-	info, err := a.Sinks.Get(c.Ctx, c.Key.App, sinkOf(c))
-	if err != nil {
-		return err
-	}
-	return c.Value(http.StatusOK, viewSink(&info))
-}
-
-// PutSink is PUT /v1/sinks/{sink}. Fields that are absent stay as they are, the password too; null removes the
-// password.
-func (a *API) PutSink(c *call.Call) error {
-	if _, err := c.Params(); err != nil {
-		return err
-	}
-	body, err := call.ReadBody(c.R, nil, maxSinkBody)
-	if err != nil {
-		return err
-	}
-	change, err := decodeSink(body)
-	if err != nil {
-		return err
-	}
-	info, created, err := a.Sinks.Set(c.Ctx, c.Key.App, sinkOf(c), change)
-	if err != nil {
-		return err
-	}
-	a.Log.InfoContext(c.Ctx, "sink set", "app", c.Key.App, "sink", sinkOf(c), "by", c.Key.Key)
-	if created {
-		return c.Value(http.StatusCreated, viewSink(&info))
-	}
-	return c.Value(http.StatusOK, viewSink(&info))
 }
 
 func decodeSink(body []byte) (change sink.Change, err error) {
@@ -134,16 +102,4 @@ func decodeSink(body []byte) (change sink.Change, err error) {
 		"password": password(&change.Password),
 	}.Decode(body)
 	return change, err
-}
-
-// DeleteSink is DELETE /v1/sinks/{sink}.
-func (a *API) DeleteSink(c *call.Call) error {
-	if _, err := c.Params(); err != nil {
-		return err
-	}
-	if err := a.Sinks.Delete(c.Ctx, c.Key.App, sinkOf(c)); err != nil {
-		return err
-	}
-	a.Log.InfoContext(c.Ctx, "sink deleted", "app", c.Key.App, "sink", sinkOf(c), "by", c.Key.Key)
-	return c.NoContent()
 }

@@ -3,7 +3,6 @@ package operator
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/feeds/source"
@@ -61,55 +60,26 @@ func viewSource(i *source.Info) sourceJSON {
 	return v
 }
 
-func sourceOf(c *call.Call) string { return c.R.PathValue("source") }
-
-// ListSources is GET /v1/sources. There are few: they are one page.
-func (a *API) ListSources(c *call.Call) error {
-	if _, err := c.Params(); err != nil {
-		return err
+// sources are the calls below /v1/sources. A PUT leaves an absent password as it is, since it cannot be read to be sent back; null takes it
+// away.
+func (a *API) sources() settings[sourceJSON] {
+	return settings[sourceJSON]{
+		deed: "source", path: "/v1/sources", name: "source", most: maxSourceBody,
+		drop: func(c *call.Call, name string) error { return a.Sources.Delete(c.Ctx, c.Key.App, name) },
+		list: func(c *call.Call) ([]sourceJSON, error) { return views(a.Sources.List(c.Key.App), viewSource), nil },
+		get: func(c *call.Call, name string) (sourceJSON, error) {
+			info, err := a.Sources.Get(c.Key.App, name)
+			return viewSource(&info), err
+		},
+		set: func(c *call.Call, name string, body []byte) (v sourceJSON, created bool, err error) {
+			change, err := decodeSource(body)
+			if err != nil {
+				return v, false, err
+			}
+			info, created, err := a.Sources.Set(c.Ctx, c.Key.App, name, change)
+			return viewSource(&info), created, err
+		},
 	}
-	infos := a.Sources.List(c.Key.App)
-	l := call.NewList[sourceJSON](len(infos), "")
-	for i := range infos {
-		l.Items = append(l.Items, viewSource(&infos[i]))
-	}
-	return c.Value(http.StatusOK, l)
-}
-
-// GetSource is GET /v1/sources/{source}.
-func (a *API) GetSource(c *call.Call) error {
-	if _, err := c.Params(); err != nil {
-		return err
-	}
-	info, err := a.Sources.Get(c.Key.App, sourceOf(c))
-	if err != nil {
-		return err
-	}
-	return c.Value(http.StatusOK, viewSource(&info))
-}
-
-// PutSource is PUT /v1/sources/{source}. A password that is absent stays, since it cannot be read to be sent back; null takes it away.
-func (a *API) PutSource(c *call.Call) error {
-	if _, err := c.Params(); err != nil {
-		return err
-	}
-	body, err := call.ReadBody(c.R, nil, maxSourceBody)
-	if err != nil {
-		return err
-	}
-	change, err := decodeSource(body)
-	if err != nil {
-		return err
-	}
-	info, created, err := a.Sources.Set(c.Ctx, c.Key.App, sourceOf(c), change)
-	if err != nil {
-		return err
-	}
-	a.Log.InfoContext(c.Ctx, "source set", "app", c.Key.App, "source", sourceOf(c), "by", c.Key.Key)
-	if created {
-		return c.Value(http.StatusCreated, viewSource(&info))
-	}
-	return c.Value(http.StatusOK, viewSource(&info))
 }
 
 func decodeSource(body []byte) (change source.Change, err error) {
@@ -132,16 +102,4 @@ func password(into **access.Secret) call.Reader {
 		*into = (*access.Secret)(&given)
 		return nil
 	}
-}
-
-// DeleteSource is DELETE /v1/sources/{source}.
-func (a *API) DeleteSource(c *call.Call) error {
-	if _, err := c.Params(); err != nil {
-		return err
-	}
-	if err := a.Sources.Delete(c.Ctx, c.Key.App, sourceOf(c)); err != nil {
-		return err
-	}
-	a.Log.InfoContext(c.Ctx, "source deleted", "app", c.Key.App, "source", sourceOf(c), "by", c.Key.Key)
-	return c.NoContent()
 }

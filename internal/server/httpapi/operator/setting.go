@@ -1,0 +1,102 @@
+package operator
+
+import (
+	"net/http"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/server/httpapi/call"
+)
+
+// settings are the calls for one kind of an app's settings, each of which has a name. An app has few of a kind: they are one page.
+type settings[V any] struct {
+	deed  string // in the audit log: hook
+	what  string // in the log, and its key there; empty: deed
+	path  string // of the list: /v1/hooks
+	name  string // of the name in the path
+	most  int64  // bytes of a body
+	check func(name string) error
+	list  func(c *call.Call) ([]V, error)
+	get   func(c *call.Call, name string) (V, error)
+	set   func(c *call.Call, name string, body []byte) (v V, created bool, err error)
+	drop  func(c *call.Call, name string) error
+}
+
+func (s settings[V]) routes(a *API) []call.Route {
+	one := s.path + "/{" + s.name + "}"
+	return []call.Route{
+		{Pattern: "GET " + s.path, Role: access.Read, Serve: func(c *call.Call) error {
+			if _, err := c.Params(); err != nil {
+				return err
+			}
+			items, err := s.list(c)
+			if err != nil {
+				return err
+			}
+			l := call.NewList[V](len(items), "")
+			l.Items = append(l.Items, items...)
+			return c.Value(http.StatusOK, l)
+		}},
+		{Pattern: "GET " + one, Role: access.Read, Serve: s.named(func(c *call.Call, name string) error {
+			v, err := s.get(c, name)
+			if err != nil {
+				return err
+			}
+			return c.Value(http.StatusOK, v)
+		})},
+		{Pattern: "PUT " + one, Role: access.Admin, Deed: s.deed + ".set", Serve: s.named(func(c *call.Call, name string) error {
+			body, err := call.ReadBody(c.R, nil, s.most)
+			if err != nil {
+				return err
+			}
+			v, created, err := s.set(c, name, body)
+			if err != nil {
+				return err
+			}
+			s.log(a, c, name, "set")
+			if created {
+				return c.Value(http.StatusCreated, v)
+			}
+			return c.Value(http.StatusOK, v)
+		})},
+		{Pattern: "DELETE " + one, Role: access.Admin, Deed: s.deed + ".delete", Serve: s.named(func(c *call.Call, name string) error {
+			if err := s.drop(c, name); err != nil {
+				return err
+			}
+			s.log(a, c, name, "deleted")
+			return c.NoContent()
+		})},
+	}
+}
+
+// named is a call for the settings that its path names.
+func (s settings[V]) named(serve func(c *call.Call, name string) error) func(c *call.Call) error {
+	return func(c *call.Call) error {
+		if _, err := c.Params(); err != nil {
+			return err
+		}
+		name := c.R.PathValue(s.name)
+		if s.check != nil {
+			if err := s.check(name); err != nil {
+				return err
+			}
+		}
+		return serve(c, name)
+	}
+}
+
+func (s settings[V]) log(a *API, c *call.Call, name, did string) {
+	what := s.what
+	if what == "" {
+		what = s.deed
+	}
+	a.Log.InfoContext(c.Ctx, what+" "+did, "app", c.Key.App, s.deed, name, "by", c.Key.Key)
+}
+
+// views shows each of a list.
+func views[I, V any](list []I, view func(*I) V) []V {
+	items := make([]V, len(list))
+	for i := range list {
+		items[i] = view(&list[i])
+	}
+	return items
+}
