@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/access/audit"
 	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/server/httpapi/backend"
 	"godwit.dev/godwit/internal/server/httpapi/call"
 	"godwit.dev/godwit/internal/server/metrics"
@@ -90,7 +91,11 @@ func (a *api) authenticate(c *call.Call, role access.Role) error {
 		return err
 	}
 	if c.R.URL.RawQuery != "" {
-		if app := c.Query().Get("app"); app != "" && app != key.App {
+		switch q := c.Query(); {
+		case !q.Has("app"), q.Get("app") == key.App:
+		case q.Get("app") == "":
+			return notification.BadField("app", "is empty: leave it out, or name the app of the key")
+		default:
 			return call.OtherApp()
 		}
 	}

@@ -131,6 +131,8 @@ func TestKeyOfAnotherAppIsRefused(t *testing.T) {
 	w.get("/v1/recipients?app=shop").want(http.StatusOK)
 	w.get("/v1/recipients?app=other").problem(http.StatusForbidden, "forbidden", "app")
 	w.post("/v1/notifications?app=other", `{"to":"a"}`).problem(http.StatusForbidden, "forbidden", "app")
+	w.get("/v1/recipients?app=").problem(http.StatusBadRequest, "bad-input", "app")
+	w.post("/v1/notifications?app", `{"to":"a"}`).problem(http.StatusBadRequest, "bad-input", "app")
 }
 
 // TestNothingCrossesApps publishes the same id in two apps and looks from both.
