@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/server/config"
 	"godwit.dev/godwit/internal/server/lifecycle"
 	"godwit.dev/godwit/internal/server/metrics"
+	"godwit.dev/godwit/internal/server/module"
 	"godwit.dev/godwit/internal/server/watch"
 )
 
@@ -28,6 +29,7 @@ type Options struct {
 	VFS     string          // of what must not be lost, for fault injection
 	LogLost func() uint64   // lines of the log that nobody could take; nil: none is ever lost
 	Drain   <-chan struct{} // has an element once the node is to send its sessions away; nil: never
+	Modules []module.Module // beside those of every server
 }
 
 // App is a running server.

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -81,7 +82,7 @@ func TestServerIsReadyWhenItsAddressesAreWritten(t *testing.T) {
 	cfg := settings(t)
 	a := start(t, cfg)
 	written, err := datadir.ReadAddresses(cfg.Data)
-	if err != nil || written != a.Addresses() || written.HTTP == "" || written.GRPC == "" {
+	if err != nil || !reflect.DeepEqual(written, a.Addresses()) || written.HTTP == "" || written.GRPC == "" {
 		t.Fatalf("written %+v, %v; the server says %+v", written, err, a.Addresses())
 	}
 	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 200, "/": 200, "/openapi.yaml": 200, "/nothing": 404} {
@@ -107,7 +108,7 @@ func TestSecondServerOnAFolderIsRefused(t *testing.T) {
 	if !errors.As(err, &inUse) || inUse.PID != os.Getpid() {
 		t.Errorf("second server: %v", err)
 	}
-	if written, err := datadir.ReadAddresses(cfg.Data); err != nil || written != a.Addresses() {
+	if written, err := datadir.ReadAddresses(cfg.Data); err != nil || !reflect.DeepEqual(written, a.Addresses()) {
 		t.Errorf("the refused server touched the address file: %+v, %v", written, err)
 	}
 }

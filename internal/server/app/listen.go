@@ -10,35 +10,36 @@ import (
 	"godwit.dev/godwit/internal/engine/reactor"
 	"godwit.dev/godwit/internal/gateway/admission"
 	"godwit.dev/godwit/internal/gateway/grpcgate"
-	"godwit.dev/godwit/internal/gateway/natsgate"
-	"godwit.dev/godwit/internal/messaging/bus"
 	"godwit.dev/godwit/internal/server/app/compat"
 	"godwit.dev/godwit/internal/server/app/datadir"
-	"godwit.dev/godwit/internal/server/app/listen"
 	"godwit.dev/godwit/internal/server/app/web"
+	"godwit.dev/godwit/internal/server/listen"
+	"godwit.dev/godwit/internal/server/module"
 )
 
 // listen opens all listeners and serves them. Its stop steps are the visible part of a stop, in reverse: accepting ends,
 // readiness ends, sessions get their goodbye, answers under way end, connections drain.
 func (a *App) listen(ctx context.Context, w *web.Web, other *compat.Service) error {
 	list := listen.New(a.steps, a.fail, w.Share(), w.TLS)
+	w.Modules = module.NewSet(services(w.Server), a.steps, a.registry, list)
 	var all []listen.Listener
 	if other != nil {
 		w.Ready = other.Ready
 		all = append(all, other.Listener(w.Ground))
 	}
 	all = append(all, w.Listeners()...)
-	for _, l := range append(all, grpcListener(w, other), natsListener(w)) {
+	for _, l := range append(all, grpcListener(w, other)) {
 		if err := list.Add(l); err != nil {
 			return err
 		}
 	}
+	if err := w.Modules.Start(ctx, append(modules(a.cfg), a.opts.Modules...)); err != nil {
+		return err
+	}
 	if err := list.Open(ctx); err != nil {
 		return err
 	}
-	a.addrs = datadir.Addresses{
-		HTTP: list.Addr("http_addr"), GRPC: list.Addr("grpc_addr"), NATS: list.Addr("nats_addr"), Gateway: list.Addr("gateway_addr"), CompatHTTP: list.Addr("compat_http_addr"),
-	}
+	a.addrs = addresses(list)
 	a.steps.AddPolite("connections", w.Share(), w.Conns.Reactor.Drain)
 	if err := list.Serve(); err != nil {
 		return err
@@ -49,6 +50,22 @@ func (a *App) listen(ctx context.Context, w *web.Web, other *compat.Service) err
 	a.steps.AddClose("readiness", time.Second, func() error { a.notReady(); return nil })
 	a.steps.AddClose("accepting", time.Second, list.Stop)
 	return nil
+}
+
+// addresses are where the listeners listen.
+func addresses(list *listen.Set) (at datadir.Addresses) {
+	named := map[string]*string{"http_addr": &at.HTTP, "grpc_addr": &at.GRPC, "nats_addr": &at.NATS, "gateway_addr": &at.Gateway, "compat_http_addr": &at.CompatHTTP}
+	for key, addr := range list.Addrs() {
+		if into := named[key]; into != nil {
+			*into = addr
+			continue
+		}
+		if at.Others == nil {
+			at.Others = make(map[string]string)
+		}
+		at.Others[key] = addr
+	}
+	return at
 }
 
 // grpcListener is the one for gRPC, over which another service's clients come too.
@@ -71,31 +88,6 @@ func grpcListener(w *web.Web, other *compat.Service) listen.Listener {
 				Name:     "gRPC answers",
 				Run:      func(ctx context.Context) error { return srv.Serve(ctx, w.Conns.Reactor, ln, conf, lim) },
 				Shutdown: srv.Shutdown,
-			}, nil
-		},
-	}
-}
-
-// natsListener is the one for NATS clients.
-func natsListener(w *web.Web) listen.Listener {
-	return listen.Listener{
-		Key: "nats_addr", Owner: "nats", Addr: w.Settings.ListenAddr(w.Settings.NATSAddr),
-		Serve: func(ln net.Listener, conf *tls.Config) (listen.Service, error) {
-			srv, err := natsgate.New(natsgate.Config{
-				Access: w.Access, Open: w.Core.Bus.Open, Admit: w.Conns.Gate.Admit, Hello: w.Core.Hellos.Allow, PublishLimit: w.Conns.Publish.Take, Version: bus.Version, Refused: bus.Refused, MaxPayload: bus.MaxPayload, TLS: conf, Log: w.Log,
-			})
-			if err != nil {
-				return listen.Service{}, err
-			}
-			w.Registry.MustRegister(srv)
-			accepted := make(chan struct{}) // closed when no more are
-			return listen.Service{
-				Name: "NATS clients",
-				Run: func(context.Context) error {
-					defer close(accepted)
-					return srv.Serve(context.Background(), ln)
-				},
-				Shutdown: func(context.Context) error { <-accepted; return srv.Close() },
 			}, nil
 		},
 	}

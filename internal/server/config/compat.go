@@ -280,7 +280,7 @@ func (c *Config) validateCompat(bad func(key, value, format string, args ...any)
 	if c.GRPCAddr == Off {
 		bad("grpc_addr", c.GRPCAddr, "must not be off: compat serves there")
 	}
-	if p := c.addrProblem(c.CompatHTTPAddr); p != "" {
+	if p := c.AddrProblem(c.CompatHTTPAddr); p != "" {
 		bad("compat_http_addr", c.CompatHTTPAddr, "%s", p)
 	}
 	origins := c.Origins()

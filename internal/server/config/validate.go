@@ -43,7 +43,7 @@ func (c *Config) Validate() error {
 	c.validateCluster(bad)
 	c.validateCompat(bad)
 	for _, l := range []struct{ key, addr string }{{"http_addr", c.HTTPAddr}, {"grpc_addr", c.GRPCAddr}, {"nats_addr", c.NATSAddr}, {"gateway_addr", c.GatewayAddr}, {"cluster_addr", c.ClusterAddr}} {
-		if p := c.addrProblem(l.addr); p != "" {
+		if p := c.AddrProblem(l.addr); p != "" {
 			bad(l.key, l.addr, "%s", p)
 		}
 	}
@@ -156,7 +156,8 @@ func (c *Config) validateNATS(bad func(key, value, format string, args ...any)) 
 	}
 }
 
-func (c *Config) addrProblem(addr string) string {
+// AddrProblem says why an address cannot be listened on; empty: it can.
+func (c *Config) AddrProblem(addr string) string {
 	if addr == Off {
 		return ""
 	}

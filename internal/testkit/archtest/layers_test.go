@@ -31,12 +31,15 @@ var places = map[string]layer{
 	"internal/access/urlguard":       domain, // leaf: the clients for URLs that people give
 	"internal/sending/foreign":       domain, // leaf: what other people's servers say
 	"internal/engine/timerwheel":     domain,
-	"internal/engine/fair":           domain, // leaf: queues and amounts that apps share
-	"internal/engine/latency":        domain, // leaf: a histogram
-	"internal/server/logqueue":       domain, // leaf: a writer that never blocks
-	"internal/server/lifecycle":      domain, // leaf: what runs and how it stops
-	"internal/engine/memory":         domain, // leaf: the collector
-	"internal/server/certs":          domain, // leaf: certificates from files
+	"internal/engine/fair":           domain,     // leaf: queues and amounts that apps share
+	"internal/engine/latency":        domain,     // leaf: a histogram
+	"internal/server/logqueue":       domain,     // leaf: a writer that never blocks
+	"internal/server/lifecycle":      domain,     // leaf: what runs and how it stops
+	"internal/server/listen":         capability, // leaf: listeners
+	"internal/server/module":         adapter,    // how adapters join the server
+	"internal/server/httpapi/call":   capability, // leaf: a request on its way
+	"internal/engine/memory":         domain,     // leaf: the collector
+	"internal/server/certs":          domain,     // leaf: certificates from files
 	"internal/engine/disk":           capability,
 	"internal/cluster/reload":        domain, // leaf: a copy in step with its store
 	"internal/cluster/setting":       domain, // what settings of apps have in common
@@ -118,7 +121,8 @@ var places = map[string]layer{
 // Adapters never import each other, but for these: a gateway puts its framing around connections, another service
 // is served on a gateway's engine, and the tables of one database share how it is opened (docs/adr/0014).
 var allowedBetweenAdapters = map[string][]string{
-	"internal/gateway":        {"internal/engine/reactor"},
+	"internal/gateway":        {"internal/engine/reactor", "internal/server/module", "internal/messaging/bus"}, // as modules
+	"internal/server/module":  {"internal/messaging/bus"},
 	"internal/server/httpapi": {"internal/engine/reactor"}, // whose connections carry publishes (docs/adr/0026)
 	"internal/compat":         {"internal/gateway"},        // whose engine carries another service's streams
 }

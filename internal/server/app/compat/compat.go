@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/compat/nammayatri"
 	"godwit.dev/godwit/internal/notify/session"
 	"godwit.dev/godwit/internal/server/app/ground"
-	"godwit.dev/godwit/internal/server/app/listen"
+	"godwit.dev/godwit/internal/server/listen"
 	"godwit.dev/godwit/internal/store"
 )
 

@@ -148,6 +148,8 @@ type Addresses struct {
 	Gateway string `json:"gateway,omitempty"`
 	// CompatHTTP is for probes and scrapes of a service that it stands in for.
 	CompatHTTP string `json:"compat_http,omitempty"`
+	// Others are listeners that modules bring, by the keys of their settings.
+	Others map[string]string `json:"others,omitempty"`
 	// Drain is how far a server has sent its sessions away on request: Draining, then Drained. Empty: nobody asked.
 	Drain string `json:"drain,omitempty"`
 }

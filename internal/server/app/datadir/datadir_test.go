@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 
 	"godwit.dev/godwit/internal/server/app/datadir"
@@ -52,7 +53,7 @@ func TestAddressesAreReplacedInOneStep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, err := datadir.ReadAddresses(dir); err != nil || got != want {
+	if got, err := datadir.ReadAddresses(dir); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("read %v, %v", got, err)
 	}
 	entries, err := os.ReadDir(dir)

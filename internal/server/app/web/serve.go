@@ -12,9 +12,9 @@ import (
 	"godwit.dev/godwit/internal/engine/reactor"
 	"godwit.dev/godwit/internal/engine/reactor/http1"
 	"godwit.dev/godwit/internal/gateway"
-	"godwit.dev/godwit/internal/server/app/listen"
 	"godwit.dev/godwit/internal/server/httpapi"
 	"godwit.dev/godwit/internal/server/httpapi/direct"
+	"godwit.dev/godwit/internal/server/listen"
 	"godwit.dev/godwit/internal/server/problem"
 )
 

@@ -3,6 +3,7 @@ package web
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -29,13 +30,15 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/direct"
 	"godwit.dev/godwit/internal/server/httpapi/operator"
 	"godwit.dev/godwit/internal/server/httpapi/public"
+	"godwit.dev/godwit/internal/server/module"
 )
 
 // Web is what is served over HTTP, and what it stands on.
 type Web struct {
 	*figures.Server
 	// Ready says why something else that the server is there for cannot be done now. Nil: there is nothing else.
-	Ready func(context.Context) error
+	Ready   func(context.Context) error
+	Modules *module.Set
 
 	direct *direct.Server // nil: http_addr is off
 }
@@ -69,8 +72,11 @@ func (w *Web) handler() (http.Handler, error) {
 	mount["/{$}"], mount["/ui/"] = pages, pages
 	origin := newGatewayOrigin(w.Settings)
 	posts, routes := w.routes(known, told)
+	if err := w.free(routes, mount); err != nil {
+		return nil, err
+	}
 	api := httpapi.New(httpapi.Config{
-		Routes: routes, Access: w.Access, Audit: w.Audit, Log: w.Log, Registry: w.Registry, Watch: w.Watched(), Mount: mount,
+		Routes: append(routes, w.Modules.Routes()...), Access: w.Access, Audit: w.Audit, Log: w.Log, Registry: w.Registry, Watch: w.Watched(), Mount: mount,
 		Direct: w.direct, Posts: posts,
 		Gateway: workergate.New(workergate.Config{Asker: w.Core.Requests, Access: w.Access, Place: origin.place(), Log: w.Log}), Serves: origin.parts,
 	})
@@ -78,6 +84,15 @@ func (w *Web) handler() (http.Handler, error) {
 		return localHosts(api, origin, w.Settings.PublicURL), nil
 	}
 	return api, nil
+}
+
+// free reports a module that has taken a route of the server's own.
+func (w *Web) free(routes []call.Route, mount map[string]http.Handler) error {
+	patterns := slices.Collect(maps.Keys(mount))
+	for _, rt := range routes {
+		patterns = append(patterns, rt.Pattern)
+	}
+	return w.Modules.Free("the server", patterns...)
 }
 
 // clients are the gateways to clients, by mux pattern.

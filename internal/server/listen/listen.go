@@ -155,14 +155,15 @@ func (s *Set) Stop() error {
 	return nil
 }
 
-// Addr is where a listener listens; empty: it is off.
-func (s *Set) Addr(key string) string {
+// Addrs are where open listeners listen, by key.
+func (s *Set) Addrs() map[string]string {
+	addrs := make(map[string]string)
 	for _, e := range s.list {
-		if e.Key == key && e.ln != nil {
-			return e.ln.Addr().String()
+		if e.ln != nil {
+			addrs[e.Key] = e.ln.Addr().String()
 		}
 	}
-	return ""
+	return addrs
 }
 
 // Shutdown ends a server; what is still open when ctx ends had its time.

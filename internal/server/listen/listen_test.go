@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/server/app/listen"
 	"godwit.dev/godwit/internal/server/lifecycle"
+	"godwit.dev/godwit/internal/server/listen"
 )
 
 // world is a list of listeners whose services note what happens to them.
@@ -77,13 +77,13 @@ func TestListenersAreServedInOrderAndEndInReverse(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"a_addr", "b_addr"} {
-		c, err := net.Dial("tcp", w.Addr(key))
+		c, err := net.Dial("tcp", w.Addrs()[key])
 		if err != nil {
 			t.Fatalf("%s: %v", key, err)
 		}
 		_ = c.Close()
 	}
-	if at := w.Addr("off_addr"); at != "" {
+	if at := w.Addrs()["off_addr"]; at != "" {
 		t.Errorf("a listener that is off listens on %s", at)
 	}
 	if err := errors.Join(w.Stop(), w.steps.Stop(t.Context())); err != nil {
@@ -129,7 +129,7 @@ func TestAddressInUseLeavesNothingServed(t *testing.T) {
 	if err := w.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "open b_addr") {
 		t.Errorf("error is %v", err)
 	}
-	at := w.Addr("a_addr")
+	at := w.Addrs()["a_addr"]
 	if err := w.steps.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,204 @@
+// Package module is how a capability joins the server. A module brings all that its capability needs to be served: routes,
+// listeners, metrics, background work. The package app has the list of modules.
+package module
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/access/limit"
+	"godwit.dev/godwit/internal/cluster/lease"
+	"godwit.dev/godwit/internal/feeds/event"
+	"godwit.dev/godwit/internal/messaging/bus"
+	"godwit.dev/godwit/internal/messaging/pubsub"
+	"godwit.dev/godwit/internal/notify/delivery"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/session"
+	"godwit.dev/godwit/internal/objects/signal"
+	"godwit.dev/godwit/internal/server/httpapi/call"
+	"godwit.dev/godwit/internal/server/lifecycle"
+	"godwit.dev/godwit/internal/server/listen"
+	"godwit.dev/godwit/internal/server/metrics"
+)
+
+// Module is a capability that joins the server.
+type Module struct {
+	Name string // unlike that of any other
+	// Start starts it and registers with the host what it serves. Its steps end in reverse when the server stops.
+	Start func(ctx context.Context, h *Host) error
+}
+
+// Gate admits connections. Gateways without a net.Listener ask it for each new peer.
+type Gate interface {
+	// Admit lets a connection in or not; leave is to be called when it is closed.
+	Admit(addr netip.Addr) (leave func(), ok bool)
+	// NoFiles counts a connection that was closed because there was no descriptor for it.
+	NoFiles()
+}
+
+// Services are the parts of the server that modules may use.
+type Services struct {
+	Log       *slog.Logger
+	Now       func() time.Time
+	Node      string // this node's name
+	Version   string
+	Access    *access.Registry
+	Mailbox   *mailbox.Mailbox
+	Publisher *delivery.Service
+	Hub       *session.Hub
+	Objects   *signal.Service
+	Topics    *pubsub.Service
+	Bus       *bus.Bus
+	Events    event.Log
+	Gate      Gate
+	Hellos    *limit.Addrs // of session starts
+	Publishes *limit.Keys
+	Draining  <-chan struct{} // closed when the server stops or drains
+	// Own decides which node does what one at a time may do for an app. Nil: there are no others.
+	Own func(what string) lease.Func
+	// ListenAddr is the address to bind for the value of a setting. Empty: off.
+	ListenAddr func(setting string) (string, error)
+}
+
+// Set starts modules and keeps what they register.
+type Set struct {
+	services  *Services
+	steps     *lifecycle.Steps
+	registry  prometheus.Registerer
+	listeners *listen.Set
+	names     names
+	routes    []call.Route
+}
+
+// NewSet makes a set without modules.
+func NewSet(services *Services, steps *lifecycle.Steps, registry prometheus.Registerer, listeners *listen.Set) *Set {
+	return &Set{services: services, steps: steps, registry: registry, listeners: listeners}
+}
+
+// Start starts modules in order.
+func (s *Set) Start(ctx context.Context, list []Module) error {
+	for i := range list {
+		m := &list[i]
+		if err := s.names.take("module", m.Name, m.Name); err != nil {
+			return err
+		}
+		if err := m.Start(ctx, &Host{Services: s.services, set: s, name: m.Name}); err != nil {
+			return fmt.Errorf("start module %s: %w", m.Name, err)
+		}
+	}
+	return nil
+}
+
+// Free reports the first of the server's own routes that a module has taken.
+func (s *Set) Free(owner string, patterns ...string) error {
+	for _, p := range patterns {
+		if err := s.names.free(p, owner); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Routes are those that modules have registered.
+func (s *Set) Routes() []call.Route { return s.routes }
+
+// Host is the server as a module sees it.
+type Host struct {
+	*Services
+	set  *Set
+	name string // of the module
+}
+
+// Route adds calls to the API.
+func (h *Host) Route(routes ...call.Route) error {
+	for _, rt := range routes {
+		if err := h.set.names.free(rt.Pattern, h.name); err != nil {
+			return err
+		}
+		h.set.names.routes = append(h.set.names.routes, owned{rt.Pattern, h.name})
+		h.set.routes = append(h.set.routes, rt)
+	}
+	return nil
+}
+
+// Listen adds a listener. Its Addr is the value of a setting.
+func (h *Host) Listen(l listen.Listener) error {
+	addr, err := h.ListenAddr(l.Addr)
+	if err != nil {
+		return fmt.Errorf("%s = %q: %w", l.Key, l.Addr, err)
+	}
+	l.Addr, l.Owner = addr, h.name
+	return h.set.listeners.Add(l)
+}
+
+// Metrics shows metrics to Prometheus.
+func (h *Host) Metrics(collectors ...prometheus.Collector) error {
+	for _, c := range collectors {
+		for _, m := range metrics.Describe(c.Describe) {
+			if err := h.set.names.take("metric", m.Name, h.name); err != nil {
+				return err
+			}
+		}
+		if err := h.set.registry.Register(c); err != nil {
+			return fmt.Errorf("%s registers a metric of the server's: %w", h.name, err)
+		}
+	}
+	return nil
+}
+
+// Run starts run in a goroutine of its own. A stop ends its context and waits for it for at most patience.
+func (h *Host) Run(name string, patience time.Duration, run func(context.Context) error) {
+	h.set.steps.AddRun(name, patience, run)
+}
+
+// Close has a stop call something once all that was started later has ended.
+func (h *Host) Close(name string, patience time.Duration, end func() error) {
+	h.set.steps.AddClose(name, patience, end)
+}
+
+// names are those in use, with who uses each.
+type names struct {
+	owners map[string]string // by kind and name
+	routes []owned
+}
+
+// owned is a route's pattern and the module that has it.
+type owned struct{ pattern, owner string }
+
+func (n *names) take(kind, name, owner string) error {
+	key := kind + " " + name
+	if other, taken := n.owners[key]; taken {
+		return fmt.Errorf("%s registers %s %s, which %s has registered", owner, kind, name, other)
+	}
+	if n.owners == nil {
+		n.owners = make(map[string]string)
+	}
+	n.owners[key] = owner
+	return nil
+}
+
+// free says which module has a route that net/http cannot tell from a pattern, however it is written.
+func (n *names) free(pattern, owner string) error {
+	for _, other := range n.routes {
+		if clash(pattern, other.pattern) {
+			return fmt.Errorf("%s registers route %s, which clashes with %s of %s", owner, pattern, other.pattern, other.owner)
+		}
+	}
+	return nil
+}
+
+// clash reports whether net/http cannot tell two patterns apart, which it says with a panic.
+func clash(a, b string) (clashes bool) {
+	mux := http.NewServeMux()
+	mux.HandleFunc(a, http.NotFound)
+	defer func() { clashes = recover() != nil }()
+	mux.HandleFunc(b, http.NotFound)
+	return false
+}
