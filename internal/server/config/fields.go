@@ -29,9 +29,20 @@ type Field struct {
 func Fields(c *Config) []Field { return fields(c) }
 
 func fields(c *Config) []Field {
-	v := reflect.ValueOf(c).Elem()
-	var out []Field
+	out := fieldsOf(nil, reflect.ValueOf(c).Elem())
+	for _, s := range c.sections {
+		out = fieldsOf(out, reflect.ValueOf(s.Settings).Elem())
+	}
+	return out
+}
+
+// fieldsOf adds the settings of a struct and of those that it embeds.
+func fieldsOf(out []Field, v reflect.Value) []Field {
 	for i := range v.NumField() {
+		if v.Type().Field(i).Anonymous {
+			out = fieldsOf(out, v.Field(i))
+			continue
+		}
 		tag := v.Type().Field(i).Tag
 		key, ok := tag.Lookup("key")
 		if !ok {

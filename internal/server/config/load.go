@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -38,26 +39,41 @@ func (e *Error) Error() string {
 	return s
 }
 
-// AddFlags declares --config and a flag for each of the settings named, or for all.
+// AddFlags declares --config and a flag for each of the settings named, or for all of the server's own.
 func AddFlags(fs *pflag.FlagSet, keys ...string) {
 	fs.String("config", "", "configuration file (default: "+DefaultFile+" if it exists)")
 	for _, f := range fields(&Config{}) {
-		if len(keys) > 0 && !slices.Contains(keys, f.Key) {
-			continue
+		if len(keys) == 0 || slices.Contains(keys, f.Key) {
+			f.addFlag(fs)
 		}
-		if f.Type == "yes/no" {
-			fs.Bool(f.Flag, f.Default == "true", f.Help)
-			continue
-		}
-		fs.String(f.Flag, f.Default, f.Help)
 	}
 }
 
+// AddSectionFlags declares a flag for each setting of modules.
+func AddSectionFlags(fs *pflag.FlagSet, sections []Section) {
+	for _, s := range sections {
+		for _, f := range fieldsOf(nil, reflect.ValueOf(s.Settings).Elem()) {
+			f.addFlag(fs)
+		}
+	}
+}
+
+func (f *Field) addFlag(fs *pflag.FlagSet) {
+	if f.Type == "yes/no" {
+		fs.Bool(f.Flag, f.Default == "true", f.Help)
+		return
+	}
+	fs.String(f.Flag, f.Default, f.Help)
+}
+
 // Load makes the settings from flags (may be nil), environment ("KEY=VALUE" each) and file, in this order of
-// precedence, and checks them. Of flags only those that were set count. The error is an *Error, several joined, or
+// precedence, and checks them. Sections of modules get theirs. Of flags only those that were set count. The error is an *Error, several joined, or
 // about the file.
-func Load(flags *pflag.FlagSet, environ []string) (*Config, error) {
-	c := Default()
+func Load(flags *pflag.FlagSet, environ []string, sections ...Section) (*Config, error) {
+	c, err := defaults(sections)
+	if err != nil {
+		return nil, err
+	}
 	c.origin, c.lines = map[string]string{}, map[string]int{}
 	values := koanf.New("\n") // keys are flat: a delimiter that none contains
 	if err := c.loadFile(values, flags, environ); err != nil {
@@ -119,7 +135,7 @@ func (c *Config) loadFile(values *koanf.Koanf, flags *pflag.FlagSet, environ []s
 		return fmt.Errorf("read configuration file: %w", err)
 	}
 	c.file = name
-	known := knownKeys()
+	known := knownKeys(c.sections...)
 	for _, key := range values.Keys() {
 		if table, _, nested := strings.Cut(key, "\n"); nested { // objects.client_retention is another way to write objects_client_retention
 			flat := strings.ReplaceAll(key, "\n", "_")
@@ -141,7 +157,7 @@ func (c *Config) loadFile(values *koanf.Koanf, flags *pflag.FlagSet, environ []s
 }
 
 func (c *Config) loadEnv(values *koanf.Koanf, environ []string) error {
-	known := knownKeys()
+	known := knownKeys(c.sections...)
 	return values.Load(env.Provider("\n", env.Opt{
 		Prefix:      EnvPrefix,
 		EnvironFunc: func() []string { return environ },
@@ -157,7 +173,7 @@ func (c *Config) loadEnv(values *koanf.Koanf, environ []string) error {
 }
 
 func (c *Config) loadFlags(values *koanf.Koanf, flags *pflag.FlagSet) error {
-	known := knownKeys()
+	known := knownKeys(c.sections...)
 	return values.Load(posflag.ProviderWithFlag(flags, "\n", values, func(f *pflag.Flag) (string, any) {
 		key := strings.ReplaceAll(f.Name, "-", "_")
 		if !f.Changed || !known[key] {
@@ -169,8 +185,8 @@ func (c *Config) loadFlags(values *koanf.Koanf, flags *pflag.FlagSet) error {
 }
 
 // UnknownEnv lists variables that look like settings and are none: misspelt, or put there by an orchestrator.
-func UnknownEnv(environ []string) []string {
-	known := knownKeys()
+func UnknownEnv(environ []string, sections ...Section) []string {
+	known := knownKeys(sections...)
 	var out []string
 	for _, kv := range environ {
 		name, _, _ := strings.Cut(kv, "=")
@@ -183,9 +199,9 @@ func UnknownEnv(environ []string) []string {
 	return out
 }
 
-func knownKeys() map[string]bool {
+func knownKeys(sections ...Section) map[string]bool {
 	keys := map[string]bool{}
-	for _, f := range fields(&Config{}) {
+	for _, f := range fields(&Config{sections: sections}) {
 		keys[f.Key] = true
 	}
 	return keys

@@ -73,6 +73,11 @@ func (c *Config) Validate() error {
 	if c.GCPercent < 0 && c.MemoryLimit == 0 {
 		bad("gc_percent", strconv.Itoa(c.GCPercent), "turns the collector off and needs memory_limit")
 	}
+	for _, s := range c.sections {
+		if v, ok := s.Settings.(Validator); ok {
+			v.Validate(bad)
+		}
+	}
 	return errors.Join(problems...)
 }
 
