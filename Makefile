@@ -19,7 +19,6 @@ export PATH := $(BIN):$(PATH)
 GOLANGCI_LINT := $(BIN)/.golangci-lint-v2.15.0
 GOFUMPT       := $(BIN)/.gofumpt-v0.12.0
 GOTESTSUM     := $(BIN)/.gotestsum-v1.13.0
-BUF           := $(BIN)/.buf-v1.73.0
 PROTOC_GO     := $(BIN)/.protoc-gen-go-v1.36.12
 PROTOC_GRPC   := $(BIN)/.protoc-gen-go-grpc-v1.5.1
 GRPCURL       := $(BIN)/.grpcurl-v1.9.3
@@ -32,9 +31,10 @@ NODE_ECE      := $(BIN)/node/node_modules/.package-lock.json
 PYTHON_VENV   := $(BIN)/python/.ready
 # What the Python client is built with and needs, for tests that install it.
 WHEELS        := $(BIN)/wheels/.ready
-# The JavaScript client's tools; package-lock.json pins them.
+# The JavaScript client's tools, and buf, which npm's registry has built; package-lock.json pins them.
 JS            := clients/js
 NODE_MODULES  := $(JS)/node_modules/.package-lock.json
+BUF           := $(CURDIR)/$(JS)/node_modules/.bin/buf
 
 # What the tests run. Narrow it: make test PACKAGES=./internal/notify/frame/...
 PACKAGES ?= ./...
@@ -42,7 +42,8 @@ PACKAGES ?= ./...
 # everything by make check-all, and what PACKAGES narrow the run to. All gateways pass one suite, which takes twenty times as long
 # with it, so one gateway stands for them. Servers of black-box tests are built without it.
 RACED ?= $(if $(filter ./...,$(PACKAGES)),$(addprefix ./,internal/engine/reactor/... internal/engine/timerwheel internal/engine/fair internal/engine/latency internal/feeds/event internal/notify/session internal/notify/mailbox internal/notify/delivery internal/objects/signal internal/messaging/pubsub internal/messaging/request internal/messaging/bus internal/cluster internal/gateway internal/gateway/admission internal/gateway/workergate internal/gateway/natsgate internal/gateway/wsgate internal/store/... internal/access internal/sending/dispatch internal/campaigns/campaign internal/notify/escalation internal/feeds/hook internal/feeds/sink/... internal/feeds/source internal/server/httpapi/direct clients/go),$(PACKAGES))
-TESTFLAGS ?= -vet=off -timeout 30m
+# Without what a debugger reads a test's program is linked in two thirds of the time.
+TESTFLAGS ?= -vet=off -ldflags=-w -timeout 30m
 # The race detector stays out of SQLite, which is C translated to Go: it takes most of the time there, and watches nothing of
 # ours. Vetting is left to make lint.
 RACEFLAGS := -race -gcflags=modernc.org/...=-race=false
@@ -134,25 +135,31 @@ IN_MEMORY = room=$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 {print $$4}'); \
 .PHONY: test
 test: ## run all tests, installing what they need (narrow with PACKAGES=./internal/...)
 	@tools/toolchains/check $(if $(CLIENT_TESTS),,go)
-	@$(MAKE) --no-print-directory --keep-going $(CLIENT_TESTS) go-test
+	@$(MAKE) --no-print-directory go-test BESIDE='$(strip $(CLIENT_TESTS) $(BESIDE))'
 
 # With PACKAGES narrowed, Go alone is tested.
 CLIENT_TESTS = $(if $(filter ./...,$(PACKAGES)),python-test js-test deploy-test)
+# Targets that are made beside the Go tests, one after the other; the summary lists each as a package.
+BESIDE ?=
+TOOLS_BESIDE := $(PYTHON_VENV) $(NODE_MODULES) chromium haproxy prometheus
 
 .PHONY: go-test
-go-test: $(GOTESTSUM) $(foreach p,$(TOOL_PACKAGES),$(if $(call covers,$p),$(TOOLS_$p)))
+go-test: $(GOTESTSUM) $(if $(strip $(BESIDE)),$(TOOLS_BESIDE)) $(foreach p,$(TOOL_PACKAGES),$(if $(call covers,$p),$(TOOLS_$p)))
 	@$(GO) build -o $(BIN)/testrun ./tools/testrun
-	@$(IN_MEMORY); gotestsum --format pkgname-and-test-fails --raw-command -- testrun -raced '$(RACED)' -p $(TESTS_AT_ONCE) -flags '$(TESTFLAGS)' -race-flags '$(RACEFLAGS)' $(if $(filter ./...,$(PACKAGES)),$(LONGEST)) $(PACKAGES)
+	@$(IN_MEMORY); gotestsum --format pkgname-and-test-fails --raw-command -- testrun -make '$(BESIDE)' -raced '$(RACED)' -p $(TESTS_AT_ONCE) -flags '$(TESTFLAGS)' -race-flags '$(RACEFLAGS)' $(if $(filter ./...,$(PACKAGES)),$(LONGEST)) $(PACKAGES)
 
-# What changed since this branch left main (SINCE names another commit), with all that is built from it. Tests wait more
-# than they compute, so twice as many packages run at once as there are cores, and four times as many tests of each; vetting
+# What changed since this branch left main (SINCE names another commit), what imports it, and one walk through the built program. Tests
+# wait more than they compute, so twice as many packages run at once as there are cores, and four times as many tests of each; vetting
 # is left to make lint. What they write is kept in memory where there is room for it: to wait for a disk is left to make test.
+QUICK = $(GO) test -short -vet=off -ldflags=-w -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) -parallel $$((4 * $$(getconf _NPROCESSORS_ONLN))) -timeout 5m
 .PHONY: quick
-quick: ## test what your change can break, in under a minute: -short, no race, nothing installed
-	@packages=$$($(GO) run ./tools/affected -short $(if $(SINCE),-since $(SINCE))); \
+quick: ## test what you changed, what imports it, and one walk through the program, in half a minute: -short, no race, nothing installed
+	@packages=$$($(GO) run ./tools/affected -short -near $(if $(SINCE),-since $(SINCE))); \
 	if [ -z "$$packages" ]; then echo "nothing has changed"; exit 0; fi; \
-	$(IN_MEMORY); \
-	$(GO) test -short -vet=off -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) -parallel $$((4 * $$(getconf _NPROCESSORS_ONLN))) -timeout 5m $$packages | { grep -v 'no test files' || true; }
+	$(IN_MEMORY); status=0; \
+	$(QUICK) $$packages | { grep -v 'no test files' || true; } || status=1; \
+	$(QUICK) -run 'TestScripts/newcomer$$' ./internal/server/cli || status=1; \
+	exit $$status
 
 # The wheel is tested as it is installed, against a server built from here.
 .PHONY: python-test
@@ -194,9 +201,10 @@ deploy-test-all: haproxy prometheus $(GOLANGCI_LINT)
 check: fmt-check lint generate-check test attack ## what CI runs: format, lint, generate and diff, test
 
 .PHONY: check-all
-check-all: check ## the same with the race detector everywhere
+check-all: export GODWIT_TEST_THOROUGH := 1
+check-all: check ## the same thoroughly, and with the race detector everywhere
 	@$(MAKE) --no-print-directory deploy-test-all
-	@GODWIT_TEST_THOROUGH=1 $(MAKE) --no-print-directory go-test RACED=./... ON_DISK=1
+	@$(MAKE) --no-print-directory go-test RACED=./... ON_DISK=1
 
 .PHONY: fmt
 fmt: $(GOFUMPT) $(NODE_MODULES) ## format the code
@@ -209,14 +217,14 @@ fmt-check: $(GOFUMPT)
 	if [ -n "$$unformatted" ]; then echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; fi
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) $(BUF) $(NODE_MODULES) ## run the linters
+lint: $(GOLANGCI_LINT) $(NODE_MODULES) ## run the linters
 	golangci-lint run --allow-parallel-runners ./...
-	cd api && buf lint
+	cd api && $(BUF) lint
 	cd $(JS) && npm run --silent lint && npm run --silent types
 
 .PHONY: generate
-generate: $(BUF) $(PROTOC_GO) $(PROTOC_GRPC) $(NODE_MODULES) ## make the generated code and pages anew
-	cd api && buf generate
+generate: $(PROTOC_GO) $(PROTOC_GRPC) $(NODE_MODULES) ## make the generated code and pages anew
+	cd api && $(BUF) generate
 	$(GO) generate ./...
 	cd $(JS) && npm run --silent bundle
 	@$(MAKE) --no-print-directory python-generate
@@ -482,7 +490,6 @@ endef
 $(GOLANGCI_LINT): ; $(call go-tool,golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
 $(GOFUMPT):       ; $(call go-tool,gofumpt,mvdan.cc/gofumpt)
 $(GOTESTSUM):     ; $(call go-tool,gotestsum,gotest.tools/gotestsum)
-$(BUF):           ; $(call go-tool,buf,github.com/bufbuild/buf/cmd/buf)
 $(PROTOC_GRPC):   ; $(call go-tool,protoc-gen-go-grpc,google.golang.org/grpc/cmd/protoc-gen-go-grpc)
 $(GRPCURL):       ; $(call go-tool,grpcurl,github.com/fullstorydev/grpcurl/cmd/grpcurl)
 $(NFPM):          ; $(call go-tool,nfpm,github.com/goreleaser/nfpm/v2/cmd/nfpm)

@@ -48,7 +48,7 @@ func TestAffectedAreWhatChangedAndAllThatIsBuiltFromIt(t *testing.T) {
 
 func TestListKnowsTheUsersOfThisModule(t *testing.T) {
 	t.Chdir("../..")
-	packages, err := list()
+	packages, err := list(false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,5 +79,19 @@ func TestListKnowsTheUsersOfThisModule(t *testing.T) {
 	}
 	if got := affected(packages, []string{"internal/engine/latency/latency.go"}); reflect.DeepEqual(got, affected(packages, []string{"go.mod"})) {
 		t.Error("after a change of a leaf everything is tested")
+	}
+}
+
+func TestNearAreThoseThatImportWhatChanged(t *testing.T) {
+	t.Chdir("../..")
+	packages, err := list(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := affected(packages, []string{"internal/notify/session/session.go"})
+	for name, want := range map[string]bool{"internal/notify/session": true, "internal/gateway/wsgate": true, "internal/server/cli": false, "test/rides": false} {
+		if slices.Contains(got, module+"/"+name) != want {
+			t.Errorf("after a change of session, %s is tested: %t, want %t", name, !want, want)
+		}
 	}
 }

@@ -1,5 +1,5 @@
 // Command affected names the packages whose tests a change can fail: those that changed, and all that are built from
-// them. It reads the work tree, what is not added yet included, and compares it with where it left the main branch.
+// them, or with -near those that import them. It reads the work tree, what is not added yet included, and compares it with where it left the main branch.
 package main
 
 import (
@@ -15,14 +15,15 @@ import (
 func main() {
 	since := flag.String("since", "", "the commit to compare with (where this branch left main)")
 	short := flag.Bool("short", false, "leave out packages all of whose tests -short skips")
+	near := flag.Bool("near", false, "leave out packages that do not import a changed one themselves")
 	flag.Parse()
-	if err := run(*since, *short); err != nil {
+	if err := run(*since, *short, *near); err != nil {
 		fmt.Fprintln(os.Stderr, "affected:", err)
 		os.Exit(1)
 	}
 }
 
-func run(since string, short bool) error {
+func run(since string, short, near bool) error {
 	root, err := output("git", "rev-parse", "--show-toplevel")
 	if err != nil {
 		return err
@@ -37,7 +38,7 @@ func run(since string, short bool) error {
 	if err != nil {
 		return err
 	}
-	packages, err := list()
+	packages, err := list(near)
 	if err != nil {
 		return err
 	}
@@ -83,14 +84,18 @@ func changed(since string) ([]string, error) {
 	return strings.FieldsFunc(differ+unknown, func(r rune) bool { return r == 0 }), nil
 }
 
-// list asks the go command for the packages of this module and what their tests are built from.
-func list() ([]pkg, error) {
+// list asks the go command for the packages of this module and what their tests are built from; near: what they import.
+func list(near bool) ([]pkg, error) {
 	root, err := os.Getwd()
 	if err != nil {
 		return nil, err
 	}
 	// A test is listed as a package of its own: "p [p.test]" is p with its tests in it, p.test the program.
-	text, err := output("go", "list", "-e", "-test", "-f", "{{.ImportPath}}\t{{.ForTest}}\t{{.Dir}}\t{{join .Deps \" \"}}", "./...")
+	uses := ".Deps"
+	if near {
+		uses = ".Imports"
+	}
+	text, err := output("go", "list", "-e", "-test", "-f", "{{.ImportPath}}\t{{.ForTest}}\t{{.Dir}}\t{{join "+uses+" \" \"}}", "./...")
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,6 @@
 // Command testrun runs the Go tests in two runs of `go test` at the same time: packages that -raced names with the race detector, all
-// others without it. It prints the events of both (`go test -json`) as whole lines, so that gotestsum reads them as one run.
+// others without it. It prints the events of both (`go test -json`) as whole lines, so that gotestsum reads them as one run. Beside them
+// it makes targets of the Makefile, one after the other, and reports each as a package.
 package main
 
 import (
@@ -25,16 +26,17 @@ func main() {
 	flags := flag.String("flags", "", "flags of both runs of go test")
 	raceFlags := flag.String("race-flags", "-race", "further flags of the run with the race detector")
 	atOnce := flag.Int("p", 2*runtime.NumCPU(), "how many packages are tested at once, in both runs together")
+	targets := flag.String("make", "", "targets that are made beside the tests, with spaces between them")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, strings.Fields(*raced), strings.Fields(*flags), strings.Fields(*raceFlags), *atOnce, flag.Args()); err != nil {
+	if err := run(ctx, strings.Fields(*raced), strings.Fields(*flags), strings.Fields(*raceFlags), strings.Fields(*targets), *atOnce, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "testrun:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, raced, flags, raceFlags []string, atOnce int, patterns []string) error {
+func run(ctx context.Context, raced, flags, raceFlags, targets []string, atOnce int, patterns []string) error {
 	with, without, err := divide(ctx, raced, patterns)
 	if err != nil {
 		return err
@@ -44,8 +46,9 @@ func run(ctx context.Context, raced, flags, raceFlags []string, atOnce int, patt
 		goTest(ctx, "1", slices.Concat(flags, raceFlags), with, share(atOnce, len(without) > 0)),
 		goTest(ctx, "0", flags, without, share(atOnce, len(with) > 0)),
 	}
-	failed := make([]error, len(runs))
+	failed := make([]error, len(runs)+1)
 	var wg sync.WaitGroup
+	wg.Go(func() { failed[len(runs)] = makeAll(ctx, targets, out) })
 	for i, cmd := range runs {
 		if cmd != nil {
 			wg.Go(func() { failed[i] = out.copyFrom(cmd) })

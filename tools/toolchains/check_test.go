@@ -43,7 +43,7 @@ func TestAllThatIsMissingIsSaidAtOnce(t *testing.T) {
 	}
 	for _, line := range []string{
 		"Go 1.26 or newer (there is 1.19)", "C compiler", "Python 3.11 or newer, with venv (there is 3.9)", "Node 20 or newer, with npm",
-		"apt-get install --no-install-recommends gcc libc6-dev python3 python3-venv nodejs npm git openssl", "https://go.dev/doc/install", ".ci/run",
+		"apt-get install --no-install-recommends gcc libc6-dev python3 python3-venv nodejs npm git openssl", "https://go.dev/doc/install", "./check",
 	} {
 		if !strings.Contains(says, line) {
 			t.Errorf("it does not say %q:\n%s", line, says)

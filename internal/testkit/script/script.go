@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/tools/mutate/mutant"
 )
 
-// Params are those of the scripts in testdata/script, which know the command "exits" and the condition "postgresql".
+// Params are those of the scripts in testdata/script, which know the command "exits" and the conditions "postgresql" and "thorough".
 func Params() testscript.Params {
 	return testscript.Params{
 		Dir:                 "testdata/script",
@@ -34,13 +34,17 @@ func Params() testscript.Params {
 	}
 }
 
-// condition knows where PostgreSQL's programs are installed; where nothing may be skipped, they have to be.
+// condition knows where PostgreSQL's programs are installed; where nothing may be skipped, they have to be. And it knows make check-all,
+// which runs what takes too long for each change.
 func condition(name string) (bool, error) {
-	if name != "postgresql" {
-		return false, fmt.Errorf("there is no condition %q", name)
+	switch name {
+	case "postgresql":
+		_, err := pgserver.Programs()
+		return err == nil || os.Getenv("GODWIT_TEST_STRICT") != "", nil
+	case "thorough":
+		return os.Getenv("GODWIT_TEST_THOROUGH") != "", nil
 	}
-	_, err := pgserver.Programs()
-	return err == nil || os.Getenv("GODWIT_TEST_STRICT") != "", nil
+	return false, fmt.Errorf("there is no condition %q", name)
 }
 
 // exits CODE ARGS... runs godwit with these arguments and compares its exit code.
