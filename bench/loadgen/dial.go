@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/engine/reactor"
+	"godwit.dev/godwit/internal/testkit/narrow"
 )
 
 const (
@@ -64,10 +65,10 @@ func (d *dialer) control(_, _ string, c syscall.RawConn) error {
 		if d.spread {
 			failed = shareports(fd)
 		}
-		if d.small {
-			failed = errors.Join(failed, syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096))
-		}
 	})
+	if d.small {
+		err = errors.Join(err, narrow.Control(c))
+	}
 	return errors.Join(err, failed)
 }
 

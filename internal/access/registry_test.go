@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 func TestKeysOpenTheirAppUntilDeleted(t *testing.T) {
@@ -152,31 +153,17 @@ func TestChangesMadeBesideARunningServerTakeEffect(t *testing.T) {
 	defer stop()
 	cli.open(t, access.Config{})
 	secret := cli.key(t, "shop", access.Read)
-	eventually(t, "the key works", func() bool { _, err := server.Key(t.Context(), secret); return err == nil })
+	eventually.True(t, "the key works", func() bool { _, err := server.Key(t.Context(), secret); return err == nil })
 	for _, k := range cli.Keys("shop") {
 		if err := cli.DeleteKey(t.Context(), "shop", k.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "the key is revoked", func() bool { _, err := server.Key(t.Context(), secret); return err != nil })
+	eventually.True(t, "the key is revoked", func() bool { _, err := server.Key(t.Context(), secret); return err != nil })
 	if err := cli.CreateApp(t.Context(), "second", access.AppChange{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the app is known", func() bool { _, err := server.App("second"); return err == nil })
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.After(2 * time.Minute)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-deadline:
-			t.Fatalf("waited in vain until %s", what)
-		case <-tick.C:
-		}
-	}
+	eventually.True(t, "the app is known", func() bool { _, err := server.App("second"); return err == nil })
 }
 
 func TestLastUseOfKeysIsWrittenDown(t *testing.T) {

@@ -17,13 +17,14 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/notify/session"
 	"godwit.dev/godwit/internal/objects/object/objectstore"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 // settled waits until the other nodes route to a session: it is past the comparisons that follow its hello.
 func (w *world) routes(from *node, to *client, recipient string) {
 	w.t.Helper()
 	i := 0
-	eventually(w.t, "what is stored at the one node is routed to the other", func() bool {
+	eventually.True(w.t, "what is stored at the one node is routed to the other", func() bool {
 		i++
 		id := fmt.Sprintf("try-%s-%d", recipient, i)
 		before := len(to.all())
@@ -103,7 +104,7 @@ func TestAckAllWaitsForDevicesOnOtherNodes(t *testing.T) {
 	w.routes(w.nodes[0], other, "ann")
 	w.routes(w.nodes[1], one, "ann")
 	// Two who come at the same moment may not hear of each other before they say it again.
-	eventually(t, "the node where it is acknowledged knows of the other device", func() bool {
+	eventually.True(t, "the node where it is acknowledged knows of the other device", func() bool {
 		return len(w.nodes[0].cluster.Online("demo", "ann")) == 1
 	})
 	status := func(id string) notification.Status {
@@ -124,10 +125,10 @@ func TestAckAllWaitsForDevicesOnOtherNodes(t *testing.T) {
 		t.Fatal("settled while a device on another node has not acknowledged")
 	}
 	other.ack("n1")
-	eventually(t, "all have acknowledged", func() bool { return status("n1") == notification.Acked })
+	eventually.True(t, "all have acknowledged", func() bool { return status("n1") == notification.Acked })
 	// An acknowledgement over the API asks all nodes.
 	w.nodes[0].publish("ann", "n3", ackAll)
-	eventually(t, "every node says in time who is online", func() bool {
+	eventually.True(t, "every node says in time who is online", func() bool {
 		n, err := w.nodes[0].mail.Ack(t.Context(), "demo", "ann", "", []string{"n3"})
 		if err == nil && n != 1 || err != nil && !errors.Is(err, topic.ErrUnavailable) {
 			t.Fatal(n, err)
@@ -147,10 +148,10 @@ func TestWhoCameWhileNodesWereCutOffIsKnownAfterwards(t *testing.T) {
 	w.nodes[0].connect("ann", "")
 	w.nodes[1].connect("ann", "")
 	begun := time.Now()
-	eventually(t, "it is not said again of itself", func() bool { return time.Since(begun) > 6*time.Second })
+	eventually.True(t, "it is not said again of itself", func() bool { return time.Since(begun) > 6*time.Second })
 	w.nodes[1].cut.Store(false)
 	for _, n := range w.nodes {
-		eventually(t, n.name+" knows of the session at the other node", func() bool { return len(n.cluster.Online("demo", "ann")) == 1 })
+		eventually.True(t, n.name+" knows of the session at the other node", func() bool { return len(n.cluster.Online("demo", "ann")) == 1 })
 	}
 }
 
@@ -174,7 +175,7 @@ func TestSessionsOfAllNodesAreListedAndEnded(t *testing.T) {
 	c := []*client{w.nodes[0].connect("ann", "a"), w.nodes[1].connect("ann", "b"), w.nodes[2].connect("ben", "c")}
 	list := func() (devices []string) {
 		var live [][]session.Info
-		eventually(t, "every node says in time what sessions it has", func() bool {
+		eventually.True(t, "every node says in time what sessions it has", func() bool {
 			var partial bool
 			var err error
 			if live, partial, err = w.nodes[2].cluster.Sessions(t.Context(), "demo", []string{"ann", "ben", "none"}); err != nil || len(live) != 3 {
@@ -201,10 +202,10 @@ func TestSessionsOfAllNodesAreListedAndEnded(t *testing.T) {
 	}
 	c[0].wait("goodbye disconnected")
 	c[1].wait("goodbye disconnected")
-	eventually(t, "the sessions that ended are not listed any more", func() bool { return slices.Equal(list(), []string{"1 c "}) })
+	eventually.True(t, "the sessions that ended are not listed any more", func() bool { return slices.Equal(list(), []string{"1 c "}) })
 	w.nodes[1].publish("ben", "n1")
 	c[2].wait("notification n1")
-	eventually(t, "every node says in time which sessions are slow", func() bool {
+	eventually.True(t, "every node says in time which sessions are slow", func() bool {
 		lags, partial, err := w.nodes[0].cluster.Slowest(t.Context(), "demo", "unacked", 10)
 		if err != nil || !partial && (len(lags) != 1 || lags[0].Node != "node-2") {
 			t.Fatal(lags, partial, err)
@@ -258,7 +259,7 @@ func TestObjectsAreLookedForAsLongAsANodeIsNotHeard(t *testing.T) {
 	w.nodes[1].quiet()
 	w.nodes[1].cut.Store(true)
 	before := l.told.Load()
-	eventually(t, "objects are told time and again", func() bool { return l.told.Load() > before+5 })
+	eventually.True(t, "objects are told time and again", func() bool { return l.told.Load() > before+5 })
 }
 
 func TestWhatIsLostOnceIsReadSoon(t *testing.T) {
@@ -269,7 +270,7 @@ func TestWhatIsLostOnceIsReadSoon(t *testing.T) {
 	w.nodes[1].quiet()
 	w.nodes[1].cut.Store(true)
 	w.nodes[0].publish("ann", "lost")
-	eventually(t, "a beat is lost too", func() bool { return w.nodes[1].deaf.Load() > 0 })
+	eventually.True(t, "a beat is lost too", func() bool { return w.nodes[1].deaf.Load() > 0 })
 	w.nodes[1].cut.Store(false) // too soon to be missed
 	begun := time.Now()
 	c.wait("notification lost")
@@ -356,7 +357,7 @@ func TestNodeThatLeavesIsNotMissed(t *testing.T) {
 	w.routes(w.nodes[0], gone, "ann")
 	w.nodes[2].close()
 	w.joined(w.nodes[:2]...)
-	eventually(t, "who is asked of all nodes, the one that left is not", func() bool {
+	eventually.True(t, "who is asked of all nodes, the one that left is not", func() bool {
 		_, partial, err := w.nodes[0].cluster.Sessions(t.Context(), "demo", []string{"ann"})
 		return err == nil && !partial
 	})
@@ -380,7 +381,7 @@ func TestNodesWhoseStoreHangsHearEachOther(t *testing.T) {
 	<-asked
 	<-asked
 	begun := time.Now()
-	eventually(t, "a silent node would be missed", func() bool { return time.Since(begun) > 5*time.Second })
+	eventually.True(t, "a silent node would be missed", func() bool { return time.Since(begun) > 5*time.Second })
 	w.joined(w.nodes...)
 	for _, n := range w.nodes {
 		for _, other := range n.cluster.Nodes() {
@@ -402,14 +403,14 @@ func TestRollTellsOfNodesThatAreNotHeard(t *testing.T) {
 		return slices.Clone(alive), nil
 	}
 	n := w.start("node-0")
-	eventually(t, "the node of the roll is missing", func() bool {
+	eventually.True(t, "the node of the roll is missing", func() bool {
 		list := n.cluster.Nodes()
 		return len(list) == 1 && list[0].Boot == "boot0001" && list[0].Missing
 	})
 	mu.Lock()
 	alive = alive[:1]
 	mu.Unlock()
-	eventually(t, "the node is gone", func() bool { return len(n.cluster.Nodes()) == 0 })
+	eventually.True(t, "the node is gone", func() bool { return len(n.cluster.Nodes()) == 0 })
 }
 
 func TestSessionsHaveTheirNodeInTheirID(t *testing.T) {
@@ -446,7 +447,7 @@ func TestRecipientIsAskedOnTheNodeOfItsNewestSession(t *testing.T) {
 	second := w.nodes[1].connect("ann", "b")
 	w.routes(w.nodes[1], first, "ann")
 	w.routes(w.nodes[0], second, "ann")
-	eventually(t, "the nodes know of both", func() bool {
+	eventually.True(t, "the nodes know of both", func() bool {
 		return len(w.nodes[0].cluster.Online("demo", "ann")) == 1 && len(w.nodes[1].cluster.Online("demo", "ann")) == 1
 	})
 	for _, n := range w.nodes {

@@ -4,6 +4,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 func TestOnlyANodeThatReachesTheStoreNowCountsForOthers(t *testing.T) {
@@ -25,7 +27,7 @@ func TestOnlyANodeThatReachesTheStoreNowCountsForOthers(t *testing.T) {
 		}
 	}
 	other.Store(int64(3 * time.Second))
-	eventually(t, "the other node answers", func() bool { return lost.OthersReachFor(t.Context(), least) })
+	eventually.True(t, "the other node answers", func() bool { return lost.OthersReachFor(t.Context(), least) })
 	if well.OthersReachFor(t.Context(), least) {
 		t.Error("a node that lost the store counts")
 	}
@@ -47,11 +49,11 @@ func TestSessionsMoveToNoOtherNodeThanAcknowledgements(t *testing.T) {
 	}
 	w.startAll(3)
 	asks := w.nodes[0].cluster
-	eventually(t, "the node that has the store counts", func() bool {
+	eventually.True(t, "the node that has the store counts", func() bool {
 		return asks.OthersReachFor(t.Context(), time.Second) && asks.OthersReachFor(t.Context(), 0)
 	})
 	w.nodes[2].cluster.Drain()
 	for _, least := range []time.Duration{0, time.Second} {
-		eventually(t, "the one without it does not", func() bool { return !asks.OthersReachFor(t.Context(), least) })
+		eventually.True(t, "the one without it does not", func() bool { return !asks.OthersReachFor(t.Context(), least) })
 	}
 }

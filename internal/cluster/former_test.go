@@ -3,6 +3,8 @@ package cluster_test
 import (
 	"fmt"
 	"testing"
+
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 // TestNodesOfTwoReleasesAreOneCluster: while nodes are upgraded one after the other, each routes to each, and knows who is connected to
@@ -28,7 +30,7 @@ func TestNodesOfTwoReleasesAreOneCluster(t *testing.T) {
 		}
 	}
 	for _, n := range w.nodes {
-		eventually(t, n.name+" knows of the sessions at the others", func() bool { return len(n.cluster.Online("demo", "everywhere")) == 2 })
+		eventually.True(t, n.name+" knows of the sessions at the others", func() bool { return len(n.cluster.Online("demo", "everywhere")) == 2 })
 	}
 	w.nodes[1].close()
 	w.routes(w.nodes[0], clients[2], "r2")

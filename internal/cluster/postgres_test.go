@@ -19,6 +19,7 @@ import (
 	mailboxes "godwit.dev/godwit/internal/store/postgres/mailboxdb"
 	"godwit.dev/godwit/internal/store/postgres/objectdb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 // newPostgres is nodes as they are: each with its own connections to one PostgreSQL. Unless it looks, a node learns of objects
@@ -189,14 +190,14 @@ func TestNothingIsLostWhileNodesAreCutOff(t *testing.T) {
 	}
 	all.Wait()
 	for i, u := range units {
-		eventually(t, u.name+" has got all that was published for it", func() bool { return u.has(published[i]) })
+		eventually.True(t, u.name+" has got all that was published for it", func() bool { return u.has(published[i]) })
 	}
 	close(stop)
 	living.Wait()
 	chaos.Wait()
 	for i, u := range units {
 		for _, id := range published[i] {
-			eventually(t, id+" is settled", func() bool {
+			eventually.True(t, id+" is settled", func() bool {
 				rs, err := w.nodes[0].mail.Lookup(t.Context(), "demo", id, u.name)
 				return err == nil && len(rs) == 1 && rs[0].Status == notification.Acked
 			})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/cluster"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 // told lists the presence events of a kind that followers got.
@@ -24,10 +25,10 @@ func (w *world) told(kind string) (list []string) {
 func TestFollowersAreToldOnceOfWhoIsOnSeveralNodes(t *testing.T) {
 	w := newWorld(t, 3)
 	one := w.nodes[0].connect("ann", "a")
-	eventually(t, "told that it came", func() bool { return slices.Equal(w.presence(), []string{"online ann"}) })
+	eventually.True(t, "told that it came", func() bool { return slices.Equal(w.presence(), []string{"online ann"}) })
 	two := w.nodes[1].connect("ann", "b")
 	three := w.nodes[2].connect("ann", "c")
-	eventually(t, "each knows the others", func() bool {
+	eventually.True(t, "each knows the others", func() bool {
 		for _, n := range w.nodes {
 			if len(n.cluster.Online("demo", "ann")) != 2 {
 				return false
@@ -37,12 +38,12 @@ func TestFollowersAreToldOnceOfWhoIsOnSeveralNodes(t *testing.T) {
 	})
 	one.leave()
 	two.leave()
-	eventually(t, "the last knows that it is", func() bool { return len(w.nodes[2].cluster.Online("demo", "ann")) == 0 })
+	eventually.True(t, "the last knows that it is", func() bool { return len(w.nodes[2].cluster.Online("demo", "ann")) == 0 })
 	if got := w.presence(); !slices.Equal(got, []string{"online ann"}) {
 		t.Errorf("followers were told %q", got)
 	}
 	three.leave()
-	eventually(t, "told that it went", func() bool { return slices.Equal(w.presence(), []string{"offline ann", "online ann"}) })
+	eventually.True(t, "told that it went", func() bool { return slices.Equal(w.presence(), []string{"offline ann", "online ann"}) })
 }
 
 func TestFollowersAreToldOnceOfWhoComesToSeveralNodesAtOnce(t *testing.T) {
@@ -76,8 +77,8 @@ func toldOnce(t *testing.T, w *world) {
 	}
 	all.Wait()
 	told := func(kind string) int { return len(w.told(kind)) }
-	eventually(t, "told of each", func() bool { return told("online") >= n })
-	eventually(t, "each knows the others", func() bool {
+	eventually.True(t, "told of each", func() bool { return told("online") >= n })
+	eventually.True(t, "each knows the others", func() bool {
 		for i := range n {
 			for _, node := range w.nodes {
 				if len(node.cluster.Online("demo", fmt.Sprintf("r%d", i))) != 2 {
@@ -91,7 +92,7 @@ func toldOnce(t *testing.T, w *world) {
 		all.Go(c.leave)
 	}
 	all.Wait()
-	eventually(t, "told that each went", func() bool { return told("offline") >= n })
+	eventually.True(t, "told that each went", func() bool { return told("offline") >= n })
 	if on, off := told("online"), told("offline"); on != n || off != n {
 		t.Errorf("followers were told %d times that somebody came and %d times that somebody went, of %d", on, off, n)
 	}
@@ -107,16 +108,16 @@ func TestWhoLeavesASlowNodeHasLeft(t *testing.T) {
 	w.start("node-1")
 	w.joined(w.nodes...)
 	first := w.nodes[0].connect("ann", "")
-	eventually(t, "told that it came", func() bool { return slices.Equal(w.presence(), []string{"online ann"}) })
+	eventually.True(t, "told that it came", func() bool { return slices.Equal(w.presence(), []string{"online ann"}) })
 	slow := w.nodes[1].connect("ann", "")
-	eventually(t, "the first knows of it", func() bool { return len(w.nodes[0].cluster.Online("demo", "ann")) == 1 })
+	eventually.True(t, "the first knows of it", func() bool { return len(w.nodes[0].cluster.Online("demo", "ann")) == 1 })
 	first.leave()
-	eventually(t, "the first has decided", func() bool { return !w.nodes[0].cluster.Claims("demo", "ann") })
+	eventually.True(t, "the first has decided", func() bool { return !w.nodes[0].cluster.Claims("demo", "ann") })
 	if !w.nodes[1].cluster.Claims("demo", "ann") {
 		t.Log("the slow node had decided before; nothing is shown")
 	}
 	slow.leave()
-	eventually(t, "told that it went", func() bool { return slices.Equal(w.presence(), []string{"offline ann", "online ann"}) })
+	eventually.True(t, "told that it went", func() bool { return slices.Equal(w.presence(), []string{"offline ann", "online ann"}) })
 }
 
 // TestOfWhoComesAndLeavesAtOnceNeitherIsTold: where the machine is so slow that it is told that one came, it is told that one went.
@@ -125,7 +126,7 @@ func TestOfWhoComesAndLeavesAtOnceNeitherIsTold(t *testing.T) {
 	for range 3 {
 		w.nodes[0].connect("ann", "").leave()
 	}
-	eventually(t, "decided", func() bool {
+	eventually.True(t, "decided", func() bool {
 		return !w.nodes[0].cluster.Claims("demo", "ann") && len(w.told("online")) == len(w.told("offline"))
 	})
 }
@@ -151,22 +152,22 @@ func TestASurvivorTellsWhoWentWithADeadNode(t *testing.T) {
 	dead.connect("back", "")
 	dead.connect("both", "")
 	left := dead.connect("left", "")
-	eventually(t, "told that all came", func() bool { return len(w.told("online")) == n+3 })
+	eventually.True(t, "told that all came", func() bool { return len(w.told("online")) == n+3 })
 	w.nodes[0].connect("both", "")
 	left.leave()
-	eventually(t, "told that one went", func() bool { return slices.Equal(w.told("offline"), []string{"offline left"}) })
-	eventually(t, "each knows the other", func() bool { return len(dead.cluster.Online("demo", "both")) == 1 })
+	eventually.True(t, "told that one went", func() bool { return slices.Equal(w.told("offline"), []string{"offline left"}) })
+	eventually.True(t, "each knows the other", func() bool { return len(dead.cluster.Online("demo", "both")) == 1 })
 	dead.cut.Store(true) // to the others it is dead
 	back := w.nodes[0].connect("back", "")
-	eventually(t, "it is missed", func() bool {
+	eventually.True(t, "it is missed", func() bool {
 		return slices.ContainsFunc(w.nodes[0].cluster.Nodes(), func(o cluster.Node) bool { return o.Missing })
 	})
 	mu.Lock()
 	alive = slices.Delete(alive, 1, 2)
 	mu.Unlock()
-	eventually(t, "told that they went", func() bool { return len(w.told("offline")) >= n+1 })
+	eventually.True(t, "told that they went", func() bool { return len(w.told("offline")) >= n+1 })
 	back.leave()
-	eventually(t, "told that the one who came back went", func() bool { return len(w.told("offline back")) > 0 })
+	eventually.True(t, "told that the one who came back went", func() bool { return len(w.told("offline back")) > 0 })
 	if off := w.told("offline"); len(off) != n+2 || len(w.told("offline gone")) != n {
 		t.Errorf("followers were told %q", off)
 	}
@@ -179,9 +180,9 @@ func TestASurvivorTellsWhoWentWithADeadNode(t *testing.T) {
 func TestWhoWentAsTheNodeEndedIsTold(t *testing.T) {
 	w := newWorld(t, 2)
 	c := w.nodes[1].connect("ann", "")
-	eventually(t, "told that it came", func() bool { return len(w.told("online")) == 1 })
-	eventually(t, "the other node keeps its name", func() bool { return w.nodes[0].cluster.Keeps("demo", "ann") })
+	eventually.True(t, "told that it came", func() bool { return len(w.told("online")) == 1 })
+	eventually.True(t, "the other node keeps its name", func() bool { return w.nodes[0].cluster.Keeps("demo", "ann") })
 	c.leave()
 	w.nodes[1].close()
-	eventually(t, "told that it went", func() bool { return slices.Equal(w.told("offline"), []string{"offline ann"}) })
+	eventually.True(t, "told that it went", func() bool { return slices.Equal(w.told("offline"), []string{"offline ann"}) })
 }

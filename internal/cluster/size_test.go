@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/internal/notify/frame"
 	"godwit.dev/godwit/internal/notify/session"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 // mute is a connection that keeps nothing.
@@ -44,10 +45,10 @@ func TestWhoIsConnectedIsSmall(t *testing.T) {
 		s := one.hub.Accept(mute{}, session.Peer{})
 		s.Frame(&frame.Client{Kind: frame.KindHello, Hello: &frame.Hello{App: "demo", Recipient: fmt.Sprint("recipient-", i), Group: "g", Window: 64, Heartbeat: time.Hour}})
 	}
-	eventually(t, "all are connected", func() bool { return one.hub.Live() > n })
+	eventually.True(t, "all are connected", func() bool { return one.hub.Live() > n })
 	least := ^uint64(0)
 	defer func() { t.Logf("at least %d bytes a recipient and session, on both nodes together", least) }()
-	eventually(t, fmt.Sprintf("each costs at most %d bytes", most), func() bool {
+	eventually.True(t, fmt.Sprintf("each costs at most %d bytes", most), func() bool {
 		least = min(least, (max(used(), before)-before)/n)
 		return least <= most && one.hub.Live() > n
 	})

@@ -28,6 +28,7 @@ import (
 	"godwit.dev/godwit/internal/notify/session"
 	"godwit.dev/godwit/internal/objects/signal"
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -247,7 +248,7 @@ func (n *node) said(data []byte) []byte {
 // joined waits until nodes know each other.
 func (w *world) joined(nodes ...*node) {
 	w.t.Helper()
-	eventually(w.t, "the nodes know each other", func() bool {
+	eventually.True(w.t, "the nodes know each other", func() bool {
 		for _, n := range nodes {
 			list := n.cluster.Nodes()
 			if len(list) != len(nodes)-1 || slices.ContainsFunc(list, func(o cluster.Node) bool { return o.Missing }) {
@@ -295,7 +296,7 @@ func (n *node) quiet() {
 	n.w.t.Helper()
 	n.connect("idle", "")
 	begun, before := time.Now(), n.view.heads.Load()
-	eventually(n.w.t, "the comparisons after a hello are over", func() bool {
+	eventually.True(n.w.t, "the comparisons after a hello are over", func() bool {
 		return time.Since(begun) > 8*time.Second && n.view.heads.Load() > before
 	})
 }
@@ -472,13 +473,4 @@ func (c *client) all() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.frames)
-}
-
-func eventually(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !so(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
-	}
 }

@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/sending/dispatch"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 const app = "demo"
@@ -270,17 +271,11 @@ const patience = 2 * time.Minute
 // until waits for a campaign to be as a test wants it.
 func (e *env) until(id, what string, ok func(*campaign.View) bool) *campaign.View {
 	e.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		v := e.get(id)
-		if ok(v) {
-			return v
-		}
-		if time.Now().After(deadline) {
-			e.Fatalf("not %s in time: %s %s, %v", what, v.State, v.Detail, v.Counts)
-		}
-		time.Sleep(5 * time.Millisecond)
+	var v *campaign.View
+	if !eventually.Holds(func() bool { v = e.get(id); return ok(v) }) {
+		e.Fatalf("not %s in time: %s %s, %v", what, v.State, v.Detail, v.Counts)
 	}
+	return v
 }
 
 func (e *env) untilState(id string, want campaign.State) *campaign.View {

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 // TestAnAnswerToAPeerThatHadLeftIsLost has the peer close its connection orderly before the answer is written, so that the
@@ -40,7 +42,7 @@ func TestAnAnswerToAPeerThatHadLeftIsLost(t *testing.T) {
 	}
 	line := <-lines
 	_ = nc.Close()
-	eventually(t, "the peer has left", line.PeerLeft)
+	eventually.True(t, "the peer has left", line.PeerLeft)
 	if line.Reset() {
 		t.Error("an answer is lost before it was written")
 	}

@@ -2,38 +2,15 @@ package reactor
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"syscall"
 	"testing"
-	"time"
+
+	"godwit.dev/godwit/internal/testkit/eventually"
+	"godwit.dev/godwit/internal/testkit/narrow"
 )
-
-// narrow is a dialer whose connections take few bytes that nobody reads.
-func narrow() *net.Dialer {
-	return &net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
-		return c.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096) })
-	}}
-}
-
-// eventually asks until it is so, because the kernel is what it waits for.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	again := time.NewTicker(time.Millisecond)
-	defer again.Stop()
-	for !ok() {
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			t.Fatal(what + ": still not so")
-		}
-	}
-}
 
 func TestBytesThatAPeerDoesNotTakeAreNotAcknowledged(t *testing.T) {
 	lines := make(chan *Line, 1)
@@ -48,7 +25,7 @@ func TestBytesThatAPeerDoesNotTakeAreNotAcknowledged(t *testing.T) {
 	srv.Config.ConnContext = ConnContext
 	srv.Start()
 	defer srv.Close()
-	nc, err := narrow().Dial("tcp", srv.Listener.Addr().String())
+	nc, err := narrow.Dialer().Dial("tcp", srv.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +39,7 @@ func TestBytesThatAPeerDoesNotTakeAreNotAcknowledged(t *testing.T) {
 		t.Fatalf("all %t of an answer that nobody reads is acknowledged, open %t", all, ok)
 	}
 	go io.Copy(io.Discard, nc)
-	eventually(t, "all is acknowledged once it is read", func() bool {
+	eventually.True(t, "all is acknowledged once it is read", func() bool {
 		_, all, _ := line.Acked()
 		return all
 	})
@@ -100,7 +77,7 @@ func TestBrokenConnectionsAreToldFromClosedOnes(t *testing.T) {
 				t.Fatal(err)
 			}
 		} else {
-			eventually(t, "the answer is there", func() bool {
+			eventually.True(t, "the answer is there", func() bool {
 				_, all, _ := line.Acked()
 				count, _, _ := line.Acked()
 				return all && count > 1

@@ -21,6 +21,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 	"godwit.dev/godwit/internal/store/sqlite/eventdb"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -139,14 +140,13 @@ func (w *world) emit(from, n int) {
 // until waits until a sink is as it should be.
 func (w *world) until(what string, ok func(sink.Info) bool) {
 	w.Helper()
-	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
-		info, err := w.sinks.Get(w.Context(), "shop", sink.ClickHouse)
-		if err == nil && ok(info) {
-			return
-		}
-		if time.Since(begun) > time.Minute {
-			w.Fatalf("%s: %+v, %v", what, info, err)
-		}
+	var info sink.Info
+	var err error
+	if !eventually.Holds(func() bool {
+		info, err = w.sinks.Get(w.Context(), "shop", sink.ClickHouse)
+		return err == nil && ok(info)
+	}) {
+		w.Fatalf("%s: %+v, %v", what, info, err)
 	}
 }
 

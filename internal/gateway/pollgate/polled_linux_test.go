@@ -4,14 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"syscall"
 	"testing"
 	"time"
 
 	"godwit.dev/godwit/internal/engine/reactor"
+	"godwit.dev/godwit/internal/testkit/narrow"
 )
 
 // TestAReadAnswerIsNotLostByWhatFollowsIt: the client reads an answer, asks for something else over the same connection, and does
@@ -35,10 +34,7 @@ func TestAReadAnswerIsNotLostByWhatFollowsIt(t *testing.T) {
 	srv.Config.ConnContext = reactor.ConnContext
 	srv.Start()
 	defer srv.Close()
-	narrow := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
-		return c.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096) })
-	}}
-	nc, err := narrow.DialContext(t.Context(), "tcp", srv.Listener.Addr().String())
+	nc, err := narrow.Dialer().DialContext(t.Context(), "tcp", srv.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -22,6 +21,7 @@ import (
 	"godwit.dev/godwit/internal/gateway/gatetest"
 	"godwit.dev/godwit/internal/gateway/ssegate"
 	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/testkit/narrow"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -307,13 +307,10 @@ func TestAPeerThatTakesNothingIsNoticedWithinTwoHeartbeats(t *testing.T) {
 				}
 				mount(s)
 			})
-			narrow := &net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
-				return c.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096) })
-			}}
 			stands := make(chan struct{})
 			tr := s.HTTP.Client().Transport.(*http.Transport).Clone()
 			tr.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-				nc, err := narrow.DialContext(ctx, network, addr)
+				nc, err := narrow.Dialer().DialContext(ctx, network, addr)
 				return &stoppable{Conn: nc, stands: stands, closed: make(chan struct{})}, err
 			}
 			defer tr.CloseIdleConnections()

@@ -14,6 +14,7 @@ import (
 
 	"godwit.dev/godwit/internal/messaging/bus"
 	"godwit.dev/godwit/internal/messaging/topic"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -328,7 +329,7 @@ func TestAppsInUseHaveAConnection(t *testing.T) {
 	soon, later := time.Now(), time.Now().Add(time.Hour)
 	connections := func(want int) {
 		t.Helper()
-		eventually(t, fmt.Sprintf("%d connections", want), func() bool { n, _ := b.Connections(); return n == want })
+		eventually.True(t, fmt.Sprintf("%d connections", want), func() bool { n, _ := b.Connections(); return n == want })
 	}
 	connections(0)
 	in, stop := subscribe(t, b, "a", "t.x", "")

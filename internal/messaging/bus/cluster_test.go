@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/messaging/topic"
 	"godwit.dev/godwit/internal/server/certs"
 	"godwit.dev/godwit/internal/server/certs/certstest"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 const secret = "a secret of sixteen and more"
@@ -72,7 +73,7 @@ func two(t *testing.T) (one, other *bus.Bus) {
 
 func connected(t *testing.T, nodes ...*bus.Bus) {
 	t.Helper()
-	eventually(t, "the nodes are connected with each other", func() bool {
+	eventually.True(t, "the nodes are connected with each other", func() bool {
 		for _, b := range nodes {
 			if list, ok := b.Routes(); !ok || len(list) != len(nodes)-1 {
 				return false
@@ -117,13 +118,13 @@ func TestTopicsAndRequestsReachOtherNodes(t *testing.T) {
 	// The app is not in use on the other node when this one subscribes.
 	in, _ := subscribe(t, one, "a.t", topic.Topic("rides.*"), "")
 	serve(t, one, "a", topic.Request("orders.>"), "q")
-	eventually(t, "a message reaches the other node", func() bool {
+	eventually.True(t, "a message reaches the other node", func() bool {
 		return other.Publish(t.Context(), "a.t", topic.Message{Subject: "t.rides.oslo", Data: []byte("x")}) == nil && len(in.ch) > 0
 	})
 	if m := in.next(t); m.Subject != "t.rides.oslo" || string(m.Data) != "x" {
 		t.Errorf("got %+v", m)
 	}
-	eventually(t, "a request is answered by the other node", func() bool {
+	eventually.True(t, "a request is answered by the other node", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		answer, err := other.Request(ctx, "a", topic.Message{Subject: "r.orders.get", Data: []byte("1")})
@@ -150,7 +151,7 @@ func TestLinesAreHeardOnOtherNodesOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "the line is heard", func() bool { return from.Publish("x", []byte("first")) == nil && len(got) > 0 })
+	eventually.True(t, "the line is heard", func() bool { return from.Publish("x", []byte("first")) == nil && len(got) > 0 })
 	for range 100 {
 		if err := from.Publish("x", []byte("more")); err != nil {
 			t.Fatal(err)
@@ -198,7 +199,7 @@ func TestLineSaysThatItMayHaveMissedSomething(t *testing.T) {
 func TestNodeWithAnotherSecretIsRefused(t *testing.T) {
 	one, log := node(t, "one", nil)
 	_, its := node(t, "stranger", func(c *bus.Cluster) { c.Secret = "quite another secret" }, one.ClusterAddr())
-	eventually(t, "both say why", func() bool {
+	eventually.True(t, "both say why", func() bool {
 		return strings.Contains(log.String(), "refused another node: its cluster_secret_file differs") &&
 			strings.Contains(its.String(), "another node refuses this one: its cluster_secret_file differs")
 	})
@@ -231,7 +232,7 @@ func TestNodesShowEachOtherCertificates(t *testing.T) {
 			two, _ := node(t, "two", with(ca, later), one.ClusterAddr())
 			connected(t, one, two)
 			node(t, "stranger", tt.change, one.ClusterAddr())
-			eventually(t, "it is said why", func() bool {
+			eventually.True(t, "it is said why", func() bool {
 				text := log.String()
 				return strings.Contains(text, "no TLS connection with another node") && strings.Contains(text, tt.said)
 			})
@@ -253,7 +254,7 @@ func TestPeerThatIsNotThereIsSaid(t *testing.T) {
 	addr := ln.Addr().String()
 	ln.Close()
 	_, log := node(t, "one", nil, addr)
-	eventually(t, "it is said", func() bool {
+	eventually.True(t, "it is said", func() bool {
 		return strings.Contains(log.String(), "another node cannot be reached, will go on trying") && strings.Contains(log.String(), addr)
 	})
 }

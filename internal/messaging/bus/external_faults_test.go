@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/messaging/bus/natstest"
 	"godwit.dev/godwit/internal/messaging/topic"
 	"godwit.dev/godwit/internal/server/certs/certstest"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 // The first attempt to connect is over when a bus has started.
@@ -64,9 +65,9 @@ func TestCredentialsMayBeMendedLater(t *testing.T) {
 	natstest.Credentials(t, file, natstest.NewAccount(t))
 	b := startWith(t, bus.External{URL: "tls://" + between.addr, CA: n.CA, Credentials: file})
 	in, _ := subscribe(t, b, "a", "t.x", "")
-	eventually(t, "refused several times", func() bool { return between.accepted.Load() > 3 })
+	eventually.True(t, "refused several times", func() bool { return between.accepted.Load() > 3 })
 	natstest.Credentials(t, file, n.Account)
-	eventually(t, "connected", func() bool { return b.Publish(t.Context(), "a", topic.Message{Subject: "t.x"}) == nil })
+	eventually.True(t, "connected", func() bool { return b.Publish(t.Context(), "a", topic.Message{Subject: "t.x"}) == nil })
 	in.next(t)
 }
 
@@ -84,13 +85,13 @@ func TestExternalNATSThatIsSilentCountsAsGone(t *testing.T) {
 
 	unavailable(t, b, silent, between.stand)
 	before := between.accepted.Load()
-	eventually(t, "connecting to what does not answer, and once more", func() bool { return between.accepted.Load() > before+1 })
+	eventually.True(t, "connecting to what does not answer, and once more", func() bool { return between.accepted.Load() > before+1 })
 	if err := b.Publish(t.Context(), "a", topic.Message{Subject: "t.x"}); !errors.Is(err, topic.ErrUnavailable) {
 		t.Errorf("a publish while it connects: %v", err)
 	}
 
 	between.goOn()
-	eventually(t, "connected again", func() bool { return b.Publish(t.Context(), "a", topic.Message{Subject: "t.x"}) == nil })
+	eventually.True(t, "connected again", func() bool { return b.Publish(t.Context(), "a", topic.Message{Subject: "t.x"}) == nil })
 	in.next(t)
 }
 

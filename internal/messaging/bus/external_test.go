@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -16,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/messaging/bus"
 	"godwit.dev/godwit/internal/messaging/bus/natstest"
 	"godwit.dev/godwit/internal/messaging/topic"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 // elsewhere starts a NATS server on a port; -1: any.
@@ -51,7 +51,7 @@ func TestExternalNATSCarriesTheSameSubjects(t *testing.T) {
 	a, _ := subscribe(t, one, "a", "t.>", "")
 	at, _ := subscribe(t, one, "a.t", "t.>", "")
 	serve(t, one, "a", "r.>", "q")
-	eventually(t, "the other node sees what is subscribed", func() bool {
+	eventually.True(t, "the other node sees what is subscribed", func() bool {
 		return two.Publish(t.Context(), "a.t", topic.Message{Subject: "t.x"}) == nil && len(at.ch) > 0
 	})
 	publish(t, two, "a", "t.t.x", "for a")
@@ -77,13 +77,13 @@ func TestLargeMessagesOfOthersLeaveAGap(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	eventually(t, "the bus has subscribed", func() bool {
+	eventually.True(t, "the bus has subscribed", func() bool {
 		return nc.Publish("godwit.a.t.x", nil) == nil && nc.Flush() == nil && len(in.ch) > 0
 	})
 	if err := nc.Publish("godwit.a.t.x", make([]byte, topic.MaxData+1)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the subscriber is told of a gap", func() bool {
+	eventually.True(t, "the subscriber is told of a gap", func() bool {
 		in.mu.Lock()
 		defer in.mu.Unlock()
 		return in.lost == 1
@@ -116,7 +116,7 @@ func TestExternalNATSGoesAndComesBack(t *testing.T) {
 	b := startExternal(t, s.ClientURL())
 	in, _ := subscribe(t, b, "a", "t.x", "")
 	silent, _ := subscribe(t, b, "a", "r.silent", "")
-	eventually(t, "connected", func() bool { return b.Publish(t.Context(), "a", topic.Message{Subject: "t.x"}) == nil })
+	eventually.True(t, "connected", func() bool { return b.Publish(t.Context(), "a", topic.Message{Subject: "t.x"}) == nil })
 	in.next(t)
 
 	unavailable(t, b, silent, func() {
@@ -126,7 +126,7 @@ func TestExternalNATSGoesAndComesBack(t *testing.T) {
 	later, _ := subscribe(t, b, "a", "t.later", "") // holds once it is back
 
 	elsewhere(t, port)
-	eventually(t, "connected again", func() bool { return b.Publish(t.Context(), "a", topic.Message{Subject: "t.x"}) == nil })
+	eventually.True(t, "connected again", func() bool { return b.Publish(t.Context(), "a", topic.Message{Subject: "t.x"}) == nil })
 	in.next(t)
 	publish(t, b, "a", "t.later", "")
 	later.next(t)
@@ -143,18 +143,8 @@ func TestExternalNATSMayStartLater(t *testing.T) {
 		t.Errorf("a publish: %v", err)
 	}
 	elsewhere(t, port)
-	eventually(t, "connected", func() bool { return b.Publish(t.Context(), "a", topic.Message{Subject: "t.x"}) == nil })
+	eventually.True(t, "connected", func() bool { return b.Publish(t.Context(), "a", topic.Message{Subject: "t.x"}) == nil })
 	in.next(t)
-}
-
-// eventually asks until it is so.
-func eventually(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !so(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
-	}
 }
 
 func TestExternalNATSJoinsNodesThatShareADatabase(t *testing.T) {
@@ -196,13 +186,13 @@ func TestExternalNATSJoinsNodesThatShareADatabase(t *testing.T) {
 	}
 	s.Shutdown()
 	s.WaitForShutdown()
-	eventually(t, "what cannot be sent is said", func() bool { return errors.Is(from.Publish("r.x", nil), topic.ErrUnavailable) })
+	eventually.True(t, "what cannot be sent is said", func() bool { return errors.Is(from.Publish("r.x", nil), topic.ErrUnavailable) })
 	if err := from.Flush(t.Context()); !errors.Is(err, topic.ErrUnavailable) || from.Dropped() == 0 {
 		t.Errorf("without NATS a flush says %v, and %d were dropped", err, from.Dropped())
 	}
 	elsewhere(t, port)
 	<-lost // something may be missing
-	eventually(t, "what was subscribed to before is heard again", func() bool { return from.Publish("r.x", []byte("2")) == nil && len(got) > 0 })
+	eventually.True(t, "what was subscribed to before is heard again", func() bool { return from.Publish("r.x", []byte("2")) == nil && len(got) > 0 })
 	if m := <-got; m != "r.x 2" {
 		t.Errorf("got %q", m)
 	}
@@ -234,7 +224,7 @@ func TestNATSThatRefusesWhatNodesSayIsTold(t *testing.T) {
 	}
 	defer b.Close()
 	l, _, _ := line(t, b, bus.Mailboxes)
-	eventually(t, "it is told what to allow", func() bool {
+	eventually.True(t, "it is told what to allow", func() bool {
 		_ = l.Publish("n", nil)
 		return strings.Contains(log.String(), "allow the user of nats_credentials to publish and subscribe to _godwit.>")
 	})

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/messaging/bus"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 // TestLines holds both ways to carry a line to the same: between the servers of two nodes, and over a NATS that joins them.
@@ -30,7 +31,7 @@ func TestLines(t *testing.T) {
 			// known returns once what was subscribed to is known where it is published.
 			known := func(subject string) {
 				t.Helper()
-				eventually(t, subject+" is heard", func() bool { return from.Publish(subject, []byte("?")) == nil && len(got) > 0 })
+				eventually.True(t, subject+" is heard", func() bool { return from.Publish(subject, []byte("?")) == nil && len(got) > 0 })
 				say(subject, "known")
 				for m := range got {
 					if m == subject+" known" {
@@ -95,7 +96,7 @@ func TestLinesCarryWhatTheLargestNotificationNeeds(t *testing.T) {
 	if _, err := to.Subscribe("x"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the line is heard", func() bool { return from.Publish("x", nil) == nil && len(got) > 0 })
+	eventually.True(t, "the line is heard", func() bool { return from.Publish("x", nil) == nil && len(got) > 0 })
 	large := make([]byte, 2*bus.MaxPayload)
 	if err := from.Publish("x", large); err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/sending/sealed"
 	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 const patience = time.Minute
@@ -137,15 +138,6 @@ func ok(t *testing.T, err error) {
 	}
 }
 
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in time: %s", what)
-		}
-	}
-}
-
 // world is several servers that share a store.
 type world struct {
 	*testing.T
@@ -252,14 +244,14 @@ func TestOneServerAtATimeSendsAllOfAnApp(t *testing.T) {
 	w.wantSteps(servers)
 	w.campaign(2, "taxi")
 	for i := range servers {
-		eventually(t, "a part of the campaigns", func() bool { return w.bots.count("shop", false)+w.bots.count("taxi", false) >= 50*(i+1) })
+		eventually.True(t, "a part of the campaigns", func() bool { return w.bots.count("shop", false)+w.bots.count("taxi", false) >= 50*(i+1) })
 		w.leases.Give("shop", i)
 		w.leases.Give("taxi", (i+1)%servers)
 		w.publish("shop")
 		w.publish("taxi")
 		w.wantSteps((i + 2) * servers)
 	}
-	eventually(t, "the campaigns", func() bool { return w.bots.count("shop", false) == chats && w.bots.count("taxi", false) == chats })
+	eventually.True(t, "the campaigns", func() bool { return w.bots.count("shop", false) == chats && w.bots.count("taxi", false) == chats })
 	w.bots.mu.Lock()
 	defer w.bots.mu.Unlock()
 	for app, want := range map[string][]int{"shop": {2, 0, 1, 2}, "taxi": {1, 2, 0}} {
@@ -278,7 +270,7 @@ func TestOneServerAtATimeSendsAllOfAnApp(t *testing.T) {
 // wantSteps waits until so many steps of each app were sent.
 func (w *world) wantSteps(n int) {
 	w.Helper()
-	eventually(w.T, "steps", func() bool { return w.bots.count("shop", true) == n && w.bots.count("taxi", true) == n })
+	eventually.True(w.T, "steps", func() bool { return w.bots.count("shop", true) == n && w.bots.count("taxi", true) == n })
 }
 
 // TestTheOwnerIsToldOfWhatItWouldSeeTooLate: what another server stores that is due within a second, and what it settles.

@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/campaign"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/server/admin"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 func TestStrangersSeeOnlyTheWayIn(t *testing.T) {
@@ -173,22 +174,15 @@ func TestACampaignIsComposedStartedAndWatched(t *testing.T) {
 }
 
 // eventually asks for a page until it has what it should.
-func (b *browser) eventually(path, want string) string {
+func (b *browser) eventually(path, want string) (page string) {
 	b.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	late := time.After(2 * time.Minute)
-	for {
-		_, page := b.get(path)
-		if strings.Contains(page, want) {
-			return page
-		}
-		select {
-		case <-tick.C:
-		case <-late:
-			b.Fatalf("%s never had %q:\n%s", path, want, page)
-		}
+	if !eventually.Holds(func() bool {
+		_, page = b.get(path)
+		return strings.Contains(page, want)
+	}) {
+		b.Fatalf("%s never had %q:\n%s", path, want, page)
 	}
+	return page
 }
 
 func TestADraftIsChangedTestedAndDeleted(t *testing.T) {

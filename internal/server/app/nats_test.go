@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"godwit.dev/godwit/internal/server/certs/certstest"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 // natsClient connects to the NATS listener.
@@ -25,16 +26,6 @@ func natsClient(t *testing.T, addr, key string, options ...nats.Option) *nats.Co
 	}
 	t.Cleanup(nc.Close)
 	return nc
-}
-
-// soon asks until it is so.
-func soon(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !so(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
-	}
 }
 
 func TestNATSListener(t *testing.T) {
@@ -60,7 +51,7 @@ func TestNATSListener(t *testing.T) {
 		}
 	}
 	stop(t, a)
-	soon(t, "its client is told of the stop", nc.IsClosed)
+	eventually.True(t, "its client is told of the stop", nc.IsClosed)
 }
 
 func TestDeletedKeyEndsItsNATSConnection(t *testing.T) {
@@ -132,10 +123,10 @@ func TestExternalNATSGone(t *testing.T) {
 		status, _, _ := ask(t, "POST", "http://"+a.Addresses().HTTP+"/v1/topics/rides.oslo", "x")
 		return status
 	}
-	soon(t, "topics go over the external NATS", func() bool { return topicStatus() == http.StatusAccepted })
+	eventually.True(t, "topics go over the external NATS", func() bool { return topicStatus() == http.StatusAccepted })
 	away.Shutdown()
 	away.WaitForShutdown()
-	soon(t, "the loss is noticed", func() bool { return topicStatus() == http.StatusServiceUnavailable })
+	eventually.True(t, "the loss is noticed", func() bool { return topicStatus() == http.StatusServiceUnavailable })
 	if status, body, _ := ask(t, "POST", "http://"+a.Addresses().HTTP+"/v1/notifications", `{"to":"r","title":"x"}`); status != http.StatusCreated {
 		t.Errorf("a notification: %d %s", status, body)
 	}
@@ -146,5 +137,5 @@ func TestExternalNATSGone(t *testing.T) {
 		t.Errorf("readiness: %d", status)
 	}
 	elsewhere(port)
-	soon(t, "it comes back by itself", func() bool { return topicStatus() == http.StatusAccepted })
+	eventually.True(t, "it comes back by itself", func() bool { return topicStatus() == http.StatusAccepted })
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/testkit/eventually"
 	"godwit.dev/godwit/internal/testkit/redisserver"
 	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
@@ -20,19 +21,16 @@ func xadd(t *testing.T, r *redisserver.Server, who, id string) {
 	}
 }
 
-// eventually asks until an answer has a text in it, for two minutes.
-func eventually(t *testing.T, url, text string) string {
+// says asks until an answer has a text in it.
+func says(t *testing.T, url, text string) (body string) {
 	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); ; {
-		_, body, _ := ask(t, "GET", url, "")
-		if strings.Contains(body, text) {
-			return body
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s does not say %q in two minutes but %s", url, text, body)
-		}
-		time.Sleep(10 * time.Millisecond)
+	if !eventually.Holds(func() bool {
+		_, body, _ = ask(t, "GET", url, "")
+		return strings.Contains(body, text)
+	}) {
+		t.Fatalf("%s does not say %q but %s", url, text, body)
 	}
+	return body
 }
 
 func TestSourceBringsWhatPublishersAddToRedis(t *testing.T) {
@@ -47,20 +45,20 @@ func TestSourceBringsWhatPublishersAddToRedis(t *testing.T) {
 	if status, body, _ := ask(t, "PUT", api+"/v1/sources/redisstream", `{"urls":["`+r.URL()+`"]}`); status != http.StatusCreated {
 		t.Fatal(status, body)
 	}
-	eventually(t, api+"/v1/sources/redisstream", "address is not public")
+	says(t, api+"/v1/sources/redisstream", "address is not public")
 	stop(t, a)
 
 	cfg.AllowPrivateURLs = true
 	a = start(t, cfg)
 	api = "http://" + a.Addresses().HTTP
-	eventually(t, api+"/v1/notifications/before?to=ann", `"status":"stored"`)
+	says(t, api+"/v1/notifications/before?to=ann", `"status":"stored"`)
 	xadd(t, r, "bob", "after")
-	eventually(t, api+"/v1/notifications/after?to=bob", `"status":"stored"`)
+	says(t, api+"/v1/notifications/after?to=bob", `"status":"stored"`)
 	var info struct {
 		State, Finding string
 		Counts         struct{ Stored, Quarantined int }
 	}
-	body := eventually(t, api+"/v1/sources/redisstream", `"stored":2,`)
+	body := says(t, api+"/v1/sources/redisstream", `"stored":2,`)
 	if err := json.Unmarshal([]byte(body), &info); err != nil || info.State != "reading" || info.Finding != "tracking" || info.Counts.Quarantined != 1 {
 		t.Errorf("%s, %v", body, err)
 	}

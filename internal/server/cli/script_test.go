@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"context"
 	"encoding/json"
 	"maps"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/server/app/datadir"
 	"godwit.dev/godwit/internal/server/cli"
 	"godwit.dev/godwit/internal/server/cli/command"
+	"godwit.dev/godwit/internal/testkit/eventually"
 	"godwit.dev/godwit/internal/testkit/script"
 )
 
@@ -39,24 +39,16 @@ func TestScripts(t *testing.T) {
 // patience bounds waits for things that take milliseconds.
 const patience = 2 * time.Minute
 
-// eventually asks again and again, because another process is what it waits for.
-func eventually(ts *testscript.TestScript, what string, ok func() bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	again := time.NewTicker(10 * time.Millisecond)
-	defer again.Stop()
-	for !ok() {
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			ts.Fatalf("%s: still not so after %s", what, patience)
-		}
+// sometime asks again and again, because another process is what it waits for.
+func sometime(ts *testscript.TestScript, what string, ok func() bool) {
+	if !eventually.Holds(ok) {
+		ts.Fatalf("%s: still not so after %s", what, eventually.Patience)
 	}
 }
 
 // listening DATA waits until the server of a data folder listens and puts its addresses into GODWIT_URL and GRPC.
 func listening(ts *testscript.TestScript, _ bool, args []string) {
-	eventually(ts, "a server listens", func() bool {
+	sometime(ts, "a server listens", func() bool {
 		a, err := datadir.ReadAddresses(ts.MkAbs(args[0]))
 		ts.Setenv("GODWIT_URL", "http://"+a.HTTP)
 		ts.Setenv("HTTP", a.HTTP)
@@ -99,12 +91,12 @@ func mistake(ts *testscript.TestScript, _ bool, args []string) {
 // shows REGEXP ARGS... runs the program again and again until its output has a line like that.
 func shows(ts *testscript.TestScript, _ bool, args []string) {
 	want := regexp.MustCompile("(?m)" + args[0])
-	eventually(ts, "godwit "+strings.Join(args[1:], " ")+" shows "+args[0], func() bool {
+	sometime(ts, "godwit "+strings.Join(args[1:], " ")+" shows "+args[0], func() bool {
 		return ts.Exec("godwit", args[1:]...) == nil && want.MatchString(ts.ReadFile("stdout"))
 	})
 }
 
 // soon ARGS... runs the program again and again until it succeeds, or with ! until it fails.
 func soon(ts *testscript.TestScript, neg bool, args []string) {
-	eventually(ts, "godwit "+strings.Join(args, " "), func() bool { return (ts.Exec("godwit", args...) != nil) == neg })
+	sometime(ts, "godwit "+strings.Join(args, " "), func() bool { return (ts.Exec("godwit", args...) != nil) == neg })
 }

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 // TestWhatIsSentAheadOfTheHandoverIsAnswered: net/http has read some of it by then.
@@ -47,7 +49,7 @@ func TestASlowRequestGoesBack(t *testing.T) {
 	c := w.primed()
 	p := post(w.key, `{"to":"a"}`)
 	c.send(p[:len(p)-3])
-	until(t, "the connection goes back", func() bool { return d.Stats().Returned == 1 })
+	eventually.True(t, "the connection goes back", func() bool { return d.Stats().Returned == 1 })
 	c.send(p[len(p)-3:])
 	c.want(http.StatusCreated)
 }
@@ -64,7 +66,7 @@ func TestAConnectionThatWentBackComesAgainOnceItIsWorthIt(t *testing.T) {
 		c.send(post(w.key, `{"to":"a"}`))
 		c.want(http.StatusCreated)
 	}
-	until(t, "the connection is taken over again", func() bool { return d.Stats().Taken == 2 })
+	eventually.True(t, "the connection is taken over again", func() bool { return d.Stats().Taken == 2 })
 	c.send(post(w.key, `{"to":"a"}`))
 	c.want(http.StatusCreated)
 	if s := d.Stats(); s.Exchanges != 1 || s.Connections != 1 {
@@ -100,10 +102,10 @@ func TestARevokedKeyIsRefusedOnAConnectionThatUsedIt(t *testing.T) {
 func TestAShutdownAnswersWhatIsUnderWay(t *testing.T) {
 	w, d := directly(t)
 	idle, busy := w.primed(), w.primed()
-	until(t, "both are handed over", func() bool { return d.Stats().Connections == 2 })
+	eventually.True(t, "both are handed over", func() bool { return d.Stats().Connections == 2 })
 	release := w.mailbox.hold()
 	busy.send(post(w.key, `{"to":"a"}`))
-	until(t, "the publish is with the store", func() bool { return w.mailbox.held() == 1 })
+	eventually.True(t, "the publish is with the store", func() bool { return w.mailbox.held() == 1 })
 	var down sync.WaitGroup
 	var err error
 	down.Go(func() { err = d.Shutdown(context.Background()) })
@@ -127,11 +129,11 @@ func TestAShutdownAnswersWhatIsUnderWay(t *testing.T) {
 func TestAShutdownThatRunsOutOfTimeCutsOff(t *testing.T) {
 	w, d := directly(t)
 	c := w.primed()
-	until(t, "it is handed over", func() bool { return d.Stats().Connections == 1 })
+	eventually.True(t, "it is handed over", func() bool { return d.Stats().Connections == 1 })
 	release := w.mailbox.hold()
 	defer release()
 	c.send(post(w.key, `{"to":"a"}`))
-	until(t, "the publish is with the store", func() bool { return w.mailbox.held() == 1 })
+	eventually.True(t, "the publish is with the store", func() bool { return w.mailbox.held() == 1 })
 	ctx, cancel := context.WithCancelCause(t.Context())
 	late := errors.New("late")
 	cancel(late)
@@ -147,10 +149,10 @@ func TestAShutdownThatRunsOutOfTimeCutsOff(t *testing.T) {
 func TestAClientThatClosedItsSideIsAnswered(t *testing.T) {
 	w, d := directly(t)
 	c := w.primed()
-	until(t, "it is handed over", func() bool { return d.Stats().Connections == 1 })
+	eventually.True(t, "it is handed over", func() bool { return d.Stats().Connections == 1 })
 	release := w.mailbox.hold()
 	c.send(strings.Repeat(post(w.key, `{"to":"a"}`), 3))
-	until(t, "the publish is with the store", func() bool { return w.mailbox.held() == 1 })
+	eventually.True(t, "the publish is with the store", func() bool { return w.mailbox.held() == 1 })
 	if err := c.nc.CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +181,7 @@ func TestAClientThatDoesNotReadIsWaitedFor(t *testing.T) {
 			t.Logf("%+v, %+v", d.Stats(), w.reactor.Stats())
 		}
 	}()
-	until(t, "answers wait for the client", func() bool { return w.reactor.Stats().Queued > 0 })
+	eventually.True(t, "answers wait for the client", func() bool { return w.reactor.Stats().Queued > 0 })
 	for i := range n {
 		if status, text := c.read(); status != http.StatusOK {
 			t.Fatalf("answer %d is %d: %s", i, status, text)

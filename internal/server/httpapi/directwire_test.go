@@ -158,13 +158,3 @@ func (w *world) uncanceled(bytes string) (all string) {
 
 // refuseMuch is a publish limit of keys that nobody has; it is there so that both ways ask.
 func refuseMuch(string, int) time.Duration { return 0 }
-
-// until waits for a condition that another goroutine makes true.
-func until(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %s", what, patience)
-		}
-	}
-}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/testkit/eventually"
 	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
 
@@ -19,7 +20,7 @@ func TestARedisThatHangsLosesNothing(t *testing.T) {
 		t.Errorf("of a Redis that hangs there is %v", ids(again.Items))
 	}
 	s.Continue()
-	until(t, "what was acknowledged being deleted", func() bool { return w.departing() == 0 })
+	eventually.True(t, "what was acknowledged being deleted", func() bool { return w.departing() == 0 })
 	w.untilReread(driver)
 	w.wantPending(driver, "b")
 }
@@ -38,7 +39,7 @@ func TestWhatWasAcknowledgedStaysSoForAClientThatComesBackMeanwhile(t *testing.T
 	}
 	w.restart(s)
 	var now []mailbox.Item
-	until(t, "what is left being read", func() bool { now = w.pending(driver).Items; return len(now) > 0 })
+	eventually.True(t, "what is left being read", func() bool { now = w.pending(driver).Items; return len(now) > 0 })
 	if !slices.Equal(ids(now), []string{"b"}) {
 		t.Errorf("then pending are %v", ids(now))
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"godwit.dev/godwit/internal/testkit/eventually"
 	"godwit.dev/godwit/internal/testkit/redisserver"
 	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
@@ -75,8 +76,8 @@ func TestRedisTellsOfNewEntries(t *testing.T) {
 			if f.finding() != way {
 				t.Fatalf("entries are found by %s", f.finding())
 			}
-			until(t, "a first look", func() bool { return got.count(got.missed, s.Addr()) > 0 })
-			until(t, "a hint", func() bool {
+			eventually.True(t, "a first look", func() bool { return got.count(got.missed, s.Addr()) > 0 })
+			eventually.True(t, "a hint", func() bool {
 				do(t, s, "XADD Na{0} * f v")
 				do(t, s, "XADD other{0} * f v")
 				return got.count(got.keys, "Na{0}") > 0
@@ -89,8 +90,8 @@ func TestRedisTellsOfNewEntries(t *testing.T) {
 				t.Fatal(err)
 			}
 			do(t, s, "ACL SETUSER limited on >secret ~* &* +@all "+c.but)
-			until(t, "another look after the connection was lost", func() bool { return got.count(got.missed, s.Addr()) > before })
-			until(t, "a hint after that", func() bool {
+			eventually.True(t, "another look after the connection was lost", func() bool { return got.count(got.missed, s.Addr()) > before })
+			eventually.True(t, "a hint after that", func() bool {
 				do(t, s, "XADD Nb{0} * f v")
 				return got.count(got.keys, "Nb{0}") > 0
 			})
@@ -102,10 +103,10 @@ func TestAFlushHasEverythingLookedAt(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	_, got := find(t, s.URL())
-	until(t, "a first look", func() bool { return got.count(got.missed, s.Addr()) > 0 })
+	eventually.True(t, "a first look", func() bool { return got.count(got.missed, s.Addr()) > 0 })
 	before := got.count(got.missed, s.Addr())
 	do(t, s, "FLUSHALL")
-	until(t, "another look", func() bool { return got.count(got.missed, s.Addr()) > before })
+	eventually.True(t, "another look", func() bool { return got.count(got.missed, s.Addr()) > before })
 }
 
 func TestPublishersAreHeardWhereRedisSaysNothing(t *testing.T) {
@@ -115,7 +116,7 @@ func TestPublishersAreHeardWhereRedisSaysNothing(t *testing.T) {
 	if f.finding() != ByPoll {
 		t.Fatalf("entries are found by %s", f.finding())
 	}
-	until(t, "what the publisher says", func() bool {
+	eventually.True(t, "what the publisher says", func() bool {
 		do(t, s, `PUBLISH active-notification '{"streamId":"a","timestamp":"2026-11-20T23:23:58Z"}'`)
 		return got.count(got.heard, "a") > 0
 	})
@@ -138,7 +139,7 @@ func TestAClusterTellsOfNewEntriesAfterAMasterWasKilled(t *testing.T) {
 		}
 	}
 	for _, key := range keys {
-		until(t, "a hint of "+key, func() bool {
+		eventually.True(t, "a hint of "+key, func() bool {
 			add(key)
 			return got.count(got.keys, key) > 0
 		})
@@ -146,7 +147,7 @@ func TestAClusterTellsOfNewEntriesAfterAMasterWasKilled(t *testing.T) {
 	c.Masters[1].Kill()
 	for _, key := range keys {
 		before := got.count(got.keys, key)
-		until(t, "a hint of "+key+" after a master was killed", func() bool {
+		eventually.True(t, "a hint of "+key+" after a master was killed", func() bool {
 			add(key)
 			return got.count(got.keys, key) > before
 		})
@@ -154,7 +155,7 @@ func TestAClusterTellsOfNewEntriesAfterAMasterWasKilled(t *testing.T) {
 	if n := got.count(got.missed, c.Replicas[1].Addr()); n == 0 {
 		t.Error("nobody was told to look at what the new master has")
 	}
-	until(t, "all masters answering", func() bool { return f.link.ping(t.Context()) == nil })
+	eventually.True(t, "all masters answering", func() bool { return f.link.ping(t.Context()) == nil })
 }
 
 func TestURLsThatAreNoneAreRefusedWithoutTheirPasswords(t *testing.T) {

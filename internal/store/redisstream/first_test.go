@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/testkit/eventually"
 	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
 
@@ -28,5 +29,5 @@ func TestWhatComesWhileAClientsFirstReadIsUnderWayIsReadAfterIt(t *testing.T) {
 	s.hint(st.key)
 	s.took(c, nil, nil)
 	s.goOn(c)
-	until(t, "what came meanwhile being routed", func() bool { return len(w.routes(driver)) == 1 })
+	eventually.True(t, "what came meanwhile being routed", func() bool { return len(w.routes(driver)) == 1 })
 }

@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/notify/frame"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/session"
+	"godwit.dev/godwit/internal/testkit/eventually"
 	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
 
@@ -172,7 +173,7 @@ func TestSessionsGetEverythingInOrderAndSettleIt(t *testing.T) {
 		w.addMany(name(i), want[30:])
 	}
 	for i, c := range all {
-		until(t, "all for "+name(i), func() bool { return len(c.once()) >= each })
+		eventually.True(t, "all for "+name(i), func() bool { return len(c.once()) >= each })
 		if got := c.once(); !slices.Equal(got, want) {
 			t.Errorf("%s got %v", name(i), got)
 		}
@@ -182,7 +183,7 @@ func TestSessionsGetEverythingInOrderAndSettleIt(t *testing.T) {
 		c.close()
 	}
 	for i := range clients {
-		until(t, name(i)+" being forgotten", func() bool { return a.store.online(name(i)) == nil })
+		eventually.True(t, name(i)+" being forgotten", func() bool { return a.store.online(name(i)) == nil })
 	}
 }
 
@@ -193,9 +194,9 @@ func TestASecondConnectionGetsWhatTheFirstDidNotAcknowledge(t *testing.T) {
 	a := serveApp(t, s.URL())
 	w.addMany(driver, []string{"a", "b"})
 	first := a.connect(driver, true)
-	until(t, "the first connection's", func() bool { return len(first.once()) == 2 })
+	eventually.True(t, "the first connection's", func() bool { return len(first.once()) == 2 })
 	second := a.connect(driver, false)
-	until(t, "the second connection's", func() bool { return slices.Equal(second.once(), []string{"a", "b"}) })
+	eventually.True(t, "the second connection's", func() bool { return slices.Equal(second.once(), []string{"a", "b"}) })
 	w.untilLeft(driver, 0)
 	first.close()
 	second.close()
@@ -273,7 +274,7 @@ func TestNothingThatRedisKeptIsLostWhenAMasterIsKilled(t *testing.T) {
 	}
 	servers.Masters[1].Kill()
 	away := false
-	until(t, "everybody being published to again", func() bool {
+	eventually.True(t, "everybody being published to again", func() bool {
 		whole := publish(n)
 		n++
 		away = away || !whole
@@ -281,7 +282,7 @@ func TestNothingThatRedisKeptIsLostWhenAMasterIsKilled(t *testing.T) {
 	})
 	// The replica may lack what the master answered last: only what is in Redis has to come.
 	for i := range clients {
-		until(t, "all of "+name(i)+" being delivered and deleted", func() bool {
+		eventually.True(t, "all of "+name(i)+" being delivered and deleted", func() bool {
 			left, err := w.redis.Do(t.Context(), w.redis.B().Xlen().Key(Key(name(i), 128)).Build()).AsInt64()
 			return err == nil && left == 0
 		})
@@ -302,5 +303,5 @@ func TestNothingThatRedisKeptIsLostWhenAMasterIsKilled(t *testing.T) {
 		}
 		all[i].close()
 	}
-	until(t, "it being ready", func() bool { return a.store.Ready(t.Context()) == nil })
+	eventually.True(t, "it being ready", func() bool { return a.store.Ready(t.Context()) == nil })
 }

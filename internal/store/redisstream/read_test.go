@@ -7,6 +7,7 @@ import (
 
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/testkit/eventually"
 	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
 
@@ -30,7 +31,7 @@ func TestEntriesThatSomebodyElseDeletesAreTakenBack(t *testing.T) {
 	}
 	del(b)
 	w.look(w.online(driver)) // what the sweep does
-	until(t, "both being taken back", func() bool { return slices.Equal(w.endings(notification.Expired), []string{"a", "b"}) })
+	eventually.True(t, "both being taken back", func() bool { return slices.Equal(w.endings(notification.Expired), []string{"a", "b"}) })
 	if err := w.redis.Do(t.Context(), w.redis.B().Del().Key(Key(driver, 128)).Build()).Error(); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,7 @@ func TestABacklogIsFoundToItsEnd(t *testing.T) {
 	w.addMany(driver, want)
 	w.Joined(driver)
 	w.pending(driver)
-	until(t, "all of it", func() bool { return slices.Equal(w.routes(driver), want) })
+	eventually.True(t, "all of it", func() bool { return slices.Equal(w.routes(driver), want) })
 }
 
 func TestAllOfALongBacklogComes(t *testing.T) {
@@ -71,7 +72,7 @@ func TestAllOfALongBacklogComes(t *testing.T) {
 	next := 0
 	for next < n {
 		var got []mailbox.Item
-		until(t, "more", func() bool { got = w.pending(driver).Items; return len(got) > 0 })
+		eventually.True(t, "more", func() bool { got = w.pending(driver).Items; return len(got) > 0 })
 		for _, it := range got {
 			if it.N.ID != strconv.Itoa(next) {
 				t.Fatalf("%s comes in the place of %d", it.N.ID, next)
@@ -102,7 +103,7 @@ func TestEntriesWithLowerIDsAreFoundAfterTheirKeyHasVanished(t *testing.T) {
 	w.untilRouted(driver, "after")
 	w.ack(driver, "before", first.Pos)
 	w.ack(driver, "after", 0)
-	until(t, "nothing being known any more", func() bool { return w.kept(driver) == 0 })
+	eventually.True(t, "nothing being known any more", func() bool { return w.kept(driver) == 0 })
 	w.add(driver, "again") // which a hint alone brings
 	w.untilRouted(driver, "again")
 }
@@ -123,7 +124,7 @@ func TestEntriesAreFoundWhereRedisDoesNotTell(t *testing.T) {
 				t.Errorf("found by %s: %v", w.Finding(), ids(got.Items))
 			}
 			w.add(driver, "b")
-			until(t, "what came", func() bool { return slices.Equal(w.routes(driver), []string{"a", "b"}) })
+			eventually.True(t, "what came", func() bool { return slices.Equal(w.routes(driver), []string{"a", "b"}) })
 		})
 	}
 }
@@ -134,7 +135,7 @@ func TestAReadThatBeganBeforeADeletionBringsNothingBack(t *testing.T) {
 	w.Joined(driver)
 	w.pending(driver)
 	w.add(driver, "a")
-	until(t, "it being found", func() bool { return w.kept(driver) == 1 })
+	eventually.True(t, "it being found", func() bool { return w.kept(driver) == 1 })
 	st := w.online(driver)
 	st.mu.Lock()
 	st.whole = true
@@ -142,7 +143,7 @@ func TestAReadThatBeganBeforeADeletionBringsNothingBack(t *testing.T) {
 	c := w.begin(st)
 	list := w.readOne(st.key, c.from)
 	w.ack(driver, "a", 0)
-	until(t, "it being deleted", func() bool { return w.departing() == 0 })
+	eventually.True(t, "it being deleted", func() bool { return w.departing() == 0 })
 	w.recent.mu.Lock()
 	w.recent.now, w.recent.old = nil, nil // which would keep it back, too
 	w.recent.mu.Unlock()
@@ -150,7 +151,7 @@ func TestAReadThatBeganBeforeADeletionBringsNothingBack(t *testing.T) {
 	if len(c.items) != 0 {
 		t.Errorf("%v came back", ids(c.items))
 	}
-	until(t, "nothing being kept of it", func() bool { return w.kept(driver) == 0 }) // the hint of its deletion may be being read
+	eventually.True(t, "nothing being kept of it", func() bool { return w.kept(driver) == 0 }) // the hint of its deletion may be being read
 }
 
 func TestAReadForAClientThatLeftMeanwhileIsNotTakenIn(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/testkit/eventually"
 	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
 
@@ -29,7 +30,7 @@ func TestWhatWaitsIsReadAndWhatComesIsRouted(t *testing.T) {
 	if len(got.Items) != 64 || got.Items[0].N.ID != "old0" || got.Items[63].N.ID != "old63" || got.Items[63].Seq != 64 {
 		t.Fatalf("the first read has %v", ids(got.Items))
 	}
-	until(t, "all that waited being known", func() bool { return len(w.routes(driver)) == 100 })
+	eventually.True(t, "all that waited being known", func() bool { return len(w.routes(driver)) == 100 })
 	var have []int64
 	for _, it := range got.Items {
 		have = append(have, it.Pos)
@@ -41,7 +42,7 @@ func TestWhatWaitsIsReadAndWhatComesIsRouted(t *testing.T) {
 	for i := range 20 {
 		w.add(driver, "new"+strconv.Itoa(i))
 	}
-	until(t, "what came", func() bool { return len(w.routes(driver)) == 120 })
+	eventually.True(t, "what came", func() bool { return len(w.routes(driver)) == 120 })
 	w.mu.Lock()
 	for i, it := range w.routed {
 		if it.Seq != uint64(i+1) || i >= 100 && it.N.ID != "new"+strconv.Itoa(i-100) {
@@ -87,7 +88,7 @@ func TestAcknowledgedEntriesAreDeleted(t *testing.T) {
 	w.pending(driver)
 	w.add(driver, "a", "category", "RIDE")
 	w.add(driver, "b", "category", "RIDE")
-	until(t, "both", func() bool { return len(w.routes(driver)) == 2 })
+	eventually.True(t, "both", func() bool { return len(w.routes(driver)) == 2 })
 	w.mu.Lock()
 	items := slices.Clone(w.routed)
 	w.mu.Unlock()
@@ -96,7 +97,7 @@ func TestAcknowledgedEntriesAreDeleted(t *testing.T) {
 	w.ack(driver, "a", items[0].Pos)
 	w.ack(driver, "b", 0) // by a session that did not deliver it
 	w.untilLeft(driver, 0)
-	until(t, "sessions being told", func() bool { return len(w.endings(notification.Acked)) == 2 })
+	eventually.True(t, "sessions being told", func() bool { return len(w.endings(notification.Acked)) == 2 })
 	for _, id := range []string{"a", "", "never"} { // twice, empty, foreign
 		w.ack(driver, id, 0)
 	}
@@ -111,7 +112,7 @@ func TestAcknowledgedEntriesAreDeleted(t *testing.T) {
 	if got := w.pending(driver); len(got.Items) != 0 || got.LastSeq != 2 {
 		t.Errorf("still pending: %v up to %d", ids(got.Items), got.LastSeq)
 	}
-	until(t, "nothing being kept of them", func() bool { return w.kept(driver) == 0 })
+	eventually.True(t, "nothing being kept of them", func() bool { return w.kept(driver) == 0 })
 }
 
 func TestTwoEntriesOfOneNotificationAreSentOnceAndBothDeleted(t *testing.T) {
@@ -170,7 +171,7 @@ func TestExpiredEntriesAreDeleted(t *testing.T) {
 	w.deliver(got.Items[0])
 	w.advance(20 * time.Minute)
 	w.untilLeft(driver, 0)
-	until(t, "sessions being told", func() bool { return len(w.endings(notification.Expired)) == 2 })
+	eventually.True(t, "sessions being told", func() bool { return len(w.endings(notification.Expired)) == 2 })
 	if sent, not := w.counted("expired NEW_RIDE_AVAILABLE sent true"), w.counted("expired NEW_RIDE_AVAILABLE sent false"); sent != 1 || not != 2 {
 		t.Errorf("%d expired that were sent, %d that were not", sent, not)
 	}
@@ -192,7 +193,7 @@ func TestAClientThatComesBackStartsAnew(t *testing.T) {
 	}
 	w.Left(driver)
 	w.Left(driver)
-	until(t, "it being forgotten", func() bool { return w.online(driver) == nil })
+	eventually.True(t, "it being forgotten", func() bool { return w.online(driver) == nil })
 	w.add(driver, "c")
 	w.Joined(driver)
 	w.wantPending(driver, "b", "c")
@@ -230,7 +231,7 @@ func TestAnAcknowledgementMayBeQuickerThanWhatSaysThatItWasSent(t *testing.T) {
 		w.SettleLater([]*mailbox.Settle{{Recipient: driver, ID: it.N.ID, Pos: it.Pos, As: notification.Acked, Attempts: 1, At: w.now()}})
 		w.deliver(it)
 	}
-	until(t, "both being deleted", func() bool { return w.counted("acked NEW_RIDE_AVAILABLE sent true") == 2 })
+	eventually.True(t, "both being deleted", func() bool { return w.counted("acked NEW_RIDE_AVAILABLE sent true") == 2 })
 	if n, again := w.counted("sent NEW_RIDE_AVAILABLE catchup false"), w.counted("sent NEW_RIDE_AVAILABLE retry true"); n != 2 || again != 0 {
 		t.Errorf("%d were sent and %d again", n, again)
 	}

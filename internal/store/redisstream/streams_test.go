@@ -11,6 +11,7 @@ import (
 
 	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/testkit/eventually"
 	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
 
@@ -108,7 +109,7 @@ func TestStreamsTellWhatIsNew(t *testing.T) {
 			}
 		}, func() { mu.Lock(); missed++; mu.Unlock() })
 	}()
-	until(t, "hearing that streams may have been missed before the watch", func() bool { mu.Lock(); defer mu.Unlock(); return missed >= 3 })
+	eventually.True(t, "hearing that streams may have been missed before the watch", func() bool { mu.Lock(); defer mu.Unlock(); return missed >= 3 })
 	l, err := dial(t.Context(), c.URLs())
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +123,7 @@ func TestStreamsTellWhatIsNew(t *testing.T) {
 		}
 	}
 	for _, key := range keys {
-		until(t, "a hint of "+key, func() bool { mu.Lock(); defer mu.Unlock(); return told[key] })
+		eventually.True(t, "a hint of "+key, func() bool { mu.Lock(); defer mu.Unlock(); return told[key] })
 	}
 	if got := scanned(t, s); !slices.Equal(got, keys) {
 		t.Errorf("found %v", got)

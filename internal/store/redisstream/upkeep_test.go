@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/testkit/eventually"
 	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
 
@@ -22,8 +23,8 @@ func TestPoisonIsSetAsideAndHoldsUpNothing(t *testing.T) {
 	w.add(driver, "bad", "created_at", "then")
 	w.add(driver, "good2")
 	w.untilRouted(driver, "good2")
-	until(t, "both being deleted", func() bool { return w.left(key) == 2 })
-	until(t, "both being counted", func() bool { return w.counted("poisoned "+key) == 2 })
+	eventually.True(t, "both being deleted", func() bool { return w.left(key) == 2 })
+	eventually.True(t, "both being counted", func() bool { return w.counted("poisoned "+key) == 2 })
 	_, shard, _ := ClientOf(key)
 	q := fmt.Sprintf("godwit:quarantine{%d}", shard)
 	list, err := entriesOf(w.redis.Do(t.Context(), w.redis.B().Xrange().Key(q).Start("-").End("+").Build()))
@@ -51,7 +52,7 @@ func TestPoisonThatCannotBeSetAsideStaysAndHoldsUpNothing(t *testing.T) {
 	w.add(driver, "good")
 	w.Joined(driver)
 	w.wantPending(driver, "good")
-	until(t, "it being tried", func() bool { return w.counted("skipped poison") > 0 })
+	eventually.True(t, "it being tried", func() bool { return w.counted("skipped poison") > 0 })
 	w.ack(driver, "good", 0)
 	w.untilLeft(driver, 1)
 }
@@ -67,14 +68,14 @@ func TestClientsThatDoNotComeBackAreCleanedUp(t *testing.T) {
 	w.add(gone, "recent", "ttl", w.now().Add(-30*time.Second).UTC().Format(time.RFC3339Nano))
 	w.add(gone, "good")
 	w.add(gone, "bad", "ttl", "x")
-	until(t, "old entries being deleted", func() bool {
+	eventually.True(t, "old entries being deleted", func() bool {
 		// The first look may have been before they came.
 		if err := (&orphanage{s: w.Store, me: "test", until: time.Now().Add(time.Hour)}).clean(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		return w.left(Key(gone, 128)) == 3
 	})
-	until(t, "all being counted", func() bool { return w.counted("expired NEW_RIDE_AVAILABLE sent false") == 40 })
+	eventually.True(t, "all being counted", func() bool { return w.counted("expired NEW_RIDE_AVAILABLE sent false") == 40 })
 }
 
 func TestOneServerCleansUp(t *testing.T) {

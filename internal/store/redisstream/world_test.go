@@ -14,6 +14,7 @@ import (
 
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/testkit/eventually"
 	"godwit.dev/godwit/internal/testkit/redisserver"
 	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
@@ -33,17 +34,6 @@ func do(t *testing.T, s *redisserver.Server, command string) string {
 		t.Fatal(err)
 	}
 	return answer
-}
-
-// until waits for something to become so.
-func until(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !so(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("a minute has passed without %s", what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
 }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -211,7 +201,7 @@ func (w *world) restart(s *redisserver.Server) {
 // reconnect waits until the publisher's connection is there again.
 func (w *world) reconnect() {
 	w.t.Helper()
-	until(w.t, "Redis being there for the publisher", func() bool {
+	eventually.True(w.t, "Redis being there for the publisher", func() bool {
 		return w.redis.Do(w.t.Context(), w.redis.B().Ping().Build()).Error() == nil
 	})
 }
@@ -283,19 +273,19 @@ func (w *world) left(key string) int64 {
 // untilLeft waits until a client's stream has so many entries.
 func (w *world) untilLeft(client string, n int64) {
 	w.t.Helper()
-	until(w.t, fmt.Sprintf("%d entries being left", n), func() bool { return w.left(Key(client, 128)) == n })
+	eventually.True(w.t, fmt.Sprintf("%d entries being left", n), func() bool { return w.left(Key(client, 128)) == n })
 }
 
 // untilRouted waits until something is routed to a client.
 func (w *world) untilRouted(client, id string) {
 	w.t.Helper()
-	until(w.t, id+" being routed", func() bool { return slices.Contains(w.routes(client), id) })
+	eventually.True(w.t, id+" being routed", func() bool { return slices.Contains(w.routes(client), id) })
 }
 
 // untilReread waits until a client's sessions have been asked to read again.
 func (w *world) untilReread(client string) {
 	w.t.Helper()
-	until(w.t, "sessions being told to read again", func() bool {
+	eventually.True(w.t, "sessions being told to read again", func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return w.reread[client] > 0

@@ -11,6 +11,7 @@ import (
 
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 var coreCases = []testCase{
@@ -148,7 +149,7 @@ var coreCases = []testCase{
 			q := &mailbox.Settle{App: App, Recipient: r, ID: "list", As: notification.Acked, At: e.clock.Now()}
 			e.s.SettleLater([]*mailbox.Settle{q})
 		}
-		e.eventually("settling all but one", func() bool { return e.s.Stats().Pending == 1 })
+		eventually.True(e, "settling all but one", func() bool { return e.s.Stats().Pending == 1 })
 		e.reopen()
 		if it := e.wantPending("r999", "list")[0]; string(it.N.Content.Data) != `{"k":1}` {
 			e.Errorf("the last copy lost its content: %q", it.N.Content.Data)
@@ -342,7 +343,7 @@ func concurrent(e *env) {
 		})
 	}
 	wg.Wait()
-	e.eventually("settling", func() bool { return e.s.Stats().Pending == publishers*each/3 })
+	eventually.True(e, "settling", func() bool { return e.s.Stats().Pending == publishers*each/3 })
 	seqs, lastPos := map[string]uint64{}, map[string]int64{}
 	for _, it := range e.rec.All().Stored {
 		to := it.Recipient

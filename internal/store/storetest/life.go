@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 var lifeCases = []testCase{
@@ -114,7 +115,7 @@ func crashWhileBusy(e *env) {
 		defer mu.Unlock()
 		return len(answered)
 	}
-	e.eventually("publishing", func() bool { return count() > 200 })
+	eventually.True(e, "publishing", func() bool { return count() > 200 })
 	mu.Lock()
 	before, done := make(map[string]bool), make(map[string]bool)
 	for id := range answered {

@@ -6,6 +6,7 @@ import (
 
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 var settleCases = []testCase{
@@ -99,7 +100,7 @@ var settleCases = []testCase{
 	{"SettleLaterSettlesSoonWithoutAPublishToRideOn", nil, func(e *env) {
 		e.stored(e.note("x"), "r")
 		e.s.SettleLater([]*mailbox.Settle{{App: App, Recipient: "r", ID: "x", As: notification.Acked, At: e.clock.Now()}})
-		e.eventually("settling", func() bool { return len(e.rec.All().Settled) == 1 })
+		eventually.True(e, "settling", func() bool { return len(e.rec.All().Settled) == 1 })
 		e.wantPending("r")
 	}},
 	{"SettleLaterIsNotLostByClosing", nil, func(e *env) {

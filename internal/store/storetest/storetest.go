@@ -310,16 +310,3 @@ func (e *env) wantStatus(to, id string, want notification.Status) mailbox.Record
 	}
 	return rec
 }
-
-// eventually waits for what the store does in its own time.
-func (e *env) eventually(what string, ok func() bool) {
-	e.Helper()
-	deadline := time.After(2 * time.Minute)
-	for !ok() {
-		select {
-		case <-deadline:
-			e.Fatalf("%s did not happen", what)
-		case <-time.After(2 * time.Millisecond):
-		}
-	}
-}

@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 // RunTwo is what holds for two stores of mailboxes of one database.
@@ -102,7 +103,7 @@ func twoTries(e *env, stores [2]mailbox.Store) {
 	defer func() { e.Logf("told last: %q", got) }()
 	for _, s := range stores {
 		e.s = s
-		e.eventually("each tells of what both have tried", func() bool {
+		eventually.True(e, "each tells of what both have tried", func() bool {
 			r := e.record("r", "x")
 			got = said(&r)
 			slices.Sort(got)

@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/campaigndb"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 // phone counts how often each endpoint was sent to, whichever node did so.
@@ -144,15 +145,15 @@ func (c *cluster) send(all int) string {
 // until waits for the campaign to be as a test wants it. The database may be away meanwhile.
 func (c *cluster) until(id, what string, ok func(v *campaign.View) bool) *campaign.View {
 	c.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		v, err := c.nodes[0].svc.Get(c.Context(), "app", id)
-		if err == nil && ok(v) {
-			return v
-		}
-		if time.Now().After(deadline) {
-			c.Fatalf("not %s in time: %+v, %v", what, v, err)
-		}
+	var v *campaign.View
+	var err error
+	if !eventually.Holds(func() bool {
+		v, err = c.nodes[0].svc.Get(c.Context(), "app", id)
+		return err == nil && ok(v)
+	}) {
+		c.Fatalf("not %s in time: %+v, %v", what, v, err)
 	}
+	return v
 }
 
 func accepted(n int) func(v *campaign.View) bool {

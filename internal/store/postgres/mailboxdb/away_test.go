@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/mailboxdb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/store/storetest"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 // PostgreSQL is killed again and again under publishers: nothing that was answered is lost, and publishing goes on.
@@ -56,12 +57,12 @@ func TestPostgreSQLKilledUnderPublishers(t *testing.T) {
 	}
 	for range 3 {
 		before := count()
-		eventually(t, "publishing", func() bool { return count() > before+50 })
+		eventually.True(t, "publishing", func() bool { return count() > before+50 })
 		server.Kill()
 		server.Restart(t)
 	}
 	before := count()
-	eventually(t, "publishing after the last kill", func() bool { return count() > before+50 })
+	eventually.True(t, "publishing after the last kill", func() bool { return count() > before+50 })
 	close(stop)
 	publishers.Wait()
 	for to, ids := range answered {
@@ -101,7 +102,7 @@ func TestWhoTriesAgainWhilePostgreSQLIsAwayWaitsALittle(t *testing.T) {
 		t.Errorf("%d tries took %s", tries, took)
 	}
 	server.Restart(t)
-	eventually(t, "publishing again", func() bool {
+	eventually.True(t, "publishing again", func() bool {
 		return s.Append(t.Context(), []*mailbox.Append{{N: note(time.Now(), "b"), To: []string{"r"}}}) == nil
 	})
 }
@@ -123,7 +124,7 @@ func TestAcknowledgementsOutliveAnOutage(t *testing.T) {
 	}
 	s.SettleLater([]*mailbox.Settle{{App: storetest.App, Recipient: "r", ID: "a", Pos: it.Pos, As: notification.Acked, At: time.Now()}})
 	server.Restart(t)
-	eventually(t, "the acknowledgement", func() bool { return len(told.All().Settled) == 1 })
+	eventually.True(t, "the acknowledgement", func() bool { return len(told.All().Settled) == 1 })
 }
 
 // With ack all a notification waits for devices that are known, so a crash must not take one back.
@@ -148,7 +149,7 @@ func TestKnownDeviceOutlivesACrashOfTheDatabase(t *testing.T) {
 		}
 		return n
 	}
-	eventually(t, "the device is known", func() bool { return devices(conn) == 1 })
+	eventually.True(t, "the device is known", func() bool { return devices(conn) == 1 })
 	server.Kill()
 	server.Restart(t)
 	if conn, err = pgx.Connect(t.Context(), server.URL()); err != nil {
@@ -168,14 +169,5 @@ func TestADatabaseThatDoesNotAnswerIsNotReady(t *testing.T) {
 	server.Continue()
 	if !errors.Is(err, mailbox.ErrAway) || !strings.Contains(err.Error(), "did not answer within 2s") {
 		t.Errorf("it is not ready because of %v, want that it did not answer within 2s", err)
-	}
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s did not happen", what)
-		}
 	}
 }

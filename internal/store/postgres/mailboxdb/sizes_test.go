@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/mailboxdb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/store/storetest"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 // crowd is a store whose tables hold many dead rows, which stay until a transaction has ended that somebody left open.
@@ -57,7 +58,7 @@ func newCrowd(t *testing.T) *crowd {
 		c.clock.Now().Add(time.Hour).UnixMilli(), crowdRows)
 	c.exec("DELETE FROM pending WHERE recipient <= 0")
 	c.exec("VACUUM pending") // which counts, as autovacuum does
-	eventually(t, "to have dead rows counted", func() bool {
+	eventually.True(t, "to have dead rows counted", func() bool {
 		return c.number("SELECT n_dead_tup FROM pg_stat_user_tables WHERE relid = 'pending'::regclass") >= crowdRows
 	})
 	return c
@@ -103,7 +104,7 @@ func TestATableThatGrewWhileATransactionWasOpenShrinks(t *testing.T) {
 	if err := c.open.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "to have the table shrink", func() bool {
+	eventually.True(t, "to have the table shrink", func() bool {
 		c.exec("VACUUM pending")
 		c.look()
 		return c.size() < grown/20
@@ -155,7 +156,7 @@ func TestDeadRowsAreNotRead(t *testing.T) {
 	if err := c.Close(); err != nil { // its sessions tell what they have read
 		t.Fatal(err)
 	}
-	eventually(t, "to have its sessions end", func() bool {
+	eventually.True(t, "to have its sessions end", func() bool {
 		return c.number("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'godwit' AND backend_type = 'client backend'") == 0
 	})
 	if n := c.number(read) - before; n > crowdRows/10 {

@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/mailboxdb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/store/storetest"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 // hold has another session lock rows, as a node does that was stopped between two round trips, until release is called.
@@ -59,7 +60,7 @@ func TestPublishesGoOnBesideARecipientThatIsLocked(t *testing.T) {
 	go func() {
 		answers <- s.Append(context.Background(), []*mailbox.Append{{N: note(time.Now(), "second"), To: []string{"stuck", "beside"}}})
 	}()
-	eventually(t, "the publish to the locked recipient waits", func() bool { return s.Parked() == 1 })
+	eventually.True(t, "the publish to the locked recipient waits", func() bool { return s.Parked() == 1 })
 	for i := range 20 {
 		publish(t, s, note(time.Now(), fmt.Sprint("other-", i)), fmt.Sprint("r", i))
 	}
@@ -81,7 +82,7 @@ func TestPublishesThatWaitedForALockedRecipientStayInOrder(t *testing.T) {
 		waiting.Go(func() error {
 			return s.Append(context.Background(), []*mailbox.Append{{N: note(time.Now(), fmt.Sprint("n", i)), To: to[i]}})
 		})
-		eventually(t, "the publish waits", func() bool { return s.Parked() == int64(i+1) })
+		eventually.True(t, "the publish waits", func() bool { return s.Parked() == int64(i+1) })
 	}
 	release()
 	if err := waiting.Wait(); err != nil {
@@ -126,5 +127,5 @@ func TestAcknowledgementsAndPublishesGoOnBesideALockedCopy(t *testing.T) {
 		t.Errorf("an acknowledgement of another copy: %v", err)
 	}
 	release()
-	eventually(t, "the acknowledgement that waited", func() bool { return len(told.All().Settled) == 2 })
+	eventually.True(t, "the acknowledgement that waited", func() bool { return len(told.All().Settled) == 2 })
 }

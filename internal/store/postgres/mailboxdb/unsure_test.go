@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/mailboxdb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/store/storetest"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 // shaky is a store whose connections break where a test wants.
@@ -55,7 +56,7 @@ func (s *shaky) fail(n *notification.Notification) {
 // publish publishes as a back end does: again until it is answered. After a failover each connection has to be found broken.
 func (s *shaky) publish(n *notification.Notification, to ...string) {
 	s.t.Helper()
-	eventually(s.t, "to publish "+n.ID, func() bool {
+	eventually.True(s.t, "to publish "+n.ID, func() bool {
 		err := s.Append(context.Background(), []*mailbox.Append{{N: n, To: to}})
 		if err != nil && !errors.Is(err, mailbox.ErrAway) {
 			s.t.Fatalf("publish %s: %v", n.ID, err)
@@ -67,7 +68,7 @@ func (s *shaky) publish(n *notification.Notification, to ...string) {
 // history reads what r, or another recipient, has.
 func (s *shaky) history(of string) (items []mailbox.Record) {
 	s.t.Helper()
-	eventually(s.t, "to read what "+of+" has", func() bool {
+	eventually.True(s.t, "to read what "+of+" has", func() bool {
 		var err error
 		items, _, err = s.History(context.Background(), storetest.App, of, 0, 100, 0)
 		if err != nil && !errors.Is(err, mailbox.ErrAway) {
@@ -120,7 +121,7 @@ func TestAPublishWhoseAnswerIsLostIsToldOnce(t *testing.T) {
 		s := openShaky(t)
 		s.proxy.LoseAnswers(1)
 		s.fail(s.note("a"))
-		eventually(t, "to be told of it", func() bool { return slices.Contains(s.stored(), "a") })
+		eventually.True(t, "to be told of it", func() bool { return slices.Contains(s.stored(), "a") })
 		s.wantOnly("first", "a")
 	})
 	t.Run("before what comes after it, and is a duplicate when it is published again", func(t *testing.T) {
@@ -139,7 +140,7 @@ func TestAPublishWhoseAnswerIsLostIsToldOnce(t *testing.T) {
 		s := openShaky(t)
 		s.proxy.LoseAnswers(3)
 		s.fail(s.note("a"))
-		eventually(t, "to be told of it", func() bool { return slices.Contains(s.stored(), "a") })
+		eventually.True(t, "to be told of it", func() bool { return slices.Contains(s.stored(), "a") })
 		s.wantOnly("first", "a")
 	})
 	t.Run("after a restart of PostgreSQL", func(t *testing.T) {
@@ -188,7 +189,7 @@ func TestAnAckWhoseAnswerIsLostIsToldOnce(t *testing.T) {
 			}
 			lose(s.proxy, 1)
 			s.SettleLater([]*mailbox.Settle{s.ack(first), s.ack(second)})
-			eventually(t, "to be told of it", func() bool { return slices.Contains(s.ended(), second) })
+			eventually.True(t, "to be told of it", func() bool { return slices.Contains(s.ended(), second) })
 			publish(t, s.Store, s.note("third"), "r")
 			if got := s.ended(); !slices.Equal(got, []int64{first, second}) {
 				t.Errorf("told that %v ended, want %v and %v once", got, first, second)
@@ -227,7 +228,7 @@ func TestWhatComesDueOrExpiresIsToldOnceAlthoughTheAnswerIsLost(t *testing.T) {
 	if _, err := s.Due(t.Context(), s.clock.Now()); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "to be told of it", func() bool { return len(s.told.All().Due) > 0 })
+	eventually.True(t, "to be told of it", func() bool { return len(s.told.All().Due) > 0 })
 	s.clock.Advance(time.Hour)
 	if _, err := s.Prune(t.Context(), time.Time{}); err != nil { // so that the tables of the next hour are not what is lost
 		t.Fatal(err)
@@ -239,7 +240,7 @@ func TestWhatComesDueOrExpiresIsToldOnceAlthoughTheAnswerIsLost(t *testing.T) {
 	if _, err := s.Expire(t.Context(), s.clock.Now()); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "to be told of them", func() bool { return len(s.told.All().Settled) > 0 })
+	eventually.True(t, "to be told of them", func() bool { return len(s.told.All().Settled) > 0 })
 	publish(t, s.Store, s.note("last"), "r")
 	if all := s.told.All(); len(all.Due) != 1 || all.Due[0].Seq != 2 || len(all.Settled) != 2 {
 		t.Errorf("told of %+v due and of %+v expired, want one, and two", all.Due, all.Settled)

@@ -11,16 +11,8 @@ import (
 
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
-
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s did not happen", what)
-		}
-	}
-}
 
 func TestADatabaseThatFallsSilentIsLostUntilItAnswers(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{})
@@ -28,8 +20,8 @@ func TestADatabaseThatFallsSilentIsLostUntilItAnswers(t *testing.T) {
 	ok(t, err)
 	defer reach.Close()
 	db := open(t, pgdb.Config{URL: server.URL(), Schema: "s", Migrations: oneTable, Reach: reach})
-	until(t, "the watch has heard of it", func() bool { return reach.Lost() == 0 && reach.Heard() < time.Second })
-	until(t, "it answers steadily", func() bool { return reach.Steady() > time.Second })
+	eventually.True(t, "the watch has heard of it", func() bool { return reach.Lost() == 0 && reach.Heard() < time.Second })
+	eventually.True(t, "it answers steadily", func() bool { return reach.Steady() > time.Second })
 	// A query that is under way is given up, however long it may wait.
 	asked := make(chan error, 1)
 	begun := make(chan struct{})
@@ -42,7 +34,7 @@ func TestADatabaseThatFallsSilentIsLostUntilItAnswers(t *testing.T) {
 	}()
 	<-begun
 	server.Stop()
-	until(t, "the database is lost", func() bool { return reach.Lost() > 0 })
+	eventually.True(t, "the database is lost", func() bool { return reach.Lost() > 0 })
 	if steady := reach.Steady(); steady != 0 {
 		t.Errorf("a lost database has answered for %s", steady)
 	}
@@ -53,7 +45,7 @@ func TestADatabaseThatFallsSilentIsLostUntilItAnswers(t *testing.T) {
 		t.Errorf("a query meanwhile: %v", err)
 	}
 	server.Continue()
-	until(t, "the database is found again", func() bool { return reach.Lost() == 0 && reach.Steady() > 0 })
+	eventually.True(t, "the database is found again", func() bool { return reach.Lost() == 0 && reach.Steady() > 0 })
 	ok(t, db.Do(t.Context(), "count", exec(db, "SELECT count(*) FROM t")))
 }
 
@@ -65,7 +57,7 @@ func TestTheWatchOfADatabaseIsNamedAsOtherConnectionsAre(t *testing.T) {
 	for name, url := range map[string]string{"godwit": server.URL(), "ours": server.URL() + "&application_name=ours"} {
 		reach, err := pgdb.Watch(url, nil)
 		ok(t, err)
-		until(t, name+" is listed", func() (is bool) {
+		eventually.True(t, name+" is listed", func() (is bool) {
 			ok(t, other.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = $1)", name).Scan(&is))
 			return is
 		})

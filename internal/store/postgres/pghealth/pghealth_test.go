@@ -17,6 +17,7 @@ import (
 
 	"godwit.dev/godwit/internal/store/postgres/pghealth"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -205,33 +206,21 @@ func replica(t testing.TB, s *pgtest.Server, slot string) *pgconn.PgConn {
 	return c
 }
 
-// becomes looks until it is so: the server takes what a replica reports when it comes to it.
-func becomes(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for !so() {
-		if ctx.Err() != nil {
-			t.Fatal(what)
-		}
-	}
-}
-
 func TestAReplicaHoldsTheHorizonAndItsSlotGoesOn(t *testing.T) {
 	s := able(t)
 	h := open(t, s.URL())
 	free := replica(t, s, "")
 	pid := fmt.Sprint(free.PID())
-	becomes(t, "the replica is not named", func() bool { return holder(t, h, pghealth.Replica, pid) != nil })
+	eventually.True(t, "the replica is named", func() bool { return holder(t, h, pghealth.Replica, pid) != nil })
 	contains(t, holder(t, h, pghealth.Replica, pid).About, "standby")
 
 	slotted := replica(t, s, "spare")
-	becomes(t, "the slot is not named", func() bool { return holder(t, h, pghealth.Slot, "spare") != nil })
+	eventually.True(t, "the slot is named", func() bool { return holder(t, h, pghealth.Slot, "spare") != nil })
 	if o := holder(t, h, pghealth.Slot, "spare"); !o.Active || o.Catalog {
 		t.Errorf("%+v", o)
 	}
 	slotted.Close(t.Context())
-	becomes(t, "the slot is still in use", func() bool { return !holder(t, h, pghealth.Slot, "spare").Active })
+	eventually.True(t, "the slot is still in use", func() bool { return !holder(t, h, pghealth.Slot, "spare").Active })
 	f := found(t, s.URL(), "horizon")
 	contains(t, f.Detail, "replication slot spare (physical, nobody uses it) keeps dead rows from being removed")
 }
@@ -253,7 +242,7 @@ func TestSettingsThatLoseOrGrowAreFound(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	exec(t, c, "ALTER SYSTEM SET autovacuum = off", "SELECT pg_reload_conf()")
-	becomes(t, "autovacuum off is not found", func() bool {
+	eventually.True(t, "autovacuum off is not found", func() bool {
 		f := found(t, safe.URL(), "vacuum")
 		return !f.OK && strings.Contains(f.Detail, "autovacuum is off")
 	})
@@ -267,7 +256,7 @@ func TestRowsAndLogAreCounted(t *testing.T) {
 		"INSERT INTO godwit_mailbox.pending SELECT generate_series(1, 1000)", "DELETE FROM godwit_mailbox.pending WHERE a <= 300",
 		"SELECT pg_stat_force_next_flush()")
 	var f pghealth.Figures
-	becomes(t, "nothing is counted", func() bool {
+	eventually.True(t, "nothing is counted", func() bool {
 		f = look(t, h)
 		return f.Copies == 1000 && f.WALBytes > before.WALBytes
 	})
@@ -314,7 +303,7 @@ func TestMetricsGoOnWithoutPostgreSQL(t *testing.T) {
 		t.Errorf("of a server that is away metrics have %v", m)
 	}
 	s.Restart(t)
-	becomes(t, "it is not up after a restart", func() bool { return up()[""] == 1 })
+	eventually.True(t, "it is not up after a restart", func() bool { return up()[""] == 1 })
 }
 
 func TestAPoolerInTransactionModeIsNamed(t *testing.T) {
