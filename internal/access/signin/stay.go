@@ -13,9 +13,9 @@ import (
 
 // How long a person stays signed in, and how many of an app may be.
 const (
-	LongestStay = 12 * time.Hour
+	LongestLogin = 12 * time.Hour
 	LongestIdle = time.Hour
-	MaxStays    = 1000 // of an app; the next one ends that which was seen longest ago
+	MaxLogins    = 1000 // of an app; the next one ends that which was seen longest ago
 )
 
 // seenGrain is how exactly it is known when a person was last seen: a page that follows something asks every second,
@@ -49,7 +49,7 @@ func (p Person) Same(other Person) bool {
 }
 
 // Stay is the time in which one browser is signed in.
-type Stay struct {
+type Login struct {
 	ID string // public
 	Person
 	Since, Seen time.Time // last seen within a minute or so
@@ -58,15 +58,15 @@ type Stay struct {
 }
 
 // Over reports whether a stay has ended by itself.
-func (s *Stay) Over(now time.Time) bool {
-	return !now.Before(s.Since.Add(LongestStay)) || !now.Before(s.Seen.Add(LongestIdle))
+func (s *Login) Over(now time.Time) bool {
+	return !now.Before(s.Since.Add(LongestLogin)) || !now.Before(s.Seen.Add(LongestIdle))
 }
 
 // Hash is how the secret of a stay's cookie is kept.
 type Hash = [sha256.Size]byte
 
 // ErrNoStay says that nobody has signed in with this secret, or not lately, or somebody has ended it.
-var ErrNoStay = errors.New("not signed in")
+var ErrNoLogin = errors.New("not signed in")
 
 // Bounds say which stays are forgotten when another begins.
 type Bounds struct {
@@ -75,39 +75,39 @@ type Bounds struct {
 }
 
 // StayStore keeps stays, for every server that shares it.
-type StayStore interface {
+type LoginStore interface {
 	// AddStay keeps a stay. It fails with access.ErrUnknownApp where the app is missing.
-	AddStay(ctx context.Context, hash Hash, s Stay, b Bounds) error
+	AddLogin(ctx context.Context, hash Hash, s Login, b Bounds) error
 	// Stay fails with ErrNoStay where there is none.
-	Stay(ctx context.Context, hash Hash) (Stay, error)
+	Login(ctx context.Context, hash Hash) (Login, error)
 	// SeeStay notes when a stay was last seen.
-	SeeStay(ctx context.Context, hash Hash, at time.Time) error
+	SeeLogin(ctx context.Context, hash Hash, at time.Time) error
 	// EndStays forgets stays of this app and no other's, and says how many there were.
-	EndStays(ctx context.Context, app string, ids []string) (int, error)
+	EndLogins(ctx context.Context, app string, ids []string) (int, error)
 	// Stays lists an app's, last seen first.
-	Stays(ctx context.Context, app string, most int) ([]Stay, error)
+	Logins(ctx context.Context, app string, most int) ([]Login, error)
 }
 
 // Store keeps the people's stays.
 type Store interface {
-	StayStore
+	LoginStore
 }
 
 // Stays lets people in.
-type Stays struct {
-	store StayStore
+type Logins struct {
+	store LoginStore
 	now   func() time.Time
 }
 
 // NewStays keeps who is signed in there.
-func NewStays(store StayStore, now func() time.Time) *Stays { return &Stays{store, now} }
+func NewLogins(store LoginStore, now func() time.Time) *Logins { return &Logins{store, now} }
 
 // Enter signs a person in and returns the cookie's secret. Enter cuts and cleans the address and the browser's name.
-func (s *Stays) Enter(ctx context.Context, who Person, address, browser string) (secret string, err error) {
+func (s *Logins) Enter(ctx context.Context, who Person, address, browser string) (secret string, err error) {
 	secret = rand.Text() // 130 random bits
 	now := s.now().UTC().Truncate(time.Millisecond)
-	stay := Stay{ID: rand.Text(), Person: who, Since: now, Seen: now, Address: Clean(address), Browser: Clean(browser)}
-	err = s.store.AddStay(ctx, sha256.Sum256([]byte(secret)), stay, Bounds{Since: now.Add(-LongestStay), Seen: now.Add(-LongestIdle), Most: MaxStays})
+	stay := Login{ID: rand.Text(), Person: who, Since: now, Seen: now, Address: Clean(address), Browser: Clean(browser)}
+	err = s.store.AddLogin(ctx, sha256.Sum256([]byte(secret)), stay, Bounds{Since: now.Add(-LongestLogin), Seen: now.Add(-LongestIdle), Most: MaxLogins})
 	if err != nil {
 		return "", fmt.Errorf("sign %s in to app %s: %w", who.Name(), who.App, err)
 	}
@@ -115,43 +115,43 @@ func (s *Stays) Enter(ctx context.Context, who Person, address, browser string) 
 }
 
 // Find says whose secret it is; ErrNoStay: nobody's, or not any more.
-func (s *Stays) Find(ctx context.Context, secret string) (Stay, error) {
+func (s *Logins) Find(ctx context.Context, secret string) (Login, error) {
 	hash, now := sha256.Sum256([]byte(secret)), s.now()
 	stay, err := s.look(ctx, hash, now)
 	if err != nil {
-		return Stay{}, err
+		return Login{}, err
 	}
 	if now.Sub(stay.Seen) >= seenGrain {
-		if err := s.store.SeeStay(ctx, hash, now); err != nil {
-			return Stay{}, fmt.Errorf("note that %s is there: %w", stay.Name(), err)
+		if err := s.store.SeeLogin(ctx, hash, now); err != nil {
+			return Login{}, fmt.Errorf("note that %s is there: %w", stay.Name(), err)
 		}
 	}
 	return stay, nil
 }
 
-func (s *Stays) look(ctx context.Context, hash [sha256.Size]byte, now time.Time) (Stay, error) {
-	stay, err := s.store.Stay(ctx, hash)
+func (s *Logins) look(ctx context.Context, hash [sha256.Size]byte, now time.Time) (Login, error) {
+	stay, err := s.store.Login(ctx, hash)
 	switch {
-	case errors.Is(err, ErrNoStay):
-		return Stay{}, err
+	case errors.Is(err, ErrNoLogin):
+		return Login{}, err
 	case err != nil:
-		return Stay{}, fmt.Errorf("look up who is signed in: %w", err)
+		return Login{}, fmt.Errorf("look up who is signed in: %w", err)
 	case stay.Over(now):
-		return Stay{}, ErrNoStay // it is forgotten with the next that begins
+		return Login{}, ErrNoLogin // it is forgotten with the next that begins
 	}
 	return stay, nil
 }
 
 // Remains reports whether somebody who looks at a page that goes on is signed in still. To look is not to do something: it does not
 // make the stay longer.
-func (s *Stays) Remains(ctx context.Context, secret string) bool {
+func (s *Logins) Remains(ctx context.Context, secret string) bool {
 	_, err := s.look(ctx, sha256.Sum256([]byte(secret)), s.now())
 	return err == nil
 }
 
 // Of lists who is signed in to an app, last seen first.
-func (s *Stays) Of(ctx context.Context, app string) (list []Stay, err error) {
-	all, err := s.store.Stays(ctx, app, MaxStays)
+func (s *Logins) Of(ctx context.Context, app string) (list []Login, err error) {
+	all, err := s.store.Logins(ctx, app, MaxLogins)
 	if err != nil {
 		return nil, fmt.Errorf("list who is signed in to app %s: %w", app, err)
 	}
@@ -165,11 +165,11 @@ func (s *Stays) Of(ctx context.Context, app string) (list []Stay, err error) {
 }
 
 // End signs out, and says how many were.
-func (s *Stays) End(ctx context.Context, app string, ids ...string) (int, error) {
+func (s *Logins) End(ctx context.Context, app string, ids ...string) (int, error) {
 	if len(ids) == 0 {
 		return 0, nil
 	}
-	n, err := s.store.EndStays(ctx, app, ids)
+	n, err := s.store.EndLogins(ctx, app, ids)
 	if err != nil {
 		return 0, fmt.Errorf("sign out of app %s: %w", app, err)
 	}

@@ -16,7 +16,7 @@ import (
 // lobby is where people of the app shop sign in, by a clock that is set.
 type lobby struct {
 	*testing.T
-	*signin.Stays
+	*signin.Logins
 	store *appdb.Store
 	now   time.Time
 }
@@ -28,7 +28,7 @@ func newLobby(t *testing.T) *lobby {
 	t.Cleanup(func() { must(t, store.Close()) })
 	must(t, store.CreateApp(t.Context(), access.App{Name: "shop"}))
 	l := &lobby{T: t, store: store, now: time.UnixMilli(1_700_000_000_000)}
-	l.Stays = signin.NewStays(store, func() time.Time { return l.now })
+	l.Logins = signin.NewLogins(store, func() time.Time { return l.now })
 	return l
 }
 
@@ -57,14 +57,14 @@ func TestACookieOpensUntilItIsIdleOrOldOrEnded(t *testing.T) {
 			t.Fatalf("after %s: %+v, %v", l.now.Sub(s.Since), s, err)
 		}
 	}
-	l.now = time.UnixMilli(1_700_000_000_000).Add(signin.LongestStay)
-	if _, err := l.Find(t.Context(), secret); !errors.Is(err, signin.ErrNoStay) {
-		t.Errorf("after %s: %v", signin.LongestStay, err)
+	l.now = time.UnixMilli(1_700_000_000_000).Add(signin.LongestLogin)
+	if _, err := l.Find(t.Context(), secret); !errors.Is(err, signin.ErrNoLogin) {
+		t.Errorf("after %s: %v", signin.LongestLogin, err)
 	}
 
 	idle := l.enter()
 	l.now = l.now.Add(signin.LongestIdle)
-	if _, err := l.Find(t.Context(), idle); !errors.Is(err, signin.ErrNoStay) {
+	if _, err := l.Find(t.Context(), idle); !errors.Is(err, signin.ErrNoLogin) {
 		t.Errorf("after %s without doing anything: %v", signin.LongestIdle, err)
 	}
 	if list, err := l.Of(t.Context(), "shop"); err != nil || len(list) != 0 {
@@ -78,7 +78,7 @@ func TestACookieOpensUntilItIsIdleOrOldOrEnded(t *testing.T) {
 		t.Errorf("ended %d, %v", n, err)
 	}
 	for _, guess := range []string{ended, "", s.ID, strings.ToLower(ended)} {
-		if _, err := l.Find(t.Context(), guess); !errors.Is(err, signin.ErrNoStay) {
+		if _, err := l.Find(t.Context(), guess); !errors.Is(err, signin.ErrNoLogin) {
 			t.Errorf("%q opens: %v", guess, err)
 		}
 	}

@@ -31,7 +31,7 @@ type Access interface {
 // Config are the parts of the pages.
 type Config struct {
 	Access     Access
-	Stays      *signin.Stays
+	Logins      *signin.Logins
 	Keys       Keys
 	Audit      *audit.Log         // remembers what people do; nil: nothing does
 	Provider   *provider.Provider // vouches for people; nil: they sign in with keys alone
@@ -106,7 +106,7 @@ type visit struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	person person
-	stay   string // the id of the stay that this is part of
+	login   string // the id of the stay that this is part of
 	status int    // of the answer; 0: none yet
 	again  bool   // a form is shown again: nothing was done
 	made   string // what was made, where the path does not name it
@@ -147,8 +147,8 @@ const patience = 15 * time.Second
 // signedIn runs a page for people who have signed in, and sends others to the front page.
 func (a *admin) signedIn(p page) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		s, err := a.stay(r)
-		if errors.Is(err, signin.ErrNoStay) {
+		s, err := a.login(r)
+		if errors.Is(err, signin.ErrNoLogin) {
 			if r.Header.Get("HX-Request") != "" {
 				w.Header().Set("HX-Redirect", "/")
 				w.WriteHeader(http.StatusUnauthorized)
@@ -168,7 +168,7 @@ func (a *admin) signedIn(p page) http.HandlerFunc {
 			ctx, cancel = context.WithTimeoutCause(ctx, patience, fmt.Errorf("the page was not ready in %s", patience))
 			defer cancel()
 		}
-		if err := p(&visit{w: w, r: r.WithContext(ctx), person: s.Person, stay: s.ID}); err != nil {
+		if err := p(&visit{w: w, r: r.WithContext(ctx), person: s.Person, login: s.ID}); err != nil {
 			a.fail(w, r, s.Person, err)
 		}
 	}

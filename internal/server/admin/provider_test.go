@@ -61,7 +61,7 @@ func TestPeopleSignInByAProvider(t *testing.T) {
 	if status, _ := b.get("/ui/campaigns/new"); status != http.StatusForbidden {
 		t.Errorf("composing: %d", status)
 	}
-	list, err := v.cfg.Stays.Of(t.Context(), "shop")
+	list, err := v.cfg.Logins.Of(t.Context(), "shop")
 	if err != nil || len(list) != 1 || list[0].Subject != "s-1" || list[0].Key != "" || list[0].Role != signin.View {
 		t.Errorf("%+v, %v", list, err)
 	}

@@ -72,9 +72,9 @@ func (a *admin) routes() map[string]route {
 		"POST /ui/keys/token":                   {signin.Admin, a.mintToken, "token.make"},
 		"POST /ui/keys/{id}/delete":             {signin.Admin, a.deleteKey, "key.delete"},
 		"GET /ui/audit":                         {signin.Admin, a.listDeeds, ""},
-		"GET /ui/signed-in":                     {signin.View, a.listStays, ""}, // their own; an admin's are all
-		"POST /ui/signed-in/{id}/end":           {signin.View, a.endStay, "sign-in.end"},
-		"POST /ui/signed-in/end-others":         {signin.View, a.endOtherStays, "sign-in.end"},
+		"GET /ui/signed-in":                     {signin.View, a.listLogins, ""}, // their own; an admin's are all
+		"POST /ui/signed-in/{id}/end":           {signin.View, a.endLogin, "sign-in.end"},
+		"POST /ui/signed-in/end-others":         {signin.View, a.endOtherLogins, "sign-in.end"},
 		"GET /ui/audience/import":               {signin.Send, a.showImport, ""},
 		"POST /ui/audience/import":              {signin.Send, a.importTable, "audience.import"},
 		"GET /ui/audience/export":               {signin.View, a.exportAudience, ""},

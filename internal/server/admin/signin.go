@@ -34,13 +34,13 @@ func (a *admin) setCookie(w http.ResponseWriter, value string, age time.Duration
 
 // stay finds who a request is from; signin.ErrNoStay: a stranger. A key that has been deleted, or has other roles now,
 // opens nothing, and what it opened is over for good.
-func (a *admin) stay(r *http.Request) (signin.Stay, error) {
+func (a *admin) login(r *http.Request) (signin.Login, error) {
 	ctx, cancel := context.WithTimeoutCause(r.Context(), patience, fmt.Errorf("no answer in %s", patience))
 	defer cancel()
-	s, err := a.findStay(ctx, r)
+	s, err := a.findLogin(ctx, r)
 	if err == nil && !a.holds(s.Person) {
-		if _, err = a.Stays.End(ctx, s.App, s.ID); err == nil {
-			err = signin.ErrNoStay
+		if _, err = a.Logins.End(ctx, s.App, s.ID); err == nil {
+			err = signin.ErrNoLogin
 		}
 	}
 	return s, err
@@ -57,19 +57,19 @@ func (a *admin) cookies(r *http.Request) []*http.Cookie {
 
 // findStay finds the stay whose cookie a request carries. Pages of other ports and hosts of the site may add cookies of the same
 // name: those that open nothing are passed over. Browsers send the console's own last, for its path is the shortest, so the last counts.
-func (a *admin) findStay(ctx context.Context, r *http.Request) (found signin.Stay, err error) {
+func (a *admin) findLogin(ctx context.Context, r *http.Request) (found signin.Login, err error) {
 	for _, c := range a.cookies(r) {
-		s, err := a.Stays.Find(ctx, c.Value)
+		s, err := a.Logins.Find(ctx, c.Value)
 		switch {
-		case errors.Is(err, signin.ErrNoStay):
+		case errors.Is(err, signin.ErrNoLogin):
 		case err != nil:
-			return signin.Stay{}, err
+			return signin.Login{}, err
 		default:
 			found = s
 		}
 	}
 	if found.ID == "" {
-		return signin.Stay{}, signin.ErrNoStay
+		return signin.Login{}, signin.ErrNoLogin
 	}
 	return found, nil
 }
@@ -81,7 +81,7 @@ func (a *admin) remains(r *http.Request, who person) bool {
 	}
 	ctx, cancel := context.WithTimeoutCause(r.Context(), patience, fmt.Errorf("no answer in %s", patience))
 	defer cancel()
-	return slices.ContainsFunc(a.cookies(r), func(c *http.Cookie) bool { return a.Stays.Remains(ctx, c.Value) })
+	return slices.ContainsFunc(a.cookies(r), func(c *http.Cookie) bool { return a.Logins.Remains(ctx, c.Value) })
 }
 
 // holds reports whether a person's key, or the rules for whom the provider vouches for, still allow what they did when
@@ -101,10 +101,10 @@ func (a *admin) holds(who person) bool {
 
 // front is the first page: it leads people who have signed in to the overview, and shows others the sign-in.
 func (a *admin) front(w http.ResponseWriter, r *http.Request) {
-	switch _, err := a.stay(r); {
+	switch _, err := a.login(r); {
 	case err == nil:
 		http.Redirect(w, r, "/ui/", http.StatusSeeOther)
-	case errors.Is(err, signin.ErrNoStay):
+	case errors.Is(err, signin.ErrNoLogin):
 		a.door(w, r, http.StatusOK, "")
 	default:
 		a.Log.ErrorContext(r.Context(), "who is signed in to the web page could not be read", "error", err)
@@ -158,7 +158,7 @@ func (a *admin) signIn(w http.ResponseWriter, r *http.Request) {
 
 // letIn begins a stay, in the place of the one that the browser may have had.
 func (a *admin) letIn(w http.ResponseWriter, r *http.Request, who person) {
-	secret, err := a.Stays.Enter(r.Context(), who, address(r), r.UserAgent())
+	secret, err := a.Logins.Enter(r.Context(), who, address(r), r.UserAgent())
 	if err == nil {
 		err = a.leave(r)
 	}
@@ -166,7 +166,7 @@ func (a *admin) letIn(w http.ResponseWriter, r *http.Request, who person) {
 		a.cannotEnter(w, r, who, err)
 		return
 	}
-	a.setCookie(w, secret, signin.LongestStay)
+	a.setCookie(w, secret, signin.LongestLogin)
 	a.Log.InfoContext(r.Context(), "signed in to the web page", "app", who.App, "by", who.Name(), "role", who.Role.String())
 	a.note(r, who, "sign-in", "", audit.Done)
 	a.greet(w, r)
@@ -183,13 +183,13 @@ func address(r *http.Request) string {
 // leave ends the stays whose cookies a request carries.
 func (a *admin) leave(r *http.Request) error {
 	for _, c := range a.cookies(r) {
-		s, err := a.Stays.Find(r.Context(), c.Value)
+		s, err := a.Logins.Find(r.Context(), c.Value)
 		if err == nil {
-			if _, err = a.Stays.End(r.Context(), s.App, s.ID); err == nil {
+			if _, err = a.Logins.End(r.Context(), s.App, s.ID); err == nil {
 				a.note(r, s.Person, "sign-out", "", audit.Done)
 			}
 		}
-		if err != nil && !errors.Is(err, signin.ErrNoStay) {
+		if err != nil && !errors.Is(err, signin.ErrNoLogin) {
 			return err
 		}
 	}

@@ -25,18 +25,18 @@ type guest struct {
 }
 
 // mayEnd reports whether a person may see a stay, and end it: their own, and an admin each of the app's.
-func mayEnd(v *visit, s *signin.Stay) bool {
+func mayEnd(v *visit, s *signin.Login) bool {
 	return v.person.Role.May(signin.Admin) || v.person.Same(s.Person)
 }
 
 // staysFor lists those that a person may see.
-func (a *admin) staysFor(v *visit) ([]signin.Stay, error) {
-	list, err := a.Stays.Of(v.r.Context(), v.person.App)
-	return slices.DeleteFunc(list, func(s signin.Stay) bool { return !mayEnd(v, &s) }), err
+func (a *admin) loginsFor(v *visit) ([]signin.Login, error) {
+	list, err := a.Logins.Of(v.r.Context(), v.person.App)
+	return slices.DeleteFunc(list, func(s signin.Login) bool { return !mayEnd(v, &s) }), err
 }
 
-func (a *admin) listStays(v *visit) error {
-	list, err := a.staysFor(v)
+func (a *admin) listLogins(v *visit) error {
+	list, err := a.loginsFor(v)
 	if err != nil {
 		return err
 	}
@@ -45,34 +45,34 @@ func (a *admin) listStays(v *visit) error {
 	for i := range list {
 		s := &list[i]
 		l.Items = append(l.Items, guest{
-			ID: s.ID, Who: s.Name(), Key: uses[s.Key], Role: s.Role, Since: s.Since, Seen: s.Seen, Address: s.Address, Browser: s.Browser, Here: s.ID == v.stay,
+			ID: s.ID, Who: s.Name(), Key: uses[s.Key], Role: s.Role, Since: s.Since, Seen: s.Seen, Address: s.Address, Browser: s.Browser, Here: s.ID == v.login,
 		})
-		if s.ID != v.stay {
+		if s.ID != v.login {
 			l.Others++
 		}
 	}
-	if len(l.Items) > mostStays {
-		l.Items = l.Items[:mostStays]
+	if len(l.Items) > mostLogins {
+		l.Items = l.Items[:mostLogins]
 	}
 	return a.show(v, "stays", "Signed in", "signed-in", l)
 }
 
 // mostStays is how many are listed.
-const mostStays = 200
+const mostLogins = 200
 
 // endStay signs one browser out.
-func (a *admin) endStay(v *visit) error {
+func (a *admin) endLogin(v *visit) error {
 	id := v.r.PathValue("id")
-	return a.endStays(v, func(s *signin.Stay) bool { return s.ID == id })
+	return a.endLogins(v, func(s *signin.Login) bool { return s.ID == id })
 }
 
 // endOtherStays signs out all browsers but this one that the person may sign out.
-func (a *admin) endOtherStays(v *visit) error {
-	return a.endStays(v, func(s *signin.Stay) bool { return s.ID != v.stay })
+func (a *admin) endOtherLogins(v *visit) error {
+	return a.endLogins(v, func(s *signin.Login) bool { return s.ID != v.login })
 }
 
-func (a *admin) endStays(v *visit, which func(*signin.Stay) bool) error {
-	list, err := a.staysFor(v)
+func (a *admin) endLogins(v *visit, which func(*signin.Login) bool) error {
+	list, err := a.loginsFor(v)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (a *admin) endStays(v *visit, which func(*signin.Stay) bool) error {
 	if len(ids) == 0 {
 		return &mistake{http.StatusNotFound, "Nobody is signed in there any more."}
 	}
-	n, err := a.Stays.End(v.r.Context(), v.person.App, ids...)
+	n, err := a.Logins.End(v.r.Context(), v.person.App, ids...)
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func (n named) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // stayIDs are those of the stays that a page offers to end.
-func stayIDs(t *testing.T, page string) (ids []string) {
+func loginIDs(t *testing.T, page string) (ids []string) {
 	t.Helper()
 	for _, lead := range leads(t, page) {
 		if rest, ok := strings.CutPrefix(lead, "POST /ui/signed-in/"); ok {
@@ -100,17 +100,17 @@ func TestPeopleSeeAndEndWhereTheyAreSignedIn(t *testing.T) {
 	_, page := here.get("/ui/signed-in")
 	wants(t, page, "Desk", "Phone", "&lt;hostile", "127.0.0.1", "this one")
 	checkHarmless(t, "signed in", page)
-	if ids := stayIDs(t, page); len(ids) != 1 || strings.Contains(page, "Boss") {
+	if ids := loginIDs(t, page); len(ids) != 1 || strings.Contains(page, "Boss") {
 		t.Errorf("somebody who may view sees %v:\n%s", ids, page)
 	}
 	_, all := boss.get("/ui/signed-in")
 	wants(t, all, "Desk", "Phone", "Boss")
-	ids := stayIDs(t, all)
+	ids := loginIDs(t, all)
 	if len(ids) != 2 {
 		t.Fatalf("an admin may end %v", ids)
 	}
 	for _, b := range []*browser{here, elsewhere} {
-		for _, id := range append(stayIDs(t, page), "none") {
+		for _, id := range append(loginIDs(t, page), "none") {
 			status, _ := b.post("/ui/signed-in/"+id+"/end", nil)
 			if own := b == here && id != "none"; (status == http.StatusOK) != own {
 				t.Errorf("ending %s: %d", id, status)
@@ -140,7 +140,7 @@ func TestWhatAKeyOpenedIsOverWithIt(t *testing.T) {
 	must(t, w.access.DeleteKey(t.Context(), "shop", w.access.Keys("shop")[0].ID))
 	_, page := b.get("/ui/campaigns")
 	wants(t, page, `action="/ui/sign-in"`)
-	if list, err := cfg.Stays.Of(t.Context(), "shop"); err != nil || len(list) != 0 {
+	if list, err := cfg.Logins.Of(t.Context(), "shop"); err != nil || len(list) != 0 {
 		t.Errorf("left: %+v, %v", list, err)
 	}
 }
@@ -178,7 +178,7 @@ func TestAnOldCookieOpensNothing(t *testing.T) {
 	now := time.Now()
 	var cfg admin.Config
 	w := newWorld(t, keep(&cfg))
-	store := keptStays{now: func() time.Time { return now }}
+	store := keptLogins{now: func() time.Time { return now }}
 	srv := another(t, store.over(&cfg))
 	w.srv = srv
 	b := w.signedIn()
@@ -188,28 +188,28 @@ func TestAnOldCookieOpensNothing(t *testing.T) {
 }
 
 // keptStays is a store of stays in memory that may fail.
-type keptStays struct {
-	signin.StayStore
+type keptLogins struct {
+	signin.LoginStore
 	now  func() time.Time
-	kept map[signin.Hash]signin.Stay
+	kept map[signin.Hash]signin.Login
 	fail error
 }
 
-func (k *keptStays) over(cfg *admin.Config) *admin.Config {
-	k.kept = make(map[signin.Hash]signin.Stay)
-	cfg.Stays = signin.NewStays(k, k.now)
+func (k *keptLogins) over(cfg *admin.Config) *admin.Config {
+	k.kept = make(map[signin.Hash]signin.Login)
+	cfg.Logins = signin.NewLogins(k, k.now)
 	return cfg
 }
 
-func (k *keptStays) AddStay(_ context.Context, hash signin.Hash, s signin.Stay, _ signin.Bounds) error {
+func (k *keptLogins) AddLogin(_ context.Context, hash signin.Hash, s signin.Login, _ signin.Bounds) error {
 	k.kept[hash] = s
 	return k.fail
 }
 
-func (k *keptStays) Stay(_ context.Context, hash signin.Hash) (signin.Stay, error) {
+func (k *keptLogins) Login(_ context.Context, hash signin.Hash) (signin.Login, error) {
 	s, ok := k.kept[hash]
 	if !ok {
-		return s, signin.ErrNoStay
+		return s, signin.ErrNoLogin
 	}
 	return s, k.fail
 }
@@ -217,7 +217,7 @@ func (k *keptStays) Stay(_ context.Context, hash signin.Hash) (signin.Stay, erro
 func TestWithoutTheStoreNobodyComesInAndAllAreTold(t *testing.T) {
 	var cfg admin.Config
 	w := newWorld(t, keep(&cfg))
-	store := keptStays{now: time.Now}
+	store := keptLogins{now: time.Now}
 	w.srv = another(t, store.over(&cfg))
 	b := w.signedIn()
 	store.fail = errors.New("the disk has gone")
@@ -240,7 +240,7 @@ func TestWithoutTheStoreNobodyComesInAndAllAreTold(t *testing.T) {
 func TestPagesComeBackToAStreamThatCannotBeServedNow(t *testing.T) {
 	var cfg admin.Config
 	w := newWorld(t, keep(&cfg))
-	store := keptStays{now: time.Now}
+	store := keptLogins{now: time.Now}
 	w.srv = another(t, store.over(&cfg))
 	b := w.signedIn()
 	store.fail = errors.New("the database is away")

@@ -48,7 +48,7 @@ type Store struct {
 var (
 	_ access.Store     = (*Store)(nil)
 	_ template.Store   = (*Store)(nil)
-	_ signin.StayStore = (*Store)(nil)
+	_ signin.LoginStore = (*Store)(nil)
 	_ audit.Store      = (*Store)(nil)
 )
 

@@ -9,10 +9,10 @@ import (
 	"godwit.dev/godwit/internal/store/sqltx"
 )
 
-const selectStays = "SELECT id, app, key, subject, email, rules, role, since, seen, address, browser FROM stay"
+const selectLogins = "SELECT id, app, key, subject, email, rules, role, since, seen, address, browser FROM stay"
 
 // AddStay keeps a stay, and forgets what is out of bounds. It wakes nobody: nobody caches stays.
-func (s *Store) AddStay(ctx context.Context, hash signin.Hash, st signin.Stay, b signin.Bounds) error {
+func (s *Store) AddLogin(ctx context.Context, hash signin.Hash, st signin.Login, b signin.Bounds) error {
 	return s.db.Note(ctx, st.App, "sign in", func(ctx context.Context, tx sqltx.Tx) error {
 		if err := lockApp(ctx, tx, st.App); err != nil {
 			return err
@@ -31,31 +31,31 @@ func (s *Store) AddStay(ctx context.Context, hash signin.Hash, st signin.Stay, b
 }
 
 // Stay finds a stay by its cookie.
-func (s *Store) Stay(ctx context.Context, hash signin.Hash) (signin.Stay, error) {
-	list, err := s.stays(ctx, selectStays+" WHERE hash = $1", hash[:])
+func (s *Store) Login(ctx context.Context, hash signin.Hash) (signin.Login, error) {
+	list, err := s.logins(ctx, selectLogins+" WHERE hash = $1", hash[:])
 	if err == nil && len(list) == 0 {
-		err = signin.ErrNoStay
+		err = signin.ErrNoLogin
 	}
 	if err != nil {
-		return signin.Stay{}, err
+		return signin.Login{}, err
 	}
 	return list[0], nil
 }
 
 // Stays lists an app's, last seen first.
-func (s *Store) Stays(ctx context.Context, app string, most int) ([]signin.Stay, error) {
-	return s.stays(ctx, selectStays+" WHERE app = $1 ORDER BY seen DESC, id LIMIT $2", app, most)
+func (s *Store) Logins(ctx context.Context, app string, most int) ([]signin.Login, error) {
+	return s.logins(ctx, selectLogins+" WHERE app = $1 ORDER BY seen DESC, id LIMIT $2", app, most)
 }
 
-func (s *Store) stays(ctx context.Context, query string, args ...any) (list []signin.Stay, err error) {
+func (s *Store) logins(ctx context.Context, query string, args ...any) (list []signin.Login, err error) {
 	err = s.db.Read(ctx, "read who is signed in", func(ctx context.Context, tx sqltx.Tx) (err error) {
-		list, err = sqltx.Collect(ctx, tx, readStay, query, args...)
+		list, err = sqltx.Collect(ctx, tx, readLogin, query, args...)
 		return err
 	})
 	return list, err
 }
 
-func readStay(row sqltx.Row) (s signin.Stay, err error) {
+func readLogin(row sqltx.Row) (s signin.Login, err error) {
 	var role, since, seen int64
 	err = row.Scan(&s.ID, &s.App, &s.Key, &s.Subject, &s.Email, &s.Rules, &role, &since, &seen, &s.Address, &s.Browser)
 	s.Role = signin.Role(role) //nolint:gosec // a small number, written by us
@@ -64,7 +64,7 @@ func readStay(row sqltx.Row) (s signin.Stay, err error) {
 }
 
 // SeeStay notes when a stay was last seen.
-func (s *Store) SeeStay(ctx context.Context, hash signin.Hash, at time.Time) error {
+func (s *Store) SeeLogin(ctx context.Context, hash signin.Hash, at time.Time) error {
 	return s.db.Note(ctx, "", "note who is there", func(ctx context.Context, tx sqltx.Tx) error {
 		_, err := tx.Exec(ctx, "UPDATE stay SET seen = $1 WHERE hash = $2 AND seen < $1", at.UnixMilli(), hash[:])
 		return err
@@ -72,7 +72,7 @@ func (s *Store) SeeStay(ctx context.Context, hash signin.Hash, at time.Time) err
 }
 
 // EndStays forgets stays of an app.
-func (s *Store) EndStays(ctx context.Context, app string, ids []string) (ended int, err error) {
+func (s *Store) EndLogins(ctx context.Context, app string, ids []string) (ended int, err error) {
 	err = s.db.Note(ctx, app, "sign out", func(ctx context.Context, tx sqltx.Tx) error {
 		ended = 0
 		for _, id := range ids {

@@ -10,18 +10,18 @@ import (
 	"godwit.dev/godwit/internal/access/signin"
 )
 
-var stayCases = map[string]func(e *appEnv){
-	"WhoIsSignedInSurvivesReopening":        stayIsKept,
-	"StaysOfAppsAreApart":                   staysApart,
-	"StaysAreBounded":                       staysBounded,
-	"WithAKeyGoWhoIsSignedInByIt":           staysEndWithTheirKey,
-	"WithAnAppGoWhoIsSignedInAndNobodyElse": staysEndWithTheirApp,
+var loginCases = map[string]func(e *appEnv){
+	"WhoIsSignedInSurvivesReopening":        loginIsKept,
+	"StaysOfAppsAreApart":                   loginsApart,
+	"StaysAreBounded":                       loginsBounded,
+	"WithAKeyGoWhoIsSignedInByIt":           loginsEndWithTheirKey,
+	"WithAnAppGoWhoIsSignedInAndNobodyElse": loginsEndWithTheirApp,
 }
 
 var signedInAt = time.UnixMilli(1_700_000_000_123).UTC()
 
-func stayOf(app, id string) signin.Stay {
-	return signin.Stay{
+func loginOf(app, id string) signin.Login {
+	return signin.Login{
 		ID: id, Person: signin.Person{App: app, Key: "k-" + app, Role: signin.Send}, Since: signedInAt, Seen: signedInAt, Address: "192.0.2.1", Browser: "Firefox",
 	}
 }
@@ -31,15 +31,15 @@ func hashOf(id string) signin.Hash { return sha256.Sum256([]byte(id)) }
 // widely bounds nothing.
 var widely = signin.Bounds{Most: 100}
 
-func (e *appEnv) enter(s signin.Stay, b signin.Bounds) {
+func (e *appEnv) enter(s signin.Login, b signin.Bounds) {
 	e.Helper()
-	e.ok(e.s.AddStay(e.Context(), hashOf(s.ID), s, b))
+	e.ok(e.s.AddLogin(e.Context(), hashOf(s.ID), s, b))
 }
 
 // signedIn checks whose stays there are in an app, last seen first.
 func (e *appEnv) signedIn(app string, want ...string) {
 	e.Helper()
-	list, err := e.s.Stays(e.Context(), app, 100)
+	list, err := e.s.Logins(e.Context(), app, 100)
 	e.ok(err)
 	var got []string
 	for i := range list {
@@ -50,65 +50,65 @@ func (e *appEnv) signedIn(app string, want ...string) {
 	}
 }
 
-func stayIsKept(e *appEnv) {
+func loginIsKept(e *appEnv) {
 	ctx := e.Context()
 	e.app("shop")
-	made := signin.Stay{
+	made := signin.Login{
 		ID: "s1", Person: signin.Person{App: "shop", Subject: "sub", Email: "anna@example.org", Rules: "r", Role: signin.Admin},
 		Since: signedInAt, Seen: signedInAt.Add(time.Minute), Address: "2001:db8::1", Browser: "Ünïcode <b>",
 	}
 	e.enter(made, widely)
 	e.s = e.reopen()
-	if got, err := e.s.Stay(ctx, hashOf("s1")); err != nil || !reflect.DeepEqual(got, made) {
+	if got, err := e.s.Login(ctx, hashOf("s1")); err != nil || !reflect.DeepEqual(got, made) {
 		e.Errorf("got %+v, %v; want %+v", got, err, made)
 	}
-	e.ok(e.s.SeeStay(ctx, hashOf("s1"), signedInAt.Add(time.Hour)))
-	e.ok(e.s.SeeStay(ctx, hashOf("s1"), signedInAt)) // what was later stays
-	e.ok(e.s.SeeStay(ctx, hashOf("nobody"), signedInAt))
-	if got, err := e.s.Stay(ctx, hashOf("s1")); err != nil || !got.Seen.Equal(signedInAt.Add(time.Hour)) {
+	e.ok(e.s.SeeLogin(ctx, hashOf("s1"), signedInAt.Add(time.Hour)))
+	e.ok(e.s.SeeLogin(ctx, hashOf("s1"), signedInAt)) // what was later stays
+	e.ok(e.s.SeeLogin(ctx, hashOf("nobody"), signedInAt))
+	if got, err := e.s.Login(ctx, hashOf("s1")); err != nil || !got.Seen.Equal(signedInAt.Add(time.Hour)) {
 		e.Errorf("seen at %s, %v", got.Seen, err)
 	}
-	_, err := e.s.Stay(ctx, hashOf("S1"))
+	_, err := e.s.Login(ctx, hashOf("S1"))
 	e.fails(map[string]struct{ err, want error }{
-		"another secret":  {err, signin.ErrNoStay},
-		"stay of no app":  {e.s.AddStay(ctx, hashOf("x"), stayOf("none", "x"), widely), access.ErrUnknownApp},
-		"a stay is there": {e.s.AddStay(ctx, hashOf("s2"), stayOf("shop", "s2"), widely), nil},
+		"another secret":  {err, signin.ErrNoLogin},
+		"stay of no app":  {e.s.AddLogin(ctx, hashOf("x"), loginOf("none", "x"), widely), access.ErrUnknownApp},
+		"a stay is there": {e.s.AddLogin(ctx, hashOf("s2"), loginOf("shop", "s2"), widely), nil},
 	})
 }
 
-func staysApart(e *appEnv) {
+func loginsApart(e *appEnv) {
 	ctx := e.Context()
 	for _, app := range []string{"a", "b"} {
 		e.app(app)
-		e.enter(stayOf(app, "1-"+app), widely)
-		e.enter(stayOf(app, "2-"+app), widely)
+		e.enter(loginOf(app, "1-"+app), widely)
+		e.enter(loginOf(app, "2-"+app), widely)
 	}
 	for _, c := range []struct {
 		ids  []string
 		want int
 	}{{[]string{"1-b", "none"}, 0}, {[]string{"1-a", "2-b", "2-a"}, 2}, {[]string{"1-a"}, 0}} {
-		if n, err := e.s.EndStays(ctx, "a", c.ids); err != nil || n != c.want {
+		if n, err := e.s.EndLogins(ctx, "a", c.ids); err != nil || n != c.want {
 			e.Errorf("ending %v ended %d, %v; want %d", c.ids, n, err, c.want)
 		}
 	}
 	e.signedIn("a")
 	e.signedIn("b", "1-b", "2-b")
-	_, err := e.s.Stay(ctx, hashOf("1-a"))
-	e.fails(map[string]struct{ err, want error }{"its cookie": {err, signin.ErrNoStay}})
+	_, err := e.s.Login(ctx, hashOf("1-a"))
+	e.fails(map[string]struct{ err, want error }{"its cookie": {err, signin.ErrNoLogin}})
 }
 
-func staysBounded(e *appEnv) {
+func loginsBounded(e *appEnv) {
 	e.app("a")
 	e.app("b")
-	e.enter(stayOf("b", "other"), widely)
+	e.enter(loginOf("b", "other"), widely)
 	for i := range 4 {
-		s := stayOf("a", fmt.Sprint("s", i))
+		s := loginOf("a", fmt.Sprint("s", i))
 		s.Since, s.Seen = signedInAt.Add(time.Duration(i)*time.Minute), signedInAt.Add(time.Duration(10-i)*time.Minute)
 		e.enter(s, widely)
 	}
 	e.signedIn("a", "s0", "s1", "s2", "s3")
 	next := func(id string, b signin.Bounds) {
-		s := stayOf("a", id)
+		s := loginOf("a", id)
 		s.Since, s.Seen = signedInAt.Add(20*time.Minute), signedInAt.Add(20*time.Minute)
 		e.enter(s, b)
 	}
@@ -119,19 +119,19 @@ func staysBounded(e *appEnv) {
 	e.signedIn("a", "s4", "s5", "s1", "s2")
 	next("s6", signin.Bounds{Seen: signedInAt.Add(9 * time.Minute), Most: 10}) // the others have not been seen for too long
 	e.signedIn("a", "s4", "s5", "s6")
-	if list, err := e.s.Stays(e.Context(), "a", 2); err != nil || len(list) != 2 {
+	if list, err := e.s.Logins(e.Context(), "a", 2); err != nil || len(list) != 2 {
 		e.Errorf("asked for two: %+v, %v", list, err)
 	}
 }
 
-func staysEndWithTheirKey(e *appEnv) {
+func loginsEndWithTheirKey(e *appEnv) {
 	ctx := e.Context()
 	for _, app := range []string{"a", "b"} {
 		e.app(app)
 		e.ok(e.s.CreateKey(ctx, keyOf(app, "k-"+app)))
-		e.enter(stayOf(app, "of-"+app), widely)
+		e.enter(loginOf(app, "of-"+app), widely)
 	}
-	byProvider := stayOf("a", "mail")
+	byProvider := loginOf("a", "mail")
 	byProvider.Key, byProvider.Subject = "", "sub"
 	e.enter(byProvider, widely)
 	e.fails(map[string]struct{ err, want error }{"another app's key": {e.s.DeleteKey(ctx, "b", "k-a"), access.ErrUnknownKey}})
@@ -141,10 +141,10 @@ func staysEndWithTheirKey(e *appEnv) {
 	e.signedIn("b", "of-b")
 }
 
-func staysEndWithTheirApp(e *appEnv) {
+func loginsEndWithTheirApp(e *appEnv) {
 	for _, app := range []string{"a", "b"} {
 		e.app(app)
-		e.enter(stayOf(app, "of-"+app), widely)
+		e.enter(loginOf(app, "of-"+app), widely)
 	}
 	e.ok(e.s.DeleteApp(e.Context(), "a"))
 	e.signedIn("a")

@@ -151,7 +151,7 @@ func (w *Web) routes(known *recipient.Service, told *timeline.Service) (*backend
 func (w *Web) pages(known *recipient.Service, told *timeline.Service) (http.Handler, error) {
 	c, s := w.Core, w.Sending
 	return admin.New(admin.Config{
-		Access: w.Access, Keys: w.Access, Stays: signin.NewStays(w.Stores.People, w.Stores.Clock), Audit: w.Audit, Provider: w.provider(), Campaigns: s.Campaigns, Audience: s.Endpoints, Templates: c.Templates, Recipients: known, Mailbox: c.Mailbox, Timelines: told, Publisher: c.Publisher, PublishLimit: w.Conns.Publish.Take, Log: w.Log, Version: w.Version,
+		Access: w.Access, Keys: w.Access, Logins: signin.NewLogins(w.Stores.People, w.Stores.Clock), Audit: w.Audit, Provider: w.provider(), Campaigns: s.Campaigns, Audience: s.Endpoints, Templates: c.Templates, Recipients: known, Mailbox: c.Mailbox, Timelines: told, Publisher: c.Publisher, PublishLimit: w.Conns.Publish.Take, Log: w.Log, Version: w.Version,
 		Objects: c.Objects, Presence: w.sessions(), Channels: s.Channels, Hooks: w.Hooks, Sinks: w.Sinks, Sources: w.Sources,
 		Watch: w.Watched(), Draining: w.Draining,
 		Dev: w.Settings.Dev, TLS: w.TLS != nil, Origin: access.OwnOrigin(w.Settings.PublicURL), Admit: w.Conns.Connects.Allow,

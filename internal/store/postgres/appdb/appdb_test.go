@@ -88,9 +88,9 @@ func TestWhatChangesNothingWakesNobody(t *testing.T) {
 		t.Error(err)
 	}
 	ok(t, s.TouchKeys(t.Context(), map[string]time.Time{"k": used.Add(time.Minute)}))
-	ok(t, s.AddStay(t.Context(), signin.Hash{}, signin.Stay{ID: "s", Person: signin.Person{App: "shop"}}, signin.Bounds{Most: 1}))
-	ok(t, s.SeeStay(t.Context(), signin.Hash{}, used))
-	_, err = s.EndStays(t.Context(), "shop", []string{"s"})
+	ok(t, s.AddLogin(t.Context(), signin.Hash{}, signin.Login{ID: "s", Person: signin.Person{App: "shop"}}, signin.Bounds{Most: 1}))
+	ok(t, s.SeeLogin(t.Context(), signin.Hash{}, used))
+	_, err = s.EndLogins(t.Context(), "shop", []string{"s"})
 	ok(t, err)
 	if after := version(t, s); after != before {
 		t.Errorf("the version went from %d to %d", before, after)

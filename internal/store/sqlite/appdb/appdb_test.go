@@ -92,9 +92,9 @@ func TestSigningInWakesNobodyWhoWatches(t *testing.T) {
 	start := version()
 	ok(t, s.CreateApp(t.Context(), access.App{Name: "shop"}))
 	before := version()
-	ok(t, s.AddStay(t.Context(), signin.Hash{}, signin.Stay{ID: "s", Person: signin.Person{App: "shop"}}, signin.Bounds{Most: 1}))
-	ok(t, s.SeeStay(t.Context(), signin.Hash{}, time.UnixMilli(1)))
-	_, err := s.EndStays(t.Context(), "shop", []string{"s"})
+	ok(t, s.AddLogin(t.Context(), signin.Hash{}, signin.Login{ID: "s", Person: signin.Person{App: "shop"}}, signin.Bounds{Most: 1}))
+	ok(t, s.SeeLogin(t.Context(), signin.Hash{}, time.UnixMilli(1)))
+	_, err := s.EndLogins(t.Context(), "shop", []string{"s"})
 	ok(t, err)
 	if after := version(); after != before || before == start {
 		t.Errorf("the version went from %d over %d to %d", start, before, after)
