@@ -136,11 +136,11 @@ type Apps struct {
 	// People are not watched either: each look at a page asks anew.
 	People signin.Store
 	// Deeds are the audit log.
-	Deeds audit.Store
+	Audit audit.Store
 }
 
 func appsOf(s *appsql.Store) Apps {
-	return Apps{Access: s, Hooks: &s.Hooks, Sources: &s.Sources, Sinks: &s.Sinks, Channels: &s.Channels, Templates: s, People: s, Deeds: s}
+	return Apps{Access: s, Hooks: &s.Hooks, Sources: &s.Sources, Sinks: &s.Sinks, Channels: &s.Channels, Templates: s, People: s, Audit: s}
 }
 
 // Owned is a name of Stores.Own, and the node that it belongs to until then unless that renews it.

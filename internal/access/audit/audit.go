@@ -41,14 +41,14 @@ const (
 )
 
 // Deed is one that somebody did or tried. Texts are cut and cleaned when it is noted; none may be a secret.
-type Deed struct {
+type Entry struct {
 	ID      int64 // grows
 	App     string
 	At      time.Time
 	By      string // public id of a key, or whom a provider vouches for
 	Way     string
 	Address string
-	Deed    string // what it is called, like campaign.start
+	Action    string // what it is called, like campaign.start
 	Object  string // what it was done to; may be empty
 	Outcome Outcome
 }
@@ -57,17 +57,17 @@ type Deed struct {
 type Filter struct {
 	Before       int64 // with a lower id; 0: from the newest on
 	Since, Until time.Time
-	Deed, By     string // all of the text
+	Action, By     string // all of the text
 }
 
 // Store keeps deeds.
 type Store interface {
 	// AddDeed gives a deed its id. It fails with access.ErrUnknownApp where the app is missing.
-	AddDeed(ctx context.Context, d *Deed) error
+	AddEntry(ctx context.Context, d *Entry) error
 	// Deeds lists an app's, newest first.
-	Deeds(ctx context.Context, app string, f Filter, limit int) ([]Deed, error)
+	Entries(ctx context.Context, app string, f Filter, limit int) ([]Entry, error)
 	// TrimDeeds forgets an app's that are older, and the oldest beyond so many.
-	TrimDeeds(ctx context.Context, app string, before time.Time, most int) error
+	TrimEntries(ctx context.Context, app string, before time.Time, most int) error
 	// RenameObject gives the object of an app's deeds whose names begin so another name.
 	RenameObject(ctx context.Context, app, deeds, from, to string) error
 }
@@ -82,14 +82,14 @@ type Log struct {
 	noted   map[string]int          // deeds by app, for trimming
 	refused map[[3]string]time.Time // when a refusal was last noted, by app, who and deed
 
-	deeds, lost prometheus.Counter
+	entries, lost prometheus.Counter
 }
 
 // New remembers deeds in a store.
 func New(store Store, now func() time.Time, log *slog.Logger) *Log {
 	return &Log{
 		store: store, now: now, log: log, noted: make(map[string]int), refused: make(map[[3]string]time.Time),
-		deeds: prometheus.NewCounter(prometheus.CounterOpts{Name: "godwit_audit_deeds_total", Help: "Deeds of people and back ends that the audit log took."}),
+		entries: prometheus.NewCounter(prometheus.CounterOpts{Name: "godwit_audit_deeds_total", Help: "Deeds of people and back ends that the audit log took."}),
 		lost:  prometheus.NewCounter(prometheus.CounterOpts{Name: "godwit_audit_lost_total", Help: "Deeds that could not be written to the audit log; the server's log has them."}),
 	}
 }
@@ -98,10 +98,10 @@ func New(store Store, now func() time.Time, log *slog.Logger) *Log {
 func (l *Log) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(l, ch) }
 
 // Collect implements prometheus.Collector.
-func (l *Log) Collect(ch chan<- prometheus.Metric) { l.deeds.Collect(ch); l.lost.Collect(ch) }
+func (l *Log) Collect(ch chan<- prometheus.Metric) { l.entries.Collect(ch); l.lost.Collect(ch) }
 
 // eraseDeed is the name of erasing a recipient.
-const eraseDeed = "recipient.erase"
+const eraseAction = "recipient.erase"
 
 // Erased is what the audit log calls a recipient that was erased: who knows the name can find it, and nobody reads it.
 func Erased(app, recipient string) string {
@@ -125,12 +125,12 @@ const (
 
 // Note remembers a deed, and returns when that is on disk. A deed that is done stays done: one that cannot be written is
 // counted, and said in the server's log, for a full disk must not keep anybody from making room.
-func (l *Log) Note(ctx context.Context, d Deed) {
+func (l *Log) Note(ctx context.Context, d Entry) {
 	d.At = l.now().UTC().Truncate(time.Millisecond)
 	for _, text := range []*string{&d.By, &d.Address, &d.Object} {
 		*text = signin.Clean(*text)
 	}
-	if d.Deed == eraseDeed && d.Outcome == Done {
+	if d.Action == eraseAction && d.Outcome == Done {
 		d.Object = Erased(d.App, d.Object)
 	}
 	if d.Outcome == Refused && !l.firstRefusal(&d) {
@@ -139,22 +139,22 @@ func (l *Log) Note(ctx context.Context, d Deed) {
 	// The deed is done whether or not somebody waits for the answer.
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), writeWithin, fmt.Errorf("not written in %s", writeWithin))
 	defer cancel()
-	err := l.store.AddDeed(ctx, &d)
+	err := l.store.AddEntry(ctx, &d)
 	if err == nil {
-		l.deeds.Inc()
+		l.entries.Inc()
 		err = l.trim(ctx, d.App)
 	} else {
 		l.lost.Inc()
 	}
 	if err != nil {
-		l.log.ErrorContext(ctx, "the audit log could not be written", "error", err, "app", d.App, "by", d.By, "way", d.Way, "address", d.Address, "deed", d.Deed, "object", d.Object, "outcome", string(d.Outcome))
+		l.log.ErrorContext(ctx, "the audit log could not be written", "error", err, "app", d.App, "by", d.By, "way", d.Way, "address", d.Address, "deed", d.Action, "object", d.Object, "outcome", string(d.Outcome))
 	}
 }
 
-func (l *Log) firstRefusal(d *Deed) bool {
+func (l *Log) firstRefusal(d *Entry) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	who := [3]string{d.App, d.By, d.Deed}
+	who := [3]string{d.App, d.By, d.Action}
 	if at, ok := l.refused[who]; ok && d.At.Sub(at) < refusedEach {
 		return false
 	}
@@ -174,15 +174,15 @@ func (l *Log) trim(ctx context.Context, app string) error {
 	if !due {
 		return nil
 	}
-	return l.store.TrimDeeds(ctx, app, l.now().Add(-MaxAge), MaxRows)
+	return l.store.TrimEntries(ctx, app, l.now().Add(-MaxAge), MaxRows)
 }
 
 // List reads an app's deeds, newest first.
-func (l *Log) List(ctx context.Context, app string, f Filter, limit int) ([]Deed, error) {
+func (l *Log) List(ctx context.Context, app string, f Filter, limit int) ([]Entry, error) {
 	if oldest := l.now().Add(-MaxAge); f.Since.Before(oldest) {
 		f.Since = oldest
 	}
-	list, err := l.store.Deeds(ctx, app, f, limit)
+	list, err := l.store.Entries(ctx, app, f, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read the audit log of app %s: %w", app, err)
 	}

@@ -17,7 +17,7 @@ import (
 
 // shelf is a store in memory.
 type shelf struct {
-	deeds   []audit.Deed
+	entries   []audit.Entry
 	trims   int
 	most    int
 	before  time.Time
@@ -26,27 +26,27 @@ type shelf struct {
 }
 
 func (s *shelf) RenameObject(_ context.Context, app, deeds, from, to string) error {
-	for i := range s.deeds {
-		if d := &s.deeds[i]; d.App == app && d.Object == from && strings.HasPrefix(d.Deed, deeds) {
+	for i := range s.entries {
+		if d := &s.entries[i]; d.App == app && d.Object == from && strings.HasPrefix(d.Action, deeds) {
 			d.Object = to
 		}
 	}
 	return nil
 }
 
-func (s *shelf) AddDeed(_ context.Context, d *audit.Deed) error {
+func (s *shelf) AddEntry(_ context.Context, d *audit.Entry) error {
 	if s.refuses == nil {
-		s.deeds = append(s.deeds, *d)
+		s.entries = append(s.entries, *d)
 	}
 	return s.refuses
 }
 
-func (s *shelf) Deeds(_ context.Context, _ string, f audit.Filter, _ int) ([]audit.Deed, error) {
+func (s *shelf) Entries(_ context.Context, _ string, f audit.Filter, _ int) ([]audit.Entry, error) {
 	s.since = f.Since
-	return s.deeds, s.refuses
+	return s.entries, s.refuses
 }
 
-func (s *shelf) TrimDeeds(_ context.Context, _ string, before time.Time, most int) error {
+func (s *shelf) TrimEntries(_ context.Context, _ string, before time.Time, most int) error {
 	s.trims++
 	s.before, s.most = before, most
 	return nil
@@ -60,8 +60,8 @@ func newLog(t *testing.T, s *shelf) (l *audit.Log, now *time.Time, said *bytes.B
 	return l, now, said
 }
 
-func deed(outcome audit.Outcome) audit.Deed {
-	return audit.Deed{App: "shop", By: "k1", Way: audit.API, Address: "192.0.2.1", Deed: "key.delete", Object: "k2", Outcome: outcome}
+func entry(outcome audit.Outcome) audit.Entry {
+	return audit.Entry{App: "shop", By: "k1", Way: audit.API, Address: "192.0.2.1", Action: "key.delete", Object: "k2", Outcome: outcome}
 }
 
 func TestADeedThatCannotBeWrittenIsCountedAndSaid(t *testing.T) {
@@ -69,7 +69,7 @@ func TestADeedThatCannotBeWrittenIsCountedAndSaid(t *testing.T) {
 	l, _, said := newLog(t, s)
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(l)
-	l.Note(t.Context(), deed(audit.Done))
+	l.Note(t.Context(), entry(audit.Done))
 	for _, want := range []string{"key.delete", "k1", "k2", "192.0.2.1", "the disk is full", "done"} {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("the log lacks %q: %s", want, said)
@@ -94,9 +94,9 @@ func TestADeedIsWrittenThoughNobodyWaitsForItsAnswer(t *testing.T) {
 	l, _, _ := newLog(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	l.Note(ctx, deed(audit.Done))
-	if len(s.deeds) != 1 {
-		t.Errorf("written: %+v", s.deeds)
+	l.Note(ctx, entry(audit.Done))
+	if len(s.entries) != 1 {
+		t.Errorf("written: %+v", s.entries)
 	}
 }
 
@@ -104,21 +104,21 @@ func TestTryingAgainAndAgainIsRememberedOnceAMinute(t *testing.T) {
 	s := &shelf{}
 	l, now, _ := newLog(t, s)
 	for range 100 {
-		l.Note(t.Context(), deed(audit.Refused))
+		l.Note(t.Context(), entry(audit.Refused))
 	}
-	other := deed(audit.Refused)
+	other := entry(audit.Refused)
 	other.By = "k9"
 	l.Note(t.Context(), other)
 	*now = now.Add(time.Minute)
-	l.Note(t.Context(), deed(audit.Refused))
-	if len(s.deeds) != 3 {
-		t.Errorf("%d are remembered", len(s.deeds))
+	l.Note(t.Context(), entry(audit.Refused))
+	if len(s.entries) != 3 {
+		t.Errorf("%d are remembered", len(s.entries))
 	}
 	for range 5 {
-		l.Note(t.Context(), deed(audit.Done))
+		l.Note(t.Context(), entry(audit.Done))
 	}
-	if len(s.deeds) != 8 {
-		t.Errorf("of 5 that were done, %d are remembered", len(s.deeds)-3)
+	if len(s.entries) != 8 {
+		t.Errorf("of 5 that were done, %d are remembered", len(s.entries)-3)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestOldDeedsAreForgottenFromTimeToTime(t *testing.T) {
 	s := &shelf{}
 	l, now, _ := newLog(t, s)
 	for range 600 {
-		l.Note(t.Context(), deed(audit.Done))
+		l.Note(t.Context(), entry(audit.Done))
 	}
 	if s.trims != 3 || s.most != audit.MaxRows || !s.before.Equal(now.Add(-audit.MaxAge)) {
 		t.Errorf("after 600 deeds it was trimmed %d times, to %d rows and %s", s.trims, s.most, s.before)
@@ -139,10 +139,10 @@ func TestOldDeedsAreForgottenFromTimeToTime(t *testing.T) {
 func TestTextsAreCutAndCleaned(t *testing.T) {
 	s := &shelf{}
 	l, _, _ := newLog(t, s)
-	d := deed(audit.Done)
+	d := entry(audit.Done)
 	d.Object, d.By = "a\nb"+strings.Repeat("x", 500), "\x1b[31mroot"
 	l.Note(t.Context(), d)
-	if got := s.deeds[0]; len(got.Object) != 200 || strings.ContainsAny(got.Object+got.By, "\n\x1b") {
+	if got := s.entries[0]; len(got.Object) != 200 || strings.ContainsAny(got.Object+got.By, "\n\x1b") {
 		t.Errorf("%+v", got)
 	}
 }

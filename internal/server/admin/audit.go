@@ -8,28 +8,28 @@ import (
 	"godwit.dev/godwit/internal/access/audit"
 )
 
-const deedsAPage = 100
+const entriesAPage = 100
 
 // diary is a page of the audit log.
 type diary struct {
-	Deed, By string // that alone are listed; empty: all
+	Action, By string // that alone are listed; empty: all
 	Items    []did
 	Older    string // leads on; empty: there are no more
 }
 
 // did is a deed, and what the key is for by which it was done.
 type did struct {
-	audit.Deed
+	audit.Entry
 	Key string
 }
 
-func (a *admin) listDeeds(v *visit) error {
+func (a *admin) listAudit(v *visit) error {
 	q := v.r.URL.Query()
-	d := diary{Deed: text(q, "deed"), By: text(q, "by")}
-	var list []audit.Deed
+	d := diary{Action: text(q, "deed"), By: text(q, "by")}
+	var list []audit.Entry
 	if a.Audit != nil {
 		var err error
-		list, err = a.Audit.List(v.r.Context(), v.person.App, audit.Filter{Before: position(q.Get("cursor")), Deed: d.Deed, By: d.By}, deedsAPage)
+		list, err = a.Audit.List(v.r.Context(), v.person.App, audit.Filter{Before: position(q.Get("cursor")), Action: d.Action, By: d.By}, entriesAPage)
 		if err != nil {
 			return err
 		}
@@ -38,8 +38,8 @@ func (a *admin) listDeeds(v *visit) error {
 	for i := range list {
 		d.Items = append(d.Items, did{list[i], uses[list[i].By]})
 	}
-	if len(list) == deedsAPage {
-		d.Older = "/ui/audit?" + url.Values{"deed": {d.Deed}, "by": {d.By}, "cursor": {strconv.FormatInt(list[len(list)-1].ID, 10)}}.Encode()
+	if len(list) == entriesAPage {
+		d.Older = "/ui/audit?" + url.Values{"deed": {d.Action}, "by": {d.By}, "cursor": {strconv.FormatInt(list[len(list)-1].ID, 10)}}.Encode()
 	}
 	return a.show(v, "audit", "Audit log", "audit", d)
 }

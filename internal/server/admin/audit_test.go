@@ -14,7 +14,7 @@ import (
 )
 
 // deeds are an app's, oldest first, in short: who may guess.
-func deeds(t *testing.T, cfg *admin.Config, app string) (list []string) {
+func actions(t *testing.T, cfg *admin.Config, app string) (list []string) {
 	t.Helper()
 	found, err := cfg.Audit.List(t.Context(), app, audit.Filter{}, 100)
 	must(t, err)
@@ -23,7 +23,7 @@ func deeds(t *testing.T, cfg *admin.Config, app string) (list []string) {
 		if d.Way != audit.Page || d.Address != "127.0.0.1" || d.By == "" {
 			t.Errorf("%+v", d)
 		}
-		list = append(list, d.Deed+" "+d.Object+" "+string(d.Outcome))
+		list = append(list, d.Action+" "+d.Object+" "+string(d.Outcome))
 	}
 	return list
 }
@@ -50,10 +50,10 @@ func TestWhatPeopleDoIsRemembered(t *testing.T) {
 		"sign-in  done", "campaign.create " + id + " done", "campaign.start " + id + " done", "recipient.erase " + audit.Erased("shop", "anna") + " done",
 		"sign-in  done", "recipient.erase anna refused", "sign-in  refused", "sign-out  done",
 	}
-	if got := deeds(t, &cfg, "shop"); strings.Join(got, "\n") != strings.Join(want, "\n") {
+	if got := actions(t, &cfg, "shop"); strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("remembered:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if got := deeds(t, &cfg, "other"); len(got) != 0 {
+	if got := actions(t, &cfg, "other"); len(got) != 0 {
 		t.Errorf("another app's: %v", got)
 	}
 }
@@ -63,7 +63,7 @@ func TestTheAuditLogIsForAdminsOfTheApp(t *testing.T) {
 	w := newWorld(t, keep(&cfg))
 	b := w.signedIn()
 	for range 101 {
-		cfg.Audit.Note(t.Context(), audit.Deed{App: "shop", By: hostile, Way: audit.API, Address: hostile, Deed: "key.delete", Object: hostile, Outcome: audit.Failed})
+		cfg.Audit.Note(t.Context(), audit.Entry{App: "shop", By: hostile, Way: audit.API, Address: hostile, Action: "key.delete", Object: hostile, Outcome: audit.Failed})
 	}
 	_, page := b.get("/ui/audit")
 	wants(t, page, "key.delete", "&lt;hostile", "Older", "(API)")
@@ -90,7 +90,7 @@ var harmless = map[string]bool{"POST /ui/campaigns/preview": true, "POST /ui/sen
 
 func TestWhatChangesSomethingHasANameInTheAuditLog(t *testing.T) {
 	name := regexp.MustCompile(`^[a-z-]+\.([a-z-]+|\{action\})$`)
-	for pattern, deed := range admin.Deeds() {
+	for pattern, deed := range admin.Actions() {
 		if posts := strings.HasPrefix(pattern, "POST "); posts && deed == "" && !harmless[pattern] {
 			t.Errorf("%s changes something and has no name", pattern)
 		}

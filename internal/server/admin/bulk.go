@@ -12,7 +12,7 @@ import (
 const mostPicked = pageSize
 
 // bulkDeeds are the operations on several campaigns at once, each with the words that report its success.
-var bulkDeeds = map[string]struct {
+var bulkActions = map[string]struct {
 	done string
 	do   func(ctx context.Context, c Campaigns, app, id string) error
 }{
@@ -54,7 +54,7 @@ func (a *admin) actOnCampaigns(v *visit) error {
 	}
 	ctx, app := v.r.Context(), v.person.App
 	name, ids := text(v.r.PostForm, "deed"), v.r.PostForm["id"]
-	deed, ok := bulkDeeds[name]
+	deed, ok := bulkActions[name]
 	if !ok {
 		return &mistake{http.StatusNotFound, "There is no such action."}
 	}

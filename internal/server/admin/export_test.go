@@ -12,10 +12,10 @@ func Routes() map[string]signin.Role {
 }
 
 // Deeds are what the patterns are called in the audit log.
-func Deeds() map[string]string {
+func Actions() map[string]string {
 	names := make(map[string]string)
 	for pattern, rt := range (&admin{}).routes() {
-		names[pattern] = rt.deed
+		names[pattern] = rt.action
 	}
 	return names
 }

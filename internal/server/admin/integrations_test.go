@@ -299,7 +299,7 @@ func TestWhatIsSentAndSetOnThePageIsRemembered(t *testing.T) {
 	b.post("/ui/hooks/orders/pause", nil)
 	b.post("/ui/hooks/none/pause", nil) // is not there
 	want := "sign-in  done\nnotification.publish n1 done\nchannel.set webhook done\nchannel.test webhook done\nhook.pause orders done"
-	if got := strings.Join(deeds(t, &cfg, "shop"), "\n"); got != want {
+	if got := strings.Join(actions(t, &cfg, "shop"), "\n"); got != want {
 		t.Errorf("remembered:\n%s\nwant:\n%s", got, want)
 	}
 }

@@ -53,7 +53,7 @@ func TestAKeyIsMadeShownOnceAndDeleted(t *testing.T) {
 			t.Errorf("deleted twice: %d", status)
 		}
 	}
-	got := strings.Join(deeds(t, &cfg, "shop"), "\n")
+	got := strings.Join(actions(t, &cfg, "shop"), "\n")
 	if wants(t, got, "key.create", "key.delete"); strings.Count(got, "key.") != 4 || strings.Contains(got, "gw_") {
 		t.Errorf("remembered:\n%s", got)
 	}
@@ -84,7 +84,7 @@ func TestAClientsTokenIsMade(t *testing.T) {
 	if err != nil || client.Recipient != "driver-42" || client.Device != "phone" || len(client.Topics) != 1 {
 		t.Errorf("the token is of %+v, %v", client, err)
 	}
-	if got := strings.Join(deeds(t, &cfg, "shop"), "\n"); !strings.Contains(got, "token.make driver-42 done") {
+	if got := strings.Join(actions(t, &cfg, "shop"), "\n"); !strings.Contains(got, "token.make driver-42 done") {
 		t.Errorf("remembered:\n%s", got)
 	}
 	for want, form := range map[string]url.Values{

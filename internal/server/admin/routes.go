@@ -14,7 +14,7 @@ type route struct {
 	role  signin.Role
 	serve page
 	// deed is what doing it is called, with the path's values in braces; empty: it changes nothing.
-	deed string
+	action string
 }
 
 // routes are all that is open to people who have signed in. A role here is worth that of the key which the same deed
@@ -71,7 +71,7 @@ func (a *admin) routes() map[string]route {
 		"POST /ui/keys":                         {signin.Admin, a.createKey, "key.create"},
 		"POST /ui/keys/token":                   {signin.Admin, a.mintToken, "token.make"},
 		"POST /ui/keys/{id}/delete":             {signin.Admin, a.deleteKey, "key.delete"},
-		"GET /ui/audit":                         {signin.Admin, a.listDeeds, ""},
+		"GET /ui/audit":                         {signin.Admin, a.listAudit, ""},
 		"GET /ui/signed-in":                     {signin.View, a.listLogins, ""}, // their own; an admin's are all
 		"POST /ui/signed-in/{id}/end":           {signin.View, a.endLogin, "sign-in.end"},
 		"POST /ui/signed-in/end-others":         {signin.View, a.endOtherLogins, "sign-in.end"},
@@ -94,7 +94,7 @@ func (a *admin) allowed(pattern string, rt route) page {
 		if who.Role.May(rt.role) {
 			err = rt.serve(v)
 		} else {
-			a.Log.InfoContext(v.r.Context(), "refused on the web page", "app", who.App, "by", who.Name(), "role", who.Role.String(), "route", pattern, "deed", rt.deed)
+			a.Log.InfoContext(v.r.Context(), "refused on the web page", "app", who.App, "by", who.Name(), "role", who.Role.String(), "route", pattern, "deed", rt.action)
 			err = &mistake{http.StatusForbidden, fmt.Sprintf("You may not do this: it needs the role %s, and yours is %s.", rt.role, who.Role)}
 		}
 		a.told(v, pattern, rt, err)
@@ -105,7 +105,7 @@ func (a *admin) allowed(pattern string, rt route) page {
 // told notes a deed in the audit log. Mistaken requests, other than those without the right, and forms that are shown
 // again change nothing and are not noted.
 func (a *admin) told(v *visit, pattern string, rt route, err error) {
-	if rt.deed == "" || err == nil && (v.again || v.status >= http.StatusBadRequest) {
+	if rt.action == "" || err == nil && (v.again || v.status >= http.StatusBadRequest) {
 		return
 	}
 	outcome := audit.Done
@@ -119,7 +119,7 @@ func (a *admin) told(v *visit, pattern string, rt route, err error) {
 	default:
 		return
 	}
-	deed, object := audit.Of(v.r, pattern, rt.deed)
+	deed, object := audit.Of(v.r, pattern, rt.action)
 	if object == "" {
 		object = v.made
 	}
@@ -129,6 +129,6 @@ func (a *admin) told(v *visit, pattern string, rt route, err error) {
 // note records a deed in the audit log.
 func (a *admin) note(r *http.Request, who person, deed, object string, outcome audit.Outcome) {
 	if a.Audit != nil && who.App != "" {
-		a.Audit.Note(r.Context(), audit.Deed{App: who.App, By: who.Name(), Way: audit.Page, Address: address(r), Deed: deed, Object: object, Outcome: outcome})
+		a.Audit.Note(r.Context(), audit.Entry{App: who.App, By: who.Name(), Way: audit.Page, Address: address(r), Action: deed, Object: object, Outcome: outcome})
 	}
 }

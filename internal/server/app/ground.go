@@ -150,7 +150,7 @@ func openStores(ctx context.Context, g *ground.Ground, lock *datadir.Lock, vfs s
 		}
 		return 0
 	}))
-	g.Audit = audit.New(stores.Deeds, stores.Clock, g.Log)
+	g.Audit = audit.New(stores.Audit, stores.Clock, g.Log)
 	g.Registry.MustRegister(g.Audit)
 	if g.Eraser, err = recipient.NewEraser(recipient.EraserConfig{
 		File: filepath.Join(s.Data, "erasures.json"), After: s.EraseWithin.D(), Forget: []recipient.Forgetter{stores.Events, g.Audit}, Scrub: stores.Scrub, Log: g.Log,

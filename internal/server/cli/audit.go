@@ -10,12 +10,12 @@ import (
 )
 
 // deedJSON is what somebody did, as the API says it.
-type deedJSON struct {
+type entryJSON struct {
 	At      time.Time `json:"at"`
 	By      string    `json:"by"`
 	Way     string    `json:"way"`
 	Address string    `json:"address"`
-	Deed    string    `json:"deed"`
+	Action    string    `json:"deed"`
 	Object  string    `json:"object"`
 	Outcome string    `json:"outcome"`
 }
@@ -43,8 +43,8 @@ newest come first. It needs a key with the role admin.`,
 				query.Set("since", time.Now().Add(-since).UTC().Format(time.RFC3339))
 			}
 			return p.withClient(func(c *godwit.Client) error {
-				return list(cmd.Context(), p, c, "/v1/audit", query, limit, []string{"WHEN", "WHO", "WHAT", "TO WHAT", "OUTCOME", "FROM"}, func(d *deedJSON) []string {
-					return []string{moment(d.At), clean(d.By), clean(d.Deed), clean(d.Object), clean(d.Outcome), clean(d.Address) + " (" + clean(d.Way) + ")"}
+				return list(cmd.Context(), p, c, "/v1/audit", query, limit, []string{"WHEN", "WHO", "WHAT", "TO WHAT", "OUTCOME", "FROM"}, func(d *entryJSON) []string {
+					return []string{moment(d.At), clean(d.By), clean(d.Action), clean(d.Object), clean(d.Outcome), clean(d.Address) + " (" + clean(d.Way) + ")"}
 				})
 			})
 		},

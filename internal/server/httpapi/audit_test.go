@@ -10,15 +10,15 @@ import (
 )
 
 // deed is one of the audit log.
-type deed struct{ ID, By, Way, Address, Deed, Object, Outcome string }
+type entry struct{ ID, By, Way, Address, Deed, Object, Outcome string }
 
 // deeds reads the audit log, oldest first.
-func (w *world) deeds(query string) (list []deed, next string) {
+func (w *world) audit(query string) (list []entry, next string) {
 	w.t.Helper()
 	a := w.get("/v1/audit" + query)
 	a.want(http.StatusOK)
 	var page struct {
-		Items []deed
+		Items []entry
 		Next  string `json:"next_cursor"`
 	}
 	if err := json.Unmarshal([]byte(a.body), &page); err != nil {
@@ -49,7 +49,7 @@ func TestWhatIsChangedOverTheAPIIsRemembered(t *testing.T) {
 	w.do(request{method: "DELETE", path: "/v1/keys/" + key.ID, key: "gw_nobody"}).want(http.StatusUnauthorized)
 	w.do(request{method: "DELETE", path: "/v1/keys/" + key.ID}).want(http.StatusNoContent)
 
-	list, _ := w.deeds("")
+	list, _ := w.audit("")
 	want := []string{"key.create " + key.ID + " done", "object.delete eu/camera done", "template.set t done", "key.delete " + key.ID + " refused", "key.delete " + key.ID + " done"}
 	var got []string
 	for _, d := range list {
@@ -77,16 +77,16 @@ func TestTheAuditLogIsReadByPages(t *testing.T) {
 		w.do(request{method: "PUT", path: "/v1/categories/" + name, body: `{"critical":true}`}).want(http.StatusOK)
 	}
 	w.do(request{method: "DELETE", path: "/v1/categories/a"}).want(http.StatusNoContent)
-	first, next := w.deeds("?limit=2")
-	second, _ := w.deeds("?limit=2&cursor=" + next)
+	first, next := w.audit("?limit=2")
+	second, _ := w.audit("?limit=2&cursor=" + next)
 	if len(first) != 2 || first[1].Deed != "category.delete" || len(second) != 2 || second[0].Object != "a" {
 		t.Errorf("%+v, %+v", first, second)
 	}
-	if list, _ := w.deeds("?deed=category.set&by=" + first[0].By); len(list) != 3 {
+	if list, _ := w.audit("?deed=category.set&by=" + first[0].By); len(list) != 3 {
 		t.Errorf("set: %+v", list)
 	}
 	for _, query := range []string{"?deed=none", "?by=none", "?until=2001-01-01T00:00:00Z", "?since=2100-01-01T00:00:00Z"} {
-		if list, _ := w.deeds(query); len(list) != 0 {
+		if list, _ := w.audit(query); len(list) != 0 {
 			t.Errorf("%s: %+v", query, list)
 		}
 	}

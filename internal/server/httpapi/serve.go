@@ -80,7 +80,7 @@ func (a *api) tell(c *call.Call, rt call.Route, err error) {
 		object = c.Made
 	}
 	address, _, _ := net.SplitHostPort(c.R.RemoteAddr) // what is none stays empty
-	a.audit.Note(c.R.Context(), audit.Deed{App: c.Key.App, By: c.Key.Key, Way: audit.API, Address: address, Deed: deed, Object: object, Outcome: outcome})
+	a.audit.Note(c.R.Context(), audit.Entry{App: c.Key.App, By: c.Key.Key, Way: audit.API, Address: address, Action: deed, Object: object, Outcome: outcome})
 }
 
 // authenticate finds the app of the key. A call that also names an app must name the same one.

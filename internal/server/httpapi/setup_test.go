@@ -101,7 +101,7 @@ func (s *setup) calls(seen *watch.Server) (*backend.API, []call.Route) {
 	})
 	o := operator.New(operator.Parts{
 		Mailbox: s.Mailbox, Presence: s.Presence, Keys: s.Keys, Channels: s.Channels, Hooks: s.Hooks, Sources: s.Sources, Sinks: s.Sinks, Gateway: s.Services, Categories: s.Categories,
-		Deeds: s.Audit, Log: s.Log, Registry: s.Registry, Figures: s.Figures, Cluster: s.Cluster, Forget: s.Forget, Draining: s.Draining, Ready: s.Ready, Version: s.Version, Node: s.Node, Watch: seen,
+		Audit: s.Audit, Log: s.Log, Registry: s.Registry, Figures: s.Figures, Cluster: s.Cluster, Forget: s.Forget, Draining: s.Draining, Ready: s.Ready, Version: s.Version, Node: s.Node, Watch: seen,
 	})
 	return b, slices.Concat(b.Routes(), p.Routes(), o.Routes())
 }

@@ -11,11 +11,11 @@ import (
 )
 
 // AddDeed keeps a deed. It wakes nobody: nobody caches deeds.
-func (s *Store) AddDeed(ctx context.Context, d *audit.Deed) error {
-	return s.db.Note(ctx, d.App, "note "+d.Deed, func(ctx context.Context, tx sqltx.Tx) error {
+func (s *Store) AddEntry(ctx context.Context, d *audit.Entry) error {
+	return s.db.Note(ctx, d.App, "note "+d.Action, func(ctx context.Context, tx sqltx.Tx) error {
 		ids, err := sqltx.Collect(ctx, tx, sqltx.One[int64], `INSERT INTO deed (app, at, by, way, address, deed, object, outcome)
 			SELECT name, $2, $3, $4, $5, $6, $7, $8 FROM app WHERE name = $1 RETURNING id`,
-			d.App, d.At.UnixMilli(), d.By, d.Way, d.Address, d.Deed, d.Object, string(d.Outcome))
+			d.App, d.At.UnixMilli(), d.By, d.Way, d.Address, d.Action, d.Object, string(d.Outcome))
 		if err != nil {
 			return err
 		}
@@ -28,8 +28,8 @@ func (s *Store) AddDeed(ctx context.Context, d *audit.Deed) error {
 }
 
 // Deeds lists an app's, newest first.
-func (s *Store) Deeds(ctx context.Context, app string, f audit.Filter, limit int) (list []audit.Deed, err error) {
-	query, args := DeedsQuery(app, f, limit)
+func (s *Store) Entries(ctx context.Context, app string, f audit.Filter, limit int) (list []audit.Entry, err error) {
+	query, args := EntriesQuery(app, f, limit)
 	err = s.db.Read(ctx, "read the audit log", func(ctx context.Context, tx sqltx.Tx) (err error) {
 		list, err = sqltx.Collect(ctx, tx, readDeed, query, args...)
 		return err
@@ -39,7 +39,7 @@ func (s *Store) Deeds(ctx context.Context, app string, f audit.Filter, limit int
 
 // DeedsQuery has conditions only on the fields that the filter names, so that an index can be used. The
 // deed comes before the person.
-func DeedsQuery(app string, f audit.Filter, limit int) (query string, args []any) {
+func EntriesQuery(app string, f audit.Filter, limit int) (query string, args []any) {
 	before, until := f.Before, int64(math.MaxInt64)
 	if before == 0 {
 		before = math.MaxInt64
@@ -49,7 +49,7 @@ func DeedsQuery(app string, f audit.Filter, limit int) (query string, args []any
 	}
 	query = "SELECT id, app, at, by, way, address, deed, object, outcome FROM deed WHERE app = $1 AND id < $2 AND at >= $3 AND at < $4"
 	args = []any{app, before, f.Since.UnixMilli(), until}
-	for _, c := range [][2]string{{"deed", f.Deed}, {"by", f.By}} {
+	for _, c := range [][2]string{{"deed", f.Action}, {"by", f.By}} {
 		if c[1] != "" {
 			args = append(args, c[1])
 			query += " AND " + c[0] + " = $" + strconv.Itoa(len(args))
@@ -59,16 +59,16 @@ func DeedsQuery(app string, f audit.Filter, limit int) (query string, args []any
 	return query + " ORDER BY id DESC LIMIT $" + strconv.Itoa(len(args)), args
 }
 
-func readDeed(row sqltx.Row) (d audit.Deed, err error) {
+func readDeed(row sqltx.Row) (d audit.Entry, err error) {
 	var at int64
 	var outcome string
-	err = row.Scan(&d.ID, &d.App, &at, &d.By, &d.Way, &d.Address, &d.Deed, &d.Object, &outcome)
+	err = row.Scan(&d.ID, &d.App, &at, &d.By, &d.Way, &d.Address, &d.Action, &d.Object, &outcome)
 	d.At, d.Outcome = fromMillis(at), audit.Outcome(outcome)
 	return d, err
 }
 
 // TrimDeeds forgets an app's that are older, and the oldest beyond so many.
-func (s *Store) TrimDeeds(ctx context.Context, app string, before time.Time, most int) error {
+func (s *Store) TrimEntries(ctx context.Context, app string, before time.Time, most int) error {
 	return s.db.Note(ctx, app, "forget old deeds", func(ctx context.Context, tx sqltx.Tx) error {
 		if _, err := tx.Exec(ctx, "DELETE FROM deed WHERE app = $1 AND at < $2", app, before.UnixMilli()); err != nil {
 			return err

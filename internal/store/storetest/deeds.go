@@ -9,28 +9,28 @@ import (
 	"godwit.dev/godwit/internal/access/audit"
 )
 
-var deedCases = map[string]func(e *appEnv){
-	"DeedsAreKeptAndFound":            deedsKept,
-	"DeedsOfAppsAreApart":             deedsApart,
-	"DeedsAreForgottenByAgeAndNumber": deedsTrimmed,
-	"DeedsForgetAName":                deedsRenamed,
+var entryCases = map[string]func(e *appEnv){
+	"DeedsAreKeptAndFound":            entriesKept,
+	"DeedsOfAppsAreApart":             entriesApart,
+	"DeedsAreForgottenByAgeAndNumber": entriesTrimmed,
+	"DeedsForgetAName":                entriesRenamed,
 }
 
 // deed does the nth deed of an app.
-func (e *appEnv) deed(app string, n int) audit.Deed {
+func (e *appEnv) deed(app string, n int) audit.Entry {
 	e.Helper()
-	d := audit.Deed{
+	d := audit.Entry{
 		App: app, At: signedInAt.Add(time.Duration(n) * time.Minute), By: []string{"anna", "bo"}[n%2], Way: audit.Page, Address: "192.0.2.1",
-		Deed: []string{"campaign.start", "key.delete", "object.delete"}[n%3], Object: fmt.Sprint("nr/", n, " <b>ü"), Outcome: audit.Done,
+		Action: []string{"campaign.start", "key.delete", "object.delete"}[n%3], Object: fmt.Sprint("nr/", n, " <b>ü"), Outcome: audit.Done,
 	}
-	e.ok(e.s.AddDeed(e.Context(), &d))
+	e.ok(e.s.AddEntry(e.Context(), &d))
 	return d
 }
 
 // finds checks which deeds of an app are found, newest first.
-func (e *appEnv) finds(app string, f audit.Filter, limit int, want ...audit.Deed) {
+func (e *appEnv) finds(app string, f audit.Filter, limit int, want ...audit.Entry) {
 	e.Helper()
-	got, err := e.s.Deeds(e.Context(), app, f, limit)
+	got, err := e.s.Entries(e.Context(), app, f, limit)
 	if len(got) == 0 && len(want) == 0 {
 		got, want = nil, nil
 	}
@@ -39,9 +39,9 @@ func (e *appEnv) finds(app string, f audit.Filter, limit int, want ...audit.Deed
 	}
 }
 
-func deedsKept(e *appEnv) {
+func entriesKept(e *appEnv) {
 	e.app("shop")
-	var d []audit.Deed
+	var d []audit.Entry
 	for n := range 6 {
 		d = append(d, e.deed("shop", n))
 		if n > 0 && d[n].ID <= d[n-1].ID {
@@ -54,54 +54,54 @@ func deedsKept(e *appEnv) {
 	e.finds("shop", audit.Filter{}, 2, d[5], d[4])
 	e.finds("shop", audit.Filter{Before: d[4].ID}, 2, d[3], d[2])
 	e.finds("shop", audit.Filter{Since: at(2), Until: at(4)}, 10, d[3], d[2])
-	e.finds("shop", audit.Filter{Deed: "key.delete"}, 10, d[4], d[1])
+	e.finds("shop", audit.Filter{Action: "key.delete"}, 10, d[4], d[1])
 	e.finds("shop", audit.Filter{By: "anna"}, 10, d[4], d[2], d[0])
-	e.finds("shop", audit.Filter{By: "anna", Deed: "key.delete", Since: at(2)}, 10, d[4])
+	e.finds("shop", audit.Filter{By: "anna", Action: "key.delete", Since: at(2)}, 10, d[4])
 	e.finds("shop", audit.Filter{By: "an"}, 10)
 }
 
-func deedsApart(e *appEnv) {
+func entriesApart(e *appEnv) {
 	e.app("a")
 	e.app("b")
 	one, other := e.deed("a", 1), e.deed("b", 2)
 	e.finds("a", audit.Filter{}, 10, one)
 	e.finds("b", audit.Filter{}, 10, other)
-	e.fails(map[string]struct{ err, want error }{"deed of no app": {e.s.AddDeed(e.Context(), &audit.Deed{App: "c"}), access.ErrUnknownApp}})
+	e.fails(map[string]struct{ err, want error }{"deed of no app": {e.s.AddEntry(e.Context(), &audit.Entry{App: "c"}), access.ErrUnknownApp}})
 	e.ok(e.s.DeleteApp(e.Context(), "a"))
 	e.app("a")
 	e.finds("a", audit.Filter{}, 10)
 	e.finds("b", audit.Filter{}, 10, other)
 }
 
-func deedsTrimmed(e *appEnv) {
+func entriesTrimmed(e *appEnv) {
 	ctx := e.Context()
 	e.app("a")
 	e.app("b")
 	other := e.deed("b", 0)
-	var d []audit.Deed
+	var d []audit.Entry
 	for n := range 6 {
 		d = append(d, e.deed("a", n))
 	}
-	e.ok(e.s.TrimDeeds(ctx, "a", d[2].At, 10))
+	e.ok(e.s.TrimEntries(ctx, "a", d[2].At, 10))
 	e.finds("a", audit.Filter{}, 10, d[5], d[4], d[3], d[2])
-	e.ok(e.s.TrimDeeds(ctx, "a", time.Time{}, 4))
+	e.ok(e.s.TrimEntries(ctx, "a", time.Time{}, 4))
 	e.finds("a", audit.Filter{}, 10, d[5], d[4], d[3], d[2])
-	e.ok(e.s.TrimDeeds(ctx, "a", time.Time{}, 2))
+	e.ok(e.s.TrimEntries(ctx, "a", time.Time{}, 2))
 	e.finds("a", audit.Filter{}, 10, d[5], d[4])
 	e.finds("b", audit.Filter{}, 10, other)
 }
 
-func deedsRenamed(e *appEnv) {
+func entriesRenamed(e *appEnv) {
 	e.app("shop")
 	e.app("other")
-	var want []audit.Deed
-	for _, d := range []audit.Deed{
-		{App: "shop", Deed: "recipient.disconnect", Object: "anna"},
-		{App: "shop", Deed: "recipient.disconnect", Object: "annabel"},
-		{App: "shop", Deed: "template.set", Object: "anna"},
+	var want []audit.Entry
+	for _, d := range []audit.Entry{
+		{App: "shop", Action: "recipient.disconnect", Object: "anna"},
+		{App: "shop", Action: "recipient.disconnect", Object: "annabel"},
+		{App: "shop", Action: "template.set", Object: "anna"},
 	} {
 		d.At, d.By, d.Way, d.Outcome = signedInAt, "bo", audit.Page, audit.Done
-		e.ok(e.s.AddDeed(e.Context(), &d))
+		e.ok(e.s.AddEntry(e.Context(), &d))
 		want = append(want, d)
 	}
 	e.ok(e.s.RenameObject(e.Context(), "other", "recipient.", "anna", "x"))

@@ -88,7 +88,7 @@ type Parts struct {
 	Channels Channels
 	Hooks    Hooks
 	Sources  Sources
-	Deeds    Deeds
+	Audit    AuditLog
 	Sinks    Sinks
 	Gateway  Gateway
 	Log      *slog.Logger

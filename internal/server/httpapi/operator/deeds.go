@@ -13,28 +13,28 @@ import (
 )
 
 // Deeds are what people and back ends did.
-type Deeds interface {
-	List(ctx context.Context, app string, f audit.Filter, limit int) ([]audit.Deed, error)
+type AuditLog interface {
+	List(ctx context.Context, app string, f audit.Filter, limit int) ([]audit.Entry, error)
 }
 
-type deedJSON struct {
+type entryJSON struct {
 	ID      string      `json:"id"`
 	At      call.Moment `json:"at"`
 	By      string      `json:"by"`
 	Way     string      `json:"way"`
 	Address string      `json:"address"`
-	Deed    string      `json:"deed"`
+	Action    string      `json:"deed"`
 	Object  string      `json:"object"`
 	Outcome string      `json:"outcome"`
 }
 
 // ListDeeds is GET /v1/audit: newest first.
-func (a *API) ListDeeds(c *call.Call) error {
+func (a *API) ListAudit(c *call.Call) error {
 	q, limit, err := c.ListParams("since", "until", "deed", "by")
 	if err != nil {
 		return err
 	}
-	f := audit.Filter{Deed: q.Get("deed"), By: q.Get("by")}
+	f := audit.Filter{Action: q.Get("deed"), By: q.Get("by")}
 	if f.Since, err = timeIn(q, "since"); err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (a *API) ListDeeds(c *call.Call) error {
 			return notification.BadField("cursor", "is not one that the API gave")
 		}
 	}
-	list, err := a.Deeds.List(c.Ctx, c.Key.App, f, limit)
+	list, err := a.Audit.List(c.Ctx, c.Key.App, f, limit)
 	if err != nil {
 		return err
 	}
@@ -54,11 +54,11 @@ func (a *API) ListDeeds(c *call.Call) error {
 	if len(list) == limit {
 		next = strconv.FormatInt(list[len(list)-1].ID, 10)
 	}
-	l := call.NewList[deedJSON](len(list), next)
+	l := call.NewList[entryJSON](len(list), next)
 	for i := range list {
 		d := &list[i]
-		l.Items = append(l.Items, deedJSON{
-			ID: strconv.FormatInt(d.ID, 10), At: call.Moment(d.At), By: d.By, Way: d.Way, Address: d.Address, Deed: d.Deed, Object: d.Object, Outcome: string(d.Outcome),
+		l.Items = append(l.Items, entryJSON{
+			ID: strconv.FormatInt(d.ID, 10), At: call.Moment(d.At), By: d.By, Way: d.Way, Address: d.Address, Action: d.Action, Object: d.Object, Outcome: string(d.Outcome),
 		})
 	}
 	return c.Value(http.StatusOK, l)

@@ -14,7 +14,7 @@ func (a *API) Routes() []call.Route {
 		{Pattern: "GET /v1/keys", Role: access.Admin, Serve: a.ListKeys},
 		{Pattern: "DELETE /v1/keys/{id}", Role: access.Admin, Deed: "key.delete", Serve: a.DeleteKey},
 
-		{Pattern: "GET /v1/audit", Role: access.Admin, Serve: a.ListDeeds},
+		{Pattern: "GET /v1/audit", Role: access.Admin, Serve: a.ListAudit},
 
 		{Pattern: "POST /v1/channels/{channel}/test", Role: access.Admin, Deed: "channel.test", Serve: a.TestChannel},
 

@@ -22,12 +22,12 @@ func TestDeedsAreFoundByAnIndex(t *testing.T) {
 	}
 	defer s.Close()
 	for want, f := range map[string]audit.Filter{
-		"deed_app": {}, "deed_deed": {Deed: "key.create"}, "deed_by": {By: "anna"},
+		"deed_app": {}, "deed_deed": {Action: "key.create"}, "deed_by": {By: "anna"},
 	} {
-		query, args := appsql.DeedsQuery("shop", f, 100)
+		query, args := appsql.EntriesQuery("shop", f, 100)
 		var plan []string
 		err := s.db.Do(t.Context(), "explain", func(ctx context.Context, tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, someDeeds+"SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
+			_, err := tx.Exec(ctx, someEntries+"SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
 			if err == nil {
 				plan, err = sqltx.Collect(ctx, pgdb.Common{Conn: tx}, sqltx.One[string], "EXPLAIN "+query, args...)
 			}
@@ -40,7 +40,7 @@ func TestDeedsAreFoundByAnIndex(t *testing.T) {
 }
 
 // someDeeds are enough for the planner to mind how it finds them.
-const someDeeds = `SET LOCAL session_replication_role = replica;
+const someEntries = `SET LOCAL session_replication_role = replica;
 INSERT INTO deed(app, at, by, way, address, deed, object, outcome) SELECT CASE WHEN n % 7 = 0 THEN 'shop' ELSE 'other' END, n, 'p' || n % 50, 'page', '', 'd' || n % 50, '', 'done' FROM generate_series(1, 5000) n;
 ANALYZE deed;
 `

@@ -22,12 +22,12 @@ func TestDeedsAreFoundByAnIndex(t *testing.T) {
 	}
 	defer s.Close()
 	for want, f := range map[string]audit.Filter{
-		"INDEX deed_app (app=? AND id<?)": {}, "INDEX deed_deed (app=? AND deed=? AND id<?)": {Deed: "key.create"}, "INDEX deed_by (app=? AND by=? AND id<?)": {By: "anna"},
-		"INDEX deed_by (app=? AND by=?": {Deed: "key.create", By: "anna"},
+		"INDEX deed_app (app=? AND id<?)": {}, "INDEX deed_deed (app=? AND deed=? AND id<?)": {Action: "key.create"}, "INDEX deed_by (app=? AND by=? AND id<?)": {By: "anna"},
+		"INDEX deed_by (app=? AND by=?": {Action: "key.create", By: "anna"},
 	} {
 		var plan string
 		err := s.db.Read(t.Context(), func(c *sqlite.Conn) error {
-			query, args := appsql.DeedsQuery("shop", f, 100)
+			query, args := appsql.EntriesQuery("shop", f, 100)
 			return sqlitedb.Common{Conn: c}.Each(t.Context(), "EXPLAIN QUERY PLAN "+query, args, func(row sqltx.Row) error {
 				var id, parent, none int
 				var step string
