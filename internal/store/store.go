@@ -52,7 +52,7 @@ type Config struct {
 
 // EventLog keeps events, knows what it may lack and what it has deleted.
 type EventLog interface {
-	event.Mendable
+	event.Repairable
 	event.Forgetful
 	// ForgetRecipient deletes a recipient's events.
 	ForgetRecipient(ctx context.Context, app, recipient string) error

@@ -138,9 +138,9 @@ func (c *Cluster) Cut(i, j int) {
 }
 
 // Mend ends a cut.
-func (c *Cluster) Mend(i, j int) {
-	c.wires[[2]int{i, j}].Mend()
-	c.wires[[2]int{j, i}].Mend()
+func (c *Cluster) Heal(i, j int) {
+	c.wires[[2]int{i, j}].Heal()
+	c.wires[[2]int{j, i}].Heal()
 }
 
 // Joined waits until each of the nodes that run hears so many less one of the others.

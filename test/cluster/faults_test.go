@@ -56,7 +56,7 @@ func TestNothingIsLostWhileNodesDieAndTheBusIsCut(t *testing.T) {
 		c.Missed(i, j)
 		told("beyond a cut")
 		l.goesOn(*cutFor)
-		c.Mend(i, j)
+		c.Heal(i, j)
 		told("after a cut")
 		cuts++
 	}

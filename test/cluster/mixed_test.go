@@ -53,13 +53,13 @@ func (p *past) cut(node int, lasts time.Duration) {
 	other := (node + 1) % int(p.runs.Load())
 	p.c.Cut(node, other)
 	p.pass(lasts)
-	p.c.Mend(node, other)
+	p.c.Heal(node, other)
 }
 
 func (p *past) without(node int, lasts time.Duration) {
 	p.wires[node].Cut()
 	p.pass(lasts)
-	p.wires[node].Mend()
+	p.wires[node].Heal()
 }
 
 func (p *past) withoutAll(_ int, lasts time.Duration) {
@@ -68,7 +68,7 @@ func (p *past) withoutAll(_ int, lasts time.Duration) {
 	}
 	p.pass(lasts)
 	for _, w := range p.wires {
-		w.Mend()
+		w.Heal()
 	}
 }
 

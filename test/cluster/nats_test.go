@@ -63,7 +63,7 @@ func TestANATSOfYourOwnJoinsNodes(t *testing.T) {
 	c.Missed(0, 1)
 	publish(t, other, "unit", "cut")
 	next(t, l, "cut")
-	c.wires[[2]int{0, 0}].Mend()
+	c.wires[[2]int{0, 0}].Heal()
 	c.Joined(2)
 	publish(t, other, "unit", "mended")
 	next(t, l, "mended")

@@ -125,7 +125,7 @@ func TestNodesWithoutPostgreSQLSaySoAndSessionsAndTopicsGoOn(t *testing.T) {
 		}
 		return err
 	})
-	wire.Mend()
+	wire.Heal()
 	for i, node := range []*blackbox.API{api, other} {
 		blackbox.Eventually(t, Name(i)+" stores again", func() error {
 			return node.Publish(ctx, map[string]any{"id": []string{"during", "elsewhere"}[i], "to": "ann", "title": "x"})

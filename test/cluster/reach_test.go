@@ -31,7 +31,7 @@ func goodbye(ctx context.Context, t *testing.T, link blackbox.Link) (reason stri
 func TestClientsOfANodeThatAloneLacksPostgreSQLMoveToAnother(t *testing.T) {
 	blackbox.Long(t)
 	for name, cut := range map[string]func(*Wire) (mend func()){
-		"silence": func(w *Wire) func() { w.Cut(); return w.Mend },
+		"silence": func(w *Wire) func() { w.Cut(); return w.Heal },
 		"refusal": func(w *Wire) func() {
 			to := w.to
 			w.Lead(to + ".gone")

@@ -45,7 +45,7 @@ func (w *Wire) Cut() {
 }
 
 // Mend ends a cut.
-func (w *Wire) Mend() {
+func (w *Wire) Heal() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	select {

@@ -32,7 +32,7 @@ const name = "log"
 
 // Config are the parts of a Mender.
 type Config struct {
-	Log     event.Mendable
+	Log     event.Repairable
 	Changes mailbox.Changes
 	// Alive names the servers that share the log and run, and Own decides which of them makes it good. Both nil: this one is the only one.
 	Alive func(ctx context.Context) ([]string, error)
@@ -41,17 +41,17 @@ type Config struct {
 }
 
 // Mender makes an event log good.
-type Mender struct {
+type Reconciler struct {
 	cfg        Config
 	reconciled atomic.Uint64
 }
 
 // New makes a Mender. It works while Run runs.
-func New(cfg Config) *Mender { return &Mender{cfg: cfg} }
+func New(cfg Config) *Reconciler { return &Reconciler{cfg: cfg} }
 
 // Run makes the log good at once and whenever it has lost something, until ctx ends. Its error is always nil: what cannot be read is tried
 // again.
-func (m *Mender) Run(ctx context.Context) error {
+func (m *Reconciler) Run(ctx context.Context) error {
 	owns := m.cfg.Own
 	if owns == nil {
 		owns = lease.Alone(ctx)
@@ -63,9 +63,9 @@ func (m *Mender) Run(ctx context.Context) error {
 }
 
 // watch looks again and again; ever more rarely while what it makes good is lost again.
-func (m *Mender) watch(ctx context.Context) {
+func (m *Reconciler) watch(ctx context.Context) {
 	for every := lookEvery; ctx.Err() == nil; {
-		found, err := m.Mend(ctx)
+		found, err := m.Reconcile(ctx)
 		if err != nil && ctx.Err() == nil {
 			m.cfg.Notes.WarnContext(ctx, "the event log could not be made good from the mailbox; trying again", "error", err)
 		}
@@ -82,7 +82,7 @@ func (m *Mender) watch(ctx context.Context) {
 }
 
 // Mend makes good what the log lacks now, and reports whether there was anything it may have lacked.
-func (m *Mender) Mend(ctx context.Context) (found bool, err error) {
+func (m *Reconciler) Reconcile(ctx context.Context) (found bool, err error) {
 	gaps, err := m.cfg.Log.Gaps(ctx, m.cfg.Alive)
 	if err != nil || len(gaps) == 0 {
 		return false, err
@@ -92,7 +92,7 @@ func (m *Mender) Mend(ctx context.Context) (found bool, err error) {
 		return true, err
 	}
 	if !r.open {
-		if err := m.cfg.Log.Mended(ctx, gaps); err != nil {
+		if err := m.cfg.Log.Repaired(ctx, gaps); err != nil {
 			return true, err
 		}
 	}
@@ -103,10 +103,10 @@ func (m *Mender) Mend(ctx context.Context) (found bool, err error) {
 var reconciledDesc = prometheus.NewDesc("godwit_events_reconciled_total", "Events that the log had lost and that were made anew from the mailbox.", nil, nil)
 
 // Describe is prometheus.Collector.
-func (m *Mender) Describe(ch chan<- *prometheus.Desc) { ch <- reconciledDesc }
+func (m *Reconciler) Describe(ch chan<- *prometheus.Desc) { ch <- reconciledDesc }
 
 // Collect is prometheus.Collector.
-func (m *Mender) Collect(ch chan<- prometheus.Metric) {
+func (m *Reconciler) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(reconciledDesc, prometheus.CounterValue, float64(m.reconciled.Load()))
 }
 
@@ -121,7 +121,7 @@ func pause(ctx context.Context, d time.Duration) {
 
 // round is one time that a log is made good.
 type round struct {
-	*Mender
+	*Reconciler
 	from  time.Time // what happened before is there
 	since time.Time // but for what has expired: that is there if it was before this
 	apps  map[string]*known
@@ -132,8 +132,8 @@ type round struct {
 	open    bool // it may lack more, which happened too lately to be made anew now
 }
 
-func newRound(m *Mender, gaps []event.Gap) *round {
-	r := &round{Mender: m, from: gaps[0].From, since: gaps[0].Since, apps: make(map[string]*known), begun: time.Now()}
+func newRound(m *Reconciler, gaps []event.Gap) *round {
+	r := &round{Reconciler: m, from: gaps[0].From, since: gaps[0].Since, apps: make(map[string]*known), begun: time.Now()}
 	for _, g := range gaps {
 		r.from, r.since = earlier(r.from, g.From), earlier(r.since, g.Since)
 	}

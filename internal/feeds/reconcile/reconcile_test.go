@@ -68,7 +68,7 @@ func (w *world) Gaps(context.Context, func(context.Context) ([]string, error)) (
 	return slices.Clone(w.gaps), nil
 }
 
-func (w *world) Mended(context.Context, []event.Gap) error {
+func (w *world) Repaired(context.Context, []event.Gap) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.gaps = nil
@@ -172,7 +172,7 @@ func TestWhatHappensAfterTheLookAtTheMailboxBeganIsLeftToTheNextLook(t *testing.
 		mend := func(gaps int, want ...string) {
 			t.Helper()
 			begun := time.Now()
-			if found, err := m.Mend(t.Context()); err != nil || !found {
+			if found, err := m.Reconcile(t.Context()); err != nil || !found {
 				t.Fatalf("found: %t, %v", found, err)
 			}
 			if got := names(w.events); !slices.Equal(got, want) || len(w.gaps) != gaps || !w.cutoff.Equal(begun) {

@@ -26,7 +26,7 @@ type Told struct {
 
 // Told reads the first deliveries that the log recorded around its gaps, before the crash. It is called before anything is
 // delivered.
-func (m *Mender) Told(ctx context.Context, apps []string) (*Told, error) {
+func (m *Reconciler) Told(ctx context.Context, apps []string) (*Told, error) {
 	t := &Told{apps: make(map[string]map[uint64]struct{}), until: time.Now().Add(toldLast)}
 	gaps, err := m.cfg.Log.Gaps(ctx, m.cfg.Alive)
 	if err != nil || len(gaps) == 0 {

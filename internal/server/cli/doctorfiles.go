@@ -83,7 +83,7 @@ func (p *program) repair(ctx context.Context, c *config.Config) (err error) {
 		if _, err := fmt.Fprintf(p.stdout, "%-12s %s\n", f.File, f.State); err != nil {
 			return err
 		}
-		for _, m := range f.Mended {
+		for _, m := range f.Repaired {
 			fmt.Fprintf(p.stdout, "  mended: %s\n", clean(m))
 		}
 		for _, l := range f.Losses() {

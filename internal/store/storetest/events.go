@@ -243,7 +243,7 @@ func eventsWhole(e *eventEnv) {
 // wantGaps checks what the log may lack, and returns it.
 func (e *eventEnv) wantGaps(n int) []event.Gap {
 	e.Helper()
-	gaps, err := e.l.(event.Mendable).Gaps(e.Context(), nil)
+	gaps, err := e.l.(event.Repairable).Gaps(e.Context(), nil)
 	if err != nil || len(gaps) != n {
 		e.Errorf("%+v, %v; want %d", gaps, err, n)
 	}

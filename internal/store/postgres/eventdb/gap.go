@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
-var _ event.Mendable = (*Log)(nil)
+var _ event.Repairable = (*Log)(nil)
 
 // insertEmitter notes that a server emits events. lost: some of them may be missing.
 const insertEmitter = `INSERT INTO emitter (boot, whole, since, lost, mended, batch) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (boot) DO NOTHING`
@@ -101,7 +101,7 @@ func (l *Log) Gaps(ctx context.Context, alive func(context.Context) ([]string, e
 }
 
 // Mended implements event.Mendable.
-func (l *Log) Mended(ctx context.Context, gaps []event.Gap) error {
+func (l *Log) Repaired(ctx context.Context, gaps []event.Gap) error {
 	for _, g := range gaps {
 		sql, args := "UPDATE emitter SET mended = greatest(mended, $2) WHERE boot = $1", []any{g.Of, g.Lost}
 		if g.Ended {

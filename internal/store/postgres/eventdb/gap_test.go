@@ -33,13 +33,13 @@ func TestWhatAServerThatHasEndedMayHaveLostIsKnownToTheOthersUntilItIsMended(t *
 	if g := found[0]; g.Of != "first" || !g.Ended || g.From.IsZero() || g.Since.After(g.From) {
 		t.Errorf("%+v", g)
 	}
-	if err := second.Mended(t.Context(), found); err != nil {
+	if err := second.Repaired(t.Context(), found); err != nil {
 		t.Fatal(err)
 	}
 	gaps(0, "second")
 	// It lives after all: what it still has to tell is told, and it may lack more.
 	emitAndWait(t, first, "a", 10, 10)
-	if err := second.Mended(t.Context(), gaps(1, "first", "second")); err != nil {
+	if err := second.Repaired(t.Context(), gaps(1, "first", "second")); err != nil {
 		t.Fatal(err)
 	}
 	gaps(0, "first", "second")
@@ -139,7 +139,7 @@ func TestEventsThatACrashOfTheDatabaseTookBackAreKnownToBeMissing(t *testing.T) 
 			if err != nil || len(found) != 1 || found[0].Ended {
 				t.Fatalf("%+v, %v; want one of a server that runs", found, err)
 			}
-			if err := l.Mended(t.Context(), found); err != nil {
+			if err := l.Repaired(t.Context(), found); err != nil {
 				t.Fatal(err)
 			}
 			emitAndWait(t, l, "a", 11, 1)

@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-var _ event.Mendable = (*Log)(nil)
+var _ event.Repairable = (*Log)(nil)
 
 // gapColumns say what the log may lack. It lacks nothing where mended is no less than lost; else what was emitted after whole.
 const gapColumns = `
@@ -80,7 +80,7 @@ func (l *Log) Gaps(ctx context.Context, _ func(context.Context) ([]string, error
 }
 
 // Mended implements event.Mendable.
-func (l *Log) Mended(ctx context.Context, gaps []event.Gap) error {
+func (l *Log) Repaired(ctx context.Context, gaps []event.Gap) error {
 	for _, g := range gaps {
 		err := l.db.Do(ctx, func(c *sqlite.Conn) error {
 			return sqlitedb.Each(c, "UPDATE log SET mended = max(mended, ?)", []any{g.Lost}, nil)

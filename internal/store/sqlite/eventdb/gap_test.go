@@ -58,7 +58,7 @@ func TestALogThatWasNotClosedKnowsSinceWhenItMayLackEventsUntilItIsMended(t *tes
 	if later := wantGap(t, again, true); !later.From.Equal(gap.From) {
 		t.Errorf("what is stored since moved the gap from %s to %s", gap.From, later.From)
 	}
-	if err := again.Mended(t.Context(), []event.Gap{gap}); err != nil {
+	if err := again.Repaired(t.Context(), []event.Gap{gap}); err != nil {
 		t.Fatal(err)
 	}
 	wantGap(t, again, false)

@@ -298,7 +298,7 @@ func size(t *testing.T, path string) int64 {
 func TestWhatIsWholeIsLeftAlone(t *testing.T) {
 	for name, w := range map[string]*world{"closed": closed(t), "killed": killed(t)} {
 		path, r, left := w.repair(t, func(string) {})
-		if n, _ := w.judge(t, &r, left); n > 0 || r.State != repair.Whole || len(r.Mended) > 0 || !r.Lossless() {
+		if n, _ := w.judge(t, &r, left); n > 0 || r.State != repair.Whole || len(r.Repaired) > 0 || !r.Lossless() {
 			t.Errorf("%s: %d missing, %+v", name, n, r)
 		}
 		if _, err := os.Stat(filepath.Join(filepath.Dir(path), "copies")); !errors.Is(err, os.ErrNotExist) {
@@ -427,7 +427,7 @@ func TestLostChecksumsAreMadeAnew(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-		if n, _ := w.judge(t, &r, left); n > 0 || !r.Lossless() || r.State != repair.Mended {
+		if n, _ := w.judge(t, &r, left); n > 0 || !r.Lossless() || r.State != repair.Repaired {
 			t.Errorf("%s: %d missing, %+v", name, n, r)
 		}
 	}

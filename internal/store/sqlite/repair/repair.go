@@ -37,7 +37,7 @@ type Count struct {
 type Report struct {
 	File    string   `json:"file"`
 	State   string   `json:"state"` // whole, mended, rebuilt, lost
-	Mended  []string `json:"mended,omitempty"`
+	Repaired  []string `json:"mended,omitempty"`
 	Commits int      `json:"lost_commits,omitempty"`   // the last ones, of which nothing is left
 	AtLeast bool     `json:"commits_unsure,omitempty"` // there may have been more of them: the power failed before
 	Counts  []Count  `json:"lost_in_all,omitempty"`    // Lost says which, as far as that is known
@@ -55,7 +55,7 @@ func (r *Report) Lossless() bool {
 // States of a database after the repair.
 const (
 	Whole   = "whole"   // there was nothing to do
-	Mended  = "mended"  // every page is exact, but for Commits
+	Repaired  = "mended"  // every page is exact, but for Commits
 	Rebuilt = "rebuilt" // from the rows that were whole
 	Gone    = "lost"    // nothing could be saved: it is empty
 )
@@ -100,7 +100,7 @@ func (j *Job) Run(ctx context.Context) (r Report, err error) {
 		return r, err
 	}
 	if s == nil || s.bad[1] || int64(len(s.bad)) >= s.pages-1 {
-		r.Mended, r.Commits = nil, 0
+		r.Repaired, r.Commits = nil, 0
 		r.Lost = append(r.Lost, Loss{What: "everything: an empty one is in its place"})
 		return j.finish(r, j.Blank, Gone)
 	}
@@ -113,7 +113,7 @@ func (j *Job) Run(ctx context.Context) (r Report, err error) {
 		if err := j.tidy(&r, image); err != nil {
 			return r, err
 		}
-		return j.finish(r, image, Mended)
+		return j.finish(r, image, Repaired)
 	}
 	before := ""
 	if s.before != nil {
@@ -131,8 +131,8 @@ func (j *Job) Run(ctx context.Context) (r Report, err error) {
 // finish counts what is missing and puts the result in its place.
 func (j *Job) finish(r Report, from, state string) (Report, error) {
 	r.State = state
-	if state == Mended && len(r.Mended) == 0 && r.Commits == 0 {
-		r.Mended = append(r.Mended, "every page is there; its checksums and its log were made anew")
+	if state == Repaired && len(r.Repaired) == 0 && r.Commits == 0 {
+		r.Repaired = append(r.Repaired, "every page is there; its checksums and its log were made anew")
 	}
 	if j.Tally != "" && r.noted != (walfile.Tally{}) {
 		if err := j.count(&r, from); err != nil {
@@ -293,10 +293,10 @@ func (j *Job) read(r *Report) (*state, error) {
 		return nil, nil
 	}
 	for _, b := range k.Broken {
-		r.Mended = append(r.Mended, b+": made anew")
+		r.Repaired = append(r.Repaired, b+": made anew")
 	}
-	m := walfile.Mend(wal, size, k.Mark, k.LogHeader, k.Notes)
-	r.Mended = append(r.Mended, m.Notes...)
+	m := walfile.Repair(wal, size, k.Mark, k.LogHeader, k.Notes)
+	r.Repaired = append(r.Repaired, m.Notes...)
 	n := noted(k, size, m)
 	if m.Frames > len(n.frames) { // there are commits that were not noted: what was counted is older
 		r.noted = walfile.Tally{}
@@ -326,7 +326,7 @@ type notes struct {
 	whole  bool // each frame was noted; else there was a power cut, or the notes are of another log
 }
 
-func noted(k *checkvfs.Kept, size int, m *walfile.Mended) (n notes) {
+func noted(k *checkvfs.Kept, size int, m *walfile.Repaired) (n notes) {
 	if k.Mark.Bytes == 0 || m.Salts != (walfile.Salts{}) && m.Salts != k.Mark.Salts {
 		return n
 	}
@@ -344,19 +344,19 @@ func noted(k *checkvfs.Kept, size int, m *walfile.Mended) (n notes) {
 
 // before is the last state whose pages are all there: the state up to the first lost frame, or the frames copied from the log, which is
 // later if that frame was among them.
-func (n *notes) before(size int, m *walfile.Mended) *walfile.Mended {
+func (n *notes) before(size int, m *walfile.Repaired) *walfile.Repaired {
 	b := m.Before
 	if b == nil {
-		b = &walfile.Mended{PageSize: size, Pages: maps.Clone(m.Pages), Size: m.Size, Commits: m.Commits, Frames: m.Frames}
+		b = &walfile.Repaired{PageSize: size, Pages: maps.Clone(m.Pages), Size: m.Size, Commits: m.Commits, Frames: m.Frames}
 	}
 	if n.whole && n.copied > b.Frames {
-		b = &walfile.Mended{PageSize: size, Frames: n.copied, Size: int64(n.frames[n.copied-1].Pages)}
+		b = &walfile.Repaired{PageSize: size, Frames: n.copied, Size: int64(n.frames[n.copied-1].Pages)}
 	}
 	return b
 }
 
 // commits is how many commits came after a state: at least, if not every frame was noted.
-func (n *notes) commits(k *checkvfs.Kept, state *walfile.Mended) (lost int) {
+func (n *notes) commits(k *checkvfs.Kept, state *walfile.Repaired) (lost int) {
 	if !n.whole {
 		return max(1, int(k.Mark.Commits)-state.Commits)
 	}
@@ -370,7 +370,7 @@ func (n *notes) commits(k *checkvfs.Kept, state *walfile.Mended) (lost int) {
 
 // newest finds the newest version of each page by the notes of the log's frames: it may be in the log or, if it was copied, in the
 // database. missing counts those that are in neither, ahead those that only the database has although nobody noted that they were copied.
-func (n *notes) newest(base []byte, size int, m *walfile.Mended) (ahead, missing int) {
+func (n *notes) newest(base []byte, size int, m *walfile.Repaired) (ahead, missing int) {
 	if len(n.frames) == 0 {
 		return 0, len(m.Holes)
 	}
@@ -413,7 +413,7 @@ func (n *notes) newest(base []byte, size int, m *walfile.Mended) (ahead, missing
 }
 
 // overlay lays the pages of a log over those of the database, and mends or gives up what does not fit its checksum.
-func overlay(base []byte, size int, k *checkvfs.Kept, m *walfile.Mended, r *Report) *state {
+func overlay(base []byte, size int, k *checkvfs.Kept, m *walfile.Repaired, r *Report) *state {
 	s := &state{size: size, base: base, log: m.Pages, pages: m.Size, bad: make(map[int64]bool)}
 	if s.pages == 0 {
 		s.pages = max(int64(len(base)/size), int64(len(k.Sums)))
@@ -442,10 +442,10 @@ func overlay(base []byte, size int, k *checkvfs.Kept, m *walfile.Mended, r *Repo
 		sum, _ := k.Sum(page)
 		switch {
 		case walfile.MendPage(b, sum):
-			r.Mended = append(r.Mended, fmt.Sprintf("page %d: a flipped bit was put right", page))
+			r.Repaired = append(r.Repaired, fmt.Sprintf("page %d: a flipped bit was put right", page))
 		case page == 1 && k.Is(1, k.FirstPage):
 			copy(b, k.FirstPage)
-			r.Mended = append(r.Mended, "page 1 was restored from its copy")
+			r.Repaired = append(r.Repaired, "page 1 was restored from its copy")
 		default:
 			s.bad[page] = true
 		}

@@ -7,7 +7,7 @@ import (
 )
 
 // Mended is what could be made of a damaged log.
-type Mended struct {
+type Repaired struct {
 	PageSize int
 	Pages    map[uint32][]byte // newest version of each page
 	Size     int64             // pages of the database after the last commit; 0: there is none
@@ -19,7 +19,7 @@ type Mended struct {
 	Copied   map[uint32]bool   // pages whose newest version the database has; whoever compares the two sets it
 	Notes    []string          // what was mended exactly
 
-	Before *Mended // the state before the first lost frame, if there is one: nothing is lost in it but what came later
+	Before *Repaired // the state before the first lost frame, if there is one: nothing is lost in it but what came later
 }
 
 // Note describes a frame outside the log.
@@ -29,7 +29,7 @@ type Note struct {
 }
 
 // mender holds a log while it is being mended.
-type mender struct {
+type repairer struct {
 	b      []byte
 	mark   Mark
 	order  binary.ByteOrder
@@ -44,17 +44,17 @@ type mender struct {
 
 // Mend reads a log and puts right what it can: it finds a flipped bit by trying, since each frame has a checksum. header is a copy of
 // the log's header, and kept are the notes of its frames; both may be nil. It changes b.
-func Mend(b []byte, pageSize int, m Mark, header []byte, kept []Note) *Mended {
-	d := &mender{b: b, mark: m, kept: kept}
+func Repair(b []byte, pageSize int, m Mark, header []byte, kept []Note) *Repaired {
+	d := &repairer{b: b, mark: m, kept: kept}
 	if len(b) < HeaderSize || !d.header(pageSize, header) {
-		return &Mended{PageSize: pageSize}
+		return &Repaired{PageSize: pageSize}
 	}
 	d.chain()
 	return d.result()
 }
 
 // header takes the header, or its copy.
-func (d *mender) header(pageSize int, kept []byte) bool {
+func (d *repairer) header(pageSize int, kept []byte) bool {
 	head := d.b[:HeaderSize]
 	whole := func(h []byte) bool {
 		return len(h) == HeaderSize && binary.BigEndian.Uint32(h)&^1 == magic && (sums{}).add(order(h), h[:24]) == pair(h[24:])
@@ -79,10 +79,10 @@ func (d *mender) header(pageSize int, kept []byte) bool {
 	return true
 }
 
-func (d *mender) frame(i int) frame { return d.b[HeaderSize+i*d.step:][:d.step] }
+func (d *repairer) frame(i int) frame { return d.b[HeaderSize+i*d.step:][:d.step] }
 
 // end is the number of frames that belong to this generation: those known to be on disk, and whole ones after them.
-func (d *mender) end() int {
+func (d *repairer) end() int {
 	end := 0
 	if d.mark.Salts == d.salts {
 		end = int((d.mark.Bytes - HeaderSize) / int64(d.step))
@@ -99,7 +99,7 @@ func (d *mender) end() int {
 }
 
 // chain follows the checksums from frame to frame, and mends or gives up those that do not fit.
-func (d *mender) chain() {
+func (d *repairer) chain() {
 	if d.frames == 0 {
 		return
 	}
@@ -115,7 +115,7 @@ func (d *mender) chain() {
 
 // fits reports whether a frame is whole, or was made so. SQLite's checksum says that something is wrong but not where, so a
 // bit is only put right by the page's own checksum, if that was noted, or if there is no second one that could be it.
-func (d *mender) fits(i int, f frame, prev sums, known bool) bool {
+func (d *repairer) fits(i int, f frame, prev sums, known bool) bool {
 	if known && f.sum(d.order, prev) == f.stored() && f.salts() == d.salts {
 		return true
 	}
@@ -138,7 +138,7 @@ func (d *mender) fits(i int, f frame, prev sums, known bool) bool {
 	return d.note(i, what)
 }
 
-func (d *mender) head(f frame, n Note) {
+func (d *repairer) head(f frame, n Note) {
 	binary.BigEndian.PutUint32(f, n.Page)
 	binary.BigEndian.PutUint32(f[4:], n.Pages)
 	binary.BigEndian.PutUint32(f[8:], d.salts[0])
@@ -150,7 +150,7 @@ func (f frame) setStored(s sums) {
 	binary.BigEndian.PutUint32(f[20:], s[1])
 }
 
-func (d *mender) noted(i int) (Note, bool) {
+func (d *repairer) noted(i int) (Note, bool) {
 	if d.mark.Salts != d.salts || i >= len(d.kept) || int64(HeaderSize+(i+1)*d.step) > d.mark.Bytes {
 		return Note{}, false
 	}
@@ -158,7 +158,7 @@ func (d *mender) noted(i int) (Note, bool) {
 }
 
 // guess looks for the one bit that explains why a frame does not fit.
-func (d *mender) guess(i int, f frame, prev sums) bool {
+func (d *repairer) guess(i int, f frame, prev sums) bool {
 	sum, stored := f.sum(d.order, prev), f.stored()
 	if sum == stored {
 		d.head(f, Note{Page: f.page(), Pages: f.pages()})
@@ -184,7 +184,7 @@ func (d *mender) guess(i int, f frame, prev sums) bool {
 	return d.note(i, "a flipped bit was put right")
 }
 
-func (d *mender) note(i int, what string) bool {
+func (d *repairer) note(i int, what string) bool {
 	d.notes = append(d.notes, fmt.Sprintf("frame %d of the log: %s", i+1, what))
 	return true
 }
@@ -232,7 +232,7 @@ func flipBackCRC(b []byte, diff uint32) bool {
 }
 
 // result takes the newest version of each page.
-func (d *mender) result() *Mended {
+func (d *repairer) result() *Repaired {
 	end := d.lastCommit(d.frames)
 	m := d.upTo(end)
 	m.Salts = d.salts
@@ -250,7 +250,7 @@ func (d *mender) result() *Mended {
 }
 
 // lastCommit is the number of frames up to the last commit that ends before frame end.
-func (d *mender) lastCommit(end int) int {
+func (d *repairer) lastCommit(end int) int {
 	for i := min(end, d.frames); i > 0; i-- {
 		if f := d.frame(i - 1); f.commit() && f.salts() == d.salts {
 			return i
@@ -259,8 +259,8 @@ func (d *mender) lastCommit(end int) int {
 	return 0
 }
 
-func (d *mender) upTo(end int) *Mended {
-	m := &Mended{PageSize: d.step - FrameHead, Frames: end, Pages: make(map[uint32][]byte), Holes: make(map[uint32]int)}
+func (d *repairer) upTo(end int) *Repaired {
+	m := &Repaired{PageSize: d.step - FrameHead, Frames: end, Pages: make(map[uint32][]byte), Holes: make(map[uint32]int)}
 	for i := range end {
 		f := d.frame(i)
 		switch {

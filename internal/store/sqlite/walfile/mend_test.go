@@ -41,7 +41,7 @@ func TestAFlippedBitOfALogIsPutRight(t *testing.T) {
 		t.Fatal(err)
 	}
 	mark, notes, header := markOf(read(t, path)), notesOf(whole), bytes.Clone(whole[:walfile.HeaderSize])
-	want := walfile.Mend(bytes.Clone(whole), 4096, mark, header, notes)
+	want := walfile.Repair(bytes.Clone(whole), 4096, mark, header, notes)
 	if want.Commits != 31 || len(want.Notes) > 0 || len(want.Holes) > 0 || want.Blind {
 		t.Fatalf("a whole log becomes %d commits, %v, %v", want.Commits, want.Notes, want.Holes)
 	}
@@ -50,7 +50,7 @@ func TestAFlippedBitOfALogIsPutRight(t *testing.T) {
 		at, bit := rnd.IntN(len(whole)), rnd.IntN(8)
 		b := bytes.Clone(whole)
 		b[at] ^= 1 << bit
-		got := walfile.Mend(b, 4096, mark, header, notes)
+		got := walfile.Repair(b, 4096, mark, header, notes)
 		if !same(got.Pages, want.Pages) || got.Commits != want.Commits || got.Size != want.Size || len(got.Holes) > 0 {
 			t.Errorf("a flip at %d: %d of %d pages, %d commits, holes %v, %v", at, len(got.Pages), len(want.Pages), got.Commits, got.Holes, got.Notes)
 		}
@@ -65,14 +65,14 @@ func TestABitThatMayBeAnotherOneIsNotPutRight(t *testing.T) {
 		t.Fatal(err)
 	}
 	mark := markOf(read(t, path))
-	want := walfile.Mend(bytes.Clone(whole), 4096, mark, nil, nil)
+	want := walfile.Repair(bytes.Clone(whole), 4096, mark, nil, nil)
 	rnd := rand.New(rand.NewPCG(8, 8))
 	lost := 0
 	for range 12 {
 		b := bytes.Clone(whole)
 		// The highest bit of a word in a page.
 		b[walfile.HeaderSize+rnd.IntN(10)*(walfile.FrameHead+4096)+walfile.FrameHead+rnd.IntN(1024)*4+3] ^= 1 << 7
-		got := walfile.Mend(b, 4096, mark, nil, nil)
+		got := walfile.Repair(b, 4096, mark, nil, nil)
 		if len(got.Holes) > 0 || got.Blind {
 			lost++
 		} else if !same(got.Pages, want.Pages) {
@@ -91,11 +91,11 @@ func TestAZeroedStretchOfALogIsAHole(t *testing.T) {
 		t.Fatal(err)
 	}
 	mark, notes := markOf(read(t, path)), notesOf(whole)
-	want := walfile.Mend(bytes.Clone(whole), 4096, mark, nil, notes)
+	want := walfile.Repair(bytes.Clone(whole), 4096, mark, nil, notes)
 	for at := 4096; at+4096 < len(whole); at += 4096 {
 		b := bytes.Clone(whole)
 		clear(b[at : at+4096])
-		got := walfile.Mend(b, 4096, mark, nil, notes)
+		got := walfile.Repair(b, 4096, mark, nil, notes)
 		if got.Blind || got.Commits != want.Commits || len(got.Pages)+len(got.Holes) != len(want.Pages) {
 			t.Errorf("zeroes at %d: blind %t, %d commits, %d pages and %d holes of %d", at, got.Blind, got.Commits, len(got.Pages), len(got.Holes), len(want.Pages))
 		}
