@@ -12,19 +12,19 @@ const pageSize = 5_000
 
 // known is what the log has of an app since it may lack something: 8 bytes an event, which is little where it follows soon on a crash.
 type known struct {
-	told    map[uint64]bool // by Event.Key
+	reported    map[uint64]bool // by Event.Key
 	pending map[uint64]bool // missed, and looked for once more
 	upto    uint64          // the newest event that was read
 }
 
-func (k *known) has(key uint64) bool { return k.told[key] || k.pending[key] }
+func (k *known) has(key uint64) bool { return k.reported[key] || k.pending[key] }
 
 // known is what the log has of an app.
 func (r *round) known(ctx context.Context, app string) (*known, error) {
 	if k := r.apps[app]; k != nil {
 		return k, nil
 	}
-	k := &known{told: make(map[uint64]bool), pending: make(map[uint64]bool), upto: event.IDAt(r.since)}
+	k := &known{reported: make(map[uint64]bool), pending: make(map[uint64]bool), upto: event.IDAt(r.since)}
 	if err := r.read(ctx, app, k); err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (r *round) read(ctx context.Context, app string, k *known) error {
 		}
 		for i := range evs {
 			if e := &evs[i]; e.ID > all || e.Type == event.Expired {
-				k.told[e.Key()] = true
+				k.reported[e.Key()] = true
 			}
 		}
 		k.upto = max(k.upto, last)

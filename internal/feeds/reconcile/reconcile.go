@@ -221,9 +221,9 @@ func (r *round) settle(ctx context.Context) error {
 		e := &r.missed[i]
 		k := r.apps[e.App]
 		switch key := e.Key(); {
-		case k.told[key]:
+		case k.reported[key]:
 		case e.At.Before(cutoff):
-			k.told[key] = true
+			k.reported[key] = true
 			batch = append(batch, *e)
 		default:
 			r.open = true

@@ -197,7 +197,7 @@ func TestFirstDeliveriesThatTheLogHasFromBeforeACrashAreKnownOnce(t *testing.T) 
 		emit("other", event.Delivered, "n2")
 		emit("shop", event.Delivered, "n3")
 		m := reconcile.New(reconcile.Config{Log: w, Changes: w, Notes: slog.New(slog.DiscardHandler)})
-		asked := func(told *reconcile.Told, app string) (known []string) {
+		asked := func(told *reconcile.Reported, app string) (known []string) {
 			for _, id := range []string{"long-ago", "n1", "n2", "n3"} {
 				if told.Take(app, id, "ann") {
 					known = append(known, id)
@@ -205,12 +205,12 @@ func TestFirstDeliveriesThatTheLogHasFromBeforeACrashAreKnownOnce(t *testing.T) 
 			}
 			return known
 		}
-		told, err := m.Told(t.Context(), []string{"shop", "other"})
+		told, err := m.Reported(t.Context(), []string{"shop", "other"})
 		if got := asked(told, "shop"); err != nil || len(got) > 0 {
 			t.Errorf("after an orderly stop %q are known, %v", got, err)
 		}
 		w.gaps = []event.Gap{{Lost: 1, From: time.Now(), Since: time.Now()}}
-		told, err = m.Told(t.Context(), []string{"shop", "other"})
+		told, err = m.Reported(t.Context(), []string{"shop", "other"})
 		if got, want := asked(told, "shop"), []string{"n1", "n3"}; err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q are known, want %q, %v", got, want, err)
 		}

@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	maxTold  = 200_000   // deliveries: those of the last seconds of a server that made tens of thousands a second
-	toldLast = time.Hour // after which nobody asks any more
+	maxReported  = 200_000   // deliveries: those of the last seconds of a server that made tens of thousands a second
+	reportedLast = time.Hour // after which nobody asks any more
 )
 
 // Told are the first deliveries that the log recorded in the last moments before a crash. The mailbox notes a delivery a second later, so it
 // may not know of them: delivering such a copy again would record a first delivery in the log once more.
-type Told struct {
+type Reported struct {
 	left  atomic.Int64
 	until time.Time
 
@@ -26,8 +26,8 @@ type Told struct {
 
 // Told reads the first deliveries that the log recorded around its gaps, before the crash. It is called before anything is
 // delivered.
-func (m *Reconciler) Told(ctx context.Context, apps []string) (*Told, error) {
-	t := &Told{apps: make(map[string]map[uint64]struct{}), until: time.Now().Add(toldLast)}
+func (m *Reconciler) Reported(ctx context.Context, apps []string) (*Reported, error) {
+	t := &Reported{apps: make(map[string]map[uint64]struct{}), until: time.Now().Add(reportedLast)}
 	gaps, err := m.cfg.Log.Gaps(ctx, m.cfg.Alive)
 	if err != nil || len(gaps) == 0 {
 		return t, err
@@ -41,8 +41,8 @@ func (m *Reconciler) Told(ctx context.Context, apps []string) (*Told, error) {
 	return t, nil
 }
 
-func (t *Told) read(ctx context.Context, log event.Log, app string, since uint64) error {
-	for t.left.Load() < maxTold {
+func (t *Reported) read(ctx context.Context, log event.Log, app string, since uint64) error {
+	for t.left.Load() < maxReported {
 		evs, last, err := log.Read(ctx, app, since, pageSize, false)
 		if err != nil || len(evs) == 0 {
 			return err
@@ -57,7 +57,7 @@ func (t *Told) read(ctx context.Context, log event.Log, app string, since uint64
 	return nil
 }
 
-func (t *Told) add(app string, key uint64) {
+func (t *Reported) add(app string, key uint64) {
 	keys := t.apps[app]
 	if keys == nil {
 		keys = make(map[uint64]struct{})
@@ -70,7 +70,7 @@ func (t *Told) add(app string, key uint64) {
 }
 
 // Take reports whether the log recorded a first delivery before the crash. It reports each one once.
-func (t *Told) Take(app, note, to string) bool {
+func (t *Reported) Take(app, note, to string) bool {
 	if t.left.Load() == 0 {
 		return false
 	}

@@ -34,7 +34,7 @@ func Reconcile(ctx context.Context, g *ground.Ground, box *mailbox.Mailbox) erro
 	for _, app := range g.Access.Apps() {
 		apps = append(apps, app.Name)
 	}
-	told, err := m.Told(ctx, apps)
+	told, err := m.Reported(ctx, apps)
 	if err != nil {
 		g.Log.WarnContext(ctx, "what the event log was told of before a crash cannot be read: first deliveries may be told of twice", "error", err)
 	}
