@@ -34,7 +34,7 @@ type Client struct {
 	digest   object.Digest // of regs
 	away     set           // in place of regs while there is no session
 	saves    saves         // of the set
-	owed     owed
+	pending     pendingAnswers
 	reset    *reset // of which more frames are to come; nil: none
 }
 
@@ -160,7 +160,7 @@ func (c *Client) detach() {
 		x.release(w)
 	}
 	x.sessions.leave(l)
-	c.session, c.regs, c.reset, c.owed = nil, nil, nil, owed{}
+	c.session, c.regs, c.reset, c.pending = nil, nil, nil, pendingAnswers{}
 	if c.saves.phase != saveFailed { // else the timer will try again to store what is not
 		c.svc.wheel.Stop(&c.timer)
 		c.wakeAt = 0

@@ -85,7 +85,7 @@ func (c *Client) load(ctx context.Context) bool {
 	if c.session != nil {
 		c.restore()
 		if c.session.started {
-			c.owed.add(0, "", nil) // the welcome could not say the digest
+			c.pending.add(0, "", nil) // the welcome could not say the digest
 		}
 		c.later()
 	}

@@ -4,7 +4,7 @@ import "godwit.dev/godwit/internal/objects/object"
 
 // owed are the answers to a client's register frames, in their order. Each waits until its change is on disk, or is known
 // not to get there. Beyond maxAnswers one more stands for all the others and says the digest alone.
-type owed struct{ answers []answer }
+type pendingAnswers struct{ answers []answer }
 
 // answer is what one register frame is told.
 type answer struct {
@@ -15,7 +15,7 @@ type answer struct {
 }
 
 // add owes an answer as of a change.
-func (o *owed) add(change uint32, group string, objects []string) {
+func (o *pendingAnswers) add(change uint32, group string, objects []string) {
 	switch n := len(o.answers); {
 	case n < maxAnswers:
 		o.answers = append(o.answers, answer{change: change, group: group, objects: objects})
@@ -27,7 +27,7 @@ func (o *owed) add(change uint32, group string, objects []string) {
 }
 
 // lose notes that changes up to one could not be stored.
-func (o *owed) lose(change uint32) {
+func (o *pendingAnswers) lose(change uint32) {
 	for i := range o.answers {
 		if o.answers[i].change <= change {
 			o.answers[i].lost = true
@@ -36,7 +36,7 @@ func (o *owed) lose(change uint32) {
 }
 
 // next returns the answer that may leave now, or nil. stored is the change up to which the set is on disk.
-func (o *owed) next(stored uint32) *answer {
+func (o *pendingAnswers) next(stored uint32) *answer {
 	if len(o.answers) == 0 {
 		return nil
 	}
@@ -47,16 +47,16 @@ func (o *owed) next(stored uint32) *answer {
 }
 
 // told takes out what next returned.
-func (o *owed) told() {
+func (o *pendingAnswers) pop() {
 	if o.answers = o.answers[1:]; len(o.answers) == 0 {
 		o.answers = nil
 	}
 }
 
-func (o *owed) none() bool { return len(o.answers) == 0 }
+func (o *pendingAnswers) none() bool { return len(o.answers) == 0 }
 
 // reset collects a whole set that comes in several frames, and what these are told once it is complete.
 type reset struct {
 	keys []object.Key
-	owed owed
+	pending pendingAnswers
 }

@@ -165,7 +165,7 @@ func TestProgressIsListedOnceAndAgainWhenItChangesWhileItIsWritten(t *testing.T)
 }
 
 func TestAnswersLeaveInOrderOnceTheirChangeIsStored(t *testing.T) {
-	var o owed
+	var o pendingAnswers
 	if o.next(9) != nil || !o.none() {
 		t.Fatal("something is owed")
 	}
@@ -179,7 +179,7 @@ func TestAnswersLeaveInOrderOnceTheirChangeIsStored(t *testing.T) {
 	if a == nil || a.lost || !slices.Equal(a.objects, []string{"a"}) {
 		t.Fatalf("%+v leaves first", a)
 	}
-	o.told()
+	o.pop()
 	if a := o.next(1); a != nil {
 		t.Fatalf("%+v leaves before its change is stored", a)
 	}
@@ -187,21 +187,21 @@ func TestAnswersLeaveInOrderOnceTheirChangeIsStored(t *testing.T) {
 	if a = o.next(1); a == nil || !a.lost || a.objects[0] != "b" {
 		t.Fatalf("%+v leaves, want b as lost", a)
 	}
-	o.told()
+	o.pop()
 	if a = o.next(2); a != nil {
 		t.Fatalf("%+v leaves before its change is stored", a)
 	}
 	if a = o.next(3); a == nil || a.lost || a.objects[0] != "c" {
 		t.Fatalf("%+v leaves last", a)
 	}
-	o.told()
+	o.pop()
 	if !o.none() || o.answers != nil {
 		t.Fatalf("%+v is owed", o.answers)
 	}
 }
 
 func TestManyAnswersEndWithTheDigestOfTheLastChange(t *testing.T) {
-	var o owed
+	var o pendingAnswers
 	for i := range 3 * maxAnswers {
 		o.add(uint32(i+1), "north", []string{"a"})
 	}
@@ -209,7 +209,7 @@ func TestManyAnswersEndWithTheDigestOfTheLastChange(t *testing.T) {
 		if a := o.next(maxAnswers + 1); a == nil || a.change != uint32(i+1) || len(a.objects) != 1 {
 			t.Fatalf("answer %d is %+v", i, a)
 		}
-		o.told()
+		o.pop()
 	}
 	if a := o.next(3*maxAnswers - 1); a != nil {
 		t.Fatalf("%+v leaves before the last change is stored", a)
@@ -217,7 +217,7 @@ func TestManyAnswersEndWithTheDigestOfTheLastChange(t *testing.T) {
 	if a := o.next(3 * maxAnswers); a == nil || a.objects != nil || a.group != "" {
 		t.Fatalf("%+v, want the digest alone", a)
 	}
-	o.told()
+	o.pop()
 	if !o.none() {
 		t.Fatalf("%+v is owed beside", o.answers)
 	}
@@ -336,10 +336,10 @@ func TestWhatWasAskedForComesAfterItsAnswer(t *testing.T) {
 	}
 	c.saves.change()
 	refused("before the change is stored")
-	c.owed.add(1, "north", []string{"a"})
+	c.pending.add(1, "north", []string{"a"})
 	c.saves.end(c.saves.begin(0, 1), nil)
 	refused("before the answer, which may leave now,")
-	c.owed.told()
+	c.pending.pop()
 	if !c.offer(l, r, w, st, 1) || peer.frames != 1 {
 		t.Fatal("after the answer it is not sent")
 	}

@@ -44,7 +44,7 @@ func (c *Client) advance(t *scratch) (save *objectstore.Save) {
 
 // tellAll sends what is due: answers, and if something may be missing, states. It is one write whatever their number.
 func (c *Client) tellAll(l *liveSession, t *scratch) {
-	if c.owed.none() && !c.behind {
+	if c.pending.none() && !c.behind {
 		return
 	}
 	l.peer.Cork()
@@ -93,12 +93,12 @@ func (c *Client) notSaved(change uint32, err error) {
 		c.svc.log.Warn("storing registrations failed, will try again", "app", c.id.App, "recipient", c.id.Recipient, "error", err)
 	}
 	c.arm(c.svc.second() + seconds(storeRetry))
-	c.owed.lose(change)
+	c.pending.lose(change)
 }
 
 // answerStored tells the client of changes that are stored, or cannot be.
 func (c *Client) answerStored(l *liveSession, t *scratch) {
-	for a := c.owed.next(c.saves.disk.change); a != nil; a = c.owed.next(c.saves.disk.change) {
+	for a := c.pending.next(c.saves.disk.change); a != nil; a = c.pending.next(c.saves.disk.change) {
 		b, kind := t.frame[:0], frame.ServerRegistered
 		if a.lost && len(a.objects) > 0 {
 			kind = frame.ServerRegistrationFailed
@@ -110,7 +110,7 @@ func (c *Client) answerStored(l *liveSession, t *scratch) {
 		if !l.send(kind, b, nil) {
 			return
 		}
-		c.owed.told()
+		c.pending.pop()
 	}
 }
 
@@ -141,7 +141,7 @@ func (c *Client) offer(l *liveSession, r *reg, w *watched, st *current, now seco
 	switch {
 	case st == nil:
 		return true // being read; who reads it offers it to all
-	case r.wanted && (!c.owed.none() || !c.saves.stored()):
+	case r.wanted && (!c.pending.none() || !c.saves.stored()):
 		return false // registered is answered first
 	case !r.needs(st, &l.who, now):
 		return true

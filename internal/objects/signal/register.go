@@ -133,7 +133,7 @@ func (l *liveSession) register(group string, keys []object.Key) {
 	}
 	l.refuse(group, beyond, codeTooMany, false)
 	if len(done) > 0 {
-		c.owed.add(c.saves.made, group, names(done))
+		c.pending.add(c.saves.made, group, names(done))
 	}
 	c.behind = true
 	c.touch() // what was asked for again is not acknowledged any more
@@ -162,7 +162,7 @@ func (l *liveSession) unregister(group string, keys []object.Key) {
 		c.sortRegs()
 		c.changed()
 	}
-	c.owed.add(c.saves.made, "", nil)
+	c.pending.add(c.saves.made, "", nil)
 	c.later()
 }
 
@@ -184,15 +184,15 @@ func (l *liveSession) stage(group string, keys []object.Key, more bool, t *scrat
 		c.reset.keys = append(c.reset.keys, keys...)
 		whole = c.reset.keys
 	}
-	c.reset.owed.add(0, group, names(keys))
+	c.reset.pending.add(0, group, names(keys))
 	if more {
 		return
 	}
-	answers := c.reset.owed.answers
+	answers := c.reset.pending.answers
 	c.reset = nil
 	c.swap(whole, t)
 	for _, a := range answers {
-		c.owed.add(c.saves.made, a.group, a.objects)
+		c.pending.add(c.saves.made, a.group, a.objects)
 	}
 }
 

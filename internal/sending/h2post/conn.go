@@ -62,7 +62,7 @@ type conn struct {
 	batch []*stream
 	limit uint32 // table as the encoder knows it
 
-	owed int // bytes read that the server was not told of; the reader's
+	uncredited int // bytes read that the server was not told of; the reader's
 }
 
 // open connects and waits for what a server says first: its settings.

@@ -183,7 +183,7 @@ func (h *host) abandon(s *stream, err error) {
 	}
 	c := s.conn
 	if s.left && c.dead == nil {
-		c.owe(appendReset(nil, s.id, codeCancel))
+		c.queueControl(appendReset(nil, s.id, codeCancel))
 	} else if !s.left {
 		c.window += int64(len(s.req.Body))
 	}

@@ -37,7 +37,7 @@ func (c *conn) refuse(bad http2.StreamError) {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
 	if s := c.streams[bad.StreamID]; s != nil {
-		c.owe(appendReset(nil, s.id, codeProtocol))
+		c.queueControl(appendReset(nil, s.id, codeProtocol))
 		c.end(s, bad)
 	}
 }
@@ -62,7 +62,7 @@ func (c *conn) handle(f http2.Frame) error {
 		}
 	case *http2.PingFrame:
 		if !f.IsAck() {
-			c.owe(appendPing(nil, true, f.Data))
+			c.queueControl(appendPing(nil, true, f.Data))
 		}
 	case *http2.WindowUpdateFrame:
 		return c.widen(f)
@@ -75,7 +75,7 @@ func (c *conn) handle(f http2.Frame) error {
 }
 
 // owe has a control frame written. A server that makes us owe too much without reading it is not served.
-func (c *conn) owe(frame []byte) {
+func (c *conn) queueControl(frame []byte) {
 	if c.dead != nil {
 		return
 	}
@@ -119,9 +119,9 @@ func (c *conn) headers(f *http2.MetaHeadersFrame) error {
 
 // data takes a part of an answer's body, and lets the server send as much again.
 func (c *conn) data(f *http2.DataFrame) error {
-	if c.owed += int(f.Length); c.owed >= 1<<15 {
-		c.owe(appendWindow(nil, 0, uint32(c.owed))) //nolint:gosec // below 2^16
-		c.owed = 0
+	if c.uncredited += int(f.Length); c.uncredited >= 1<<15 {
+		c.queueControl(appendWindow(nil, 0, uint32(c.uncredited))) //nolint:gosec // below 2^16
+		c.uncredited = 0
 	}
 	s := c.streams[f.StreamID]
 	switch {
@@ -136,7 +136,7 @@ func (c *conn) data(f *http2.DataFrame) error {
 	case f.StreamEnded():
 		c.end(s, nil)
 	case len(s.answer.Body) == maxAnswer: // the rest says nothing
-		c.owe(appendReset(nil, s.id, codeCancel))
+		c.queueControl(appendReset(nil, s.id, codeCancel))
 		c.end(s, nil)
 	}
 	return nil
@@ -159,7 +159,7 @@ func (c *conn) settings(f *http2.SettingsFrame) error {
 	if err := c.adopt(f); err != nil {
 		return err
 	}
-	c.owe(appendSettingsAck(nil))
+	c.queueControl(appendSettingsAck(nil))
 	c.h.wakeAll()
 	return nil
 }
