@@ -12,7 +12,7 @@ import (
 )
 
 // hall is what the workers of one app on this node share.
-type hall struct {
+type pool struct {
 	svc *Service
 	app string
 	out outbox
@@ -30,7 +30,7 @@ type group struct {
 	members atomic.Pointer[[]*worker] // replaced, never altered
 }
 
-func (h *hall) enter(k groupKey, w *worker) *group {
+func (h *pool) enter(k groupKey, w *worker) *group {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	g := h.groups[k]
@@ -43,7 +43,7 @@ func (h *hall) enter(k groupKey, w *worker) *group {
 	return g
 }
 
-func (h *hall) quit(g *group, w *worker) {
+func (h *pool) quit(g *group, w *worker) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	g.set(slices.DeleteFunc(slices.Clone(g.list()), func(o *worker) bool { return o == w }))
@@ -64,7 +64,7 @@ func (g *group) set(list []*worker) { g.members.Store(&list) }
 
 // got takes a request that the bus gave to a member of a group. Where that one has no room, because others came before it
 // had left the queue, another of this node gets it; where none has, who asked learns at once that nobody got it.
-func (h *hall) got(g *group, first *worker, m topic.Message) {
+func (h *pool) got(g *group, first *worker, m topic.Message) {
 	name, ok := topic.CutRequest(m.Subject)
 	now := time.Now()
 	if !ok || m.Reply == "" {
@@ -100,7 +100,7 @@ type members struct {
 }
 
 // serving finds the workers that serve a subject, queue by queue.
-func (h *hall) serving(subject string) (queues []members) {
+func (h *pool) serving(subject string) (queues []members) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	h.tree.Match(subject, func(g *group) {
@@ -127,7 +127,7 @@ func (m *members) give(t *task) bool {
 }
 
 // send hands an answer to the bus.
-func (h *hall) send(o outgoing) {
+func (h *pool) send(o outgoing) {
 	ctx, cancel := context.WithTimeout(context.Background(), sendPatience)
 	defer cancel()
 	if err := h.svc.bus.Reply(ctx, h.app, o.to, o.message); err != nil {

@@ -12,7 +12,7 @@ import (
 
 // askHere asks the workers of this node without the bus, as it would: one of each queue, and the first answer counts.
 func (s *Service) askHere(ctx context.Context, app string, r *Request) (*Answer, error) {
-	queues := s.hall(app).serving(r.Subject)
+	queues := s.pool(app).serving(r.Subject)
 	e := newExchange(r, len(queues))
 	given := 0
 	for i := range queues {

@@ -119,7 +119,7 @@ type Service struct {
 	elsewhere Elsewhere // nil: there are no other nodes
 
 	mu     sync.RWMutex
-	halls  map[string]*hall // by app: those that ever had a worker here
+	pools  map[string]*pool // by app: those that ever had a worker here
 	closed bool
 
 	metrics *metrics
@@ -132,14 +132,14 @@ func New(cfg Config) *Service {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Service{bus: cfg.Bus, log: cfg.Log, halls: make(map[string]*hall), metrics: newMetrics()}
+	return &Service{bus: cfg.Bus, log: cfg.Log, pools: make(map[string]*pool), metrics: newMetrics()}
 }
 
 // Close returns when the answers of sessions that have ended are on their way. Sessions have ended before.
 func (s *Service) Close() error {
 	s.mu.Lock()
-	halls := s.halls
-	s.halls, s.closed = nil, true
+	halls := s.pools
+	s.pools, s.closed = nil, true
 	s.mu.Unlock()
 	for _, h := range halls {
 		h.out.close()
@@ -258,26 +258,26 @@ func (s *Service) Open(_ context.Context, to session.Sender, who session.Client,
 	if load {
 		return nil
 	}
-	return &worker{hall: s.hall(who.App), to: to, rights: who.Rights, window: max(int(who.Window), 1)}
+	return &worker{pool: s.pool(who.App), to: to, rights: who.Rights, window: max(int(who.Window), 1)}
 }
 
 // hall finds what the workers of an app share.
-func (s *Service) hall(app string) *hall {
+func (s *Service) pool(app string) *pool {
 	s.mu.RLock()
-	h := s.halls[app]
+	h := s.pools[app]
 	s.mu.RUnlock()
 	if h != nil {
 		return h
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h = s.halls[app]; h == nil {
-		h = &hall{svc: s, app: app, groups: make(map[groupKey]*group)}
+	if h = s.pools[app]; h == nil {
+		h = &pool{svc: s, app: app, groups: make(map[groupKey]*group)}
 		h.out.send = h.send
 		if s.closed {
 			h.out.close()
 		} else {
-			s.halls[app] = h
+			s.pools[app] = h
 		}
 	}
 	return h

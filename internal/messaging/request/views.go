@@ -16,7 +16,7 @@ type Serving struct {
 // Serving lists what workers of an app serve, the busiest first, and says how many there are.
 func (s *Service) Serving(app string, most int) (list []Serving, all int) {
 	s.mu.RLock()
-	h := s.halls[app]
+	h := s.pools[app]
 	s.mu.RUnlock()
 	if h == nil {
 		return nil, 0

@@ -23,7 +23,7 @@ type task struct {
 
 // worker is what a session serves, and what it was asked.
 type worker struct {
-	hall *hall
+	pool *pool
 	to   session.Sender
 
 	mu      sync.Mutex
@@ -103,10 +103,10 @@ func (w *worker) serve(f *frame.Client) {
 		case len(w.serves) >= frame.MaxPatterns:
 			tooMany = append(tooMany, pattern)
 		default:
-			s := &serving{of: w.hall.enter(groupKey{pattern, q}, w)}
+			s := &serving{of: w.pool.enter(groupKey{pattern, q}, w)}
 			if err := w.join(s); err != nil {
-				w.hall.svc.log.Debug("serving failed", "app", w.hall.app, "error", err)
-				w.hall.quit(s.of, w)
+				w.pool.svc.log.Debug("serving failed", "app", w.pool.app, "error", err)
+				w.pool.quit(s.of, w)
 				unavailable = append(unavailable, pattern)
 				continue
 			}
@@ -142,7 +142,7 @@ func (w *worker) drop(i int) {
 	if s.leave != nil {
 		s.leave()
 	}
-	w.hall.quit(s.of, w)
+	w.pool.quit(s.of, w)
 }
 
 // join makes the worker a member of a queue, unless it has no room now.
@@ -150,8 +150,8 @@ func (w *worker) join(s *serving) (err error) {
 	if w.away || s.leave != nil {
 		return nil
 	}
-	s.leave, err = w.hall.svc.bus.Subscribe(w.hall.app, topic.Request(s.of.key.pattern), s.of.key.queue,
-		func(m topic.Message) { w.hall.got(s.of, w, m) }, w.hall.svc.metrics.lost)
+	s.leave, err = w.pool.svc.bus.Subscribe(w.pool.app, topic.Request(s.of.key.pattern), s.of.key.queue,
+		func(m topic.Message) { w.pool.got(s.of, w, m) }, w.pool.svc.metrics.lost)
 	return err
 }
 
@@ -312,13 +312,13 @@ func (w *worker) comeBack() bool {
 func (w *worker) reply(r *frame.Reply) {
 	t := w.asked[string(r.RequestID)]
 	if t == nil {
-		w.hall.svc.metrics.late()
+		w.pool.svc.metrics.late()
 		return
 	}
 	delete(w.asked, string(r.RequestID))
 	w.comeBack() // before the answer leaves: who gets it may ask again
 	if !t.deadline.After(time.Now()) {
-		w.hall.svc.metrics.late()
+		w.pool.svc.metrics.late()
 		return
 	}
 	if r.Broken {
