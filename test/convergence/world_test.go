@@ -102,7 +102,7 @@ func (w *world) start() error {
 	if err != nil {
 		return err
 	}
-	svc := signal.New(signal.Config{Store: store, Retain: retain, Lanes: 2, BatchMost: 100 * time.Millisecond})
+	svc := signal.New(signal.Config{Store: store, Retain: retain, Workers: 2, BatchMost: 100 * time.Millisecond})
 	hub := session.NewHub(session.Config{
 		Store: nothing{}, Mailbox: nothing{}, Verifier: believer{}, Capabilities: []session.Capability{svc}, Log: slog.New(slog.DiscardHandler), Now: mailbox.Clock(), Reread: time.Hour,
 	})

@@ -123,7 +123,7 @@ func TestNothingBeginsAfterClose(t *testing.T) {
 // Close waits, or not at all.
 func TestSessionsMayEndWhileTheServiceCloses(t *testing.T) {
 	for range 20 {
-		inWorld(t, signal.Config{Lanes: 1}, func(w *world) {
+		inWorld(t, signal.Config{Workers: 1}, func(w *world) {
 			u := w.connect("unit-1", "main")
 			begin, ended := make(chan struct{}), make(chan struct{})
 			go func() {

@@ -55,7 +55,7 @@ func (s *Service) announce(w *watched) {
 		s.counts.coalesced.Add(1)
 		return
 	}
-	ln := s.lanes[int(w.id)%len(s.lanes)]
+	ln := s.workers[int(w.id)%len(s.workers)]
 	ready := time.Now()
 	if d := s.pace.interval(w.app); d > 0 {
 		ready = ready.Add(d).Truncate(batchGrain).Add(batchGrain)
@@ -70,7 +70,7 @@ func (s *Service) announce(w *watched) {
 }
 
 // lane fans out objects one after the other. Changes of one object always take the same lane, so they stay in order.
-type lane struct {
+type fanoutWorker struct {
 	mu       sync.Mutex
 	queue    []waiting
 	until    time.Time // the lane looks at its queue by then
@@ -84,27 +84,27 @@ type waiting struct {
 	ready time.Time // not to be sent before
 }
 
-func (ln *lane) notify() {
+func (ln *fanoutWorker) notify() {
 	select {
 	case ln.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (s *Service) startLanes() {
-	n := s.cfg.Lanes
+func (s *Service) startWorkers() {
+	n := s.cfg.Workers
 	if n == 0 {
 		n = runtime.GOMAXPROCS(0)
 	}
 	for range n {
-		ln := &lane{wake: make(chan struct{}, 1), until: time.Now().Add(idleLane)}
-		s.lanes = append(s.lanes, ln)
-		s.running.Go(func() { s.runLane(s.ctx, ln) })
+		ln := &fanoutWorker{wake: make(chan struct{}, 1), until: time.Now().Add(idleWorker)}
+		s.workers = append(s.workers, ln)
+		s.running.Go(func() { s.runWorker(s.ctx, ln) })
 	}
 }
 
-func (s *Service) runLane(ctx context.Context, ln *lane) {
-	timer := time.NewTimer(idleLane)
+func (s *Service) runWorker(ctx context.Context, ln *fanoutWorker) {
+	timer := time.NewTimer(idleWorker)
 	defer timer.Stop()
 	for {
 		due, wait := ln.take(time.Now())
@@ -129,10 +129,10 @@ func (s *Service) runLane(ctx context.Context, ln *lane) {
 }
 
 // take removes what is ready; wait is how long until something else is.
-func (ln *lane) take(now time.Time) (due []waiting, wait time.Duration) {
+func (ln *fanoutWorker) take(now time.Time) (due []waiting, wait time.Duration) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	wait = idleLane
+	wait = idleWorker
 	keep := ln.queue[:0]
 	for _, it := range ln.queue {
 		if left := it.ready.Sub(now); left > 0 {
@@ -152,7 +152,7 @@ func (ln *lane) take(now time.Time) (due []waiting, wait time.Duration) {
 }
 
 // fanOut offers an object's state to every session that is registered for it.
-func (s *Service) fanOut(ln *lane, w *watched) {
+func (s *Service) fanOut(ln *fanoutWorker, w *watched) {
 	w.mu.Lock()
 	w.waiting = false
 	ln.sessions = s.index.sessions.get(w.sessions, ln.sessions[:0])
@@ -173,7 +173,7 @@ func (s *Service) spread(w *watched, sessions []*liveSession) {
 			l.offered(w, st, now)
 		}
 	}
-	parts := min(len(s.lanes), len(sessions)/spreadFrom)
+	parts := min(len(s.workers), len(sessions)/spreadFrom)
 	if parts < 2 {
 		offer(sessions)
 		return
@@ -187,7 +187,7 @@ func (s *Service) spread(w *watched, sessions []*liveSession) {
 }
 
 const (
-	idleLane   = time.Hour
+	idleWorker   = time.Hour
 	keepListed = 1 << 14 // how many a lane keeps memory for, of what waits, and for the sessions of an object
 	spreadFrom = 128     // sessions for which another core is worth waking
 )

@@ -44,7 +44,7 @@ func TestLaneHoldsBackUntilReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
 		a, b := &watched{id: 1}, &watched{id: 2}
-		ln := &lane{queue: []waiting{{a, now.Add(30 * time.Millisecond)}, {b, now}}}
+		ln := &fanoutWorker{queue: []waiting{{a, now.Add(30 * time.Millisecond)}, {b, now}}}
 		due, _ := ln.take(now)
 		if len(due) != 1 || due[0].w != b {
 			t.Fatalf("due %+v, want the second alone", due)
@@ -53,7 +53,7 @@ func TestLaneHoldsBackUntilReady(t *testing.T) {
 		if len(due) != 0 || wait != 30*time.Millisecond || !ln.until.Equal(now.Add(wait)) {
 			t.Fatalf("due %+v, wait %s", due, wait)
 		}
-		if due, wait = ln.take(now.Add(wait)); len(due) != 1 || wait != idleLane {
+		if due, wait = ln.take(now.Add(wait)); len(due) != 1 || wait != idleWorker {
 			t.Fatalf("due %+v, wait %s", due, wait)
 		}
 	})

@@ -49,7 +49,7 @@ type Config struct {
 	// It is used only while fan-out queues. 0: never.
 	BatchMost time.Duration
 	// Lanes is how many objects are fanned out at once; 0: one per CPU.
-	Lanes int
+	Workers int
 }
 
 // Service is the objects of all apps on this node.
@@ -61,7 +61,7 @@ type Service struct {
 
 	index   index
 	roster  roster
-	lanes   []*lane
+	workers   []*fanoutWorker
 	pace    paces
 	work    queue[*Client]  // clients that have something to do
 	unread  queue[*watched] // objects to read
@@ -104,7 +104,7 @@ func New(cfg Config) *Service {
 	s.unread.init(&s.running, 1, nil)
 	s.unread.batch, s.unread.most = s.readObjects, loadBatch
 	s.wheel = timerwheel.New(wheelTick, func(t *timerwheel.Timer[*Client], _ time.Time) { t.Owner.due() })
-	s.startLanes()
+	s.startWorkers()
 	s.store.Observe(s)
 	s.running.Go(func() { s.wheel.Run(s.ctx) })
 	s.running.Go(s.keepFlushed)
