@@ -21,7 +21,7 @@ const inRow = 8192
 type intake struct {
 	counts *counts
 	ch     chan *nats.Msg
-	lanes  [2]*lane // topics, all else
+	callers  [2]*caller // topics, all else
 
 	mu     sync.RWMutex
 	shared map[key]*subscription // those without a queue
@@ -66,9 +66,9 @@ func (in *intake) subscribe(nc *nats.Conn, k key, of *listener) (stop func(), er
 }
 
 func (in *intake) add(nc *nats.Conn, k key) (*subscription, error) {
-	s := &subscription{key: k, prefix: len(prefix(k.app)), lane: in.lanes[1]}
+	s := &subscription{key: k, prefix: len(prefix(k.app)), caller: in.callers[1]}
 	if strings.HasPrefix(k.pattern, "t.") {
-		s.lane = in.lanes[0]
+		s.caller = in.callers[0]
 	}
 	var err error
 	if k.queue == "" {
@@ -129,9 +129,9 @@ func (in *intake) forget(s *nats.Subscription) {
 // start starts the pump and the lanes, with the first subscription.
 func (in *intake) start() {
 	in.ch = make(chan *nats.Msg, inRow)
-	for i := range in.lanes {
-		in.lanes[i] = newLane(in.counts)
-		in.ended.Go(func() { in.lanes[i].run(in.done) })
+	for i := range in.callers {
+		in.callers[i] = newCaller(in.counts)
+		in.ended.Go(func() { in.callers[i].run(in.done) })
 	}
 	in.ended.Go(in.take)
 }
@@ -159,10 +159,10 @@ func (in *intake) take() {
 			switch {
 			case err == nil:
 				in.counts.received.Add(1)
-				s.lane.put(s, msg)
+				s.caller.put(s, msg)
 			case errors.Is(err, errLarge):
 				in.counts.refused.Add(1)
-				s.lane.drop(s, 1) // subscribers are told of a gap
+				s.caller.drop(s, 1) // subscribers are told of a gap
 			default:
 				in.counts.refused.Add(1)
 			}
@@ -180,7 +180,7 @@ func (in *intake) slow(_ *nats.Conn, of *nats.Subscription, _ error) {
 	s := in.byNATS[of]
 	in.mu.RUnlock()
 	if s != nil {
-		s.lane.drop(s, s.droppedByLibrary())
+		s.caller.drop(s, s.droppedByLibrary())
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 // Limits of a lane. A message counts with what it costs to keep it.
 const (
-	maxLaneBytes = 8 << 20
+	maxCallerBytes = 8 << 20
 	messageCost  = 256
 )
 
@@ -21,7 +21,7 @@ const (
 type subscription struct {
 	key    key
 	prefix int // bytes of a subject before what lies within the app
-	lane   *lane
+	caller   *caller
 	nats   *nats.Subscription
 
 	listeners atomic.Pointer[[]*listener] // replaced, never altered
@@ -88,7 +88,7 @@ func (s *subscription) droppedByLibrary() int {
 }
 
 // lane calls listeners, one after the other.
-type lane struct {
+type caller struct {
 	counts *counts
 	bytes  atomic.Int64 // of what is queued or being handed on
 
@@ -109,12 +109,12 @@ type item struct {
 // keptRoom is how many messages a lane keeps room for while it is empty.
 const keptRoom = 1024
 
-func newLane(c *counts) *lane { return &lane{counts: c, wake: make(chan struct{}, 1)} }
+func newCaller(c *counts) *caller { return &caller{counts: c, wake: make(chan struct{}, 1)} }
 
 func cost(m *topic.Message) int64 { return int64(messageCost + len(m.Subject) + len(m.Data)) }
 
 // put queues a message, or drops it if too much waits already.
-func (l *lane) put(s *subscription, m topic.Message) {
+func (l *caller) put(s *subscription, m topic.Message) {
 	missed := 0
 	if s.suspect.Load() {
 		missed = s.droppedByLibrary()
@@ -123,7 +123,7 @@ func (l *lane) put(s *subscription, m topic.Message) {
 	n := cost(&m)
 	l.mu.Lock()
 	l.miss(s, missed)
-	if l.bytes.Load()+n > maxLaneBytes {
+	if l.bytes.Load()+n > maxCallerBytes {
 		l.miss(s, 1)
 	} else {
 		l.bytes.Add(n)
@@ -135,14 +135,14 @@ func (l *lane) put(s *subscription, m topic.Message) {
 }
 
 // drop notes what was lost before it came here.
-func (l *lane) drop(s *subscription, n int) {
+func (l *caller) drop(s *subscription, n int) {
 	l.mu.Lock()
 	l.miss(s, n)
 	l.mu.Unlock()
 	l.stir()
 }
 
-func (l *lane) miss(s *subscription, n int) {
+func (l *caller) miss(s *subscription, n int) {
 	if n == 0 {
 		return
 	}
@@ -153,14 +153,14 @@ func (l *lane) miss(s *subscription, n int) {
 	l.counts.dropped.Add(uint64(n))
 }
 
-func (l *lane) stir() {
+func (l *caller) stir() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (l *lane) run(done chan struct{}) {
+func (l *caller) run(done chan struct{}) {
 	for {
 		select {
 		case <-done:
@@ -173,7 +173,7 @@ func (l *lane) run(done chan struct{}) {
 }
 
 // take takes what is queued, and after it what was missed without a message to follow.
-func (l *lane) take() []item {
+func (l *caller) take() []item {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	taken := l.queue
@@ -187,7 +187,7 @@ func (l *lane) take() []item {
 	return taken
 }
 
-func (l *lane) handOn(taken []item, done chan struct{}) {
+func (l *caller) handOn(taken []item, done chan struct{}) {
 	for i := range taken {
 		select {
 		case <-done:
