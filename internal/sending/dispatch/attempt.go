@@ -19,7 +19,7 @@ type attempt struct {
 // start has an attempt made by a free worker, or by a new one if none is free: there are never more than the lane has
 // places in flight. Workers stay: their stacks have grown to the size that encryption needs, and growing takes a new
 // worker a good part of its time.
-func (l *lane) start(a attempt) {
+func (l *channelSender) start(a attempt) {
 	select {
 	case l.attempts <- a:
 	default:
@@ -33,7 +33,7 @@ func (l *lane) start(a attempt) {
 }
 
 // deliver makes one attempt and hands its result to the writer.
-func (l *lane) deliver(d *Delivery, sender push.Sender) {
+func (l *channelSender) deliver(d *Delivery, sender push.Sender) {
 	now := l.d.now()
 	if d.First.IsZero() {
 		d.First = now
@@ -46,7 +46,7 @@ func (l *lane) deliver(d *Delivery, sender push.Sender) {
 		now = l.d.now()
 		d.scope.Pacer.Answered(t.seq, now, false)
 		d.scope.Leave()
-		l.job.results <- landed{Result: d.again(now), lane: l} // not sent: whoever owns it now may do so
+		l.job.results <- landed{Result: d.again(now), of: l} // not sent: whoever owns it now may do so
 		return
 	}
 	receipt, err := l.send(ctx, sender, &req, d)
@@ -54,11 +54,11 @@ func (l *lane) deliver(d *Delivery, sender push.Sender) {
 	d.scope.Pacer.Answered(t.seq, now, false)
 	res := l.judge(d, req.ExpiresAt, receipt, err, t, now)
 	d.scope.Leave()
-	l.job.results <- landed{Result: res, lane: l}
+	l.job.results <- landed{Result: res, of: l}
 }
 
 // send sends, and has it traced where somebody follows the notification.
-func (l *lane) send(ctx context.Context, sender push.Sender, req *push.Request, d *Delivery) (push.Receipt, error) {
+func (l *channelSender) send(ctx context.Context, sender push.Sender, req *push.Request, d *Delivery) (push.Receipt, error) {
 	if l.d.tracer == nil || req.GodwitID == "" {
 		return sender.Send(ctx, *req)
 	}
@@ -71,7 +71,7 @@ func (l *lane) send(ctx context.Context, sender push.Sender, req *push.Request, 
 }
 
 // judge says what an attempt's end means for the delivery, and for the scope it was sent in.
-func (l *lane) judge(d *Delivery, until time.Time, receipt push.Receipt, err error, t try, now time.Time) Result {
+func (l *channelSender) judge(d *Delivery, until time.Time, receipt push.Receipt, err error, t try, now time.Time) Result {
 	s := d.scope
 	d.Attempts++
 	var retry *push.RetryError
@@ -126,7 +126,7 @@ func (d *Delivery) gone(e *push.GoneError) Result {
 }
 
 // stop holds a delivery, and all that come after it, since the credential was refused.
-func (l *lane) stop(d *Delivery, scope, reason string) Result {
+func (l *channelSender) stop(d *Delivery, scope, reason string) Result {
 	d.scope.block(scope, reason)
 	l.refusal.Store(&reason)
 	d.Attempts--
@@ -134,7 +134,7 @@ func (l *lane) stop(d *Delivery, scope, reason string) Result {
 }
 
 // objected ends a delivery that was refused for a cause which only other endpoints can tell, or puts it off until they have.
-func (l *lane) objected(d *Delivery, until time.Time, e *push.ObjectionError, t try, now time.Time) Result {
+func (l *channelSender) objected(d *Delivery, until time.Time, e *push.ObjectionError, t try, now time.Time) Result {
 	s := d.scope.named(e.Scope, now)
 	if s.refused != "" { // a part of the credential, which shows in the answer alone: FCM's for Apple
 		return l.stop(d, e.Scope, s.refused)
@@ -157,7 +157,7 @@ func (l *lane) objected(d *Delivery, until time.Time, e *push.ObjectionError, t 
 }
 
 // retry puts off a message that was certainly not taken.
-func (l *lane) retry(d *Delivery, until time.Time, e *push.RetryError, t try, now time.Time) Result {
+func (l *channelSender) retry(d *Delivery, until time.Time, e *push.RetryError, t try, now time.Time) Result {
 	d.scope.Case.Answered()
 	s := d.scope.objected(e, t, now)
 	tries := maxTries
@@ -178,7 +178,7 @@ func (l *lane) retry(d *Delivery, until time.Time, e *push.RetryError, t try, no
 
 // unknown is the end of an attempt that may have arrived. Where the channel lets a second message replace the first
 // it is sent again; otherwise it waits for a person.
-func (l *lane) unknown(d *Delivery, until time.Time, err error, now time.Time) Result {
+func (l *channelSender) unknown(d *Delivery, until time.Time, err error, now time.Time) Result {
 	d.Unsure = true
 	reason := err.Error()
 	if !l.policy.resend || d.Attempts >= maxUnsure {

@@ -27,10 +27,10 @@ func TestOneCommitTakesNoMoreOutcomesThanItsLimit(t *testing.T) {
 	}
 	job.hard = t.Context()
 	job.results = make(chan landed, all)
-	l := &lane{inFlight: make(chan struct{}, all), wake: make(chan struct{}, 1)}
+	l := &channelSender{inFlight: make(chan struct{}, all), wake: make(chan struct{}, 1)}
 	for n := range int64(all) {
 		l.inFlight <- struct{}{}
-		job.results <- landed{Result: Result{Row: n + 1, Outcome: Accepted}, lane: l}
+		job.results <- landed{Result: Result{Row: n + 1, Outcome: Accepted}, of: l}
 	}
 	close(job.results)
 	if err := job.write(); err != nil || !slices.Equal(s.sizes, []int{resultBatch, resultBatch, 1}) {

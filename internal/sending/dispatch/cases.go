@@ -90,7 +90,7 @@ type crowds map[*judge.Case]time.Time
 
 // room is how many places a scope may have: its share, and no more than are free. So a host that hangs takes half of the
 // lane at most, two take a third each, and some are always left.
-func (l *lane) room() int {
+func (l *channelSender) room() int {
 	if l.policy.solo {
 		return l.policy.share
 	}
@@ -99,7 +99,7 @@ func (l *lane) room() int {
 
 // enter takes a place under way in the scope. Not ok: there is none, and the result says when to look again.
 func (b *batch) enter(d *Delivery, s scope, now time.Time) (Result, bool) {
-	l := b.lane
+	l := b.of
 	var late <-chan time.Time
 	for {
 		wait, ok := s.Enter(l.room(), now)

@@ -19,14 +19,14 @@ type Job struct {
 	log     *slog.Logger
 	rate    *rate           // the work's own; nil: none was asked for
 	hard    context.Context // of requests under way; set by Run
-	lanes   []*lane
+	senders   []*channelSender
 	results chan landed
 }
 
 // landed is a result on its way to the source; its place in flight is free once it is there.
 type landed struct {
 	Result
-	lane *lane
+	of *channelSender
 }
 
 const (
@@ -51,21 +51,21 @@ func (d *Dispatcher) Job(w Work) (*Job, error) {
 		j.rate = newRate(w.Rate, d.now())
 	}
 	for _, ch := range w.Channels {
-		j.lanes = append(j.lanes, newLane(j, ch))
+		j.senders = append(j.senders, newChannelSender(j, ch))
 	}
 	return j, nil
 }
 
 // Kick has the job look at its source at once: something was added.
 func (j *Job) Kick() {
-	for _, l := range j.lanes {
+	for _, l := range j.senders {
 		l.kick()
 	}
 }
 
 // Refusal is what the first channel that holds deliveries back was told; empty: none does.
 func (j *Job) Refusal() string {
-	for _, l := range j.lanes {
+	for _, l := range j.senders {
 		if why := l.refusal.Load(); why != nil {
 			return *why
 		}
@@ -88,11 +88,11 @@ func (j *Job) Run(ctx, hard context.Context) error {
 		}
 	})
 	g, gctx := errgroup.WithContext(ctx)
-	for _, l := range j.lanes {
+	for _, l := range j.senders {
 		g.Go(func() error { return l.run(gctx) })
 	}
 	err := g.Wait()
-	for _, l := range j.lanes {
+	for _, l := range j.senders {
 		close(l.attempts)
 		l.workers.Wait()
 	}
@@ -124,8 +124,8 @@ func (j *Job) write() error {
 			failed = j.commit(batch)
 		}
 		for _, l := range batch {
-			<-l.lane.inFlight
-			l.lane.kick()
+			<-l.of.inFlight
+			l.of.kick()
 		}
 	}
 	return failed

@@ -15,7 +15,7 @@ import (
 )
 
 // lane sends a job's deliveries of one channel.
-type lane struct {
+type channelSender struct {
 	d       *Dispatcher
 	job     *Job
 	source  Source
@@ -33,7 +33,7 @@ type lane struct {
 	refusal  atomic.Pointer[string] // why deliveries are held back; nil: none are
 }
 
-func newLane(j *Job, ch push.Channel) *lane {
+func newChannelSender(j *Job, ch push.Channel) *channelSender {
 	p, most := policyOf(ch), peekMost
 	if rate := j.work.Rate; rate > 0 {
 		most = min(most, int(rate*peekAhead.Seconds()))
@@ -41,13 +41,13 @@ func newLane(j *Job, ch push.Channel) *lane {
 	if p.group == 1 {
 		most = min(most, peekAlone)
 	}
-	return &lane{
+	return &channelSender{
 		d: j.d, job: j, source: j.work.Source, channel: ch, policy: p, most: max(most, 1),
 		inFlight: make(chan struct{}, p.inFlight), attempts: make(chan attempt), wake: make(chan struct{}, 1), crowds: make(crowds),
 	}
 }
 
-func (l *lane) kick() {
+func (l *channelSender) kick() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -74,7 +74,7 @@ const (
 )
 
 // run sends until nothing is left to be sent or ctx ends.
-func (l *lane) run(ctx context.Context) error {
+func (l *channelSender) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		ds, err := l.source.Due(ctx, l.channel, l.d.now(), l.most)
 		if err == nil && len(ds) > 0 {
@@ -96,7 +96,7 @@ func (l *lane) run(ctx context.Context) error {
 }
 
 // idle waits for something to do. done: there will never be any.
-func (l *lane) idle(ctx context.Context) (done bool, err error) {
+func (l *channelSender) idle(ctx context.Context) (done bool, err error) {
 	flying := len(l.inFlight) > 0 // in this order: what ends meanwhile shows in the next look
 	at, ended, err := l.source.NextDue(ctx, l.channel)
 	if err != nil {
@@ -120,13 +120,13 @@ func (l *lane) idle(ctx context.Context) (done bool, err error) {
 
 // take sees to each of these deliveries: it leaves, or is put off, or need not be sent. When it returns, the source
 // knows which.
-func (l *lane) take(ctx context.Context, ds []Delivery) (err error) {
+func (l *channelSender) take(ctx context.Context, ds []Delivery) (err error) {
 	// It is another sender after the channel's settings have changed.
 	if l.sender, err = l.d.Sender(ctx, l.job.work.App, l.channel); err != nil {
 		return &ChannelError{Channel: l.channel, Err: err}
 	}
 	l.pacer, _ = l.sender.(push.Pacer)
-	b := batch{lane: l, ctx: ctx}
+	b := batch{of: l, ctx: ctx}
 	b.claims.SetLimit(claimsAtOnce)
 	for i := range ds {
 		if ctx.Err() != nil {
@@ -154,7 +154,7 @@ func (l *lane) take(ctx context.Context, ds []Delivery) (err error) {
 }
 
 // finish tells the source what need not be sent now, as often as it takes.
-func (l *lane) finish(ctx context.Context, settled []Result) error {
+func (l *channelSender) finish(ctx context.Context, settled []Result) error {
 	for {
 		err := l.source.Finish(ctx, settled, l.d.now())
 		if err == nil || errors.Is(err, ErrStale) || !Wait(ctx, retryAfterFault) {
@@ -166,7 +166,7 @@ func (l *lane) finish(ctx context.Context, settled []Result) error {
 
 // batch is what a lane has looked at and not yet told its source.
 type batch struct {
-	lane    *lane
+	of    *channelSender
 	ctx     context.Context
 	group   []Delivery // their turn is now and each has its place in flight
 	settled []Result   // need no sending
@@ -176,7 +176,7 @@ type batch struct {
 }
 
 func (b *batch) take(d *Delivery) {
-	l := b.lane
+	l := b.of
 	now := l.d.now()
 	if res, ok := l.gate(d, now); ok {
 		b.settled = append(b.settled, res)
@@ -197,7 +197,7 @@ func (b *batch) take(d *Delivery) {
 
 // depart waits for the delivery's turn and adds it to those that leave now; false: it does not leave.
 func (b *batch) depart(d *Delivery, p place) bool {
-	l := b.lane
+	l := b.of
 	turn, res, ok := l.turn(d, p, l.d.now())
 	if !ok {
 		b.settled = append(b.settled, res)
@@ -232,7 +232,7 @@ func (b *batch) claim() {
 	if len(b.group) == 0 {
 		return
 	}
-	l, group, sender := b.lane, b.group, b.lane.sender
+	l, group, sender := b.of, b.group, b.of.sender
 	b.group, b.asked = nil, true
 	b.claims.Go(func() error {
 		claimed, err := l.source.Claim(b.ctx, group, l.d.now())
@@ -247,12 +247,12 @@ func (b *batch) claim() {
 
 // drop gives back what is not going to be sent now.
 func (b *batch) drop() {
-	b.lane.release(b.group, nil)
+	b.of.release(b.group, nil)
 	b.group = nil
 }
 
 // release gives back the places of those of a group that were not claimed.
-func (l *lane) release(group, claimed []Delivery) {
+func (l *channelSender) release(group, claimed []Delivery) {
 	if len(claimed) == len(group) {
 		return
 	}
@@ -265,7 +265,7 @@ func (l *lane) release(group, claimed []Delivery) {
 }
 
 // gate finds deliveries that are not to be sent, or not now.
-func (l *lane) gate(d *Delivery, now time.Time) (Result, bool) {
+func (l *channelSender) gate(d *Delivery, now time.Time) (Result, bool) {
 	switch {
 	case d.Left:
 		return d.ends(Suppressed, "the subscriber has left"), true

@@ -162,7 +162,7 @@ type place struct {
 }
 
 // place finds it. Not ok: nothing may leave there now, and the result says when to look again.
-func (l *lane) place(d *Delivery, now time.Time) (place, Result, bool) {
+func (l *channelSender) place(d *Delivery, now time.Time) (place, Result, bool) {
 	var limits push.Pace
 	if l.pacer != nil {
 		limits = l.pacer.Pace(d.Address)
@@ -188,7 +188,7 @@ func (l *lane) place(d *Delivery, now time.Time) (place, Result, bool) {
 }
 
 // turn finds the moment that all limits allow. Not ok: that is too far off, and the result says when to look again.
-func (l *lane) turn(d *Delivery, p place, now time.Time) (turn, Result, bool) {
+func (l *channelSender) turn(d *Delivery, p place, now time.Time) (turn, Result, bool) {
 	patience := patience
 	if l.policy.solo {
 		patience = forever
