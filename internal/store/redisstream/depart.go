@@ -120,7 +120,7 @@ func (s *Store) leaveLater(st *stream, list []*departure) {
 	if len(list) == 0 {
 		return
 	}
-	l := s.laneOf(st)
+	l := s.queueOf(st)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, d := range list {
@@ -144,7 +144,7 @@ func (s *Store) leaveLater(st *stream, list []*departure) {
 func (s *Store) departing() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, l := range s.lanes {
+	for _, l := range s.queues {
 		l.mu.Lock()
 		n += len(l.leaving)
 		if l.deleting && len(l.leaving) == 0 {
@@ -156,7 +156,7 @@ func (s *Store) departing() (n int) {
 }
 
 // delete works the departures off; those that fail come again.
-func (l *lane) delete() {
+func (l *masterQueue) delete() {
 	for {
 		l.mu.Lock()
 		batch := take(&l.leaving, deleteBatch)
@@ -242,7 +242,7 @@ func (s *Store) removed(d *departure) {
 }
 
 // setAside puts poison into quarantine, one after the other: it holds up nothing else.
-func (l *lane) setAside() {
+func (l *masterQueue) setAside() {
 	for {
 		l.mu.Lock()
 		batch := take(&l.spoiled, 1)

@@ -21,7 +21,7 @@ const (
 )
 
 // lane is what is to be done at one master: so one that hangs holds up its own streams only. Its goroutines end when there is nothing to do.
-type lane struct {
+type masterQueue struct {
 	s    *Store
 	down atomic.Bool // the last thing that was tried failed
 
@@ -37,8 +37,8 @@ type lane struct {
 }
 
 // laneOf is the lane of a stream's master.
-func (s *Store) laneOf(st *stream) *lane {
-	return s.lane(s.masterOf(st))
+func (s *Store) queueOf(st *stream) *masterQueue {
+	return s.queue(s.masterOf(st))
 }
 
 // masterOf is the master that has a stream; empty: it is not known, or there is none.
@@ -46,13 +46,13 @@ func (s *Store) masterOf(st *stream) string {
 	return s.finder.topology.Load().of(s.slot[st.shard])
 }
 
-func (s *Store) lane(master string) *lane {
+func (s *Store) queue(master string) *masterQueue {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.lanes[master]
+	l := s.queues[master]
 	if l == nil {
-		l = &lane{s: s}
-		s.lanes[master] = l
+		l = &masterQueue{s: s}
+		s.queues[master] = l
 	}
 	return l
 }
@@ -110,7 +110,7 @@ func (s *Store) ask(st *stream, quick bool) {
 		return
 	}
 	st.asked = true
-	l := s.laneOf(st)
+	l := s.queueOf(st)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !quick || l.down.Load() {
@@ -125,7 +125,7 @@ func (s *Store) ask(st *stream, quick bool) {
 	}
 }
 
-func (l *lane) startSlow() {
+func (l *masterQueue) startSlow() {
 	if !l.slowing && l.s.ctx.Err() == nil {
 		l.slowing = true
 		l.s.wg.Go(l.readSlow)
@@ -133,7 +133,7 @@ func (l *lane) startSlow() {
 }
 
 // readQuick reads what is hinted at, batch after batch.
-func (l *lane) readQuick() {
+func (l *masterQueue) readQuick() {
 	for {
 		l.mu.Lock()
 		batch := take(&l.quick, readBatch)
@@ -148,7 +148,7 @@ func (l *lane) readQuick() {
 }
 
 // readSlow looks at streams at a bounded rate, and at those that could not be read every second.
-func (l *lane) readSlow() {
+func (l *masterQueue) readSlow() {
 	for {
 		l.mu.Lock()
 		batch := take(&l.slow, readBatch)
@@ -177,7 +177,7 @@ func take[T any](queue *[]T, n int) []T {
 }
 
 // read reads streams of a lane. Not ok: some could not be read, and are queued again.
-func (s *Store) read(l *lane, batch []*stream) (ok bool) {
+func (s *Store) read(l *masterQueue, batch []*stream) (ok bool) {
 	calls := make([]*call, len(batch))
 	for i, st := range batch {
 		calls[i] = s.begin(st)
@@ -245,7 +245,7 @@ func (s *Store) begin(st *stream) *call {
 }
 
 // carryOut makes calls and takes in what they bring.
-func (s *Store) carryOut(ctx context.Context, l *lane, calls []*call) {
+func (s *Store) carryOut(ctx context.Context, l *masterQueue, calls []*call) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
 	cmds := make([]rueidis.Completed, len(calls))

@@ -229,7 +229,7 @@ func (s *Store) Pending(ctx context.Context, qs []mailbox.PendingQuery) ([]mailb
 
 // readFirst reads the streams that were not read since their clients came online.
 func (s *Store) readFirst(ctx context.Context, asks []asking) {
-	byLane := make(map[*lane][]*call)
+	byLane := make(map[*masterQueue][]*call)
 	whose := make(map[*call]*asking)
 	for i := range asks {
 		a := &asks[i]
@@ -242,7 +242,7 @@ func (s *Store) readFirst(ctx context.Context, asks []asking) {
 		if known {
 			continue
 		}
-		l := s.laneOf(a.st)
+		l := s.queueOf(a.st)
 		c := s.begin(a.st)
 		c.bodies = make(map[EntryID]mailbox.Item)
 		byLane[l] = append(byLane[l], c)
@@ -296,19 +296,19 @@ func (s *Store) readBodies(ctx context.Context, asks []asking) {
 		a *asking
 		e entry
 	}
-	byLane := make(map[*lane][]wanted)
+	byLane := make(map[*masterQueue][]wanted)
 	for i := range asks {
 		a := &asks[i]
 		if a.st == nil || a.failed {
 			continue
 		}
-		l := (*lane)(nil)
+		l := (*masterQueue)(nil)
 		for _, e := range a.chosen {
 			if _, ok := a.bodies[e.id]; ok {
 				continue
 			}
 			if l == nil {
-				l = s.laneOf(a.st)
+				l = s.queueOf(a.st)
 			}
 			byLane[l] = append(byLane[l], wanted{a, e})
 		}

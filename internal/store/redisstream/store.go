@@ -74,7 +74,7 @@ type Store struct {
 	logged  logged
 
 	mu    sync.Mutex
-	lanes map[string]*lane
+	queues map[string]*masterQueue
 
 	wg   sync.WaitGroup // of what lanes do
 	ctx  context.Context
@@ -111,7 +111,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	cfg.Cluster = l.cluster
-	s := &Store{cfg: cfg, log: cfg.Log, link: l, seed: maphash.MakeSeed(), lanes: make(map[string]*lane)}
+	s := &Store{cfg: cfg, log: cfg.Log, link: l, seed: maphash.MakeSeed(), queues: make(map[string]*masterQueue)}
 	s.finder = &finder{link: l, log: cfg.Log, told: s.hint, missed: s.missed, heard: func(client string) { s.hint(Key(client, cfg.MaxShards)) }}
 	if err := s.finder.choose(ctx); err != nil {
 		l.close()
