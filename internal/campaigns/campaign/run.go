@@ -50,7 +50,7 @@ func (s *Service) send(ctx context.Context, c *Campaign, t *task) error {
 	}
 	r.enumerated.Store(c.Enumerated)
 	r.job, err = s.dispatch.Job(dispatch.Work{
-		App: c.App, Channels: c.Channels, Source: r, Rate: float64(c.Spec.Rate), Held: t.own.held, Log: s.log.With("campaign", c.ID),
+		App: c.App, Channels: c.Channels, Backlog: r, Rate: float64(c.Spec.Rate), Held: t.own.held, Log: s.log.With("campaign", c.ID),
 	})
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 )
 
 // A campaign that is being sent is a source of deliveries: its rows.
-var _ dispatch.Source = (*run)(nil)
+var _ dispatch.Backlog = (*run)(nil)
 
 // namedBy is whom a campaign's audience names, nil if it names nobody.
 func namedBy(c *Campaign) map[string]bool {

@@ -17,7 +17,7 @@ func TestAStepSaysWhatItsTemplateSaysInTheEndpointsLanguage(t *testing.T) {
 		Variables: template.Variables{"plan": "pro"},
 	}
 	n := &notification.Notification{Content: notification.Content{Title: "Plan pro", Data: []byte(`{"of":"publish"}`), ContentType: "application/json"}}
-	s := &source{s: &Service{cfg: Config{Log: slog.New(slog.DiscardHandler)}}}
+	s := &backlog{s: &Service{cfg: Config{Log: slog.New(slog.DiscardHandler)}}}
 	check := func(what, locale, title, data string) {
 		t.Helper()
 		if got := s.content(n, &dispatch.Delivery{Channel: push.FCM, Locale: locale}); got.Title != title || string(got.Data) != data {

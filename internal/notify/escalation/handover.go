@@ -113,8 +113,8 @@ func (s *Service) send(ctx context.Context, p Place) {
 	if o == nil {
 		return
 	}
-	source := newSource(s, p)
-	job, err := s.cfg.Dispatch.Job(dispatch.Work{App: p.App, Channels: []push.Channel{p.Channel}, Source: source, Urgent: true, Held: o.held, Log: s.cfg.Log})
+	source := newBacklog(s, p)
+	job, err := s.cfg.Dispatch.Job(dispatch.Work{App: p.App, Channels: []push.Channel{p.Channel}, Backlog: source, Urgent: true, Held: o.held, Log: s.cfg.Log})
 	if err != nil {
 		s.cfg.Log.ErrorContext(ctx, "steps of escalations cannot be sent", "app", p.App, "channel", string(p.Channel), "error", err)
 		return
@@ -137,7 +137,7 @@ func (s *Service) send(ctx context.Context, p Place) {
 }
 
 // failed ends what cannot be sent because its channel cannot send at all, or waits a little after another fault.
-func (s *Service) failed(o *owned, src *source, err error) {
+func (s *Service) failed(o *owned, src *backlog, err error) {
 	ctx := o.ctx
 	s.cfg.Log.WarnContext(ctx, "steps of escalations cannot be sent", "app", src.place.App, "channel", string(src.place.Channel), "error", err)
 	if errors.Is(err, ErrStale) { // or the database has lost that this one took over: it does so once more if it still may

@@ -61,7 +61,7 @@ func (w *twoSteps) look() {
 func TestAllIsSaidToHaveEndedAfterWhatTheLastStepCameTo(t *testing.T) {
 	w := &twoSteps{t: t, sends: []Send{{ID: [16]byte{1}, Pos: 1, Step: 0, Outcome: dispatch.Accepted}, {ID: [16]byte{2}, Pos: 1, Step: 1, Outcome: dispatch.Sending}}}
 	w.s = New(Config{Now: time.Now, Store: w, Steps: w, Events: w})
-	of := newSource(w.s, Place{App: "shop", Channel: push.WebPush})
+	of := newBacklog(w.s, Place{App: "shop", Channel: push.WebPush})
 	results := []dispatch.Result{{Row: 7, Outcome: dispatch.Accepted}}
 	for _, fail := range []error{context.DeadlineExceeded, nil} {
 		of.known[7] = &Due{Delivery: dispatch.Delivery{Recipient: "ann"}, ID: [16]byte{2}, Note: "n", Pos: 1}

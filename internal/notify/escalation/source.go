@@ -16,7 +16,7 @@ import (
 )
 
 // source is the sends of an app over one channel.
-type source struct {
+type backlog struct {
 	s     *Service
 	place Place
 
@@ -26,14 +26,14 @@ type source struct {
 	key   sealed.Key                           // of tokens to acknowledge with
 }
 
-var _ dispatch.Source = (*source)(nil)
+var _ dispatch.Backlog = (*backlog)(nil)
 
-func newSource(s *Service, p Place) *source {
-	return &source{s: s, place: p, known: make(map[int64]*Due), notes: make(map[int64]*notification.Notification)}
+func newBacklog(s *Service, p Place) *backlog {
+	return &backlog{s: s, place: p, known: make(map[int64]*Due), notes: make(map[int64]*notification.Notification)}
 }
 
 // Due implements dispatch.Source.
-func (s *source) Due(ctx context.Context, _ push.Channel, now time.Time, limit int) ([]dispatch.Delivery, error) {
+func (s *backlog) Due(ctx context.Context, _ push.Channel, now time.Time, limit int) ([]dispatch.Delivery, error) {
 	list, err := s.s.cfg.Store.DueSends(ctx, s.place, now, limit)
 	if err != nil {
 		return nil, err
@@ -49,17 +49,17 @@ func (s *source) Due(ctx context.Context, _ push.Channel, now time.Time, limit i
 }
 
 // NextDue implements dispatch.Source. The job ends when nothing is left; another one begins with the next step.
-func (s *source) NextDue(ctx context.Context, _ push.Channel) (at time.Time, ended bool, err error) {
+func (s *backlog) NextDue(ctx context.Context, _ push.Channel) (at time.Time, ended bool, err error) {
 	at, err = s.s.cfg.Store.NextSend(ctx, s.place)
 	return at, true, err
 }
 
 // Window implements dispatch.Source: a send is of use until its notification expires.
-func (s *source) Window(d *dispatch.Delivery, now time.Time) (from, until time.Time) {
+func (s *backlog) Window(d *dispatch.Delivery, now time.Time) (from, until time.Time) {
 	return now, s.of(d.Row).ExpiresAt
 }
 
-func (s *source) of(row int64) *Due {
+func (s *backlog) of(row int64) *Due {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if d := s.known[row]; d != nil {
@@ -69,7 +69,7 @@ func (s *source) of(row int64) *Due {
 }
 
 // Claim implements dispatch.Source. Whether a copy is still open is asked last, when its send is on disk as being sent.
-func (s *source) Claim(ctx context.Context, ds []dispatch.Delivery, now time.Time) ([]dispatch.Delivery, error) {
+func (s *backlog) Claim(ctx context.Context, ds []dispatch.Delivery, now time.Time) ([]dispatch.Delivery, error) {
 	rows := make([]int64, len(ds))
 	for i := range ds {
 		rows[i] = ds[i].Row
@@ -133,7 +133,7 @@ func result(d *dispatch.Delivery, o dispatch.Outcome, detail string) dispatch.Re
 }
 
 // Request implements dispatch.Source.
-func (s *source) Request(d *dispatch.Delivery, _ time.Time) push.Request {
+func (s *backlog) Request(d *dispatch.Delivery, _ time.Time) push.Request {
 	s.mu.Lock()
 	due, n, key := s.known[d.Row], s.notes[d.Row], s.key
 	s.mu.Unlock()
@@ -148,7 +148,7 @@ func (s *source) Request(d *dispatch.Delivery, _ time.Time) push.Request {
 }
 
 // content is what a notification says over a channel: what its template says in the endpoint's language, if it was made of one.
-func (s *source) content(n *notification.Notification, d *dispatch.Delivery) (c push.Content) {
+func (s *backlog) content(n *notification.Notification, d *dispatch.Delivery) (c push.Content) {
 	own := true
 	if c = (push.Content{Title: n.Content.Title, Body: n.Content.Body, Category: n.Content.Category}); n.Content.Push != nil {
 		if m, err := template.ReadMessage(n.Content.Push); err != nil {
@@ -185,7 +185,7 @@ func urgency(p notification.Priority) push.Urgency {
 }
 
 // Finish implements dispatch.Source. Messages that may be shown are withdrawn if their copy is not open any more.
-func (s *source) Finish(ctx context.Context, results []dispatch.Result, now time.Time) error {
+func (s *backlog) Finish(ctx context.Context, results []dispatch.Result, now time.Time) error {
 	done := s.forget(results) // first: what is put off may be looked at again as soon as it is stored
 	s.s.beginTelling(done)
 	if err := s.s.cfg.Store.FinishSends(ctx, s.place, results, now); err != nil {
@@ -207,7 +207,7 @@ type looked struct {
 	note *notification.Notification
 }
 
-func (s *source) forget(results []dispatch.Result) map[int64]looked {
+func (s *backlog) forget(results []dispatch.Result) map[int64]looked {
 	done := make(map[int64]looked, len(results))
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,7 +220,7 @@ func (s *source) forget(results []dispatch.Result) map[int64]looked {
 	return done
 }
 
-func (s *source) remember(done map[int64]looked) {
+func (s *backlog) remember(done map[int64]looked) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for row, l := range done {

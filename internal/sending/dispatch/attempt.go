@@ -40,7 +40,7 @@ func (l *channelSender) deliver(d *Delivery, sender push.Sender) {
 	}
 	ctx, cancel := context.WithTimeoutCause(l.job.hard, l.policy.timeout, fmt.Errorf("no answer in %s", l.policy.timeout))
 	defer cancel()
-	req := l.source.Request(d, now)
+	req := l.backlog.Request(d, now)
 	t := d.scope.depart(ctx, d.EndpointID)
 	if held := l.job.work.Held; held != nil && !held() {
 		now = l.d.now()

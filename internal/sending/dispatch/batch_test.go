@@ -21,7 +21,7 @@ func (s *sized) Finish(ctx context.Context, results []Result, now time.Time) err
 func TestOneCommitTakesNoMoreOutcomesThanItsLimit(t *testing.T) {
 	const all = 2*resultBatch + 1
 	s := &sized{rows: newRows(all)}
-	job, err := newDispatcher(t, &service{}).Job(Work{App: "demo", Source: s})
+	job, err := newDispatcher(t, &service{}).Job(Work{App: "demo", Backlog: s})
 	if err != nil {
 		t.Fatal(err)
 	}

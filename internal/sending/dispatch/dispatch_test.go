@@ -21,7 +21,7 @@ func TestAChannelWithoutAPolicyFailsAtStart(t *testing.T) {
 		t.Errorf("a server that can send over a channel without a policy: %v", err)
 	}
 	d := newDispatcher(t, &service{})
-	if _, err := d.Job(Work{App: "demo", Channels: []push.Channel{"pigeon"}, Source: newRows(0)}); err == nil || !strings.Contains(err.Error(), "channel pigeon") {
+	if _, err := d.Job(Work{App: "demo", Channels: []push.Channel{"pigeon"}, Backlog: newRows(0)}); err == nil || !strings.Contains(err.Error(), "channel pigeon") {
 		t.Errorf("work for such a channel: %v", err)
 	}
 }

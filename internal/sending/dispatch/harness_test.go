@@ -255,7 +255,7 @@ func newDispatcher(t *testing.T, ss Senders) *Dispatcher {
 // begin sends a source's rows until it is done or ctx ends; ended says how.
 func (s *rows) begin(t *testing.T, ctx context.Context, d *Dispatcher, w Work) (ended func() error) {
 	t.Helper()
-	w.App, w.Source = "demo", s
+	w.App, w.Backlog = "demo", s
 	if w.Channels == nil {
 		w.Channels = []push.Channel{push.Webhook}
 	}

@@ -140,7 +140,7 @@ func (j *Job) commit(batch []landed) error {
 	}
 	j.d.metrics.count(results)
 	for {
-		err := j.work.Source.Finish(context.WithoutCancel(j.hard), results, j.d.now())
+		err := j.work.Backlog.Finish(context.WithoutCancel(j.hard), results, j.d.now())
 		switch {
 		case err == nil:
 			return nil

@@ -18,7 +18,7 @@ import (
 type channelSender struct {
 	d       *Dispatcher
 	job     *Job
-	source  Source
+	backlog  Backlog
 	channel push.Channel
 	policy  *policy
 	most    int // deliveries that it looks at together: no more than leave within peekAhead
@@ -42,7 +42,7 @@ func newChannelSender(j *Job, ch push.Channel) *channelSender {
 		most = min(most, peekAlone)
 	}
 	return &channelSender{
-		d: j.d, job: j, source: j.work.Source, channel: ch, policy: p, most: max(most, 1),
+		d: j.d, job: j, backlog: j.work.Backlog, channel: ch, policy: p, most: max(most, 1),
 		inFlight: make(chan struct{}, p.inFlight), attempts: make(chan attempt), wake: make(chan struct{}, 1), crowds: make(crowds),
 	}
 }
@@ -76,7 +76,7 @@ const (
 // run sends until nothing is left to be sent or ctx ends.
 func (l *channelSender) run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		ds, err := l.source.Due(ctx, l.channel, l.d.now(), l.most)
+		ds, err := l.backlog.Due(ctx, l.channel, l.d.now(), l.most)
 		if err == nil && len(ds) > 0 {
 			err = l.take(ctx, ds)
 		} else if err == nil {
@@ -98,7 +98,7 @@ func (l *channelSender) run(ctx context.Context) error {
 // idle waits for something to do. done: there will never be any.
 func (l *channelSender) idle(ctx context.Context) (done bool, err error) {
 	flying := len(l.inFlight) > 0 // in this order: what ends meanwhile shows in the next look
-	at, ended, err := l.source.NextDue(ctx, l.channel)
+	at, ended, err := l.backlog.NextDue(ctx, l.channel)
 	if err != nil {
 		return false, err
 	}
@@ -156,7 +156,7 @@ func (l *channelSender) take(ctx context.Context, ds []Delivery) (err error) {
 // finish tells the source what need not be sent now, as often as it takes.
 func (l *channelSender) finish(ctx context.Context, settled []Result) error {
 	for {
-		err := l.source.Finish(ctx, settled, l.d.now())
+		err := l.backlog.Finish(ctx, settled, l.d.now())
 		if err == nil || errors.Is(err, ErrStale) || !Wait(ctx, retryAfterFault) {
 			return err
 		}
@@ -235,7 +235,7 @@ func (b *batch) claim() {
 	l, group, sender := b.of, b.group, b.of.sender
 	b.group, b.asked = nil, true
 	b.claims.Go(func() error {
-		claimed, err := l.source.Claim(b.ctx, group, l.d.now())
+		claimed, err := l.backlog.Claim(b.ctx, group, l.d.now())
 		l.release(group, claimed)
 		b.claimed.Add(int64(len(claimed)))
 		for i := range claimed {
@@ -272,7 +272,7 @@ func (l *channelSender) gate(d *Delivery, now time.Time) (Result, bool) {
 	case d.Disabled != "":
 		return d.ends(Suppressed, "the endpoint is disabled: "+d.Disabled), true
 	}
-	from, until := l.source.Window(d, now)
+	from, until := l.backlog.Window(d, now)
 	switch {
 	case !now.Before(until):
 		return d.ends(Expired, "nobody took it in time"), true

@@ -18,7 +18,7 @@ import (
 //   - Once somebody else owns the rows, Claim and Finish fail with ErrStale and change nothing.
 //
 // Its methods are called by several goroutines at once, Claim and Finish too.
-type Source interface {
+type Backlog interface {
 	// Due reads up to limit pending deliveries of a channel whose time has come, longest due first.
 	Due(ctx context.Context, ch push.Channel, now time.Time, limit int) ([]Delivery, error)
 	// NextDue says when the next pending delivery of a channel comes due; zero: there is none but held ones. ended: all
@@ -42,7 +42,7 @@ type Source interface {
 type Work struct {
 	App      string
 	Channels []push.Channel
-	Source   Source
+	Backlog   Backlog
 	Rate     float64 // a second, all channels together; 0: as fast as the providers let through
 	// Held reports whether the work is still this process's own. It is asked before each request leaves: a process that was
 	// stopped for a while does not know yet that somebody else does its work. Nil: it always is.
