@@ -60,7 +60,7 @@ type change struct {
 	Known       bool           `json:"known,omitempty"`
 	Payload     []byte         `json:"payload,omitempty"`
 	ContentType string         `json:"content_type,omitempty"`
-	Source      object.Source  `json:"source"`
+	Source      object.Origin  `json:"source"`
 	UpdatedMS   int64          `json:"updated_ms"`
 }
 
@@ -75,7 +75,7 @@ func (o *objects) tell(batch []objectstore.Change) {
 		for i, ch := range batch[:n] {
 			list[i] = change{
 				App: ch.App, Group: ch.Key.Group, Object: ch.Key.Object, Version: ch.State.Version, Known: ch.State.Known, Payload: ch.State.Payload,
-				ContentType: ch.State.ContentType, Source: ch.State.Source, UpdatedMS: ch.State.UpdatedAt.UnixMilli(),
+				ContentType: ch.State.ContentType, Source: ch.State.Origin, UpdatedMS: ch.State.UpdatedAt.UnixMilli(),
 			}
 		}
 		m := message{kind: kindObjects, from: o.c.cfg.Boot, body: text(list)}
@@ -99,7 +99,7 @@ func (o *objects) got(_ string, data []byte) {
 	batch := make([]objectstore.Change, len(list))
 	for i, ch := range list {
 		batch[i] = objectstore.Change{App: ch.App, Key: object.Key{Group: ch.Group, Object: ch.Object}, State: &object.State{
-			Version: ch.Version, Known: ch.Known, Payload: ch.Payload, ContentType: ch.ContentType, Source: ch.Source, UpdatedAt: time.UnixMilli(ch.UpdatedMS),
+			Version: ch.Version, Known: ch.Known, Payload: ch.Payload, ContentType: ch.ContentType, Origin: ch.Source, UpdatedAt: time.UnixMilli(ch.UpdatedMS),
 		}}
 	}
 	o.of.Heard(batch)

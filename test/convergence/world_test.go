@@ -172,9 +172,9 @@ func (w *world) publish() {
 			from = nil
 			break
 		}
-		p.Source = object.Source{Recipient: from.recipient, Device: from.device}
+		p.Origin = object.Origin{Recipient: from.recipient, Device: from.device}
 		if from.device == "" {
-			p.Source, from = object.Source{}, nil // another session of the recipient must not miss it
+			p.Origin, from = object.Origin{}, nil // another session of the recipient must not miss it
 		}
 	}
 	w.mu.Lock()

@@ -90,7 +90,7 @@ func awayLearnsLatest(t *testing.T, g *Gate, s *Server) {
 	for v := range 100 {
 		s.Put(t, "b", object.Put{Version: object.Version(v + 1)})
 	}
-	s.Put(t, "a", object.Put{Version: 1, Source: object.Source{Recipient: "unit-1", Device: "main"}})
+	s.Put(t, "a", object.Put{Version: 1, Origin: object.Origin{Recipient: "unit-1", Device: "main"}})
 	s.Put(t, "a", object.Put{Version: 2})
 	c = g.connect(t, s, o)
 	if f := c.want("welcome"); f.Digest != digestOf("a", "b") || f.Registrations != 2 {

@@ -48,7 +48,7 @@ type State struct {
 	Known       bool    // false: nobody can say which version is the latest
 	Payload     []byte
 	ContentType string // of Payload
-	Source      Source // who made this version
+	Origin      Origin // who made this version
 	UpdatedAt   time.Time
 }
 
@@ -68,7 +68,7 @@ type Put struct {
 	Unknown     bool
 	Payload     []byte
 	ContentType string
-	Source      Source
+	Origin      Origin
 }
 
 // Check applies the rules of a put. Names are checked by Key.Check.
@@ -91,7 +91,7 @@ func (p *Put) Check() error {
 			return notification.BadField("payload", "is not JSON, which its content type says it is")
 		}
 	}
-	return p.Source.Check()
+	return p.Origin.Check()
 }
 
 // Apply returns the state after a put and whether it differs. A put whose version is not above the current one changes
@@ -104,7 +104,7 @@ func (s *State) Apply(p *Put, now time.Time) (next State, changed bool, err erro
 		if !s.Known && v == s.Version && !s.UpdatedAt.IsZero() {
 			return *s, false, nil // unknown already
 		}
-		return State{Version: v, Source: p.Source, UpdatedAt: now}, true, nil
+		return State{Version: v, Origin: p.Origin, UpdatedAt: now}, true, nil
 	case v == 0 && s.Version == MaxVersion:
 		return *s, false, notification.BadField("version", "there is no version above the current one")
 	case v == 0:
@@ -112,7 +112,7 @@ func (s *State) Apply(p *Put, now time.Time) (next State, changed bool, err erro
 	case v <= s.Version:
 		return *s, false, nil
 	}
-	return State{Version: v, Known: true, Payload: p.Payload, ContentType: p.ContentType, Source: p.Source, UpdatedAt: now}, true, nil
+	return State{Version: v, Known: true, Payload: p.Payload, ContentType: p.ContentType, Origin: p.Origin, UpdatedAt: now}, true, nil
 }
 
 func printable(s string) bool {

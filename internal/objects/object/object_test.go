@@ -113,7 +113,7 @@ func TestBadPutsNameTheirField(t *testing.T) {
 		"payload":      {Payload: make([]byte, object.MaxPayload+1)},
 		"version":      {Version: -1},
 		"content_type": {ContentType: "a\nb"},
-		"source":       {Source: object.Source{Device: "d"}},
+		"source":       {Origin: object.Origin{Device: "d"}},
 	} {
 		wantField(t, p.Check(), field)
 	}
@@ -126,18 +126,18 @@ func TestBadPutsNameTheirField(t *testing.T) {
 }
 
 func TestSourcesNameARecipientOrADevice(t *testing.T) {
-	for text, want := range map[string]object.Source{"": {}, "client-3": {Recipient: "client-3"}, "client-3/d": {Recipient: "client-3", Device: "d"}} {
-		s, err := object.ParseSource(text)
+	for text, want := range map[string]object.Origin{"": {}, "client-3": {Recipient: "client-3"}, "client-3/d": {Recipient: "client-3", Device: "d"}} {
+		s, err := object.ParseOrigin(text)
 		if err != nil || s != want || s.String() != text {
 			t.Errorf("%q: %+v, %v", text, s, err)
 		}
 	}
 	for _, bad := range []string{"a/", "/d", "a/b/c", "a b"} {
-		_, err := object.ParseSource(bad)
+		_, err := object.ParseOrigin(bad)
 		wantField(t, err, "source")
 	}
-	whole, one := object.Source{Recipient: "r"}, object.Source{Recipient: "r", Device: "d"}
-	if !whole.Is("r", "x") || !whole.Is("r", "") || whole.Is("q", "x") || !one.Is("r", "d") || one.Is("r", "x") || one.Is("r", "") || (object.Source{}).Is("", "") {
+	whole, one := object.Origin{Recipient: "r"}, object.Origin{Recipient: "r", Device: "d"}
+	if !whole.Is("r", "x") || !whole.Is("r", "") || whole.Is("q", "x") || !one.Is("r", "d") || one.Is("r", "x") || one.Is("r", "") || (object.Origin{}).Is("", "") {
 		t.Error("a source is not who it says")
 	}
 }

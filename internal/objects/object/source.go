@@ -8,22 +8,22 @@ import (
 
 // Source is the client that caused a change and is not told of it: a recipient, or one of its devices. The zero
 // Source is nobody.
-type Source struct{ Recipient, Device string }
+type Origin struct{ Recipient, Device string }
 
 // ParseSource reads "client-3" or "client-3/device".
-func ParseSource(s string) (Source, error) {
+func ParseOrigin(s string) (Origin, error) {
 	if s == "" {
-		return Source{}, nil
+		return Origin{}, nil
 	}
 	recipient, device, named := strings.Cut(s, "/")
-	src := Source{Recipient: recipient, Device: device}
+	src := Origin{Recipient: recipient, Device: device}
 	if named && device == "" {
-		return Source{}, notification.BadField("source", "names no device after the slash")
+		return Origin{}, notification.BadField("source", "names no device after the slash")
 	}
 	return src, src.Check()
 }
 
-func (s Source) String() string {
+func (s Origin) String() string {
 	if s.Device == "" {
 		return s.Recipient
 	}
@@ -31,7 +31,7 @@ func (s Source) String() string {
 }
 
 // Check applies the rules for names.
-func (s Source) Check() error {
+func (s Origin) Check() error {
 	for i, name := range []string{s.Recipient, s.Device} {
 		if name == "" && (i == 1 || s.Device == "") {
 			continue
@@ -44,6 +44,6 @@ func (s Source) Check() error {
 }
 
 // Is reports whether a client is the source.
-func (s Source) Is(recipient, device string) bool {
+func (s Origin) Is(recipient, device string) bool {
 	return s.Recipient != "" && s.Recipient == recipient && (s.Device == "" || s.Device == device)
 }

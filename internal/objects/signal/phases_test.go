@@ -233,7 +233,7 @@ func TestRegistrationIsSentWhatItDoesNotHave(t *testing.T) {
 	const now = second(100)
 	me := session.Client{Recipient: "unit-1", Device: "main"}
 	mine := version(3)
-	mine.Source = object.Source{Recipient: "unit-1"}
+	mine.Origin = object.Origin{Recipient: "unit-1"}
 	for name, c := range map[string]struct {
 		r    reg
 		st   *current

@@ -58,7 +58,7 @@ func (r *reg) needs(st *current, who *session.Client, now second) bool {
 	case r.told != toldNothing && r.sent == st.Version:
 		return r.told == toldVersion && r.due != 0 && now >= r.due
 	}
-	return !st.Source.Is(who.Recipient, who.Device)
+	return !st.Origin.Is(who.Recipient, who.Device)
 }
 
 // wrote notes that a state was sent, and reports whether it had been sent before. A client that acknowledges gets its

@@ -168,17 +168,17 @@ func TestSourceIsNotTold(t *testing.T) {
 			u.register("a")
 			u.told()
 		}
-		w.putAs("a", object.Put{Version: 1, Source: object.Source{Recipient: "unit-1", Device: "main"}})
+		w.putAs("a", object.Put{Version: 1, Origin: object.Origin{Recipient: "unit-1", Device: "main"}})
 		main.want()
 		spare.want("a 1")
 		other.want("a 1")
-		w.putAs("a", object.Put{Version: 2, Source: object.Source{Recipient: "unit-1"}})
+		w.putAs("a", object.Put{Version: 2, Origin: object.Origin{Recipient: "unit-1"}})
 		main.want()
 		spare.want()
 		other.want("a 2")
 		main.register("a") // asks, so it does not know
 		main.want("registered a", "a 2")
-		w.putAs("a", object.Put{Unknown: true, Source: object.Source{Recipient: "unit-1"}})
+		w.putAs("a", object.Put{Unknown: true, Origin: object.Origin{Recipient: "unit-1"}})
 		main.want("a ?2") // what nobody knows, the source does not know either
 	})
 }

@@ -19,7 +19,7 @@ import (
 type fleet struct{}
 
 func (fleet) state() object.State {
-	return object.State{Version: 7, Known: true, Payload: []byte(hostile), ContentType: "text/plain", Source: object.Source{Recipient: hostile}, UpdatedAt: time.Now()}
+	return object.State{Version: 7, Known: true, Payload: []byte(hostile), ContentType: "text/plain", Origin: object.Origin{Recipient: hostile}, UpdatedAt: time.Now()}
 }
 
 func (f fleet) Get(_ context.Context, app string, k object.Key) (object.State, bool, error) {

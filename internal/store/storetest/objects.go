@@ -133,9 +133,9 @@ func (e *objectEnv) both(check func()) {
 
 func objectsPut(e *objectEnv) {
 	a, b := key("north", "config"), key("north", "fw.camera")
-	src := object.Source{Recipient: "unit-1", Device: "main"}
-	v := e.put(App, a, object.Put{Version: 7, Payload: []byte(`{"fps":25}`), ContentType: "application/json", Source: src})
-	want := object.State{Version: 7, Known: true, Payload: []byte(`{"fps":25}`), ContentType: "application/json", Source: src, UpdatedAt: e.now}
+	src := object.Origin{Recipient: "unit-1", Device: "main"}
+	v := e.put(App, a, object.Put{Version: 7, Payload: []byte(`{"fps":25}`), ContentType: "application/json", Origin: src})
+	want := object.State{Version: 7, Known: true, Payload: []byte(`{"fps":25}`), ContentType: "application/json", Origin: src, UpdatedAt: e.now}
 	if !v.Changed || v.Err != nil || !reflect.DeepEqual(v.State, want) {
 		e.Fatalf("put answered %+v, %v, %v", v.State, v.Changed, v.Err)
 	}

@@ -33,7 +33,7 @@ type objectJSON struct {
 func viewObject(k object.Key, st *object.State) (objectJSON, error) {
 	v := objectJSON{
 		Group: k.Group, Object: k.Object, Version: st.Version.String(), Unknown: !st.Known, ContentType: st.ContentType,
-		Source: st.Source.String(), UpdatedAt: call.Moment(st.UpdatedAt),
+		Source: st.Origin.String(), UpdatedAt: call.Moment(st.UpdatedAt),
 	}
 	var err error
 	switch {
@@ -264,7 +264,7 @@ func decodePut(body []byte) (*object.Put, error) {
 		"content_type": &p.ContentType,
 		"unknown":      &p.Unknown,
 		"source": call.Text(func(_, source string) (err error) {
-			p.Source, err = object.ParseSource(source)
+			p.Origin, err = object.ParseOrigin(source)
 			return err
 		}),
 	}.DecodeOrNull(body)

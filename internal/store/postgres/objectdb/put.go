@@ -147,7 +147,7 @@ func upsertArgs(changedAt int64, round map[id]*objectstore.Put) []any {
 		if payload == nil {
 			payload = []byte{}
 		}
-		sources, types, payloads = append(sources, p.Source.String()), append(types, contentType), append(payloads, payload)
+		sources, types, payloads = append(sources, p.Origin.String()), append(types, contentType), append(payloads, payload)
 	}
 	return []any{changedAt, apps, groups, names, versions, kinds, ats, sources, types, payloads}
 }
@@ -179,7 +179,7 @@ func readUpserted(results pgx.BatchResults, round map[id]*objectstore.Put) error
 			return err
 		}
 		p := round[k]
-		p.Changed, p.State = true, object.State{Version: object.Version(version), Source: p.Source, UpdatedAt: p.At}
+		p.Changed, p.State = true, object.State{Version: object.Version(version), Origin: p.Origin, UpdatedAt: p.At}
 		if !p.Unknown {
 			p.State.Known, p.State.Payload, p.State.ContentType = true, p.Payload, p.ContentType
 		}
@@ -226,11 +226,11 @@ func scanState(rows pgx.Rows, before ...any) (object.State, error) {
 	if err := rows.Scan(append(before, &version, &kind, &updatedAt, &source, &contentType, &payload)...); err != nil {
 		return object.State{}, err
 	}
-	from, err := object.ParseSource(source)
+	from, err := object.ParseOrigin(source)
 	if err != nil {
 		return object.State{}, fmt.Errorf("stored source is damaged: %w", err)
 	}
-	st := object.State{Version: object.Version(version), Known: kind != unknown, UpdatedAt: fromMillis(updatedAt), Source: from, ContentType: contentType}
+	st := object.State{Version: object.Version(version), Known: kind != unknown, UpdatedAt: fromMillis(updatedAt), Origin: from, ContentType: contentType}
 	if len(payload) > 0 {
 		st.Payload = payload
 	}

@@ -82,7 +82,7 @@ func (s *Store) put(c *sqlite.Conn, p *objectstore.Put) error {
 	}
 	return sqlitedb.Each(c, "INSERT INTO object(app, grp, name, "+stateColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (app, grp, name) DO UPDATE SET version = excluded.version, known = excluded.known, updated_at = excluded.updated_at,
-			source = excluded.source, content_type = excluded.content_type, payload = excluded.payload`, []any{p.App, p.Key.Group, p.Key.Object, int64(n.Version), n.Known, n.UpdatedAt.UnixMilli(), n.Source.String(), n.ContentType, payload}, nil)
+			source = excluded.source, content_type = excluded.content_type, payload = excluded.payload`, []any{p.App, p.Key.Group, p.Key.Object, int64(n.Version), n.Known, n.UpdatedAt.UnixMilli(), n.Origin.String(), n.ContentType, payload}, nil)
 }
 
 // changes appends what the op has changed.
@@ -109,13 +109,13 @@ func state(c *sqlite.Conn, app string, k object.Key) (st object.State, err error
 }
 
 func readState(row *sqlite.Stmt, col int) (object.State, error) {
-	source, err := object.ParseSource(row.ColumnText(col + 3))
+	source, err := object.ParseOrigin(row.ColumnText(col + 3))
 	if err != nil {
 		return object.State{}, fmt.Errorf("stored source is damaged: %w", err)
 	}
 	return object.State{
 		Version: object.Version(row.ColumnInt64(col)), Known: row.ColumnBool(col + 1), UpdatedAt: fromMillis(row.ColumnInt64(col + 2)),
-		Source: source, ContentType: row.ColumnText(col + 4), Payload: columnBytes(row, col+5),
+		Origin: source, ContentType: row.ColumnText(col + 4), Payload: columnBytes(row, col+5),
 	}, nil
 }
 
