@@ -31,7 +31,7 @@ type Dialect struct {
 }
 
 // Source lists the numbers of endpoints.
-type Source struct {
+type scan struct {
 	From   string // an index called d, or the endpoints themselves, called e
 	Where  Clause
 	Number string // the column that is the endpoint's number
@@ -45,7 +45,7 @@ const ownNumber = "e.number"
 
 // Plan is how the active endpoints of a selection are found: those that the source lists, of which the rest must hold.
 type Plan struct {
-	Source
+	scan
 	dialect *Dialect
 	app     string
 	sel     *audience.Selection
@@ -56,9 +56,9 @@ const probe = 2000
 
 // newPlan chooses the shortest list to walk along. ordered: it is to be read in the order of numbers.
 func newPlan(r Reader, d *Dialect, app string, sel *audience.Selection, ordered bool) (*Plan, error) {
-	candidates := d.sources(app, sel)
+	candidates := d.scans(app, sel)
 	if ordered {
-		candidates = slices.DeleteFunc(candidates, func(s Source) bool { return !s.ordered })
+		candidates = slices.DeleteFunc(candidates, func(s scan) bool { return !s.ordered })
 	}
 	best, least := -1, int64(1)<<62
 	for i := range candidates {
@@ -75,7 +75,7 @@ func newPlan(r Reader, d *Dialect, app string, sel *audience.Selection, ordered 
 			best, least = i, n
 		}
 	}
-	chosen := Source{From: "endpoint e", Where: That("e.app = ? AND "+d.Active, app), Number: ownNumber, ordered: true}
+	chosen := scan{From: "endpoint e", Where: That("e.app = ? AND "+d.Active, app), Number: ownNumber, ordered: true}
 	if best >= 0 {
 		chosen = candidates[best]
 	}
@@ -83,24 +83,24 @@ func newPlan(r Reader, d *Dialect, app string, sel *audience.Selection, ordered 
 }
 
 // sources are the lists that one could walk along.
-func (d *Dialect) sources(app string, sel *audience.Selection) (list []Source) {
+func (d *Dialect) scans(app string, sel *audience.Selection) (list []scan) {
 	if len(sel.Recipients) > 0 {
 		in := That("e.app = ? AND e.recipient <> '' AND "+d.Filter, app).And(d.In("e.recipient", sel.Recipients))
 		// Sorted by the database, which is no harm: the list has an end.
-		list = append(list, Source{From: "endpoint e", Where: in, Number: ownNumber, ordered: true})
+		list = append(list, scan{From: "endpoint e", Where: in, Number: ownNumber, ordered: true})
 	}
 	if len(sel.Endpoints) > 0 {
 		in := That("e.app = ? AND "+d.Filter, app).And(d.IDs("e.id", sel.Endpoints))
-		list = append(list, Source{From: "endpoint e", Where: in, Number: ownNumber, ordered: true})
+		list = append(list, scan{From: "endpoint e", Where: in, Number: ownNumber, ordered: true})
 	}
 	if len(sel.Channels) == 1 {
 		of := That("e.app = ? AND e.channel = ? AND "+d.Active, app, string(sel.Channels[0]))
-		list = append(list, Source{From: "endpoint e", Where: of, Number: ownNumber, ordered: true, oneChannel: true})
+		list = append(list, scan{From: "endpoint e", Where: of, Number: ownNumber, ordered: true, oneChannel: true})
 	}
 	k := Compiler{App: app, Number: "d.endpoint", Position: d.Position}
 	for _, x := range Conditions(sel) {
 		if table, c, ordered, ok := k.Indexed(x); ok {
-			list = append(list, Source{From: table + " d", Where: c, Number: "d.endpoint", ordered: ordered, of: x})
+			list = append(list, scan{From: table + " d", Where: c, Number: "d.endpoint", ordered: ordered, of: x})
 		}
 	}
 	return list
