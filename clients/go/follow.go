@@ -61,7 +61,7 @@ type Objects struct {
 	onChange func(ObjectStatus)
 
 	mu     sync.Mutex
-	keeper *keeper
+	regs *registrations
 	owner  *owner        // of the file; nil: nobody yet
 	wake   func()        // tells the session's writer that there is something to send; nil: nobody listens
 	work   chan struct{} // has an entry when there may be something to handle
@@ -87,7 +87,7 @@ func NewObjects(group string, opts ...ObjectsOption) (*Objects, error) {
 	if err := checkName("group", group); err != nil {
 		return nil, fmt.Errorf("follow objects: %w", err)
 	}
-	o := &Objects{group: group, keeper: newKeeper(group), work: make(chan struct{}, 1), moved: make(chan struct{})}
+	o := &Objects{group: group, regs: newRegistrations(group), work: make(chan struct{}, 1), moved: make(chan struct{})}
 	for _, opt := range opts {
 		opt(o)
 	}
@@ -107,12 +107,12 @@ func (o *Objects) Register(handle SignalHandler, objects ...string) error {
 	if handle == nil {
 		return errors.New("register objects: there is no handler")
 	}
-	return o.change("register", objects, func(k objectKey) { o.keeper.want(k, handle) })
+	return o.change("register", objects, func(k objectKey) { o.regs.want(k, handle) })
 }
 
 // Unregister ends registrations. Nothing comes for these objects any more, even before the server knows.
 func (o *Objects) Unregister(objects ...string) error {
-	return o.change("unregister", objects, o.keeper.drop)
+	return o.change("unregister", objects, o.regs.drop)
 }
 
 func (o *Objects) change(what string, objects []string, do func(objectKey)) error {
@@ -146,7 +146,7 @@ func (o *Objects) update(do func()) {
 	o.mu.Lock()
 	do()
 	if o.onChange == nil {
-		o.keeper.changes = nil
+		o.regs.changes = nil
 	}
 	close(o.moved)
 	o.moved = make(chan struct{})
@@ -167,7 +167,7 @@ func (o *Objects) Status(object string) ObjectStatus {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	k := o.key(object)
-	if e := o.keeper.entries[k]; e != nil {
+	if e := o.regs.entries[k]; e != nil {
 		return e.view(k)
 	}
 	return ObjectStatus{Group: k.group, Object: k.object, Status: Unregistered}
@@ -181,8 +181,8 @@ func (o *Objects) List() []ObjectStatus {
 }
 
 func (o *Objects) list() []ObjectStatus {
-	list := make([]ObjectStatus, 0, len(o.keeper.entries))
-	for k, e := range o.keeper.entries {
+	list := make([]ObjectStatus, 0, len(o.regs.entries))
+	for k, e := range o.regs.entries {
 		list = append(list, e.view(k))
 	}
 	slices.SortFunc(list, func(a, b ObjectStatus) int {
@@ -196,8 +196,8 @@ func (o *Objects) list() []ObjectStatus {
 func (o *Objects) Settled(ctx context.Context) error {
 	for {
 		o.mu.Lock()
-		moved, pending := o.moved, !o.keeper.summarised || o.keeper.reset
-		for _, e := range o.keeper.entries {
+		moved, pending := o.moved, !o.regs.summarised || o.regs.reset
+		for _, e := range o.regs.entries {
 			pending = pending || e.status == PendingRegistration || e.status == PendingUnregistration
 		}
 		o.mu.Unlock()
@@ -233,7 +233,7 @@ func (o *Objects) attach(who owner, wake func()) error {
 func (o *Objects) detach() error {
 	o.mu.Lock()
 	o.wake = nil
-	o.keeper.lost()
+	o.regs.lost()
 	o.mu.Unlock()
 	return o.save()
 }
@@ -261,9 +261,9 @@ func (o *Objects) run(ctx context.Context) {
 func (o *Objects) handleAll(ctx context.Context) time.Time {
 	for ctx.Err() == nil {
 		o.mu.Lock()
-		changes := o.keeper.changes
-		o.keeper.changes = nil
-		handle, s, at := o.keeper.next(time.Now())
+		changes := o.regs.changes
+		o.regs.changes = nil
+		handle, s, at := o.regs.next(time.Now())
 		o.mu.Unlock()
 		if o.onChange != nil {
 			for _, c := range changes {
@@ -274,7 +274,7 @@ func (o *Objects) handleAll(ctx context.Context) time.Time {
 			return at
 		}
 		err := handle(ctx, s)
-		o.update(func() { o.keeper.handled(s, err, time.Now()) })
+		o.update(func() { o.regs.handled(s, err, time.Now()) })
 	}
 	return time.Time{}
 }
@@ -283,25 +283,25 @@ func (o *Objects) handleAll(ctx context.Context) time.Time {
 func (o *Objects) digest() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return formatDigest(o.keeper.digest)
+	return formatDigest(o.regs.digest)
 }
 
 func (o *Objects) ping() *clientFrame {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.keeper.ping()
+	return o.regs.ping()
 }
 
 // take returns what is to be sent now, and when there will be more; zero: when something has happened.
 func (o *Objects) take(last bool) (frames []*clientFrame, again time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.keeper.take(time.Now(), last), o.keeper.sendAt()
+	return o.regs.take(time.Now(), last), o.regs.sendAt()
 }
 
 // frame takes what the server says of objects.
 func (o *Objects) frame(f *serverFrame) {
-	k, now := o.keeper, time.Now()
+	k, now := o.regs, time.Now()
 	o.update(func() {
 		switch {
 		case f.Object != nil:

@@ -11,7 +11,7 @@ import (
 // program wants; its digest is compared with that of the server's set at every welcome, confirmation and heartbeat.
 // Equal digests settle what is pending without a further word. Where they differ for longer than an answer takes, the
 // whole set is sent with reset, which the server swaps in at once, so that nothing wanted is unregistered for a moment.
-type keeper struct {
+type registrations struct {
 	group   string // of the session; frames leave it out
 	entries map[objectKey]*entry
 	digest  uint64 // of the entries that are wanted
@@ -63,8 +63,8 @@ const (
 	maxFrameObjects = 256
 )
 
-func newKeeper(group string) *keeper {
-	return &keeper{
+func newRegistrations(group string) *registrations {
+	return &registrations{
 		group: group, entries: make(map[objectKey]*entry), acks: make(map[objectKey]Version), fresh: true,
 		resets: backoff{base: connectBase, most: connectMost},
 	}
@@ -77,7 +77,7 @@ func (e *entry) unsent() bool {
 }
 
 // want registers an object. An object that is registered already gets another handler.
-func (k *keeper) want(key objectKey, handle SignalHandler) {
+func (k *registrations) want(key objectKey, handle SignalHandler) {
 	e := k.entries[key]
 	if e == nil {
 		e = &entry{wait: backoff{base: connectBase, most: connectMost}, retries: backoff{base: connectBase, most: connectMost}}
@@ -93,7 +93,7 @@ func (k *keeper) want(key objectKey, handle SignalHandler) {
 }
 
 // drop unregisters an object.
-func (k *keeper) drop(key objectKey) {
+func (k *registrations) drop(key objectKey) {
 	e := k.entries[key]
 	switch {
 	case e == nil:
@@ -107,7 +107,7 @@ func (k *keeper) drop(key objectKey) {
 	}
 }
 
-func (k *keeper) set(key objectKey, e *entry, s RegistrationStatus) {
+func (k *registrations) set(key objectKey, e *entry, s RegistrationStatus) {
 	if e.status != s {
 		e.status = s
 		k.version++
@@ -115,7 +115,7 @@ func (k *keeper) set(key objectKey, e *entry, s RegistrationStatus) {
 	}
 }
 
-func (k *keeper) remove(key objectKey, e *entry) {
+func (k *registrations) remove(key objectKey, e *entry) {
 	delete(k.entries, key)
 	delete(k.acks, key)
 	k.set(key, e, Unregistered)
@@ -130,7 +130,7 @@ func (e *entry) view(key objectKey) ObjectStatus {
 }
 
 // welcomed begins a connection. Nothing of an earlier one is under way any more.
-func (k *keeper) welcomed(digest string, now time.Time) {
+func (k *registrations) welcomed(digest string, now time.Time) {
 	k.live, k.summarised, k.stale, k.reset, k.lastOp = true, false, true, false, time.Time{}
 	k.check = now.Add(settlePatience) // should the welcome not say it
 	for _, e := range k.entries {
@@ -139,10 +139,10 @@ func (k *keeper) welcomed(digest string, now time.Time) {
 	k.compare(digest, now)
 }
 
-func (k *keeper) lost() { k.live, k.summarised = false, false }
+func (k *registrations) lost() { k.live, k.summarised = false, false }
 
 // compare takes the server's digest; an empty one says that the server does not know yet.
-func (k *keeper) compare(digest string, now time.Time) {
+func (k *registrations) compare(digest string, now time.Time) {
 	theirs, ok := parseDigest(digest)
 	if !ok || !k.live {
 		return
@@ -165,7 +165,7 @@ func (k *keeper) compare(digest string, now time.Time) {
 }
 
 // outstanding reports whether wishes have yet to be sent, so that the digests cannot be equal.
-func (k *keeper) outstanding() bool {
+func (k *registrations) outstanding() bool {
 	if !k.stale {
 		return false
 	}
@@ -179,7 +179,7 @@ func (k *keeper) outstanding() bool {
 
 // agree settles what is pending because both sets are equal. Unless nothing was sent on this connection yet, a wish
 // that has not been sent stays: the server may be about to carry out an earlier one that contradicts it.
-func (k *keeper) agree(all bool) {
+func (k *registrations) agree(all bool) {
 	k.fresh, k.reset, k.check, k.resets.n, k.noReset = false, false, time.Time{}, 0, time.Time{}
 	for key, e := range k.entries {
 		switch {
@@ -193,13 +193,13 @@ func (k *keeper) agree(all bool) {
 	}
 }
 
-func (k *keeper) key(group, object string) objectKey {
+func (k *registrations) key(group, object string) objectKey {
 	return objectKey{cmp.Or(group, k.group), object}
 }
 
 // registered takes a confirmation. A confirmation that contradicts the desired set changes nothing: the digests differ
 // then, and the frames sent because of that correct the server's set.
-func (k *keeper) registered(r *registered, now time.Time) {
+func (k *registrations) registered(r *registered, now time.Time) {
 	for _, name := range r.Objects {
 		key := k.key(r.Group, name)
 		if e := k.entries[key]; e != nil && e.status == PendingRegistration && e.sent {
@@ -211,7 +211,7 @@ func (k *keeper) registered(r *registered, now time.Time) {
 }
 
 // failed takes a refusal: for good, which leaves the object out of both digests, or for now.
-func (k *keeper) failed(f *registrationFailed, now time.Time) {
+func (k *registrations) failed(f *registrationFailed, now time.Time) {
 	for _, name := range f.Objects {
 		key := k.key(f.Group, name)
 		e := k.entries[key]
@@ -239,7 +239,7 @@ func (k *keeper) failed(f *registrationFailed, now time.Time) {
 
 // take returns what is to be sent now: nothing before the server has said what it has. With last there will be no other
 // time on this connection.
-func (k *keeper) take(now time.Time, last bool) (frames []*clientFrame) {
+func (k *registrations) take(now time.Time, last bool) (frames []*clientFrame) {
 	if !k.live {
 		return nil
 	}
@@ -268,20 +268,20 @@ func (k *keeper) take(now time.Time, last bool) (frames []*clientFrame) {
 }
 
 // left is how a frame names a group: not at all if it is the session's.
-func (k *keeper) left(group string) string {
+func (k *registrations) left(group string) string {
 	if group == k.group {
 		return ""
 	}
 	return group
 }
 
-func (k *keeper) ping() *clientFrame {
+func (k *registrations) ping() *clientFrame {
 	k.check = time.Time{}
 	return &clientFrame{Ping: &ping{formatDigest(k.digest)}}
 }
 
 // whole is the desired set in slices that the server swaps in together.
-func (k *keeper) whole() (frames []*clientFrame) {
+func (k *registrations) whole() (frames []*clientFrame) {
 	k.reset, k.fresh = false, false
 	var keys []objectKey
 	for key, e := range k.entries {
@@ -303,7 +303,7 @@ func (k *keeper) whole() (frames []*clientFrame) {
 }
 
 // deltas are the wishes that have not been sent.
-func (k *keeper) deltas(now time.Time) (frames []*clientFrame) {
+func (k *registrations) deltas(now time.Time) (frames []*clientFrame) {
 	if !k.stale {
 		return nil
 	}
@@ -333,7 +333,7 @@ func (k *keeper) deltas(now time.Time) (frames []*clientFrame) {
 }
 
 // slices puts keys into frames, one group a frame.
-func (k *keeper) slices(keys []objectKey) (frames []*register) {
+func (k *registrations) slices(keys []objectKey) (frames []*register) {
 	slices.SortFunc(keys, func(a, b objectKey) int {
 		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.object, b.object))
 	})
@@ -349,7 +349,7 @@ func (k *keeper) slices(keys []objectKey) (frames []*register) {
 }
 
 // sendAt is when take has something to send by itself; zero: not before something happens.
-func (k *keeper) sendAt() (at time.Time) {
+func (k *registrations) sendAt() (at time.Time) {
 	if !k.live {
 		return at
 	}

@@ -325,7 +325,7 @@ func TestStateFileOutlivesTheProgram(t *testing.T) {
 }
 
 // registrations counts the objects in register and unregister frames.
-func registrations(frames []*clientFrame) (in, out int) {
+func countChanges(frames []*clientFrame) (in, out int) {
 	for _, f := range frames {
 		if f.Register != nil {
 			in += len(f.Register.Objects)
@@ -340,30 +340,30 @@ func registrations(frames []*clientFrame) (in, out int) {
 func TestStaleAgreementLeavesAWishThatWasNotSent(t *testing.T) {
 	now, a := time.Now(), objectKey{"g", "a"}
 	handle := func(context.Context, *Signal) error { return nil }
-	k := newKeeper("g")
+	k := newRegistrations("g")
 	k.want(a, handle)
 	k.welcomed(formatDigest(a.hash()), now)
 	k.drop(a)
-	if in, out := registrations(k.take(now, false)); in != 0 || out != 1 {
+	if in, out := countChanges(k.take(now, false)); in != 0 || out != 1 {
 		t.Fatalf("sent %d and %d", in, out)
 	}
 	k.want(a, handle)
 	k.compare(formatDigest(a.hash()), now) // said before the unregistration arrived
-	if in, _ := registrations(k.take(now, false)); in != 1 {
+	if in, _ := countChanges(k.take(now, false)); in != 1 {
 		t.Error("the registration was not sent: the server is about to drop it")
 	}
 }
 
 func TestWhatALostConnectionCarriedIsSentAgain(t *testing.T) {
 	now := time.Now()
-	k := newKeeper("g")
+	k := newRegistrations("g")
 	k.want(objectKey{"g", "a"}, func(context.Context, *Signal) error { return nil })
 	for range 2 {
 		if frames := k.take(now, false); len(frames) > 0 {
 			t.Errorf("%d frames before the welcome", len(frames))
 		}
 		k.welcomed(formatDigest(0), now)
-		if in, _ := registrations(k.take(now, false)); in != 1 {
+		if in, _ := countChanges(k.take(now, false)); in != 1 {
 			t.Errorf("registered %d", in)
 		}
 		k.lost()

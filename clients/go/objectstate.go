@@ -66,7 +66,7 @@ func (o *Objects) load() error {
 			return o.setAside()
 		}
 	}
-	k := o.keeper
+	k := o.regs
 	for _, s := range f.Objects {
 		key := objectKey{s.Group, s.Object}
 		k.want(key, nil)
@@ -116,10 +116,10 @@ func (o *Objects) snapshot() (f stateFile, version uint64) {
 	defer o.mu.Unlock()
 	f = stateFile{Format: stateFormat, Owner: o.owner, Objects: []stateEntry{}}
 	for _, s := range o.list() {
-		e := o.keeper.entries[objectKey{s.Group, s.Object}]
+		e := o.regs.entries[objectKey{s.Group, s.Object}]
 		f.Objects = append(f.Objects, stateEntry{s.Group, s.Object, s.Status, s.Version, s.Unknown, e.floor})
 	}
-	return f, o.keeper.version
+	return f, o.regs.version
 }
 
 // replaceFile replaces a file as a whole: after a crash there is the old one or the new one.

@@ -53,8 +53,8 @@ func (l *listener) session(work, conns, closing context.Context) (welcomed bool,
 		return false, err
 	}
 	if o := l.opts.objects; o != nil {
-		o.update(func() { o.keeper.welcomed(w.Digest, time.Now()) })
-		defer o.update(o.keeper.lost)
+		o.update(func() { o.regs.welcomed(w.Digest, time.Now()) })
+		defer o.update(o.regs.lost)
 	}
 	if t := l.opts.topics; t != nil {
 		t.welcomed()

@@ -3,7 +3,7 @@ package godwit
 import "time"
 
 // object takes a signal: it waits for its handler, in place of an older one. Versions that a handler sees only grow.
-func (k *keeper) object(s *Signal, now time.Time) {
+func (k *registrations) object(s *Signal, now time.Time) {
 	key := k.key(s.Group, s.Object)
 	s.Group = key.group
 	e := k.entries[key]
@@ -47,7 +47,7 @@ func (e *entry) covers(s *Signal) bool {
 	return s.Version <= last
 }
 
-func (k *keeper) enqueue(key objectKey, e *entry) {
+func (k *registrations) enqueue(key objectKey, e *entry) {
 	if !e.queued && e.waiting != nil && e.running == nil && e.handle != nil {
 		e.queued = true
 		k.queue = append(k.queue, key)
@@ -55,7 +55,7 @@ func (k *keeper) enqueue(key objectKey, e *entry) {
 }
 
 // next takes the next signal out for its handler. wait is when to ask again; zero: not before something happens.
-func (k *keeper) next(now time.Time) (handle SignalHandler, s *Signal, wait time.Time) {
+func (k *registrations) next(now time.Time) (handle SignalHandler, s *Signal, wait time.Time) {
 	for range len(k.queue) {
 		key := k.queue[0]
 		k.queue = k.queue[1:]
@@ -81,7 +81,7 @@ func (k *keeper) next(now time.Time) (handle SignalHandler, s *Signal, wait time
 
 // handled notes how a handler ended. A handled signal is acknowledged; a failed one is tried again after a while,
 // unless a newer version has come.
-func (k *keeper) handled(s *Signal, err error, now time.Time) {
+func (k *registrations) handled(s *Signal, err error, now time.Time) {
 	key := s.key()
 	e := k.entries[key]
 	if e == nil || e.running != s {
@@ -107,7 +107,7 @@ func (k *keeper) handled(s *Signal, err error, now time.Time) {
 
 // acknowledge notes a version that the server is to learn of soon. No handler waits for that, so acknowledgements are
 // collected for a moment: a burst of versions costs one for each object, and all leave together.
-func (k *keeper) acknowledge(key objectKey, v Version, now time.Time) {
+func (k *registrations) acknowledge(key objectKey, v Version, now time.Time) {
 	if len(k.acks) == 0 {
 		k.acksAt = now.Add(ackPatience)
 	}
