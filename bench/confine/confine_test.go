@@ -137,7 +137,7 @@ func TestACgroupHasTheLimit(t *testing.T) {
 	}
 }
 
-func TestWhatIsKeptIsSaid(t *testing.T) {
+func TestConfinementReportsItsLimits(t *testing.T) {
 	if (*Confines)(nil).Describe() != nil {
 		t.Error("limits are described where there are none")
 	}

@@ -50,7 +50,7 @@ func TestTakeLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestWhatIsOutOfRangeCountsAsItsNearestEnd(t *testing.T) {
+func TestOutOfRangeLatencyCountsAsNearestBound(t *testing.T) {
 	h := New()
 	h.Record(-time.Second)
 	h.Record(time.Hour)

@@ -43,7 +43,7 @@ func TestFramesAboutObjectsAreRead(t *testing.T) {
 	}
 }
 
-func TestWhatSubscribersSayOfObjectsIsUnderstood(t *testing.T) {
+func TestObjectFramesAreParsed(t *testing.T) {
 	for transport, decode := range map[string]func([]byte, *frame.Client) error{WebSocketJSON: frame.DecodeJSON, GRPC: frame.DecodeProto} {
 		s := &Subscribers{cfg: SubscriberConfig{Transport: transport}}
 		for _, more := range []bool{true, false} {

@@ -133,7 +133,7 @@ func TestPlotsAreDrawnToFiles(t *testing.T) {
 }
 
 // Figures to be compared are drawn together: those of a group as bars, series of a chart as lines of one plot.
-func TestWhatIsComparedIsDrawnTogether(t *testing.T) {
+func TestComparedFiguresAreDrawnTogether(t *testing.T) {
 	r := &Result{Scenario: "x", Compared: true}
 	r.Add("rate", "ours, durable before the answer", "/s", 5000)
 	r.Add("rate", "theirs, in memory", "/s", 32000)

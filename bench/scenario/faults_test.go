@@ -36,7 +36,7 @@ func TestARivalsFailureLeavesWhatWasMeasured(t *testing.T) {
 	}
 }
 
-func TestWhatComesTwiceIsNoNegativeLoss(t *testing.T) {
+func TestDuplicatesAreNoNegativeLoss(t *testing.T) {
 	for _, c := range []struct {
 		received, missing, beyond, twice float64
 	}{{1000, 0, -1, -1}, {990, 10, -1, -1}, {1283, 0, 283, -1}, {1000, 0, -1, 7}} {

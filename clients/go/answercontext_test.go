@@ -76,7 +76,7 @@ func TestAnAnswersContextEndsLikeOthers(t *testing.T) {
 	}
 }
 
-func TestWhatIsDerivedFromAnAnswersContextEndsWithIt(t *testing.T) {
+func TestContextsDerivedFromAnswerContextEndWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &answerContext{Context: t.Context(), deadline: time.Now().Add(time.Minute)}
 		child, stop := context.WithCancel(c)

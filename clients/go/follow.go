@@ -60,15 +60,15 @@ type Objects struct {
 	file     string
 	onChange func(ObjectStatus)
 
-	mu     sync.Mutex
-	regs *registrations
-	owner  *owner        // of the file; nil: nobody yet
-	wake   func()        // tells the session's writer that there is something to send; nil: nobody listens
-	work   chan struct{} // has an entry when there may be something to handle
-	moved  chan struct{} // closed and replaced at every change
+	mu    sync.Mutex
+	regs  *registrations
+	owner *owner        // of the file; nil: nobody yet
+	wake  func()        // tells the session's writer that there is something to send; nil: nobody listens
+	work  chan struct{} // has an entry when there may be something to handle
+	moved chan struct{} // closed and replaced at every change
 
 	saving sync.Mutex
-	saved  uint64 // the keeper's version that the file holds
+	saved  uint64 // the version of regs that the file holds
 }
 
 // ObjectsOption changes what NewObjects makes.
@@ -141,7 +141,7 @@ func (o *Objects) key(name string) objectKey {
 	return objectKey{o.group, name}
 }
 
-// update changes the keeper and tells whoever has to do with it.
+// update changes the registrations and tells whoever has to do with it.
 func (o *Objects) update(do func()) {
 	o.mu.Lock()
 	do()

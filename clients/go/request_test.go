@@ -93,7 +93,7 @@ func TestRetryAfterIsHonouredAndAShorterDeadlineEndsAtOnce(t *testing.T) {
 	})
 }
 
-func TestWhatCannotSucceedIsNotRetried(t *testing.T) {
+func TestPermanentFailureIsNotRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, status := range []int{400, 401, 403, 404, 409, 413, 422, 501} {
 			a := &answers{list: []func(*http.Request) (*http.Response, error){answer(status, "", `{"detail":"no","field":"to"}`)}}

@@ -53,7 +53,7 @@ func scripts(t *testing.T, run string, port int) script {
 	}
 }
 
-func TestWhatIsPublishedAtOneNodeReachesAnothersListener(t *testing.T) {
+func TestPublishReachesListenerOnOtherNode(t *testing.T) {
 	blackbox.Long(t)
 	run, port := filepath.Join(t.TempDir(), "run"), ports(t)
 	do := scripts(t, run, port)

@@ -123,7 +123,7 @@ func TestJWTThatNoKeyFitsIsIntrospectedAndAForgedOneIsNot(t *testing.T) {
 	}
 }
 
-func TestWhatIsKnownIsSaidWithoutAsking(t *testing.T) {
+func TestCachedTokenNeedsNoIntrospection(t *testing.T) {
 	w, i := introWorld(t)
 	i.answer(says(claims{"active": true, "sub": "driver-42"}))
 	claim := access.Claim{App: "shop", Token: "opaque"}

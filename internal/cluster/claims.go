@@ -47,14 +47,14 @@ type told struct {
 
 // stand is what a node has of a recipient.
 type stand struct {
-	App     string   `json:"app"`
-	To      string   `json:"to"`
-	N       int64    `json:"n"`                 // of this statement in the common count
-	Here    bool     `json:"here,omitempty"`    // connected to it
-	Coming  int64    `json:"coming,omitempty"`  // since when it claims that the recipient came
-	Leaving int64    `json:"leaving,omitempty"` // or that it left; with both, that it did one after the other
-	Told    int64    `json:"told,omitempty"`    // when it last told that the recipient left
-	Wards   []string `json:"wards,omitempty"`   // boots of nodes that the recipient was connected to by their word
+	App      string   `json:"app"`
+	To       string   `json:"to"`
+	N        int64    `json:"n"`                 // of this statement in the common count
+	Here     bool     `json:"here,omitempty"`    // connected to it
+	Coming   int64    `json:"coming,omitempty"`  // since when it claims that the recipient came
+	Leaving  int64    `json:"leaving,omitempty"` // or that it left; with both, that it did one after the other
+	Told     int64    `json:"told,omitempty"`    // when it last told that the recipient left
+	BackedUp []string `json:"wards,omitempty"`   // boots of nodes that the recipient was connected to by their word
 }
 
 func (cs *claims) init() {
@@ -74,7 +74,7 @@ func (cs *claims) next() int64 {
 // alone need not ask. p.mu is held.
 func (c *Cluster) claim(at mailbox.Address, coming bool) {
 	cs := &c.presence.claims
-	c.presence.wards.changed(at)
+	c.presence.backups.changed(at)
 	if cl := cs.open[at]; cl != nil {
 		switch {
 		case !cl.coming && coming:
@@ -108,7 +108,7 @@ func (c *Cluster) emitOf(at mailbox.Address, coming bool) {
 // stand says what this node has of a recipient. p.mu is held.
 func (c *Cluster) stand(at mailbox.Address) stand {
 	p := &c.presence
-	st := stand{App: at.App, To: at.Recipient, N: p.claims.next(), Here: c.present(at, 0) > 0, Told: p.claims.told[at].n, Wards: p.wards.of(at)}
+	st := stand{App: at.App, To: at.Recipient, N: p.claims.next(), Here: c.present(at, 0) > 0, Told: p.claims.told[at].n, BackedUp: p.backups.of(at)}
 	if cl := p.claims.open[at]; cl != nil && cl.coming {
 		st.Coming, st.Leaving = cl.began, cl.left
 	} else if cl != nil {
@@ -168,7 +168,7 @@ func (c *Cluster) decided(cl *claim, right bool, now time.Time) {
 			cs.told[cl.at] = told{cs.next(), now}
 		}
 	}
-	c.presence.wards.changed(cl.at)
+	c.presence.backups.changed(cl.at)
 }
 
 // leaving reports whether it is not decided yet who tells that the recipient left.
@@ -176,7 +176,7 @@ func (cl *claim) leaving() bool { return !cl.coming || cl.left > 0 }
 
 // verdict says whether followers are to be told, or whether another claim has to be decided before. p.mu is held.
 func (c *Cluster) verdict(cl *claim) (tell, wait bool) {
-	wards := c.presence.wards.of(cl.at)
+	backups := c.presence.backups.of(cl.at)
 	for boot, st := range cl.heard {
 		theirs := st.Leaving
 		if cl.coming {
@@ -192,9 +192,9 @@ func (c *Cluster) verdict(cl *claim) (tell, wait bool) {
 		case theirs > 0 && (theirs < cl.began || theirs == cl.began && boot < c.cfg.Boot):
 			wait = true
 		}
-		wards = append(wards, st.Wards...)
+		backups = append(backups, st.BackedUp...)
 	}
-	for _, boot := range wards {
+	for _, boot := range backups {
 		if _, itself := cl.heard[boot]; !itself && boot != c.cfg.Boot {
 			return false, false // it is at a node that does not answer; who has its names tells if that one is gone
 		}

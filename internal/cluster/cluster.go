@@ -132,7 +132,7 @@ func (c *Cluster) Close() error {
 	c.stop()
 	c.ended.Wait()
 	c.asks.wait()
-	c.keepWarden()
+	c.updateBackup()
 	_ = c.publish(allNodes, message{kind: kindBye})
 	ctx, cancel := context.WithTimeout(context.Background(), byePatience)
 	defer cancel()

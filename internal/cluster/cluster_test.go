@@ -56,7 +56,7 @@ func TestNotificationReachesTheNodeThatHasTheSession(t *testing.T) {
 	}
 }
 
-func TestWhatIsRoutedIsTheSameOnEveryNode(t *testing.T) {
+func TestRoutedNotificationIsTheSameOnEveryNode(t *testing.T) {
 	w := newWorld(t, 2)
 	now := time.Now().Truncate(time.Millisecond)
 	full := func(n *notification.Notification) {
@@ -140,8 +140,8 @@ func TestAckAllWaitsForDevicesOnOtherNodes(t *testing.T) {
 	}
 }
 
-// TestWhoCameWhileNodesWereCutOffIsKnownAfterwards: else ack "all" is settled while a device on the other node has not acknowledged.
-func TestWhoCameWhileNodesWereCutOffIsKnownAfterwards(t *testing.T) {
+// TestArrivalsDuringPartitionAreKnownAfterwards: else ack "all" is settled while a device on the other node has not acknowledged.
+func TestArrivalsDuringPartitionAreKnownAfterwards(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
 	w.nodes[1].cut.Store(true)
@@ -262,7 +262,7 @@ func TestObjectsAreLookedForAsLongAsANodeIsNotHeard(t *testing.T) {
 	eventually.True(t, "objects are told time and again", func() bool { return l.told.Load() > before+5 })
 }
 
-func TestWhatIsLostOnceIsReadSoon(t *testing.T) {
+func TestLostMessageCausesEarlyRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
 	c := w.nodes[1].connect("ann", "")
@@ -277,9 +277,9 @@ func TestWhatIsLostOnceIsReadSoon(t *testing.T) {
 	t.Logf("read after %s", time.Since(begun))
 }
 
-// TestWhoIsMissingInATableIsReadAndThenKnown: where it is not heard who has come, what is published comes from the store, and by itself
+// TestRecipientMissingInTableIsReadAndThenKnown: where it is not heard who has come, what is published comes from the store, and by itself
 // once that is heard again.
-func TestWhoIsMissingInATableIsReadAndThenKnown(t *testing.T) {
+func TestRecipientMissingInTableIsReadAndThenKnown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
 	w.nodes[0].loses.Store(true)
@@ -290,8 +290,8 @@ func TestWhoIsMissingInATableIsReadAndThenKnown(t *testing.T) {
 	w.routes(w.nodes[0], c, "ann")
 }
 
-// TestWhatIsForNobodyElseIsNotSent: a notification goes to the nodes that its recipient is connected to.
-func TestWhatIsForNobodyElseIsNotSent(t *testing.T) {
+// TestMessagesForNoOtherNodeAreNotSent: a notification goes to the nodes that its recipient is connected to.
+func TestMessagesForNoOtherNodeAreNotSent(t *testing.T) {
 	w := newWorld(t, 3)
 	here, there := w.nodes[0].connect("ann", ""), w.nodes[1].connect("ben", "")
 	w.routes(w.nodes[0], there, "ben")
@@ -314,8 +314,8 @@ func TestWhatIsForNobodyElseIsNotSent(t *testing.T) {
 	}
 }
 
-// TestWhatIsPublishedAgainIsReadAtOnce: the node that stored it died before it had routed it, and the publisher came again.
-func TestWhatIsPublishedAgainIsReadAtOnce(t *testing.T) {
+// TestRepeatedPublishCausesReadAtOnce: the node that stored it died before it had routed it, and the publisher came again.
+func TestRepeatedPublishCausesReadAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
 	c := w.nodes[1].connect("ann", "")

@@ -10,7 +10,7 @@ func (c *Cluster) Keeps(app, recipient string) bool {
 	p := &c.presence
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.wards.of(mailbox.Address{App: app, Recipient: recipient})) > 0
+	return len(p.backups.of(mailbox.Address{App: app, Recipient: recipient})) > 0
 }
 
 // Claims reports whether this node claims that a recipient came or left.

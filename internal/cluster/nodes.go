@@ -36,7 +36,7 @@ type beat struct {
 	NowMS    int64  `json:"now_ms"` // its store's clock
 	Drains   bool   `json:"drains,omitempty"`
 	Claims   bool   `json:"claims,omitempty"` // it answers claims; those of before do not
-	Warden   string `json:"warden,omitempty"` // the node that keeps the names of those who are connected to it
+	Backup   string `json:"warden,omitempty"` // the node that keeps the names of those who are connected to it
 	Roster   uint64 `json:"roster,omitempty"` // messages with such names that it has sent there
 	Table    uint64 `json:"table,omitempty"`  // number of its table; those of before keep none
 	// StoreMS is how long ago it last heard from the store that nodes share; nil: it does not say.
@@ -93,12 +93,12 @@ func (c *Cluster) beat() {
 }
 
 func (c *Cluster) say() {
-	warden, sent := c.presence.ward()
+	backup, sent := c.presence.backup()
 	ns := &c.nodes
 	ns.mu.Lock()
 	ns.n++
 	b := beat{
-		Claims: true, Warden: warden, Roster: sent, Table: c.mine.number.Load(),
+		Claims: true, Backup: backup, Roster: sent, Table: c.mine.number.Load(),
 		Node: c.cfg.Node, Version: c.cfg.Version, UpMS: time.Since(c.started).Milliseconds(), N: ns.n, Dropped: c.line.Dropped(),
 		Sessions: c.hub.Load().Live(), NowMS: c.cfg.Now().UnixMilli(), Drains: ns.drains,
 	}

@@ -25,15 +25,15 @@ const (
 var tellAgain = [...]time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second}
 
 // presence is what nodes tell each other about recipients that are connected to several nodes. Nearly all recipients
-// are connected to a single node; one other node keeps the name of such a recipient (wards), and nothing else.
+// are connected to a single node; one other node keeps the name of such a recipient (backups), and nothing else.
 type presence struct {
-	mu     sync.Mutex
-	there  map[mailbox.Address]map[string]*theirs // by boot of the node
-	again  [len(tellAgain) + 1][]reminder         // to tell again, in the order of their times; the last after a loss
-	dirty  map[mailbox.Address]bool               // to be told of; true: and asked about
-	wake   chan struct{}
-	claims claims
-	wards  wards
+	mu      sync.Mutex
+	there   map[mailbox.Address]map[string]*theirs // by boot of the node
+	again   [len(tellAgain) + 1][]reminder         // to tell again, in the order of their times; the last after a loss
+	dirty   map[mailbox.Address]bool               // to be told of; true: and asked about
+	wake    chan struct{}
+	claims  claims
+	backups backups
 }
 
 // theirs are a recipient's sessions on another node.
@@ -68,7 +68,7 @@ func (p *presence) init() {
 	p.dirty = make(map[mailbox.Address]bool)
 	p.wake = make(chan struct{}, 1)
 	p.claims.init()
-	p.wards.init()
+	p.backups.init()
 }
 
 // Came implements session.Peers.
@@ -150,7 +150,7 @@ func (c *Cluster) tellPresence() {
 		case now := <-tick.C:
 			c.remind(now)
 			c.decide(now)
-			c.keepWarden()
+			c.updateBackup()
 			c.tellTable()
 			c.sendTables()
 		case now := <-again.C:
@@ -222,7 +222,7 @@ func (p *presence) refresh(now time.Time) {
 	}
 }
 
-// forgetNode forgets what a node had that is gone. If this node was its warden, those who were connected to it have left.
+// forgetNode forgets what a node had that is gone. If this node was its backup, those who were connected to it have left.
 func (c *Cluster) forgetNode(boot string) {
 	p := &c.presence
 	p.mu.Lock()

@@ -98,9 +98,9 @@ func toldOnce(t *testing.T, w *world) {
 	}
 }
 
-// TestWhoLeavesASlowNodeHasLeft: another node said nothing when ann left it, since she had come to the slow one, which still asks whether
+// TestRecipientThatLeavesSlowNodeHasLeft: another node said nothing when ann left it, since she had come to the slow one, which still asks whether
 // she came there first when she leaves it, too.
-func TestWhoLeavesASlowNodeHasLeft(t *testing.T) {
+func TestRecipientThatLeavesSlowNodeHasLeft(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 0)
 	w.start("node-0")
@@ -120,8 +120,8 @@ func TestWhoLeavesASlowNodeHasLeft(t *testing.T) {
 	eventually.True(t, "told that it went", func() bool { return slices.Equal(w.presence(), []string{"offline ann", "online ann"}) })
 }
 
-// TestOfWhoComesAndLeavesAtOnceNeitherIsTold: where the machine is so slow that it is told that one came, it is told that one went.
-func TestOfWhoComesAndLeavesAtOnceNeitherIsTold(t *testing.T) {
+// TestShortVisitIsReportedWholeOrNotAtAll: where the machine is so slow that it is told that one came, it is told that one went.
+func TestShortVisitIsReportedWholeOrNotAtAll(t *testing.T) {
 	w := newWorld(t, 2)
 	for range 3 {
 		w.nodes[0].connect("ann", "").leave()
@@ -131,9 +131,9 @@ func TestOfWhoComesAndLeavesAtOnceNeitherIsTold(t *testing.T) {
 	})
 }
 
-// TestASurvivorTellsWhoWentWithADeadNode: it reports neither recipients that are connected elsewhere nor one that came back before
+// TestBackupReportsRecipientsOfDeadNode: it reports neither recipients that are connected elsewhere nor one that came back before
 // the node was known to be dead.
-func TestASurvivorTellsWhoWentWithADeadNode(t *testing.T) {
+func TestBackupReportsRecipientsOfDeadNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 0)
 	var mu sync.Mutex
@@ -176,8 +176,8 @@ func TestASurvivorTellsWhoWentWithADeadNode(t *testing.T) {
 	}
 }
 
-// TestWhoWentAsTheNodeEndedIsTold: a node that ends has no time to ask who went last.
-func TestWhoWentAsTheNodeEndedIsTold(t *testing.T) {
+// TestDeparturesAtNodeEndAreReported: a node that ends has no time to ask who went last.
+func TestDeparturesAtNodeEndAreReported(t *testing.T) {
 	w := newWorld(t, 2)
 	c := w.nodes[1].connect("ann", "")
 	eventually.True(t, "told that it came", func() bool { return len(w.told("online")) == 1 })

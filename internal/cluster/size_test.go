@@ -30,9 +30,9 @@ func used() uint64 {
 	return m.HeapAlloc + m.StackInuse
 }
 
-// TestWhoIsConnectedIsSmall holds what a connected recipient costs the nodes of a cluster to a bound, once the storm of
+// TestConnectedRecipientCostsFewBytes holds what a connected recipient costs the nodes of a cluster to a bound, once the storm of
 // hellos is over: its session and what both nodes know of it, in one process.
-func TestWhoIsConnectedIsSmall(t *testing.T) {
+func TestConnectedRecipientCostsFewBytes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits until what follows a storm of hellos is over")
 	}

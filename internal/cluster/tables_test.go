@@ -295,8 +295,8 @@ func TestRecipientsOfOneHashAreOneInATable(t *testing.T) {
 	p.agree()
 }
 
-// TestOfAStormOneBatchIsOneMessage: one message announces all that have come since the last one.
-func TestOfAStormOneBatchIsOneMessage(t *testing.T) {
+// TestStormOfHellosSendsOneMessageABatch: one message announces all that have come since the last one.
+func TestStormOfHellosSendsOneMessageABatch(t *testing.T) {
 	p := newPair(t)
 	names := make([]string, 5000)
 	for i := range names {

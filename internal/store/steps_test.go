@@ -128,8 +128,8 @@ func namedLost(r *store.Repaired, what string) (n int) {
 	return n
 }
 
-// TestALostPlaceInAPlanIsNoLoss: the plan begins anew, and sends that went out are recognised by their ids.
-func TestALostPlaceInAPlanIsNoLoss(t *testing.T) {
+// TestLostPlanPositionIsNoLoss: the plan begins anew, and sends that went out are recognised by their ids.
+func TestLostPlanPositionIsNoLoss(t *testing.T) {
 	dir := escalations(t)
 	if r := lose(t, dir, store.MailboxFile, "escalation"); !r.Lossless() {
 		t.Errorf("the repair says that something is lost: %+v", r)

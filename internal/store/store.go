@@ -135,7 +135,7 @@ type Apps struct {
 	Templates template.Store
 	// People are not watched either: each look at a page asks anew.
 	People signin.Store
-	// Deeds are the audit log.
+	// Audit is the audit log.
 	Audit audit.Store
 }
 

@@ -13,9 +13,9 @@ import (
 // sickEvery is how many subscribers there are for each one that is sick.
 const sickEvery = 100
 
-// TestTheSickWaitAndNobodyWaitsForThem sends to 1,500 subscribers. For 15 of these the push service always says
+// TestSickSubscriptionsDelayNobodyElse sends to 1,500 subscribers. For 15 of these the push service always says
 // "unavailable, again in five seconds".
-func TestTheSickWaitAndNobodyWaitsForThem(t *testing.T) {
+func TestSickSubscriptionsDelayNobodyElse(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("the sick are tried for half a minute")
@@ -76,8 +76,8 @@ func (w *world) settled(id string, healthy, sick int) {
 	}
 }
 
-// TestACapThatNobodyToldIsFoundAndKept sends through a push service that takes 200 messages a second and does not say so.
-func TestACapThatNobodyToldIsFoundAndKept(t *testing.T) {
+// TestUnannouncedCapIsFoundAndKept sends through a push service that takes 200 messages a second and does not say so.
+func TestUnannouncedCapIsFoundAndKept(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("it takes as long as the cap makes it")

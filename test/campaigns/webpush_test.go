@@ -185,7 +185,7 @@ func TestNobodyIsLostOrDoubledWhenTheServerIsKilled(t *testing.T) {
 	t.Logf("%d subscribers at %d/s, %d kills: %d were unsure, %d of them got it again under the same topic", len(subs), rate, kills, unsure, doubled)
 }
 
-func TestWhoSubscribesIsWelcomedOnce(t *testing.T) {
+func TestSubscriberIsWelcomedOnce(t *testing.T) {
 	t.Parallel()
 	w, provider, _ := pushing(t, 1, pushserver.Options{}, func(int) pushserver.Behaviour { return pushserver.Accepting }, blackbox.Plain())
 	w.call(http.MethodPut, "/v1/templates/hello", map[string]any{"content": map[string]any{"title": "Welcome, {{name|reader}}"}}, nil)

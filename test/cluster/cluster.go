@@ -137,7 +137,7 @@ func (c *Cluster) Cut(i, j int) {
 	c.wires[[2]int{j, i}].Cut()
 }
 
-// Mend ends a cut.
+// Heal ends a cut.
 func (c *Cluster) Heal(i, j int) {
 	c.wires[[2]int{i, j}].Heal()
 	c.wires[[2]int{j, i}].Heal()

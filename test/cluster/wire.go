@@ -14,7 +14,7 @@ import (
 const side = "127.0.0.2"
 
 // Wire carries connections to an address until it is cut. It is cut as a cable is: nothing arrives any more, on either side,
-// and nobody is told. Data sent meanwhile arrives when it is mended.
+// and nobody is told. Data sent meanwhile arrives when the wire is healed.
 type Wire struct {
 	relay
 	network string
@@ -44,7 +44,7 @@ func (w *Wire) Cut() {
 	}
 }
 
-// Mend ends a cut.
+// Heal ends a cut.
 func (w *Wire) Heal() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

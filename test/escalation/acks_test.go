@@ -129,7 +129,7 @@ func TestAPushIsAcknowledgedByItsTokenAlone(t *testing.T) {
 	}
 }
 
-func TestWhatAStepSaysOfItsMessagesHolds(t *testing.T) {
+func TestStepReportsFateOfItsMessages(t *testing.T) {
 	t.Parallel()
 	w, r := begin(t), receive(t)
 	w.call(http.MethodPut, "/v1/channels/webhook", map[string]any{"targets": []string{"sms=" + r.URL + "/sms"}})

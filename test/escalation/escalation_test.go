@@ -196,7 +196,7 @@ func (w *world) wantChannels(id, to string, want ...string) {
 	})
 }
 
-func TestWhoIsAwayIsPushedToAtOnceAndAnAckWithdrawsIt(t *testing.T) {
+func TestAwayRecipientIsPushedAtOnceAndAckWithdrawsThePush(t *testing.T) {
 	w, r := begin(t), receive(t)
 	w.reach("rider", r)
 	w.publish("ride", "rider", "22h", "23h")
@@ -218,7 +218,7 @@ func TestWhoIsAwayIsPushedToAtOnceAndAnAckWithdrawsIt(t *testing.T) {
 	}
 }
 
-func TestWhoIsOnlineIsPushedToOnlyIfSilentAndNeverAfterAnAck(t *testing.T) {
+func TestOnlineRecipientIsPushedOnlyIfSilentAndNeverAfterAck(t *testing.T) {
 	w, r := begin(t), receive(t)
 	w.reach("rider", r)
 	l := w.online("rider")

@@ -221,7 +221,7 @@ func TestADatabaseThatHoldsSomethingElseIsRefused(t *testing.T) {
 	says(t, out, "another data folder")
 }
 
-func TestWhatDiffersInTheEndIsSaid(t *testing.T) {
+func TestMigrationReportsDifferences(t *testing.T) {
 	data, url := filled(t, 100), pgtest.Database(t)
 	if out, err := move(t, data, url); err != nil {
 		t.Fatalf("%v\n%s", err, out)

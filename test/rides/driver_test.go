@@ -121,11 +121,11 @@ func (w *witness) arrived(to string, n *blackbox.Notification, at time.Time) {
 		return
 	}
 	w.seen[n.ID] = true
-	lane := to + " " + n.Priority
-	if n.Seq <= w.last[lane] {
-		w.note("%s of %s came first with seq %d, after seq %d", n.ID, lane, n.Seq, w.last[lane])
+	stream := to + " " + n.Priority
+	if n.Seq <= w.last[stream] {
+		w.note("%s of %s came first with seq %d, after seq %d", n.ID, stream, n.Seq, w.last[stream])
 	}
-	w.last[lane] = n.Seq
+	w.last[stream] = n.Seq
 }
 
 func (w *witness) cut() {

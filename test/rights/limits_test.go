@@ -50,7 +50,7 @@ type held struct {
 // limits has a row for each limit of the configuration, and for those that are part of the public contract.
 var limits = map[string]held{
 	"max_pending": {map[string][]string{
-		"TestPendingNotificationsAreLimitedAtEveryDoor": {"HTTP API", "gRPC API"}, "TestWhatTheMailboxRefusesIsSaid": {"web page"},
+		"TestPendingNotificationsAreLimitedAtEveryDoor": {"HTTP API", "gRPC API"}, "TestPageShowsMailboxRefusal": {"web page"},
 	}, "nothing is published to mailboxes there"},
 	"queue_bytes": {map[string][]string{"TestGateway": sessions}, "answers and messages of these have no queue of a session; the NATS server closes clients that take nothing"},
 	"queue_total": {map[string][]string{"TestBudgetClosesTheLargestQueuesFirst": sessions}, "likewise"},

@@ -86,7 +86,7 @@ func TestAddressesOfAPostAreSentAsBrowsersOpenThem(t *testing.T) {
 	}
 }
 
-func TestAPostThatTheServerRefusesIsSentOnceItIsChanged(t *testing.T) {
+func TestRefusedPostIsSentOnceChanged(t *testing.T) {
 	w := newWorld(t)
 	s := newSite(t)
 	s.setUp(w.url(), w.key, nil)

@@ -186,7 +186,7 @@ func (w *world) campaigns() (names []string) {
 	return names
 }
 
-func TestWhatIsPublishedIsPushedOnce(t *testing.T) {
+func TestPublishedPostIsPushedOnce(t *testing.T) {
 	w := newWorld(t)
 	s := newSite(t)
 	s.setUp(w.url(), w.key, nil)

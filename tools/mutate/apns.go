@@ -50,7 +50,7 @@ var ofAPNs = []mutation{
 	{name: "apns: 413 is a failure of the service", file: "internal/sending/provider/status.go", old: "case http.StatusRequestEntityTooLarge:", new: "case 999:", tests: apnsRows},
 	{
 		name: "apns: 413 is found out by sending", file: apnsPayload, old: "if len(plain) > maxPayload {", new: "if false {",
-		tests: []suite{{"./internal/sending/apns", "FuzzPayload|TestWhatAPNsWouldRefuse"}},
+		tests: []suite{{"./internal/sending/apns", "FuzzPayload|TestInvalidMessageIsNotSentToAPNs"}},
 	},
 	{name: "apns: 429 TooManyRequests stops all", file: apnsAnswers, old: "&push.RetryError{After: after, Reason:", new: "&push.RetryError{After: after, Credential: true, Scope: s.scope, Reason:", tests: apnsRows},
 	{name: "apns: 429 TooManyRequests comes back at once", file: apnsAnswers, old: "after = deviceRest", new: "after = 0", tests: apnsRows},

@@ -32,7 +32,7 @@ const untested = inSample + "Untested negated: a < b && len(\"x\") <= b\n\taccep
 	inSample + "Untested bound: a < b\n\taccepted: it is a sample\n" +
 	inSample + "Untested bound: len(\"x\") <= b\n\taccepted: it is a sample\n"
 
-func TestWhatNoTestNoticesIsFound(t *testing.T) {
+func TestUnnoticedMutantIsFound(t *testing.T) {
 	out, err := draw(t, untested)
 	if err == nil || !strings.HasSuffix(err.Error(), "\n"+inSample+"Half bound: n > 100") || strings.Contains(err.Error(), "Untested") {
 		t.Errorf("%v\n%s", err, out)

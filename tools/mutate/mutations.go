@@ -41,7 +41,7 @@ var mutations = []mutation{
 	{
 		name: "a caller commits beside the writer", file: "internal/store/sqlite/sqlitedb/here.go",
 		old: "	if !w.turn.TryLock() {\n		w.notify()", new: "	if !w.turn.TryLock() && w.db == nil {\n		w.notify()",
-		tests: []suite{{writerTests, "TestWhoFindsTheWriterAtWork"}},
+		tests: []suite{{writerTests, "TestBusyWriterCommitsForNewcomers"}},
 	},
 	{
 		name: "a panic within a commit is survived", file: "internal/store/sqlite/sqlitedb/here.go",
@@ -49,7 +49,7 @@ var mutations = []mutation{
 	},
 	{
 		name: "a write that another session made is not noted", file: "internal/notify/session/deliver.go",
-		old: "len(sc.sessions) == 1 && !h.several", new: "len(sc.sessions) > 0", tests: []suite{{sessionTests, "TestWhatTheOnlyWrite"}},
+		old: "len(sc.sessions) == 1 && !h.several", new: "len(sc.sessions) > 0", tests: []suite{{sessionTests, "TestCopySettledByItsOnlyWrite"}},
 	},
 	{
 		name: "drop a redelivery",
@@ -83,7 +83,7 @@ var mutations = []mutation{
 	{
 		name: "a pack that was read is kept when what it says is undone", file: "internal/store/sqlite/mailboxdb/commit.go",
 		old: "	s.packRead.forget()\n", new: "",
-		tests: []suite{{storeTests, "TestWhatWasUndoneIsNotBelieved"}},
+		tests: []suite{{storeTests, "TestFailedCommitLeavesPackUnchanged"}},
 	},
 	{
 		name: "ignore the app in one query",

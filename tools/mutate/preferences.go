@@ -32,7 +32,7 @@ var ofPreferences = []mutation{
 	{name: "preferences: who is erased has still said it", file: "internal/store/sqlite/campaigndb/endpointswrite.go", old: "	said, err := s.erasePreferences(ctx, app, recipient)\n", new: "	said, err := false, error(nil)\n", tests: begins},
 	{
 		name: "preferences: anybody's may be set by anybody", file: "internal/server/httpapi/public/preferences.go", old: "case !h.BackEnd && h.Recipient != recipient:", new: "case false:",
-		tests: []suite{{"./internal/server/httpapi", "TestWhoMaySay"}},
+		tests: []suite{{"./internal/server/httpapi", "TestRightsToSetPreferences"}},
 	},
 	{
 		name: "preferences: two nodes count without looking at each other", file: "internal/store/postgres/campaigndb/preferences.go",

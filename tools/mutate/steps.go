@@ -2,7 +2,7 @@ package main
 
 // Steps of escalations: none is missed, none follows an acknowledgement, and reports about them are right.
 const (
-	stepsSource   = "internal/notify/escalation/source.go"
+	stepsSource   = "internal/notify/escalation/backlog.go"
 	stepsNews     = "internal/notify/escalation/news.go"
 	stepsWithdraw = "internal/notify/escalation/withdraw.go"
 	stepsSends    = "internal/store/sqlite/campaigndb/pushsends.go"

@@ -1,5 +1,5 @@
 // Package audit remembers what people did on the web page and what back ends changed over the API: who, when, from where,
-// what, to what, and how it ended. It is told once of each deed, at the seams that know them all: the tables of routes.
+// what, to what, and how it ended. It gets each action once, at the seams that know them all: the tables of routes.
 package audit
 
 import (
@@ -20,17 +20,17 @@ import (
 const (
 	MaxAge  = 90 * 24 * time.Hour
 	MaxRows = 100_000
-	// trimEach is after how many deeds an app's oldest are forgotten: so many more than MaxRows there may be.
+	// trimEach is after how many entries an app's oldest are forgotten: so many more than MaxRows there may be.
 	trimEach = 256
 )
 
-// Ways in which deeds come.
+// Ways in which actions come.
 const (
 	Page = "page"
 	API  = "api"
 )
 
-// Outcome is how a deed ended. Invalid requests change nothing and are not remembered.
+// Outcome is how an action ended. Invalid requests change nothing and are not remembered.
 type Outcome string
 
 // Outcomes.
@@ -40,7 +40,7 @@ const (
 	Failed  Outcome = "failed"  // the server could not, or not all of it
 )
 
-// Deed is one that somebody did or tried. Texts are cut and cleaned when it is noted; none may be a secret.
+// Entry is an action that somebody did or tried. Texts are cut and cleaned when it is noted; none may be a secret.
 type Entry struct {
 	ID      int64 // grows
 	App     string
@@ -48,28 +48,28 @@ type Entry struct {
 	By      string // public id of a key, or whom a provider vouches for
 	Way     string
 	Address string
-	Action    string // what it is called, like campaign.start
+	Action  string // what it is called, like campaign.start
 	Object  string // what it was done to; may be empty
 	Outcome Outcome
 }
 
-// Filter says which deeds are asked for; the zero value: all.
+// Filter says which entries are asked for; the zero value: all.
 type Filter struct {
 	Before       int64 // with a lower id; 0: from the newest on
 	Since, Until time.Time
-	Action, By     string // all of the text
+	Action, By   string // all of the text
 }
 
-// Store keeps deeds.
+// Store keeps entries.
 type Store interface {
-	// AddDeed gives a deed its id. It fails with access.ErrUnknownApp where the app is missing.
+	// AddEntry gives an entry its id. It fails with access.ErrUnknownApp where the app is missing.
 	AddEntry(ctx context.Context, d *Entry) error
-	// Deeds lists an app's, newest first.
+	// Entries lists an app's, newest first.
 	Entries(ctx context.Context, app string, f Filter, limit int) ([]Entry, error)
-	// TrimDeeds forgets an app's that are older, and the oldest beyond so many.
+	// TrimEntries forgets an app's that are older, and the oldest beyond so many.
 	TrimEntries(ctx context.Context, app string, before time.Time, most int) error
-	// RenameObject gives the object of an app's deeds whose names begin so another name.
-	RenameObject(ctx context.Context, app, deeds, from, to string) error
+	// RenameObject gives the object of an app's entries whose actions begin so another name.
+	RenameObject(ctx context.Context, app, actions, from, to string) error
 }
 
 // Log is what was done.
@@ -79,18 +79,18 @@ type Log struct {
 	log   *slog.Logger
 
 	mu      sync.Mutex
-	noted   map[string]int          // deeds by app, for trimming
-	refused map[[3]string]time.Time // when a refusal was last noted, by app, who and deed
+	noted   map[string]int          // entries by app, for trimming
+	refused map[[3]string]time.Time // when a refusal was last noted, by app, who and action
 
 	entries, lost prometheus.Counter
 }
 
-// New remembers deeds in a store.
+// New keeps the audit log in a store.
 func New(store Store, now func() time.Time, log *slog.Logger) *Log {
 	return &Log{
 		store: store, now: now, log: log, noted: make(map[string]int), refused: make(map[[3]string]time.Time),
 		entries: prometheus.NewCounter(prometheus.CounterOpts{Name: "godwit_audit_deeds_total", Help: "Deeds of people and back ends that the audit log took."}),
-		lost:  prometheus.NewCounter(prometheus.CounterOpts{Name: "godwit_audit_lost_total", Help: "Deeds that could not be written to the audit log; the server's log has them."}),
+		lost:    prometheus.NewCounter(prometheus.CounterOpts{Name: "godwit_audit_lost_total", Help: "Deeds that could not be written to the audit log; the server's log has them."}),
 	}
 }
 
@@ -100,7 +100,7 @@ func (l *Log) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollec
 // Collect implements prometheus.Collector.
 func (l *Log) Collect(ch chan<- prometheus.Metric) { l.entries.Collect(ch); l.lost.Collect(ch) }
 
-// eraseDeed is the name of erasing a recipient.
+// eraseAction is the name of erasing a recipient.
 const eraseAction = "recipient.erase"
 
 // Erased is what the audit log calls a recipient that was erased: who knows the name can find it, and nobody reads it.
@@ -109,7 +109,7 @@ func Erased(app, recipient string) string {
 	return "erased:" + hex.EncodeToString(sum[:8])
 }
 
-// ForgetRecipient takes the name of an erased recipient out of an app's deeds.
+// ForgetRecipient takes the name of an erased recipient out of an app's entries.
 func (l *Log) ForgetRecipient(ctx context.Context, app, recipient string) error {
 	if err := l.store.RenameObject(ctx, app, "recipient.", recipient, Erased(app, recipient)); err != nil {
 		return fmt.Errorf("take an erased recipient out of the audit log of app %s: %w", app, err)
@@ -119,11 +119,11 @@ func (l *Log) ForgetRecipient(ctx context.Context, app, recipient string) error 
 
 const (
 	writeWithin = 5 * time.Second // who did something waits for its answer meanwhile
-	refusedEach = time.Minute     // one refusal of somebody for the same deed is remembered in this time: trying again and again must not push out what others did
+	refusedEach = time.Minute     // one refusal of somebody for the same action is remembered in this time: trying again and again must not push out what others did
 	maxRefused  = 10_000
 )
 
-// Note remembers a deed, and returns when that is on disk. A deed that is done stays done: one that cannot be written is
+// Note writes an entry, and returns when it is on disk. The action is done already: an entry that cannot be written is
 // counted, and said in the server's log, for a full disk must not keep anybody from making room.
 func (l *Log) Note(ctx context.Context, d Entry) {
 	d.At = l.now().UTC().Truncate(time.Millisecond)
@@ -136,7 +136,7 @@ func (l *Log) Note(ctx context.Context, d Entry) {
 	if d.Outcome == Refused && !l.firstRefusal(&d) {
 		return
 	}
-	// The deed is done whether or not somebody waits for the answer.
+	// The action is done whether or not somebody waits for the answer.
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), writeWithin, fmt.Errorf("not written in %s", writeWithin))
 	defer cancel()
 	err := l.store.AddEntry(ctx, &d)
@@ -165,7 +165,7 @@ func (l *Log) firstRefusal(d *Entry) bool {
 	return true
 }
 
-// trim forgets what is too old or too much, after the first deed of an app and then from time to time.
+// trim forgets what is too old or too much, after the first action of an app and then from time to time.
 func (l *Log) trim(ctx context.Context, app string) error {
 	l.mu.Lock()
 	due := l.noted[app]%trimEach == 0
@@ -177,7 +177,7 @@ func (l *Log) trim(ctx context.Context, app string) error {
 	return l.store.TrimEntries(ctx, app, l.now().Add(-MaxAge), MaxRows)
 }
 
-// List reads an app's deeds, newest first.
+// List reads an app's entries, newest first.
 func (l *Log) List(ctx context.Context, app string, f Filter, limit int) ([]Entry, error) {
 	if oldest := l.now().Add(-MaxAge); f.Since.Before(oldest) {
 		f.Since = oldest

@@ -17,7 +17,7 @@ import (
 
 // shelf is a store in memory.
 type shelf struct {
-	entries   []audit.Entry
+	entries []audit.Entry
 	trims   int
 	most    int
 	before  time.Time
@@ -25,9 +25,9 @@ type shelf struct {
 	refuses error
 }
 
-func (s *shelf) RenameObject(_ context.Context, app, deeds, from, to string) error {
+func (s *shelf) RenameObject(_ context.Context, app, actions, from, to string) error {
 	for i := range s.entries {
-		if d := &s.entries[i]; d.App == app && d.Object == from && strings.HasPrefix(d.Action, deeds) {
+		if d := &s.entries[i]; d.App == app && d.Object == from && strings.HasPrefix(d.Action, actions) {
 			d.Object = to
 		}
 	}
@@ -64,7 +64,7 @@ func entry(outcome audit.Outcome) audit.Entry {
 	return audit.Entry{App: "shop", By: "k1", Way: audit.API, Address: "192.0.2.1", Action: "key.delete", Object: "k2", Outcome: outcome}
 }
 
-func TestADeedThatCannotBeWrittenIsCountedAndSaid(t *testing.T) {
+func TestFailedEntryIsCountedAndLogged(t *testing.T) {
 	s := &shelf{refuses: errors.New("the disk is full")}
 	l, _, said := newLog(t, s)
 	registry := prometheus.NewPedanticRegistry()
@@ -89,7 +89,7 @@ func TestADeedThatCannotBeWrittenIsCountedAndSaid(t *testing.T) {
 	}
 }
 
-func TestADeedIsWrittenThoughNobodyWaitsForItsAnswer(t *testing.T) {
+func TestEntryIsWrittenThoughTheCallerLeft(t *testing.T) {
 	s := &shelf{}
 	l, _, _ := newLog(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -100,7 +100,7 @@ func TestADeedIsWrittenThoughNobodyWaitsForItsAnswer(t *testing.T) {
 	}
 }
 
-func TestTryingAgainAndAgainIsRememberedOnceAMinute(t *testing.T) {
+func TestRepeatedRefusalIsAuditedOnceAMinute(t *testing.T) {
 	s := &shelf{}
 	l, now, _ := newLog(t, s)
 	for range 100 {
@@ -122,7 +122,7 @@ func TestTryingAgainAndAgainIsRememberedOnceAMinute(t *testing.T) {
 	}
 }
 
-func TestOldDeedsAreForgottenFromTimeToTime(t *testing.T) {
+func TestOldEntriesAreTrimmed(t *testing.T) {
 	s := &shelf{}
 	l, now, _ := newLog(t, s)
 	for range 600 {
@@ -147,16 +147,16 @@ func TestTextsAreCutAndCleaned(t *testing.T) {
 	}
 }
 
-func TestADeedIsNamedByItsRoute(t *testing.T) {
-	for _, c := range []struct{ pattern, path, name, deed, object string }{
+func TestActionIsNamedByItsRoute(t *testing.T) {
+	for _, c := range []struct{ pattern, path, name, action, object string }{
 		{"POST /ui/campaigns/{id}/{action}", "/ui/campaigns/01J/start", "campaign.{action}", "campaign.start", "01J"},
 		{"DELETE /v1/objects/{group}/{object}", "/v1/objects/eu/camera", "object.delete", "object.delete", "eu/camera"},
 		{"POST /v1/keys", "/v1/keys", "key.create", "key.create", ""},
 	} {
 		mux := http.NewServeMux()
 		mux.HandleFunc(c.pattern, func(_ http.ResponseWriter, r *http.Request) {
-			if deed, object := audit.Of(r, c.pattern, c.name); deed != c.deed || object != c.object {
-				t.Errorf("%s: %q to %q", c.path, deed, object)
+			if action, object := audit.Of(r, c.pattern, c.name); action != c.action || object != c.object {
+				t.Errorf("%s: %q to %q", c.path, action, object)
 			}
 		})
 		method, _, _ := strings.Cut(c.pattern, " ")

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Of says what a request does, by its route's pattern and the name of its deed: {…} in the name takes the path's value,
+// Of says what a request does, by its route's pattern and the name of its action: {…} in the name takes the path's value,
 // and the object is the path's other values.
-func Of(r *http.Request, pattern, name string) (deed, object string) {
+func Of(r *http.Request, pattern, name string) (action, object string) {
 	var values []string
 	for rest := pattern; ; {
 		_, after, found := strings.Cut(rest, "{")

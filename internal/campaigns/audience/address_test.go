@@ -108,7 +108,7 @@ func TestAnotherOwnerInheritsNothing(t *testing.T) {
 	}
 }
 
-func TestWhoIsGivenAnEndpointInheritsNothing(t *testing.T) {
+func TestNewOwnerOfEndpointInheritsNothing(t *testing.T) {
 	_, token := audience.NewToken()
 	for to, kept := range map[string]bool{"bob": false, "": true, "ann": true} {
 		e := audience.Endpoint{

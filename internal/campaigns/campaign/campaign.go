@@ -2,7 +2,7 @@
 // outcome a recipient, and takes it back again as far as the channels allow.
 //
 // The way of a campaign: Service.Create → Service.Start → Engine: the enumerator writes a delivery row for every
-// endpoint of the audience, lanes claim rows (which marks them as being sent, on disk), send, and write the outcomes.
+// endpoint of the audience, senders claim rows (which marks them as being sent, on disk), send, and write the outcomes.
 package campaign
 
 import (

@@ -49,7 +49,7 @@ var (
 	visitor = &endpoint.Holder{App: "shop"}
 )
 
-func TestWhoMayRegisterWhat(t *testing.T) {
+func TestRightsToRegisterEndpoints(t *testing.T) {
 	s := open(t, false)
 	bobs := with(fcm("t"), func(e *audience.Endpoint) { e.Recipient = "bob" })
 	named := with(fcm("t"), func(e *audience.Endpoint) { e.ID = audience.NewUUID() })

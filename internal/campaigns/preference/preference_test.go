@@ -21,7 +21,7 @@ func parse(t *testing.T, text string) *Preferences {
 	return p
 }
 
-func TestWhatIsWrongNamesItsField(t *testing.T) {
+func TestInvalidPreferenceNamesItsField(t *testing.T) {
 	many := make([]string, MaxCategories+1)
 	for i := range many {
 		many[i] = fmt.Sprintf(`"c%d":{}`, i)

@@ -63,7 +63,7 @@ func TestBadHoursNameTheirField(t *testing.T) {
 	}
 }
 
-func TestWhatIsATimeZone(t *testing.T) {
+func TestTimeZoneNames(t *testing.T) {
 	for name, want := range map[string]bool{
 		"Europe/Oslo": true, "UTC": true, "Local": false, "": false, "Mars/Olympus": false, "../etc/passwd": false, strings.Repeat("a", 65): false,
 	} {

@@ -143,7 +143,7 @@ func TestAPublishersOwnDataTakesThePlaceOfTheTemplates(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithADraftNamesItsField(t *testing.T) {
+func TestInvalidTemplateNamesItsField(t *testing.T) {
 	w := begin(t)
 	w.set("welcome", welcome)
 	w.set("long", `{"title":"`+strings.Repeat("{{a}}", 100)+`"}`)
@@ -224,7 +224,7 @@ func TestAnAppHasSoManyTemplatesAndNoMore(t *testing.T) {
 	wantField(t, err, "template")
 }
 
-func TestWhatIsReadIsUsedForASecondAndOwnChangesAtOnce(t *testing.T) {
+func TestTemplateIsCachedForASecondExceptOwnChanges(t *testing.T) {
 	w := begin(t)
 	title := func() string {
 		t.Helper()

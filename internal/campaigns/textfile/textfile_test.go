@@ -52,7 +52,7 @@ func utf16le(s string) string {
 	return b.String()
 }
 
-func TestWhatIsNoKeyStays(t *testing.T) {
+func TestFilesThatAreNoKeyStayUnchanged(t *testing.T) {
 	for file, want := range map[string]string{
 		"123:ABC-def\r\n": "123:ABC-def", "\ufeffsecret ": "secret", `"quoted"`: `"quoted"`, `{"private_key":"-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n"}`: `{"private_key":"-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n"}`,
 		"MDEyMzQ1Njc4OQ==": "MDEyMzQ1Njc4OQ==", "": "", "two\r\nlines": "two\nlines", "\xff\xfe\x00": "\xff\xfe\x00",

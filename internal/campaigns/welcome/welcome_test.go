@@ -94,7 +94,7 @@ func browser(change ...func(*audience.Endpoint)) audience.Endpoint {
 	return e
 }
 
-func TestWhoSubscribesIsGreetedInTheirLanguage(t *testing.T) {
+func TestSubscriberIsWelcomedInTheirLanguage(t *testing.T) {
 	s := &site{setting: map[string]any{welcome.Setting: "hello"}}
 	one, two := browser(), browser(func(e *audience.Endpoint) {
 		e.Locale, e.Attributes = "fr-CA", audience.Attributes{"name": audience.Text("Zoé")}
@@ -129,7 +129,7 @@ func TestAnAppThatSaysNothingGreetsNobody(t *testing.T) {
 	}
 }
 
-func TestWhatKeepsAGreetingBackIsLogged(t *testing.T) {
+func TestWithheldWelcomeIsLogged(t *testing.T) {
 	for what, s := range map[string]*site{
 		"no such template":           {setting: map[string]any{welcome.Setting: "gone"}},
 		"the push service is closed": {setting: map[string]any{welcome.Setting: "hello"}, refuse: errors.New("the push service is closed")},

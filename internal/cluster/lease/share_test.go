@@ -67,8 +67,8 @@ func TestPartsOfAServerOwnANameTogether(t *testing.T) {
 	again.release()
 }
 
-// TestWhoAsksWhileANameIsGivenUpGetsIt: the last of its users is just leaving.
-func TestWhoAsksWhileANameIsGivenUpGetsIt(t *testing.T) {
+// TestRequestDuringReleaseGetsTheLease: the last of its users is just leaving.
+func TestRequestDuringReleaseGetsTheLease(t *testing.T) {
 	leaving, goes := make(chan struct{}), make(chan struct{})
 	f := lease.Share(func(name string, run func(context.Context, func() bool)) func() {
 		release := lease.Alone(context.Background())(name, run)

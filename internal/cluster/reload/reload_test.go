@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/reload"
 )
 
-func TestWhatCannotBeReadForAWhileIsFollowedOn(t *testing.T) {
+func TestReloadGoesOnAfterFailedReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var log strings.Builder

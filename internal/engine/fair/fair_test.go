@@ -63,7 +63,7 @@ func TestAppsTakeTurnsAndEachKeepsItsOrder(t *testing.T) {
 	})
 }
 
-func TestWhatWaitsIsBoundedByApp(t *testing.T) {
+func TestWaitersAreBoundedByApp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := NewQueue(2, 3, func(int) { time.Sleep(time.Hour) })
 		taken := 0
@@ -99,7 +99,7 @@ func TestOneAppNeverHoldsAll(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsGetsWhatIsGivenBack(t *testing.T) {
+func TestReturnedShareGoesToTheNextWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewShares(10)
 		if !s.Try("a", 10) {

@@ -43,7 +43,7 @@ func TestOneAppLeavesAPlaceForTheNext(t *testing.T) {
 	})
 }
 
-func TestWhoGivesUpTakesNoPlace(t *testing.T) {
+func TestCancelledWaiterTakesNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPlaces(1)
 		if err := p.Enter(t.Context(), "a"); err != nil {

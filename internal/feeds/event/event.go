@@ -119,13 +119,13 @@ type Forgetful interface {
 	Gone(ctx context.Context) (uint64, error)
 }
 
-// Mendable is a log that knows what it may lack: what was emitted in the last moments before a crash, or dropped.
+// Repairable is a log that knows what it may lack: what was emitted in the last moments before a crash, or dropped.
 type Repairable interface {
 	Log
 	// Gaps lists what it may lack. alive names the processes that share the log and run; it is asked after the log, and nil where the log
 	// is this process's alone.
 	Gaps(ctx context.Context, alive func(ctx context.Context) ([]string, error)) ([]Gap, error)
-	// Mended notes that what was lost until Gaps was asked is in the log again.
+	// Repaired notes that what was lost until Gaps was asked is in the log again.
 	Repaired(ctx context.Context, gaps []Gap) error
 	// CutOff returns the time that lies age ago. From now on the log refuses what comes from the mailbox and happened before, unless it is
 	// reconciled, and notes that it lacks it: a server that stood still, or had no database, may come with it after it was made anew.

@@ -277,7 +277,7 @@ func TestHookGoesOnAfterARestartWithoutLossOrRepetition(t *testing.T) {
 	}
 }
 
-func TestWhatIsSavedOfHooksThatAreNoMoreIsForgotten(t *testing.T) {
+func TestProgressOfDeletedHooksIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tape := newTape()
 		tape.saved[[2]string{"shop", "gone"}] = hook.Progress{App: "shop", Name: "gone", Cursor: 1} // shop has no other hook

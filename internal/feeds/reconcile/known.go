@@ -12,9 +12,9 @@ const pageSize = 5_000
 
 // known is what the log has of an app since it may lack something: 8 bytes an event, which is little where it follows soon on a crash.
 type known struct {
-	reported    map[uint64]bool // by Event.Key
-	pending map[uint64]bool // missed, and looked for once more
-	upto    uint64          // the newest event that was read
+	reported map[uint64]bool // by Event.Key
+	pending  map[uint64]bool // missed, and looked for once more
+	upto     uint64          // the newest event that was read
 }
 
 func (k *known) has(key uint64) bool { return k.reported[key] || k.pending[key] }

@@ -30,7 +30,7 @@ const (
 // name is what servers that share a log own to make it good.
 const name = "log"
 
-// Config are the parts of a Mender.
+// Config are the parts of a Reconciler.
 type Config struct {
 	Log     event.Repairable
 	Changes mailbox.Changes
@@ -40,13 +40,13 @@ type Config struct {
 	Notes *slog.Logger
 }
 
-// Mender makes an event log good.
+// Reconciler makes an event log good.
 type Reconciler struct {
 	cfg        Config
 	reconciled atomic.Uint64
 }
 
-// New makes a Mender. It works while Run runs.
+// New makes a Reconciler. It works while Run runs.
 func New(cfg Config) *Reconciler { return &Reconciler{cfg: cfg} }
 
 // Run makes the log good at once and whenever it has lost something, until ctx ends. Its error is always nil: what cannot be read is tried
@@ -81,7 +81,7 @@ func (m *Reconciler) watch(ctx context.Context) {
 	}
 }
 
-// Mend makes good what the log lacks now, and reports whether there was anything it may have lacked.
+// Reconcile makes good what the log lacks now, and reports whether there was anything it may have lacked.
 func (m *Reconciler) Reconcile(ctx context.Context) (found bool, err error) {
 	gaps, err := m.cfg.Log.Gaps(ctx, m.cfg.Alive)
 	if err != nil || len(gaps) == 0 {

@@ -97,7 +97,7 @@ func names(evs []event.Event) (list []string) {
 	return list
 }
 
-func TestWhatTheLogLacksIsEmittedOnceAndNothingElse(t *testing.T) {
+func TestMissingEventsAreEmittedOnceAndNothingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		w := &world{}
@@ -116,7 +116,7 @@ func TestWhatTheLogLacksIsEmittedOnceAndNothingElse(t *testing.T) {
 			w.Emit([]event.Event{{App: "shop", Type: t, At: time.Now(), Note: id, To: "ann"}})
 		}
 		add("long-ago", time.Second, time.Second, time.Second, notification.Acked) // its events are not kept any more
-		add("away", 0, -1, 40*time.Minute, notification.Expired)                   // expired while no server ran, and told at once after
+		add("away", 0, -1, 40*time.Minute, notification.Expired)                   // expired while no server ran, and reported at once after
 		add("away-untold", 0, -1, 41*time.Minute, notification.Expired)
 		time.Sleep(time.Hour)
 		emit(event.Expired, "away")
@@ -161,8 +161,8 @@ func TestWhatTheLogLacksIsEmittedOnceAndNothingElse(t *testing.T) {
 	})
 }
 
-// A node whose commit is under way emits its event only when it goes on. Made anew before that, the event would be told twice.
-func TestWhatHappensAfterTheLookAtTheMailboxBeganIsLeftToTheNextLook(t *testing.T) {
+// A node whose commit is under way emits its event only when it goes on. Made anew before that, the event would be reported twice.
+func TestEventsAfterRoundStartAreLeftToNextRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{gaps: []event.Gap{{Lost: 1, From: time.Now(), Since: time.Now()}}}
 		for id, at := range map[string]time.Duration{"before": -time.Second, "after": time.Second} {
@@ -197,28 +197,28 @@ func TestFirstDeliveriesThatTheLogHasFromBeforeACrashAreKnownOnce(t *testing.T) 
 		emit("other", event.Delivered, "n2")
 		emit("shop", event.Delivered, "n3")
 		m := reconcile.New(reconcile.Config{Log: w, Changes: w, Notes: slog.New(slog.DiscardHandler)})
-		asked := func(told *reconcile.Reported, app string) (known []string) {
+		asked := func(reported *reconcile.Reported, app string) (known []string) {
 			for _, id := range []string{"long-ago", "n1", "n2", "n3"} {
-				if told.Take(app, id, "ann") {
+				if reported.Take(app, id, "ann") {
 					known = append(known, id)
 				}
 			}
 			return known
 		}
-		told, err := m.Reported(t.Context(), []string{"shop", "other"})
-		if got := asked(told, "shop"); err != nil || len(got) > 0 {
+		reported, err := m.Reported(t.Context(), []string{"shop", "other"})
+		if got := asked(reported, "shop"); err != nil || len(got) > 0 {
 			t.Errorf("after an orderly stop %q are known, %v", got, err)
 		}
 		w.gaps = []event.Gap{{Lost: 1, From: time.Now(), Since: time.Now()}}
-		told, err = m.Reported(t.Context(), []string{"shop", "other"})
-		if got, want := asked(told, "shop"), []string{"n1", "n3"}; err != nil || !slices.Equal(got, want) {
+		reported, err = m.Reported(t.Context(), []string{"shop", "other"})
+		if got, want := asked(reported, "shop"), []string{"n1", "n3"}; err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q are known, want %q, %v", got, want, err)
 		}
-		if got := asked(told, "shop"); len(got) > 0 {
+		if got := asked(reported, "shop"); len(got) > 0 {
 			t.Errorf("%q are known once more", got)
 		}
 		time.Sleep(2 * time.Hour)
-		if got := asked(told, "other"); len(got) > 0 {
+		if got := asked(reported, "other"); len(got) > 0 {
 			t.Errorf("%q are known after hours", got)
 		}
 	})

@@ -41,9 +41,9 @@ func (w *world) forget() {
 	}
 }
 
-// TestWhatTheLogHasDeletedBeforeASinkHadItIsMadeAnew has a log that keeps events for an hour, a sink that is away for three and a server that
+// TestEventsPrunedBeforeSinkReadThemAreRebuilt has a log that keeps events for an hour, a sink that is away for three and a server that
 // ends meanwhile.
-func TestWhatTheLogHasDeletedBeforeASinkHadItIsMadeAnew(t *testing.T) {
+func TestEventsPrunedBeforeSinkReadThemAreRebuilt(t *testing.T) {
 	c := &clock{}
 	c.at.Store(time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC).UnixMilli())
 	w := newWorld(t)

@@ -247,7 +247,7 @@ func TestABatchThatIsTakenWhileTheServerStopsDoesNotComeAgain(t *testing.T) {
 	}
 }
 
-func TestABatchWhoseAnswerNobodyWaitedForComesAgainAsItWas(t *testing.T) {
+func TestSinkBatchWithoutAnswerIsRepeatedUnchanged(t *testing.T) {
 	w := newWorld(t)
 	asked := make(chan struct{})
 	var once sync.Once

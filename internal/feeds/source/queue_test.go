@@ -34,7 +34,7 @@ func TestQueueHoldsEachStreamOnceAndSaysWhatItLeftOut(t *testing.T) {
 	}
 }
 
-func TestAScanWaitsForRoomAndWhoTakesForSomething(t *testing.T) {
+func TestScanWaitsForRoomAndTakerForWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
 		for i := range mostQueued {

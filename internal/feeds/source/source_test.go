@@ -43,7 +43,7 @@ func TestEntriesAreStoredAndThenDeleted(t *testing.T) {
 	})
 }
 
-func TestWhatNobodyTellsOfIsFoundByTheNextScan(t *testing.T) {
+func TestScanFindsUnannouncedEntries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := begin(t)
 		defer w.stop()
@@ -196,7 +196,7 @@ func TestALostRedisIsReadAgain(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotDeletedAfterItWasStoredIsADuplicate(t *testing.T) {
+func TestUndeletedEntryIsADuplicateNextTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := begin(t)
 		hour := time.Now().Add(time.Hour)
@@ -347,7 +347,7 @@ func TestOnlyTheOwnerReads(t *testing.T) {
 	})
 }
 
-func TestTooLateAnExpiryIsTheLatestThatMailboxesKeep(t *testing.T) {
+func TestTooLateExpiryIsClampedToTheMaximum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := begin(t)
 		defer w.stop()

@@ -19,7 +19,7 @@ import (
 	"godwit.dev/godwit/internal/messaging/topic"
 )
 
-func TestWhoMayConnect(t *testing.T) {
+func TestRightsToConnect(t *testing.T) {
 	w := newWorld(t)
 	for name, o := range map[string]nats.Option{
 		"a key as token": nats.Token("reader"), "a key as password": nats.UserInfo("a", "reader"),
@@ -330,7 +330,7 @@ func TestConnectionsAreCounted(t *testing.T) {
 	w.connect(t, nats.Token("reader"))
 }
 
-func TestWhatIsNotNATSIsClosed(t *testing.T) {
+func TestOtherProtocolsAreClosed(t *testing.T) {
 	w := newWorld(t)
 	for name, c := range map[string]struct{ hello, then, want string }{
 		"another protocol":        {"GET / HTTP/1.1\r\n\r\n", "", "Authorization Violation"},

@@ -13,9 +13,9 @@ import (
 	"godwit.dev/godwit/internal/testkit/narrow"
 )
 
-// TestAReadAnswerIsNotLostByWhatFollowsIt: the client reads an answer, asks for something else over the same connection, and does
+// TestReadAnswerSurvivesALaterUnreadOne: the client reads an answer, asks for something else over the same connection, and does
 // not read that.
-func TestAReadAnswerIsNotLostByWhatFollowsIt(t *testing.T) {
+func TestReadAnswerSurvivesALaterUnreadOne(t *testing.T) {
 	const first, second = "first", "second"
 	sent := make(chan *answer, 2)
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/gateway/workergate"
 )
 
-func TestWhoMayCall(t *testing.T) {
+func TestCallersRights(t *testing.T) {
 	s := gatetest.Start(t, func(s *gatetest.Server) {
 		s.Mux.Handle(workergate.Prefix, workergate.New(workergate.Config{Asker: s.Asks, Access: s.Access, Log: s.Log}))
 	})

@@ -77,7 +77,7 @@ func publish(t *testing.T, b *bus.Bus, app, subject, data string) {
 	}
 }
 
-func TestWhoLeavesAQueueGetsWhatWasGivenToIt(t *testing.T) {
+func TestLeavingQueueMemberGetsItsAssignedMessages(t *testing.T) {
 	b := start(t)
 	const n = 5000
 	var got sync.Map

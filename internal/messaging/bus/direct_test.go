@@ -174,7 +174,7 @@ func TestLineThatIsRefusedSaysWhy(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoMessageIsNotSent(t *testing.T) {
+func TestInvalidMessageIsNotSent(t *testing.T) {
 	d := &direct{to: &Line{}}
 	for _, subject := range []string{"", "r.x y", "r.x\r\nSUB >", "\t"} {
 		if err := d.publish(subject, nil); err == nil {

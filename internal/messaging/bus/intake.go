@@ -17,11 +17,11 @@ import (
 const inRow = 8192
 
 // intake takes what comes over one connection to those who subscribed. All subscriptions share one channel, which costs
-// a quarter of a callback each; a pump empties it at once into two lanes, so that a storm of topics holds up no request.
+// a quarter of a callback each; a pump empties it at once into two callers, so that a storm of topics holds up no request.
 type intake struct {
-	counts *counts
-	ch     chan *nats.Msg
-	callers  [2]*caller // topics, all else
+	counts  *counts
+	ch      chan *nats.Msg
+	callers [2]*caller // topics, all else
 
 	mu     sync.RWMutex
 	shared map[key]*subscription // those without a queue
@@ -126,7 +126,7 @@ func (in *intake) forget(s *nats.Subscription) {
 	delete(in.byNATS, s)
 }
 
-// start starts the pump and the lanes, with the first subscription.
+// start starts the pump and the callers, with the first subscription.
 func (in *intake) start() {
 	in.ch = make(chan *nats.Msg, inRow)
 	for i := range in.callers {

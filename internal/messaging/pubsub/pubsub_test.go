@@ -141,7 +141,7 @@ func TestOneMemberOfAQueueGetsEachMessage(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotAllowedIsNamed(t *testing.T) {
+func TestRefusedPatternsAreNamed(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.connect("rides.*", "users.anna.>")
 		c.subscribe("rides.>", "rides.oslo", ">", "users.anna.inbox.*", "rides.*.x")
@@ -246,7 +246,7 @@ func TestAGapIsToldWhenNothingFollows(t *testing.T) {
 	})
 }
 
-func TestWhatTheBusLostIsAGap(t *testing.T) {
+func TestMessagesLostByTheBusAreAGap(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a, b, other := w.connect(), w.connect(), w.connect()
 		a.subscribe("a")
@@ -279,8 +279,8 @@ func TestMessagesLeaveRoomForTheMailbox(t *testing.T) {
 	})
 }
 
-// TestWhatDoesNotFitWaitingIsCounted has the fan held up by a client, and publishes more than may wait.
-func TestWhatDoesNotFitWaitingIsCounted(t *testing.T) {
+// TestMessagesBeyondTheQueueAreCounted has the fan held up by a client, and publishes more than may wait.
+func TestMessagesBeyondTheQueueAreCounted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.connect()
 		c.subscribe("a", "b")

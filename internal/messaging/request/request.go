@@ -261,7 +261,7 @@ func (s *Service) Open(_ context.Context, to session.Sender, who session.Client,
 	return &worker{pool: s.pool(who.App), to: to, rights: who.Rights, window: max(int(who.Window), 1)}
 }
 
-// hall finds what the workers of an app share.
+// pool finds what the workers of an app share.
 func (s *Service) pool(app string) *pool {
 	s.mu.RLock()
 	h := s.pools[app]

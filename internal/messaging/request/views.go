@@ -27,7 +27,7 @@ func (s *Service) Serving(app string, most int) (list []Serving, all int) {
 		groups = append(groups, g)
 	}
 	h.mu.RUnlock()
-	for _, g := range groups { // after the hall: workers are locked before it
+	for _, g := range groups { // after the pool: workers are locked before it
 		v := Serving{Pattern: g.key.pattern, Queue: g.key.queue}
 		for _, w := range g.list() {
 			w.mu.Lock()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestWhatIsServedIsListedWithWhatIsUnanswered(t *testing.T) {
+func TestViewListsServedSubjectsAndOpenRequests(t *testing.T) {
 	s, _, w := newWorker(t, 2)
 	look := func(want ...Serving) {
 		t.Helper()

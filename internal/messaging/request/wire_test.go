@@ -37,7 +37,7 @@ func TestAnswersThatAreNoneOfHTTPAreRefused(t *testing.T) {
 }
 
 // Many libraries write names of headers in lower case.
-func TestWhatAWorkerSaysCountsInAnySpelling(t *testing.T) {
+func TestWorkersHeadersCountInAnyCase(t *testing.T) {
 	for name, c := range map[string]struct {
 		h    topic.Header
 		want int

@@ -178,7 +178,7 @@ func TestLimitsCountWhatIsSent(t *testing.T) {
 	}
 }
 
-func TestWhereNobodySaidAnythingNoNotificationIsRead(t *testing.T) {
+func TestNotificationsAreReadOnlyForRecipientsWithPreferences(t *testing.T) {
 	p := newPeople(map[string]preference.Preferences{"ann": noAds})
 	due := []mailbox.StepDue{p.due("bob", "promo"), p.due("carl", ""), p.due("ann", "promo")}
 	if got := became(t, asking(p, nil), due[:2]); fmt.Sprint(got) != "[sent sent]" || p.reads != 0 {

@@ -2,7 +2,7 @@
 // publisher named, one step after the other, until somebody does.
 //
 // The way of a step: mailbox.Escalator.StepsDue → Service.handOver: a Send for each endpoint, on disk → HandedOver → dispatch, with
-// source as where sends come from. DESIGN.md says why in this order.
+// backlog as where sends come from. DESIGN.md says why in this order.
 package escalation
 
 import (
@@ -89,7 +89,7 @@ type Store interface {
 	RecoverSends(ctx context.Context, app string, resend []push.Channel, now time.Time) (n int, err error)
 	// WaitingSends lists where something is pending that nobody has to look at first, or is being sent, or was when somebody ended.
 	WaitingSends(ctx context.Context) ([]Place, error)
-	// DueSends, NextSend, ClaimSends and FinishSends are what a dispatch.Source promises of the sends of a place.
+	// DueSends, NextSend, ClaimSends and FinishSends are what a dispatch.Backlog promises of the sends of a place.
 	DueSends(ctx context.Context, p Place, now time.Time, limit int) ([]Due, error)
 	NextSend(ctx context.Context, p Place) (at time.Time, err error)
 	ClaimSends(ctx context.Context, p Place, rows []int64, now time.Time) (claimed map[int64]bool, err error)

@@ -113,8 +113,8 @@ func (s *Service) send(ctx context.Context, p Place) {
 	if o == nil {
 		return
 	}
-	source := newBacklog(s, p)
-	job, err := s.cfg.Dispatch.Job(dispatch.Work{App: p.App, Channels: []push.Channel{p.Channel}, Backlog: source, Urgent: true, Held: o.held, Log: s.cfg.Log})
+	sends := newBacklog(s, p)
+	job, err := s.cfg.Dispatch.Job(dispatch.Work{App: p.App, Channels: []push.Channel{p.Channel}, Backlog: sends, Urgent: true, Held: o.held, Log: s.cfg.Log})
 	if err != nil {
 		s.cfg.Log.ErrorContext(ctx, "steps of escalations cannot be sent", "app", p.App, "channel", string(p.Channel), "error", err)
 		return
@@ -123,7 +123,7 @@ func (s *Service) send(ctx context.Context, p Place) {
 	o.tasks.Go(func() {
 		err := job.Run(o.ctx, o.hard)
 		if err != nil && o.ctx.Err() == nil {
-			s.failed(o, source, err)
+			s.failed(o, sends, err)
 		}
 		s.mu.Lock()
 		delete(s.jobs, p)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestWhoIsToldWhenAStepIsDueLooksThen: the one whose step is due last is looked for once more a second later anyway.
-func TestWhoIsToldWhenAStepIsDueLooksThen(t *testing.T) {
+// TestOwnerLooksWhenToldThatAStepIsDue: the one whose step is due last is looked for once more a second later anyway.
+func TestOwnerLooksWhenToldThatAStepIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Config{Now: time.Now, Own: func(string, func(context.Context, func() bool)) func() { return nil }})
 		for _, body := range []string{`{"due":true,"in":700,"apps":["a"]}`, `{"due":true,"in":300}`, `{"due":true,"in":500}`} {

@@ -216,7 +216,7 @@ func TestAckIsRefusedWhileNobodyKnowsWhoIsOnline(t *testing.T) {
 	}
 }
 
-func TestADeliveryIsToldOnce(t *testing.T) {
+func TestDeliveryIsReportedOnce(t *testing.T) {
 	m, d := open(t)
 	for ack, want := range map[notification.AckMode][]string{
 		notification.AckAny:  {"event stored any", "route any to anna", "event delivered any", "event acked any", "settled any acked"},

@@ -49,7 +49,7 @@ func TestUpkeepLooksAsOftenAsTheStoreAsks(t *testing.T) {
 	}
 }
 
-func TestWhatIsScheduledWhileUpkeepLooksIsNotForgotten(t *testing.T) {
+func TestScheduleDuringUpkeepIsNotMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shared{look: time.Hour}
 		m := mailbox.New(mailbox.Config{Store: s, Events: new(diary), Log: slog.New(slog.DiscardHandler)})
@@ -90,16 +90,16 @@ func TestRecipientsAreRoutedAtOnceEachInItsOrder(t *testing.T) {
 	m := mailbox.New(mailbox.Config{Store: &shared{look: time.Second}, Events: &r.diary, Log: slog.New(slog.DiscardHandler)})
 	m.RouteTo(r, &r.diary)
 	const each = 200
-	var lanes sync.WaitGroup
+	var workers sync.WaitGroup
 	for _, to := range []string{"ann", "ben"} {
-		lanes.Go(func() {
+		workers.Go(func() {
 			for pos := range int64(each) {
 				n := &notification.Notification{App: "demo", ID: to, ExpiresAt: time.Now().Add(time.Hour)}
 				m.Committed(&mailbox.Batch{Stored: []mailbox.Item{{Pos: pos + 1, Recipient: to, Seq: uint64(pos + 1), N: n}}})
 			}
 		})
 	}
-	lanes.Wait()
+	workers.Wait()
 	if r.wrong != 0 || r.last["ann"] != each || r.last["ben"] != each {
 		t.Errorf("%d came out of order, up to %v", r.wrong, r.last)
 	}

@@ -93,7 +93,7 @@ func TestContentTypeIsFoundWhenAbsent(t *testing.T) {
 	}
 }
 
-func TestWhatAsksForAReplyEndsWhenItIsDue(t *testing.T) {
+func TestReplyDeadlineEndsNotification(t *testing.T) {
 	ms := now.Truncate(time.Millisecond)
 	for name, c := range map[string]struct {
 		draft notification.Draft

@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/notify/frame"
 )
 
-func TestWhatABatchHasForOneRecipientLeavesInOnePiece(t *testing.T) {
+func TestBatchForOneRecipientIsWrittenOnce(t *testing.T) {
 	inWorld(t, func(w *world) {
 		anna, phone := w.connect(frame.Hello{Recipient: "anna"}), w.connect(frame.Hello{Recipient: "anna", Device: "phone"})
 		bob := w.connect(frame.Hello{Recipient: "bob", Window: 2})

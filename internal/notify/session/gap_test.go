@@ -17,9 +17,9 @@ func TestANotificationRoutedAcrossAGapWaitsForTheOneBefore(t *testing.T) {
 	})
 }
 
-// TestWhatIsStoredAfterTheStoreWentBackComesAtOnce: a replica that lacks the last commits took over, so that numbers which a session
+// TestNotificationsAfterStoreRollbackArriveAtOnce: a replica that lacks the last commits took over, so that numbers which a session
 // knows are given out again.
-func TestWhatIsStoredAfterTheStoreWentBackComesAtOnce(t *testing.T) {
+func TestNotificationsAfterStoreRollbackArriveAtOnce(t *testing.T) {
 	inWorld(t, func(w *world) {
 		anna, carl := w.connect(frame.Hello{Recipient: "anna"}), w.connect(frame.Hello{Recipient: "anna", Token: "peek"})
 		for _, c := range []*wire{anna, carl} {
@@ -70,7 +70,7 @@ func TestABehindSessionDoesNotWaitForWhatTheStoreNoLongerHas(t *testing.T) {
 	})
 }
 
-func TestARouteThatComesAfterTheReadIsNoReasonToReadAgain(t *testing.T) {
+func TestRouteAfterReadCausesNoSecondRead(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.connect(frame.Hello{Recipient: "anna"})
 		w.expect(c, "welcome")

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-func TestWhatIsNackedLeavesTheWindowToWhatIsBehindIt(t *testing.T) {
+func TestNackFreesWindowForNextNotification(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.connect(frame.Hello{Recipient: "anna", Heartbeat: time.Hour})
 		var bad []string
@@ -36,7 +36,7 @@ func TestWhatIsNackedLeavesTheWindowToWhatIsBehindIt(t *testing.T) {
 	})
 }
 
-func TestWhatIsNackedComesAgainWhenThereIsRoom(t *testing.T) {
+func TestNackedNotificationReturnsWhenWindowHasRoom(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.connect(frame.Hello{Recipient: "anna", Window: 2, Heartbeat: time.Hour})
 		for _, id := range []string{"bad", "n1", "n2", "n3"} {
@@ -57,7 +57,7 @@ func TestWhatIsNackedComesAgainWhenThereIsRoom(t *testing.T) {
 	})
 }
 
-func TestWhatIsNackedTooOftenIsSetAside(t *testing.T) {
+func TestNotificationNackedTooOftenIsSetAside(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.connect(frame.Hello{Recipient: "anna", Heartbeat: time.Hour})
 		w.publish("anna", "bad")
@@ -85,7 +85,7 @@ func TestWhatIsNackedTooOftenIsSetAside(t *testing.T) {
 	})
 }
 
-func TestWhatIsOnlyPutOffComesForEver(t *testing.T) {
+func TestDeferredNotificationIsNeverParked(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.connect(frame.Hello{Recipient: "anna", Heartbeat: time.Hour})
 		w.publish("anna", "n1")
@@ -158,7 +158,7 @@ func TestNoAckIsWrittenOnceHoweverSlowTheStore(t *testing.T) {
 	})
 }
 
-func TestWhatClientsSayWhoCannotTakeItIsNoted(t *testing.T) {
+func TestNacksOfClientsAreNoted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.connect(frame.Hello{Recipient: "anna", Device: "phone", Heartbeat: time.Hour})
 		w.publish("anna", "one")

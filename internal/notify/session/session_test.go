@@ -298,9 +298,9 @@ func TestAckNoneIsSettledByTheFirstWrite(t *testing.T) {
 	})
 }
 
-// TestWhatTheOnlyWriteSettlesNeedsNoNote sends a notification without acknowledgement to a recipient's only session: its settle says
+// TestCopySettledByItsOnlyWriteNeedsNoMark sends a notification without acknowledgement to a recipient's only session: its settle says
 // everything. With two sessions, only a note records the second one's write.
-func TestWhatTheOnlyWriteSettlesNeedsNoNote(t *testing.T) {
+func TestCopySettledByItsOnlyWriteNeedsNoMark(t *testing.T) {
 	inWorld(t, func(w *world) {
 		none := func(n *notification.Notification) { n.Ack = notification.AckNone }
 		told := func(of string) (told []bool) {
@@ -344,7 +344,7 @@ func TestShutdownSaysGoodbyeWithASpreadRetry(t *testing.T) {
 	})
 }
 
-func TestNobodyIsAskedBackAtOnceByAServerThatEnds(t *testing.T) {
+func TestEndingServerAsksClientsToReturnLater(t *testing.T) {
 	for range 20_000 {
 		if g := away(time.Second); g.RetryAfter.Milliseconds() == 0 {
 			t.Fatalf("retry after %s, which a frame says as 0", g.RetryAfter)

@@ -203,7 +203,7 @@ func TestEachAttemptIsAnEntry(t *testing.T) {
 	}
 }
 
-func TestWhatARestartMayHaveLostIsSaid(t *testing.T) {
+func TestTimelineSaysWhatRestartMayHaveLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		record  mailbox.Record
 		started time.Time
@@ -277,7 +277,7 @@ func TestEntriesAreInTheOrderOfTime(t *testing.T) {
 	}
 }
 
-func TestWhatIsStillToComeIsPlanned(t *testing.T) {
+func TestTimelineListsPlannedSteps(t *testing.T) {
 	k := known{
 		record: mailbox.Record{Status: notification.Scheduled, SendAt: after(100), ExpiresAt: after(200)},
 		steps:  []notification.Step{{}, {Channel: "webpush", After: 5 * time.Second}}, next: 1,
@@ -293,7 +293,7 @@ func TestWhatIsStillToComeIsPlanned(t *testing.T) {
 	}
 }
 
-func TestWhatIsOfNobodyIsNotFound(t *testing.T) {
+func TestTimelineOfUnknownCopyIsNotFound(t *testing.T) {
 	var k known
 	k.tell(t)
 	s := timeline.New(timeline.Config{Mailbox: &k, Recipients: &k, Now: time.Now})

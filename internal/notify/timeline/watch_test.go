@@ -141,7 +141,7 @@ func TestAFollowerIsToldOfEachChangeUntilTheCopyHasEnded(t *testing.T) {
 	})
 }
 
-func TestWhatNobodySaysIsFoundAllTheSame(t *testing.T) {
+func TestWatcherFindsUnannouncedChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _, s := following(func() time.Time { return after(60) })
 		var d told

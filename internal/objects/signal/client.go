@@ -14,7 +14,7 @@ import (
 )
 
 // Client is a device, or a session without one, that has registrations. It outlives its session for as long as part of
-// it is not stored. Small types hold its states, each with its own rules: phase, saves, progressPhase, owed, reg.
+// it is not stored. Small types hold its states, each with its own rules: phase, saves, progressPhase, pendingAnswers, reg.
 // DESIGN.md draws them.
 type Client struct {
 	svc   *Service
@@ -34,7 +34,7 @@ type Client struct {
 	digest   object.Digest // of regs
 	away     set           // in place of regs while there is no session
 	saves    saves         // of the set
-	pending     pendingAnswers
+	pending  pendingAnswers
 	reset    *reset // of which more frames are to come; nil: none
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // Changed implements Observer. It runs on the store's goroutine, so it only notes what changed: an object waits once in
-// its lane however often it changes.
+// its worker however often it changes.
 func (s *Service) Changed(batch []objectstore.Change) {
 	s.counts.changes.Add(uint64(len(batch)))
 	s.Heard(batch)
@@ -69,16 +69,16 @@ func (s *Service) announce(w *watched) {
 	}
 }
 
-// lane fans out objects one after the other. Changes of one object always take the same lane, so they stay in order.
+// fanoutWorker fans out objects one after the other. Changes of one object always take the same worker, so they stay in order.
 type fanoutWorker struct {
 	mu       sync.Mutex
 	queue    []waiting
-	until    time.Time // the lane looks at its queue by then
+	until    time.Time // the worker looks at its queue by then
 	wake     chan struct{}
 	sessions []*liveSession // reused
 }
 
-// waiting is an object in a lane.
+// waiting is an object in a worker's queue.
 type waiting struct {
 	w     *watched
 	ready time.Time // not to be sent before
@@ -187,8 +187,8 @@ func (s *Service) spread(w *watched, sessions []*liveSession) {
 }
 
 const (
-	idleWorker   = time.Hour
-	keepListed = 1 << 14 // how many a lane keeps memory for, of what waits, and for the sessions of an object
+	idleWorker = time.Hour
+	keepListed = 1 << 14 // how many a worker keeps memory for, of what waits, and for the sessions of an object
 	spreadFrom = 128     // sessions for which another core is worth waking
 )
 

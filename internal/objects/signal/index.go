@@ -28,7 +28,7 @@ type watched struct {
 	mu       sync.Mutex
 	sessions []sessionID // sessions registered for it; those that are over are taken out when they are half
 	over     int         // how many of them are
-	waiting  bool        // in a lane's queue
+	waiting  bool        // in a worker's queue
 }
 
 // current is a state and its frames, encoded once per format and shared by all receivers.

@@ -101,7 +101,7 @@ func inSharedWorld(t *testing.T, cfg signal.Config, test func(w *world, other *s
 	})
 }
 
-func TestWhatAnotherNodeChangesIsLearnedWithinSeconds(t *testing.T) {
+func TestOtherNodesChangesArriveWithinSeconds(t *testing.T) {
 	inSharedWorld(t, signal.Config{}, func(w *world, other *shared) {
 		u := w.connect("unit-1", "main")
 		defer u.close()
@@ -128,8 +128,8 @@ func TestWhatAnotherNodeChangesIsLearnedWithinSeconds(t *testing.T) {
 	})
 }
 
-// TestWhatTheBusMayLoseIsLookedForSooner: at the start, when it is said, and for a while after.
-func TestWhatTheBusMayLoseIsLookedForSooner(t *testing.T) {
+// TestPossibleBusLossCausesEarlierLook: at the start, when it is said, and for a while after.
+func TestPossibleBusLossCausesEarlierLook(t *testing.T) {
 	inSharedWorld(t, signal.Config{}, func(w *world, other *shared) {
 		u := w.connect("unit-1", "main")
 		defer u.close()

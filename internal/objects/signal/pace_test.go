@@ -40,7 +40,7 @@ func TestBatchingIntervalFollowsTheQueueing(t *testing.T) {
 	})
 }
 
-func TestLaneHoldsBackUntilReady(t *testing.T) {
+func TestWorkerHoldsBackUntilReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
 		a, b := &watched{id: 1}, &watched{id: 2}

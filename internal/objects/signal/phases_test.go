@@ -108,7 +108,7 @@ func TestFailedSaveWaitsForTheTimer(t *testing.T) {
 	}
 }
 
-func TestUnderWayIsWaitedForWhateverBecomesOfIt(t *testing.T) {
+func TestSaveUnderWayIsWaitedForWhateverItsResult(t *testing.T) {
 	for _, err := range []error{nil, errors.New("away")} {
 		var s saves
 		if s.wait() != nil {
@@ -167,7 +167,7 @@ func TestProgressIsListedOnceAndAgainWhenItChangesWhileItIsWritten(t *testing.T)
 func TestAnswersLeaveInOrderOnceTheirChangeIsStored(t *testing.T) {
 	var o pendingAnswers
 	if o.next(9) != nil || !o.none() {
-		t.Fatal("something is owed")
+		t.Fatal("an answer is pending")
 	}
 	o.add(1, "north", []string{"a"})
 	o.add(2, "north", []string{"b"})
@@ -196,7 +196,7 @@ func TestAnswersLeaveInOrderOnceTheirChangeIsStored(t *testing.T) {
 	}
 	o.pop()
 	if !o.none() || o.answers != nil {
-		t.Fatalf("%+v is owed", o.answers)
+		t.Fatalf("%+v is pending", o.answers)
 	}
 }
 
@@ -219,7 +219,7 @@ func TestManyAnswersEndWithTheDigestOfTheLastChange(t *testing.T) {
 	}
 	o.pop()
 	if !o.none() {
-		t.Fatalf("%+v is owed beside", o.answers)
+		t.Fatalf("%+v is pending beside", o.answers)
 	}
 }
 
@@ -294,7 +294,7 @@ func TestRegistrationWaitsForItsAcknowledgement(t *testing.T) {
 	}
 }
 
-func TestNobodyIsWaitedForWhoDoesNotAcknowledge(t *testing.T) {
+func TestObserversAreNotWaitedFor(t *testing.T) {
 	var r reg
 	if r.wrote(version(3), false, 100); r.due != 0 {
 		t.Errorf("%+v waits for an observer", r)
@@ -323,7 +323,7 @@ func (*countingPeer) Uncork() {}
 
 func (*countingPeer) Queued() int { return 0 }
 
-func TestWhatWasAskedForComesAfterItsAnswer(t *testing.T) {
+func TestRequestedStateFollowsItsAnswer(t *testing.T) {
 	peer := &countingPeer{}
 	c := &Client{svc: &Service{}, id: objectstore.ClientID{Device: "main"}}
 	l := &liveSession{c: c, peer: peer, started: true}

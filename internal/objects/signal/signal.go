@@ -48,7 +48,7 @@ type Config struct {
 	// BatchMost is the ceiling of the time by which changes may be held back so that several of one object become one.
 	// It is used only while fan-out queues. 0: never.
 	BatchMost time.Duration
-	// Lanes is how many objects are fanned out at once; 0: one per CPU.
+	// Workers is how many objects are fanned out at once; 0: one per CPU.
 	Workers int
 }
 
@@ -61,7 +61,7 @@ type Service struct {
 
 	index   index
 	roster  roster
-	workers   []*fanoutWorker
+	workers []*fanoutWorker
 	pace    paces
 	work    queue[*Client]  // clients that have something to do
 	unread  queue[*watched] // objects to read

@@ -112,7 +112,7 @@ func TestSlowSessionHoldsNothingAndGetsTheNewest(t *testing.T) {
 	})
 }
 
-func TestWhoWasAwayGetsOneVersionPerChangedObject(t *testing.T) {
+func TestReturningClientGetsOneVersionPerChangedObject(t *testing.T) {
 	inWorld(t, signal.Config{}, func(w *world) {
 		u := w.connect("unit-1", "main")
 		u.register("a", "b", "c", "d")

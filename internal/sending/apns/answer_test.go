@@ -69,7 +69,7 @@ func TestEachAnswerEndsAsItShould(t *testing.T) {
 	}
 }
 
-func TestWhatAppleWouldNotSayIsTriedAgain(t *testing.T) {
+func TestAnswersNotFromAPNsAreRetried(t *testing.T) {
 	for _, c := range []struct {
 		status int
 		body   string

@@ -290,7 +290,7 @@ func TestARecallWakesTheAppAndReplacesWhatStillWaits(t *testing.T) {
 	}
 }
 
-func TestWhatAPNsWouldRefuseIsNotSent(t *testing.T) {
+func TestInvalidMessageIsNotSentToAPNs(t *testing.T) {
 	w := start(t)
 	device, address := w.Register(apnsserver.Accepting)
 	fits := hello("d", address)

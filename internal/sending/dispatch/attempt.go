@@ -16,7 +16,7 @@ type attempt struct {
 	sender   push.Sender
 }
 
-// start has an attempt made by a free worker, or by a new one if none is free: there are never more than the lane has
+// start has an attempt made by a free worker, or by a new one if none is free: there are never more than the sender has
 // places in flight. Workers stay: their stacks have grown to the size that encryption needs, and growing takes a new
 // worker a good part of its time.
 func (l *channelSender) start(a attempt) {
@@ -102,7 +102,7 @@ func (l *channelSender) judge(d *Delivery, until time.Time, receipt push.Receipt
 		if d.Attempts >= maxTries { // from one address to the next and back
 			return d.ends(Refused, moved.Reason)
 		}
-		// The source may have an endpoint there already. Then this one ends, and its delivery with it.
+		// The backlog may have an endpoint there already. Then this one ends, and its delivery with it.
 		res := d.later(now, until, moved.Reason)
 		res.Address = moved.Address
 		return res

@@ -74,22 +74,22 @@ func party(d *Delivery) judge.Party {
 }
 
 const (
-	// enterWithin is how long a lane waits for a place of a host that has none free: those that answer give one back
+	// enterWithin is how long a sender waits for a place of a host that has none free: those that answer give one back
 	// sooner. After it, the host's deliveries are put off without waiting, so that others are not late.
 	enterWithin = 100 * time.Millisecond
 	// Deliveries of a crowded host are looked at again after this long, for longer the longer it is crowded.
 	leastCrowded, mostCrowded = 250 * time.Millisecond, 5 * time.Second
 	// shuffled is over how long those that wait in a doubt are scattered: chance says who finds out.
 	shuffled = 5 * time.Second
-	// maxCrowds bounds the crowded hosts that a lane remembers.
+	// maxCrowds bounds the crowded hosts that a sender remembers.
 	maxCrowds = 1_000
 )
 
-// crowds are the hosts of a lane that had no place free within enterWithin, and since when.
+// crowds are the hosts of a sender that had no place free within enterWithin, and since when.
 type crowds map[*judge.Case]time.Time
 
 // room is how many places a scope may have: its share, and no more than are free. So a host that hangs takes half of the
-// lane at most, two take a third each, and some are always left.
+// sender at most, two take a third each, and some are always left.
 func (l *channelSender) room() int {
 	if l.policy.solo {
 		return l.policy.share

@@ -44,7 +44,7 @@ func ParseOutcome(s string) (Outcome, bool) {
 	return 0, false
 }
 
-// ErrStale tells a former owner of a source's deliveries that another has taken them over: nothing of what it does
+// ErrStale tells a former owner of a backlog's deliveries that another has taken them over: nothing of what it does
 // counts.
 var ErrStale = errors.New("the delivery queue has another owner")
 
@@ -61,7 +61,7 @@ func (e *ChannelError) Unwrap() error { return e.Err }
 
 // Delivery is a message to one endpoint that may have to be sent, with the endpoint as it is now.
 type Delivery struct {
-	Row        int64 // names it within its source
+	Row        int64 // names it within its backlog
 	EndpointID audience.ID
 	Channel    push.Channel
 	Attempts   int

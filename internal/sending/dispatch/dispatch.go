@@ -1,8 +1,8 @@
 // Package dispatch sends deliveries over push channels: paced by credential, each an intent on disk before it leaves,
 // tried again as long as that helps, with one honest outcome each. A process has one Dispatcher for all kinds of
-// deliveries: a Source lists the deliveries that are due and keeps their outcomes.
+// deliveries: a Backlog lists the deliveries that are due and keeps their outcomes.
 //
-// The way of a delivery: Source.Due → its turn (pace) → Source.Claim → push.Sender.Send → judge → Source.Finish.
+// The way of a delivery: Backlog.Due → its turn (pace) → Backlog.Claim → push.Sender.Send → judge → Backlog.Finish.
 package dispatch
 
 import (

@@ -112,7 +112,7 @@ func TestAMessageThatFailsAloneIsGivenUpSoonerThanInTrouble(t *testing.T) {
 	}
 }
 
-func TestWhatMayHaveArrivedNeverBecomesAFailure(t *testing.T) {
+func TestPossiblyArrivedMessageNeverFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &service{answer: func(r push.Request, attempt int) error {
 			if attempt == 1 {
@@ -132,7 +132,7 @@ func TestWhatMayHaveArrivedNeverBecomesAFailure(t *testing.T) {
 	})
 }
 
-func TestWhatMayNotLeaveIsNotAskedFor(t *testing.T) {
+func TestHeldDeliveriesAreNotClaimed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &service{}
 		s := newRows(4)
@@ -248,7 +248,7 @@ func TestNoMoreAreClaimedThanMayBecomeUnknown(t *testing.T) {
 	})
 }
 
-func TestWhatTheSourceDoesNotClaimDoesNotLeave(t *testing.T) {
+func TestUnclaimedDeliveryIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &service{}
 		s := newRows(30)
@@ -375,7 +375,7 @@ func TestRecallsKeepToTheRateOfTheirScope(t *testing.T) {
 	})
 }
 
-func TestWhatIsAnothersByNowDoesNotLeave(t *testing.T) {
+func TestDeliveriesTakenOverElsewhereAreNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &service{pace: push.Pace{Scope: "bot", Rate: 10}}
 		s := newRows(50)

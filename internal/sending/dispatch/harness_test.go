@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// rows is a source in memory. Tests look into it and change how it answers.
+// rows is a backlog in memory. Tests look into it and change how it answers.
 type rows struct {
 	mu     sync.Mutex
 	job    *Job
@@ -252,7 +252,7 @@ func newDispatcher(t *testing.T, ss Senders) *Dispatcher {
 	return d
 }
 
-// begin sends a source's rows until it is done or ctx ends; ended says how.
+// begin sends a backlog's rows until it is done or ctx ends; ended says how.
 func (s *rows) begin(t *testing.T, ctx context.Context, d *Dispatcher, w Work) (ended func() error) {
 	t.Helper()
 	w.App, w.Backlog = "demo", s

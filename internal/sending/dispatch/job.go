@@ -12,18 +12,18 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Job is a source being sent, from the start or resumption of its work to its end or the next stop.
+// Job is a backlog being sent, from the start or resumption of its work to its end or the next stop.
 type Job struct {
 	d       *Dispatcher
 	work    Work
 	log     *slog.Logger
 	rate    *rate           // the work's own; nil: none was asked for
 	hard    context.Context // of requests under way; set by Run
-	senders   []*channelSender
+	senders []*channelSender
 	results chan landed
 }
 
-// landed is a result on its way to the source; its place in flight is free once it is there.
+// landed is a result on its way to the backlog; its place in flight is free once it is there.
 type landed struct {
 	Result
 	of *channelSender
@@ -56,7 +56,7 @@ func (d *Dispatcher) Job(w Work) (*Job, error) {
 	return j, nil
 }
 
-// Kick has the job look at its source at once: something was added.
+// Kick has the job look at its backlog at once: something was added.
 func (j *Job) Kick() {
 	for _, l := range j.senders {
 		l.kick()
@@ -73,7 +73,7 @@ func (j *Job) Refusal() string {
 	return ""
 }
 
-// Run sends until its source has ended and nothing of it is left to be sent, or ctx ends. Requests under way outlive ctx
+// Run sends until its backlog has ended and nothing of it is left to be sent, or ctx ends. Requests under way outlive ctx
 // and are cut off when hard ends. When it returns, nothing of the job is being sent and every outcome that came is
 // written, unless the error says otherwise. A *ChannelError: a channel cannot send at all. Run is called once.
 func (j *Job) Run(ctx, hard context.Context) error {

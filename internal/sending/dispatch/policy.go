@@ -19,9 +19,9 @@ type policy struct {
 	resend   bool
 	inFlight int // requests at once
 	// share is how many of them one host or credential may have. However many hosts hang, the last of them leave places
-	// free for others (lane.room).
+	// free for others (channelSender.room).
 	share int
-	// solo: everything goes through one scope, so a lane waits for it instead of looking for others.
+	// solo: everything goes through one scope, so a sender waits for it instead of looking for others.
 	solo    bool
 	timeout time.Duration // how long one attempt may take, the sender's own timeout included
 }

@@ -137,7 +137,7 @@ func (s scope) reach(ctx context.Context) bool {
 	}
 }
 
-// rate is one that a source wishes for, which no provider counts.
+// rate is one that a backlog wishes for, which no provider counts.
 type rate struct{ pacer *pace.Pacer }
 
 func newRate(perSecond float64, now time.Time) *rate { return &rate{pace.Fixed(perSecond, now)} }
@@ -148,7 +148,7 @@ func (r *rate) next(now time.Time) time.Time {
 	return at
 }
 
-// turn is when a delivery may leave: its slot's time, or later where its source's own rate says so.
+// turn is when a delivery may leave: its slot's time, or later where its backlog's own rate says so.
 type turn struct {
 	slot
 	at time.Time

@@ -247,7 +247,7 @@ func TestAccessTokens(t *testing.T) {
 	given(4, "after its end")
 }
 
-func TestWhatTheTokenServiceSays(t *testing.T) {
+func TestAnswersOfTheTokenService(t *testing.T) {
 	for _, c := range []struct {
 		fault fcmserver.TokenFault
 		want  sendertest.Outcome

@@ -131,7 +131,7 @@ func TestPriorityFollowsUrgency(t *testing.T) {
 	}
 }
 
-func TestWhatIsTooLargeIsNotSent(t *testing.T) {
+func TestTooLargeMessageIsNotSent(t *testing.T) {
 	b := newBed(t)
 	r := push.Request{ID: "d-1", Address: b.address, Content: push.Content{Body: strings.Repeat("b", fcm.MaxPayload-len("godwit_id"+"d-1"+"body"))}}
 	b.sent(r)

@@ -21,7 +21,7 @@ const (
 	readBuffer    = 16 << 10
 	maxHeaderList = 32 << 10 // of an answer
 	tableBytes    = 4096     // of header fields that both sides keep; the size that RFC 7541 begins with
-	// maxControl bounds what is owed to a server that asks and does not read: pings, settings, resets.
+	// maxControl bounds the control frames that wait for a server that asks and does not read: pings, settings, resets.
 	maxControl = 64 << 10
 	// keepOut bounds the memory that the writer keeps between writes.
 	keepOut = 64 << 10

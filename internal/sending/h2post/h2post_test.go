@@ -61,7 +61,7 @@ func TestEveryMessageGetsItsOwnAnswer(t *testing.T) {
 	}
 }
 
-func TestWhatTheServerDidNotLookAtIsTriedElsewhere(t *testing.T) {
+func TestUnprocessedRequestIsRetriedOnAnotherConnection(t *testing.T) {
 	for name, refuse := range map[string]func(p *peer, id uint32){
 		"refused":        func(p *peer, id uint32) { p.check(p.fr.WriteRSTStream(id, http2.ErrCodeRefusedStream)) },
 		"on its way out": func(p *peer, _ uint32) { p.check(p.fr.WriteGoAway(0, http2.ErrCodeNo, nil)) },
@@ -87,7 +87,7 @@ func TestWhatTheServerDidNotLookAtIsTriedElsewhere(t *testing.T) {
 	}
 }
 
-func TestWhatMayHaveArrivedIsSaidToBeSent(t *testing.T) {
+func TestPossiblyArrivedRequestCountsAsSent(t *testing.T) {
 	for name, end := range map[string]func(p *peer, id uint32){
 		"cut":          func(*peer, uint32) {},
 		"broken off":   func(p *peer, id uint32) { p.check(p.fr.WriteRSTStream(id, http2.ErrCodeInternal)); p.next(nil) },
@@ -318,7 +318,7 @@ func TestMessagesWaitForTheConnectionsWindow(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsNoLongerHasTheMessageTakenBack(t *testing.T) {
+func TestCancelledSenderWithdrawsItsMessage(t *testing.T) {
 	got := make(chan http2.ErrCode, 1)
 	arrived := make(chan bool, 1)
 	address := script(t, func(p *peer) {

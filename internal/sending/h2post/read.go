@@ -74,7 +74,7 @@ func (c *conn) handle(f http2.Frame) error {
 	return nil
 }
 
-// owe has a control frame written. A server that makes us owe too much without reading it is not served.
+// queueControl has a control frame written. A server that causes too many without reading them is not served.
 func (c *conn) queueControl(frame []byte) {
 	if c.dead != nil {
 		return

@@ -125,7 +125,7 @@ func TestContentKeepsItsLinks(t *testing.T) {
 	}
 }
 
-func TestWhatHasExpiredIsNotPublished(t *testing.T) {
+func TestExpiredNotificationIsNotPublished(t *testing.T) {
 	m, s := start(t)
 	for _, late := range []time.Duration{0, time.Hour} {
 		r := request("d")

@@ -27,7 +27,7 @@ const seeds = 3
 // retryAfter are what places and endpoints ask for; 0: nothing.
 var retryAfter = []time.Duration{0, time.Second, 5 * time.Second, time.Minute}
 
-func TestTheSickWaitAloneAndTheOthersAreDoneAtOnce(t *testing.T) {
+func TestSickEndpointsWaitAlone(t *testing.T) {
 	const n = 1500
 	for _, c := range []struct {
 		name string
@@ -75,7 +75,7 @@ func TestThreeSickOfFiveHoldNobodyUp(t *testing.T) {
 	}
 }
 
-func TestACapThatNobodyToldIsKeptAndUsed(t *testing.T) {
+func TestUnannouncedCapIsKeptAndUsed(t *testing.T) {
 	always := func(n int) func(time.Duration) int { return func(time.Duration) int { return n } }
 	for _, c := range []struct {
 		name         string
@@ -216,7 +216,7 @@ func TestOnlyDifferentEndpointsMakeAVerdict(t *testing.T) {
 	}
 }
 
-func TestWhoeverObjectsAgainWhileOthersAreServedSpeaksForItself(t *testing.T) {
+func TestRepeatedObjectionWhileOthersSucceedIsTheEndpointsOwn(t *testing.T) {
 	now := time.Now()
 	p := New(0, now)
 	for i := range 50 {

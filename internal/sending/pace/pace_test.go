@@ -146,7 +146,7 @@ func TestAHighCapIsKeptAndStartedSlowly(t *testing.T) {
 	})
 }
 
-func TestWhatIsPutOffComesBackSpacedOut(t *testing.T) {
+func TestDeferredSendsReturnSpacedOut(t *testing.T) {
 	now := time.Now()
 	p := New(30, now)
 	p.Objected(now, 10*time.Second)

@@ -145,7 +145,7 @@ type message struct {
 	due      time.Duration
 }
 
-// campaign is sent by one lane that looks at what is due, in order.
+// campaign is sent by one sender that looks at what is due, in order.
 type campaign struct {
 	s       *simulation
 	waiting queue

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestWhatIsNotUrgentStandsBackForAnUrgentMessageThatWaits(t *testing.T) {
+func TestUrgentMessageTakesTheNextTurn(t *testing.T) {
 	begun := time.Now()
 	p := New(2, begun)
 	for range 2 {

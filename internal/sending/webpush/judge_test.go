@@ -58,7 +58,7 @@ func TestWebPagesAreNoAnswersOfAPushService(t *testing.T) {
 	}
 }
 
-func TestWhoeverSaysWhenToComeBackWantsUsTo(t *testing.T) {
+func TestRetryAfterIsObeyed(t *testing.T) {
 	s := &Sender{cfg: Config{Now: time.Now}}
 	for _, status := range []int{406, 403, 429, 503} {
 		err := s.judge(&provider.Answer{Status: status, Header: http.Header{"Retry-After": {"7"}}}, "push.example", "https://push.example")

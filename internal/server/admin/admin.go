@@ -31,7 +31,7 @@ type Access interface {
 // Config are the parts of the pages.
 type Config struct {
 	Access     Access
-	Logins      *signin.Logins
+	Logins     *signin.Logins
 	Keys       Keys
 	Audit      *audit.Log         // remembers what people do; nil: nothing does
 	Provider   *provider.Provider // vouches for people; nil: they sign in with keys alone
@@ -106,7 +106,7 @@ type visit struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	person person
-	login   string // the id of the stay that this is part of
+	login  string // the id of the login that this is part of
 	status int    // of the answer; 0: none yet
 	again  bool   // a form is shown again: nothing was done
 	made   string // what was made, where the path does not name it

@@ -13,11 +13,11 @@ const entriesAPage = 100
 // diary is a page of the audit log.
 type diary struct {
 	Action, By string // that alone are listed; empty: all
-	Items    []did
-	Older    string // leads on; empty: there are no more
+	Items      []did
+	Older      string // leads on; empty: there are no more
 }
 
-// did is a deed, and what the key is for by which it was done.
+// did is an entry, and what the key is for by which it was done.
 type did struct {
 	audit.Entry
 	Key string

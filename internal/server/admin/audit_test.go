@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/server/admin"
 )
 
-// deeds are an app's, oldest first, in short: who may guess.
+// actions are an app's, oldest first, in short: who may guess.
 func actions(t *testing.T, cfg *admin.Config, app string) (list []string) {
 	t.Helper()
 	found, err := cfg.Audit.List(t.Context(), app, audit.Filter{}, 100)
@@ -28,7 +28,7 @@ func actions(t *testing.T, cfg *admin.Config, app string) (list []string) {
 	return list
 }
 
-func TestWhatPeopleDoIsRemembered(t *testing.T) {
+func TestActionsOnThePageAreAudited(t *testing.T) {
 	var cfg admin.Config
 	w := newWorld(t, (&post{}).serve, keep(&cfg))
 	b := w.signedIn()
@@ -88,14 +88,14 @@ func TestTheAuditLogIsForAdminsOfTheApp(t *testing.T) {
 // harmless are what is posted and changes nothing.
 var harmless = map[string]bool{"POST /ui/campaigns/preview": true, "POST /ui/send/preview": true, "POST /ui/audience/count": true}
 
-func TestWhatChangesSomethingHasANameInTheAuditLog(t *testing.T) {
+func TestEveryChangeOnThePageHasAnAuditName(t *testing.T) {
 	name := regexp.MustCompile(`^[a-z-]+\.([a-z-]+|\{action\})$`)
-	for pattern, deed := range admin.Actions() {
-		if posts := strings.HasPrefix(pattern, "POST "); posts && deed == "" && !harmless[pattern] {
+	for pattern, action := range admin.Actions() {
+		if posts := strings.HasPrefix(pattern, "POST "); posts && action == "" && !harmless[pattern] {
 			t.Errorf("%s changes something and has no name", pattern)
 		}
-		if deed != "" && (!name.MatchString(deed) || harmless[pattern]) {
-			t.Errorf("%s is called %q", pattern, deed)
+		if action != "" && (!name.MatchString(action) || harmless[pattern]) {
+			t.Errorf("%s is called %q", pattern, action)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 // mostPicked bounds the campaigns that one form names: as many as a page lists.
 const mostPicked = pageSize
 
-// bulkDeeds are the operations on several campaigns at once, each with the words that report its success.
+// bulkActions are the operations on several campaigns at once, each with the words that report its success.
 var bulkActions = map[string]struct {
 	done string
 	do   func(ctx context.Context, c Campaigns, app, id string) error
@@ -41,7 +41,7 @@ func newBulkButton(name string, cursor int64) bulkButton {
 	}[name], cursor}
 }
 
-// bulk is what became of a deed to several campaigns.
+// bulk is what became of an action to several campaigns.
 type bulk struct {
 	Done     string   // empty: nothing was done
 	Problems []string // of those it was not done to
@@ -54,7 +54,7 @@ func (a *admin) actOnCampaigns(v *visit) error {
 	}
 	ctx, app := v.r.Context(), v.person.App
 	name, ids := text(v.r.PostForm, "deed"), v.r.PostForm["id"]
-	deed, ok := bulkActions[name]
+	action, ok := bulkActions[name]
 	if !ok {
 		return &mistake{http.StatusNotFound, "There is no such action."}
 	}
@@ -65,7 +65,7 @@ func (a *admin) actOnCampaigns(v *visit) error {
 	}
 	done := 0
 	for _, id := range ids {
-		err := deed.do(ctx, a.Campaigns, app, id)
+		err := action.do(ctx, a.Campaigns, app, id)
 		var wrong *mistake
 		switch err = explain(err); {
 		case err == nil:
@@ -78,7 +78,7 @@ func (a *admin) actOnCampaigns(v *visit) error {
 		}
 	}
 	if done > 0 {
-		b.Done = fmt.Sprintf("%d %s: %s.", done, map[bool]string{true: "campaign", false: "campaigns"}[done == 1], deed.done)
+		b.Done = fmt.Sprintf("%d %s: %s.", done, map[bool]string{true: "campaign", false: "campaigns"}[done == 1], action.done)
 	}
 	return a.showCampaigns(v, &b)
 }

@@ -57,7 +57,7 @@ func correcting(t *testing.T) (s *sent, b *browser, id string) {
 	return s, b, id
 }
 
-func TestWhatWasSentIsCorrectedWithoutAScript(t *testing.T) {
+func TestSentCampaignIsCorrectedWithoutScript(t *testing.T) {
 	s, b, id := correcting(t)
 	_, page := b.get("/ui/campaigns/" + id)
 	wants(t, page, `href="/ui/campaigns/`+id+`/correct"`)

@@ -152,7 +152,7 @@ func TestAnEndpointIsPausedWokenAndDeleted(t *testing.T) {
 	}
 }
 
-func TestWhatWasFoundIsExported(t *testing.T) {
+func TestSearchResultIsExported(t *testing.T) {
 	w := newWorld(t)
 	const many = 1200 // more than are read at once
 	list := make([]audience.Endpoint, many)

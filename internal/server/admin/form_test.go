@@ -313,7 +313,7 @@ func TestEachFieldSaysWhatIsWrongWithItAndLosesNothing(t *testing.T) {
 	}
 }
 
-func TestWhatCannotStartIsADraftThatTheFormGoesOnWith(t *testing.T) {
+func TestCampaignThatCannotStartStaysADraftInTheForm(t *testing.T) {
 	w := newWorld(t)
 	b := w.signedIn()
 	form := url.Values{"title": {"x"}, "channel": {"telegram"}, "then": {"start"}, "key": {"k"}}
@@ -332,7 +332,7 @@ func TestWhatCannotStartIsADraftThatTheFormGoesOnWith(t *testing.T) {
 	}
 }
 
-func TestAFormThatWasSavedBeforeKeepsWhatIsTyped(t *testing.T) {
+func TestConflictingFormKeepsItsValues(t *testing.T) {
 	b := newWorld(t).signedIn()
 	b.create(url.Values{"title": {"x"}, "key": {"k"}})
 	status, page := b.post("/ui/campaigns", url.Values{"title": {"y"}, "key": {"k"}})

@@ -177,7 +177,7 @@ func TestASinksPageSaysWhatWasMadeAnewIfTheLogHadGaps(t *testing.T) {
 	wants(t, page, `14 <span class="hint">events written, 10 of them made anew: the log had deleted them before</span>`)
 }
 
-func TestWhatIsPausedOnThePageStaysAsItWas(t *testing.T) {
+func TestPausingOnThePageKeepsSettings(t *testing.T) {
 	o, b := newOutside(t)
 	for path, want := range map[string]int{
 		"/ui/hooks/orders/pause": 200, "/ui/sinks/clickhouse/resume": 200, "/ui/sources/redisstream/pause": 200,
@@ -276,7 +276,7 @@ func TestTheServersPagesShowHostileTextAsText(t *testing.T) {
 	wants(t, page, "hooks/other", "missing", "of different versions")
 }
 
-func TestWhatIsOfOtherAppsIsOnNoPage(t *testing.T) {
+func TestPagesShowNoIntegrationOfOtherApps(t *testing.T) {
 	_, b := newOutside(t, func(c *admin.Config) { c.Watch = serverOf(false) })
 	_, log := b.get("/ui/log")
 	_, nodes := b.get("/ui/nodes")
@@ -285,7 +285,7 @@ func TestWhatIsOfOtherAppsIsOnNoPage(t *testing.T) {
 	}
 }
 
-func TestWhatIsSentAndSetOnThePageIsRemembered(t *testing.T) {
+func TestSendsAndSettingsOnThePageAreAudited(t *testing.T) {
 	var cfg admin.Config
 	w := newWorld(t, func(c *admin.Config) { c.Publisher = new(counter) }, keep(&cfg))
 	b := w.signedIn()

@@ -37,7 +37,7 @@ func lively() *watch.Server {
 	return s
 }
 
-func TestWhoSubscribesServesAndTakesSlowlyIsShown(t *testing.T) {
+func TestLivePageShowsSubscribersWorkersAndSlowSessions(t *testing.T) {
 	b := newWorld(t, func(c *admin.Config) { c.Watch, c.Presence = lively(), crowded{} }).signedIn()
 	_, page := b.get("/ui/topics")
 	checkHarmless(t, "topics", page)
@@ -57,7 +57,7 @@ func TestHowSessionsCameAndWhyOthersDidNot(t *testing.T) {
 	}
 }
 
-func TestWhereNobodyIsTheLivePagesSaySo(t *testing.T) {
+func TestLivePagesSayThatNobodyIsConnected(t *testing.T) {
 	b := newWorld(t).signedIn()
 	_, page := b.get("/ui/topics")
 	wants(t, page, "Nobody subscribes to a topic now", "Nobody serves requests now")

@@ -123,7 +123,7 @@ func (a *admin) greet(w http.ResponseWriter, r *http.Request) {
 	a.render(w, r, 0, http.StatusOK, "entered", "page", frame{Title: "Signed in", Version: a.Version})
 }
 
-// cannotEnter says why a stay could not begin.
+// cannotEnter says why a login could not begin.
 func (a *admin) cannotEnter(w http.ResponseWriter, r *http.Request, who person, err error) {
 	if errors.Is(err, access.ErrUnknownApp) {
 		a.Log.WarnContext(r.Context(), "a rule lets people in to an app that does not exist", "app", who.App)

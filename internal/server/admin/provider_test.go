@@ -70,7 +70,7 @@ func TestPeopleSignInByAProvider(t *testing.T) {
 	wants(t, page, "Sign in with") // by other rules they come in anew
 }
 
-func TestWhomNoRuleLetsInIsTold(t *testing.T) {
+func TestPersonWithoutMatchingRuleIsRefused(t *testing.T) {
 	v := newVouched(t, "view shop groups=support; send other groups=boss; admin gone groups=ghost")
 	for group, want := range map[string]string{"none": "no rule of this server lets you in", "ghost": "The app gone does not exist"} {
 		v.at.Says(map[string]any{"sub": "s", "groups": []string{group}})

@@ -152,7 +152,7 @@ func TestARecipientsPageLeadsOn(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotTheAppsIsNotFound(t *testing.T) {
+func TestRecipientsOfOtherAppsAreNotFound(t *testing.T) {
 	p, b := newPost(t)
 	for _, path := range []string{"/ui/recipients/bo", "/ui/notifications/ride-2", "/ui/notifications/ride-1?to=bo", "/ui/notifications?id=ride-2"} {
 		if status, _ := b.get(path); status != http.StatusNotFound {
@@ -183,7 +183,7 @@ func TestANotificationsPageIsDrawnAnewUntilItHasEnded(t *testing.T) {
 	}
 }
 
-func TestWhatComesForARecipientIsShownAsText(t *testing.T) {
+func TestNotificationsOfRecipientAreShownAsText(t *testing.T) {
 	_, b := newPost(t)
 	_, page := b.get("/ui/recipients/anna")
 	wants(t, page, `data-events="/ui/recipients/anna/events"`)

@@ -9,15 +9,15 @@ import (
 	"godwit.dev/godwit/internal/access/signin"
 )
 
-// route is a page or a deed: what a person must be to see or do it, and what is run.
+// route is a page or an action: what a person must be to see or do it, and what is run.
 type route struct {
 	role  signin.Role
 	serve page
-	// deed is what doing it is called, with the path's values in braces; empty: it changes nothing.
+	// action is what doing it is called, with the path's values in braces; empty: it changes nothing.
 	action string
 }
 
-// routes are all that is open to people who have signed in. A role here is worth that of the key which the same deed
+// routes are all that is open to people who have signed in. A role here is worth that of the key which the same action
 // needs over the API. Pages draw only what a role may do: {{if may "send"}}.
 func (a *admin) routes() map[string]route {
 	return map[string]route{
@@ -86,7 +86,7 @@ func (a *admin) routes() map[string]route {
 	}
 }
 
-// allowed runs a page for people with its role, and refuses others. It notes deeds, done or not, in the audit log.
+// allowed runs a page for people with its role, and refuses others. It notes actions, done or not, in the audit log.
 func (a *admin) allowed(pattern string, rt route) page {
 	return func(v *visit) error {
 		who := v.person
@@ -102,7 +102,7 @@ func (a *admin) allowed(pattern string, rt route) page {
 	}
 }
 
-// told notes a deed in the audit log. Mistaken requests, other than those without the right, and forms that are shown
+// told notes an action in the audit log. Mistaken requests, other than those without the right, and forms that are shown
 // again change nothing and are not noted.
 func (a *admin) told(v *visit, pattern string, rt route, err error) {
 	if rt.action == "" || err == nil && (v.again || v.status >= http.StatusBadRequest) {
@@ -119,16 +119,16 @@ func (a *admin) told(v *visit, pattern string, rt route, err error) {
 	default:
 		return
 	}
-	deed, object := audit.Of(v.r, pattern, rt.action)
+	action, object := audit.Of(v.r, pattern, rt.action)
 	if object == "" {
 		object = v.made
 	}
-	a.note(v.r, v.person, deed, object, outcome)
+	a.note(v.r, v.person, action, object, outcome)
 }
 
-// note records a deed in the audit log.
-func (a *admin) note(r *http.Request, who person, deed, object string, outcome audit.Outcome) {
+// note records an action in the audit log.
+func (a *admin) note(r *http.Request, who person, action, object string, outcome audit.Outcome) {
 	if a.Audit != nil && who.App != "" {
-		a.Audit.Note(r.Context(), audit.Entry{App: who.App, By: who.Name(), Way: audit.Page, Address: address(r), Action: deed, Object: object, Outcome: outcome})
+		a.Audit.Note(r.Context(), audit.Entry{App: who.App, By: who.Name(), Way: audit.Page, Address: address(r), Action: action, Object: object, Outcome: outcome})
 	}
 }

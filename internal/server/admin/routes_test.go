@@ -101,7 +101,7 @@ func leads(t *testing.T, page string) (found []string) {
 	return found
 }
 
-func TestWhatARoleMayNotDoIsNotDrawn(t *testing.T) {
+func TestPagesHideActionsBeyondTheRole(t *testing.T) {
 	w := newWorld(t, (&post{}).serve)
 	needs, mux := admin.Routes(), http.NewServeMux()
 	for pattern := range needs {

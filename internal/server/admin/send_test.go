@@ -67,7 +67,7 @@ func TestANotificationIsSentAsItWasComposed(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeSentIsSaidBesideItsField(t *testing.T) {
+func TestSendErrorsAppearBesideTheirFields(t *testing.T) {
 	c, b := newCounter(t)
 	for field, form := range map[string]url.Values{
 		"to":             {"title": {"Hi"}},
@@ -95,7 +95,7 @@ func TestWhatCannotBeSentIsSaidBesideItsField(t *testing.T) {
 	}
 }
 
-func TestWhatTheMailboxRefusesIsSaid(t *testing.T) {
+func TestPageShowsMailboxRefusal(t *testing.T) {
 	c, b := newCounter(t)
 	form := url.Values{"key": {"k1"}, "to": {"anna"}, "title": {"Hi"}}
 	c.fails = mailbox.ErrFull

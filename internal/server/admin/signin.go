@@ -32,7 +32,7 @@ func (a *admin) setCookie(w http.ResponseWriter, value string, age time.Duration
 	})
 }
 
-// stay finds who a request is from; signin.ErrNoStay: a stranger. A key that has been deleted, or has other roles now,
+// login finds who a request is from; signin.ErrNoLogin: a stranger. A key that has been deleted, or has other roles now,
 // opens nothing, and what it opened is over for good.
 func (a *admin) login(r *http.Request) (signin.Login, error) {
 	ctx, cancel := context.WithTimeoutCause(r.Context(), patience, fmt.Errorf("no answer in %s", patience))
@@ -49,13 +49,13 @@ func (a *admin) login(r *http.Request) (signin.Login, error) {
 // mostCookies of one name are looked at: a browser sends one, unless a page of another port or host of the site has set more.
 const mostCookies = 4
 
-// cookies are those of a request that may be of a stay.
+// cookies are those of a request that may be of a login.
 func (a *admin) cookies(r *http.Request) []*http.Cookie {
 	all := r.CookiesNamed(a.cookie())
 	return all[:min(len(all), mostCookies)]
 }
 
-// findStay finds the stay whose cookie a request carries. Pages of other ports and hosts of the site may add cookies of the same
+// findLogin finds the login whose cookie a request carries. Pages of other ports and hosts of the site may add cookies of the same
 // name: those that open nothing are passed over. Browsers send the console's own last, for its path is the shortest, so the last counts.
 func (a *admin) findLogin(ctx context.Context, r *http.Request) (found signin.Login, err error) {
 	for _, c := range a.cookies(r) {
@@ -156,7 +156,7 @@ func (a *admin) signIn(w http.ResponseWriter, r *http.Request) {
 	a.letIn(w, r, person{App: key.App, Key: key.Key, Role: role})
 }
 
-// letIn begins a stay, in the place of the one that the browser may have had.
+// letIn begins a login, in the place of the one that the browser may have had.
 func (a *admin) letIn(w http.ResponseWriter, r *http.Request, who person) {
 	secret, err := a.Logins.Enter(r.Context(), who, address(r), r.UserAgent())
 	if err == nil {
@@ -180,7 +180,7 @@ func address(r *http.Request) string {
 	return ""
 }
 
-// leave ends the stays whose cookies a request carries.
+// leave ends the logins whose cookies a request carries.
 func (a *admin) leave(r *http.Request) error {
 	for _, c := range a.cookies(r) {
 		s, err := a.Logins.Find(r.Context(), c.Value)

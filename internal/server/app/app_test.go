@@ -217,7 +217,7 @@ func TestOpenEventFeedDoesNotHoldUpAStop(t *testing.T) {
 	}
 }
 
-func TestWhatWasAcknowledgedToThePublisherOutlivesTheServer(t *testing.T) {
+func TestAcceptedPublishSurvivesTheServer(t *testing.T) {
 	cfg := settings(t)
 	a := start(t, cfg)
 	if status, body, _ := ask(t, "POST", "http://"+a.Addresses().HTTP+"/v1/notifications", `{"to":"driver-42","id":"x"}`); status != 201 {

@@ -9,13 +9,13 @@ import (
 	godwit "godwit.dev/godwit/clients/go"
 )
 
-// deedJSON is what somebody did, as the API says it.
+// entryJSON is what somebody did, as the API says it.
 type entryJSON struct {
 	At      time.Time `json:"at"`
 	By      string    `json:"by"`
 	Way     string    `json:"way"`
 	Address string    `json:"address"`
-	Action    string    `json:"deed"`
+	Action  string    `json:"deed"`
 	Object  string    `json:"object"`
 	Outcome string    `json:"outcome"`
 }

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// deed is one of the audit log.
+// entry is one of the audit log.
 type entry struct{ ID, By, Way, Address, Deed, Object, Outcome string }
 
-// deeds reads the audit log, oldest first.
+// audit reads the audit log, oldest first.
 func (w *world) audit(query string) (list []entry, next string) {
 	w.t.Helper()
 	a := w.get("/v1/audit" + query)
@@ -30,7 +30,7 @@ func (w *world) audit(query string) (list []entry, next string) {
 	return list, page.Next
 }
 
-func TestWhatIsChangedOverTheAPIIsRemembered(t *testing.T) {
+func TestChangesOverTheAPIAreAudited(t *testing.T) {
 	w := newWorld(t)
 	a := w.post("/v1/keys", `{"roles":["read"],"name":"ci"}`)
 	a.want(http.StatusCreated)
@@ -102,19 +102,19 @@ var untold = []string{
 	"POST /v1/audience/count", "POST /v1/campaigns/{id}/preview", "POST /v1/templates/{name}/preview",
 }
 
-func TestWhatChangesSomethingHasANameInTheAuditLog(t *testing.T) {
+func TestEveryChangeOnThePageHasAnAuditName(t *testing.T) {
 	name := regexp.MustCompile(`^[a-z-]+\.[a-z-]+$`)
 	for _, rt := range routes() {
 		if rt.Role == 0 {
 			continue
 		}
-		pattern, deed := rt.Pattern, rt.Deed
+		pattern, action := rt.Pattern, rt.Action
 		known := slices.Contains(untold, pattern)
-		if changes := !strings.HasPrefix(pattern, "GET "); changes && deed == "" && !known {
+		if changes := !strings.HasPrefix(pattern, "GET "); changes && action == "" && !known {
 			t.Errorf("%s changes something and has no name", pattern)
 		}
-		if deed != "" && (!name.MatchString(deed) || known) {
-			t.Errorf("%s is called %q", pattern, deed)
+		if action != "" && (!name.MatchString(action) || known) {
+			t.Errorf("%s is called %q", pattern, action)
 		}
 	}
 }

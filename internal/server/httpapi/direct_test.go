@@ -15,8 +15,8 @@ import (
 	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
-// TestWhatIsSentAheadOfTheHandoverIsAnswered: net/http has read some of it by then.
-func TestWhatIsSentAheadOfTheHandoverIsAnswered(t *testing.T) {
+// TestRequestSentBeforeHandoverIsAnswered: net/http has read some of it by then.
+func TestRequestSentBeforeHandoverIsAnswered(t *testing.T) {
 	w, d := directly(t)
 	c := w.wire()
 	c.send(strings.Repeat(post(w.key, `{"to":"a"}`), 100))

@@ -185,7 +185,7 @@ func TestExpiredAndScheduledShowInStatus(t *testing.T) {
 	}
 }
 
-func TestWhatNoClientCanTakeFailsAndBlocksNothing(t *testing.T) {
+func TestNotificationNoClientCanTakeFailsAndBlocksNothing(t *testing.T) {
 	w := newRealWorld(t)
 	feed := w.follow("?types=failed", nil)
 	w.post("/v1/notifications", `{"to":"driver-42","id":"bad"}`).want(http.StatusCreated)

@@ -73,7 +73,7 @@ func TestWrongPreferencesAreRefusedByName(t *testing.T) {
 	}
 }
 
-func TestWhoMaySayHowARecipientIsReached(t *testing.T) {
+func TestRightsToSetPreferences(t *testing.T) {
 	w := newWorld(t)
 	manage := w.register(`{"channel":"telegram","recipient":"ada","address":{"chat_id":1}}`).ManageToken
 	for who, c := range map[string]struct {

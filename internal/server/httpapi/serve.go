@@ -57,10 +57,10 @@ func (a *api) serve(c *call.Call, rt call.Route) error {
 	return rt.Serve(c)
 }
 
-// tell notes a deed in the audit log, before its answer is sent as a whole. Calls without a known app, and those that fail
+// tell notes an action in the audit log, before its answer is sent as a whole. Calls without a known app, and those that fail
 // for a mistake of the caller other than a missing right, change nothing and are not noted.
 func (a *api) tell(c *call.Call, rt call.Route, err error) {
-	if rt.Deed == "" || a.audit == nil || c.Key.App == "" {
+	if rt.Action == "" || a.audit == nil || c.Key.App == "" {
 		return
 	}
 	outcome, status := audit.Done, c.Status
@@ -75,12 +75,12 @@ func (a *api) tell(c *call.Call, rt call.Route, err error) {
 	case err != nil || status >= http.StatusBadRequest:
 		return
 	}
-	deed, object := audit.Of(c.R, rt.Pattern, rt.Deed)
+	action, object := audit.Of(c.R, rt.Pattern, rt.Action)
 	if object == "" {
 		object = c.Made
 	}
 	address, _, _ := net.SplitHostPort(c.R.RemoteAddr) // what is none stays empty
-	a.audit.Note(c.R.Context(), audit.Entry{App: c.Key.App, By: c.Key.Key, Way: audit.API, Address: address, Action: deed, Object: object, Outcome: outcome})
+	a.audit.Note(c.R.Context(), audit.Entry{App: c.Key.App, By: c.Key.Key, Way: audit.API, Address: address, Action: action, Object: object, Outcome: outcome})
 }
 
 // authenticate finds the app of the key. A call that also names an app must name the same one.

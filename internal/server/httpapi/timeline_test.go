@@ -47,7 +47,7 @@ func TestATimelineGoesOnUntilItsCopyHasEnded(t *testing.T) {
 	}
 }
 
-func TestWhoFollowsNothingIsToldSo(t *testing.T) {
+func TestFollowingUnknownCopyIsNotFound(t *testing.T) {
 	w := newWorld(t)
 	for path, want := range map[string]int{"/v1/notifications/none/timeline?to=anna": http.StatusNotFound, "/v1/notifications/none/timeline": http.StatusBadRequest} {
 		a := w.do(request{method: http.MethodGet, path: path, key: w.key, header: map[string]string{"Accept": "text/event-stream"}})

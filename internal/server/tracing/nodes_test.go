@@ -102,7 +102,7 @@ func TestOtherNodesAreToldOfWhatIsSampledAlone(t *testing.T) {
 	})
 }
 
-func TestWhatANodeDidNotWriteIsPassedOver(t *testing.T) {
+func TestMalformedMessagesOfNodesAreIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr, stop := start(t, &collector{}, nil)
 		until := time.Now().Add(time.Hour).Format(time.RFC3339)

@@ -213,7 +213,7 @@ func TestFiguresThatCannotBeGatheredKeepNoOthersBack(t *testing.T) {
 	})
 }
 
-func TestWhatTheEnvironmentTurnsOffIsNotWanted(t *testing.T) {
+func TestEnvironmentTurnsTracingOff(t *testing.T) {
 	for _, c := range []struct {
 		setting         string
 		env             map[string]string

@@ -179,7 +179,7 @@ func TestOneTraceLeadsFromThePublishToTheAcknowledgement(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotSampledIsNotFollowed(t *testing.T) {
+func TestUnsampledPublishIsNotFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to, on := &collector{}, &shelf{kept: map[tracing.Copy]tracing.Kept{}}
 		tr, stop := start(t, to, on)
@@ -255,7 +255,7 @@ func TestARestartGoesOnWithWhatWaits(t *testing.T) {
 	})
 }
 
-func TestWhatTheStoreDoesNotTakeIsNotFollowed(t *testing.T) {
+func TestRefusedPublishIsNotFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := &collector{}
 		tr, stop := start(t, to, nil)

@@ -102,7 +102,7 @@ func TestAnHourIsKeptAndNoMore(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsIsToldOfTheNextReading(t *testing.T) {
+func TestWaiterIsWokenByNextReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watching(t, func() watch.Totals { return watch.Totals{} })
 		begun := time.Now()

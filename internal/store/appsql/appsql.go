@@ -46,10 +46,10 @@ type Store struct {
 }
 
 var (
-	_ access.Store     = (*Store)(nil)
-	_ template.Store   = (*Store)(nil)
+	_ access.Store      = (*Store)(nil)
+	_ template.Store    = (*Store)(nil)
 	_ signin.LoginStore = (*Store)(nil)
-	_ audit.Store      = (*Store)(nil)
+	_ audit.Store       = (*Store)(nil)
 )
 
 // New makes the store of a database.

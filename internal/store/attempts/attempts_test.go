@@ -20,7 +20,7 @@ func TestAnAttemptIs24BytesInMemory(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrittenIsReadInTheOrderOfTimeAndOnce(t *testing.T) {
+func TestAttemptsAreReadOnceInTimeOrder(t *testing.T) {
 	reason := "busy\nreally"
 	marks := []mailbox.Mark{
 		{DeliveredAt: noon.Add(time.Second), Device: "phone", Over: mailbox.OverOf("grpc", "phone")},

@@ -150,7 +150,7 @@ func TestNothingIsKeptInMemoryForAnAppThatNobodyFollows(t *testing.T) {
 	s.read(t, "a", 100, 2)
 }
 
-func TestWhatOthersStoredIsToldToWhoFollows(t *testing.T) {
+func TestFollowersGetEventsOfOtherServers(t *testing.T) {
 	s := &stored{}
 	s.Start(0)
 	s.read(t, "a", 0, 0)

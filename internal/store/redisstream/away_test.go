@@ -25,7 +25,7 @@ func TestARedisThatHangsLosesNothing(t *testing.T) {
 	w.wantPending(driver, "b")
 }
 
-func TestWhatWasAcknowledgedStaysSoForAClientThatComesBackMeanwhile(t *testing.T) {
+func TestAcknowledgementHoldsForReturningClient(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	w := newWorld(t, s.URL())

@@ -9,8 +9,8 @@ import (
 	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
 
-// TestWhatComesWhileAClientsFirstReadIsUnderWayIsReadAfterIt: Redis has answered that there is nothing, and then tells of something.
-func TestWhatComesWhileAClientsFirstReadIsUnderWayIsReadAfterIt(t *testing.T) {
+// TestEntriesDuringFirstReadAreReadAfterIt: Redis has answered that there is nothing, and then tells of something.
+func TestEntriesDuringFirstReadAreReadAfterIt(t *testing.T) {
 	t.Parallel()
 	url := redistest.Start(t).URL()
 	w := newWorld(t, url)

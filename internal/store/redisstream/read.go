@@ -229,7 +229,7 @@ func (s *Store) Pending(ctx context.Context, qs []mailbox.PendingQuery) ([]mailb
 
 // readFirst reads the streams that were not read since their clients came online.
 func (s *Store) readFirst(ctx context.Context, asks []asking) {
-	byLane := make(map[*masterQueue][]*call)
+	byMaster := make(map[*masterQueue][]*call)
 	whose := make(map[*call]*asking)
 	for i := range asks {
 		a := &asks[i]
@@ -245,10 +245,10 @@ func (s *Store) readFirst(ctx context.Context, asks []asking) {
 		l := s.queueOf(a.st)
 		c := s.begin(a.st)
 		c.bodies = make(map[EntryID]mailbox.Item)
-		byLane[l] = append(byLane[l], c)
+		byMaster[l] = append(byMaster[l], c)
 		whose[c] = a
 	}
-	for l, calls := range byLane {
+	for l, calls := range byMaster {
 		if l.down.Load() {
 			for _, c := range calls {
 				s.took(c, nil, errDown)
@@ -296,7 +296,7 @@ func (s *Store) readBodies(ctx context.Context, asks []asking) {
 		a *asking
 		e entry
 	}
-	byLane := make(map[*masterQueue][]wanted)
+	byMaster := make(map[*masterQueue][]wanted)
 	for i := range asks {
 		a := &asks[i]
 		if a.st == nil || a.failed {
@@ -310,12 +310,12 @@ func (s *Store) readBodies(ctx context.Context, asks []asking) {
 			if l == nil {
 				l = s.queueOf(a.st)
 			}
-			byLane[l] = append(byLane[l], wanted{a, e})
+			byMaster[l] = append(byMaster[l], wanted{a, e})
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
-	for l, list := range byLane {
+	for l, list := range byMaster {
 		for len(list) > 0 {
 			batch := take(&list, 4*readBatch)
 			cmds := make([]rueidis.Completed, len(batch))

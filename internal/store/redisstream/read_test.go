@@ -154,7 +154,7 @@ func TestAReadThatBeganBeforeADeletionBringsNothingBack(t *testing.T) {
 	eventually.True(t, "nothing being kept of it", func() bool { return w.kept(driver) == 0 }) // the hint of its deletion may be being read
 }
 
-func TestAReadForAClientThatLeftMeanwhileIsNotTakenIn(t *testing.T) {
+func TestReadOfDepartedClientIsDropped(t *testing.T) {
 	t.Parallel()
 	w := alone(t)
 	w.add(driver, "a")

@@ -73,10 +73,10 @@ type Store struct {
 	due     dues
 	logged  logged
 
-	mu    sync.Mutex
+	mu     sync.Mutex
 	queues map[string]*masterQueue
 
-	wg   sync.WaitGroup // of what lanes do
+	wg   sync.WaitGroup // of what queues do
 	ctx  context.Context
 	stop context.CancelFunc
 }

@@ -19,7 +19,7 @@ import (
 
 const driver = "f8f6d2a4-3b5c-4c1e-9f7a-0d2b4c6e8f10"
 
-func TestWhatWaitsIsReadAndWhatComesIsRouted(t *testing.T) {
+func TestPendingEntriesAreReadAndNewOnesRouted(t *testing.T) {
 	t.Parallel()
 	w := alone(t)
 	for i := range 100 {
@@ -139,7 +139,7 @@ func TestTwoEntriesOfOneNotificationAreSentOnceAndBothDeleted(t *testing.T) {
 	}
 }
 
-func TestASecondEntryTakesThePlaceOfOneThatExpires(t *testing.T) {
+func TestSecondEntryReplacesExpiringOne(t *testing.T) {
 	t.Parallel()
 	w := alone(t)
 	w.add(driver, "a")
@@ -263,7 +263,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-func TestWhatWasAcknowledgedIsDeletedBeforeTheStoreCloses(t *testing.T) {
+func TestAcknowledgedEntriesAreDeletedBeforeClose(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	w := newWorld(t, s.URL())

@@ -16,21 +16,21 @@ type Dialect struct {
 	Active   string // the condition for active endpoints
 	Disabled string // for the others
 	Filter   string // the same where something else finds them: not to be looked up by
-	Join     string // joins endpoints to a source that comes first
+	Join     string // joins endpoints to a scan that comes first
 	// In is the condition that a column is one of some values.
 	In func(column string, values []string) Clause
 	// Each is what keeps the database from answering an EXISTS for all rows at once; see Compiler.
 	Each string
 	// IDs is the same of a column of endpoints' ids.
 	IDs func(column string, ids []audience.ID) Clause
-	// Among is a query for something of the selection's endpoints with numbers after one and up to another, of which the source lists so
+	// Among is a query for something of the selection's endpoints with numbers after one and up to another, of which the scan lists so
 	// many at most.
-	// Order is the column by which these are put in order; empty: the source's.
+	// Order is the column by which these are put in order; empty: the scan's.
 	Order string
 	Among func(p *Plan, what string, after, upto int64, entries int) Clause
 }
 
-// Source lists the numbers of endpoints.
+// scan lists the numbers of endpoints.
 type scan struct {
 	From   string // an index called d, or the endpoints themselves, called e
 	Where  Clause
@@ -43,7 +43,7 @@ type scan struct {
 
 const ownNumber = "e.number"
 
-// Plan is how the active endpoints of a selection are found: those that the source lists, of which the rest must hold.
+// Plan is how the active endpoints of a selection are found: those that the scan lists, of which the rest must hold.
 type Plan struct {
 	scan
 	dialect *Dialect
@@ -82,7 +82,7 @@ func newPlan(r Reader, d *Dialect, app string, sel *audience.Selection, ordered 
 	return &Plan{chosen, d, app, sel}, nil
 }
 
-// sources are the lists that one could walk along.
+// scans are the lists that one could walk along.
 func (d *Dialect) scans(app string, sel *audience.Selection) (list []scan) {
 	if len(sel.Recipients) > 0 {
 		in := That("e.app = ? AND e.recipient <> '' AND "+d.Filter, app).And(d.In("e.recipient", sel.Recipients))
@@ -106,7 +106,7 @@ func (d *Dialect) scans(app string, sel *audience.Selection) (list []scan) {
 	return list
 }
 
-// Rest is what must hold of the endpoint with a number besides being listed by the source: about the number and the columns of e.
+// Rest is what must hold of the endpoint with a number besides being listed by the scan: about the number and the columns of e.
 func (p *Plan) Rest(number string) Clause { return p.rest(number, p.dialect.Each) }
 
 // rest is the same, for one endpoint at a time or, without each, for all together.
@@ -136,7 +136,7 @@ func (p *Plan) rest(number, each string) (all Clause) {
 	return all
 }
 
-// Joined is the source with the endpoints' own rows, if it is not made of them.
+// Joined is the scan with the endpoints' own rows, if it is not made of them.
 func (p *Plan) Joined() string {
 	if p.Number == ownNumber {
 		return p.From
@@ -187,13 +187,13 @@ func (d *Dialect) ofChannel(app string, status audience.Status, channel string, 
 	return That("SELECT "+endpointrow.Columns+" FROM endpoint e WHERE e.number IN ("+in.SQL+") ORDER BY e.number LIMIT ?", in.with(limit)...)
 }
 
-// window is the query for the number up to which so many entries of the source reach. No row: there are not so many.
+// window is the query for the number up to which so many entries of the scan reach. No row: there are not so many.
 func (p *Plan) window(after int64, entries int) Clause {
 	where := p.Where.And(That(p.Number+" > ?", after))
 	return That("SELECT "+p.Number+" FROM "+p.From+" WHERE "+where.SQL+" ORDER BY "+p.Number+" LIMIT 1 OFFSET ?", where.with(entries-1)...)
 }
 
-// page is the query for the first endpoints with numbers after one and up to another, of which the source lists so many at most.
+// page is the query for the first endpoints with numbers after one and up to another, of which the scan lists so many at most.
 func (p *Plan) page(after, upto int64, entries, limit int) Clause {
 	among := p.dialect.Among(p, endpointrow.Columns, after, upto, entries)
 	return That(among.SQL+" ORDER BY "+cmp.Or(p.dialect.Order, p.Number)+" LIMIT ?", among.with(limit)...)
@@ -202,7 +202,7 @@ func (p *Plan) page(after, upto int64, entries, limit int) Clause {
 // CountOf is what Among is asked for to count.
 const CountOf = "count(*)"
 
-// Bare reports whether a query needs only the source and the tables of tags and attributes, not the endpoints' own rows.
+// Bare reports whether a query needs only the scan and the tables of tags and attributes, not the endpoints' own rows.
 func Bare(what string, rest Clause) bool { return what == CountOf && !strings.Contains(rest.SQL, "e.") }
 
 // count is the query for how many there are by channel, of those that the app has. Where that is one only the index is read.

@@ -34,7 +34,7 @@ func Select(r Reader, d *Dialect, app string, sel *audience.Selection, after int
 	return p.step(r, after, max(minWindow, 10*limit), limit)
 }
 
-// step looks at so many entries of the source.
+// step looks at so many entries of the scan.
 func (p *Plan) step(r Reader, after int64, entries, limit int) (list []audience.Endpoint, next int64, more bool, err error) {
 	upto, more, err := p.upto(r, after, entries)
 	if err != nil {
@@ -49,7 +49,7 @@ func (p *Plan) step(r Reader, after int64, entries, limit int) (list []audience.
 	return list, upto, more, nil
 }
 
-// upto is the number up to which so many entries of the source reach; more is false if there are not so many.
+// upto is the number up to which so many entries of the scan reach; more is false if there are not so many.
 func (p *Plan) upto(r Reader, after int64, entries int) (upto int64, more bool, err error) {
 	upto, more, err = r.Number(p.window(after, entries))
 	if !more {
@@ -109,7 +109,7 @@ func counted(sel *audience.Selection, all map[push.Channel]int64) (known map[pus
 	return all, sel, len(Conditions(sel)) == 0 && len(sel.Recipients) == 0 && len(sel.Endpoints) == 0 && len(sel.Channels) == 0
 }
 
-// CountPart counts the active endpoints of a selection among the next entries of its source after a number.
+// CountPart counts the active endpoints of a selection among the next entries of its scan after a number.
 func CountPart(r Reader, d *Dialect, app string, sel *audience.Selection, all map[push.Channel]int64, after int64) (part endpoint.Part, err error) {
 	known, sel, ok := counted(sel, all)
 	if ok {

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/reaper"
 )
 
-func TestWhatIsKeptGoesWithItsProcess(t *testing.T) {
+func TestReaperRemovesFolderWhenItsProcessEnds(t *testing.T) {
 	beside := t.TempDir()
 	dir := filepath.Join(beside, "server")
 	if err := os.Mkdir(dir, 0o700); err != nil {

@@ -7,7 +7,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
 
-func TestWhatWasAnsweredSurvivesAKill(t *testing.T) {
+func TestAnsweredWritesSurviveKill(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	if _, err := s.Do("SET bird godwit"); err != nil {

@@ -41,9 +41,9 @@ func TestAPlainRequestInPartsIsPartialUntilItIsWhole(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotPlainIsLeftToOthers has requests that some servers read in two ways, and requests that ask for more than an
+// TestAmbiguousRequestsAreLeftToNetHTTP has requests that some servers read in two ways, and requests that ask for more than an
 // answer.
-func TestWhatIsNotPlainIsLeftToOthers(t *testing.T) {
+func TestAmbiguousRequestsAreLeftToNetHTTP(t *testing.T) {
 	with := func(header string) string {
 		return line + "\r\nHost: x\r\nContent-Length: 2\r\n" + header + "\r\n\r\n{}"
 	}

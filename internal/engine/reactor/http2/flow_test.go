@@ -134,7 +134,7 @@ func TestAConnectionsQueuesAreBoundedTogether(t *testing.T) {
 	}
 }
 
-func TestWhatTheSocketHoldsCountsAgainstTheCap(t *testing.T) {
+func TestSocketBufferCountsAgainstTheCap(t *testing.T) {
 	l := newLink(t, Config{StreamQueueBytes: 100 << 10})
 	s := l.stream(1, false)
 	l.queued = socketHighWater

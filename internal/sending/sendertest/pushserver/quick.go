@@ -22,14 +22,14 @@ const (
 // quick is a connection of a server for load: one goroutine reads, checks, counts and answers, as many messages as
 // have come at once.
 type quick struct {
-	s     *Server
-	in    *bufio.Reader
-	out   *bufio.Writer
-	fr    *http2.Framer
-	open  map[uint32]*quickMessage
-	block bytes.Buffer
-	enc   *hpack.Encoder
-	owed  uint32 // bytes that the client may send again
+	s          *Server
+	in         *bufio.Reader
+	out        *bufio.Writer
+	fr         *http2.Framer
+	open       map[uint32]*quickMessage
+	block      bytes.Buffer
+	enc        *hpack.Encoder
+	uncredited uint32 // bytes that the client may send again
 }
 
 type quickMessage struct {
@@ -118,11 +118,11 @@ func (m *quickMessage) field(f *hpack.HeaderField) {
 }
 
 func (q *quick) data(f *http2.DataFrame) error {
-	if q.owed += f.Length; q.owed >= quickWindow/2 {
-		if err := q.fr.WriteWindowUpdate(0, q.owed); err != nil {
+	if q.uncredited += f.Length; q.uncredited >= quickWindow/2 {
+		if err := q.fr.WriteWindowUpdate(0, q.uncredited); err != nil {
 			return err
 		}
-		q.owed = 0
+		q.uncredited = 0
 	}
 	m := q.open[f.StreamID]
 	if m == nil {

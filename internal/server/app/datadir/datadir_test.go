@@ -98,7 +98,7 @@ func TestARemovedLockFileLetsNobodyIn(t *testing.T) {
 	}
 }
 
-func TestWhoHadTheFolderBeforeIsKnownOnTheSameMachineAlone(t *testing.T) {
+func TestFormerBootIsKnownOnTheSameMachineOnly(t *testing.T) {
 	dir := t.TempDir()
 	lock, err := datadir.Acquire(dir)
 	if err != nil {

@@ -10,19 +10,19 @@ import (
 // Routes are the calls of this package.
 func (a *API) Routes() []call.Route {
 	return slices.Concat(a.categories().routes(a), a.services().routes(a), a.channels().routes(a), a.hooks().routes(a), a.sinks().routes(a), a.sources().routes(a), []call.Route{
-		{Pattern: "POST /v1/keys", Role: access.Admin, Deed: "key.create", Serve: a.CreateKey},
+		{Pattern: "POST /v1/keys", Role: access.Admin, Action: "key.create", Serve: a.CreateKey},
 		{Pattern: "GET /v1/keys", Role: access.Admin, Serve: a.ListKeys},
-		{Pattern: "DELETE /v1/keys/{id}", Role: access.Admin, Deed: "key.delete", Serve: a.DeleteKey},
+		{Pattern: "DELETE /v1/keys/{id}", Role: access.Admin, Action: "key.delete", Serve: a.DeleteKey},
 
 		{Pattern: "GET /v1/audit", Role: access.Admin, Serve: a.ListAudit},
 
-		{Pattern: "POST /v1/channels/{channel}/test", Role: access.Admin, Deed: "channel.test", Serve: a.TestChannel},
+		{Pattern: "POST /v1/channels/{channel}/test", Role: access.Admin, Action: "channel.test", Serve: a.TestChannel},
 
-		{Pattern: "POST /v1/hooks/{name}/replay", Role: access.Admin, Deed: "hook.replay", Serve: a.ReplayHook},
-		{Pattern: "POST /v1/hooks/{name}/test", Role: access.Admin, Deed: "hook.test", Serve: a.TestHook},
+		{Pattern: "POST /v1/hooks/{name}/replay", Role: access.Admin, Action: "hook.replay", Serve: a.ReplayHook},
+		{Pattern: "POST /v1/hooks/{name}/test", Role: access.Admin, Action: "hook.test", Serve: a.TestHook},
 
 		{Pattern: "GET /v1/cluster", Role: access.Read, Serve: a.Cluster},
-		{Pattern: "DELETE /v1/cluster/{node}", Role: access.Admin, Deed: "node.forget", Serve: a.ForgetNode},
+		{Pattern: "DELETE /v1/cluster/{node}", Role: access.Admin, Action: "node.forget", Serve: a.ForgetNode},
 		{Pattern: "GET /v1/stats", Role: access.Read, Serve: a.Stats},
 		{Pattern: "GET /v1/stats/history", Role: access.Read, Serve: a.History},
 		{Pattern: "GET /v1/topics", Role: access.Read, Serve: a.Topics},

@@ -75,7 +75,7 @@ func version(t *testing.T, s *appdb.Store) (v int64) {
 	return v
 }
 
-func TestWhatChangesNothingWakesNobody(t *testing.T) {
+func TestUnchangedSettingsWakeNoWatcher(t *testing.T) {
 	s := open(t, config(t))
 	ok(t, s.CreateApp(t.Context(), access.App{Name: "shop"}))
 	ok(t, s.CreateKey(t.Context(), access.StoredKey{Key: access.Key{ID: "k", App: "shop"}, Hash: sha256.Sum256([]byte("k"))}))

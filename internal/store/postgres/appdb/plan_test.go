@@ -14,8 +14,8 @@ import (
 	"godwit.dev/godwit/internal/store/sqltx"
 )
 
-// TestDeedsAreFoundByAnIndex keeps the audit log's page from going through all deeds for the few of one kind, or of one person.
-func TestDeedsAreFoundByAnIndex(t *testing.T) {
+// TestAuditEntriesAreFoundByIndex keeps the audit log's page from going through all actions for the few of one kind, or of one person.
+func TestAuditEntriesAreFoundByIndex(t *testing.T) {
 	s, err := Open(t.Context(), Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t)})
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestDeedsAreFoundByAnIndex(t *testing.T) {
 	}
 }
 
-// someDeeds are enough for the planner to mind how it finds them.
+// someEntries are enough for the planner to mind how it finds them.
 const someEntries = `SET LOCAL session_replication_role = replica;
 INSERT INTO deed(app, at, by, way, address, deed, object, outcome) SELECT CASE WHEN n % 7 = 0 THEN 'shop' ELSE 'other' END, n, 'p' || n % 50, 'page', '', 'd' || n % 50, '', 'done' FROM generate_series(1, 5000) n;
 ANALYZE deed;

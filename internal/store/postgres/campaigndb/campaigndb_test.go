@@ -127,8 +127,8 @@ func TestAnEpochIsAboveThoseThatWereLost(t *testing.T) {
 	}
 }
 
-// TestWhatProvidersSayIsKeptAsFarAsItIsText of any bytes that a server may answer.
-func TestWhatProvidersSayIsKeptAsFarAsItIsText(t *testing.T) {
+// TestProvidersTextIsStoredWithoutInvalidBytes of any bytes that a server may answer.
+func TestProvidersTextIsStoredWithoutInvalidBytes(t *testing.T) {
 	s := openAt(t, config(t, nil))
 	done, err := s.Register(t.Context(), "app", []audience.Registration{chat(1)})
 	if err != nil {

@@ -179,7 +179,7 @@ func TestAFollowerIsToldWhatOtherNodesStore(t *testing.T) {
 	readAll(t, a, "b", 0, 0, 30)
 }
 
-func TestWhatIsEmittedWhileTheDatabaseIsAwayIsStoredLater(t *testing.T) {
+func TestEventsDuringDatabaseOutageAreStoredLater(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{})
 	l := open(t, Config{URL: server.URL()})
 	emitAndWait(t, l, "a", 0, 10)

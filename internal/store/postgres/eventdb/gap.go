@@ -63,7 +63,7 @@ func (l *Log) ended() {
 	}
 }
 
-// Gaps implements event.Mendable.
+// Gaps implements event.Repairable.
 func (l *Log) Gaps(ctx context.Context, alive func(context.Context) ([]string, error)) (gaps []event.Gap, err error) {
 	rows, err := l.db.Pool().Query(ctx, "SELECT boot, whole, since, lost, mended FROM emitter")
 	if err != nil {
@@ -100,7 +100,7 @@ func (l *Log) Gaps(ctx context.Context, alive func(context.Context) ([]string, e
 	return gaps, nil
 }
 
-// Mended implements event.Mendable.
+// Repaired implements event.Repairable.
 func (l *Log) Repaired(ctx context.Context, gaps []event.Gap) error {
 	for _, g := range gaps {
 		sql, args := "UPDATE emitter SET mended = greatest(mended, $2) WHERE boot = $1", []any{g.Of, g.Lost}
@@ -114,7 +114,7 @@ func (l *Log) Repaired(ctx context.Context, gaps []event.Gap) error {
 	return nil
 }
 
-// CutOff implements event.Mendable.
+// CutOff implements event.Repairable.
 func (l *Log) CutOff(ctx context.Context, age time.Duration) (time.Time, error) {
 	at := l.db.Now().Add(-age).Truncate(time.Millisecond)
 	_, err := l.db.Pool().Exec(ctx, "UPDATE head SET cutoff = greatest(cutoff, $1)", at.UnixMilli())
@@ -150,5 +150,5 @@ func oldestOf(chunks []*eventlog.Chunk) int64 {
 	return oldest
 }
 
-// Flush implements event.Mendable.
+// Flush implements event.Repairable.
 func (l *Log) Flush(ctx context.Context) error { return l.queue.Flush(ctx) }

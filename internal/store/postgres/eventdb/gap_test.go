@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/store/eventlog"
 )
 
-func TestWhatAServerThatHasEndedMayHaveLostIsKnownToTheOthersUntilItIsMended(t *testing.T) {
+func TestGapsOfEndedServerAreKnownUntilRepaired(t *testing.T) {
 	cfg := config(t)
 	alive := func(list ...string) func(context.Context) ([]string, error) {
 		return func(context.Context) ([]string, error) { return list, nil }
@@ -52,7 +52,7 @@ func TestWhatAServerThatHasEndedMayHaveLostIsKnownToTheOthersUntilItIsMended(t *
 }
 
 // A server that stood still, or was without its database, comes with events that another one has made anew from the mailbox.
-func TestWhatIsMadeAnewFromTheMailboxIsRefusedFromWhoComesLate(t *testing.T) {
+func TestLateEventIsRefusedOnceReconciled(t *testing.T) {
 	cfg := config(t)
 	cfg.Boot = "first"
 	first := open(t, cfg)

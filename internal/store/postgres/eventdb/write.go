@@ -134,7 +134,7 @@ type did struct {
 	chunks       []*eventlog.Chunk
 	before, last uint64 // 0: another attempt has committed them
 	unknown      bool   // nothing was committed: the database does not know this server any more
-	cutoff       int64  // above 0: nothing was committed, since some events happened before this, in milliseconds; see event.Mendable
+	cutoff       int64  // above 0: nothing was committed, since some events happened before this, in milliseconds; see event.Repairable
 }
 
 // insertChunks counts the commit first: one that is counted already stores nothing, and a hole before it says that others are lost. Nor is

@@ -86,7 +86,7 @@ func TestPostgreSQLKilledUnderPublishers(t *testing.T) {
 }
 
 // Publishes while PostgreSQL is away do not try a connection each: these tries would hold up its recovery.
-func TestWhoTriesAgainWhilePostgreSQLIsAwayWaitsALittle(t *testing.T) {
+func TestRetriesDuringPostgreSQLOutageAreSpaced(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{})
 	s := open(t, mailboxdb.Config{URL: server.URL()})
 	publish(t, s, note(time.Now(), "a"), "r")

@@ -129,7 +129,7 @@ func TestAPublishWaitsForTheNodeThatHasTheMailboxAndSeesWhatItDid(t *testing.T) 
 }
 
 // Two nodes settle one copy: one has done so, and the other neither tells of it nor stores how it ended once more.
-func TestWhatAnotherNodeIsSettlingIsNotSettledTwice(t *testing.T) {
+func TestCopyBeingSettledElsewhereIsNotSettledTwice(t *testing.T) {
 	for name, settle := range map[string]func(s *mailboxdb.Store, now time.Time, pos int64){
 		"by an acknowledgement": func(s *mailboxdb.Store, now time.Time, pos int64) {
 			q := &mailbox.Settle{App: storetest.App, Recipient: "r", ID: "a", Pos: pos, As: notification.Acked, At: now}

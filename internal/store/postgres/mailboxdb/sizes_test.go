@@ -165,7 +165,7 @@ func TestDeadRowsAreNotRead(t *testing.T) {
 }
 
 // While many rows are dead, nodes look ahead only to the time of their next look.
-func TestWhatExpiresIsFoundAmongManyDeadRows(t *testing.T) {
+func TestExpiredCopiesAreFoundAmongDeadRows(t *testing.T) {
 	c := newCrowd(t)
 	c.look()
 	n := note(c.clock.Now(), "a")

@@ -154,7 +154,7 @@ func checkTraffic(t *testing.T, s *mailboxdb.Store, to string, want int) {
 }
 
 // A node that knows a recipient by its key notices that another node has erased it.
-func TestWhoAnotherNodeErasedBeginsAnew(t *testing.T) {
+func TestRecipientErasedByAnotherNodeBeginsAnew(t *testing.T) {
 	clock := storetest.NewClock()
 	cfg := mailboxdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Now: clock.Now}
 	a, b := open(t, cfg), open(t, cfg)

@@ -116,7 +116,7 @@ func (s *shaky) wantOnly(ids ...string) {
 	}
 }
 
-func TestAPublishWhoseAnswerIsLostIsToldOnce(t *testing.T) {
+func TestPublishWithLostAnswerIsReportedOnce(t *testing.T) {
 	t.Run("although nothing else happens", func(t *testing.T) {
 		s := openShaky(t)
 		s.proxy.LoseAnswers(1)
@@ -154,7 +154,7 @@ func TestAPublishWhoseAnswerIsLostIsToldOnce(t *testing.T) {
 	})
 }
 
-func TestAPublishThatIsLostIsNotTold(t *testing.T) {
+func TestLostPublishIsNotReported(t *testing.T) {
 	t.Run("since its COMMIT did not arrive", func(t *testing.T) {
 		s := openShaky(t)
 		s.proxy.LoseCommits(2) // the second is that of the question for it
@@ -199,7 +199,7 @@ func TestAnAckWhoseAnswerIsLostIsToldOnce(t *testing.T) {
 }
 
 // A recall goes the slow way, as everything does that is more than a plain acknowledgement.
-func TestARecallWhoseAnswerIsLostIsToldOnce(t *testing.T) {
+func TestRecallWithLostAnswerIsReportedOnce(t *testing.T) {
 	s := openShaky(t)
 	q := s.ack(s.told.All().Stored[0].Pos)
 	q.As = notification.Recalled
@@ -215,7 +215,7 @@ func TestARecallWhoseAnswerIsLostIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestWhatComesDueOrExpiresIsToldOnceAlthoughTheAnswerIsLost(t *testing.T) {
+func TestDueAndExpiredCopiesAreReportedOnceDespiteLostCommitAnswer(t *testing.T) {
 	s := openShaky(t)
 	n := s.note("later")
 	n.SendAt = s.clock.Now().Add(time.Minute)
@@ -248,7 +248,7 @@ func TestWhatComesDueOrExpiresIsToldOnceAlthoughTheAnswerIsLost(t *testing.T) {
 }
 
 // A commit that a stopped server has not read yet could still come after somebody has looked whether it is there.
-func TestACommitThatComesAfterItWasLookedUpIsRefused(t *testing.T) {
+func TestCommitAfterItsLookupIsRefused(t *testing.T) {
 	s := openShaky(t)
 	pos := s.told.All().Stored[0].Pos
 	release := s.proxy.HoldCommit()

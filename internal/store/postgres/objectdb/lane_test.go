@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestWhatQueuesWhileOneIsWrittenIsTheNextCommitAndAppsTakeTurns(t *testing.T) {
+func TestQueuedWritesShareTheNextCommitAndAppsTakeTurns(t *testing.T) {
 	var written [][]string
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	l := newLane(func(string) int { return laneRows / 4 }, func(batch []string) {

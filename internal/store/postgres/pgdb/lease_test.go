@@ -211,7 +211,7 @@ func TestAnOwnerStopsBeforeOthersMayBegin(t *testing.T) {
 	}
 }
 
-func TestWhatAProcessHeldThatHasEndedIsFreeAtOnce(t *testing.T) {
+func TestLeasesOfEndedProcessAreFreeAtOnce(t *testing.T) {
 	n := newNodes(t)
 	clock := &clockwork{now: time.Now()} // which stands still
 	n.cfg.Now, n.cfg.Boot = clock.Now, "killed"

@@ -138,7 +138,7 @@ func TestASchemaOfANewerVersionIsRefused(t *testing.T) {
 	}
 }
 
-func TestADeadlockIsTriedAgain(t *testing.T) {
+func TestDeadlockIsRetried(t *testing.T) {
 	db, _ := one(t)
 	ok(t, db.Do(t.Context(), "prepare", exec(db, "INSERT INTO t VALUES (1), (2)")))
 	var wg, met sync.WaitGroup
@@ -168,7 +168,7 @@ func TestADeadlockIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestWhatDeadlocksAlwaysIsGivenUp(t *testing.T) {
+func TestRepeatedDeadlockIsGivenUp(t *testing.T) {
 	db, _ := one(t)
 	tried := 0
 	err := db.Do(t.Context(), "update t", func(ctx context.Context, tx pgx.Tx) error {
@@ -256,7 +256,7 @@ func TestADatabaseWithoutAConnectionToSpareIsAway(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoAbsenceIsNotCalledOne(t *testing.T) {
+func TestStatementErrorsAreNoOutage(t *testing.T) {
 	db, _ := one(t)
 	for _, sql := range []string{"SELECT nonsense", "SELECT 1/0", "INSERT INTO t VALUES (NULL)"} {
 		if err := db.Do(t.Context(), "try", exec(db, sql)); err == nil || pgdb.Away(err) || pgdb.NoSpace(err) {

@@ -31,7 +31,7 @@ func executed(n int) func(pgx.BatchResults) error {
 	}
 }
 
-func TestWhatIsSentTogetherIsDoneTogether(t *testing.T) {
+func TestPipelinedStatementsShareATransaction(t *testing.T) {
 	db, _ := one(t)
 	ok(t, db.Send(t.Context(), "insert", batch("INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (2)"), executed(2)))
 	err := db.Send(t.Context(), "insert more", batch("INSERT INTO t VALUES (3)", "INSERT INTO t VALUES (1)"), executed(2))
@@ -52,7 +52,7 @@ func TestWhatIsSentTogetherIsDoneTogether(t *testing.T) {
 	}
 }
 
-func TestWhatIsSentIsTriedAgainLikeAnythingElse(t *testing.T) {
+func TestPipelinedStatementsAreRetried(t *testing.T) {
 	db, _ := one(t)
 	tried := 0
 	err := db.Send(t.Context(), "update t", batch("DO $$ BEGIN RAISE EXCEPTION 'as if' USING ERRCODE = '40P01'; END $$"), func(r pgx.BatchResults) error {
@@ -64,7 +64,7 @@ func TestWhatIsSentIsTriedAgainLikeAnythingElse(t *testing.T) {
 	}
 }
 
-func TestWhatIsSentToWhoDiesIsNotTriedAgain(t *testing.T) {
+func TestStatementsToDyingServerAreNotRetried(t *testing.T) {
 	s := pgtest.Start(t, pgtest.Options{})
 	db := open(t, pgdb.Config{URL: s.URL(), Schema: "x", Migrations: oneTable})
 	tried := 0

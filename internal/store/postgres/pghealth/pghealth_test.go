@@ -145,7 +145,7 @@ func TestAPreparedTransactionHoldsTheHorizon(t *testing.T) {
 	contains(t, o.String(), "prepared transaction left over", "1h0m0s")
 }
 
-func TestASlotThatNobodyUsesIsNamed(t *testing.T) {
+func TestUnusedReplicationSlotIsNamed(t *testing.T) {
 	s := able(t)
 	c := connect(t, s.URL())
 	if f := found(t, s.URL(), "horizon"); !f.OK {

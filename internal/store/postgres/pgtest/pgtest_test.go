@@ -67,7 +67,7 @@ func TestSchemasAndDatabasesGoWithTheirTest(t *testing.T) {
 	}
 }
 
-func TestWhatIsCommittedOutlivesAKill(t *testing.T) {
+func TestCommitsSurviveKill(t *testing.T) {
 	s := pgtest.Start(t, pgtest.Options{Fsync: true})
 	c := connect(t, s.URL())
 	exec1(t, c, "CREATE TABLE t (a int)")

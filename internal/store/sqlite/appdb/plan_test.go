@@ -14,8 +14,8 @@ import (
 	"godwit.dev/godwit/internal/store/sqltx"
 )
 
-// TestDeedsAreFoundByAnIndex keeps the audit log's page from going through all deeds for the few of one kind, or of one person.
-func TestDeedsAreFoundByAnIndex(t *testing.T) {
+// TestAuditEntriesAreFoundByIndex keeps the audit log's page from going through all actions for the few of one kind, or of one person.
+func TestAuditEntriesAreFoundByIndex(t *testing.T) {
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "apps.db"), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -79,7 +79,7 @@ CREATE TABLE sink (
 ) STRICT, WITHOUT ROWID;
 `
 
-// One row, changed by every transaction that changes an app's settings. Sign-ins and people's deeds do not change
+// One row, changed by every transaction that changes an app's settings. Sign-ins and people's actions do not change
 // it: they are written far more often, and nobody keeps copies of them.
 const versionTable = `
 CREATE TABLE version (

@@ -91,8 +91,8 @@ func TestADiskShortOfSpaceTakesNothingNew(t *testing.T) {
 	}
 }
 
-// TestWhatTheOwnerOfAllWasSendingIsSettled of a file from before apps had owners of their own.
-func TestWhatTheOwnerOfAllWasSendingIsSettled(t *testing.T) {
+// TestSendsOfFormerSingleOwnerAreSettled of a file from before apps had owners of their own.
+func TestSendsOfFormerSingleOwnerAreSettled(t *testing.T) {
 	s := open(t)
 	c := &campaign.Campaign{ID: "old", App: "app", State: campaign.Running, Channels: []push.Channel{push.Telegram}}
 	if _, err := s.Insert(t.Context(), c, "", [32]byte{}); err != nil {

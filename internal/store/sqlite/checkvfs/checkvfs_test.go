@@ -159,7 +159,7 @@ func TestWritingStopsWhenDamageIsMet(t *testing.T) {
 	}
 }
 
-func TestADatabaseThatWasCutOffIsDamage(t *testing.T) {
+func TestTruncatedDatabaseIsDamage(t *testing.T) {
 	path := fill(t)
 	if err := os.Truncate(path, size(t, path)/4096/2*4096); err != nil {
 		t.Fatal(err)
@@ -423,7 +423,7 @@ func TestACleanEndLeavesNoNoteOfALog(t *testing.T) {
 	db.Close()
 }
 
-func TestADatabaseThatNobodyWatchesIsLeftAlone(t *testing.T) {
+func TestUnwatchedDatabaseIsLeftAlone(t *testing.T) {
 	vfs, err := checkvfs.On("")
 	if err != nil {
 		t.Fatal(err)

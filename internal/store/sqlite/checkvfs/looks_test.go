@@ -89,7 +89,7 @@ func compareAsAnotherProcess(t *testing.T, path string) {
 
 // Beside a server that writes, a page that does not fit its checksum may be half written: five looks, a twentieth of a second
 // apart. No pause comes before the first look, and none is made for pages that are damaged for good.
-func TestWhatMayBeHalfWrittenIsLookedAtFiveTimes(t *testing.T) {
+func TestPossiblyTornPageIsReadFiveTimes(t *testing.T) {
 	const pauses = 4 * 50 * time.Millisecond
 	path := filepath.Join(t.TempDir(), "a.db")
 	db, err := open(t, path, sqlitedb.Options{})

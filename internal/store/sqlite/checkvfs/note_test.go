@@ -182,7 +182,7 @@ func TestANoteCutOffUnderADatabaseEndsWriting(t *testing.T) {
 }
 
 // A server has several databases, most of them with little in their logs.
-func TestANoteTakesTheMemoryThatIsUsed(t *testing.T) {
+func TestNoteUsesMemoryOnlyAsNeeded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	db, err := open(t, path, sqlitedb.Options{})
 	if err != nil {

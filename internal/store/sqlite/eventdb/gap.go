@@ -61,7 +61,7 @@ func (l *Log) ended(ctx context.Context) error {
 	})
 }
 
-// Gaps implements event.Mendable.
+// Gaps implements event.Repairable.
 func (l *Log) Gaps(ctx context.Context, _ func(context.Context) ([]string, error)) (gaps []event.Gap, err error) {
 	lost := l.lostNow()
 	err = l.db.Read(ctx, func(c *sqlite.Conn) error {
@@ -79,7 +79,7 @@ func (l *Log) Gaps(ctx context.Context, _ func(context.Context) ([]string, error
 	return gaps, nil
 }
 
-// Mended implements event.Mendable.
+// Repaired implements event.Repairable.
 func (l *Log) Repaired(ctx context.Context, gaps []event.Gap) error {
 	for _, g := range gaps {
 		err := l.db.Do(ctx, func(c *sqlite.Conn) error {
@@ -92,10 +92,10 @@ func (l *Log) Repaired(ctx context.Context, gaps []event.Gap) error {
 	return nil
 }
 
-// CutOff implements event.Mendable. Nothing is refused: only this process stores events, right after their commits.
+// CutOff implements event.Repairable. Nothing is refused: only this process stores events, right after their commits.
 func (l *Log) CutOff(_ context.Context, age time.Duration) (time.Time, error) {
 	return l.opts.Now().Add(-age), nil
 }
 
-// Flush implements event.Mendable.
+// Flush implements event.Repairable.
 func (l *Log) Flush(ctx context.Context) error { return l.queue.Flush(ctx) }

@@ -37,7 +37,7 @@ func crashed(t *testing.T, path string) *Log {
 	return open(t, filepath.Join(dir, "events.db"), Options{})
 }
 
-func TestALogThatWasNotClosedKnowsSinceWhenItMayLackEventsUntilItIsMended(t *testing.T) {
+func TestUncleanLogKnowsItsGapUntilRepaired(t *testing.T) {
 	path := file(t)
 	l := open(t, path, Options{})
 	l.Emit([]event.Event{ev("a", 0)})

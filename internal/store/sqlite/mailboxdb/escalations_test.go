@@ -20,7 +20,7 @@ func wantEscalating(t *testing.T, s *mailboxdb.Store, rows, plans, waiting int) 
 	}
 }
 
-func TestWhatHasNoStepsPaysNothingForThem(t *testing.T) {
+func TestNotificationWithoutStepsCostsNoStepRows(t *testing.T) {
 	if mailboxdb.EntryBytes != 24 {
 		t.Errorf("a pending copy takes %d bytes, want 24", mailboxdb.EntryBytes)
 	}
@@ -71,7 +71,7 @@ func TestRowsAndPlansGoWithTheirCopies(t *testing.T) {
 }
 
 // A settle and a look at what is due share a transaction that fails: the copy is open again, and its step not forgotten.
-func TestAStepIsThereAgainWhenWhatEndedItWasNotStored(t *testing.T) {
+func TestStepReturnsWhenItsEndWasNotStored(t *testing.T) {
 	vfs := faultvfs.New(t)
 	cfg := config()
 	cfg.VFS = vfs.Name()

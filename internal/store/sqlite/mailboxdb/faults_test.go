@@ -91,7 +91,7 @@ func TestASoundStoreComplainsOfNothing(t *testing.T) {
 	}
 }
 
-func TestWhereSpaceIsScarceTheLogIsKeptShort(t *testing.T) {
+func TestLogIsKeptShortOnANearlyFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	cfg := config()
 	cfg.MinFree = sqlitedb.Free(dir) / 2 // not full, but less than four times the reserve is left
@@ -422,7 +422,7 @@ func TestAppsWhoseIdsHashAlikeNeverMeet(t *testing.T) {
 }
 
 // Between the index's naming a copy and its being read, it may have been settled, and its time may have come.
-func TestWhatHasEndedSinceTheIndexNamedItIsNotDelivered(t *testing.T) {
+func TestCopySettledAfterIndexReadIsNotDelivered(t *testing.T) {
 	s, now := openAt(t, filepath.Join(t.TempDir(), "m.db"), config()), time.Now()
 	open, settled, later := publishOf("open", 10, "r"), publishOf("settled", 10, "r", "keeper"), publishOf("later", 10, "r")
 	later.N.SendAt = now.Add(time.Hour)

@@ -199,7 +199,7 @@ func TestAPackedCopyGoesItsOwnWay(t *testing.T) {
 }
 
 // A commit that fails leaves a pack as it was, also in the writer's memory.
-func TestWhatWasUndoneIsNotBelieved(t *testing.T) {
+func TestFailedCommitLeavesPackUnchanged(t *testing.T) {
 	s, now := openAt(t, filepath.Join(t.TempDir(), "m.db"), config()), time.Now()
 	a := toMany(t, s, "n", 5, now)
 	if err := s.MoveOutInVain(t.Context(), 2); err == nil {

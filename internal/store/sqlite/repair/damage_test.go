@@ -295,7 +295,7 @@ func size(t *testing.T, path string) int64 {
 	return info.Size()
 }
 
-func TestWhatIsWholeIsLeftAlone(t *testing.T) {
+func TestRepairLeavesWholeDatabaseAlone(t *testing.T) {
 	for name, w := range map[string]*world{"closed": closed(t), "killed": killed(t)} {
 		path, r, left := w.repair(t, func(string) {})
 		if n, _ := w.judge(t, &r, left); n > 0 || r.State != repair.Whole || len(r.Repaired) > 0 || !r.Lossless() {
@@ -325,7 +325,7 @@ func TestEveryFlippedBitIsPutRight(t *testing.T) {
 	}
 }
 
-func TestWhatALostPageHeldIsListed(t *testing.T) {
+func TestRowsOfLostPageAreListed(t *testing.T) {
 	w := closed(t)
 	pages, named := size(t, w.path)/pageSize, 0
 	lost := 0
@@ -353,7 +353,7 @@ func TestWhatALostPageHeldIsListed(t *testing.T) {
 	}
 }
 
-func TestWhatACutOffDatabaseHeldIsCounted(t *testing.T) {
+func TestRowsOfTruncatedDatabaseAreCounted(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for name, w := range map[string]*world{"closed": closed(t), "killed": killed(t)} {
 		for range 4 {
@@ -393,7 +393,7 @@ func TestCommitsThatALogLostAreCounted(t *testing.T) {
 	}
 }
 
-func TestWhatALostFrameHeldIsListed(t *testing.T) {
+func TestRowsOfLostFrameAreListed(t *testing.T) {
 	w := killed(t)
 	frames := (size(t, w.path+"-wal") - walfile.HeaderSize) / (pageSize + walfile.FrameHead)
 	for frame := int64(0); frame < frames; frame += 23 {
@@ -408,7 +408,7 @@ func TestWhatALostFrameHeldIsListed(t *testing.T) {
 	}
 }
 
-func TestOfALostDatabaseAnEmptyOneIsMade(t *testing.T) {
+func TestMissingDatabaseIsRecreatedEmpty(t *testing.T) {
 	w := closed(t)
 	_, r, left := w.repair(t, func(path string) {
 		if err := os.Remove(path); err != nil {
@@ -454,7 +454,7 @@ func TestADatabaseOfAnotherStoreIsNotTaken(t *testing.T) {
 	}
 }
 
-func TestWhatIsTouchedIsKept(t *testing.T) {
+func TestRepairKeepsCopiesOfFilesItTouches(t *testing.T) {
 	w := killed(t)
 	var before [][]byte
 	path, _, _ := w.repair(t, func(path string) {

@@ -35,13 +35,13 @@ type Count struct {
 
 // Report is what was done to a database.
 type Report struct {
-	File    string   `json:"file"`
-	State   string   `json:"state"` // whole, mended, rebuilt, lost
-	Repaired  []string `json:"mended,omitempty"`
-	Commits int      `json:"lost_commits,omitempty"`   // the last ones, of which nothing is left
-	AtLeast bool     `json:"commits_unsure,omitempty"` // there may have been more of them: the power failed before
-	Counts  []Count  `json:"lost_in_all,omitempty"`    // Lost says which, as far as that is known
-	Lost    []Loss   `json:"lost,omitempty"`
+	File     string   `json:"file"`
+	State    string   `json:"state"` // whole, mended, rebuilt, lost
+	Repaired []string `json:"mended,omitempty"`
+	Commits  int      `json:"lost_commits,omitempty"`   // the last ones, of which nothing is left
+	AtLeast  bool     `json:"commits_unsure,omitempty"` // there may have been more of them: the power failed before
+	Counts   []Count  `json:"lost_in_all,omitempty"`    // Lost says which, as far as that is known
+	Lost     []Loss   `json:"lost,omitempty"`
 
 	noted    walfile.Tally // with the last commit
 	restored int64         // rows that are as they were some commits before
@@ -54,10 +54,10 @@ func (r *Report) Lossless() bool {
 
 // States of a database after the repair.
 const (
-	Whole   = "whole"   // there was nothing to do
-	Repaired  = "mended"  // every page is exact, but for Commits
-	Rebuilt = "rebuilt" // from the rows that were whole
-	Gone    = "lost"    // nothing could be saved: it is empty
+	Whole    = "whole"   // there was nothing to do
+	Repaired = "mended"  // every page is exact, but for Commits
+	Rebuilt  = "rebuilt" // from the rows that were whole
+	Gone     = "lost"    // nothing could be saved: it is empty
 )
 
 // Job is a database to repair.
@@ -412,7 +412,7 @@ func (n *notes) newest(base []byte, size int, m *walfile.Repaired) (ahead, missi
 	return ahead, missing
 }
 
-// overlay lays the pages of a log over those of the database, and mends or gives up what does not fit its checksum.
+// overlay lays the pages of a log over those of the database, and repairs or gives up what does not fit its checksum.
 func overlay(base []byte, size int, k *checkvfs.Kept, m *walfile.Repaired, r *Report) *state {
 	s := &state{size: size, base: base, log: m.Pages, pages: m.Size, bad: make(map[int64]bool)}
 	if s.pages == 0 {

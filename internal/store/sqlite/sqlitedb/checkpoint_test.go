@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-func TestALittleIsCopiedEverySecondAndMuchAtOnce(t *testing.T) {
+func TestSmallLogIsCopiedEverySecondLargeAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	synctest.Test(t, func(t *testing.T) {
 		db := open(t, path, sqlitedb.Options{})

@@ -64,7 +64,7 @@ func committing(t *testing.T, db *sqlitedb.DB, ops func() []*row) []*row {
 	}
 }
 
-func TestWhoWaitsCommitsItselfIfNobodyElseDoes(t *testing.T) {
+func TestWaiterCommitsIfNobodyElseDoes(t *testing.T) {
 	db := ofRows(t)
 	before := 0
 	op := committing(t, db, func() []*row {
@@ -82,7 +82,7 @@ func TestWhoWaitsCommitsItselfIfNobodyElseDoes(t *testing.T) {
 	}
 }
 
-func TestWhoFindsTheWriterAtWorkLeavesTheCommitToIt(t *testing.T) {
+func TestBusyWriterCommitsForNewcomers(t *testing.T) {
 	db := ofRows(t)
 	began, release := make(chan struct{}), make(chan struct{})
 	first, second := newRow(), newRow()

@@ -83,7 +83,7 @@ func (*lazy) Apply(*sqlite.Conn) error { return nil }
 func (l *lazy) Done(err error)         { l.done <- err }
 func (*lazy) Size() (rows, bytes int)  { return 1, 0 }
 
-func TestWhatMayWaitGetsNoCommitOfItsOwnAtOnce(t *testing.T) {
+func TestLazyWriteGetsNoCommitOfItsOwnAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	synctest.Test(t, func(t *testing.T) {
 		db := open(t, path, sqlitedb.Options{})
@@ -102,7 +102,7 @@ func TestWhatMayWaitGetsNoCommitOfItsOwnAtOnce(t *testing.T) {
 	})
 }
 
-func TestWhatMayWaitWaitsForItsOwnTime(t *testing.T) {
+func TestLazyWriteWaitsForItsTime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	synctest.Test(t, func(t *testing.T) {
 		db := open(t, path, sqlitedb.Options{})

@@ -29,7 +29,7 @@ func kept(t *testing.T, s *tracedb.Store) []tracing.Kept {
 	return list
 }
 
-func TestWhatIsKeptIsThereAgain(t *testing.T) {
+func TestFollowedCopiesSurviveReopening(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "traces.db")
 	one := tracing.Kept{Copy: tracing.Copy{App: "demo", Recipient: "ann", ID: "1"}, Parent: "00-a-b-01", State: "x=y", Until: time.UnixMilli(1_800_000_000_000)}
 	two := one

@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/messaging/topic"
 )
 
-// hall is what the workers of one app on this node share.
+// pool is what the workers of one app on this node share.
 type pool struct {
 	svc *Service
 	app string

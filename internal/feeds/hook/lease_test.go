@@ -218,7 +218,7 @@ func TestAServerThatWasStoppedPostsNothingWhenItWakes(t *testing.T) {
 	}
 }
 
-func TestWhatIsAskedOfAnotherServerReachesTheOwnerOnce(t *testing.T) {
+func TestRequestAtAnotherServerReachesOwnerOnce(t *testing.T) {
 	c := newCluster(t, 2)
 	c.set(1, hook.Change{})
 	c.emit(5)

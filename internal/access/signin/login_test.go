@@ -84,7 +84,7 @@ func TestACookieOpensUntilItIsIdleOrOldOrEnded(t *testing.T) {
 	}
 }
 
-func TestToBeSeenIsWrittenOnceAMinute(t *testing.T) {
+func TestLastSeenIsWrittenOnceAMinute(t *testing.T) {
 	l := newLobby(t)
 	secret := l.enter()
 	before := l.store.DB().Commits()

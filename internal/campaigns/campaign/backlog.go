@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// A campaign that is being sent is a source of deliveries: its rows.
+// A campaign that is being sent is a backlog of deliveries: its rows.
 var _ dispatch.Backlog = (*run)(nil)
 
 // namedBy is whom a campaign's audience names, nil if it names nobody.
@@ -24,7 +24,7 @@ func namedBy(c *Campaign) map[string]bool {
 	return named
 }
 
-// Due implements dispatch.Source. An endpoint that another recipient has taken over since does not get what was for the one
+// Due implements dispatch.Backlog. An endpoint that another recipient has taken over since does not get what was for the one
 // that the audience names.
 func (r *run) Due(ctx context.Context, ch push.Channel, now time.Time, limit int) ([]Target, error) {
 	list, err := r.s.store.Due(ctx, r.c.Num, ch, now, limit)
@@ -36,14 +36,14 @@ func (r *run) Due(ctx context.Context, ch push.Channel, now time.Time, limit int
 	return list, err
 }
 
-// NextDue implements dispatch.Source. It has ended once every endpoint of the audience has its row.
+// NextDue implements dispatch.Backlog. It has ended once every endpoint of the audience has its row.
 func (r *run) NextDue(ctx context.Context, ch push.Channel) (at time.Time, ended bool, err error) {
 	ended = r.enumerated.Load() // first: rows that come after this look show in the next one
 	at, _, err = r.s.store.NextDue(ctx, r.c.Num, ch)
 	return at, ended, err
 }
 
-// Window implements dispatch.Source: from the end of quiet hours until the delivery's time is over.
+// Window implements dispatch.Backlog: from the end of quiet hours until the delivery's time is over.
 func (r *run) Window(t *Target, now time.Time) (from, until time.Time) {
 	return r.quiet.next(now, t.Timezone), r.expires(t, now)
 }
@@ -61,7 +61,7 @@ func (r *run) expires(t *Target, now time.Time) time.Time {
 	return at
 }
 
-// Claim implements dispatch.Source. Once begun it is given up with the app alone: that the store is away also ends what runs
+// Claim implements dispatch.Backlog. Once begun it is given up with the app alone: that the store is away also ends what runs
 // beside it, and is no reason not to find out what was stored.
 func (r *run) Claim(_ context.Context, targets []Target, now time.Time) (claimed []Target, err error) {
 	claimed, err = r.s.store.Claim(r.t.own.hard, r.t.own.epoch, r.c.Num, targets, now)
@@ -72,7 +72,7 @@ func (r *run) Claim(_ context.Context, targets []Target, now time.Time) (claimed
 	return claimed, err
 }
 
-// Request implements dispatch.Source.
+// Request implements dispatch.Backlog.
 func (r *run) Request(t *Target, now time.Time) push.Request {
 	id := DeliveryID(r.c.ID, t.EndpointID.String())
 	person := Person{Recipient: t.Recipient, Locale: t.Locale, Attributes: t.Attributes}
@@ -90,7 +90,7 @@ func (r *run) Request(t *Target, now time.Time) push.Request {
 	return q
 }
 
-// Finish implements dispatch.Source.
+// Finish implements dispatch.Backlog.
 func (r *run) Finish(ctx context.Context, results []Result, now time.Time) error {
 	if err := r.s.store.Finish(ctx, r.t.own.epoch, r.c.Num, results, now); err != nil {
 		return err

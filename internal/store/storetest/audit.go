@@ -10,14 +10,14 @@ import (
 )
 
 var entryCases = map[string]func(e *appEnv){
-	"DeedsAreKeptAndFound":            entriesKept,
-	"DeedsOfAppsAreApart":             entriesApart,
-	"DeedsAreForgottenByAgeAndNumber": entriesTrimmed,
-	"DeedsForgetAName":                entriesRenamed,
+	"EntriesAreKeptAndFound":          entriesKept,
+	"EntriesOfAppsAreApart":           entriesApart,
+	"EntriesAreTrimmedByAgeAndNumber": entriesTrimmed,
+	"EntriesForgetAName":              entriesRenamed,
 }
 
-// deed does the nth deed of an app.
-func (e *appEnv) deed(app string, n int) audit.Entry {
+// action does the nth action of an app.
+func (e *appEnv) entry(app string, n int) audit.Entry {
 	e.Helper()
 	d := audit.Entry{
 		App: app, At: signedInAt.Add(time.Duration(n) * time.Minute), By: []string{"anna", "bo"}[n%2], Way: audit.Page, Address: "192.0.2.1",
@@ -27,7 +27,7 @@ func (e *appEnv) deed(app string, n int) audit.Entry {
 	return d
 }
 
-// finds checks which deeds of an app are found, newest first.
+// finds checks which entries of an app are found, newest first.
 func (e *appEnv) finds(app string, f audit.Filter, limit int, want ...audit.Entry) {
 	e.Helper()
 	got, err := e.s.Entries(e.Context(), app, f, limit)
@@ -43,7 +43,7 @@ func entriesKept(e *appEnv) {
 	e.app("shop")
 	var d []audit.Entry
 	for n := range 6 {
-		d = append(d, e.deed("shop", n))
+		d = append(d, e.entry("shop", n))
 		if n > 0 && d[n].ID <= d[n-1].ID {
 			e.Errorf("ids do not grow: %d, %d", d[n-1].ID, d[n].ID)
 		}
@@ -63,10 +63,10 @@ func entriesKept(e *appEnv) {
 func entriesApart(e *appEnv) {
 	e.app("a")
 	e.app("b")
-	one, other := e.deed("a", 1), e.deed("b", 2)
+	one, other := e.entry("a", 1), e.entry("b", 2)
 	e.finds("a", audit.Filter{}, 10, one)
 	e.finds("b", audit.Filter{}, 10, other)
-	e.fails(map[string]struct{ err, want error }{"deed of no app": {e.s.AddEntry(e.Context(), &audit.Entry{App: "c"}), access.ErrUnknownApp}})
+	e.fails(map[string]struct{ err, want error }{"entry of no app": {e.s.AddEntry(e.Context(), &audit.Entry{App: "c"}), access.ErrUnknownApp}})
 	e.ok(e.s.DeleteApp(e.Context(), "a"))
 	e.app("a")
 	e.finds("a", audit.Filter{}, 10)
@@ -77,10 +77,10 @@ func entriesTrimmed(e *appEnv) {
 	ctx := e.Context()
 	e.app("a")
 	e.app("b")
-	other := e.deed("b", 0)
+	other := e.entry("b", 0)
 	var d []audit.Entry
 	for n := range 6 {
-		d = append(d, e.deed("a", n))
+		d = append(d, e.entry("a", n))
 	}
 	e.ok(e.s.TrimEntries(ctx, "a", d[2].At, 10))
 	e.finds("a", audit.Filter{}, 10, d[5], d[4], d[3], d[2])

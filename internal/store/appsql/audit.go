@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqltx"
 )
 
-// AddDeed keeps a deed. It wakes nobody: nobody caches deeds.
+// AddEntry keeps an entry. It wakes nobody: nobody caches the audit log.
 func (s *Store) AddEntry(ctx context.Context, d *audit.Entry) error {
 	return s.db.Note(ctx, d.App, "note "+d.Action, func(ctx context.Context, tx sqltx.Tx) error {
 		ids, err := sqltx.Collect(ctx, tx, sqltx.One[int64], `INSERT INTO deed (app, at, by, way, address, deed, object, outcome)
@@ -27,18 +27,18 @@ func (s *Store) AddEntry(ctx context.Context, d *audit.Entry) error {
 	})
 }
 
-// Deeds lists an app's, newest first.
+// Entries lists an app's, newest first.
 func (s *Store) Entries(ctx context.Context, app string, f audit.Filter, limit int) (list []audit.Entry, err error) {
 	query, args := EntriesQuery(app, f, limit)
 	err = s.db.Read(ctx, "read the audit log", func(ctx context.Context, tx sqltx.Tx) (err error) {
-		list, err = sqltx.Collect(ctx, tx, readDeed, query, args...)
+		list, err = sqltx.Collect(ctx, tx, readEntry, query, args...)
 		return err
 	})
 	return list, err
 }
 
 // DeedsQuery has conditions only on the fields that the filter names, so that an index can be used. The
-// deed comes before the person.
+// action comes before the person.
 func EntriesQuery(app string, f audit.Filter, limit int) (query string, args []any) {
 	before, until := f.Before, int64(math.MaxInt64)
 	if before == 0 {
@@ -59,7 +59,7 @@ func EntriesQuery(app string, f audit.Filter, limit int) (query string, args []a
 	return query + " ORDER BY id DESC LIMIT $" + strconv.Itoa(len(args)), args
 }
 
-func readDeed(row sqltx.Row) (d audit.Entry, err error) {
+func readEntry(row sqltx.Row) (d audit.Entry, err error) {
 	var at int64
 	var outcome string
 	err = row.Scan(&d.ID, &d.App, &at, &d.By, &d.Way, &d.Address, &d.Action, &d.Object, &outcome)
@@ -67,7 +67,7 @@ func readDeed(row sqltx.Row) (d audit.Entry, err error) {
 	return d, err
 }
 
-// TrimDeeds forgets an app's that are older, and the oldest beyond so many.
+// TrimEntries forgets an app's that are older, and the oldest beyond so many.
 func (s *Store) TrimEntries(ctx context.Context, app string, before time.Time, most int) error {
 	return s.db.Note(ctx, app, "forget old deeds", func(ctx context.Context, tx sqltx.Tx) error {
 		if _, err := tx.Exec(ctx, "DELETE FROM deed WHERE app = $1 AND at < $2", app, before.UnixMilli()); err != nil {
@@ -78,10 +78,10 @@ func (s *Store) TrimEntries(ctx context.Context, app string, before time.Time, m
 	})
 }
 
-// RenameObject gives the object of an app's deeds whose names begin so another name.
-func (s *Store) RenameObject(ctx context.Context, app, deeds, from, to string) error {
-	return s.db.Note(ctx, app, "rename "+deeds+" in the audit log", func(ctx context.Context, tx sqltx.Tx) error {
-		_, err := tx.Exec(ctx, "UPDATE deed SET object = $4 WHERE app = $1 AND object = $3 AND substr(deed, 1, length(CAST($2 AS text))) = $2", app, deeds, from, to)
+// RenameObject gives the object of an app's entries whose actions begin so another name.
+func (s *Store) RenameObject(ctx context.Context, app, actions, from, to string) error {
+	return s.db.Note(ctx, app, "rename "+actions+" in the audit log", func(ctx context.Context, tx sqltx.Tx) error {
+		_, err := tx.Exec(ctx, "UPDATE deed SET object = $4 WHERE app = $1 AND object = $3 AND substr(deed, 1, length(CAST($2 AS text))) = $2", app, actions, from, to)
 		return err
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// Deeds are what people and back ends did.
+// AuditLog lists what people and back ends did.
 type AuditLog interface {
 	List(ctx context.Context, app string, f audit.Filter, limit int) ([]audit.Entry, error)
 }
@@ -23,12 +23,12 @@ type entryJSON struct {
 	By      string      `json:"by"`
 	Way     string      `json:"way"`
 	Address string      `json:"address"`
-	Action    string      `json:"deed"`
+	Action  string      `json:"deed"`
 	Object  string      `json:"object"`
 	Outcome string      `json:"outcome"`
 }
 
-// ListDeeds is GET /v1/audit: newest first.
+// ListAudit is GET /v1/audit: newest first.
 func (a *API) ListAudit(c *call.Call) error {
 	q, limit, err := c.ListParams("since", "until", "deed", "by")
 	if err != nil {

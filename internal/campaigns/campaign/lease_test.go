@@ -32,7 +32,7 @@ func (s *uncertain) Claim(ctx context.Context, epoch, num int64, targets []campa
 	return claimed, err
 }
 
-func TestWhatTheStoreCannotTellIsUnknownAndTheRestGoesOn(t *testing.T) {
+func TestUnclearOutcomeIsUnknownAndTheRestGoesOn(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		t.Run(fmt.Sprintf("alone %t", alone), func(t *testing.T) {
 			p := &provider{}
@@ -97,7 +97,7 @@ func (s *absent) Claim(ctx context.Context, epoch, num int64, targets []campaign
 	return claimed, err
 }
 
-func TestAClaimFindsOutWhatWasStoredThoughWhatRunsBesideItFailed(t *testing.T) {
+func TestClaimLearnsWhatWasStoredThoughAParallelWriteFailed(t *testing.T) {
 	const all = 600 // more than are added at once
 	p := &provider{}
 	e := &env{T: t, path: filepath.Join(t.TempDir(), "campaign.db")}

@@ -11,21 +11,21 @@ import (
 	"godwit.dev/godwit/internal/messaging/topic"
 )
 
-// Limits of a lane. A message counts with what it costs to keep it.
+// Limits of a caller. A message counts with what it costs to keep it.
 const (
 	maxCallerBytes = 8 << 20
-	messageCost  = 256
+	messageCost    = 256
 )
 
 // subscription is one of NATS, and who listens to it.
 type subscription struct {
 	key    key
 	prefix int // bytes of a subject before what lies within the app
-	caller   *caller
+	caller *caller
 	nats   *nats.Subscription
 
 	listeners atomic.Pointer[[]*listener] // replaced, never altered
-	missed    int                         // guarded by lane.mu: dropped and not told
+	missed    int                         // guarded by caller.mu: dropped and not told
 	library   atomic.Int64                // dropped by the client library, as far as it is counted
 	suspect   atomic.Bool                 // the library dropped some, and perhaps more since
 }
@@ -87,7 +87,7 @@ func (s *subscription) droppedByLibrary() int {
 	return int(int64(total) - s.library.Swap(int64(total)))
 }
 
-// lane calls listeners, one after the other.
+// caller calls listeners, one after the other.
 type caller struct {
 	counts *counts
 	bytes  atomic.Int64 // of what is queued or being handed on
@@ -106,7 +106,7 @@ type item struct {
 	msg    topic.Message
 }
 
-// keptRoom is how many messages a lane keeps room for while it is empty.
+// keptRoom is how many messages a caller keeps room for while it is empty.
 const keptRoom = 1024
 
 func newCaller(c *counts) *caller { return &caller{counts: c, wake: make(chan struct{}, 1)} }

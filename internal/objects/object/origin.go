@@ -6,8 +6,8 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Source is the client that caused a change and is not told of it: a recipient, or one of its devices. The zero
-// Source is nobody.
+// Origin is the client that caused a change and is not told of it: a recipient, or one of its devices. The zero
+// Origin is nobody.
 type Origin struct{ Recipient, Device string }
 
 // ParseSource reads "client-3" or "client-3/device".
@@ -43,7 +43,7 @@ func (s Origin) Check() error {
 	return nil
 }
 
-// Is reports whether a client is the source.
+// Is reports whether a client is the origin.
 func (s Origin) Is(recipient, device string) bool {
 	return s.Recipient != "" && s.Recipient == recipient && (s.Device == "" || s.Device == device)
 }

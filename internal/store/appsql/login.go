@@ -11,7 +11,7 @@ import (
 
 const selectLogins = "SELECT id, app, key, subject, email, rules, role, since, seen, address, browser FROM stay"
 
-// AddStay keeps a stay, and forgets what is out of bounds. It wakes nobody: nobody caches stays.
+// AddLogin keeps a login, and forgets what is out of bounds. It wakes nobody: nobody caches stays.
 func (s *Store) AddLogin(ctx context.Context, hash signin.Hash, st signin.Login, b signin.Bounds) error {
 	return s.db.Note(ctx, st.App, "sign in", func(ctx context.Context, tx sqltx.Tx) error {
 		if err := lockApp(ctx, tx, st.App); err != nil {
@@ -30,7 +30,7 @@ func (s *Store) AddLogin(ctx context.Context, hash signin.Hash, st signin.Login,
 	})
 }
 
-// Stay finds a stay by its cookie.
+// Login finds a login by its cookie.
 func (s *Store) Login(ctx context.Context, hash signin.Hash) (signin.Login, error) {
 	list, err := s.logins(ctx, selectLogins+" WHERE hash = $1", hash[:])
 	if err == nil && len(list) == 0 {
@@ -42,7 +42,7 @@ func (s *Store) Login(ctx context.Context, hash signin.Hash) (signin.Login, erro
 	return list[0], nil
 }
 
-// Stays lists an app's, last seen first.
+// Logins lists an app's, last seen first.
 func (s *Store) Logins(ctx context.Context, app string, most int) ([]signin.Login, error) {
 	return s.logins(ctx, selectLogins+" WHERE app = $1 ORDER BY seen DESC, id LIMIT $2", app, most)
 }
@@ -63,7 +63,7 @@ func readLogin(row sqltx.Row) (s signin.Login, err error) {
 	return s, err
 }
 
-// SeeStay notes when a stay was last seen.
+// SeeLogin notes when a login was last seen.
 func (s *Store) SeeLogin(ctx context.Context, hash signin.Hash, at time.Time) error {
 	return s.db.Note(ctx, "", "note who is there", func(ctx context.Context, tx sqltx.Tx) error {
 		_, err := tx.Exec(ctx, "UPDATE stay SET seen = $1 WHERE hash = $2 AND seen < $1", at.UnixMilli(), hash[:])
@@ -71,7 +71,7 @@ func (s *Store) SeeLogin(ctx context.Context, hash signin.Hash, at time.Time) er
 	})
 }
 
-// EndStays forgets stays of an app.
+// EndLogins forgets logins of an app.
 func (s *Store) EndLogins(ctx context.Context, app string, ids []string) (ended int, err error) {
 	err = s.db.Note(ctx, app, "sign out", func(ctx context.Context, tx sqltx.Tx) error {
 		ended = 0

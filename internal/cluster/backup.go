@@ -6,18 +6,18 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
-// wards are the recipients of other nodes whose names this one keeps. Each node has a warden, the next one of those that it hears. It
+// backups are the recipients of other nodes whose names this one keeps. Each node has a backup, the next one of those that it hears. It
 // tells it who comes and goes, so that somebody can tell followers when it has died.
-type wards struct {
-	by     map[string]*ward         // by boot
-	news   map[mailbox.Address]bool // who came or went here and the warden has not been told of
-	warden string                   // boot; empty: there is none
-	sent   uint64                   // messages that the warden was sent
+type backups struct {
+	by     map[string]*backedUp     // by boot
+	news   map[mailbox.Address]bool // who came or went here and the backup has not been told of
+	backup string                   // boot; empty: there is none
+	sent   uint64                   // messages that the backup was sent
 	all    bool                     // it is to be sent all names anew
 }
 
-// ward is a node, as its warden knows it.
-type ward struct {
+// backedUp is a node, as its backup knows it.
+type backedUp struct {
 	got   uint64            // messages
 	names map[string]*names // by app
 }
@@ -28,25 +28,25 @@ type roster struct {
 	All  bool                `json:"all,omitempty"`  // what was said before does not hold any more
 	Came map[string][]string `json:"came,omitempty"` // by app
 	Left map[string][]string `json:"left,omitempty"`
-	Over bool                `json:"over,omitempty"` // another node is the warden now
+	Over bool                `json:"over,omitempty"` // another node is the backup now
 }
 
 const namesAtOnce = 1000 // in one message: well below what the line takes
 
-func (ws *wards) init() {
-	ws.by = make(map[string]*ward)
+func (ws *backups) init() {
+	ws.by = make(map[string]*backedUp)
 	ws.news = make(map[mailbox.Address]bool)
 }
 
-// changed has the warden told of a recipient. p.mu is held.
-func (ws *wards) changed(at mailbox.Address) {
-	if ws.warden != "" {
+// changed has the backup told of a recipient. p.mu is held.
+func (ws *backups) changed(at mailbox.Address) {
+	if ws.backup != "" {
 		ws.news[at] = true
 	}
 }
 
 // of lists the nodes that a recipient is connected to by their word. p.mu is held.
-func (ws *wards) of(at mailbox.Address) (boots []string) {
+func (ws *backups) of(at mailbox.Address) (boots []string) {
 	for boot, w := range ws.by {
 		if of := w.names[at.App]; of != nil && of.has(at.Recipient) {
 			boots = append(boots, boot)
@@ -55,28 +55,28 @@ func (ws *wards) of(at mailbox.Address) (boots []string) {
 	return boots
 }
 
-// ward is who this node's warden is, and what it should have got.
-func (p *presence) ward() (warden string, sent uint64) {
+// backup is who this node's backup is, and what it should have got.
+func (p *presence) backup() (backup string, sent uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.wards.warden, p.wards.sent
+	return p.backups.backup, p.backups.sent
 }
 
-// sendAll has the warden sent all names anew.
+// sendAll has the backup sent all names anew.
 func (p *presence) sendAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.wards.all = true
+	p.backups.all = true
 }
 
-// keepWarden tells the warden who came and left, or all recipients here if the warden is new.
-func (c *Cluster) keepWarden() {
+// updateBackup tells the backup who came and left, or all recipients here if the backup is new.
+func (c *Cluster) updateBackup() {
 	next, p := c.nextNode(), &c.presence
-	ws := &p.wards
+	ws := &p.backups
 	p.mu.Lock()
-	former := ws.warden
+	former := ws.backup
 	if next != former {
-		ws.warden, ws.sent, ws.all = next, 0, true
+		ws.backup, ws.sent, ws.all = next, 0, true
 	}
 	all, news := ws.all, ws.news
 	ws.all = false
@@ -117,15 +117,15 @@ func (c *Cluster) keepWarden() {
 	}
 }
 
-// sendRoster numbers a message to the warden, and counts it once it is sent: beats must not be ahead of it.
-func (c *Cluster) sendRoster(warden string, r roster) {
+// sendRoster numbers a message to the backup, and counts it once it is sent: beats must not be ahead of it.
+func (c *Cluster) sendRoster(backup string, r roster) {
 	p := &c.presence
 	p.mu.Lock()
-	r.N = p.wards.sent + 1
+	r.N = p.backups.sent + 1
 	p.mu.Unlock()
-	_ = c.publish(oneNode+warden, message{kind: kindRoster, body: text(r)}) // what is lost is found by its number
+	_ = c.publish(oneNode+backup, message{kind: kindRoster, body: text(r)}) // what is lost is found by its number
 	p.mu.Lock()
-	p.wards.sent = r.N
+	p.backups.sent = r.N
 	p.mu.Unlock()
 }
 
@@ -150,14 +150,14 @@ func (c *Cluster) gotRoster(m *message) {
 		c.counts.undecoded.Add(1)
 		return
 	}
-	ws := &c.presence.wards
+	ws := &c.presence.backups
 	c.presence.mu.Lock()
 	w := ws.by[m.from]
 	switch {
 	case r.Over:
 		delete(ws.by, m.from)
 	case r.All:
-		w = &ward{names: map[string]*names{}}
+		w = &backedUp{names: map[string]*names{}}
 		ws.by[m.from] = w
 		w.note(&r)
 	case w != nil && r.N == w.got+1:
@@ -167,7 +167,7 @@ func (c *Cluster) gotRoster(m *message) {
 	c.presence.mu.Unlock()
 }
 
-func (w *ward) note(r *roster) {
+func (w *backedUp) note(r *roster) {
 	w.got = r.N
 	for app, came := range r.Came {
 		of := w.names[app]
@@ -193,12 +193,12 @@ func (w *ward) note(r *roster) {
 	}
 }
 
-// checkRoster asks for all names of a node if this one is its warden and has not got all messages.
+// checkRoster asks for all names of a node if this one is its backup and has not got all messages.
 func (c *Cluster) checkRoster(boot string, b beat) {
 	p := &c.presence
 	p.mu.Lock()
-	w := p.wards.by[boot]
-	lacks := b.Warden == c.cfg.Boot && b.Roster > 0 && (w == nil || w.got < b.Roster)
+	w := p.backups.by[boot]
+	lacks := b.Backup == c.cfg.Boot && b.Roster > 0 && (w == nil || w.got < b.Roster)
 	p.mu.Unlock()
 	if lacks {
 		_ = c.publish(oneNode+boot, message{kind: kindNoRoster})
@@ -208,7 +208,7 @@ func (c *Cluster) checkRoster(boot string, b beat) {
 // bury claims that the recipients of a node that is gone have left. The other nodes object if a recipient is connected to
 // them. p.mu is held.
 func (c *Cluster) bury(boot string) {
-	ws := &c.presence.wards
+	ws := &c.presence.backups
 	w := ws.by[boot]
 	if delete(ws.by, boot); w == nil {
 		return

@@ -2,7 +2,7 @@ package signal
 
 import "godwit.dev/godwit/internal/objects/object"
 
-// owed are the answers to a client's register frames, in their order. Each waits until its change is on disk, or is known
+// pendingAnswers are the answers to a client's register frames, in their order. Each waits until its change is on disk, or is known
 // not to get there. Beyond maxAnswers one more stands for all the others and says the digest alone.
 type pendingAnswers struct{ answers []answer }
 
@@ -14,7 +14,7 @@ type answer struct {
 	lost    bool     // the change could not be stored
 }
 
-// add owes an answer as of a change.
+// add adds an answer as of a change.
 func (o *pendingAnswers) add(change uint32, group string, objects []string) {
 	switch n := len(o.answers); {
 	case n < maxAnswers:
@@ -46,7 +46,7 @@ func (o *pendingAnswers) next(stored uint32) *answer {
 	return nil
 }
 
-// told takes out what next returned.
+// pop takes out what next returned.
 func (o *pendingAnswers) pop() {
 	if o.answers = o.answers[1:]; len(o.answers) == 0 {
 		o.answers = nil
@@ -57,6 +57,6 @@ func (o *pendingAnswers) none() bool { return len(o.answers) == 0 }
 
 // reset collects a whole set that comes in several frames, and what these are told once it is complete.
 type reset struct {
-	keys []object.Key
+	keys    []object.Key
 	pending pendingAnswers
 }

@@ -11,7 +11,7 @@ import (
 // lobby is who is signed in, as the page shows it.
 type lobby struct {
 	Items  []guest
-	Others int // stays besides this one that the person may end
+	Others int // logins besides this one that the person may end
 }
 
 type guest struct {
@@ -24,12 +24,12 @@ type guest struct {
 	Here        bool // it is the one that this page is part of
 }
 
-// mayEnd reports whether a person may see a stay, and end it: their own, and an admin each of the app's.
+// mayEnd reports whether a person may see a login, and end it: their own, and an admin each of the app's.
 func mayEnd(v *visit, s *signin.Login) bool {
 	return v.person.Role.May(signin.Admin) || v.person.Same(s.Person)
 }
 
-// staysFor lists those that a person may see.
+// loginsFor lists those that a person may see.
 func (a *admin) loginsFor(v *visit) ([]signin.Login, error) {
 	list, err := a.Logins.Of(v.r.Context(), v.person.App)
 	return slices.DeleteFunc(list, func(s signin.Login) bool { return !mayEnd(v, &s) }), err
@@ -57,16 +57,16 @@ func (a *admin) listLogins(v *visit) error {
 	return a.show(v, "stays", "Signed in", "signed-in", l)
 }
 
-// mostStays is how many are listed.
+// mostLogins is how many are listed.
 const mostLogins = 200
 
-// endStay signs one browser out.
+// endLogin signs one browser out.
 func (a *admin) endLogin(v *visit) error {
 	id := v.r.PathValue("id")
 	return a.endLogins(v, func(s *signin.Login) bool { return s.ID == id })
 }
 
-// endOtherStays signs out all browsers but this one that the person may sign out.
+// endOtherLogins signs out all browsers but this one that the person may sign out.
 func (a *admin) endOtherLogins(v *visit) error {
 	return a.endLogins(v, func(s *signin.Login) bool { return s.ID != v.login })
 }

@@ -45,7 +45,7 @@ func another(t *testing.T, cfg *admin.Config) *httptest.Server {
 	return srv
 }
 
-func TestWhoIsSignedInIsSoOnEveryNodeAndAfterARestart(t *testing.T) {
+func TestLoginHoldsOnEveryNodeAndAfterRestart(t *testing.T) {
 	var cfg admin.Config
 	w := newWorld(t, keep(&cfg))
 	b := w.signedIn()
@@ -70,7 +70,7 @@ func (n named) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// stayIDs are those of the stays that a page offers to end.
+// loginIDs are those of the logins that a page offers to end.
 func loginIDs(t *testing.T, page string) (ids []string) {
 	t.Helper()
 	for _, lead := range leads(t, page) {
@@ -133,7 +133,7 @@ func TestPeopleSeeAndEndWhereTheyAreSignedIn(t *testing.T) {
 	}
 }
 
-func TestWhatAKeyOpenedIsOverWithIt(t *testing.T) {
+func TestDeletedKeyEndsItsLogins(t *testing.T) {
 	var cfg admin.Config
 	w := newWorld(t, keep(&cfg))
 	b := w.signedIn()
@@ -187,7 +187,7 @@ func TestAnOldCookieOpensNothing(t *testing.T) {
 	wants(t, page, `action="/ui/sign-in"`)
 }
 
-// keptStays is a store of stays in memory that may fail.
+// keptLogins is a store of logins in memory that may fail.
 type keptLogins struct {
 	signin.LoginStore
 	now  func() time.Time

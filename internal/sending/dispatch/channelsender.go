@@ -14,11 +14,11 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// lane sends a job's deliveries of one channel.
+// channelSender sends a job's deliveries of one channel.
 type channelSender struct {
 	d       *Dispatcher
 	job     *Job
-	backlog  Backlog
+	backlog Backlog
 	channel push.Channel
 	policy  *policy
 	most    int // deliveries that it looks at together: no more than leave within peekAhead
@@ -61,15 +61,15 @@ const (
 	peekMost  = 500
 	// peekAlone bounds that time for channels that claim one by one.
 	peekAlone = 60
-	// patience is how long a lane with many scopes waits for one of them; if it would be longer, other scopes go first.
+	// patience is how long a sender with many scopes waits for one of them; if it would be longer, other scopes go first.
 	patience = 250 * time.Millisecond
 	// forever is longer than anything waits.
 	forever = 1000 * time.Hour
 	// together is how close in time deliveries must leave to be claimed in one transaction.
 	together = 5 * time.Millisecond
-	// idleLook is how long a lane sleeps at most: what wakes it could get lost with the store's clock.
+	// idleLook is how long a sender sleeps at most: what wakes it could get lost with the store's clock.
 	idleLook = 2 * time.Second
-	// stopLook is how long it sleeps when its source let it claim nothing: it is about to be stopped.
+	// stopLook is how long it sleeps when its backlog let it claim nothing: it is about to be stopped.
 	stopLook = 50 * time.Millisecond
 )
 
@@ -118,7 +118,7 @@ func (l *channelSender) idle(ctx context.Context) (done bool, err error) {
 	return false, nil
 }
 
-// take sees to each of these deliveries: it leaves, or is put off, or need not be sent. When it returns, the source
+// take sees to each of these deliveries: it leaves, or is put off, or need not be sent. When it returns, the backlog
 // knows which.
 func (l *channelSender) take(ctx context.Context, ds []Delivery) (err error) {
 	// It is another sender after the channel's settings have changed.
@@ -153,7 +153,7 @@ func (l *channelSender) take(ctx context.Context, ds []Delivery) (err error) {
 	return nil
 }
 
-// finish tells the source what need not be sent now, as often as it takes.
+// finish tells the backlog what need not be sent now, as often as it takes.
 func (l *channelSender) finish(ctx context.Context, settled []Result) error {
 	for {
 		err := l.backlog.Finish(ctx, settled, l.d.now())
@@ -164,9 +164,9 @@ func (l *channelSender) finish(ctx context.Context, settled []Result) error {
 	}
 }
 
-// batch is what a lane has looked at and not yet told its source.
+// batch is what a sender has looked at and not yet told its backlog.
 type batch struct {
-	of    *channelSender
+	of      *channelSender
 	ctx     context.Context
 	group   []Delivery // their turn is now and each has its place in flight
 	settled []Result   // need no sending
@@ -224,7 +224,7 @@ func (b *batch) depart(d *Delivery, p place) bool {
 	return true
 }
 
-// claimsAtOnce is how many groups of a lane may be on their way to the disk: they share its commits.
+// claimsAtOnce is how many groups of a sender may be on their way to the disk: they share its commits.
 const claimsAtOnce = 4
 
 // claim has the group marked as being sent, and sends those that were.

@@ -20,7 +20,7 @@ const (
 	retryEvery  = time.Second
 )
 
-// lane is what is to be done at one master: so one that hangs holds up its own streams only. Its goroutines end when there is nothing to do.
+// masterQueue is what is to be done at one master: so one that hangs holds up its own streams only. Its goroutines end when there is nothing to do.
 type masterQueue struct {
 	s    *Store
 	down atomic.Bool // the last thing that was tried failed
@@ -36,7 +36,7 @@ type masterQueue struct {
 	setting  bool // aside
 }
 
-// laneOf is the lane of a stream's master.
+// queueOf is the queue of a stream's master.
 func (s *Store) queueOf(st *stream) *masterQueue {
 	return s.queue(s.masterOf(st))
 }
@@ -176,7 +176,7 @@ func take[T any](queue *[]T, n int) []T {
 	return batch
 }
 
-// read reads streams of a lane. Not ok: some could not be read, and are queued again.
+// read reads streams of a queue. Not ok: some could not be read, and are queued again.
 func (s *Store) read(l *masterQueue, batch []*stream) (ok bool) {
 	calls := make([]*call, len(batch))
 	for i, st := range batch {

@@ -14,7 +14,7 @@ import (
 // How long a person stays signed in, and how many of an app may be.
 const (
 	LongestLogin = 12 * time.Hour
-	LongestIdle = time.Hour
+	LongestIdle  = time.Hour
 	MaxLogins    = 1000 // of an app; the next one ends that which was seen longest ago
 )
 
@@ -48,7 +48,7 @@ func (p Person) Same(other Person) bool {
 	return p.App == other.App && p.Key == other.Key && p.Subject == other.Subject
 }
 
-// Stay is the time in which one browser is signed in.
+// Login is the time in which one browser is signed in.
 type Login struct {
 	ID string // public
 	Person
@@ -57,93 +57,93 @@ type Login struct {
 	Browser     string    // as it calls itself
 }
 
-// Over reports whether a stay has ended by itself.
+// Over reports whether a login has ended by itself.
 func (s *Login) Over(now time.Time) bool {
 	return !now.Before(s.Since.Add(LongestLogin)) || !now.Before(s.Seen.Add(LongestIdle))
 }
 
-// Hash is how the secret of a stay's cookie is kept.
+// Hash is how the secret of a login's cookie is kept.
 type Hash = [sha256.Size]byte
 
-// ErrNoStay says that nobody has signed in with this secret, or not lately, or somebody has ended it.
+// ErrNoLogin says that nobody has signed in with this secret, or not lately, or somebody has ended it.
 var ErrNoLogin = errors.New("not signed in")
 
-// Bounds say which stays are forgotten when another begins.
+// Bounds say which logins are forgotten when another begins.
 type Bounds struct {
 	Since, Seen time.Time // begun, or seen, no later than this
 	Most        int       // of the app, with the new one
 }
 
-// StayStore keeps stays, for every server that shares it.
+// LoginStore keeps logins, for every server that shares it.
 type LoginStore interface {
-	// AddStay keeps a stay. It fails with access.ErrUnknownApp where the app is missing.
+	// AddLogin keeps a login. It fails with access.ErrUnknownApp where the app is missing.
 	AddLogin(ctx context.Context, hash Hash, s Login, b Bounds) error
-	// Stay fails with ErrNoStay where there is none.
+	// Login fails with ErrNoLogin where there is none.
 	Login(ctx context.Context, hash Hash) (Login, error)
-	// SeeStay notes when a stay was last seen.
+	// SeeLogin notes when a login was last seen.
 	SeeLogin(ctx context.Context, hash Hash, at time.Time) error
-	// EndStays forgets stays of this app and no other's, and says how many there were.
+	// EndLogins forgets logins of this app and no other's, and says how many there were.
 	EndLogins(ctx context.Context, app string, ids []string) (int, error)
-	// Stays lists an app's, last seen first.
+	// Logins lists an app's, last seen first.
 	Logins(ctx context.Context, app string, most int) ([]Login, error)
 }
 
-// Store keeps the people's stays.
+// Store keeps the people's logins.
 type Store interface {
 	LoginStore
 }
 
-// Stays lets people in.
+// Logins lets people in.
 type Logins struct {
 	store LoginStore
 	now   func() time.Time
 }
 
-// NewStays keeps who is signed in there.
+// NewLogins keeps who is signed in there.
 func NewLogins(store LoginStore, now func() time.Time) *Logins { return &Logins{store, now} }
 
 // Enter signs a person in and returns the cookie's secret. Enter cuts and cleans the address and the browser's name.
 func (s *Logins) Enter(ctx context.Context, who Person, address, browser string) (secret string, err error) {
 	secret = rand.Text() // 130 random bits
 	now := s.now().UTC().Truncate(time.Millisecond)
-	stay := Login{ID: rand.Text(), Person: who, Since: now, Seen: now, Address: Clean(address), Browser: Clean(browser)}
-	err = s.store.AddLogin(ctx, sha256.Sum256([]byte(secret)), stay, Bounds{Since: now.Add(-LongestLogin), Seen: now.Add(-LongestIdle), Most: MaxLogins})
+	login := Login{ID: rand.Text(), Person: who, Since: now, Seen: now, Address: Clean(address), Browser: Clean(browser)}
+	err = s.store.AddLogin(ctx, sha256.Sum256([]byte(secret)), login, Bounds{Since: now.Add(-LongestLogin), Seen: now.Add(-LongestIdle), Most: MaxLogins})
 	if err != nil {
 		return "", fmt.Errorf("sign %s in to app %s: %w", who.Name(), who.App, err)
 	}
 	return secret, nil
 }
 
-// Find says whose secret it is; ErrNoStay: nobody's, or not any more.
+// Find says whose secret it is; ErrNoLogin: nobody's, or not any more.
 func (s *Logins) Find(ctx context.Context, secret string) (Login, error) {
 	hash, now := sha256.Sum256([]byte(secret)), s.now()
-	stay, err := s.look(ctx, hash, now)
+	login, err := s.look(ctx, hash, now)
 	if err != nil {
 		return Login{}, err
 	}
-	if now.Sub(stay.Seen) >= seenGrain {
+	if now.Sub(login.Seen) >= seenGrain {
 		if err := s.store.SeeLogin(ctx, hash, now); err != nil {
-			return Login{}, fmt.Errorf("note that %s is there: %w", stay.Name(), err)
+			return Login{}, fmt.Errorf("note that %s is there: %w", login.Name(), err)
 		}
 	}
-	return stay, nil
+	return login, nil
 }
 
 func (s *Logins) look(ctx context.Context, hash [sha256.Size]byte, now time.Time) (Login, error) {
-	stay, err := s.store.Login(ctx, hash)
+	login, err := s.store.Login(ctx, hash)
 	switch {
 	case errors.Is(err, ErrNoLogin):
 		return Login{}, err
 	case err != nil:
 		return Login{}, fmt.Errorf("look up who is signed in: %w", err)
-	case stay.Over(now):
+	case login.Over(now):
 		return Login{}, ErrNoLogin // it is forgotten with the next that begins
 	}
-	return stay, nil
+	return login, nil
 }
 
 // Remains reports whether somebody who looks at a page that goes on is signed in still. To look is not to do something: it does not
-// make the stay longer.
+// make the login longer.
 func (s *Logins) Remains(ctx context.Context, secret string) bool {
 	_, err := s.look(ctx, sha256.Sum256([]byte(secret)), s.now())
 	return err == nil

@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Source is where deliveries come from and where their outcomes are kept: rows of one app that belong together. The
+// Backlog is where deliveries come from and where their outcomes are kept: rows of one app that belong together. The
 // bounds on the loss in a crash rest on these promises:
 //
 //   - The deliveries that Claim returns are on disk as being sent when it returns. The process that opens the store
@@ -38,17 +38,17 @@ type Backlog interface {
 	Finish(ctx context.Context, results []Result, now time.Time) error
 }
 
-// Work is what a source has to be sent.
+// Work is what a backlog has to be sent.
 type Work struct {
 	App      string
 	Channels []push.Channel
-	Backlog   Backlog
+	Backlog  Backlog
 	Rate     float64 // a second, all channels together; 0: as fast as the providers let through
 	// Held reports whether the work is still this process's own. It is asked before each request leaves: a process that was
 	// stopped for a while does not know yet that somebody else does its work. Nil: it always is.
 	Held func() bool
 	// Urgent work goes first within a scope: it takes the turns that work which is not urgent waits for.
 	Urgent bool
-	// Log is a logger that names the source. Nil: the Dispatcher's is used.
+	// Log is a logger that names the backlog. Nil: the Dispatcher's is used.
 	Log *slog.Logger
 }

@@ -354,7 +354,7 @@ func TestStaleAgreementLeavesAWishThatWasNotSent(t *testing.T) {
 	}
 }
 
-func TestWhatALostConnectionCarriedIsSentAgain(t *testing.T) {
+func TestFramesOfLostConnectionAreSentAgain(t *testing.T) {
 	now := time.Now()
 	k := newRegistrations("g")
 	k.want(objectKey{"g", "a"}, func(context.Context, *Signal) error { return nil })

@@ -6,7 +6,7 @@ import (
 	"hash/crc32"
 )
 
-// Mended is what could be made of a damaged log.
+// Repaired is what could be made of a damaged log.
 type Repaired struct {
 	PageSize int
 	Pages    map[uint32][]byte // newest version of each page
@@ -17,7 +17,7 @@ type Repaired struct {
 	Frames   int               // of the log up to the last of them
 	Salts    Salts             // of the log; zero: there is none
 	Copied   map[uint32]bool   // pages whose newest version the database has; whoever compares the two sets it
-	Notes    []string          // what was mended exactly
+	Notes    []string          // what was repaired exactly
 
 	Before *Repaired // the state before the first lost frame, if there is one: nothing is lost in it but what came later
 }
@@ -28,7 +28,7 @@ type Note struct {
 	Sum         uint32 // CRC-32C of the page
 }
 
-// mender holds a log while it is being mended.
+// repairer holds a log while it is being repaired.
 type repairer struct {
 	b      []byte
 	mark   Mark
@@ -42,7 +42,7 @@ type repairer struct {
 	first  sums
 }
 
-// Mend reads a log and puts right what it can: it finds a flipped bit by trying, since each frame has a checksum. header is a copy of
+// Repair reads a log and puts right what it can: it finds a flipped bit by trying, since each frame has a checksum. header is a copy of
 // the log's header, and kept are the notes of its frames; both may be nil. It changes b.
 func Repair(b []byte, pageSize int, m Mark, header []byte, kept []Note) *Repaired {
 	d := &repairer{b: b, mark: m, kept: kept}
@@ -98,7 +98,7 @@ func (d *repairer) end() int {
 	return min(end, d.frames)
 }
 
-// chain follows the checksums from frame to frame, and mends or gives up those that do not fit.
+// chain follows the checksums from frame to frame, and repairs or gives up those that do not fit.
 func (d *repairer) chain() {
 	if d.frames == 0 {
 		return

@@ -14,7 +14,7 @@ const (
 	reportedLast = time.Hour // after which nobody asks any more
 )
 
-// Told are the first deliveries that the log recorded in the last moments before a crash. The mailbox notes a delivery a second later, so it
+// Reported are the first deliveries that the log recorded in the last moments before a crash. The mailbox notes a delivery a second later, so it
 // may not know of them: delivering such a copy again would record a first delivery in the log once more.
 type Reported struct {
 	left  atomic.Int64
@@ -24,7 +24,7 @@ type Reported struct {
 	apps map[string]map[uint64]struct{} // by Event.Key
 }
 
-// Told reads the first deliveries that the log recorded around its gaps, before the crash. It is called before anything is
+// Reported reads the first deliveries that the log recorded around its gaps, before the crash. It is called before anything is
 // delivered.
 func (m *Reconciler) Reported(ctx context.Context, apps []string) (*Reported, error) {
 	t := &Reported{apps: make(map[string]map[uint64]struct{}), until: time.Now().Add(reportedLast)}
@@ -82,10 +82,10 @@ func (t *Reported) Take(app, note, to string) bool {
 		t.left.Store(0)
 		return false
 	}
-	_, told := t.apps[app][key]
-	if told {
+	_, reported := t.apps[app][key]
+	if reported {
 		delete(t.apps[app], key)
 		t.left.Add(-1)
 	}
-	return told
+	return reported
 }

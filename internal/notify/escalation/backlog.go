@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/sending/sealed"
 )
 
-// source is the sends of an app over one channel.
+// backlog is the sends of an app over one channel.
 type backlog struct {
 	s     *Service
 	place Place
@@ -32,7 +32,7 @@ func newBacklog(s *Service, p Place) *backlog {
 	return &backlog{s: s, place: p, known: make(map[int64]*Due), notes: make(map[int64]*notification.Notification)}
 }
 
-// Due implements dispatch.Source.
+// Due implements dispatch.Backlog.
 func (s *backlog) Due(ctx context.Context, _ push.Channel, now time.Time, limit int) ([]dispatch.Delivery, error) {
 	list, err := s.s.cfg.Store.DueSends(ctx, s.place, now, limit)
 	if err != nil {
@@ -48,13 +48,13 @@ func (s *backlog) Due(ctx context.Context, _ push.Channel, now time.Time, limit 
 	return ds, nil
 }
 
-// NextDue implements dispatch.Source. The job ends when nothing is left; another one begins with the next step.
+// NextDue implements dispatch.Backlog. The job ends when nothing is left; another one begins with the next step.
 func (s *backlog) NextDue(ctx context.Context, _ push.Channel) (at time.Time, ended bool, err error) {
 	at, err = s.s.cfg.Store.NextSend(ctx, s.place)
 	return at, true, err
 }
 
-// Window implements dispatch.Source: a send is of use until its notification expires.
+// Window implements dispatch.Backlog: a send is of use until its notification expires.
 func (s *backlog) Window(d *dispatch.Delivery, now time.Time) (from, until time.Time) {
 	return now, s.of(d.Row).ExpiresAt
 }
@@ -68,7 +68,7 @@ func (s *backlog) of(row int64) *Due {
 	return &Due{}
 }
 
-// Claim implements dispatch.Source. Whether a copy is still open is asked last, when its send is on disk as being sent.
+// Claim implements dispatch.Backlog. Whether a copy is still open is asked last, when its send is on disk as being sent.
 func (s *backlog) Claim(ctx context.Context, ds []dispatch.Delivery, now time.Time) ([]dispatch.Delivery, error) {
 	rows := make([]int64, len(ds))
 	for i := range ds {
@@ -132,7 +132,7 @@ func result(d *dispatch.Delivery, o dispatch.Outcome, detail string) dispatch.Re
 	return dispatch.Result{Row: d.Row, Channel: d.Channel, Outcome: o, Detail: detail, Attempts: d.Attempts, Unsure: d.Unsure}
 }
 
-// Request implements dispatch.Source.
+// Request implements dispatch.Backlog.
 func (s *backlog) Request(d *dispatch.Delivery, _ time.Time) push.Request {
 	s.mu.Lock()
 	due, n, key := s.known[d.Row], s.notes[d.Row], s.key
@@ -184,7 +184,7 @@ func urgency(p notification.Priority) push.Urgency {
 	return push.UrgencyNormal
 }
 
-// Finish implements dispatch.Source. Messages that may be shown are withdrawn if their copy is not open any more.
+// Finish implements dispatch.Backlog. Messages that may be shown are withdrawn if their copy is not open any more.
 func (s *backlog) Finish(ctx context.Context, results []dispatch.Result, now time.Time) error {
 	done := s.forget(results) // first: what is put off may be looked at again as soon as it is stored
 	s.s.beginTelling(done)

@@ -12,8 +12,8 @@ import (
 
 var loginCases = map[string]func(e *appEnv){
 	"WhoIsSignedInSurvivesReopening":        loginIsKept,
-	"StaysOfAppsAreApart":                   loginsApart,
-	"StaysAreBounded":                       loginsBounded,
+	"LoginsOfAppsAreApart":                  loginsApart,
+	"LoginsAreBounded":                      loginsBounded,
 	"WithAKeyGoWhoIsSignedInByIt":           loginsEndWithTheirKey,
 	"WithAnAppGoWhoIsSignedInAndNobodyElse": loginsEndWithTheirApp,
 }
@@ -36,7 +36,7 @@ func (e *appEnv) enter(s signin.Login, b signin.Bounds) {
 	e.ok(e.s.AddLogin(e.Context(), hashOf(s.ID), s, b))
 }
 
-// signedIn checks whose stays there are in an app, last seen first.
+// signedIn checks whose logins there are in an app, last seen first.
 func (e *appEnv) signedIn(app string, want ...string) {
 	e.Helper()
 	list, err := e.s.Logins(e.Context(), app, 100)
@@ -70,9 +70,9 @@ func loginIsKept(e *appEnv) {
 	}
 	_, err := e.s.Login(ctx, hashOf("S1"))
 	e.fails(map[string]struct{ err, want error }{
-		"another secret":  {err, signin.ErrNoLogin},
-		"stay of no app":  {e.s.AddLogin(ctx, hashOf("x"), loginOf("none", "x"), widely), access.ErrUnknownApp},
-		"a stay is there": {e.s.AddLogin(ctx, hashOf("s2"), loginOf("shop", "s2"), widely), nil},
+		"another secret":   {err, signin.ErrNoLogin},
+		"login of no app":  {e.s.AddLogin(ctx, hashOf("x"), loginOf("none", "x"), widely), access.ErrUnknownApp},
+		"a login is there": {e.s.AddLogin(ctx, hashOf("s2"), loginOf("shop", "s2"), widely), nil},
 	})
 }
 

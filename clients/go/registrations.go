@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// keeper is what a client is registered for and how it and the server come to agree on it. It knows nothing of
+// registrations are what a client is registered for and how it and the server come to agree on it. It knows nothing of
 // connections and goroutines: what the server says goes in, frames come out. The desired set has the objects that the
 // program wants; its digest is compared with that of the server's set at every welcome, confirmation and heartbeat.
 // Equal digests settle what is pending without a further word. Where they differ for longer than an answer takes, the
