@@ -31,7 +31,7 @@ var ofSteps = []mutation{
 	{name: "steps: exhausted after the first", file: stepsNews, old: "last < len(steps)-1", new: "last < 0", tests: stepsEvents},
 	{name: "steps: events name no channel", file: "internal/store/eventlog/chunk.go", old: `string(e.Type)+channelMark+e.Channel`, new: `string(e.Type)`, tests: []suite{{"./internal/store/eventlog", "."}}},
 	{name: "steps: a hook is not told the channel", file: "internal/feeds/hook/runner.go", old: "e.Note, e.To, e.Channel,\n", new: "e.Note, e.To, \"\",\n", tests: []suite{{"./internal/feeds/hook", "."}}},
-	{name: "events: what was under way is made anew too", file: "internal/feeds/reconcile/reconcile.go", old: "case k.told[key]:", new: "case key == 0:", tests: []suite{{"./internal/feeds/reconcile", "."}}},
+	{name: "events: what was under way is made anew too", file: "internal/feeds/reconcile/reconcile.go", old: "case k.reported[key]:", new: "case key == 0:", tests: []suite{{"./internal/feeds/reconcile", "."}}},
 	{name: "events: a crash is no loss", file: "internal/store/sqlite/eventdb/gap.go", old: "SET lost = lost + open, open = 1", new: "SET lost = lost, open = 1", tests: []suite{{"./internal/store/sqlite/eventdb", "NotClosed"}}},
 	{name: "steps: an iPhone is said to have removed it", file: stepsStatus, old: "&& s.Channel == push.APNs:", new: "&& s.Channel == push.Live:", tests: stepsFaults},
 	{name: "steps: what is held is said to be under way", file: stepsStatus, old: "	case s.Held:\n", new: "	case false:\n", tests: stepsFaults},
