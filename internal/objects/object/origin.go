@@ -10,7 +10,7 @@ import (
 // Origin is nobody.
 type Origin struct{ Recipient, Device string }
 
-// ParseSource reads "client-3" or "client-3/device".
+// ParseOrigin reads "client-3" or "client-3/device".
 func ParseOrigin(s string) (Origin, error) {
 	if s == "" {
 		return Origin{}, nil

@@ -32,7 +32,7 @@ func viewCategory(name string, c preference.Category) categoryJSON {
 // categories are the calls below /v1/categories. Settings that a PUT leaves out no longer hold.
 func (a *API) categories() settings[categoryJSON] {
 	return settings[categoryJSON]{
-		deed: "category", path: "/v1/categories", name: "category", most: maxCategoryBody,
+		kind: "category", path: "/v1/categories", name: "category", most: maxCategoryBody,
 		drop:  func(c *call.Call, name string) error { return a.Categories.DeleteCategory(c.Ctx, c.Key.App, name) },
 		check: func(name string) error { return preference.CheckCategory("category", name) },
 		list: func(c *call.Call) (items []categoryJSON, err error) {

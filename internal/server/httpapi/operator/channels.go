@@ -54,7 +54,7 @@ func channelOf(c *call.Call) push.Channel { return push.Channel(c.R.PathValue("c
 // null takes a field away.
 func (a *API) channels() settings[channelJSON] {
 	return settings[channelJSON]{
-		deed: "channel", path: "/v1/channels", name: "channel", most: maxChannelBody,
+		kind: "channel", path: "/v1/channels", name: "channel", most: maxChannelBody,
 		check: func(name string) error {
 			_, err := a.Channels.Fields(push.Channel(name))
 			return err

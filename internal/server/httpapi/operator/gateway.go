@@ -41,7 +41,7 @@ func viewService(name string, s access.Service) serviceJSON {
 // the defaults.
 func (a *API) services() settings[serviceJSON] {
 	return settings[serviceJSON]{
-		deed: "service", what: "gateway service", path: "/v1/gateway", name: "service", most: maxServiceBody, check: access.CheckService,
+		kind: "service", what: "gateway service", path: "/v1/gateway", name: "service", most: maxServiceBody, check: access.CheckService,
 		drop: func(c *call.Call, name string) error { return a.Gateway.DeleteService(c.Ctx, c.Key.App, name) },
 		list: func(c *call.Call) (items []serviceJSON, err error) {
 			all := a.Gateway.Services(c.Key.App)

@@ -64,7 +64,7 @@ func viewHook(i *hook.Info) hookJSON {
 // hooks are the calls below /v1/hooks.
 func (a *API) hooks() settings[hookJSON] {
 	return settings[hookJSON]{
-		deed: "hook", path: "/v1/hooks", name: "name", most: maxHookBody,
+		kind: "hook", path: "/v1/hooks", name: "name", most: maxHookBody,
 		drop: func(c *call.Call, name string) error { return a.Hooks.Delete(c.Ctx, c.Key.App, name) },
 		list: func(c *call.Call) ([]hookJSON, error) {
 			infos, err := a.Hooks.List(c.Ctx, c.Key.App)

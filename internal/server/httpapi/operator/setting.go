@@ -9,8 +9,8 @@ import (
 
 // settings are the calls for one kind of an app's settings, each of which has a name. An app has few of a kind: they are one page.
 type settings[V any] struct {
-	deed  string // in the audit log: hook
-	what  string // in the log, and its key there; empty: deed
+	kind  string // in the audit log: hook
+	what  string // in the log, and its key there; empty: kind
 	path  string // of the list: /v1/hooks
 	name  string // of the name in the path
 	most  int64  // bytes of a body
@@ -43,7 +43,7 @@ func (s settings[V]) routes(a *API) []call.Route {
 			}
 			return c.Value(http.StatusOK, v)
 		})},
-		{Pattern: "PUT " + one, Role: access.Admin, Deed: s.deed + ".set", Serve: s.named(func(c *call.Call, name string) error {
+		{Pattern: "PUT " + one, Role: access.Admin, Action: s.kind + ".set", Serve: s.named(func(c *call.Call, name string) error {
 			body, err := call.ReadBody(c.R, nil, s.most)
 			if err != nil {
 				return err
@@ -58,7 +58,7 @@ func (s settings[V]) routes(a *API) []call.Route {
 			}
 			return c.Value(http.StatusOK, v)
 		})},
-		{Pattern: "DELETE " + one, Role: access.Admin, Deed: s.deed + ".delete", Serve: s.named(func(c *call.Call, name string) error {
+		{Pattern: "DELETE " + one, Role: access.Admin, Action: s.kind + ".delete", Serve: s.named(func(c *call.Call, name string) error {
 			if err := s.drop(c, name); err != nil {
 				return err
 			}
@@ -87,9 +87,9 @@ func (s settings[V]) named(serve func(c *call.Call, name string) error) func(c *
 func (s settings[V]) log(a *API, c *call.Call, name, did string) {
 	what := s.what
 	if what == "" {
-		what = s.deed
+		what = s.kind
 	}
-	a.Log.InfoContext(c.Ctx, what+" "+did, "app", c.Key.App, s.deed, name, "by", c.Key.Key)
+	a.Log.InfoContext(c.Ctx, what+" "+did, "app", c.Key.App, s.kind, name, "by", c.Key.Key)
 }
 
 // views shows each of a list.

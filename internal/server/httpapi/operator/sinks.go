@@ -55,7 +55,7 @@ func viewSink(i *sink.Info) sinkJSON {
 // sinks are the calls below /v1/sinks. A PUT leaves absent fields as they are, the password too; null removes the password.
 func (a *API) sinks() settings[sinkJSON] {
 	return settings[sinkJSON]{
-		deed: "sink", path: "/v1/sinks", name: "sink", most: maxSinkBody,
+		kind: "sink", path: "/v1/sinks", name: "sink", most: maxSinkBody,
 		drop: func(c *call.Call, name string) error { return a.Sinks.Delete(c.Ctx, c.Key.App, name) },
 		list: func(c *call.Call) ([]sinkJSON, error) {
 			infos, err := a.Sinks.List(c.Ctx, c.Key.App)

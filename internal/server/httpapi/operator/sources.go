@@ -64,7 +64,7 @@ func viewSource(i *source.Info) sourceJSON {
 // away.
 func (a *API) sources() settings[sourceJSON] {
 	return settings[sourceJSON]{
-		deed: "source", path: "/v1/sources", name: "source", most: maxSourceBody,
+		kind: "source", path: "/v1/sources", name: "source", most: maxSourceBody,
 		drop: func(c *call.Call, name string) error { return a.Sources.Delete(c.Ctx, c.Key.App, name) },
 		list: func(c *call.Call) ([]sourceJSON, error) { return views(a.Sources.List(c.Key.App), viewSource), nil },
 		get: func(c *call.Call, name string) (sourceJSON, error) {
