@@ -22,7 +22,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/feeds/hook"
 	sinks "godwit.dev/godwit/internal/feeds/sink"
-	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/server/app/feeds"
 	"godwit.dev/godwit/internal/server/app/sending"
 	"godwit.dev/godwit/internal/server/config"
 	"godwit.dev/godwit/test/blackbox"
@@ -349,7 +349,14 @@ func TestEverySettingWithAURLIsAttacked(t *testing.T) {
 			}
 		}
 	}
-	for what, of := range map[string]any{"hook": hook.Hook{}, "sink": sinks.Sink{}, "source": source.Source{}, "app": access.App{}} {
+	for _, kind := range feeds.SourceKinds(nil) {
+		for _, f := range kind.Fields() {
+			if f.Address {
+				found = append(found, "source "+f.Name)
+			}
+		}
+	}
+	for what, of := range map[string]any{"hook": hook.Hook{}, "sink": sinks.Sink{}, "app": access.App{}} {
 		for i := range reflect.TypeOf(of).NumField() {
 			if name := reflect.TypeOf(of).Field(i).Name; strings.Contains(name, "URL") {
 				if what != "app" {

@@ -50,6 +50,9 @@ func read(t testing.TB, s *store.Stores) contents {
 	ok(t, err)
 	slices.SortFunc(sources, func(a, b source.Source) int { return cmp.Compare(a.App, b.App) })
 	c.put(t, sources, "sources")
+	for _, one := range sources {
+		c.put(t, map[string]json.RawMessage(one.Values), one.App, " values of sources")
+	}
 	progress, err := s.Progress.HookProgress(t.Context(), "")
 	ok(t, err)
 	slices.SortFunc(progress, func(a, b hook.Progress) int { return cmp.Compare(a.App, b.App) })

@@ -15,9 +15,11 @@ import (
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/campaign"
 	"godwit.dev/godwit/internal/campaigns/template"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/feeds/hook"
 	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/feeds/source/streams"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/objects/object"
@@ -111,8 +113,8 @@ func fillApp(t testing.TB, s *store.Stores, app string) {
 		one.Content = template.Content{Content: push.Content{Title: "Hi {{name}}"}, Language: "en", Locales: map[string]template.Variant{"de": {Title: "Hallo " + app}}}
 		return nil
 	}))
-	ok(t, s.Sources.Update(t.Context(), app, source.RedisStream, func(one *source.Source, _ int) error {
-		one.URLs, one.Password, one.CreatedAt, one.UpdatedAt = []string{"redis://" + app}, access.Secret("sekret"), now, now
+	ok(t, s.Sources.Update(t.Context(), app, streams.Name, func(one *source.Source, _ int) error {
+		one.Values, one.CreatedAt, one.UpdatedAt = setting.Values{"urls": []byte(`["redis://` + app + `"]`), "password": []byte(`"sekret"`)}, now, now
 		return nil
 	}))
 }

@@ -20,7 +20,23 @@ func (c *Counts) add(o *Counts) {
 	c.Full += o.Full
 }
 
-// totals are Counts of all sources since start.
+// count counts one entry.
+func (c *Counts) count(f Fate) {
+	switch f {
+	case Stored:
+		c.Stored++
+	case Duplicate:
+		c.Duplicate++
+	case Expired:
+		c.Expired++
+	case Quarantined:
+		c.Quarantined++
+	case Full:
+		c.Full++
+	}
+}
+
+// totals are Counts of all sources of a kind since start.
 type totals struct{ stored, duplicate, expired, quarantined, full atomic.Uint64 }
 
 func (t *totals) add(c *Counts) {
@@ -39,17 +55,20 @@ func (s *Service) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect is prometheus.Collector.
 func (s *Service) Collect(ch chan<- prometheus.Metric) {
-	t := &s.totals
-	for outcome, n := range map[string]uint64{
-		"stored": t.stored.Load(), "duplicate": t.duplicate.Load(), "expired": t.expired.Load(), "quarantined": t.quarantined.Load(), "full": t.full.Load(),
-	} {
-		ch <- prometheus.MustNewConstMetric(entriesDesc, prometheus.CounterValue, float64(n), RedisStream, outcome)
-	}
-	states := map[State]int{Reading: 0, Failing: 0, Waiting: 0}
-	for _, r := range s.sources.Runners() {
-		states[r.state()]++
-	}
-	for state, n := range states {
-		ch <- prometheus.MustNewConstMetric(sourcesDesc, prometheus.GaugeValue, float64(n), RedisStream, string(state))
+	for kind, t := range s.totals {
+		for fate, n := range map[Fate]uint64{
+			Stored: t.stored.Load(), Duplicate: t.duplicate.Load(), Expired: t.expired.Load(), Quarantined: t.quarantined.Load(), Full: t.full.Load(),
+		} {
+			ch <- prometheus.MustNewConstMetric(entriesDesc, prometheus.CounterValue, float64(n), kind, string(fate))
+		}
+		states := map[State]int{Reading: 0, Failing: 0, Waiting: 0}
+		for _, r := range s.sources.Runners() {
+			if r.source.Kind == kind {
+				states[r.state()]++
+			}
+		}
+		for state, n := range states {
+			ch <- prometheus.MustNewConstMetric(sourcesDesc, prometheus.GaugeValue, float64(n), kind, string(state))
+		}
 	}
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/url"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
-	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/cluster/lease"
 	"godwit.dev/godwit/internal/cluster/setting"
 )
@@ -17,7 +17,8 @@ import (
 type Config struct {
 	Store     Store
 	Publisher Publisher
-	Open      Opener
+	Objects   Objects
+	Kinds     map[string]Kind
 	// Own decides which server reads a source. Nil: this one is the only one.
 	Own          lease.Func
 	Now          func() time.Time // the stores' clock; nil: time.Now
@@ -28,7 +29,7 @@ type Config struct {
 // Service reads the sources that this server owns, and shows and changes all.
 type Service struct {
 	cfg     Config
-	totals  totals
+	totals  map[string]*totals // by kind
 	sources *setting.Running[Source, *reader]
 }
 
@@ -37,7 +38,10 @@ func New(ctx context.Context, cfg Config) (s *Service, err error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	s = &Service{cfg: cfg}
+	s = &Service{cfg: cfg, totals: make(map[string]*totals)}
+	for name := range cfg.Kinds {
+		s.totals[name] = &totals{}
+	}
 	s.sources, err = setting.NewRunning(ctx, setting.Config[Source, *reader]{
 		What: "source", Store: cfg.Store, None: ErrNone, Own: cfg.Own, Log: cfg.Log,
 		Place: func(one *Source) (setting.Place, bool) {
@@ -65,7 +69,7 @@ func (s *Service) List(app string) []Info {
 
 // Get shows one of an app's sources.
 func (s *Service) Get(app, kind string) (Info, error) {
-	if err := known(kind); err != nil {
+	if _, err := s.kind(kind); err != nil {
 		return Info{}, err
 	}
 	one, err := s.sources.Get(setting.Place{App: app, Name: kind})
@@ -75,17 +79,29 @@ func (s *Service) Get(app, kind string) (Info, error) {
 	return s.show(one), nil
 }
 
-func known(kind string) error {
-	if kind != RedisStream {
-		return fmt.Errorf("%w: %.64q; there is %s", ErrUnknown, kind, RedisStream)
+// Fields are the fields of a kind.
+func (s *Service) Fields(kind string) ([]setting.Field, error) {
+	k, err := s.kind(kind)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	return k.Fields(), nil
+}
+
+func (s *Service) kind(name string) (Kind, error) {
+	k, ok := s.cfg.Kinds[name]
+	if !ok {
+		return nil, fmt.Errorf("%w: %.64q; there is %s", ErrUnknown, name, strings.Join(slices.Sorted(maps.Keys(s.cfg.Kinds)), ", "))
+	}
+	return k, nil
 }
 
 // show says how a source fares.
 func (s *Service) show(one Source) Info {
-	one.URLs, one.Recipients = slices.Clone(one.URLs), slices.Clone(one.Recipients)
-	info := Info{Source: one, State: Waiting}
+	fields, _ := s.Fields(one.Kind) // a kind of another version has none
+	info := Info{
+		Source: one, Fields: fields, Addresses: one.Values.Addresses(fields), Credentials: one.Values.Credentials(fields), State: Waiting,
+	}
 	r := s.sources.Runner(setting.Place{App: one.App, Name: one.Kind})
 	switch {
 	case !one.Enabled:
@@ -96,24 +112,28 @@ func (s *Service) show(one Source) Info {
 	return info
 }
 
-// Set makes or changes a source. URLs and recipients are replaced; a password stays unless the change has one.
+// Set makes or changes a source.
 func (s *Service) Set(ctx context.Context, app, kind string, c Change) (info Info, created bool, err error) {
-	if err := known(kind); err != nil {
+	k, err := s.kind(kind)
+	if err != nil {
 		return Info{}, false, err
 	}
-	if err := c.check(); err != nil {
-		return Info{}, false, err
+	if c.Values != nil {
+		if err := k.Check(c.Values); err != nil {
+			return Info{}, false, err
+		}
 	}
 	err = s.sources.Update(ctx, setting.Place{App: app, Name: kind}, func(one *Source) error {
 		now := s.cfg.Now().UTC().Truncate(time.Millisecond)
 		if created = one.CreatedAt.IsZero(); created {
 			*one = Source{App: one.App, Kind: one.Kind, Enabled: true, CreatedAt: now}
 		}
-		one.Private = c.Private || one.Private && slices.Equal(c.URLs, one.URLs)
-		one.URLs, one.Recipients, one.UpdatedAt = c.URLs, c.Recipients, now
-		if c.Password != nil {
-			one.Password = *c.Password
+		values := one.Values
+		if c.Values != nil {
+			values = one.Values.Merge(c.Values, k.Fields())
 		}
+		one.Private = c.Private || one.Private && values.Lead(one.Values, k.Fields())
+		one.Values, one.UpdatedAt = values, now
 		if c.Enabled != nil {
 			one.Enabled = *c.Enabled
 		}
@@ -126,29 +146,10 @@ func (s *Service) Set(ctx context.Context, app, kind string, c Change) (info Inf
 	return info, created, err
 }
 
-// Delete ends a source and forgets its settings. Entries that it has not taken stay in the stream.
+// Delete ends a source and forgets its settings. Entries that it has not taken stay where they are.
 func (s *Service) Delete(ctx context.Context, app, kind string) error {
-	if err := known(kind); err != nil {
+	if _, err := s.kind(kind); err != nil {
 		return err
 	}
 	return s.sources.Delete(ctx, setting.Place{App: app, Name: kind})
-}
-
-// target is where a source leads, password included.
-func (s *Service) target(one *Source) Target {
-	t := Target{Recipients: one.Recipients, Private: one.Private || s.cfg.AllowPrivate}
-	for _, raw := range one.URLs {
-		t.URLs = append(t.URLs, withPassword(raw, one.Password))
-	}
-	return t
-}
-
-// withPassword puts the password into the URL of a Redis, as its clients take it.
-func withPassword(raw string, password access.Secret) string {
-	u, err := url.Parse(raw)
-	if err != nil || password == "" { // it was read when it was set
-		return raw
-	}
-	u.User = url.UserPassword(u.User.Username(), string(password))
-	return u.String()
 }

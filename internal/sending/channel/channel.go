@@ -32,24 +32,18 @@ func (Values) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[redacted]
 // LogValue hides the values from slog.
 func (Values) LogValue() slog.Value { return slog.StringValue("[redacted]") }
 
-// Type is what a field takes.
-type Type int
+// Type is what a field takes. A list is words separated by spaces.
+type Type = setting.Type
 
 // Types of fields.
 const (
-	Text Type = iota
-	Bool      // "true", or absent
-	List      // words separated by spaces
+	Text = setting.Text
+	Bool = setting.Bool
+	List = setting.List
 )
 
 // Field is one setting of a channel.
-type Field struct {
-	Name   string // as in the API
-	Type   Type
-	Secret bool // goes in and never comes out
-	Lines  bool // it may have several lines: a file's content
-	Help   string
-}
+type Field = setting.Field
 
 // Kind is what the settings of one channel mean. Its methods never keep or change the values they get, except Complete.
 type Kind interface {

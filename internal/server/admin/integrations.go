@@ -133,8 +133,8 @@ func sourceLine(s *source.Info) integration {
 		Kind: "sources", Name: s.Kind, State: string(s.State), Paused: s.State == source.Disabled, Count: int64(s.Counts.Stored), Counted: "notifications taken", //nolint:gosec // a count
 		Error: s.Error, Since: s.Since,
 	}
-	if len(s.URLs) > 0 {
-		l.URL = s.URLs[0]
+	if len(s.Addresses) > 0 {
+		l.URL = s.Addresses[0]
 	}
 	return l
 }
@@ -226,7 +226,7 @@ func (a *admin) actOnSource(v *visit) error {
 	ctx, app, kind := v.r.Context(), v.person.App, v.r.PathValue("name")
 	s, err := a.Sources.Get(app, kind)
 	if err == nil {
-		_, _, err = a.Sources.Set(ctx, app, kind, source.Change{URLs: s.URLs, Recipients: s.Recipients, Enabled: &on, Private: s.Private})
+		_, _, err = a.Sources.Set(ctx, app, kind, source.Change{Values: s.Values, Enabled: &on, Private: s.Private})
 	}
 	return a.switchedTo(v, on, err)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/hook"
 	"godwit.dev/godwit/internal/feeds/sink"
 	"godwit.dev/godwit/internal/feeds/source"
@@ -106,7 +107,9 @@ func (b *sourceBox) Get(_, kind string) (source.Info, error) {
 	if kind != "redisstream" {
 		return source.Info{}, source.ErrUnknown
 	}
-	return source.Info{Source: source.Source{Kind: kind, URLs: []string{"redis://r.example"}, Recipients: []string{"anna"}}, State: source.Reading}, nil
+	values := setting.Values{}
+	setting.Put(values, "recipients", []string{"anna"})
+	return source.Info{Source: source.Source{Kind: kind, Values: values}, Addresses: []string{"redis://r.example"}, State: source.Reading}, nil
 }
 
 func (b *sourceBox) Set(_ context.Context, _, _ string, c source.Change) (source.Info, bool, error) {
@@ -193,7 +196,7 @@ func TestPausingOnThePageKeepsSettings(t *testing.T) {
 	if s := o.sinks.set; len(s) != 1 || !*s[0].Enabled || s[0].URL != nil || s[0].Password != nil || !s[0].Private {
 		t.Errorf("the sink was set to %+v", s)
 	}
-	if s := o.sources.set; len(s) != 1 || *s[0].Enabled || !slices.Equal(s[0].Recipients, []string{"anna"}) || s[0].Password != nil {
+	if s := o.sources.set; len(s) != 1 || *s[0].Enabled || !slices.Equal(s[0].Values.List("recipients"), []string{"anna"}) || s[0].Values["password"] != nil {
 		t.Errorf("the source was set to %+v", s)
 	}
 }

@@ -5,13 +5,17 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/campaigns/textfile"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/server/app/feeds"
 	"godwit.dev/godwit/internal/server/config"
 	"godwit.dev/godwit/internal/store"
 )
@@ -32,7 +36,7 @@ notification-service. The settings are kept in the data folder; a server that ru
 // withSources opens the sources of the data folder and finds the app.
 func (p *program) withSources(cmd *cobra.Command, appName string, do func(ctx context.Context, s *source.Service, app string) error) error {
 	return p.withApp(cmd, appName, func(ctx context.Context, _ *config.Config, apps *store.Apps, name string) error {
-		s, err := source.New(ctx, source.Config{Store: apps.Sources, Log: slog.New(slog.DiscardHandler)})
+		s, err := source.New(ctx, source.Config{Store: apps.Sources, Kinds: feeds.SourceKinds(slog.New(slog.DiscardHandler)), Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			return err
 		}
@@ -46,9 +50,8 @@ func sourceFlags(cmd *cobra.Command, appName *string) {
 }
 
 func (p *program) sourceAddCommand() *cobra.Command {
-	var appName, passwordFile string
+	var appName string
 	var disable bool
-	var change source.Change
 	cmd := &cobra.Command{
 		Use:   "add KIND",
 		Short: "Begin to read a source, or change it",
@@ -59,13 +62,16 @@ where none is named, and an empty file takes it away.`,
 		Example: `  godwit source add redisstream --redis-url redis://redis.internal:6379 --password-file redis-password`,
 		Args:    exactly("kind"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
-			if change.Password, err = readPassword(passwordFile); err != nil {
-				return err
-			}
 			enabled := !disable
-			change.Enabled, change.Private = &enabled, true
+			change := source.Change{Enabled: &enabled, Private: true}
 			return p.withSources(cmd, appName, func(ctx context.Context, s *source.Service, name string) error {
+				fields, err := s.Fields(args[0])
+				if err != nil {
+					return err
+				}
+				if change.Values, err = fieldValues(cmd.Flags(), fields); err != nil {
+					return err
+				}
 				info, created, err := s.Set(ctx, name, args[0], change)
 				if err != nil {
 					return err
@@ -77,18 +83,59 @@ where none is named, and an empty file takes it away.`,
 				if created {
 					did = "added"
 				}
-				_, err = fmt.Fprintf(p.stdout, "Source %s is %s: %s, %s.\n", info.Kind, did, enabledText(info.Enabled), clean(strings.Join(info.URLs, " ")))
+				_, err = fmt.Fprintf(p.stdout, "Source %s is %s: %s, %s.\n", info.Kind, did, enabledText(info.Enabled), clean(strings.Join(info.Addresses, " ")))
 				return err
 			})
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&change.URLs, "redis-url", nil, "where Redis is: redis://host:6379, or rediss:// for TLS; several are nodes of one cluster")
-	f.StringVar(&passwordFile, "password-file", "", "file with the password of Redis")
-	f.StringSliceVar(&change.Recipients, "recipient", nil, "read the streams of this recipient only (repeatable)")
+	for _, kind := range feeds.SourceKinds(nil) {
+		fieldFlags(f, kind.Fields())
+	}
 	f.BoolVar(&disable, "disable", false, "keep the settings, but do not read")
 	sourceFlags(cmd, &appName)
 	return cmd
+}
+
+// fieldFlags adds the flags of fields. Kinds may share a flag.
+func fieldFlags(f *pflag.FlagSet, fields []setting.Field) {
+	for _, field := range fields {
+		switch {
+		case f.Lookup(field.Flag) != nil:
+		case field.Type == setting.List:
+			f.StringSlice(field.Flag, nil, field.Help)
+		default:
+			f.String(field.Flag, "", field.Help)
+		}
+	}
+}
+
+// fieldValues are the values of fields whose flags are given.
+func fieldValues(f *pflag.FlagSet, fields []setting.Field) (setting.Values, error) {
+	v := setting.Values{}
+	for _, field := range fields {
+		flag := f.Lookup(field.Flag)
+		switch {
+		case !flag.Changed:
+		case field.Secret:
+			secret, err := readPassword(flag.Value.String())
+			if err != nil {
+				return nil, err
+			}
+			if secret != nil {
+				setting.Put(v, field.Name, string(*secret))
+			}
+		case field.Type == setting.List:
+			list, err := f.GetStringSlice(field.Flag)
+			if err != nil {
+				return nil, err
+			}
+			setting.Put(v, field.Name, list)
+		default:
+			setting.Put(v, field.Name, flag.Value.String())
+		}
+	}
+	return v, nil
 }
 
 // readPassword reads a password; nil where no file is named.
@@ -113,17 +160,13 @@ func enabledText(on bool) string {
 
 // sourceInfo is what is kept of a source. How it fares only the server knows that reads it: GET /v1/sources.
 func sourceInfo(i *source.Info) map[string]any {
-	credentials := []string{}
-	if i.Password != "" {
-		credentials = append(credentials, "password")
+	v := map[string]any{"source": i.Kind, "credentials": i.Credentials, "enabled": i.Enabled, "updated_at": i.UpdatedAt}
+	for _, f := range i.Fields {
+		if !f.Secret {
+			v[f.Name] = i.Values.Shown(f)
+		}
 	}
-	recipients := i.Recipients
-	if recipients == nil {
-		recipients = []string{}
-	}
-	return map[string]any{
-		"source": i.Kind, "urls": i.URLs, "recipients": recipients, "credentials": credentials, "enabled": i.Enabled, "updated_at": i.UpdatedAt,
-	}
+	return v
 }
 
 func (p *program) sourceListCommand() *cobra.Command {
@@ -156,14 +199,20 @@ func (p *program) sourceListCommand() *cobra.Command {
 }
 
 func sourceText(i *source.Info) string {
-	text := strings.Join(i.URLs, " ")
-	if i.Password != "" {
-		text += " password=(set)"
+	parts := slices.Clone(i.Addresses)
+	for _, name := range i.Credentials {
+		parts = append(parts, name+"=(set)")
 	}
-	if n := len(i.Recipients); n > 0 {
-		text += fmt.Sprintf(" recipients=%d", n)
+	for _, f := range i.Fields {
+		switch list, text := i.Values.List(f.Name), i.Values.Text(f.Name); {
+		case f.Address, f.Secret:
+		case len(list) > 0:
+			parts = append(parts, fmt.Sprintf("%s=%d", f.Name, len(list)))
+		case text != "":
+			parts = append(parts, f.Name+"="+text)
+		}
 	}
-	return clean(text)
+	return clean(strings.Join(parts, " "))
 }
 
 func (p *program) sourceRemoveCommand() *cobra.Command {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/feeds/source/streams"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 )
 
@@ -16,9 +17,9 @@ import (
 func (w *world) openSources(store *appdb.Store, log *slog.Logger) *source.Service {
 	s, err := source.New(w.t.Context(), source.Config{
 		Store: &store.Sources, Log: log,
-		Open: func(context.Context, source.Target) (source.Streams, error) {
+		Kinds: map[string]source.Kind{streams.Name: streams.Kind{Dial: func(context.Context, streams.Target) (streams.Streams, error) {
 			return nil, errors.New("no Redis is here")
-		},
+		}}},
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -3,6 +3,8 @@ package appsql
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"strconv"
 	"time"
 
 	"godwit.dev/godwit/internal/access"
@@ -114,31 +116,37 @@ func decodeChannel(r *channel.Record, written string) error {
 	return nil
 }
 
-// sourceSettings is the part of a source that is kept as JSON.
-type sourceSettings struct {
-	URLs       []string `json:"urls"`
-	Password   string   `json:"password,omitempty"`
-	Recipients []string `json:"recipients,omitempty"`
-	Enabled    bool     `json:"enabled"`
-	Private    bool     `json:"private,omitempty"`
-}
+// A source's text has its kind's values, secrets included, beside these members.
+const (
+	sourceEnabled = "enabled"
+	sourcePrivate = "private"
+)
 
-// encodeSource writes a source's settings, secrets included.
 func encodeSource(s *source.Source) (string, error) {
-	b, err := json.Marshal(sourceSettings{URLs: s.URLs, Password: string(s.Password), Recipients: s.Recipients, Enabled: s.Enabled, Private: s.Private})
+	all := maps.Clone(map[string]json.RawMessage(s.Values))
+	if all == nil {
+		all = make(map[string]json.RawMessage)
+	}
+	all[sourceEnabled] = strconv.AppendBool(nil, s.Enabled)
+	if s.Private {
+		all[sourcePrivate] = strconv.AppendBool(nil, s.Private)
+	}
+	b, err := json.Marshal(all)
 	if err != nil {
 		return "", fmt.Errorf("encode source %s: %w", s.Kind, err)
 	}
 	return string(b), nil
 }
 
-// decodeSource sets a source from its stored text.
 func decodeSource(s *source.Source, written string) error {
-	var set sourceSettings
-	if err := json.Unmarshal([]byte(written), &set); err != nil {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(written), &all); err != nil {
 		return fmt.Errorf("app %s: settings of source %s are damaged", s.App, s.Kind)
 	}
-	s.URLs, s.Password, s.Recipients, s.Enabled, s.Private = set.URLs, access.Secret(set.Password), set.Recipients, set.Enabled, set.Private
+	s.Enabled, s.Private = string(all[sourceEnabled]) == "true", string(all[sourcePrivate]) == "true"
+	delete(all, sourceEnabled)
+	delete(all, sourcePrivate)
+	s.Values = all
 	return nil
 }
 

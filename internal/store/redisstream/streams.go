@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/feeds/source/streams"
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
@@ -31,7 +31,7 @@ type Streams struct {
 	miss func()
 }
 
-var _ source.Streams = (*Streams)(nil)
+var _ streams.Streams = (*Streams)(nil)
 
 const (
 	scanRate = 20_000      // keys a second that Scan looks at, on each master
@@ -122,14 +122,14 @@ func (s *Streams) Scan(ctx context.Context, found func(keys []string) error) err
 }
 
 // Read reads up to so many of the oldest entries of each of these streams.
-func (s *Streams) Read(ctx context.Context, keys []string, most int) ([]source.Stream, error) {
+func (s *Streams) Read(ctx context.Context, keys []string, most int) ([]streams.Stream, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, callWithin, fmt.Errorf("no answer from Redis in %s", callWithin))
 	defer cancel()
 	asked := make([]rueidis.Completed, len(keys))
 	for i, key := range keys {
 		asked[i] = s.link.rangeFrom(key, EntryID{}, most)
 	}
-	list := make([]source.Stream, len(keys))
+	list := make([]streams.Stream, len(keys))
 	for i, answer := range s.link.main.DoMulti(ctx, asked...) {
 		found, err := entriesOf(answer)
 		if err != nil {
@@ -144,8 +144,8 @@ func (s *Streams) Read(ctx context.Context, keys []string, most int) ([]source.S
 }
 
 // entryOf makes of an entry what is published.
-func entryOf(key string, r raw) source.Entry {
-	out := source.Entry{ID: r.id, Raw: r}
+func entryOf(key string, r raw) streams.Entry {
+	out := streams.Entry{ID: r.id, Raw: r}
 	e, err := ParseEntry(key, r.id, r.fields)
 	if err != nil {
 		out.Wrong = err
@@ -188,7 +188,7 @@ func (s *Streams) Delete(ctx context.Context, ids map[string][]string) error {
 }
 
 // Quarantine moves an entry to where people can look at it.
-func (s *Streams) Quarantine(ctx context.Context, key string, e source.Entry, why error) error {
+func (s *Streams) Quarantine(ctx context.Context, key string, e streams.Entry, why error) error {
 	r, ok := e.Raw.(raw)
 	if !ok {
 		return fmt.Errorf("set entry %s of %s aside: it was not read here", e.ID, key)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access/urlguard"
-	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/feeds/source/streams"
 	"godwit.dev/godwit/internal/testkit/eventually"
 	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
@@ -147,7 +147,7 @@ func TestAnEntryOfAnotherReaderIsNotSetAside(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
 	s := openStreams(t, StreamsConfig{URLs: []string{r.URL()}, Private: true})
-	if err := s.Quarantine(t.Context(), "Nann{1}", source.Entry{ID: "1-0"}, errors.New("x")); err == nil {
+	if err := s.Quarantine(t.Context(), "Nann{1}", streams.Entry{ID: "1-0"}, errors.New("x")); err == nil {
 		t.Error("taken")
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/template"
 	"godwit.dev/godwit/internal/feeds/hook"
 	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/feeds/source/streams"
 	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/store/appsql"
@@ -149,7 +150,7 @@ func appTakesAll(e *appEnv) {
 		e.ok(e.s.CreateKey(ctx, keyOf(app, "of-"+app)))
 		e.ok(e.s.Hooks.Update(ctx, app, "h", func(*hook.Hook, int) error { return nil }))
 		e.ok(e.s.Channels.Update(ctx, app, string(push.WebPush), func(*channel.Record, int) error { return nil }))
-		e.ok(e.s.Sources.Update(ctx, app, source.RedisStream, func(*source.Source, int) error { return nil }))
+		e.ok(e.s.Sources.Update(ctx, app, streams.Name, func(*source.Source, int) error { return nil }))
 		e.template(app, "t")
 	}
 	e.ok(e.s.DeleteApp(ctx, "a"))

@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/feeds/hook"
 	"godwit.dev/godwit/internal/feeds/sink"
 	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/feeds/source/streams"
 	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/store/appsql"
@@ -52,13 +53,13 @@ func settingCases() map[string]func(e *appEnv) {
 		one: "ASource", many: "Sources", of: func(s *appsql.Store) setting.Store[source.Source] { return &s.Sources },
 		empty: func(app, name string) source.Source { return source.Source{App: app, Kind: name} },
 		full: source.Source{
-			App: "shop", Kind: source.RedisStream, URLs: []string{"redis://a:6379", "redis://b:6379"}, Password: "sekret", Recipients: []string{"ann", "bob"},
+			App: "shop", Kind: streams.Name, Values: setting.Values{"urls": []byte(`["redis://a:6379","redis://b:6379"]`), "password": []byte(`"sekret"`), "recipients": []byte(`["ann","bob"]`)},
 			Enabled: true, Private: true, CreatedAt: madeAt, UpdatedAt: changedAt,
 		},
 		mark: func(s *source.Source, with string) {
-			s.URLs, s.CreatedAt, s.UpdatedAt = []string{with}, madeAt, changedAt
+			s.Values, s.CreatedAt, s.UpdatedAt = setting.Values{"urls": []byte(`["` + with + `"]`)}, madeAt, changedAt
 		},
-		change: func(s *source.Source) { s.Enabled, s.Recipients = false, nil },
+		change: func(s *source.Source) { s.Enabled = false; delete(s.Values, "recipients") },
 		place:  func(s *source.Source) (string, string) { return s.App, s.Kind },
 	}.cases())
 	maps.Copy(all, kind[sink.Sink]{

@@ -4,6 +4,7 @@ package feeds
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"godwit.dev/godwit/internal/access/urlguard"
@@ -12,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/feeds/sink"
 	"godwit.dev/godwit/internal/feeds/sink/clickhouse"
 	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/feeds/source/streams"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/sending/provider"
 	"godwit.dev/godwit/internal/sending/webhook"
@@ -63,18 +65,24 @@ func Hooks(ctx context.Context, g *ground.Ground) (*hook.Service, error) {
 	return hooks, nil
 }
 
-// Sources starts what brings notifications from where publishers already put them.
-func Sources(ctx context.Context, g *ground.Ground, publisher source.Publisher) (*source.Service, error) {
-	sources, err := source.New(ctx, source.Config{
-		Store: g.Stores.Sources, Publisher: publisher, Own: g.Own("sources"), Now: g.Stores.Clock,
-		AllowPrivate: g.Settings.AllowPrivateURLs, Log: g.Log,
-		Open: func(ctx context.Context, t source.Target) (source.Streams, error) {
-			s, err := redisstream.OpenStreams(ctx, redisstream.StreamsConfig{URLs: t.URLs, Clients: t.Recipients, Private: t.Private, Log: g.Log})
+// SourceKinds are the kinds of sources by name.
+func SourceKinds(log *slog.Logger) map[string]source.Kind {
+	return map[string]source.Kind{
+		streams.Name: streams.Kind{Dial: func(ctx context.Context, t streams.Target) (streams.Streams, error) {
+			s, err := redisstream.OpenStreams(ctx, redisstream.StreamsConfig{URLs: t.URLs, Clients: t.Recipients, Private: t.Private, Log: log})
 			if err != nil {
 				return nil, err
 			}
 			return s, nil
-		},
+		}},
+	}
+}
+
+// Sources starts what brings notifications from where publishers already put them.
+func Sources(ctx context.Context, g *ground.Ground, publisher source.Publisher, objects source.Objects) (*source.Service, error) {
+	sources, err := source.New(ctx, source.Config{
+		Store: g.Stores.Sources, Publisher: publisher, Objects: objects, Kinds: SourceKinds(g.Log), Own: g.Own("sources"), Now: g.Stores.Clock,
+		AllowPrivate: g.Settings.AllowPrivateURLs, Log: g.Log,
 	})
 	if err != nil {
 		return nil, err

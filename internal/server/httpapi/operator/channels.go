@@ -88,13 +88,13 @@ func decodeChannel(body []byte, known []channel.Field) (change channel.Change, e
 	change.Values = channel.Values{}
 	members := call.Fields{"enabled": &change.Enabled}
 	for _, f := range known {
-		members[f.Name] = setting(f.Type, change.Values)
+		members[f.Name] = settingOf(f.Type, change.Values)
 	}
 	return change, members.Decode(body)
 }
 
-// setting reads the value of a channel's field; null takes it away.
-func setting(t channel.Type, into channel.Values) call.Reader {
+// settingOf reads the value of a channel's field; null takes it away.
+func settingOf(t channel.Type, into channel.Values) call.Reader {
 	return func(field string, raw json.RawMessage) (err error) {
 		var one string
 		switch {

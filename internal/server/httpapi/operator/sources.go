@@ -3,8 +3,10 @@ package operator
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/source"
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
@@ -13,20 +15,17 @@ import (
 type Sources interface {
 	List(app string) []source.Info
 	Get(app, kind string) (source.Info, error)
+	// Fields are those of a kind.
+	Fields(kind string) ([]setting.Field, error)
 	Set(ctx context.Context, app, kind string, c source.Change) (info source.Info, created bool, err error)
 	Delete(ctx context.Context, app, kind string) error
 }
 
-const (
-	maxSourceBody = 256 << 10 // a thousand names
-	maxSourceURLs = 16
-	maxSourceOf   = 1_000
-)
+const maxSourceBody = 256 << 10 // a thousand names
 
 type sourceJSON struct {
-	Source      string       `json:"source"`
-	URLs        []string     `json:"urls"`
-	Recipients  []string     `json:"recipients"`  // whose streams are read; none: all
+	of *source.Info // its kind and the values of that come first
+
 	Credentials []string     `json:"credentials"` // names of those that are set
 	Enabled     bool         `json:"enabled"`
 	State       source.State `json:"state"`
@@ -47,17 +46,26 @@ type countsJSON struct {
 }
 
 func viewSource(i *source.Info) sourceJSON {
-	v := sourceJSON{
-		Source: i.Kind, URLs: i.URLs, Recipients: i.Recipients, Credentials: []string{}, Enabled: i.Enabled, State: i.State, Finding: i.Finding, LastError: i.Error,
+	return sourceJSON{
+		of: i, Credentials: i.Credentials, Enabled: i.Enabled, State: i.State, Finding: i.Finding, LastError: i.Error,
 		Failing: call.Moment(i.Since), Counts: countsJSON(i.Counts), CreatedAt: call.Moment(i.CreatedAt), UpdatedAt: call.Moment(i.UpdatedAt),
 	}
-	if v.Recipients == nil {
-		v.Recipients = []string{}
+}
+
+// MarshalJSON writes the kind and its values without secrets, then the fields of every source.
+func (v sourceJSON) MarshalJSON() ([]byte, error) {
+	type rest sourceJSON
+	every, err := json.Marshal(rest(v))
+	if err != nil {
+		return nil, err
 	}
-	if i.Password != "" {
-		v.Credentials = []string{"password"}
+	out := fmt.Appendf(nil, `{"source":%q`, v.of.Kind)
+	for _, f := range v.of.Fields {
+		if !f.Secret {
+			out = fmt.Appendf(out, `,%q:%s`, f.Name, v.of.Values.Shown(f))
+		}
 	}
-	return v
+	return append(append(out, ','), every[1:]...), nil
 }
 
 // sources are the calls below /v1/sources. A PUT leaves an absent password as it is, since it cannot be read to be sent back; null takes it
@@ -72,7 +80,11 @@ func (a *API) sources() settings[sourceJSON] {
 			return viewSource(&info), err
 		},
 		set: func(c *call.Call, name string, body []byte) (v sourceJSON, created bool, err error) {
-			change, err := decodeSource(body)
+			fields, err := a.Sources.Fields(name)
+			if err != nil {
+				return v, false, err
+			}
+			change, err := decodeSource(body, fields)
 			if err != nil {
 				return v, false, err
 			}
@@ -82,12 +94,40 @@ func (a *API) sources() settings[sourceJSON] {
 	}
 }
 
-func decodeSource(body []byte) (change source.Change, err error) {
-	err = call.Fields{
-		"urls": call.Texts(&change.URLs, maxSourceURLs, call.Word), "recipients": call.Texts(&change.Recipients, maxSourceOf, call.Word), "enabled": &change.Enabled,
-		"password": password(&change.Password),
-	}.Decode(body)
-	return change, err
+func decodeSource(body []byte, fields []setting.Field) (change source.Change, err error) {
+	change.Values = setting.Values{}
+	members := call.Fields{"enabled": &change.Enabled}
+	for _, f := range fields {
+		members[f.Name] = valueOf(f, change.Values)
+	}
+	return change, members.Decode(body)
+}
+
+// valueOf reads the value of a field.
+func valueOf(f setting.Field, into setting.Values) call.Reader {
+	return func(field string, raw json.RawMessage) (err error) {
+		var text *access.Secret
+		var list []string
+		var on bool
+		switch {
+		case f.Secret:
+			if err = password(&text)(field, raw); err == nil {
+				setting.Put(into, field, string(*text))
+			}
+		case f.Type == setting.List:
+			err = call.Texts(&list, f.Most, call.Word)(field, raw)
+			setting.Put(into, field, list)
+		case f.Type == setting.Bool:
+			err = call.ReadValue(field, raw, &on)
+			into[field] = raw
+		default:
+			err = call.Text(func(_, s string) error {
+				setting.Put(into, field, s)
+				return nil
+			})(field, raw)
+		}
+		return err
+	}
 }
 
 // password reads a secret that is given anew; null takes it away.

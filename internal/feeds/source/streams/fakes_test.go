@@ -1,4 +1,4 @@
-package source_test
+package streams_test
 
 import (
 	"context"
@@ -13,7 +13,9 @@ import (
 	"go.uber.org/goleak"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/feeds/source/streams"
 	"godwit.dev/godwit/internal/notify/delivery"
 	"godwit.dev/godwit/internal/notify/notification"
 )
@@ -79,20 +81,20 @@ func (s *settings) Watch(ctx context.Context, changed func()) error {
 // redis has streams in memory.
 type redis struct {
 	mu       sync.Mutex
-	streams  map[string][]source.Entry
+	kept     map[string][]streams.Entry
 	asideIDs []string // of entries in quarantine
 	why      []string
 	down     error // what every call fails with
 	opened   int
-	targets  []source.Target
+	targets  []streams.Target
 	reads    int
 	watcher  func(keys []string) // nil: nobody watches
 	missed   func()
 }
 
-func newRedis() *redis { return &redis{streams: map[string][]source.Entry{}} }
+func newRedis() *redis { return &redis{kept: map[string][]streams.Entry{}} }
 
-func (r *redis) open(_ context.Context, t source.Target) (source.Streams, error) {
+func (r *redis) open(_ context.Context, t streams.Target) (streams.Streams, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.targets = append(r.targets, t)
@@ -100,18 +102,18 @@ func (r *redis) open(_ context.Context, t source.Target) (source.Streams, error)
 		return nil, r.down
 	}
 	r.opened++
-	return &streams{r}, nil
+	return &reading{r}, nil
 }
 
 // entry makes an entry of a stream of who.
-func entry(id, who, note string, expires time.Time) source.Entry {
-	return source.Entry{ID: id, Draft: &notification.Draft{To: []string{who}, ID: note, Content: notification.Content{Title: note}, ExpiresAt: expires}}
+func entry(id, who, note string, expires time.Time) streams.Entry {
+	return streams.Entry{ID: id, Draft: &notification.Draft{To: []string{who}, ID: note, Content: notification.Content{Title: note}, ExpiresAt: expires}}
 }
 
 // add adds to a stream; told: who watches is told.
-func (r *redis) add(key string, told bool, list ...source.Entry) {
+func (r *redis) add(key string, told bool, list ...streams.Entry) {
 	r.mu.Lock()
-	r.streams[key] = append(r.streams[key], list...)
+	r.kept[key] = append(r.kept[key], list...)
 	watcher := r.watcher
 	r.mu.Unlock()
 	if told && watcher != nil {
@@ -129,18 +131,18 @@ func (r *redis) fail(err error) {
 func (r *redis) left(key string) (ids []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, e := range r.streams[key] {
+	for _, e := range r.kept[key] {
 		ids = append(ids, e.ID)
 	}
 	return ids
 }
 
-type streams struct{ *redis }
+type reading struct{ *redis }
 
-func (s *streams) Finding() string { return "tracking" }
-func (s *streams) Close()          {}
+func (s *reading) Finding() string { return "tracking" }
+func (s *reading) Close()          {}
 
-func (s *streams) Watch(ctx context.Context, hint func(keys []string), missed func()) error {
+func (s *reading) Watch(ctx context.Context, hint func(keys []string), missed func()) error {
 	s.mu.Lock()
 	s.watcher, s.missed = hint, missed
 	s.mu.Unlock()
@@ -148,14 +150,14 @@ func (s *streams) Watch(ctx context.Context, hint func(keys []string), missed fu
 	return context.Cause(ctx)
 }
 
-func (s *streams) Scan(_ context.Context, found func(keys []string) error) error {
+func (s *reading) Scan(_ context.Context, found func(keys []string) error) error {
 	s.mu.Lock()
 	if s.down != nil {
 		defer s.mu.Unlock()
 		return s.down
 	}
 	keys := []string{}
-	for k := range s.streams {
+	for k := range s.kept {
 		keys = append(keys, k)
 	}
 	s.mu.Unlock()
@@ -168,34 +170,34 @@ func (s *streams) Scan(_ context.Context, found func(keys []string) error) error
 	return nil
 }
 
-func (s *streams) Read(_ context.Context, keys []string, most int) (list []source.Stream, err error) {
+func (s *reading) Read(_ context.Context, keys []string, most int) (list []streams.Stream, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads++
 	for _, k := range keys {
-		all := s.streams[k]
-		list = append(list, source.Stream{Key: k, Entries: slices.Clone(all[:min(most, len(all))])})
+		all := s.kept[k]
+		list = append(list, streams.Stream{Key: k, Entries: slices.Clone(all[:min(most, len(all))])})
 	}
 	return list, s.down
 }
 
-func (s *streams) Delete(_ context.Context, ids map[string][]string) error {
+func (s *reading) Delete(_ context.Context, ids map[string][]string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down != nil {
 		return s.down
 	}
 	for k, list := range ids {
-		s.streams[k] = slices.DeleteFunc(s.streams[k], func(e source.Entry) bool { return slices.Contains(list, e.ID) })
+		s.kept[k] = slices.DeleteFunc(s.kept[k], func(e streams.Entry) bool { return slices.Contains(list, e.ID) })
 	}
 	return nil
 }
 
-func (s *streams) Quarantine(_ context.Context, key string, e source.Entry, why error) error {
+func (s *reading) Quarantine(_ context.Context, key string, e streams.Entry, why error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asideIDs, s.why = append(s.asideIDs, e.ID), append(s.why, why.Error())
-	s.streams[key] = slices.DeleteFunc(s.streams[key], func(o source.Entry) bool { return o.ID == e.ID })
+	s.kept[key] = slices.DeleteFunc(s.kept[key], func(o streams.Entry) bool { return o.ID == e.ID })
 	return s.down
 }
 
@@ -279,7 +281,7 @@ type world struct {
 func begin(t *testing.T, change ...func(*source.Config)) *world {
 	t.Helper()
 	w := &world{settings: newSettings(), redis: newRedis(), boxes: &mailboxes{answers: map[string]func(*delivery.Copy){}}, log: &strings.Builder{}}
-	cfg := source.Config{Store: w.settings, Publisher: w.boxes, Open: w.redis.open, Log: slog.New(slog.NewTextHandler(w.log, nil))}
+	cfg := source.Config{Store: w.settings, Publisher: w.boxes, Kinds: map[string]source.Kind{streams.Name: streams.Kind{Dial: w.redis.open}}, Log: slog.New(slog.NewTextHandler(w.log, nil))}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -295,12 +297,23 @@ func begin(t *testing.T, change ...func(*source.Config)) *world {
 	return w
 }
 
+// from are values of a source.
+func from(password string, urls, recipients []string) setting.Values {
+	v := setting.Values{}
+	setting.Put(v, streams.FieldURLs, urls)
+	setting.Put(v, streams.FieldRecipients, recipients)
+	if password != "" {
+		setting.Put(v, streams.FieldPassword, password)
+	}
+	return v
+}
+
 func (w *world) set(t *testing.T, app string, c source.Change) source.Info {
 	t.Helper()
-	if c.URLs == nil {
-		c.URLs = []string{"redis://r.example:6379"}
+	if c.Values == nil {
+		c.Values = from("", []string{"redis://r.example:6379"}, nil)
 	}
-	info, _, err := w.Set(t.Context(), app, source.RedisStream, c)
+	info, _, err := w.Set(t.Context(), app, streams.Name, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +322,7 @@ func (w *world) set(t *testing.T, app string, c source.Change) source.Info {
 
 func (w *world) info(t *testing.T, app string) source.Info {
 	t.Helper()
-	info, err := w.Get(app, source.RedisStream)
+	info, err := w.Get(app, streams.Name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package source_test
+package streams_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/feeds/source/streams"
 	"godwit.dev/godwit/internal/notify/delivery"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
@@ -79,7 +80,7 @@ func TestEachEntryIsDecidedByItself(t *testing.T) {
 		hour := time.Now().Add(time.Hour)
 		key := "Nann{1}"
 		w.redis.add(key, false,
-			source.Entry{ID: "1-0", Wrong: errors.New("ttl is no time")}, entry("2-0", "ann", "twice", hour), entry("3-0", "ann", "wide", hour),
+			streams.Entry{ID: "1-0", Wrong: errors.New("ttl is no time")}, entry("2-0", "ann", "twice", hour), entry("3-0", "ann", "wide", hour),
 			entry("4-0", "ann", "full", hour), entry("5-0", "ann", "known", hour), entry("6-0", "ann", "late", time.Now()), entry("7-0", "ann", "", hour), entry("8-0", "ann", "good", hour))
 		w.set(t, "shop", source.Change{})
 		synctest.Wait()
@@ -262,18 +263,18 @@ func TestChangesTakeEffectAndRemovingStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := begin(t)
 		defer w.stop()
-		password, hour := access.Secret("p w@/"), time.Now().Add(time.Hour)
-		w.set(t, "shop", source.Change{URLs: []string{"redis://me@a.example:1", "redis://b.example:2"}, Password: &password, Recipients: []string{"ann"}, Private: true})
+		password, hour := "p w@/", time.Now().Add(time.Hour)
+		w.set(t, "shop", source.Change{Values: from(password, []string{"redis://me@a.example:1", "redis://b.example:2"}, []string{"ann"}), Private: true})
 		synctest.Wait()
 		target := w.redis.targets[0]
 		if !slices.Equal(target.URLs, []string{"redis://me:p%20w%40%2F@a.example:1", "redis://:p%20w%40%2F@b.example:2"}) || !target.Private || !slices.Equal(target.Recipients, []string{"ann"}) {
 			t.Errorf("target %+v", target)
 		}
 		off, on := false, true
-		if i := w.set(t, "shop", source.Change{URLs: []string{"redis://me@a.example:1", "redis://b.example:2"}, Enabled: &on}); !i.Private {
+		if i := w.set(t, "shop", source.Change{Values: from("", []string{"redis://me@a.example:1", "redis://b.example:2"}, nil), Enabled: &on}); !i.Private {
 			t.Error("the same URLs may not lead to private addresses any more")
 		}
-		if i := w.set(t, "shop", source.Change{Enabled: &off}); i.State != source.Disabled || i.Password != password || i.Private {
+		if i := w.set(t, "shop", source.Change{Enabled: &off}); i.State != source.Disabled || i.Values.Text(streams.FieldPassword) != password || i.Private {
 			t.Errorf("%+v", i)
 		}
 		w.redis.add("Nann{1}", false, entry("1-0", "ann", "n", hour))
@@ -282,13 +283,13 @@ func TestChangesTakeEffectAndRemovingStops(t *testing.T) {
 			t.Errorf("stored %v although it is switched off", got)
 		}
 		// Another process switches it on.
-		_ = w.settings.Update(t.Context(), "shop", source.RedisStream, func(s *source.Source, _ int) error { s.Enabled = true; return nil })
+		_ = w.settings.Update(t.Context(), "shop", streams.Name, func(s *source.Source, _ int) error { s.Enabled = true; return nil })
 		w.settings.changed <- struct{}{}
 		synctest.Wait()
 		if got := w.boxes.stored(); len(got) != 1 {
 			t.Errorf("stored %v after it was switched on elsewhere", got)
 		}
-		if err := w.Delete(t.Context(), "shop", source.RedisStream); err != nil {
+		if err := w.Delete(t.Context(), "shop", streams.Name); err != nil {
 			t.Error(err)
 		}
 		w.redis.add("Nann{1}", true, entry("2-0", "ann", "m", hour))
@@ -296,12 +297,12 @@ func TestChangesTakeEffectAndRemovingStops(t *testing.T) {
 		if got := w.boxes.stored(); len(got) != 1 {
 			t.Errorf("stored %v although it is removed", got)
 		}
-		for what, err := range map[string]error{"deleted twice": w.Delete(t.Context(), "shop", source.RedisStream), "another app's": w.Delete(t.Context(), "other", source.RedisStream)} {
+		for what, err := range map[string]error{"deleted twice": w.Delete(t.Context(), "shop", streams.Name), "another app's": w.Delete(t.Context(), "other", streams.Name)} {
 			if !errors.Is(err, source.ErrNone) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
-		if _, _, err := w.Set(t.Context(), "nobody", source.RedisStream, source.Change{URLs: []string{"redis://a.example"}}); !errors.Is(err, access.ErrUnknownApp) {
+		if _, _, err := w.Set(t.Context(), "nobody", streams.Name, source.Change{Values: from("", []string{"redis://a.example"}, nil)}); !errors.Is(err, access.ErrUnknownApp) {
 			t.Errorf("source of no app: %v", err)
 		}
 		if strings.Contains(fmt.Sprintf("%+v %s", w.List("shop"), w.log), "p w") {

@@ -1,0 +1,164 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/notify/delivery"
+	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/objects/object"
+)
+
+// emitter takes a feed's entries while it is connected.
+type emitter struct {
+	*reader
+	stuck  atomic.Bool // an entry cannot be stored now
+	caught atomic.Bool
+}
+
+// Caught implements Emitter.
+func (e *emitter) Caught(ctx context.Context) {
+	e.caught.Store(true)
+	if !e.stuck.Load() {
+		e.works(ctx)
+	}
+}
+
+// Emit implements Emitter.
+func (e *emitter) Emit(ctx context.Context, entries []Entry) ([]Outcome, error) {
+	outcomes := make([]Outcome, len(entries))
+	for begin := 0; begin < len(entries); {
+		end := begin + 1 // publishes that follow each other are one call
+		for end < len(entries) && entries[begin].object() == nil && entries[end].object() == nil {
+			end++
+		}
+		if err := e.settle(ctx, entries[begin:end], outcomes[begin:end]); err != nil {
+			return nil, err
+		}
+		begin = end
+	}
+	var counts Counts
+	for i, o := range outcomes {
+		counts.count(o.Fate)
+		if o.Fate == Quarantined {
+			e.note(ctx, entries[i].From, o.Err)
+		}
+	}
+	e.count(&counts)
+	return outcomes, nil
+}
+
+// object is the put that an entry asks for; nil: none.
+func (e *Entry) object() *Put {
+	if e.Delete != nil {
+		return &Put{Key: *e.Delete, Put: object.Put{Unknown: true}}
+	}
+	return e.Put
+}
+
+// settle tries until the outcome of each is known: what is not taken now is at the source, and nowhere else.
+func (e *emitter) settle(ctx context.Context, entries []Entry, outcomes []Outcome) error {
+	for again := retryLeast; ; again = min(2*again, retryMost) {
+		var err error
+		if put := entries[0].object(); put != nil {
+			outcomes[0], err = e.put(ctx, put)
+		} else {
+			err = e.publish(ctx, entries, outcomes)
+		}
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		e.stuck.Store(true)
+		e.fails(ctx, fmt.Errorf("publish what came from %s: %w", e.source.Kind, err))
+		pause(ctx, again)
+	}
+	if e.stuck.CompareAndSwap(true, false) {
+		e.works(ctx)
+	}
+	return nil
+}
+
+// publish decides the outcomes that are open. Its error says why some still are.
+func (e *emitter) publish(ctx context.Context, entries []Entry, outcomes []Outcome) (err error) {
+	now := e.s.cfg.Now()
+	var drafts []*notification.Draft
+	var at []int
+	for i, entry := range entries {
+		d := entry.Publish
+		switch {
+		case outcomes[i].Fate != "":
+		case d == nil:
+			outcomes[i] = Outcome{Quarantined, entry.Wrong}
+		case !d.ExpiresAt.IsZero() && !d.ExpiresAt.After(now):
+			outcomes[i].Fate = Expired
+		default:
+			if d.ExpiresAt.Sub(now) > notification.MaxTTL {
+				d.ExpiresAt = now.Add(notification.MaxTTL) // what mailboxes keep at most
+			}
+			drafts, at = append(drafts, d), append(at, i)
+		}
+	}
+	if len(drafts) == 0 {
+		return nil
+	}
+	for i, r := range e.s.cfg.Publisher.Publish(ctx, e.source.App, drafts) {
+		var failed error
+		if outcomes[at[i]], failed = judge(r); failed != nil {
+			err = failed
+		}
+	}
+	return err
+}
+
+// judge decides an entry's fate by the result of its publish. After an error it is to be published again.
+func judge(r delivery.Result) (Outcome, error) {
+	failed := r.Err
+	if failed == nil {
+		failed = r.Copies[0].Err
+	}
+	var bad *notification.FieldError
+	switch {
+	case failed == nil && r.Copies[0].Duplicate:
+		return Outcome{Fate: Duplicate}, nil
+	case failed == nil:
+		return Outcome{Fate: Stored}, nil
+	case errors.As(failed, &bad) && bad.Field == "expires_at":
+		return Outcome{Fate: Expired}, nil // a moment ago it had not
+	case errors.As(failed, &bad), errors.Is(failed, mailbox.ErrConflict):
+		return Outcome{Quarantined, failed}, nil
+	case errors.Is(failed, mailbox.ErrFull):
+		return Outcome{Fate: Full}, nil
+	}
+	return Outcome{}, failed
+}
+
+// put puts an object. After an error it is to be put again.
+func (e *emitter) put(ctx context.Context, p *Put) (Outcome, error) {
+	_, changed, err := e.s.cfg.Objects.Put(ctx, e.source.App, p.Key, &p.Put)
+	var bad *notification.FieldError
+	switch {
+	case errors.As(err, &bad):
+		return Outcome{Quarantined, err}, nil
+	case err != nil:
+		return Outcome{}, err
+	case !changed:
+		return Outcome{Fate: Duplicate}, nil
+	}
+	return Outcome{Fate: Stored}, nil
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
