@@ -145,7 +145,7 @@ func ackFrames(t *testing.T, handle Handler, do func(c *scripted), opts ...Liste
 	return frames
 }
 
-func TestALoneAcknowledgementLeavesAtOnceAndThoseThatFollowShareAFrame(t *testing.T) {
+func TestLoneAckLeavesAtOnceAndFollowersShareAFrame(t *testing.T) {
 	handle := func(_ context.Context, n *Notification) error {
 		if n.ID == "bad" {
 			return errors.New("broken")

@@ -202,7 +202,7 @@ func (w *world) shows(apple *apnsserver.Server, devices []subscriber, key string
 	}
 }
 
-func TestThePhonesOfAnotherEnvironmentStopTheCampaignAndAreNotLost(t *testing.T) {
+func TestPhonesOfWrongEnvironmentStopCampaignAndAreKept(t *testing.T) {
 	t.Parallel()
 	w, _, devices, _ := iphones(t, 60, func(int) apnsserver.Behaviour {
 		return apnsserver.Behaviour{Status: http.StatusBadRequest, Reason: "BadDeviceToken"}

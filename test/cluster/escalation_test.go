@@ -76,9 +76,9 @@ func (p *phones) wait(t *testing.T, kind, note string, refused bool) (ids int) {
 	return ids
 }
 
-// TestStepsAreSentByTheNodeThatOwnsTheAppAndByAnotherOnceItIsKilled: whichever node publishes and whichever acknowledges, one node pushes and withdraws;
+// TestOwnerSendsStepsAndAnotherNodeAfterItIsKilled: whichever node publishes and whichever acknowledges, one node pushes and withdraws;
 // when it is killed after it has handed steps over that nobody has taken, another one sends these.
-func TestStepsAreSentByTheNodeThatOwnsTheAppAndByAnotherOnceItIsKilled(t *testing.T) {
+func TestOwnerSendsStepsAndAnotherNodeAfterItIsKilled(t *testing.T) {
 	t.Parallel()
 	blackbox.Long(t)
 	const riders, lease = 6, "campaigns/demo" // as the app's campaigns

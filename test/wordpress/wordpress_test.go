@@ -236,7 +236,7 @@ func TestPublishedPostIsPushedOnce(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsAwayKeepsNoPostFromBeingPublished(t *testing.T) {
+func TestUnreachableServerDoesNotStopPublishingPosts(t *testing.T) {
 	w := newWorld(t)
 	s := newSite(t)
 	s.setUp("http://"+blackbox.Free(t), w.key, nil)

@@ -249,8 +249,8 @@ func TestLosingAnAppStopsThatAppAloneAndGainingItBackGoesOn(t *testing.T) {
 	c.untilOf("lost", lost, "completed", completed)
 }
 
-// TestAServerThatWasStoppedSendsNothingWhenItWakes: its lease has ended, which it would find out in a moment.
-func TestAServerThatWasStoppedSendsNothingWhenItWakes(t *testing.T) {
+// TestSuspendedServerSendsNothingWhenItWakes: its lease has ended, which it would find out in a moment.
+func TestSuspendedServerSendsNothingWhenItWakes(t *testing.T) {
 	p := &provider{}
 	release := p.holdBack(5)
 	defer release()

@@ -255,7 +255,7 @@ func TestOnlyWhatIsNewIsTold(t *testing.T) {
 	}
 }
 
-func TestAClientRegistersNoMoreEndpointsThanAPersonHas(t *testing.T) {
+func TestClientsEndpointsAreLimited(t *testing.T) {
 	s := open(t, false)
 	register := func(who *endpoint.Holder, e audience.Endpoint) error {
 		r, err := s.Registration(who, e)

@@ -162,7 +162,7 @@ func (c *cluster) all(since uint64) (ids []string) {
 	return ids
 }
 
-func TestEventsArePostedByTheOwnerInOrderAndNoneIsLostWhenItChanges(t *testing.T) {
+func TestOwnerPostsEventsInOrderAndLosesNoneAtHandover(t *testing.T) {
 	const turns = 5
 	c := newCluster(t, 3)
 	begun := c.set(1, hook.Change{}).Cursor // by a server that does not own the app
@@ -198,8 +198,8 @@ func TestEventsArePostedByTheOwnerInOrderAndNoneIsLostWhenItChanges(t *testing.T
 	}
 }
 
-// TestAServerThatWasStoppedPostsNothingWhenItWakes: its lease has ended, which it would find out in a moment.
-func TestAServerThatWasStoppedPostsNothingWhenItWakes(t *testing.T) {
+// TestSuspendedServerPostsNothingWhenItWakes: its lease has ended, which it would find out in a moment.
+func TestSuspendedServerPostsNothingWhenItWakes(t *testing.T) {
 	c := newCluster(t, 2)
 	begun := c.set(0, hook.Change{}).Cursor
 	c.behave(func(int, string) error { c.leases.Over.Store(true); return nil })

@@ -27,7 +27,7 @@ func TestComparingBringsNothingBackThatWasJustAcknowledged(t *testing.T) {
 	})
 }
 
-func TestComparisonsThatFollowOnEachOtherBringNothingBackThatWasJustAcknowledged(t *testing.T) {
+func TestRepeatedComparisonsBringNoAcknowledgedCopyBack(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.connect(frame.Hello{Recipient: "anna"})
 		w.mail.mu.Lock()

@@ -11,7 +11,7 @@ import (
 )
 
 // A notification's time counts from when it was due, once for each notification, however often it is written.
-func TestFiguresTellHowLongNotificationsTakeToArriveAndToBeAcknowledged(t *testing.T) {
+func TestMetricsTellDeliveryAndAckLatency(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.publish("anna", "n1")
 		w.publish("anna", "later", func(n *notification.Notification) { n.SendAt = n.CreatedAt.Add(time.Second) })

@@ -104,7 +104,7 @@ func (v patientVerifier) Client(_ context.Context, c access.Claim) (access.Clien
 	return access.Client{App: c.App, Recipient: c.Recipient}, nil
 }
 
-func TestAClientThatIsVerifiedDuringADrainOrAStopIsRefused(t *testing.T) {
+func TestClientVerifiedDuringDrainOrStopIsRefused(t *testing.T) {
 	for name, leave := range map[string]func(*Hub) error{
 		"drain": func(h *Hub) error { return h.Drain(context.Background()) },
 		"stop":  func(h *Hub) error { return h.Shutdown(context.Background()) },

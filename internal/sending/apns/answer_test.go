@@ -141,7 +141,7 @@ func TestATokenIsKeptForFortyMinutes(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsStartedAgainKeepsItsToken(t *testing.T) {
+func TestRestartedServerKeepsItsToken(t *testing.T) {
 	var senders []*apns.Sender
 	w := start(t, func(w *world, c *apns.Config) {
 		c.Now = w.ours.now

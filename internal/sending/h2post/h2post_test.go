@@ -430,7 +430,7 @@ func TestServersThatGreetBadlyAreNotUnsuited(t *testing.T) {
 	}
 }
 
-func TestAServerThatCannotBeReachedFailsAllWhoWait(t *testing.T) {
+func TestUnreachableServerFailsAllWaitingSends(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

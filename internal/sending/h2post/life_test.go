@@ -189,7 +189,7 @@ func (c *slowClose) Close() error {
 	return c.Conn.Close()
 }
 
-func TestAServerThatAsksAndDoesNotReadIsLeft(t *testing.T) {
+func TestServerThatDoesNotReadItsAnswersIsLeft(t *testing.T) {
 	address := script(t, func(p *peer) {
 		p.greet()
 		p.next(nil)

@@ -189,7 +189,7 @@ func TestScopesThatAreIdleAreForgotten(t *testing.T) {
 	}
 }
 
-func TestAFailureIsAMessagesOwnIfOthersHaveGoneThroughSinceItWasFirstTried(t *testing.T) {
+func TestFailureIsTheMessagesOwnIfOthersSucceededSince(t *testing.T) {
 	now := time.Now()
 	p := New(30, now)
 	first := now.Add(time.Second)

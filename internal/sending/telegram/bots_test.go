@@ -160,7 +160,7 @@ func TestOneServerAtATimeListensToABot(t *testing.T) {
 	}
 }
 
-func TestAServerThatWasStoppedTellsNothingOfABotWhenItWakes(t *testing.T) {
+func TestSuspendedServerHandlesNoBotUpdatesWhenItWakes(t *testing.T) {
 	lost := false
 	c := &crowd{}
 	o := ownAudience{c, func() bool { return false }, func() { lost = true }}

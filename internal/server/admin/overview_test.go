@@ -31,7 +31,7 @@ func TestTheOverviewSaysHowTheServerIs(t *testing.T) {
 	wants(t, page, "The hook is failing: ", "Mend it.", `<data value="1234567">1,234,567</data>`, `<data value="1234">`, "&lt;hostile", `datetime="2026-05-01T12:00:00Z"`)
 }
 
-func TestAServerThatIsWellSaysSo(t *testing.T) {
+func TestHealthyServerSaysSo(t *testing.T) {
 	_, page := newWorld(t).signedIn().get("/ui/")
 	wants(t, page, "Nothing needs attention", "Nothing is known yet", "None was sent")
 }

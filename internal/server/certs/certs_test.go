@@ -37,7 +37,7 @@ func servedName(t *testing.T, conf *tls.Config) (name, protocol string) {
 	return state.PeerCertificates[0].Subject.CommonName, state.NegotiatedProtocol
 }
 
-func TestCertificateIsReloadedWhenItsFilesChangeAndKeptWhenTheyAreBad(t *testing.T) {
+func TestCertificateIsReloadedOnChangeAndKeptIfFilesAreBad(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile, _ := certstest.Issue(t, dir, "first")
 	c, err := Load(certFile, keyFile, "", slog.New(slog.DiscardHandler))

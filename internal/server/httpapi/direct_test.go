@@ -145,8 +145,8 @@ func TestAShutdownThatRunsOutOfTimeCutsOff(t *testing.T) {
 	}
 }
 
-// TestAClientThatClosedItsSideIsAnswered: what it sent before counts, however long storing takes.
-func TestAClientThatClosedItsSideIsAnswered(t *testing.T) {
+// TestHalfClosedClientIsAnswered: what it sent before counts, however long storing takes.
+func TestHalfClosedClientIsAnswered(t *testing.T) {
 	w, d := directly(t)
 	c := w.primed()
 	eventually.True(t, "it is handed over", func() bool { return d.Stats().Connections == 1 })
@@ -165,8 +165,8 @@ func TestAClientThatClosedItsSideIsAnswered(t *testing.T) {
 	}
 }
 
-// TestAClientThatDoesNotReadIsWaitedFor: requests that are sent ahead wait while their answers do, and none is lost.
-func TestAClientThatDoesNotReadIsWaitedFor(t *testing.T) {
+// TestSlowReaderIsWaitedFor: requests that are sent ahead wait while their answers do, and none is lost.
+func TestSlowReaderIsWaitedFor(t *testing.T) {
 	w, d := directly(t)
 	c := w.primed()
 	_ = c.nc.SetReadBuffer(256 << 10)

@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/server/watch"
 )
 
-func TestAServerThatIsWellNeedsNothing(t *testing.T) {
+func TestHealthyServerNeedsNoAttention(t *testing.T) {
 	now := time.Now()
 	s := watch.State{Free: "9GB", Least: "256MB", Behind: 100, Certificates: []watch.Certificate{{To: "clients", Ends: now.AddDate(0, 2, 0)}}}
 	if got := s.Advise(now); len(got) != 0 {

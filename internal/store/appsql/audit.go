@@ -37,7 +37,7 @@ func (s *Store) Entries(ctx context.Context, app string, f audit.Filter, limit i
 	return list, err
 }
 
-// DeedsQuery has conditions only on the fields that the filter names, so that an index can be used. The
+// EntriesQuery has conditions only on the fields that the filter names, so that an index can be used. The
 // action comes before the person.
 func EntriesQuery(app string, f audit.Filter, limit int) (query string, args []any) {
 	before, until := f.Before, int64(math.MaxInt64)

@@ -16,7 +16,7 @@ type raw struct {
 	fields []Field
 }
 
-// rangeOf asks for entries of a stream from an id on, or of exactly this id.
+// rangeFrom asks for entries of a stream from an id on, or of exactly this id.
 func (l *link) rangeFrom(key string, from EntryID, most int) rueidis.Completed {
 	return l.main.B().Xrange().Key(key).Start(from.String()).End("+").Count(int64(most)).Build()
 }

@@ -177,7 +177,7 @@ func TestExpiredEntriesAreDeleted(t *testing.T) {
 	}
 }
 
-func TestAClientThatComesBackStartsAnew(t *testing.T) {
+func TestReturningClientStartsAnew(t *testing.T) {
 	t.Parallel()
 	w := alone(t)
 	w.add(driver, "a")

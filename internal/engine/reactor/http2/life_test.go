@@ -29,7 +29,7 @@ func TestSilentPeersAreClosed(t *testing.T) {
 	})
 }
 
-func TestNothingRenewsThePatienceForAClientThatAcknowledgesNothing(t *testing.T) {
+func TestSilentClientsPatienceIsNotRenewed(t *testing.T) {
 	for name, drip := range map[string]func(l *link, second int){
 		"pings": func(l *link, _ int) {
 			l.client.WritePing(false, [8]byte{})

@@ -230,8 +230,8 @@ func explain(t *testing.T, s *Store, query string, args ...any) (plan string) {
 	return plan
 }
 
-// TestAValueThatTheDatabaseRefusesSpoilsNobodyElsesRegistration of those that share a transaction.
-func TestAValueThatTheDatabaseRefusesSpoilsNobodyElsesRegistration(t *testing.T) {
+// TestRefusedValueSpoilsNoOtherRegistration of those that share a transaction.
+func TestRefusedValueSpoilsNoOtherRegistration(t *testing.T) {
 	s := openAt(t, config(t, nil))
 	ops := make([]*registering, 3)
 	for i := range ops {

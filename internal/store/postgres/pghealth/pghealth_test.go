@@ -315,7 +315,7 @@ func TestAPoolerInTransactionModeIsNamed(t *testing.T) {
 	contains(t, f.Hint, "pool_mode=session")
 }
 
-func TestAServerThatIsAwayIsSaidWithoutItsPassword(t *testing.T) {
+func TestUnreachableServerIsNamedWithoutItsPassword(t *testing.T) {
 	u := url.URL{Scheme: "postgres", User: url.UserPassword("godwit", "s3cret"), Host: "127.0.0.1:1", Path: "/godwit"}
 	f := found(t, u.String(), "PostgreSQL")
 	if f.OK || f.Hint == "" || strings.Contains(f.Detail+f.Hint, "s3cret") {
