@@ -20,18 +20,21 @@ import (
 	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
-// settled waits until the other nodes route to a session: it is past the comparisons that follow its hello.
+// routedTotal counts what a node has sent to others.
+const routedTotal = "godwit_cluster_routed_total"
+
+// routes waits until another node routes to a session: it is past the comparisons that follow its hello.
 func (w *world) routes(from *node, to *client, recipient string) {
 	w.t.Helper()
 	i := 0
 	eventually.True(w.t, "what is stored at the one node is routed to the other", func() bool {
 		i++
 		id := fmt.Sprintf("try-%s-%d", recipient, i)
-		before := len(to.all())
+		before, routed := len(to.all()), from.counted(routedTotal)
 		from.publish(recipient, id)
 		for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {
-			if to.has("notification " + id) {
-				return len(to.all()) > before
+			if to.has("notification " + id) { // it may have been read in such a comparison
+				return len(to.all()) > before && from.counted(routedTotal) > routed
 			}
 		}
 		return false
@@ -295,7 +298,7 @@ func TestMessagesForNoOtherNodeAreNotSent(t *testing.T) {
 	w := newWorld(t, 3)
 	here, there := w.nodes[0].connect("ann", ""), w.nodes[1].connect("ben", "")
 	w.routes(w.nodes[0], there, "ben")
-	const sent, came = "godwit_cluster_routed_total", "godwit_cluster_received_total"
+	const sent, came = routedTotal, "godwit_cluster_received_total"
 	before := w.nodes[0].counted(sent)
 	for i := range 20 {
 		w.nodes[0].publish("ann", fmt.Sprintf("n%d", i))

@@ -40,7 +40,7 @@ func seeds(t *testing.T, n int) (list []uint64) {
 	case testing.Short() || blackbox.Raced(): // a world takes many times as long with the race detector
 		n = (n + 49) / 50
 	case !blackbox.Thorough():
-		n = (n + 4) / 5
+		n = (n + 9) / 10
 	}
 	first := rand.Uint64N(1 << 32)
 	for i := range n {
