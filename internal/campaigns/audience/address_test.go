@@ -114,13 +114,14 @@ func TestNewOwnerOfEndpointInheritsNothing(t *testing.T) {
 		e := audience.Endpoint{
 			Channel: push.FCM, Recipient: "ann", Tags: []string{"vip"}, Attributes: audience.Attributes{"debt": audience.Number(7)}, Locale: "nb", Timezone: "Europe/Oslo", Token: token,
 		}
-		e.Change(func(e *audience.Endpoint) { e.Recipient, e.Timezone = to, "Asia/Tokyo" })
+		e.GiveTo(to)
+		e.Timezone = "Asia/Tokyo"
 		if e.Recipient != to || e.Timezone != "Asia/Tokyo" || (e.Tags != nil) != kept || (e.Attributes != nil) != kept || (e.Locale != "") != kept || (e.Token == token) != (to == "ann") {
 			t.Errorf("ann's endpoint given to %q: %+v", to, e)
 		}
 	}
 	e := audience.Endpoint{Channel: push.WebPush, Tags: []string{"news"}, Token: token}
-	if e.Change(func(e *audience.Endpoint) { e.Recipient = "ann" }); len(e.Tags) != 1 || e.Token != token {
+	if e.GiveTo("ann"); len(e.Tags) != 1 || e.Token != token {
 		t.Errorf("a visitor who signed in lost what was said: %+v", e)
 	}
 }

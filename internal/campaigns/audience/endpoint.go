@@ -3,7 +3,6 @@ package audience
 import (
 	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -183,20 +182,17 @@ func (e *Endpoint) leaveOwner() {
 	e.Tags, e.Attributes, e.Locale, e.Timezone, e.Token = nil, nil, "", "", TokenHash{}
 }
 
-// Change applies a change of fields. Before the endpoint goes to another owner it drops what belongs to the former one.
-// Without an owner it keeps everything but the manage token.
-func (e *Endpoint) Change(change func(*Endpoint)) {
-	next := *e
-	next.Tags, next.Attributes = slices.Clone(e.Tags), maps.Clone(e.Attributes)
-	change(&next)
+// GiveTo gives the endpoint to another owner, who inherits nothing of the former one; what else a change says of it is set after that.
+// Without an owner ("") it keeps everything but the manage token.
+func (e *Endpoint) GiveTo(recipient string) {
 	switch {
-	case e.Recipient == "" || next.Recipient == e.Recipient:
-	case next.Recipient == "":
+	case e.Recipient == "" || recipient == e.Recipient:
+	case recipient == "":
 		e.Token = TokenHash{}
 	default:
 		e.leaveOwner()
 	}
-	change(e)
+	e.Recipient = recipient
 }
 
 // Renew brings an endpoint up to date with a registration of its address, which also wakes it if it was disabled.

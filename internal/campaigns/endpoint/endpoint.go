@@ -125,7 +125,7 @@ func (s *Service) Change(ctx context.Context, who *Holder, id audience.ID, chang
 			return audience.ErrNotFound
 		}
 		was, known := string(e.Address), *e
-		e.Change(change)
+		change(e)
 		if !who.BackEnd {
 			keepKnownHints(e, &known)
 		}

@@ -306,7 +306,7 @@ func TestAnEndpointThatIsGivenToAnotherBringsNothingAlong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := s.Change(t.Context(), backEnd, done.Endpoint.ID, func(e *audience.Endpoint) { e.Recipient = "bob" })
+	e, err := s.Change(t.Context(), backEnd, done.Endpoint.ID, func(e *audience.Endpoint) { e.GiveTo("bob") })
 	if err != nil || e.Recipient != "bob" || len(e.Tags) > 0 || e.Locale != "" || e.Token != (audience.TokenHash{}) {
 		t.Errorf("%v, %+v", err, e)
 	}

@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/sending/sendertest"
 	"godwit.dev/godwit/internal/sending/sendertest/apnsserver"
+	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
 func TestEachAnswerEndsAsItShould(t *testing.T) {
@@ -137,14 +138,14 @@ func TestATokenIsKeptForFortyMinutes(t *testing.T) {
 		if want := minute/40 + 1; w.Tokens() != want {
 			t.Fatalf("%d tokens after %d minutes, want %d", w.Tokens(), minute, want)
 		}
-		w.clock.add(time.Minute)
+		w.clock.Advance(time.Minute)
 	}
 }
 
 func TestRestartedServerKeepsItsToken(t *testing.T) {
 	var senders []*apns.Sender
 	w := start(t, func(w *world, c *apns.Config) {
-		c.Now = w.ours.now
+		c.Now = w.ours.Now
 		for range 3 {
 			again, err := apns.New(*c)
 			if err != nil {
@@ -157,7 +158,7 @@ func TestRestartedServerKeepsItsToken(t *testing.T) {
 	_, address := w.Register(apnsserver.Accepting)
 	w.send(t, hello("d", address))
 	for _, again := range senders {
-		w.clock.add(6 * time.Minute)
+		w.clock.Advance(6 * time.Minute)
 		if _, err := again.Send(t.Context(), hello("d", address)); err != nil {
 			t.Error(err)
 		}
@@ -169,23 +170,23 @@ func TestRestartedServerKeepsItsToken(t *testing.T) {
 
 func TestATokenThatAPNsFindsTooOldIsRenewedOnce(t *testing.T) {
 	// Our clock has stood still for longer than APNs takes a token, then goes on.
-	w := start(t, func(w *world, _ *apns.Config) { w.ours = &clock{at: w.clock.now()} })
+	w := start(t, func(w *world, _ *apns.Config) { w.ours = testclock.At(w.clock.Now()) })
 	_, address := w.Register(apnsserver.Accepting)
 	w.send(t, hello("d", address))
-	w.clock.add(61 * time.Minute)
-	w.ours.add(30 * time.Minute)
+	w.clock.Advance(61 * time.Minute)
+	w.ours.Advance(30 * time.Minute)
 	w.send(t, hello("d", address))
 	if w.Tokens() != 2 {
 		t.Errorf("%d tokens", w.Tokens())
 	}
 	// It is hours behind: no token that we can make is young enough.
-	w.clock.add(3 * time.Hour)
-	w.ours.add(30 * time.Minute)
+	w.clock.Advance(3 * time.Hour)
+	w.ours.Advance(30 * time.Minute)
 	_, err := w.sender.Send(t.Context(), hello("d", address))
 	if got := sendertest.OutcomeOf(err); got != sendertest.Config {
 		t.Errorf("ended as %s (%v)", got, err)
 	}
-	w.ours.add(5 * time.Minute) // too soon for another one
+	w.ours.Advance(5 * time.Minute) // too soon for another one
 	_, err = w.sender.Send(t.Context(), hello("d", address))
 	if got := sendertest.OutcomeOf(err); got != sendertest.Config || !strings.Contains(err.Error(), "clock") {
 		t.Errorf("ended as %s (%v)", got, err)
@@ -193,11 +194,11 @@ func TestATokenThatAPNsFindsTooOldIsRenewedOnce(t *testing.T) {
 }
 
 func TestManyWhoseTokenIsTooOldRenewItOnce(t *testing.T) {
-	w := start(t, func(w *world, _ *apns.Config) { w.ours = &clock{at: w.clock.now()} })
+	w := start(t, func(w *world, _ *apns.Config) { w.ours = testclock.At(w.clock.Now()) })
 	_, address := w.Register(apnsserver.Accepting)
 	w.send(t, hello("d", address))
-	w.clock.add(61 * time.Minute)
-	w.ours.add(30 * time.Minute)
+	w.clock.Advance(61 * time.Minute)
+	w.ours.Advance(30 * time.Minute)
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
@@ -216,31 +217,31 @@ func TestATokenIsKeptWhenAPNsGetsTooMany(t *testing.T) {
 	w := start(t)
 	device, address := w.Register(apnsserver.Accepting)
 	w.send(t, hello("d", address))
-	w.clock.add(39 * time.Minute)
+	w.clock.Advance(39 * time.Minute)
 	w.Behave(device, apnsserver.Behaviour{Status: http.StatusTooManyRequests, Reason: "TooManyProviderTokenUpdates", Times: 1})
 	if _, err := w.sender.Send(t.Context(), hello("d", address)); sendertest.OutcomeOf(err) != sendertest.RetryAll {
 		t.Fatal(err)
 	}
 	for range 15 {
 		w.send(t, hello("d", address))
-		w.clock.add(time.Minute)
+		w.clock.Advance(time.Minute)
 	}
 	if w.Tokens() != 1 {
 		t.Errorf("%d tokens, of which APNs had said that they are too many", w.Tokens())
 	}
-	w.clock.add(2 * time.Minute) // it would be too old soon
+	w.clock.Advance(2 * time.Minute) // it would be too old soon
 	if w.send(t, hello("d", address)); w.Tokens() != 2 {
 		t.Errorf("%d tokens", w.Tokens())
 	}
 }
 
 func TestAClockThatIsSetBackMakesANewToken(t *testing.T) {
-	w := start(t, func(w *world, _ *apns.Config) { w.ours = &clock{at: w.clock.now().Add(24 * time.Hour)} })
+	w := start(t, func(w *world, _ *apns.Config) { w.ours = testclock.At(w.clock.Now().Add(24 * time.Hour)) })
 	_, address := w.Register(apnsserver.Accepting)
 	if _, err := w.sender.Send(t.Context(), hello("d", address)); sendertest.OutcomeOf(err) != sendertest.Config {
 		t.Errorf("a token of tomorrow: %v", err)
 	}
-	w.ours.add(-24 * time.Hour)
+	w.ours.Advance(-24 * time.Hour)
 	w.send(t, hello("d", address))
 }
 

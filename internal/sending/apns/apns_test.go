@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +22,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/sending/sendertest"
 	"godwit.dev/godwit/internal/sending/sendertest/apnsserver"
+	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -52,30 +52,12 @@ func p8(t testing.TB, private any) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
-// clock is one that a test sets.
-type clock struct {
-	mu sync.Mutex
-	at time.Time
-}
-
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.at
-}
-
-func (c *clock) add(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.at = c.at.Add(d)
-}
-
 // world is a push service, a sender that it knows, and their clock.
 type world struct {
 	*apnsserver.Server
 	sender *apns.Sender
-	clock  *clock
-	ours   *clock // the sender's: the same, unless it is wrong
+	clock  *testclock.Clock
+	ours   *testclock.Clock // the sender's: the same, unless it is wrong
 }
 
 func start(t testing.TB, change ...func(*world, *apns.Config)) *world {
@@ -86,9 +68,9 @@ func start(t testing.TB, change ...func(*world, *apns.Config)) *world {
 func startWith(t testing.TB, o apnsserver.Options, change ...func(*world, *apns.Config)) *world {
 	t.Helper()
 	private, text := newKey(t)
-	w := &world{clock: &clock{at: time.Now().Truncate(20 * time.Minute).Add(20 * time.Minute)}} // when another token would be made
+	w := &world{clock: testclock.At(time.Now().Truncate(20 * time.Minute).Add(20 * time.Minute))} // when another token would be made
 	w.ours = w.clock
-	o.Public, o.KeyID, o.TeamID, o.Topic, o.Now = &private.PublicKey, keyID, teamID, topic, w.clock.now
+	o.Public, o.KeyID, o.TeamID, o.Topic, o.Now = &private.PublicKey, keyID, teamID, topic, w.clock.Now
 	w.Server = apnsserver.Start(o)
 	t.Cleanup(w.Server.Close)
 	key, err := apns.ParseKey(text)
@@ -99,7 +81,7 @@ func startWith(t testing.TB, o apnsserver.Options, change ...func(*world, *apns.
 	for _, f := range change {
 		f(w, &cfg)
 	}
-	cfg.Now = w.ours.now
+	cfg.Now = w.ours.Now
 	if w.sender, err = apns.New(cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +187,7 @@ func TestADeviceGetsWhatTheGuideSays(t *testing.T) {
 func TestHeadersSayHowSoonAndHowLong(t *testing.T) {
 	w := start(t)
 	device, address := w.Register(apnsserver.Accepting)
-	now := w.clock.now()
+	now := w.clock.Now()
 	const uuid = "123e4567-e89b-52d3-a456-426614174000"
 	for _, c := range []struct {
 		urgency  push.Urgency
@@ -263,7 +245,7 @@ func TestARecallWakesTheAppAndReplacesWhatStillWaits(t *testing.T) {
 	w := start(t)
 	device, address := w.Register(apnsserver.Accepting)
 	r := hello("d-1", address)
-	r.GodwitID, r.Urgency, r.ExpiresAt = "n-1", push.UrgencyHigh, w.clock.now().Add(time.Hour)
+	r.GodwitID, r.Urgency, r.ExpiresAt = "n-1", push.UrgencyHigh, w.clock.Now().Add(time.Hour)
 	w.send(t, r)
 	sent, _ := w.last(t, device)
 	if errs := w.sender.Recall(t.Context(), []push.Sent{{Request: r}}); len(errs) != 1 || errs[0] != nil {
@@ -283,7 +265,7 @@ func TestARecallWakesTheAppAndReplacesWhatStillWaits(t *testing.T) {
 	if m, _ = w.last(t, device); m.Collapse == later.Collapse {
 		t.Error("the recall replaces what came later under the same key")
 	}
-	w.clock.add(2 * time.Hour)
+	w.clock.Advance(2 * time.Hour)
 	var permanent *push.PermanentError
 	if errs := w.sender.Recall(t.Context(), []push.Sent{{Request: r}}); !errors.As(errs[0], &permanent) || len(w.Received(device)) != 4 {
 		t.Errorf("recalled after it had expired: %v", errs)

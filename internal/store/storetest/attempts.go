@@ -7,6 +7,7 @@ import (
 
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
 // posOf is where a copy lies.
@@ -58,7 +59,7 @@ func (e *env) acksTo(s mailbox.Store, to, id, device string, attempt uint32) {
 // said lists a copy's attempts, briefly: seconds since the clock's beginning, the kind, and the
 // device.
 func said(r *mailbox.Record) (list []string) {
-	begin := NewClock().Now()
+	begin := testclock.New().Now()
 	for _, a := range r.Tried {
 		what := []string{"written to", "refused by", "acked by"}[a.What]
 		s := fmt.Sprintf("%d %s %s", int(a.At.Sub(begin).Seconds()), what, a.Device)

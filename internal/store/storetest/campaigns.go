@@ -9,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/campaigns/campaign"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
 // CampaignStore is what a store of campaigns does; its endpoints are made by the suite.
@@ -48,7 +49,7 @@ func RunCampaigns(t *testing.T, open OpenCampaigns) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := &campaignEnv{T: t, clock: NewClock()}
+			e := &campaignEnv{T: t, clock: testclock.New()}
 			e.s, e.reopen = open(t, e.clock.Now)
 			var err error
 			e.epoch, err = e.s.Own(t.Context(), App)

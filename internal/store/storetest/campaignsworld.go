@@ -9,12 +9,13 @@ import (
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/campaign"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
 // campaignEnv is one test's store with the suite's vocabulary.
 type campaignEnv struct {
 	*testing.T
-	clock  *Clock
+	clock  *testclock.Clock
 	s      CampaignStore
 	reopen func() CampaignStore
 	epoch  int64

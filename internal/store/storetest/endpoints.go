@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/endpoint"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
 // EndpointStore is what a store of endpoints does: for people, and for campaigns.
@@ -55,7 +56,7 @@ func RunEndpoints(t *testing.T, open OpenEndpoints) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := &endpointEnv{T: t, clock: NewClock()}
+			e := &endpointEnv{T: t, clock: testclock.New()}
 			e.s, e.reopen = open(t, e.clock.Now)
 			run(e)
 		})
@@ -65,7 +66,7 @@ func RunEndpoints(t *testing.T, open OpenEndpoints) {
 // endpointEnv is one test's store with the suite's vocabulary.
 type endpointEnv struct {
 	*testing.T
-	clock  *Clock
+	clock  *testclock.Clock
 	s      EndpointStore
 	reopen func() EndpointStore
 }

@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/campaigns/preference"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
 // PreferenceStore is what keeps preferences, beside the endpoints of those who have them.
@@ -35,7 +36,7 @@ func RunPreferences(t *testing.T, open OpenPreferences) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := &preferenceEnv{T: t, now: NewClock().Now()}
+			e := &preferenceEnv{T: t, now: testclock.New().Now()}
 			e.s, e.reopen = open(t)
 			run(e)
 		})
@@ -216,7 +217,7 @@ func begunIsPruned(e *preferenceEnv) {
 func RunTwoPreferences(t *testing.T, open Two[PreferenceStore]) {
 	t.Helper()
 	t.Run("WhatIsSaidToOneTheOtherKnows", func(t *testing.T) {
-		a, b := open(t, NewClock().Now)
+		a, b := open(t, testclock.New().Now)
 		e := &preferenceEnv{T: t, s: a}
 		e.set(App, "r", noPromo)
 		e.s = b
@@ -226,7 +227,7 @@ func RunTwoPreferences(t *testing.T, open Two[PreferenceStore]) {
 		e.want(App, "r", atNight)
 	})
 	t.Run("ALimitHoldsForBoth", func(t *testing.T) {
-		clock := NewClock()
+		clock := testclock.New()
 		a, b := open(t, clock.Now)
 		stores, now, limit := [2]PreferenceStore{a, b}, clock.Now(), preference.Limit{Count: 1, Per: time.Hour}
 		var begun atomic.Int64

@@ -9,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
 // Options are what a test needs of a store.
@@ -73,30 +74,6 @@ func Run(t *testing.T, open OpenFunc, without ...Ability) {
 // App is the app of the suite's notifications unless a test says otherwise.
 const App = "app"
 
-// Clock is the time of a test, moved by hand.
-type Clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-// NewClock starts at some moment.
-func NewClock() *Clock { return &Clock{now: time.Date(2031, 5, 4, 3, 2, 1, 0, time.UTC)} }
-
-// Now is the time.
-func (c *Clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-// Advance moves the time on.
-func (c *Clock) Advance(d time.Duration) time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-	return c.now
-}
-
 // Recorder is an observer that remembers everything.
 type Recorder struct {
 	mu      sync.Mutex
@@ -141,13 +118,13 @@ type env struct {
 	open  OpenFunc
 	o     Opened
 	s     mailbox.Store
-	clock *Clock
+	clock *testclock.Clock
 	rec   *Recorder
 }
 
 func newEnv(t *testing.T, open OpenFunc, opts Options) *env {
 	t.Helper()
-	e := &env{T: t, open: open, clock: NewClock(), rec: &Recorder{}}
+	e := &env{T: t, open: open, clock: testclock.New(), rec: &Recorder{}}
 	opts.Now = e.clock.Now
 	e.o = open(t, opts)
 	e.use(e.o.Store)

@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/testkit/eventually"
+	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
 // RunTwo is what holds for two stores of mailboxes of one database.
@@ -28,7 +29,7 @@ func RunTwo(t *testing.T, open Two[mailbox.Store]) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := &env{T: t, clock: NewClock(), rec: &Recorder{}}
+			e := &env{T: t, clock: testclock.New(), rec: &Recorder{}}
 			a, b := open(t, e.clock.Now)
 			e.s = a
 			run(e, [2]mailbox.Store{a, b})

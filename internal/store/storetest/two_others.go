@@ -14,13 +14,14 @@ import (
 	"godwit.dev/godwit/internal/objects/object"
 	"godwit.dev/godwit/internal/objects/object/objectstore"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
 // RunTwoObjects is what holds for two stores of objects of one database.
 func RunTwoObjects(t *testing.T, open Two[objectstore.Store]) {
 	t.Helper()
 	t.Run("VersionsAreGivenInTurnAndKnownToBoth", func(t *testing.T) {
-		clock, k := NewClock(), key("north", "counter")
+		clock, k := testclock.New(), key("north", "counter")
 		a, b := open(t, clock.Now)
 		stores, seen := [2]objectstore.Store{a, b}, [101]atomic.Bool{}
 		atOnce(4, 25, func(caller, _ int) {
@@ -36,7 +37,7 @@ func RunTwoObjects(t *testing.T, open Two[objectstore.Store]) {
 		}
 	})
 	t.Run("RegistrationsSavedThroughOneAreReadThroughTheOther", func(t *testing.T) {
-		clock, k := NewClock(), key("north", "a")
+		clock, k := testclock.New(), key("north", "a")
 		a, b := open(t, clock.Now)
 		id := objectstore.ClientID{App: App, Recipient: "unit-1", Device: "main"}
 		done := make(chan error, 1)
@@ -49,7 +50,7 @@ func RunTwoObjects(t *testing.T, open Two[objectstore.Store]) {
 		}
 	})
 	t.Run("WhatAStoppedNodeWritesLateOfProgressChangesNothing", func(t *testing.T) {
-		clock, k := NewClock(), key("north", "a")
+		clock, k := testclock.New(), key("north", "a")
 		a, b := open(t, clock.Now)
 		id := objectstore.ClientID{App: App, Recipient: "unit-1", Device: "main"}
 		done := make(chan error, 1)
@@ -86,7 +87,7 @@ func RunTwoObjects(t *testing.T, open Two[objectstore.Store]) {
 		want("back at the first node", 4)
 	})
 	t.Run("BatchesInAnyOrderNeverWaitForEachOther", func(t *testing.T) {
-		clock := NewClock()
+		clock := testclock.New()
 		a, b := open(t, clock.Now)
 		stores := [2]objectstore.Store{a, b}
 		atOnce(6, 10, func(caller, nth int) {
@@ -113,7 +114,7 @@ func RunTwoObjects(t *testing.T, open Two[objectstore.Store]) {
 		}
 	})
 	t.Run("WhatOneHasChangedIsNewsToTheOther", func(t *testing.T) {
-		clock := NewClock()
+		clock := testclock.New()
 		a, b := open(t, clock.Now)
 		shared, ok := b.(objectstore.Shared)
 		if !ok {
@@ -163,7 +164,7 @@ func RunTwoObjects(t *testing.T, open Two[objectstore.Store]) {
 func RunTwoEndpoints(t *testing.T, open Two[EndpointStore]) {
 	t.Helper()
 	t.Run("AnAddressRegisteredThroughBothIsOneEndpoint", func(t *testing.T) {
-		a, b := open(t, NewClock().Now)
+		a, b := open(t, testclock.New().Now)
 		stores := [2]EndpointStore{a, b}
 		var created atomic.Int64
 		atOnce(4, 25, func(caller, nth int) {
@@ -184,7 +185,7 @@ func RunTwoEndpoints(t *testing.T, open Two[EndpointStore]) {
 		}
 	})
 	t.Run("WhoeverRegistersWhileTheOtherEnumeratesIsMetOnce", func(t *testing.T) {
-		a, b := open(t, NewClock().Now)
+		a, b := open(t, testclock.New().Now)
 		var registering sync.WaitGroup
 		for caller := range 4 {
 			registering.Go(func() {
@@ -232,7 +233,7 @@ func RunTwoEndpoints(t *testing.T, open Two[EndpointStore]) {
 func RunTwoCampaigns(t *testing.T, open Two[CampaignStore]) {
 	t.Helper()
 	begin := func(t *testing.T) (e *campaignEnv, other CampaignStore) {
-		e = &campaignEnv{T: t, clock: NewClock()}
+		e = &campaignEnv{T: t, clock: testclock.New()}
 		e.s, other = open(t, e.clock.Now)
 		var err error
 		e.epoch, err = e.s.Own(t.Context(), App)

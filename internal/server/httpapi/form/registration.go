@@ -35,8 +35,9 @@ func registrationFields(e *audience.Endpoint) call.Fields {
 
 // Change reads what to change of an endpoint: what is not named stays, null takes away.
 func Change(body []byte, who *endpoint.Holder) (change func(*audience.Endpoint), err error) {
-	var changes []func(*audience.Endpoint)
+	var owner, changes []func(*audience.Endpoint)
 	members := changeFields(func(f func(*audience.Endpoint)) { changes = append(changes, f) })
+	members["recipient"] = changeText(func(f func(*audience.Endpoint)) { owner = append(owner, f) }, (*audience.Endpoint).GiveTo)
 	for name := range members {
 		if err := who.MayChange(name); err != nil {
 			members[name] = call.Reader(func(string, json.RawMessage) error { return err })
@@ -44,13 +45,13 @@ func Change(body []byte, who *endpoint.Holder) (change func(*audience.Endpoint),
 	}
 	err = members.Decode(body)
 	return func(e *audience.Endpoint) {
-		for _, f := range changes {
+		for _, f := range slices.Concat(owner, changes) {
 			f(e)
 		}
 	}, err
 }
 
-// changeFields are what of an endpoint can be changed; add is told how, in the order of the request.
+// changeFields are the fields that can be changed beside the owner, whose change comes first; add gets the changes in the order of the request.
 func changeFields(add func(func(*audience.Endpoint))) call.Fields {
 	return call.Fields{
 		"address": call.Reader(func(_ string, raw json.RawMessage) error {
@@ -63,10 +64,9 @@ func changeFields(add func(func(*audience.Endpoint))) call.Fields {
 			return slices.DeleteFunc(slices.Clone(was), func(t string) bool { return slices.Contains(list, t) })
 		}),
 		"attributes":      call.Reader(func(_ string, raw json.RawMessage) error { return changeAttributes(raw, add) }),
-		"recipient":       changeText(add, func(e *audience.Endpoint) *string { return &e.Recipient }),
-		"locale":          changeText(add, func(e *audience.Endpoint) *string { return &e.Locale }),
-		"timezone":        changeText(add, func(e *audience.Endpoint) *string { return &e.Timezone }),
-		"disabled_reason": changeText(add, func(e *audience.Endpoint) *string { return &e.DisabledReason }),
+		"locale":          changeText(add, func(e *audience.Endpoint, value string) { e.Locale = value }),
+		"timezone":        changeText(add, func(e *audience.Endpoint, value string) { e.Timezone = value }),
+		"disabled_reason": changeText(add, func(e *audience.Endpoint, value string) { e.DisabledReason = value }),
 		"status": call.Text(func(field, status string) error {
 			if status != string(audience.Active) && status != string(audience.Disabled) {
 				return notification.BadField(field, "%q is none of active, disabled", notification.Clip(status))
@@ -82,13 +82,13 @@ func changeFields(add func(func(*audience.Endpoint))) call.Fields {
 	}
 }
 
-func changeText(add func(func(*audience.Endpoint)), of func(*audience.Endpoint) *string) call.Reader {
+func changeText(add func(func(*audience.Endpoint)), set func(e *audience.Endpoint, value string)) call.Reader {
 	return func(field string, raw json.RawMessage) (err error) {
 		value := ""
 		if string(raw) != "null" {
 			err = call.ReadValue(field, raw, &value)
 		}
-		add(func(e *audience.Endpoint) { *of(e) = value })
+		add(func(e *audience.Endpoint) { set(e, value) })
 		return err
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/store/segment"
 	"godwit.dev/godwit/internal/store/storetest"
+	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -108,7 +109,7 @@ func chat(n int) audience.Registration {
 
 // TestAnEpochIsAboveThoseThatWereLost: another machine took over as the database, without the last commits.
 func TestAnEpochIsAboveThoseThatWereLost(t *testing.T) {
-	clock := storetest.NewClock()
+	clock := testclock.New()
 	s := openAt(t, config(t, clock.Now))
 	var last int64
 	for range 3 {

@@ -11,13 +11,13 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/store/postgres/mailboxdb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
-	"godwit.dev/godwit/internal/store/storetest"
+	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
 // TestLostStepsAreNamed: whose rows are gone while their copies wait; what has handed all over, was settled or never had any has lost none.
 func TestLostStepsAreNamed(t *testing.T) {
 	t.Parallel()
-	clock := storetest.NewClock()
+	clock := testclock.New()
 	cfg := mailboxdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Now: clock.Now}
 	lost := func(want string, count int64) {
 		t.Helper()

@@ -12,13 +12,13 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/store/postgres/mailboxdb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
-	"godwit.dev/godwit/internal/store/storetest"
+	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
 // TestRowsOfStepsGoWithTheirCopies: what has no steps has no row, and no row outlives its copy, whoever has settled that.
 func TestRowsOfStepsGoWithTheirCopies(t *testing.T) {
 	t.Parallel()
-	clock := storetest.NewClock()
+	clock := testclock.New()
 	cfg := mailboxdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Now: clock.Now}
 	s := open(t, cfg)
 	db, err := pgx.Connect(t.Context(), cfg.URL)

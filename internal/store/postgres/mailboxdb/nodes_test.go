@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/mailboxdb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/store/storetest"
+	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
 // otherNode is a connection with which a test does what another node would, at the moment it wants.
@@ -103,7 +104,7 @@ func (o *otherNode) insertAs(id string) {
 
 // Without the row's lock the second would get a seq that is taken; without a snapshot after it, the first would be stored again.
 func TestAPublishWaitsForTheNodeThatHasTheMailboxAndSeesWhatItDid(t *testing.T) {
-	clock := storetest.NewClock()
+	clock := testclock.New()
 	cfg := mailboxdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Now: clock.Now}
 	s := open(t, cfg)
 	publish(t, s, note(clock.Now(), "a"), "r")
@@ -155,7 +156,7 @@ func TestCopyBeingSettledElsewhereIsNotSettledTwice(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			clock := storetest.NewClock()
+			clock := testclock.New()
 			cfg := mailboxdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Now: clock.Now}
 			s := open(t, cfg)
 			told := &storetest.Recorder{}
@@ -188,7 +189,7 @@ func TestCopyBeingSettledElsewhereIsNotSettledTwice(t *testing.T) {
 
 // A due copy is routed by the node that marks it so: one of two nodes that look at the same time.
 func TestTwoNodesShareWhatIsDueAndWhatExpires(t *testing.T) {
-	clock := storetest.NewClock()
+	clock := testclock.New()
 	cfg := mailboxdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Now: clock.Now}
 	a, b := open(t, cfg), open(t, cfg)
 	told := &storetest.Recorder{}

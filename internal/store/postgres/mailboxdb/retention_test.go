@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/mailboxdb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/store/storetest"
+	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
 // An hour's traffic, every hour for days, with upkeep as often as it is on a server: what is kept is what retention says, and
@@ -21,7 +22,7 @@ import (
 func TestDiskDoesNotGrowOverDays(t *testing.T) {
 	const retain, hours, each = 24 * time.Hour, 4 * 24, 100
 	const hour = each * 4096 // what an hour's tables take at most: they stay one hour longer when autovacuum holds their lock as they are dropped
-	clock := storetest.NewClock()
+	clock := testclock.New()
 	cfg := mailboxdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Now: clock.Now}
 	s := open(t, cfg)
 	sizes := make([]int64, hours)
@@ -123,7 +124,7 @@ func measure(t *testing.T, cfg mailboxdb.Config) (bytes int64) {
 
 // Sealing waits for other users of an hour's table, such as autovacuum, with pauses that let later users in.
 func TestAnHourWhoseTableIsLockedIsSealedWhenItIsFree(t *testing.T) {
-	clock := storetest.NewClock()
+	clock := testclock.New()
 	cfg := mailboxdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Now: clock.Now}
 	s := open(t, cfg)
 	publish(t, s, note(clock.Now(), "a"), "r")

@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/store/storetest"
 	"godwit.dev/godwit/internal/testkit/eventually"
+	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
 // crowd is a store whose tables hold many dead rows, which stay until a transaction has ended that somebody left open.
@@ -20,7 +21,7 @@ type crowd struct {
 	*mailboxdb.Store
 	t     *testing.T
 	cfg   mailboxdb.Config
-	clock *storetest.Clock
+	clock *testclock.Clock
 	told  *storetest.Recorder
 	conn  *pgx.Conn
 	open  pgx.Tx
@@ -32,7 +33,7 @@ const crowdRows = 60_000
 func newCrowd(t *testing.T) *crowd {
 	t.Helper()
 	server := pgtest.Start(t, pgtest.Options{}) // where nobody else has a transaction open
-	c := &crowd{t: t, clock: storetest.NewClock(), told: &storetest.Recorder{}, looks: time.Now()}
+	c := &crowd{t: t, clock: testclock.New(), told: &storetest.Recorder{}, looks: time.Now()}
 	c.cfg = mailboxdb.Config{URL: server.URL(), Schema: "mailboxes", Now: c.clock.Now}
 	c.cfg.Patient()
 	c.Store = open(t, c.cfg)

@@ -16,12 +16,13 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/mailboxdb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/store/storetest"
+	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
 // Two nodes publish, settle and read while both seal hours that pass in moments: nobody notices. Time passes as fast as they
 // seal, since on a machine that is too slow for it there would be more and more tables.
 func TestHoursAreSealedUnderTraffic(t *testing.T) {
-	clock := storetest.NewClock()
+	clock := testclock.New()
 	cfg := mailboxdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Now: clock.Now}
 	nodes := []*mailboxdb.Store{open(t, cfg), open(t, cfg)}
 	const publishers, each, hours = 4, 120, 5
@@ -155,7 +156,7 @@ func checkTraffic(t *testing.T, s *mailboxdb.Store, to string, want int) {
 
 // A node that knows a recipient by its key notices that another node has erased it.
 func TestRecipientErasedByAnotherNodeBeginsAnew(t *testing.T) {
-	clock := storetest.NewClock()
+	clock := testclock.New()
 	cfg := mailboxdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Now: clock.Now}
 	a, b := open(t, cfg), open(t, cfg)
 	told := &storetest.Recorder{}

@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/store/storetest"
 	"godwit.dev/godwit/internal/testkit/eventually"
+	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
 // shaky is a store whose connections break where a test wants.
@@ -22,7 +23,7 @@ type shaky struct {
 	t     *testing.T
 	proxy *pgtest.Proxy
 	cfg   mailboxdb.Config
-	clock *storetest.Clock
+	clock *testclock.Clock
 	told  *storetest.Recorder
 }
 
@@ -34,7 +35,7 @@ func openShaky(t *testing.T) *shaky {
 
 func openOver(t *testing.T, proxy *pgtest.Proxy, schema string) *shaky {
 	t.Helper()
-	s := &shaky{t: t, proxy: proxy, clock: storetest.NewClock(), told: &storetest.Recorder{}}
+	s := &shaky{t: t, proxy: proxy, clock: testclock.New(), told: &storetest.Recorder{}}
 	s.cfg = mailboxdb.Config{URL: proxy.URL(), Schema: schema, Now: s.clock.Now}
 	s.Store = open(t, s.cfg)
 	s.Observe(s.told)

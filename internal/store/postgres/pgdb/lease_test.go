@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/fstest"
@@ -18,26 +17,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
-// clockwork is a time that tests move, with terms that make nodes look often.
-type clockwork struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clockwork) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clockwork) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
+// often makes nodes look often.
 var often = terms{ttl: leaseFor, margin: leaseMargin, renew: 20 * time.Millisecond, look: 5 * time.Millisecond}
 
 // nodes opens leases of one table as several nodes.
@@ -124,7 +107,7 @@ func TestALeaseIsOneNodesAtATimeAndItsEpochGrows(t *testing.T) {
 
 func TestAnOwnerThatStopsRenewingIsFollowedAndWritesNothing(t *testing.T) {
 	n := newNodes(t)
-	clock := &clockwork{now: time.Now()}
+	clock := testclock.At(time.Now())
 	n.cfg.Now = clock.Now
 	a := n.open("a", terms{ttl: leaseFor, margin: leaseMargin, renew: time.Hour, look: 5 * time.Millisecond}) // as if it did nothing any more
 	b := n.open("b", often)
@@ -149,7 +132,7 @@ func TestAnOwnerThatStopsRenewingIsFollowedAndWritesNothing(t *testing.T) {
 	}
 	// A transaction that has checked the lease may commit: the other node has to wait for it, however late the commit is.
 	err = write(la, func() {
-		clock.advance(leaseFor + time.Second)
+		clock.Advance(leaseFor + time.Second)
 		if got, err := b.take(t.Context(), []string{"campaigns/shop"}); err != nil || len(got) != 0 {
 			t.Errorf("it was taken over in the middle of a transaction: %v, %v", got, err)
 		}
@@ -213,7 +196,7 @@ func TestAnOwnerStopsBeforeOthersMayBegin(t *testing.T) {
 
 func TestLeasesOfEndedProcessAreFreeAtOnce(t *testing.T) {
 	n := newNodes(t)
-	clock := &clockwork{now: time.Now()} // which stands still
+	clock := testclock.At(time.Now()) // which stands still
 	n.cfg.Now, n.cfg.Boot = clock.Now, "killed"
 	first := n.open("a", terms{ttl: leaseFor, margin: leaseMargin, renew: time.Hour, look: 5 * time.Millisecond})
 	l := <-own(first, "x").gained
@@ -226,7 +209,7 @@ func TestLeasesOfEndedProcessAreFreeAtOnce(t *testing.T) {
 
 func TestTheSecondNodeOfANameIsRefusedWhileTheFirstLives(t *testing.T) {
 	n := newNodes(t)
-	clock := &clockwork{now: time.Now()}
+	clock := testclock.At(time.Now())
 	n.cfg.Now, n.cfg.Node = clock.Now, "a"
 	told := make(chan error, 1)
 	n.cfg.Fatal = func(err error) { told <- err }
@@ -250,7 +233,7 @@ func TestTheSecondNodeOfANameIsRefusedWhileTheFirstLives(t *testing.T) {
 				}
 				renewed = ends
 			}
-			clock.advance(50 * time.Millisecond)
+			clock.Advance(50 * time.Millisecond)
 		}
 	}
 	open := func(alive *Leases) (ls *Leases, took time.Duration, err error) {
