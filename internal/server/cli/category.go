@@ -21,7 +21,7 @@ can refuse, and how often. A server that runs on it notices within a second.`,
 		Args: subcommandOnly,
 		RunE: help,
 	}
-	cmd.AddCommand(p.categoryListCommand(), p.categorySetCommand(), p.categoryDeleteCommand())
+	cmd.AddCommand(p.categories().listCommand(p, "List what is said of categories"), p.categorySetCommand(), p.categoryDeleteCommand())
 	return cmd
 }
 
@@ -36,39 +36,25 @@ func (p *program) withCategories(cmd *cobra.Command, appName string, do func(ctx
 	})
 }
 
-func categoryFlags(cmd *cobra.Command, appName *string) {
-	cmd.Flags().StringVar(appName, "app", "", "app of the category (default: the only one)")
-	dataFlags(cmd)
+// category is a category's settings with its name.
+type category struct {
+	name string
+	preference.Category
 }
 
-func (p *program) categoryListCommand() *cobra.Command {
-	var appName string
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List what is said of categories",
-		Args:  exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withCategories(cmd, appName, func(_ context.Context, r *access.Registry, app string) error {
-				all := r.Categories(app)
-				rows := [][]string{}
-				for _, name := range slices.Sorted(maps.Keys(all)) {
-					if p.json {
-						if err := p.line(categoryInfo(name, all[name])); err != nil {
-							return err
-						}
-						continue
-					}
-					rows = append(rows, []string{name, fmt.Sprint(all[name].Critical), all[name].Limit.String()})
-				}
-				if p.json {
-					return nil
-				}
-				return p.table([]string{"CATEGORY", "CRITICAL", "LIMIT"}, rows)
-			})
+func (p *program) categories() settings[*access.Registry, category] {
+	return settings[*access.Registry, category]{
+		what: "category", with: p.withCategories, columns: []string{"CATEGORY", "CRITICAL", "LIMIT"},
+		info: func(c *category) map[string]any { return categoryInfo(c.name, c.Category) },
+		all: func(_ context.Context, r *access.Registry, app string) (list []category, _ error) {
+			all := r.Categories(app)
+			for _, name := range slices.Sorted(maps.Keys(all)) {
+				list = append(list, category{name, all[name]})
+			}
+			return list, nil
 		},
+		row: func(c *category) []string { return []string{c.name, fmt.Sprint(c.Critical), c.Limit.String()} },
 	}
-	categoryFlags(cmd, &appName)
-	return cmd
 }
 
 func categoryInfo(name string, c preference.Category) map[string]any {
@@ -109,7 +95,7 @@ has none.`,
 	}
 	cmd.Flags().BoolVar(&c.Critical, "critical", false, "preferences and quiet hours of recipients are not asked")
 	cmd.Flags().StringVar(&limit, "escalate-limit", "", "most steps beyond live that begin for a recipient, like 3/m, 10/h or 20/d")
-	categoryFlags(cmd, &appName)
+	p.categories().flags(cmd, &appName)
 	return cmd
 }
 
@@ -132,6 +118,6 @@ func (p *program) categoryDeleteCommand() *cobra.Command {
 			})
 		},
 	}
-	categoryFlags(cmd, &appName)
+	p.categories().flags(cmd, &appName)
 	return cmd
 }

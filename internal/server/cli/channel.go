@@ -30,7 +30,7 @@ func (p *program) channelCommand() *cobra.Command {
 		Args:  subcommandOnly,
 		RunE:  help,
 	}
-	cmd.AddCommand(p.channelListCommand(), p.channelSetCommand(), p.channelTestCommand(), p.channelDeleteCommand())
+	cmd.AddCommand(p.channels().listCommand(p, "List the channels and their settings, without credentials"), p.channelSetCommand(), p.channelTestCommand(), p.channelDeleteCommand())
 	return cmd
 }
 
@@ -47,41 +47,17 @@ func (p *program) withChannels(cmd *cobra.Command, appName string, do func(ctx c
 	})
 }
 
-func channelFlags(cmd *cobra.Command, appName *string) {
-	cmd.Flags().StringVar(appName, "app", "", "app of the channel (default: the only one)")
-	dataFlags(cmd)
-}
-
-func (p *program) channelListCommand() *cobra.Command {
-	var appName string
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the channels and their settings, without credentials",
-		Args:  exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withChannels(cmd, appName, func(_ context.Context, s *channel.Service, name string) error {
-				rows := [][]string{}
-				for _, i := range s.List(name) {
-					if p.json {
-						if err := p.line(channelInfo(i)); err != nil {
-							return err
-						}
-						continue
-					}
-					rows = append(rows, []string{string(i.Channel), channelState(i), settingsText(i)})
-				}
-				if p.json {
-					return nil
-				}
-				return p.table([]string{"CHANNEL", "STATE", "SETTINGS"}, rows)
-			})
+func (p *program) channels() settings[*channel.Service, channel.Info] {
+	return settings[*channel.Service, channel.Info]{
+		what: "channel", with: p.withChannels, info: channelInfo, columns: []string{"CHANNEL", "STATE", "SETTINGS"},
+		all: func(_ context.Context, s *channel.Service, app string) ([]channel.Info, error) {
+			return s.List(app), nil
 		},
+		row: func(i *channel.Info) []string { return []string{string(i.Channel), channelState(i), settingsText(i)} },
 	}
-	channelFlags(cmd, &appName)
-	return cmd
 }
 
-func channelInfo(i channel.Info) map[string]any {
+func channelInfo(i *channel.Info) map[string]any {
 	v := map[string]any{
 		"channel": i.Channel, "configured": i.Configured, "enabled": i.Enabled, "settings": i.Settings, "credentials": i.Credentials,
 	}
@@ -91,7 +67,7 @@ func channelInfo(i channel.Info) map[string]any {
 	return v
 }
 
-func channelState(i channel.Info) string {
+func channelState(i *channel.Info) string {
 	switch {
 	case !i.Configured:
 		return "not configured"
@@ -103,7 +79,7 @@ func channelState(i channel.Info) string {
 	return "enabled"
 }
 
-func settingsText(i channel.Info) string {
+func settingsText(i *channel.Info) string {
 	parts := []string{}
 	for _, k := range slices.Sorted(maps.Keys(i.Settings)) {
 		parts = append(parts, clean(fmt.Sprintf("%s=%v", k, i.Settings[k])))
@@ -158,7 +134,7 @@ files, never from arguments, which other users can see. Without flags it lists t
 	f.StringVar(&o.vapid, "import-vapid", "", "webpush: file with the VAPID key that browsers have subscribed with: JSON of web-push, PEM, or base64url")
 	f.BoolVar(&o.enable, "enable", false, "switch the channel on")
 	f.BoolVar(&o.disable, "disable", false, "switch the channel off")
-	channelFlags(cmd, &o.app)
+	p.channels().flags(cmd, &o.app)
 	return cmd
 }
 
@@ -239,13 +215,13 @@ func (p *program) printFields(fields []channel.Field) error {
 
 func (p *program) printChannel(info channel.Info, made channel.Values) error {
 	if p.json {
-		v := channelInfo(info)
+		v := channelInfo(&info)
 		if len(made) > 0 {
 			v["made"] = map[string]string(made)
 		}
 		return p.line(v)
 	}
-	fmt.Fprintf(p.stdout, "Channel %s is %s.\n", info.Channel, channelState(info))
+	fmt.Fprintf(p.stdout, "Channel %s is %s.\n", info.Channel, channelState(&info))
 	for _, k := range slices.Sorted(maps.Keys(made)) {
 		fmt.Fprintf(p.stdout, "Its %s, shown this once:\n\n  %s\n", k, p.paint(bold, made[k]))
 	}
@@ -278,7 +254,7 @@ func (p *program) channelTestCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&address, "address", "", `send a test message to this address, like '{"chat_id":"42"}'`)
-	channelFlags(cmd, &appName)
+	p.channels().flags(cmd, &appName)
 	return cmd
 }
 
@@ -321,6 +297,6 @@ func (p *program) channelDeleteCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "really delete")
-	channelFlags(cmd, &appName)
+	p.channels().flags(cmd, &appName)
 	return cmd
 }

@@ -27,7 +27,12 @@ runs on it notices within a second.`,
 		Args: subcommandOnly,
 		RunE: help,
 	}
-	cmd.AddCommand(p.sinkAddCommand(), p.sinkListCommand(), p.sinkStatusCommand(), p.sinkRemoveCommand(), p.sinkSchemaCommand())
+	sinks := p.sinks()
+	cmd.AddCommand(
+		p.sinkAddCommand(), sinks.listCommand(p, "List the sinks and their settings, without credentials"), p.sinkStatusCommand(),
+		sinks.removeCommand(p, "What was written stays in ClickHouse.", func(ctx context.Context, s *sink.Service, app, kind string) error { return s.Delete(ctx, app, kind) }),
+		p.sinkSchemaCommand(),
+	)
 	return cmd
 }
 
@@ -42,9 +47,12 @@ func (p *program) withSinks(cmd *cobra.Command, appName string, do func(ctx cont
 	})
 }
 
-func sinkFlags(cmd *cobra.Command, appName *string) {
-	cmd.Flags().StringVar(appName, "app", "", "app of the sink (default: the only one)")
-	dataFlags(cmd)
+func (p *program) sinks() settings[*sink.Service, sink.Info] {
+	return settings[*sink.Service, sink.Info]{
+		what: "sink", with: p.withSinks, info: sinkInfo, columns: []string{"SINK", "STATE", "SETTINGS"},
+		all: func(ctx context.Context, s *sink.Service, app string) ([]sink.Info, error) { return s.List(ctx, app) },
+		row: func(i *sink.Info) []string { return []string{i.Kind, enabledText(i.Enabled), sinkText(i)} },
+	}
 }
 
 // sinkSettings are the flags of sink add.
@@ -97,15 +105,7 @@ file takes it away. A sink that stopped goes on when it is set again.`,
 				if err != nil {
 					return err
 				}
-				if p.json {
-					return p.line(sinkInfo(&info))
-				}
-				did := "changed"
-				if created {
-					did = "added"
-				}
-				_, err = fmt.Fprintf(p.stdout, "Sink %s is %s: %s, %s.\n", info.Kind, did, enabledText(info.Enabled), clean(info.URL))
-				return err
+				return p.sinks().added(p, &info, info.Kind, created, info.Enabled, info.URL)
 			})
 		},
 	}
@@ -117,7 +117,7 @@ file takes it away. A sink that stopped goes on when it is set again.`,
 	f.StringVar(&o.keep, "keep", "", "how long ClickHouse keeps events, like 90d (default 90d)")
 	f.BoolVar(&o.backfill, "backfill", false, "begin with all events that the log still has, instead of with what happens from now on")
 	f.BoolVar(&o.disable, "disable", false, "keep the settings, but do not write")
-	sinkFlags(cmd, &appName)
+	p.sinks().flags(cmd, &appName)
 	return cmd
 }
 
@@ -130,39 +130,6 @@ func sinkInfo(i *sink.Info) map[string]any {
 	return map[string]any{
 		"sink": i.Kind, "url": i.URL, "database": i.Database, "user": i.User, "credentials": credentials, "keep": sink.Days(i.Keep), "enabled": i.Enabled, "updated_at": i.UpdatedAt,
 	}
-}
-
-func (p *program) sinkListCommand() *cobra.Command {
-	var appName string
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the sinks and their settings, without credentials",
-		Args:  exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withSinks(cmd, appName, func(ctx context.Context, s *sink.Service, name string) error {
-				list, err := s.List(ctx, name)
-				if err != nil {
-					return err
-				}
-				rows := [][]string{}
-				for i := range list {
-					if p.json {
-						if err := p.line(sinkInfo(&list[i])); err != nil {
-							return err
-						}
-						continue
-					}
-					rows = append(rows, []string{list[i].Kind, enabledText(list[i].Enabled), sinkText(&list[i])})
-				}
-				if p.json {
-					return nil
-				}
-				return p.table([]string{"SINK", "STATE", "SETTINGS"}, rows)
-			})
-		},
-	}
-	sinkFlags(cmd, &appName)
-	return cmd
 }
 
 func sinkText(i *sink.Info) string {
@@ -206,30 +173,6 @@ func (p *program) sinkStatusCommand() *cobra.Command {
 			})
 		},
 	}
-}
-
-func (p *program) sinkRemoveCommand() *cobra.Command {
-	var appName string
-	cmd := &cobra.Command{
-		Use:   "remove KIND",
-		Short: "End a sink and forget its settings",
-		Long:  "End a sink and forget its settings, the password included. What was written stays in ClickHouse.",
-		Args:  exactly("kind"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withSinks(cmd, appName, func(ctx context.Context, s *sink.Service, name string) error {
-				if err := s.Delete(ctx, name, args[0]); err != nil {
-					return err
-				}
-				if p.json {
-					return p.line(map[string]string{"removed": args[0]})
-				}
-				_, err := fmt.Fprintf(p.stdout, "Sink %s is removed.\n", args[0])
-				return err
-			})
-		},
-	}
-	sinkFlags(cmd, &appName)
-	return cmd
 }
 
 func (p *program) sinkSchemaCommand() *cobra.Command {

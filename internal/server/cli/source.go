@@ -29,7 +29,11 @@ notification-service. The settings are kept in the data folder; a server that ru
 		Args: subcommandOnly,
 		RunE: help,
 	}
-	cmd.AddCommand(p.sourceAddCommand(), p.sourceListCommand(), p.sourceRemoveCommand())
+	sources := p.sources()
+	cmd.AddCommand(
+		p.sourceAddCommand(), sources.listCommand(p, "List the sources and their settings, without credentials"),
+		sources.removeCommand(p, "What was not taken yet stays in Redis.", func(ctx context.Context, s *source.Service, app, kind string) error { return s.Delete(ctx, app, kind) }),
+	)
 	return cmd
 }
 
@@ -44,9 +48,12 @@ func (p *program) withSources(cmd *cobra.Command, appName string, do func(ctx co
 	})
 }
 
-func sourceFlags(cmd *cobra.Command, appName *string) {
-	cmd.Flags().StringVar(appName, "app", "", "app of the source (default: the only one)")
-	dataFlags(cmd)
+func (p *program) sources() settings[*source.Service, source.Info] {
+	return settings[*source.Service, source.Info]{
+		what: "source", with: p.withSources, info: sourceInfo, columns: []string{"SOURCE", "STATE", "SETTINGS"},
+		all: func(_ context.Context, s *source.Service, app string) ([]source.Info, error) { return s.List(app), nil },
+		row: func(i *source.Info) []string { return []string{i.Kind, enabledText(i.Enabled), sourceText(i)} },
+	}
 }
 
 func (p *program) sourceAddCommand() *cobra.Command {
@@ -76,15 +83,7 @@ where none is named, and an empty file takes it away.`,
 				if err != nil {
 					return err
 				}
-				if p.json {
-					return p.line(sourceInfo(&info))
-				}
-				did := "changed"
-				if created {
-					did = "added"
-				}
-				_, err = fmt.Fprintf(p.stdout, "Source %s is %s: %s, %s.\n", info.Kind, did, enabledText(info.Enabled), clean(strings.Join(info.Addresses, " ")))
-				return err
+				return p.sources().added(p, &info, info.Kind, created, info.Enabled, strings.Join(info.Addresses, " "))
 			})
 		},
 	}
@@ -93,7 +92,7 @@ where none is named, and an empty file takes it away.`,
 		fieldFlags(f, kind.Fields())
 	}
 	f.BoolVar(&disable, "disable", false, "keep the settings, but do not read")
-	sourceFlags(cmd, &appName)
+	p.sources().flags(cmd, &appName)
 	return cmd
 }
 
@@ -151,13 +150,6 @@ func readPassword(file string) (*access.Secret, error) {
 	return &password, nil
 }
 
-func enabledText(on bool) string {
-	if on {
-		return "enabled"
-	}
-	return "disabled"
-}
-
 // sourceInfo is what is kept of a source. How it fares only the server knows that reads it: GET /v1/sources.
 func sourceInfo(i *source.Info) map[string]any {
 	v := map[string]any{"source": i.Kind, "credentials": i.Credentials, "enabled": i.Enabled, "updated_at": i.UpdatedAt}
@@ -167,35 +159,6 @@ func sourceInfo(i *source.Info) map[string]any {
 		}
 	}
 	return v
-}
-
-func (p *program) sourceListCommand() *cobra.Command {
-	var appName string
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the sources and their settings, without credentials",
-		Args:  exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withSources(cmd, appName, func(_ context.Context, s *source.Service, name string) error {
-				rows := [][]string{}
-				for _, i := range s.List(name) {
-					if p.json {
-						if err := p.line(sourceInfo(&i)); err != nil {
-							return err
-						}
-						continue
-					}
-					rows = append(rows, []string{i.Kind, enabledText(i.Enabled), sourceText(&i)})
-				}
-				if p.json {
-					return nil
-				}
-				return p.table([]string{"SOURCE", "STATE", "SETTINGS"}, rows)
-			})
-		},
-	}
-	sourceFlags(cmd, &appName)
-	return cmd
 }
 
 func sourceText(i *source.Info) string {
@@ -213,28 +176,4 @@ func sourceText(i *source.Info) string {
 		}
 	}
 	return clean(strings.Join(parts, " "))
-}
-
-func (p *program) sourceRemoveCommand() *cobra.Command {
-	var appName string
-	cmd := &cobra.Command{
-		Use:   "remove KIND",
-		Short: "End a source and forget its settings",
-		Long:  "End a source and forget its settings, the password included. What was not taken yet stays in Redis.",
-		Args:  exactly("kind"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withSources(cmd, appName, func(ctx context.Context, s *source.Service, name string) error {
-				if err := s.Delete(ctx, name, args[0]); err != nil {
-					return err
-				}
-				if p.json {
-					return p.line(map[string]string{"removed": args[0]})
-				}
-				_, err := fmt.Fprintf(p.stdout, "Source %s is removed.\n", args[0])
-				return err
-			})
-		},
-	}
-	sourceFlags(cmd, &appName)
-	return cmd
 }

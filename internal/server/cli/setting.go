@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// settings are the commands for one kind of an app's settings in a data folder. S changes them, and I is what it shows of one.
+type settings[S, I any] struct {
+	what    string // in words: sink
+	with    func(cmd *cobra.Command, appName string, do func(ctx context.Context, s S, app string) error) error
+	all     func(ctx context.Context, s S, app string) ([]I, error)
+	info    func(*I) map[string]any // with --json
+	columns []string
+	row     func(*I) []string
+}
+
+func (o settings[S, I]) flags(cmd *cobra.Command, appName *string) {
+	cmd.Flags().StringVar(appName, "app", "", "app of the "+o.what+" (default: the only one)")
+	dataFlags(cmd)
+}
+
+func (o settings[S, I]) listCommand(p *program, short string) *cobra.Command {
+	var appName string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: short,
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.with(cmd, appName, func(ctx context.Context, s S, app string) error {
+				infos, err := o.all(ctx, s, app)
+				if err != nil {
+					return err
+				}
+				rows := [][]string{}
+				for i := range infos {
+					if p.json {
+						if err := p.line(o.info(&infos[i])); err != nil {
+							return err
+						}
+						continue
+					}
+					rows = append(rows, o.row(&infos[i]))
+				}
+				if p.json {
+					return nil
+				}
+				return p.table(o.columns, rows)
+			})
+		},
+	}
+	o.flags(cmd, &appName)
+	return cmd
+}
+
+// removeCommand is for settings that are named by their kind.
+func (o settings[S, I]) removeCommand(p *program, long string, remove func(ctx context.Context, s S, app, kind string) error) *cobra.Command {
+	var appName string
+	cmd := &cobra.Command{
+		Use:   "remove KIND",
+		Short: "End a " + o.what + " and forget its settings",
+		Long:  "End a " + o.what + " and forget its settings, the password included. " + long,
+		Args:  exactly("kind"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.with(cmd, appName, func(ctx context.Context, s S, app string) error {
+				if err := remove(ctx, s, app, args[0]); err != nil {
+					return err
+				}
+				if p.json {
+					return p.line(map[string]string{"removed": args[0]})
+				}
+				_, err := fmt.Fprintf(p.stdout, "%s %s is removed.\n", title(o.what), args[0])
+				return err
+			})
+		},
+	}
+	o.flags(cmd, &appName)
+	return cmd
+}
+
+// added says that settings of a kind were added or changed, and where they lead.
+func (o settings[S, I]) added(p *program, info *I, kind string, created, enabled bool, where string) error {
+	if p.json {
+		return p.line(o.info(info))
+	}
+	did := "changed"
+	if created {
+		did = "added"
+	}
+	_, err := fmt.Fprintf(p.stdout, "%s %s is %s: %s, %s.\n", title(o.what), kind, did, enabledText(enabled), clean(where))
+	return err
+}
+
+func title(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
+
+func enabledText(on bool) string {
+	if on {
+		return "enabled"
+	}
+	return "disabled"
+}
