@@ -185,7 +185,7 @@ func (s *Running[T, R]) Update(ctx context.Context, at Place, change func(one *T
 	if err != nil {
 		return fmt.Errorf("set %s %s of app %s: %w", s.cfg.What, at.Name, at.App, err)
 	}
-	s.cfg.Log.InfoContext(ctx, s.cfg.What+" set", "app", at.App, s.cfg.What, at.Name)
+	s.cfg.Log.InfoContext(ctx, s.cfg.What+" set", "app", at.App, s.cfg.What, at.Name) //nolint:sloglint // one message a kind
 	return s.reload(ctx)
 }
 
@@ -198,6 +198,6 @@ func (s *Running[T, R]) Delete(ctx context.Context, at Place) error {
 	if err != nil {
 		return fmt.Errorf("delete %s %s of app %s: %w", s.cfg.What, at.Name, at.App, err)
 	}
-	s.cfg.Log.InfoContext(ctx, s.cfg.What+" deleted", "app", at.App, s.cfg.What, at.Name)
+	s.cfg.Log.InfoContext(ctx, s.cfg.What+" deleted", "app", at.App, s.cfg.What, at.Name) //nolint:sloglint // one message a kind
 	return s.reload(ctx)
 }

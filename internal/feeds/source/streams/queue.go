@@ -3,7 +3,6 @@ package streams
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 )
 
 // mostQueued is how many streams may wait to be read. Beyond that it is only known that there are more, and all are looked at again.
@@ -14,7 +13,6 @@ type queue struct {
 	some   chan struct{} // there is something to take
 	free   chan struct{} // something was taken
 	missed chan struct{} // there may be streams that are not queued
-	stuck  atomic.Bool   // what was taken cannot be stored now
 
 	mu   sync.Mutex
 	keys []string

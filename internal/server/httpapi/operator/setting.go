@@ -89,7 +89,7 @@ func (s settings[V]) log(a *API, c *call.Call, name, did string) {
 	if what == "" {
 		what = s.kind
 	}
-	a.Log.InfoContext(c.Ctx, what+" "+did, "app", c.Key.App, s.kind, name, "by", c.Key.Key)
+	a.Log.InfoContext(c.Ctx, what+" "+did, "app", c.Key.App, s.kind, name, "by", c.Key.Key) //nolint:sloglint // two messages a kind
 }
 
 // views shows each of a list.
