@@ -22,6 +22,9 @@ type nackError struct {
 	err   error
 }
 
+// RedeliverAfter is the time that NackAfter was given.
+func (e *nackError) RedeliverAfter() time.Duration { return e.after }
+
 func (e *nackError) Error() string { return fmt.Sprintf("redeliver after %s: %v", e.after, e.err) }
 func (e *nackError) Unwrap() error { return e.err }
 

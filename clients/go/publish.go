@@ -185,6 +185,15 @@ func (c *Client) Publish(ctx context.Context, p Publication) (Receipt, error) {
 	return r, nil
 }
 
+// MarshalJSON writes a publication as the HTTP API takes it. One without an ID gets one.
+func (p *Publication) MarshalJSON() ([]byte, error) {
+	w, err := p.wire(p.To)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(w)
+}
+
 // PublishTo stores one notification for up to MaxRecipients recipients; p.To is not looked at. There is one receipt
 // per recipient, in order, and some may carry an error while others do not.
 func (c *Client) PublishTo(ctx context.Context, p Publication, to ...string) ([]Receipt, error) {

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -30,7 +32,13 @@ type Options struct {
 	LogLost func() uint64   // lines of the log that nobody could take; nil: none is ever lost
 	Drain   <-chan struct{} // has an element once the node is to send its sessions away; nil: never
 	Modules []module.Module // beside those of every server
+
+	Embedded bool // the program around it serves Handler, and the process is its
+	Process  bool // an embedded server tunes the process all the same
 }
+
+// tunes reports whether the server may change how its process works.
+func (o *Options) tunes() bool { return !o.Embedded || o.Process }
 
 // App is a running server.
 type App struct {
@@ -47,6 +55,8 @@ type App struct {
 	stopOnce sync.Once
 	stopErr  error
 	addrs    datadir.Addresses
+	byKey    map[string]string // the same, by keys of settings
+	handler  http.Handler      // of an embedded server
 	begun    time.Time
 }
 
@@ -101,6 +111,15 @@ func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) 
 	a.log.Info("ready", "http", a.addrs.HTTP, "grpc", a.addrs.GRPC, "nats", a.addrs.NATS, "gateway", a.addrs.Gateway, "compat_http", a.addrs.CompatHTTP, "data", cfg.Data, "version", opts.Version, "took_ms", time.Since(a.begun).Milliseconds())
 	return a, nil
 }
+
+// Handler is everything over HTTP, for the program around an embedded server.
+func (a *App) Handler() http.Handler { return a.handler }
+
+// Failed has an element once the server cannot go on.
+func (a *App) Failed() <-chan error { return a.failed }
+
+// Addrs are where the server listens, by the keys of settings.
+func (a *App) Addrs() map[string]string { return maps.Clone(a.byKey) }
 
 // Addresses are where the server listens.
 func (a *App) Addresses() datadir.Addresses { return a.addrs }

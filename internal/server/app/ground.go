@@ -31,6 +31,10 @@ func (a *App) openGround(ctx context.Context) (*ground.Ground, *tracing.Reporter
 	if err := readTLS(g); err != nil {
 		return nil, nil, err
 	}
+	if a.opts.tunes() {
+		undo := tune(g.Settings)
+		g.Steps.AddClose("tuning", time.Second, func() error { undo(); return nil })
+	}
 	lock, err := takeData(g)
 	if err != nil {
 		return nil, nil, err
@@ -96,10 +100,8 @@ func readTLS(g *ground.Ground) error {
 	return nil
 }
 
-// takeData takes the data folder and applies the settings of the process.
+// takeData takes the data folder.
 func takeData(g *ground.Ground) (*datadir.Lock, error) {
-	undo := tune(g.Settings)
-	g.Steps.AddClose("tuning", time.Second, func() error { undo(); return nil })
 	lock, err := datadir.Acquire(g.Settings.Data)
 	if err != nil {
 		return nil, err

@@ -36,10 +36,17 @@ func (a *App) listen(ctx context.Context, w *web.Web, other *compat.Service) err
 	if err := w.Modules.Start(ctx, append(modules(a.cfg), a.opts.Modules...)); err != nil {
 		return err
 	}
+	if a.opts.Embedded {
+		var err error
+		if a.handler, err = w.Handler(); err != nil {
+			return err
+		}
+	}
 	if err := list.Open(ctx); err != nil {
 		return err
 	}
-	a.addrs = addresses(list)
+	a.byKey = list.Addrs()
+	a.addrs = addresses(a.byKey)
 	a.steps.AddPolite("connections", w.Share(), w.Conns.Reactor.Drain)
 	if err := list.Serve(); err != nil {
 		return err
@@ -53,9 +60,9 @@ func (a *App) listen(ctx context.Context, w *web.Web, other *compat.Service) err
 }
 
 // addresses are where the listeners listen.
-func addresses(list *listen.Set) (at datadir.Addresses) {
+func addresses(byKey map[string]string) (at datadir.Addresses) {
 	named := map[string]*string{"http_addr": &at.HTTP, "grpc_addr": &at.GRPC, "nats_addr": &at.NATS, "gateway_addr": &at.Gateway, "compat_http_addr": &at.CompatHTTP}
-	for key, addr := range list.Addrs() {
+	for key, addr := range byKey {
 		if into := named[key]; into != nil {
 			*into = addr
 			continue

@@ -11,9 +11,12 @@ import (
 )
 
 // startMemory starts what gives memory back to the system after each burst of work and keeps the heap small in a burst
-// of connections, of which it is to be told.
-func startMemory(g *ground.Ground, c *core.Core) *memory.Pacer {
+// of connections, of which it is to be told, if it may tune the process.
+func startMemory(g *ground.Ground, c *core.Core, tunes bool) *memory.Pacer {
 	pace := memory.NewPacer(c.Hub.Live)
+	if !tunes {
+		return pace
+	}
 	if paced(g.Settings) {
 		g.Steps.AddRun("memory pace", ground.StorePatience, pace.Run)
 	}

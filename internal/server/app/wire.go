@@ -32,7 +32,7 @@ func (a *App) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pace := startMemory(g, c)
+	pace := startMemory(g, c, a.opts.tunes())
 	on, err := conns.Start(g, pace.Opening)
 	if err != nil {
 		return err

@@ -32,6 +32,7 @@ type Config struct {
 
 	CompatDev bool // the environment says DEV to the service that compat stands in for: a client's token is its id
 
+	embedded   bool                         // a program is around the server, so no listener is needed
 	sections   []Section                    // of modules
 	origin     map[string]string            // key → where its value came from
 	file       string                       // the configuration file; empty: none was read

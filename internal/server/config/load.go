@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -98,6 +99,34 @@ func Load(flags *pflag.FlagSet, environ []string, sections ...Section) (*Config,
 		text := fmt.Sprint(values.Get(f.Key))
 		if err := f.set(text); err != nil {
 			problems = append(problems, &Error{f.Key, f.shown(text), c.place(f.Key), err.Error()})
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	c.adaptToCompat()
+	return c, c.Validate()
+}
+
+// FromValues makes the settings from values by key, and checks them. It reads neither files nor the environment.
+func FromValues(values map[string]string) (*Config, error) {
+	const origin = "the options"
+	c, err := defaults(nil)
+	if err != nil {
+		return nil, err
+	}
+	c.embedded, c.origin, c.lines = true, map[string]string{}, map[string]int{}
+	var problems []error
+	all := fields(c)
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		at := slices.IndexFunc(all, func(f Field) bool { return f.Key == key })
+		if at < 0 {
+			problems = append(problems, &Error{key, values[key], origin, "is no setting"})
+			continue
+		}
+		c.origin[key] = origin
+		if err := all[at].set(values[key]); err != nil {
+			problems = append(problems, &Error{key, all[at].shown(values[key]), origin, err.Error()})
 		}
 	}
 	if err := errors.Join(problems...); err != nil {

@@ -47,7 +47,7 @@ func (c *Config) Validate() error {
 			bad(l.key, l.addr, "%s", p)
 		}
 	}
-	if c.HTTPAddr == Off && c.GRPCAddr == Off {
+	if !c.embedded && c.HTTPAddr == Off && c.GRPCAddr == Off {
 		bad("http_addr", c.HTTPAddr, "leaves no way in while grpc_addr is off too")
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {

@@ -95,6 +95,7 @@ var places = map[string]layer{
 	"internal/server/config":         wiring,
 	"internal/server/app":            wiring,
 	"internal/server/cli":            command,
+	"server":                         command, // the server as a library
 	"cmd/godwit":                     program,
 	"api":                            domain,
 	"internal/server/sdk":            domain, // leaf: built files

@@ -23,17 +23,16 @@ var protocols = []string{"h2", "http/1.1"}
 
 // Listeners are the one of everything over HTTP and the one of the gateway alone.
 func (w *Web) Listeners() []listen.Listener {
-	handler := sync.OnceValues(w.handler) // of both
 	return []listen.Listener{
 		{Key: "http_addr", Owner: "http", Addr: w.Settings.ListenAddr(w.Settings.HTTPAddr), Protocols: protocols, Serve: func(ln net.Listener, conf *tls.Config) (listen.Service, error) {
-			h, err := handler()
+			h, err := w.Handler()
 			if err != nil {
 				return listen.Service{}, err
 			}
 			return w.serveHTTP(ln, conf, h), nil
 		}},
 		{Key: "gateway_addr", Owner: "gateway", Addr: w.Settings.ListenAddr(w.Settings.GatewayAddr), Protocols: protocols, Serve: func(ln net.Listener, conf *tls.Config) (listen.Service, error) {
-			h, err := handler()
+			h, err := w.Handler()
 			if err != nil {
 				return listen.Service{}, err
 			}
@@ -45,7 +44,7 @@ func (w *Web) Listeners() []listen.Listener {
 // server makes the server of a listener, and what it accepts connections from.
 func (w *Web) server(ln net.Listener, conf *tls.Config, handler http.Handler) (*http.Server, net.Listener) {
 	srv := &http.Server{
-		Handler: framed(handler), Protocols: new(http.Protocols), TLSConfig: conf,
+		Handler: handler, Protocols: new(http.Protocols), TLSConfig: conf,
 		ErrorLog: slog.NewLogLogger(w.Log.Handler(), slog.LevelDebug), // of single connections: a hostile client must not fill the log,
 	}
 	httpapi.Limit(srv)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"godwit.dev/godwit/internal/access"
@@ -41,6 +42,19 @@ type Web struct {
 	Modules *module.Set
 
 	direct *direct.Server // nil: http_addr is off
+
+	making sync.Once
+	whole  http.Handler
+	failed error // of making it
+}
+
+// Handler is everything over HTTP, made once.
+func (w *Web) Handler() (http.Handler, error) {
+	w.making.Do(func() {
+		h, err := w.handler()
+		w.whole, w.failed = framed(h), err
+	})
+	return w.whole, w.failed
 }
 
 // presence is what the API asks about live sessions.

@@ -62,6 +62,15 @@ var fieldNames = [...]string{
 	"collapse_key", "priority", "ack", "escalate", "reply_by", "template", "variables", "locale",
 }
 
+// ReadDraft reads a publish to one recipient.
+func ReadDraft(body []byte) (*notification.Draft, error) {
+	d, err := decodeDraft(body)
+	if err != nil {
+		return nil, err
+	}
+	return &d.Draft, nil
+}
+
 // decodeDraft reads one publish. Nothing of the result refers to body.
 func decodeDraft(body []byte) (*draft, error) {
 	if !utf8.Valid(body) {

@@ -1,0 +1,168 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"godwit.dev/godwit/api/godwitpb"
+	godwit "godwit.dev/godwit/clients/go"
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/session"
+)
+
+// maxReason is how much of a handler's error is kept with the notification.
+const maxReason = 200
+
+// Listen gives a recipient's notifications to handle, one after the other, until ctx ends, and returns its cause then. A nil error of
+// handle acknowledges; any other asks for the notification again, after the time that godwit.NackAfter says or later each time. Other
+// sessions of the recipient, over whatever gateway, go on. If the server ends the session, Listen returns a *godwit.RefusedError.
+func (s *Server) Listen(ctx context.Context, app, recipient string, handle godwit.Handler) error {
+	fail := func(err error) error { return fmt.Errorf("listen as %s: %w", recipient, err) }
+	if s.begun() == nil {
+		return fail(errNotStarted)
+	}
+	token, _, err := s.host.Access.MintToken(app, access.TokenRequest{Recipient: recipient, TTL: access.MaxTokenTTL})
+	if err != nil {
+		return fail(asError(err))
+	}
+	l := &link{wake: make(chan struct{}, 1)}
+	from := session.Peer{Claim: access.Claim{App: app, Token: token}, Addr: netip.IPv6Loopback()}
+	l.session = s.host.Hub.Accept(l, from)
+	defer l.session.Closed()
+	l.session.Frame(&frame.Client{Kind: frame.KindHello, Hello: &frame.Hello{}})
+	for {
+		n, bye := l.next()
+		switch {
+		case n != nil:
+			l.handled(n.ID, handle(ctx, n))
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			continue
+		case bye != "":
+			return fail(&godwit.RefusedError{Reason: bye})
+		}
+		select {
+		case <-l.wake:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// link is the transport of a session within the process.
+type link struct {
+	session *session.Session
+	wake    chan struct{} // has an element when there is something new
+
+	mu   sync.Mutex
+	got  []*godwit.Notification // bounded by the session's window
+	over bool
+	bye  string // why the server has ended the session
+}
+
+var _ session.Transport = (*link)(nil)
+
+// next takes the oldest notification, or says why there is none any more.
+func (l *link) next() (n *godwit.Notification, bye string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.got) > 0 {
+		n, l.got = l.got[0], l.got[1:]
+		return n, ""
+	}
+	if l.over {
+		return nil, l.bye
+	}
+	return nil, ""
+}
+
+// handled tells the session what became of a notification.
+func (l *link) handled(id string, err error) {
+	f := &frame.Client{Kind: frame.KindAck, IDs: [][]byte{[]byte(id)}}
+	if err != nil {
+		f.Kind = frame.KindNack
+		var later interface{ RedeliverAfter() time.Duration }
+		if errors.As(err, &later) {
+			f.After = later.RedeliverAfter()
+		}
+		reason := err.Error()
+		f.Reason = []byte(reason[:min(len(reason), maxReason)])
+	}
+	l.session.Frame(f)
+}
+
+// Format implements session.Transport.
+func (l *link) Format() frame.Format { return frame.Proto }
+
+// Write implements session.Transport. Frames beside notifications concern what a Listen has not: objects, topics, requests.
+func (l *link) Write(k frame.ServerKind, head, tail []byte) bool {
+	if k != frame.ServerNotification {
+		return true
+	}
+	var f godwitpb.ServerFrame
+	if err := proto.Unmarshal(append(append(make([]byte, 0, len(head)+len(tail)), head...), tail...), &f); err != nil {
+		return false // cannot happen: it was encoded here
+	}
+	l.mu.Lock()
+	l.got = append(l.got, notificationOf(f.GetNotification()))
+	l.mu.Unlock()
+	l.signal()
+	return true
+}
+
+func (l *link) signal() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Probe implements session.Transport: who is in the process is there.
+func (l *link) Probe() { l.session.Alive() }
+
+// Close implements session.Transport.
+func (l *link) Close(g frame.Goodbye) {
+	l.mu.Lock()
+	l.over, l.bye = true, g.Reason
+	l.mu.Unlock()
+	l.signal()
+}
+
+// Pause implements session.Transport: nothing is sent while a hello is verified.
+func (l *link) Pause() {}
+
+// Resume implements session.Transport.
+func (l *link) Resume() {}
+
+// Name implements session.Transport.
+func (l *link) Name() string { return "local" }
+
+func notificationOf(n *godwitpb.Notification) *godwit.Notification {
+	priority := "normal"
+	switch n.GetPriority() {
+	case godwitpb.Priority_PRIORITY_HIGH:
+		priority = "high"
+	case godwitpb.Priority_PRIORITY_LOW:
+		priority = "low"
+	}
+	return &godwit.Notification{
+		ID: n.GetId(), Seq: n.GetSeq(), Title: n.GetTitle(), Body: n.GetBody(), Category: n.GetCategory(),
+		Data: n.GetData(), ContentType: n.GetContentType(), Priority: priority, Attempt: int(n.GetAttempt()),
+		CreatedAt: timeOf(n.GetCreatedAtMs()), ExpiresAt: timeOf(n.GetExpiresAtMs()), ReplyBy: timeOf(n.GetReplyByMs()),
+	}
+}
+
+func timeOf(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}

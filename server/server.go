@@ -1,0 +1,151 @@
+// Package server is Godwit as a library: a program starts a server in its own process, publishes to it and listens on it without a
+// connection, and serves the HTTP API on a server of its own.
+//
+// A server needs a folder for its data and, unless it is for development, an app (App makes it). It opens the listeners that its settings
+// name, and none without them. Nothing that belongs to the process is touched, such as the garbage collector or signals, unless Options say so.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"sync"
+
+	"godwit.dev/godwit/internal/server/app"
+	"godwit.dev/godwit/internal/server/config"
+	"godwit.dev/godwit/internal/server/module"
+)
+
+// Options say how a server is to be.
+type Options struct {
+	// Data is the folder that holds what the server must not lose. One server uses a folder at a time.
+	Data string
+	// Settings are those of the server by their keys, such as "retain" or "http_addr", as in its configuration file. The addresses of
+	// listeners are "off" unless they are named here. Neither files nor the environment are read.
+	Settings map[string]string
+	// Log takes the server's log. Nil: nothing is logged.
+	Log *slog.Logger
+	// Process lets the server tune the process that it runs in: the garbage collector, and memory that goes back to the system. It is for
+	// programs that do little else.
+	Process bool
+}
+
+// listeners are the settings that open one.
+var listeners = []string{"http_addr", "grpc_addr", "nats_addr", "gateway_addr", "cluster_addr"}
+
+// version is what an embedded server says of itself.
+const version = "embedded"
+
+// Server is a server in this process.
+type Server struct {
+	cfg  *config.Config
+	opts Options
+
+	mu      sync.Mutex
+	running *app.App
+	host    *module.Host
+	failed  chan error
+	over    chan struct{} // closed when Shutdown begins
+	watched sync.WaitGroup
+}
+
+// New checks options and makes a server of them. It opens nothing.
+func New(o Options) (*Server, error) {
+	if o.Data == "" {
+		return nil, errors.New("make a server: Options.Data names no folder")
+	}
+	values := make(map[string]string, len(o.Settings)+len(listeners)+1)
+	for _, key := range listeners {
+		values[key] = config.Off
+	}
+	maps.Copy(values, o.Settings)
+	values["data"] = o.Data
+	cfg, err := config.FromValues(values)
+	if err != nil {
+		return nil, fmt.Errorf("make a server: %w", err)
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Server{cfg: cfg, opts: o, failed: make(chan error, 1), over: make(chan struct{})}, nil
+}
+
+// Start starts the server, once. When it returns without an error, everything works and listens. ctx bounds the start alone.
+func (s *Server) Start(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running != nil {
+		return errors.New("start the server: it has been started")
+	}
+	capture := module.Module{Name: "embedding", Start: func(_ context.Context, h *module.Host) error {
+		s.host = h
+		return nil
+	}}
+	running, err := app.Start(ctx, s.cfg, app.Options{Log: s.opts.Log, Version: version, Embedded: true, Process: s.opts.Process, Modules: []module.Module{capture}})
+	if err != nil {
+		return fmt.Errorf("start the server: %w", err)
+	}
+	s.running = running
+	s.watched.Go(func() {
+		select {
+		case err := <-running.Failed():
+			s.failed <- err
+		case <-s.over:
+		}
+	})
+	return nil
+}
+
+// Err has an element once the server cannot go on, such as on a lost file. Shutdown is to be called then, too.
+func (s *Server) Err() <-chan error { return s.failed }
+
+// Shutdown stops the server: sessions get a goodbye, calls under way are answered, what is queued is stored. It returns when all that has
+// happened, or with an error once ctx ends. A server that was not started has nothing to stop.
+func (s *Server) Shutdown(ctx context.Context) error {
+	running := s.begun()
+	if running == nil {
+		return nil
+	}
+	s.mu.Lock()
+	select {
+	case <-s.over:
+	default:
+		close(s.over)
+	}
+	s.mu.Unlock()
+	s.watched.Wait()
+	if err := running.Stop(ctx); err != nil {
+		return fmt.Errorf("shut the server down: %w", err)
+	}
+	return nil
+}
+
+// begun is the running server; nil: it was not started.
+func (s *Server) begun() *app.App {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running
+}
+
+// errNotStarted is for calls of a server that has not been started.
+var errNotStarted = errors.New("the server has not been started")
+
+// Handler serves the HTTP API, the web page, and clients over WebSocket, server-sent events and polls. Mount it at the root of a host:
+// its paths begin with /v1/ and /ui/. Nil: the server was not started.
+func (s *Server) Handler() http.Handler {
+	if running := s.begun(); running != nil {
+		return running.Handler()
+	}
+	return nil
+}
+
+// Addrs are where listeners listen, by the keys of their settings.
+func (s *Server) Addrs() map[string]string {
+	if running := s.begun(); running != nil {
+		return running.Addrs()
+	}
+	return nil
+}
