@@ -24,6 +24,7 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 		return err
 	}
 	s.Reach = reach
+	defer reach.Hold()()
 	s.parts = append(s.parts, Part{Name: "watch over PostgreSQL", Close: reach.Close})
 	apps, err := appdb.Open(ctx, appdb.Config{URL: cfg.Postgres, Reach: reach, Log: cfg.Log})
 	if err != nil {

@@ -46,6 +46,7 @@ type Reach struct {
 	steady steady
 
 	reached bool // once at least; only run uses it
+	held    atomic.Int32
 
 	mu    sync.Mutex
 	conns map[*heardConn]struct{}
@@ -90,6 +91,15 @@ func Watch(url string, log *slog.Logger) (*Reach, error) {
 		r.run(ctx)
 	}()
 	return r, nil
+}
+
+// Hold has silence count for nothing until release: whoever starts up waits for a busy database as long as it takes.
+func (r *Reach) Hold() (release func()) {
+	r.held.Add(1)
+	return sync.OnceFunc(func() {
+		r.hear() // the patience begins now
+		r.held.Add(-1)
+	})
 }
 
 // Close ends watching. Connections stay open.
@@ -142,7 +152,7 @@ func (r *Reach) run(ctx context.Context) {
 		conn, err = r.ask(ctx, conn)
 		r.steady.note(asked, err)
 		r.reached = r.reached || err == nil || r.heard.Load() > 0
-		if ctx.Err() == nil && r.reached { // before, those who open the stores say why they cannot
+		if ctx.Err() == nil && r.reached && r.held.Load() == 0 { // before, those who open the stores say why they cannot
 			r.set(ctx, err)
 		}
 	}

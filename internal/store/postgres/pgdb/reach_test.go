@@ -49,6 +49,30 @@ func TestADatabaseThatFallsSilentIsLostUntilItAnswers(t *testing.T) {
 	ok(t, db.Do(t.Context(), "count", exec(db, "SELECT count(*) FROM t")))
 }
 
+// A server that starts beside a busy database waits for it.
+func TestDatabaseIsNotLostWhileItsSilenceCountsForNothing(t *testing.T) {
+	server := pgtest.Start(t, pgtest.Options{})
+	reach, err := pgdb.Watch(server.URL(), nil)
+	ok(t, err)
+	defer reach.Close()
+	release := reach.Hold()
+	db := open(t, pgdb.Config{URL: server.URL(), Schema: "s", Migrations: oneTable, Reach: reach})
+	eventually.True(t, "the watch has heard of it", func() bool { return reach.Heard() < time.Second && reach.Steady() > 0 })
+	server.Stop()
+	asked := make(chan error, 1)
+	go func() { asked <- db.Do(context.Background(), "count", exec(db, "SELECT count(*) FROM t")) }()
+	eventually.True(t, "it has been silent for longer than it may", func() bool { return reach.Heard() > 2*time.Second })
+	if lost := reach.Lost(); lost > 0 {
+		t.Errorf("it is lost for %s", lost)
+	}
+	server.Continue()
+	ok(t, <-asked)
+	release()
+	server.Stop()
+	eventually.True(t, "the database is lost", func() bool { return reach.Lost() > 0 })
+	server.Continue()
+}
+
 // Operators tell whose a connection is by its name.
 func TestTheWatchOfADatabaseIsNamedAsOtherConnectionsAre(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{})
