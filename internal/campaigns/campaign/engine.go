@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"godwit.dev/godwit/internal/engine/pause"
 	"godwit.dev/godwit/internal/sending/dispatch"
 	"godwit.dev/godwit/internal/sending/push"
 )
@@ -157,7 +158,7 @@ func (s *Service) begin(o *owned, c *Campaign) {
 				break
 			}
 			s.log.WarnContext(ctx, "campaign is interrupted", "campaign", c.ID, "app", c.App, "state", c.State, "error", err)
-			dispatch.Wait(ctx, retryAfterFault)
+			pause.For(ctx, retryAfterFault)
 		}
 		s.mu.Lock()
 		delete(s.tasks, c.Num)

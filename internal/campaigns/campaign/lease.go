@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"godwit.dev/godwit/internal/cluster/lease"
-	"godwit.dev/godwit/internal/sending/dispatch"
+	"godwit.dev/godwit/internal/engine/pause"
 )
 
 var errLost = errors.New("another server sends for this app now")
@@ -113,7 +113,7 @@ func (s *Service) holdOnce(ctx context.Context, app string, o *owning, held func
 		if ctx.Err() == nil {
 			s.log.WarnContext(ctx, "deliveries cannot be taken over yet", "app", app, "error", err)
 		}
-		if errors.Is(err, ErrStale) || !dispatch.Wait(ctx, retryAfterFault) {
+		if errors.Is(err, ErrStale) || !pause.For(ctx, retryAfterFault) {
 			return false
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"godwit.dev/godwit/internal/engine/pause"
 )
 
 // retry is how soon a store is watched again after it could not be.
@@ -21,17 +23,8 @@ func Store(ctx context.Context, what string, watch func(ctx context.Context, cha
 		})
 		if err != nil && ctx.Err() == nil {
 			log.ErrorContext(ctx, "settings could not be watched for changes; trying again", "of", what, "error", err)
-			pause(ctx, retry)
+			pause.For(ctx, retry)
 		}
 	}
 	return nil
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

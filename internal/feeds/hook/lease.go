@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"godwit.dev/godwit/internal/cluster/lease"
+	"godwit.dev/godwit/internal/engine/pause"
 )
 
 // owning is an app whose events this server wants to post.
@@ -103,7 +104,7 @@ func (s *Service) hold(ctx context.Context, app string, o *owning, held func() b
 			return
 		}
 		s.log.WarnContext(ctx, "hooks cannot be taken over yet", "app", app, "error", err)
-		pause(ctx, takeAgain)
+		pause.For(ctx, takeAgain)
 	}
 	s.mu.Lock()
 	o.now = w

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"godwit.dev/godwit/internal/engine/pause"
 	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/sending/push"
 )
@@ -91,7 +92,7 @@ func (r *runner) run(ctx context.Context) {
 		if err != nil {
 			if ctx.Err() == nil {
 				r.s.log.WarnContext(ctx, "events could not be read for a hook; trying again", "app", r.hook.App, "hook", r.hook.Name, "error", err)
-				pause(ctx, readAgain)
+				pause.For(ctx, readAgain)
 			}
 			continue
 		}
@@ -115,7 +116,7 @@ func (r *runner) deliver(ctx context.Context, e *event.Event) bool {
 	body := encode(e)
 	for {
 		if wait := r.progress(nil).NextAt.Sub(r.s.now()); wait > 0 {
-			pause(ctx, wait)
+			pause.For(ctx, wait)
 		}
 		if ctx.Err() != nil || !r.held() {
 			return false
@@ -160,7 +161,7 @@ func (r *runner) post(ctx context.Context, id string, body []byte) error {
 	attempt, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	hurry := context.AfterFunc(ctx, func() {
-		pause(attempt, linger)
+		pause.For(attempt, linger)
 		cancel()
 	})
 	defer hurry()
@@ -217,12 +218,3 @@ func encode(e *event.Event) []byte {
 }
 
 func clip(s string) string { return s[:min(len(s), maxError)] }
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}

@@ -14,6 +14,7 @@ import (
 
 	"godwit.dev/godwit/internal/cluster/lease"
 	"godwit.dev/godwit/internal/cluster/reload"
+	"godwit.dev/godwit/internal/engine/pause"
 	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/notify/notification"
 )
@@ -128,7 +129,7 @@ func (s *Service) Run(ctx context.Context) error {
 			case <-ctx.Done():
 				return
 			case <-s.dirty:
-				pause(ctx, saveEvery)
+				pause.For(ctx, saveEvery)
 				s.save(ctx, s.owned()...)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"godwit.dev/godwit/internal/cluster/lease"
+	"godwit.dev/godwit/internal/engine/pause"
 	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
@@ -77,7 +78,7 @@ func (m *Reconciler) watch(ctx context.Context) {
 		default:
 			every = lookEvery
 		}
-		pause(ctx, every)
+		pause.For(ctx, every)
 	}
 }
 
@@ -108,15 +109,6 @@ func (m *Reconciler) Describe(ch chan<- *prometheus.Desc) { ch <- reconciledDesc
 // Collect is prometheus.Collector.
 func (m *Reconciler) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(reconciledDesc, prometheus.CounterValue, float64(m.reconciled.Load()))
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // round is one time that a log is made good.
@@ -171,7 +163,7 @@ func (r *round) run(ctx context.Context) error {
 			return nil
 		}
 		place = next
-		pause(ctx, time.Since(begun)) // half of the time at most is spent on this
+		pause.For(ctx, time.Since(begun)) // half of the time at most is spent on this
 	}
 }
 
@@ -203,7 +195,7 @@ func (r *round) settle(ctx context.Context) error {
 	if len(r.missed) == 0 {
 		return nil
 	}
-	pause(ctx, settling)
+	pause.For(ctx, settling)
 	if err := r.cfg.Log.Flush(ctx); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"godwit.dev/godwit/internal/engine/pause"
 	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/sending/push"
 )
@@ -83,7 +84,7 @@ func (r *Runner) step(ctx context.Context, held func() bool) error {
 func (r *Runner) unread(ctx context.Context, err error) {
 	if ctx.Err() == nil {
 		r.Log.WarnContext(ctx, "events could not be read for a sink; trying again", "error", err)
-		pause(ctx, readAgain)
+		pause.For(ctx, readAgain)
 	}
 }
 
@@ -200,7 +201,7 @@ func (r *Runner) write(ctx context.Context, held func() bool, evs []event.Event)
 			r.change(func(p *Progress) { p.Stopped, p.Asked = reason, r.Sink.UpdatedAt })
 			return false, r.save(ctx)
 		}
-		pause(ctx, again(failures, err))
+		pause.For(ctx, again(failures, err))
 	}
 }
 
@@ -231,13 +232,4 @@ func forLog(err error) string {
 		return again.Plain
 	}
 	return push.ForLog(err)
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/cluster/lease"
 	"godwit.dev/godwit/internal/cluster/setting"
+	"godwit.dev/godwit/internal/engine/pause"
 	"godwit.dev/godwit/internal/feeds/event"
 )
 
@@ -94,7 +95,7 @@ func (w *writing) Run(ctx context.Context, held func() bool) {
 		to, err := cfg.Open(&w.sink)
 		if err != nil {
 			log.WarnContext(ctx, "sink cannot be opened", "error", err)
-			pause(ctx, retryMost)
+			pause.For(ctx, retryMost)
 			continue
 		}
 		r := &Runner{Sink: w.sink, Events: cfg.Events, Past: cfg.Past, Progress: cfg.Progress, Writer: to, Now: cfg.Now, Log: log, counts: &w.s.counts}
@@ -110,7 +111,7 @@ func (w *writing) Run(ctx context.Context, held func() bool) {
 		case err != nil && !errors.Is(err, ErrFormer):
 			log.WarnContext(ctx, "progress of a sink cannot be kept; trying again", "error", err)
 		}
-		pause(ctx, takeNext)
+		pause.For(ctx, takeNext)
 	}
 }
 

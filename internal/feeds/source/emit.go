@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 
+	"godwit.dev/godwit/internal/engine/pause"
 	"godwit.dev/godwit/internal/notify/delivery"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
@@ -77,7 +77,7 @@ func (e *emitter) settle(ctx context.Context, entries []Entry, outcomes []Outcom
 		}
 		e.stuck.Store(true)
 		e.fails(ctx, fmt.Errorf("publish what came from %s: %w", e.source.Kind, err))
-		pause(ctx, again)
+		pause.For(ctx, again)
 	}
 	if e.stuck.CompareAndSwap(true, false) {
 		e.works(ctx)
@@ -152,13 +152,4 @@ func (e *emitter) put(ctx context.Context, p *Put) (Outcome, error) {
 		return Outcome{Fate: Duplicate}, nil
 	}
 	return Outcome{Fate: Stored}, nil
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"godwit.dev/godwit/internal/engine/pause"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/foreign"
 )
@@ -50,7 +51,7 @@ func (r *reader) Run(ctx context.Context, _ func() bool) {
 			again = retryLeast
 		}
 		r.fails(ctx, err)
-		pause(ctx, again)
+		pause.For(ctx, again)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/engine/pause"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/sending/dispatch"
 	"godwit.dev/godwit/internal/sending/push"
@@ -146,14 +147,14 @@ func (s *Service) failed(o *owned, src *backlog, err error) {
 	}
 	var unable *dispatch.ChannelError
 	if !errors.As(err, &unable) {
-		dispatch.Wait(ctx, retryAfterFault)
+		pause.For(ctx, retryAfterFault)
 		return
 	}
 	now := s.cfg.Now()
 	for {
 		ds, err := src.Due(ctx, src.place.Channel, now, slice)
 		if err != nil {
-			dispatch.Wait(ctx, retryAfterFault)
+			pause.For(ctx, retryAfterFault)
 			return
 		}
 		if len(ds) == 0 {
@@ -164,7 +165,7 @@ func (s *Service) failed(o *owned, src *backlog, err error) {
 			results[i] = result(&ds[i], dispatch.Refused, unable.Error())
 		}
 		if err := src.Finish(ctx, results, now); err != nil {
-			dispatch.Wait(ctx, retryAfterFault)
+			pause.For(ctx, retryAfterFault)
 			return
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"godwit.dev/godwit/internal/cluster/lease"
-	"godwit.dev/godwit/internal/sending/dispatch"
+	"godwit.dev/godwit/internal/engine/pause"
 )
 
 // owning is an app whose steps this server wants to have sent: from its first step here, or the first that nobody else has sent, until the server stops.
@@ -142,7 +142,7 @@ func (s *Service) takeOver(ctx context.Context, app string) bool {
 		if ctx.Err() == nil {
 			s.cfg.Log.WarnContext(ctx, "sends of escalations cannot be taken over yet", "app", app, "error", err)
 		}
-		if errors.Is(err, ErrStale) || !dispatch.Wait(ctx, retryAfterFault) {
+		if errors.Is(err, ErrStale) || !pause.For(ctx, retryAfterFault) {
 			return false
 		}
 	}

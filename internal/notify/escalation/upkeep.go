@@ -4,12 +4,12 @@ import (
 	"context"
 	"time"
 
-	"godwit.dev/godwit/internal/sending/dispatch"
+	"godwit.dev/godwit/internal/engine/pause"
 )
 
 // upkeep lets refused channels be tried again when a person has changed them, and deletes what ended long ago.
 func (s *Service) upkeep(ctx context.Context) {
-	for !s.release(ctx) && dispatch.Wait(ctx, retryAfterFault) { // who starts a server has looked
+	for !s.release(ctx) && pause.For(ctx, retryAfterFault) { // who starts a server has looked
 	}
 	tick := time.NewTicker(upkeepEvery)
 	defer tick.Stop()

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"godwit.dev/godwit/internal/engine/pause"
 	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/sending/dispatch"
@@ -102,7 +103,7 @@ func (s *Service) withdrawAll(ctx context.Context) {
 			if ctx.Err() == nil {
 				s.cfg.Log.WarnContext(ctx, "what was sent before the server ended cannot be read", "error", err)
 			}
-			if !dispatch.Wait(ctx, retryAfterFault) {
+			if !pause.For(ctx, retryAfterFault) {
 				return
 			}
 			continue
@@ -194,6 +195,6 @@ func (s *Service) withdrawOne(ctx, hard context.Context, one *Send) {
 			return
 		}
 		s.cfg.Log.WarnContext(ctx, "it cannot be noted yet that a message was withdrawn", "error", err)
-		dispatch.Wait(hard, time.Second)
+		pause.For(hard, time.Second)
 	}
 }

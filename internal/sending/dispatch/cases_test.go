@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"godwit.dev/godwit/internal/engine/pause"
 	"godwit.dev/godwit/internal/sending/push"
 )
 
@@ -128,7 +129,7 @@ func (h *hosts) Pace(address json.RawMessage) push.Pace { return push.Pace{Scope
 func (h *hosts) Send(ctx context.Context, r push.Request) (push.Receipt, error) {
 	if h.hang[string(r.Address)] && !time.Now().Before(h.from) {
 		h.note(r.ID)
-		Wait(ctx, 20*time.Second)
+		pause.For(ctx, 20*time.Second)
 		return push.Receipt{}, &push.UnknownError{Reason: "no answer"}
 	}
 	return h.service.Send(ctx, r)

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"godwit.dev/godwit/internal/engine/pause"
 	"godwit.dev/godwit/internal/sending/push"
 )
 
@@ -148,7 +149,7 @@ func (l *channelSender) take(ctx context.Context, ds []Delivery) (err error) {
 		}
 		l.d.metrics.count(b.settled)
 	} else if b.asked && b.claimed.Load() == 0 {
-		Wait(ctx, stopLook)
+		pause.For(ctx, stopLook)
 	}
 	return nil
 }
@@ -157,7 +158,7 @@ func (l *channelSender) take(ctx context.Context, ds []Delivery) (err error) {
 func (l *channelSender) finish(ctx context.Context, settled []Result) error {
 	for {
 		err := l.backlog.Finish(ctx, settled, l.d.now())
-		if err == nil || errors.Is(err, ErrStale) || !Wait(ctx, retryAfterFault) {
+		if err == nil || errors.Is(err, ErrStale) || !pause.For(ctx, retryAfterFault) {
 			return err
 		}
 		l.job.log.WarnContext(ctx, "deliveries cannot be put off yet", "error", err)
@@ -206,7 +207,7 @@ func (b *batch) depart(d *Delivery, p place) bool {
 	if turn.at.Sub(l.d.now()) > together || len(b.group) >= l.policy.group || len(l.inFlight) == cap(l.inFlight) {
 		b.claim()
 	}
-	waited := Wait(b.ctx, turn.at.Sub(l.d.now()))
+	waited := pause.For(b.ctx, turn.at.Sub(l.d.now()))
 	begun := turn.begin()
 	if !waited {
 		return false

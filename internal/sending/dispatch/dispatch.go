@@ -69,21 +69,6 @@ func (d *Dispatcher) Unblock(app string) {
 	d.cases.reset(app)
 }
 
-// Wait waits; false: ctx has ended.
-func Wait(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
-}
-
 // IsStop reports whether an error only says that the work is being stopped.
 func IsStop(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx)))

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/engine/pause"
 	"godwit.dev/godwit/internal/sending/push"
 )
 
@@ -205,7 +206,7 @@ func (p *service) note(id string) (attempt int) {
 
 func (p *service) Send(ctx context.Context, r push.Request) (push.Receipt, error) {
 	n := p.note(r.ID)
-	if !Wait(ctx, p.takes) {
+	if !pause.For(ctx, p.takes) {
 		return push.Receipt{}, &push.UnknownError{Reason: context.Cause(ctx).Error()}
 	}
 	if p.answer == nil {

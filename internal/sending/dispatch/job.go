@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"godwit.dev/godwit/internal/engine/pause"
 )
 
 // Job is a backlog being sent, from the start or resumption of its work to its end or the next stop.
@@ -148,6 +150,6 @@ func (j *Job) commit(batch []landed) error {
 			return fmt.Errorf("write outcomes: %w", err)
 		}
 		j.log.WarnContext(j.hard, "outcomes cannot be written yet", "error", err)
-		Wait(j.hard, retryAfterFault)
+		pause.For(j.hard, retryAfterFault)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/engine/pause"
 	"godwit.dev/godwit/internal/sending/push"
 )
 
@@ -49,7 +50,7 @@ func (d *Dispatcher) change(ctx, hard context.Context, sender push.Sender, ch pu
 		if !passing || try == changeTries {
 			return failed, nil
 		}
-		if !Wait(ctx, max(after, backoff(try, int64(spread.Sum32())))) {
+		if !pause.For(ctx, max(after, backoff(try, int64(spread.Sum32())))) {
 			return nil, context.Cause(ctx)
 		}
 	}

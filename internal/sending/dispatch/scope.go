@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/engine/pause"
 	"godwit.dev/godwit/internal/sending/judge"
 	"godwit.dev/godwit/internal/sending/pace"
 	"godwit.dev/godwit/internal/sending/push"
@@ -53,7 +54,7 @@ func (s scope) depart(ctx context.Context, endpoint audience.ID) try {
 	}
 	now := s.d.now()
 	seq, late := ask(now)
-	for late > 0 && Wait(ctx, late) {
+	for late > 0 && pause.For(ctx, late) {
 		now = s.d.now()
 		seq, late = ask(now)
 	}
@@ -130,7 +131,7 @@ func (s scope) reach(ctx context.Context) bool {
 	for {
 		now := s.d.now()
 		t, _ := s.slot(now, forever)
-		waited := Wait(ctx, t.opens.Sub(now))
+		waited := pause.For(ctx, t.opens.Sub(now))
 		if t.begin() || !waited {
 			return waited
 		}

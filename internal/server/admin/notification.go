@@ -5,11 +5,11 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"sync"
 
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/notify/timeline"
+	"godwit.dev/godwit/internal/server/lifecycle"
 )
 
 // Timelines tell what became of a copy.
@@ -118,7 +118,7 @@ func (a *admin) followNotification(v *visit) error {
 		return err
 	}
 	defer done()
-	ctx, end := a.untilDrained(v)
+	ctx, end := lifecycle.Until(v.r.Context(), a.Draining)
 	defer end()
 	err = a.Timelines.Follow(ctx, app, id, to, timeline.Follower{
 		Tell:  func(t *timeline.Timeline) error { return a.tell(s, "notification", "story", storyOf(t)) },
@@ -162,23 +162,6 @@ func (a *admin) say(s *stream) error {
 		return errLeft
 	}
 	return nil
-}
-
-// untilDrained ends with the request, or before the server stops.
-func (a *admin) untilDrained(v *visit) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(v.r.Context())
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		select {
-		case <-a.Draining:
-			cancel()
-		case <-ctx.Done():
-		}
-	})
-	return ctx, func() {
-		cancel()
-		wg.Wait()
-	}
 }
 
 // recallNotification takes one copy back.

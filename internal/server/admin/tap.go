@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"godwit.dev/godwit/internal/notify/timeline"
+	"godwit.dev/godwit/internal/server/lifecycle"
 )
 
 // arrivals are what a recipient's page shows as it comes.
@@ -25,7 +26,7 @@ func (a *admin) tapRecipient(v *visit) error {
 		return err
 	}
 	defer done()
-	ctx, end := a.untilDrained(v)
+	ctx, end := lifecycle.Until(v.r.Context(), a.Draining)
 	defer end()
 	err = a.Timelines.Tap(ctx, v.person.App, name, func(list []timeline.Arrival, more bool) error {
 		return a.tell(s, "recipient", "arrivals", arrivals{Name: name, Items: list, More: more})

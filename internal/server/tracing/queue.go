@@ -8,6 +8,8 @@ import (
 	"time"
 
 	sdk "go.opentelemetry.io/otel/sdk/trace"
+
+	"godwit.dev/godwit/internal/engine/pause"
 )
 
 // Limits of the queue to the collector.
@@ -83,12 +85,7 @@ func (q *queue) run(ctx context.Context) {
 		q.send(sending, lot)
 		done()
 		if q.failing {
-			rest := time.NewTimer(restFor)
-			select {
-			case <-ctx.Done():
-			case <-rest.C:
-			}
-			rest.Stop()
+			pause.For(ctx, restFor)
 		}
 	}
 }

@@ -15,6 +15,8 @@ import (
 
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+
+	"godwit.dev/godwit/internal/engine/pause"
 )
 
 // Limits.
@@ -160,12 +162,8 @@ func (t *Tracer) keep(ctx context.Context) {
 			continue
 		case <-t.news:
 		}
-		pause := time.NewTimer(saveEvery)
-		select {
-		case <-ctx.Done():
-			pause.Stop()
+		if !pause.For(ctx, saveEvery) {
 			return
-		case <-pause.C:
 		}
 		if err := t.save(ctx); err != nil && ctx.Err() == nil {
 			t.cfg.Log.WarnContext(ctx, "whom traces follow could not be saved; a restart loses sight of them", "error", err)

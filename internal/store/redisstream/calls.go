@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"godwit.dev/godwit/internal/engine/pause"
 )
 
 // raw is an entry as Redis gives it.
@@ -111,7 +113,7 @@ func (l *link) scan(ctx context.Context, master string, perSecond int, found fun
 		if cursor = got.Cursor; cursor == 0 {
 			return nil
 		}
-		if !pause(ctx, max(step-time.Since(began), 0)) {
+		if !pause.For(ctx, max(step-time.Since(began), 0)) {
 			return context.Cause(ctx)
 		}
 	}

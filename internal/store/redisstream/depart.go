@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"godwit.dev/godwit/internal/engine/pause"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
 )
@@ -176,7 +177,7 @@ func (l *masterQueue) delete() {
 		l.mu.Lock()
 		l.leaving = append(failed, l.leaving...)
 		l.mu.Unlock()
-		pause(l.s.ctx, retryEvery)
+		pause.For(l.s.ctx, retryEvery)
 	}
 }
 

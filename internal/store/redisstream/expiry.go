@@ -5,6 +5,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"godwit.dev/godwit/internal/engine/pause"
 )
 
 // due is when something of a stream expires.
@@ -51,7 +53,7 @@ const expireEvery = 500 * time.Millisecond
 
 // expire deletes what has expired of clients that are online, until ctx ends.
 func (s *Store) expire(ctx context.Context) {
-	for pause(ctx, expireEvery) {
+	for pause.For(ctx, expireEvery) {
 		s.expireDue(s.now())
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"godwit.dev/godwit/internal/engine/pause"
 )
 
 // Ways in which new entries are found, the best first.
@@ -111,7 +113,7 @@ func (f *finder) run(ctx context.Context) {
 				f.missed(addr)
 			}
 		}
-		if !pause(ctx, topologyEvery) {
+		if !pause.For(ctx, topologyEvery) {
 			return
 		}
 	}
@@ -189,7 +191,7 @@ func (f *finder) keep(ctx context.Context, addr string, lost <-chan struct{}, ch
 				f.log.WarnContext(ctx, "redis tells nothing of new entries, will try again", "redis", addr, "error", err)
 			}
 			missed, away = true, true
-			if !pause(ctx, wait) {
+			if !pause.For(ctx, wait) {
 				return
 			}
 			wait = min(2*wait, pauseMost)
@@ -265,21 +267,9 @@ func (f *finder) receive(ctx context.Context, addr string, connect func() (rueid
 		if ctx.Err() == nil {
 			f.log.WarnContext(ctx, "redis tells nothing of new entries, will try again", "redis", addr, "error", err)
 		}
-		if !pause(ctx, wait) {
+		if !pause.For(ctx, wait) {
 			return
 		}
 		wait = min(2*wait, pauseMost)
-	}
-}
-
-// pause waits; not to the end if ctx ends.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

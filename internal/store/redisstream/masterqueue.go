@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"godwit.dev/godwit/internal/engine/pause"
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
@@ -162,7 +163,7 @@ func (l *masterQueue) readSlow() {
 		if !l.s.read(l, batch) {
 			wait = retryEvery
 		}
-		pause(l.s.ctx, wait)
+		pause.For(l.s.ctx, wait)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"godwit.dev/godwit/internal/engine/pause"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/session"
 )
@@ -144,7 +145,7 @@ func (s *Store) Run(ctx context.Context) error {
 // Close waits until what was acknowledged is deleted, or ctx ends. Run has ended.
 func (s *Store) Close(ctx context.Context) error {
 	left := s.departing()
-	for left > 0 && s.link.ping(ctx) == nil && pause(ctx, 5*time.Millisecond) {
+	for left > 0 && s.link.ping(ctx) == nil && pause.For(ctx, 5*time.Millisecond) {
 		left = s.departing()
 	}
 	s.stop()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"godwit.dev/godwit/internal/engine/pause"
 	"godwit.dev/godwit/internal/feeds/source/streams"
 	"godwit.dev/godwit/internal/notify/notification"
 )
@@ -78,7 +79,7 @@ func (s *Streams) Watch(ctx context.Context, hint func(keys []string), missed fu
 	polled := make(chan struct{})
 	go func() {
 		defer close(polled)
-		for s.finder.way == ByPoll && pause(ctx, pollRate) {
+		for s.finder.way == ByPoll && pause.For(ctx, pollRate) {
 			missed()
 		}
 	}()

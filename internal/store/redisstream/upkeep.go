@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"godwit.dev/godwit/internal/engine/pause"
 )
 
 // How often streams are looked at without a hint, and what is done about clients that do not come back.
@@ -28,7 +30,7 @@ const (
 func (s *Store) sweep(ctx context.Context) {
 	var some []*stream
 	polled := time.Now()
-	for i := 0; pause(ctx, sweepEvery/buckets); i = (i + 1) % buckets {
+	for i := 0; pause.For(ctx, sweepEvery/buckets); i = (i + 1) % buckets {
 		some = s.buckets[i].all(some[:0])
 		for _, st := range some {
 			s.look(st)
@@ -61,7 +63,7 @@ func (s *Store) cleanUp(ctx context.Context) {
 		if err := lock.clean(ctx); err != nil && ctx.Err() == nil {
 			s.log.DebugContext(ctx, "looking for expired entries failed, will try again", "error", err)
 		}
-		if !pause(ctx, orphanEvery) {
+		if !pause.For(ctx, orphanEvery) {
 			return
 		}
 	}

@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/server/httpapi/call"
+	"godwit.dev/godwit/internal/server/lifecycle"
 	"godwit.dev/godwit/internal/server/problem"
 )
 
@@ -45,18 +45,9 @@ func (a *API) openFeed(c *call.Call) (ctx context.Context, end func(), err error
 	if !a.feeds.Try(c.Key.App, 1) {
 		return nil, nil, problem.Busy.With("the app has as many feeds open as this server has places for").After(feedWriteTime)
 	}
-	ctx, cancel := context.WithCancel(c.Ctx)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		select {
-		case <-a.Draining:
-			cancel()
-		case <-ctx.Done():
-		}
-	})
+	ctx, free := lifecycle.Until(c.Ctx, a.Draining)
 	return ctx, func() {
-		cancel()
-		wg.Wait()
+		free()
 		a.feeds.Give(c.Key.App, 1)
 	}, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/campaign"
+	"godwit.dev/godwit/internal/engine/pause"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/store/campaignrow"
 	"godwit.dev/godwit/internal/store/millis"
@@ -215,7 +216,7 @@ func (s *Store) Claim(ctx context.Context, epoch, num int64, targets []campaign.
 	// Whether a commit was made that had no answer shows once the database is there again: nobody else marks these, with
 	// this epoch and at this time.
 	for pgdb.Away(err) {
-		if !wait(ctx, awayPause) {
+		if !pause.For(ctx, awayPause) {
 			return nil, fmt.Errorf("%w: %w", campaign.ErrUncertain, err)
 		}
 		claimed, err = s.claim(ctx, epoch, num, targets, now, "(outcome = 0 OR outcome = 1 AND epoch = $3 AND at = $4)")
@@ -225,18 +226,6 @@ func (s *Store) Claim(ctx context.Context, epoch, num int64, targets []campaign.
 
 // awayPause is how long a claim waits for the database before it looks again.
 const awayPause = 250 * time.Millisecond
-
-// wait waits; false: ctx has ended.
-func wait(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
-}
 
 // claim marks those of the targets for whose rows a condition holds.
 func (s *Store) claim(ctx context.Context, epoch, num int64, targets []campaign.Target, now time.Time, which string) (claimed []campaign.Target, err error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"godwit.dev/godwit/internal/engine/pause"
 	"godwit.dev/godwit/internal/notify/escalation"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/dispatch"
@@ -162,7 +163,7 @@ func (s *Store) ClaimSends(ctx context.Context, p escalation.Place, rows []int64
 	epoch := s.sendEpoch(p.App)
 	claimed, err = s.claimSends(ctx, epoch, p, rows, now, "outcome = 0")
 	for pgdb.Away(err) {
-		if !wait(ctx, awayPause) {
+		if !pause.For(ctx, awayPause) {
 			return nil, err
 		}
 		claimed, err = s.claimSends(ctx, epoch, p, rows, now, "(outcome = 0 OR outcome = 1 AND epoch = $3 AND at = $4)")

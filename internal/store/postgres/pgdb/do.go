@@ -10,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"godwit.dev/godwit/internal/engine/pause"
 )
 
 // attempts is how often a transaction is begun that others got into the way of.
@@ -70,11 +72,7 @@ func again(ctx context.Context, op string, once func() (own bool, err error)) er
 			return Error(op, err)
 		}
 		// So that those who met do not meet again.
-		pause := time.NewTimer(rand.N(time.Duration(attempt) * 5 * time.Millisecond))
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
+		if !pause.For(ctx, rand.N(time.Duration(attempt)*5*time.Millisecond)) {
 			return Error(op, errors.Join(context.Cause(ctx), err))
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"godwit.dev/godwit/internal/engine/pause"
 )
 
 // migrationLock is the first half of the advisory lock under which a schema is changed: "Gdwt".
@@ -41,11 +43,7 @@ func (db *DB) migrate(ctx context.Context, files fs.FS) error {
 		if try == lockTries {
 			return fmt.Errorf("migrate: a transaction that stays open holds a table; end it and start again (godwit doctor says whose it is): %w", err)
 		}
-		pause := time.NewTimer(lockPause)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
+		if !pause.For(ctx, lockPause) {
 			return Error("migrate", context.Cause(ctx))
 		}
 	}

@@ -1,0 +1,23 @@
+package lifecycle
+
+import (
+	"context"
+	"sync"
+)
+
+// Until makes a context that ends with another one, or when stopping is closed. end is to be called when it is needed no longer.
+func Until(ctx context.Context, stopping <-chan struct{}) (until context.Context, end func()) {
+	until, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		select {
+		case <-stopping:
+			cancel()
+		case <-until.Done():
+		}
+	})
+	return until, func() {
+		cancel()
+		wg.Wait()
+	}
+}
