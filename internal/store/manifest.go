@@ -86,7 +86,7 @@ func readManifest(data string) (*manifest, error) {
 		copy(m.id[:], id)
 	}
 	for _, name := range m.Files {
-		if !slices.Contains(Files(), name) {
+		if !IsFile(name) {
 			err = errors.Join(err, fmt.Errorf("it names %q, which is no file of a store", name))
 		}
 	}
@@ -99,7 +99,7 @@ func readManifest(data string) (*manifest, error) {
 // newManifest makes the manifest where there is none, unless databases say that there was one.
 func newManifest(data string) (*manifest, error) {
 	path := filepath.Join(data, ManifestFile)
-	for _, name := range Files() {
+	for _, name := range filesIn(data, &manifest{}) {
 		if id := checkvfs.StoreOf(filepath.Join(data, name)); id != (checkvfs.ID{}) {
 			return nil, &MissingError{path, fmt.Sprintf("%s belongs to the store %s", name, id)}
 		}

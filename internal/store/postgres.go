@@ -110,6 +110,11 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 	s.erases = []appEraser{events, objects, campaigns}
 	s.Endpoints, s.Campaigns, s.Preferences, s.Sends = campaigns, campaigns, campaigns, campaigns
 	s.parts = append(s.parts, Part{Name: "campaign store", Close: campaigns.Close, metrics: campaigns.EndpointMetrics()})
+	for i := range cfg.Tables {
+		if err := s.openSchema(ctx, &cfg.Tables[i], &cfg, reach); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

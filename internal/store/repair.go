@@ -36,7 +36,7 @@ func Verify(ctx context.Context, data string, pace int64, progress func(file str
 		m = &manifest{}
 		found = append(found, Finding{ManifestFile, err.Error()})
 	}
-	for _, name := range Files() {
+	for _, name := range filesIn(data, m) {
 		path := filepath.Join(data, name)
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !slices.Contains(m.Files, name) {
 			continue
@@ -71,7 +71,7 @@ func exists(path string) bool {
 // belongs is the store that most of the databases of a folder belong to; zero: none.
 func belongs(data string) (most checkvfs.ID) {
 	count := map[checkvfs.ID]int{}
-	for _, name := range Files() {
+	for _, name := range filesIn(data, &manifest{}) {
 		if id := checkvfs.StoreOf(filepath.Join(data, name)); id != (checkvfs.ID{}) {
 			if count[id]++; count[id] > count[most] {
 				most = id
@@ -171,7 +171,7 @@ func Seal(data string) error {
 		return err
 	}
 	var there []string
-	for _, name := range Files() {
+	for _, name := range filesIn(data, m) {
 		if path := filepath.Join(data, name); exists(path) {
 			if err := repair.Seal(path, m.id); err != nil {
 				return fmt.Errorf("make checksums of %s: %w", name, err)

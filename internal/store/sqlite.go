@@ -96,8 +96,15 @@ func (s *Stores) openSQLite(ctx context.Context, cfg Config) error {
 	s.erases = []appEraser{events, objects, campaigns}
 	s.Endpoints, s.Campaigns, s.Sends, s.Preferences = campaigns, campaigns, campaigns, campaigns
 	s.parts = append(s.parts, Part{Name: "campaign store", Close: campaigns.Close, db: campaigns.DB(), trims: campaigns, metrics: campaigns.EndpointMetrics()})
+	names := Files()
+	for i := range cfg.Tables {
+		if err := s.openFile(ctx, &cfg.Tables[i], &cfg, guard); err != nil {
+			return err
+		}
+		names = append(names, fileOf(cfg.Tables[i].Module))
+	}
 	s.guarded()
-	return m.add(cfg.Data, Files()...)
+	return m.add(cfg.Data, names...)
 }
 
 // openAppsFile makes the folder and the store where there is nothing yet if asked to, and fails with fs.ErrNotExist if not.
@@ -136,7 +143,7 @@ func Copy(ctx context.Context, data, to string) (copied []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range Files() {
+	for _, name := range filesIn(data, m) {
 		from, known := filepath.Join(data, name), slices.Contains(m.Files, name)
 		if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
 			if known {

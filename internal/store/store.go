@@ -47,6 +47,7 @@ type Config struct {
 	Fatal      func(error)  // called once when the disk did not confirm a write: exit loudly
 	Damaged    func(error)  // called once when a file is found damaged: nothing more is stored then
 	Log        *slog.Logger // nil: discards
+	Tables     []Tables     // of modules
 	VFS        string       // of the mailboxes' and objects' databases, for fault injection
 }
 
@@ -94,9 +95,10 @@ type Stores struct {
 	GiveUp func(ctx context.Context)
 	Owned  func(ctx context.Context) ([]Owned, error)
 
-	erases []appEraser
-	scrub  func(context.Context) (string, error) // of a database
-	parts  []Part
+	erases  []appEraser
+	scrub   func(context.Context) (string, error) // of a database
+	parts   []Part
+	modules map[string]*Database
 
 	data     string
 	manifest *manifest
@@ -226,6 +228,9 @@ func (s *Stores) Metrics() (list []prometheus.Collector) {
 func Open(ctx context.Context, cfg Config) (*Stores, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if err := checkTables(cfg.Tables); err != nil {
+		return nil, err
 	}
 	s := &Stores{}
 	open := s.openSQLite

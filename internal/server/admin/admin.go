@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/access/signin"
 	"godwit.dev/godwit/internal/access/signin/provider"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/server/module"
 	"godwit.dev/godwit/internal/server/watch"
 )
 
@@ -48,6 +49,7 @@ type Config struct {
 	Hooks      Hooks
 	Sinks      Sinks
 	Sources    Sources
+	Pages      []module.Page // of modules
 	// PublishLimit takes n publishes of a key from its budget; wait > 0: refused, come back after it. Nil: no limit.
 	PublishLimit func(key string, n int) (wait time.Duration)
 	// Watch remembers the server's figures, and what it has refused and warned of. Nil: nobody looks.
@@ -78,6 +80,7 @@ type admin struct {
 // New makes the handler of "/" and everything below /ui/.
 func New(cfg Config) (http.Handler, error) {
 	a := &admin{Config: cfg, csrf: http.NewCrossOriginProtection(), now: time.Now}
+	a.pages.places = navigationWith(cfg.Pages)
 	if a.Origin != "" {
 		if err := a.csrf.AddTrustedOrigin(a.Origin); err != nil {
 			return nil, fmt.Errorf("trust the origin of public_url: %w", err)
@@ -95,7 +98,15 @@ func New(cfg Config) (http.Handler, error) {
 		mux.HandleFunc("GET /ui/oidc/callback", a.comeBack)
 	}
 	mux.HandleFunc("GET /ui/assets/{version}/{name}", serveAsset)
-	for pattern, rt := range a.routes() {
+	own := a.routes()
+	for i := range cfg.Pages {
+		p := &cfg.Pages[i]
+		if _, taken := own["GET "+p.Path]; taken || p.Path == "/ui/" {
+			return nil, &TakenError{p.Path}
+		}
+		own["GET "+p.Path] = route{role: p.Role, serve: func(v *visit) error { return a.showModule(v, p) }}
+	}
+	for pattern, rt := range own {
 		mux.HandleFunc(pattern, a.signedIn(a.allowed(pattern, rt)))
 	}
 	return a.csrf.Handler(secure(mux)), nil

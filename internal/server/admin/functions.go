@@ -18,7 +18,6 @@ var functions = template.FuncMap{
 	"decimal":    decimal,
 	"plain":      plain,
 	"isNumber":   isNumber,
-	"header":     headerOf,
 	"why":        watch.Turned.Why,
 	"objectURL":  objectURL,
 	"float":      func(n int) float64 { return float64(n) },

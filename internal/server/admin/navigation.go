@@ -58,8 +58,8 @@ type header struct {
 	Pages  []lead // none where the group has but one
 }
 
-func headerOf(here string, who person) (h header) {
-	for _, g := range navigation {
+func headerOf(groups []placeGroup, here string, who person) (h header) {
+	for _, g := range groups {
 		var pages []lead
 		current := false
 		for _, p := range g.places {

@@ -17,8 +17,9 @@ var templates embed.FS
 // pages are the templates as each role sees them; as strangers do with role 0. One is read when it is asked for and kept until the
 // collector comes by: all of them are 10 MB of small objects, which it would have to look through each time although nobody looks at a page.
 type pages struct {
-	mu   sync.Mutex
-	read map[seenBy]weak.Pointer[template.Template]
+	places []placeGroup // the header
+	mu     sync.Mutex
+	read   map[seenBy]weak.Pointer[template.Template]
 }
 
 // seenBy is a page and who sees it.
@@ -35,7 +36,7 @@ func (p *pages) get(role signin.Role, name string) (*template.Template, error) {
 	if t := p.read[key].Value(); t != nil {
 		return t, nil
 	}
-	t, err := template.New(name).Funcs(functions).Funcs(mayOf(role)).ParseFS(templates, "templates/layout.html", "templates/fields.html", "templates/"+name+".html")
+	t, err := template.New(name).Funcs(functions).Funcs(mayOf(role)).Funcs(p.header()).ParseFS(templates, "templates/layout.html", "templates/fields.html", "templates/"+name+".html")
 	if err != nil {
 		return nil, fmt.Errorf("read the template of the page %s: %w", name, err)
 	}
@@ -44,6 +45,11 @@ func (p *pages) get(role signin.Role, name string) (*template.Template, error) {
 	}
 	p.read[key] = weak.Make(t)
 	return t, nil
+}
+
+// header lets templates draw the header.
+func (p *pages) header() template.FuncMap {
+	return template.FuncMap{"header": func(here string, who person) header { return headerOf(p.places, here, who) }}
 }
 
 // mayOf lets templates ask what a role may do, by the name of the role that is needed.

@@ -58,6 +58,7 @@ type App struct {
 	byKey    map[string]string // the same, by keys of settings
 	handler  http.Handler      // of an embedded server
 	begun    time.Time
+	modules  []module.Module
 }
 
 // Run runs a server until ctx ends, which stops it within the grace period, or until it fails. It calls ready with the
@@ -94,7 +95,7 @@ func (a *App) Run(ctx context.Context) error {
 // Start starts a server. When it returns, everything listens. ctx bounds the start alone.
 func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) {
 	a := &App{
-		cfg: cfg, opts: opts, begun: time.Now(),
+		cfg: cfg, opts: opts, begun: time.Now(), modules: append(modules(cfg), opts.Modules...),
 		failed: make(chan error, 1), draining: make(chan struct{}), registry: metrics.New(opts.Version), watch: watch.New(),
 	}
 	a.log = slog.New(a.watch.Handler(opts.Log.Handler()))

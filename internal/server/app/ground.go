@@ -39,7 +39,7 @@ func (a *App) openGround(ctx context.Context) (*ground.Ground, *tracing.Reporter
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := openStores(ctx, g, lock, a.opts.VFS); err != nil {
+	if err := openStores(ctx, g, lock, a.opts.VFS, tablesOf(a.modules)); err != nil {
 		return nil, nil, err
 	}
 	reporter, err := prepareReports(ctx, g)
@@ -117,7 +117,7 @@ func takeData(g *ground.Ground) (*datadir.Lock, error) {
 const bootLen = 8
 
 // openStores opens what is kept. It is closed when all that uses it has ended.
-func openStores(ctx context.Context, g *ground.Ground, lock *datadir.Lock, vfs string) error {
+func openStores(ctx context.Context, g *ground.Ground, lock *datadir.Lock, vfs string, tables []store.Tables) error {
 	s, boot, former := g.Settings, rand.Text()[:bootLen], ""
 	if s.Several() {
 		g.Boot = boot
@@ -133,7 +133,7 @@ func openStores(ctx context.Context, g *ground.Ground, lock *datadir.Lock, vfs s
 	}
 	stores, err := store.Open(ctx, store.Config{
 		Data: s.Data, Postgres: s.Postgres, Node: g.Node, Boot: boot, Former: former, MaxPending: s.MaxPending, MinFree: int64(s.MinFree), Ballast: int64(s.Ballast),
-		Events: s.EventsRetain.D(), NoAttempts: !s.Attempts, Fatal: g.Fail, Damaged: damaged, Log: g.Log, VFS: vfs,
+		Events: s.EventsRetain.D(), NoAttempts: !s.Attempts, Fatal: g.Fail, Damaged: damaged, Log: g.Log, VFS: vfs, Tables: tables,
 	})
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ func (a *App) listen(ctx context.Context, w *web.Web, other *compat.Service) err
 			return err
 		}
 	}
-	if err := w.Modules.Start(ctx, append(modules(a.cfg), a.opts.Modules...)); err != nil {
+	if err := w.Modules.Start(ctx, a.modules); err != nil {
 		return err
 	}
 	if a.opts.Embedded {

@@ -7,6 +7,7 @@ import (
 	"godwit.dev/godwit/internal/server/app/figures"
 	"godwit.dev/godwit/internal/server/config"
 	"godwit.dev/godwit/internal/server/module"
+	"godwit.dev/godwit/internal/store"
 )
 
 // modules are the capabilities that join the server, in the order in which they start.
@@ -16,6 +17,16 @@ func modules(s *config.Config) []module.Module {
 	}
 }
 
+// tablesOf are the tables that modules bring.
+func tablesOf(list []module.Module) (tables []store.Tables) {
+	for _, m := range list {
+		if m.Tables.SQLite != nil {
+			tables = append(tables, store.Tables{Module: m.Name, SQLite: m.Tables.SQLite, Postgres: m.Tables.Postgres})
+		}
+	}
+	return tables
+}
+
 // services are what modules may use.
 func services(s *figures.Server) *module.Services {
 	c := s.Core
@@ -23,6 +34,7 @@ func services(s *figures.Server) *module.Services {
 		Log: s.Log, Now: s.Stores.Clock, Node: s.Node, Version: s.Version, Access: s.Access,
 		Mailbox: c.Mailbox, Publisher: c.Publisher, Hub: c.Hub, Objects: c.Objects, Topics: c.Topics, Bus: c.Bus, Events: s.Stores.Events,
 		Gate: s.Conns.Gate, Hellos: c.Hellos, Publishes: s.Conns.Publish, Draining: s.Draining, Own: s.Own,
+		Databases: s.Stores.Database,
 		ListenAddr: func(setting string) (string, error) {
 			if p := s.Settings.AddrProblem(setting); p != "" {
 				return "", errors.New(p)

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"godwit.dev/godwit/internal/server/cli/command"
+	"godwit.dev/godwit/internal/server/config"
+	"godwit.dev/godwit/internal/server/module"
 )
 
 // program is what every command needs.
@@ -24,23 +26,44 @@ type program struct {
 	url            string
 	keyFile        string
 	ca             string
+	modules        []module.Module
 	flush          []func() error // before the process ends, last of all
 }
+
+// Main is a command line: see Run.
+type Main = func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) (exit int)
 
 // Run runs the command line args, without the program's name, until it is done or ctx ends, and returns the exit
 // code. environ is "KEY=VALUE" each.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
-	p := &program{stdin: stdin, stdout: stdout, stderr: stderr, environ: environ, args: args}
-	p.colour = command.Terminal(stdout) && p.env("NO_COLOR") == "" && p.env("TERM") != "dumb"
+	return With()(ctx, args, stdin, stdout, stderr, environ)
+}
+
+// With is Run for a server with more modules.
+func With(modules ...module.Module) Main {
+	return func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
+		p := &program{stdin: stdin, stdout: stdout, stderr: stderr, environ: environ, args: args, modules: modules}
+		return p.run(ctx)
+	}
+}
+
+func (p *program) run(ctx context.Context) int {
+	p.colour = command.Terminal(p.stdout) && p.env("NO_COLOR") == "" && p.env("TERM") != "dumb"
+	if err := config.CheckSections(p.sections()); err != nil { // before there are two flags of one name
+		return command.Fail(p.stderr, p.json, &cobra.Command{Use: "godwit"}, err, func(error) string { return "" })
+	}
 	p.benchHelps()
 	root := p.root()
-	root.SetArgs(args)
+	root.SetArgs(p.args)
 	defer func() {
 		for _, f := range p.flush {
 			_ = f() // what cannot be written has nobody to read it
 		}
 	}()
-	cmd, err := root.ExecuteContextC(ctx)
+	cmd, err := root, p.addModules(root)
+	if err == nil {
+		cmd, err = root.ExecuteContextC(ctx)
+	}
 	if err == nil {
 		return command.ExitOK
 	}

@@ -20,7 +20,7 @@ func (p *program) configCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, name := range config.UnknownEnv(p.environ) {
+			for _, name := range config.UnknownEnv(p.environ, p.sections()...) {
 				fmt.Fprintf(p.stderr, "note: %s is not a setting\n", name)
 			}
 			if p.json {
@@ -52,8 +52,8 @@ func (p *program) configCommand() *cobra.Command {
 		},
 	}
 	show.Flags().BoolVar(&reference, "reference", false, "print the reference page of all settings (Markdown)")
-	config.AddFlags(check.Flags())
-	config.AddFlags(show.Flags())
+	p.settingFlags(check)
+	p.settingFlags(show)
 	cmd.AddCommand(check, show)
 	return cmd
 }

@@ -87,7 +87,7 @@ A certificate is a finding from 21 days before it expires.`,
 			return nil
 		},
 	}
-	config.AddFlags(cmd.Flags())
+	p.settingFlags(cmd)
 	cmd.Flags().BoolVar(&verify, "verify", false, "read everything that is stored, beside a running server if there is one, and list what is damaged")
 	cmd.Flags().BoolVar(&repair, "repair", false, "mend what is damaged while no server runs: keeps copies, saves what is whole, lists what cannot be saved")
 	return cmd

@@ -18,7 +18,7 @@ import (
 
 // settings loads what the command's flags, the environment and the file say.
 func (p *program) settings(cmd *cobra.Command) (*config.Config, error) {
-	c, err := config.Load(cmd.Flags(), p.environ)
+	c, err := config.Load(cmd.Flags(), p.environ, p.sections()...)
 	if err == nil {
 		return c, nil
 	}

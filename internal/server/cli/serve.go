@@ -34,13 +34,13 @@ precedence. With --dev it serves the app demo whose API key is dev, to this mach
 			}
 			dropped := p.unblockOutput(c)
 			log := logs.New(c, p.stderr)
-			for _, name := range config.UnknownEnv(p.environ) {
+			for _, name := range config.UnknownEnv(p.environ, p.sections()...) {
 				log.Debug("environment variable is not a setting", "name", name)
 			}
 			addThread()
 			told, untold := drainSignal()
 			defer untold()
-			err = app.Run(cmd.Context(), c, app.Options{Log: log, LogLost: dropped, Version: command.Version, Drain: told}, func(a datadir.Addresses) {
+			err = app.Run(cmd.Context(), c, app.Options{Log: log, LogLost: dropped, Version: command.Version, Drain: told, Modules: p.modules}, func(a datadir.Addresses) {
 				p.sayReady(c, a)
 			})
 			if err != nil {
@@ -49,7 +49,7 @@ precedence. With --dev it serves the app demo whose API key is dev, to this mach
 			return nil
 		},
 	}
-	config.AddFlags(cmd.Flags())
+	p.settingFlags(cmd)
 	return cmd
 }
 

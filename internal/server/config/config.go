@@ -79,9 +79,15 @@ func defaults(sections []Section) (*Config, error) {
 	return c, nil
 }
 
+// notSections are flags of every command, as keys.
+var notSections = []string{"api_key_file", "ca", "config", "context", "help", "json", "url"}
+
 // CheckSections refuses a section with the key of another setting.
 func CheckSections(sections []Section) error {
 	owners := make(map[string]string)
+	for _, key := range notSections {
+		owners[key] = "the command line"
+	}
 	for _, f := range fields(&Config{}) {
 		owners[f.Key] = "the server"
 	}

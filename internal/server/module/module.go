@@ -1,19 +1,22 @@
-// Package module is how a capability joins the server. A module brings all that its capability needs to be served: routes,
-// listeners, metrics, background work. The package app has the list of modules.
+// Package module is how a capability joins the server. A module brings all that its capability needs to be served: settings,
+// tables, routes, pages, commands, listeners, metrics, background work. The package app has the list of modules.
 package module
 
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/access/limit"
+	"godwit.dev/godwit/internal/access/signin"
 	"godwit.dev/godwit/internal/cluster/lease"
 	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/messaging/bus"
@@ -26,13 +29,49 @@ import (
 	"godwit.dev/godwit/internal/server/lifecycle"
 	"godwit.dev/godwit/internal/server/listen"
 	"godwit.dev/godwit/internal/server/metrics"
+	"godwit.dev/godwit/internal/store"
 )
 
 // Module is a capability that joins the server.
 type Module struct {
 	Name string // unlike that of any other
+	// Settings is a pointer to a struct whose fields have tags like those of config.Config; nil: none. It may implement
+	// config.Validator.
+	Settings any
+	Tables   Tables // zero: none
+	// Commands are added to the command line. Nil: none.
+	Commands func(Program) []*cobra.Command
 	// Start starts it and registers with the host what it serves. Its steps end in reverse when the server stops.
 	Start func(ctx context.Context, h *Host) error
+}
+
+// Tables are the migrations of a module's tables, *.sql, which are applied in the order of their names, each once. They lie in
+// a file or schema of their own. A file that was released never changes.
+type Tables struct{ SQLite, Postgres fs.FS }
+
+// Database is where a module's tables are: one of both is nil.
+type Database = store.Database
+
+// Program is the command line as a module's commands see it.
+type Program interface {
+	// Call asks the API of the server that flags, environment and contexts name, and reads the answer into out.
+	Call(ctx context.Context, method, path string, in, out any) error
+	// Table prints rows under headings.
+	Table(headings []string, rows [][]string) error
+}
+
+// Page is a page of the web page. The header leads to it.
+type Page struct {
+	Path, Label string      // below /ui/
+	Role        signin.Role // that a person needs
+	Show        func(ctx context.Context, app string) (View, error)
+}
+
+// View is what a page shows: a sentence or two, and a table.
+type View struct {
+	Text     string
+	Headings []string
+	Rows     [][]string
 }
 
 // Gate admits connections. Gateways without a net.Listener ask it for each new peer.
@@ -63,6 +102,8 @@ type Services struct {
 	Draining  <-chan struct{} // closed when the server stops or drains
 	// Own decides which node does what one at a time may do for an app. Nil: there are no others.
 	Own func(what string) lease.Func
+	// Databases finds where the tables of a module are.
+	Databases func(module string) *Database
 	// ListenAddr is the address to bind for the value of a setting. Empty: off.
 	ListenAddr func(setting string) (string, error)
 }
@@ -75,6 +116,7 @@ type Set struct {
 	listeners *listen.Set
 	names     names
 	routes    []call.Route
+	pages     []Page
 }
 
 // NewSet makes a set without modules.
@@ -89,7 +131,7 @@ func (s *Set) Start(ctx context.Context, list []Module) error {
 		if err := s.names.take("module", m.Name, m.Name); err != nil {
 			return err
 		}
-		if err := m.Start(ctx, &Host{Services: s.services, set: s, name: m.Name}); err != nil {
+		if err := m.Start(ctx, &Host{Services: s.services, Database: s.services.Databases(m.Name), set: s, name: m.Name}); err != nil {
 			return fmt.Errorf("start module %s: %w", m.Name, err)
 		}
 	}
@@ -109,11 +151,18 @@ func (s *Set) Free(owner string, patterns ...string) error {
 // Routes are those that modules have registered.
 func (s *Set) Routes() []call.Route { return s.routes }
 
+// Pages are those that modules have registered.
+func (s *Set) Pages() []Page { return s.pages }
+
+// PageOwner names the module that has a page.
+func (s *Set) PageOwner(path string) string { return s.names.owners["page "+path] }
+
 // Host is the server as a module sees it.
 type Host struct {
 	*Services
-	set  *Set
-	name string // of the module
+	Database *Database // where the module's tables are; nil: it has none
+	set      *Set
+	name     string // of the module
 }
 
 // Route adds calls to the API.
@@ -125,6 +174,15 @@ func (h *Host) Route(routes ...call.Route) error {
 		h.set.names.routes = append(h.set.names.routes, owned{rt.Pattern, h.name})
 		h.set.routes = append(h.set.routes, rt)
 	}
+	return nil
+}
+
+// Page adds a page to the web page.
+func (h *Host) Page(p Page) error {
+	if err := h.set.names.take("page", p.Path, h.name); err != nil {
+		return err
+	}
+	h.set.pages = append(h.set.pages, p)
 	return nil
 }
 

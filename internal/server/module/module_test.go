@@ -20,7 +20,7 @@ import (
 
 func newSet() *module.Set {
 	steps := lifecycle.New(slog.New(slog.DiscardHandler), func(error) {})
-	services := &module.Services{ListenAddr: func(s string) (string, error) {
+	services := &module.Services{Databases: func(string) *module.Database { return nil }, ListenAddr: func(s string) (string, error) {
 		if s == "wrong" {
 			return "", errors.New("is not an address")
 		}

@@ -241,7 +241,7 @@ func unpack(ctx context.Context, r io.Reader, dir string) (m Manifest, err error
 			return m, fmt.Errorf("the archive is damaged: %w", err)
 		}
 		// Only names this program gives: an archive must not reach outside the folder.
-		if !slices.Contains(store.Files(), h.Name) || !slices.Contains(m.Databases, h.Name) {
+		if !store.IsFile(h.Name) || !slices.Contains(m.Databases, h.Name) {
 			return m, fmt.Errorf("the archive holds %q, which is no database of ours", h.Name)
 		}
 		path := filepath.Join(dir, h.Name)

@@ -3,6 +3,8 @@ package web
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -164,7 +166,8 @@ func (w *Web) routes(known *recipient.Service, told *timeline.Service) (*backend
 // pages is the web page.
 func (w *Web) pages(known *recipient.Service, told *timeline.Service) (http.Handler, error) {
 	c, s := w.Core, w.Sending
-	return admin.New(admin.Config{
+	handler, err := admin.New(admin.Config{
+		Pages:  w.Modules.Pages(),
 		Access: w.Access, Keys: w.Access, Logins: signin.NewLogins(w.Stores.People, w.Stores.Clock), Audit: w.Audit, Provider: w.provider(), Campaigns: s.Campaigns, Audience: s.Endpoints, Templates: c.Templates, Recipients: known, Mailbox: c.Mailbox, Timelines: told, Publisher: c.Publisher, PublishLimit: w.Conns.Publish.Take, Log: w.Log, Version: w.Version,
 		Objects: c.Objects, Presence: w.sessions(), Channels: s.Channels, Hooks: w.Hooks, Sinks: w.Sinks, Sources: w.Sources,
 		Watch: w.Watched(), Draining: w.Draining,
@@ -174,6 +177,11 @@ func (w *Web) pages(known *recipient.Service, told *timeline.Service) (http.Hand
 			return err == nil
 		},
 	})
+	var taken *admin.TakenError
+	if errors.As(err, &taken) {
+		return nil, fmt.Errorf("%s registers %w", w.Modules.PageOwner(taken.Path), err)
+	}
+	return handler, err
 }
 
 // provider lets people in beside keys; nil: none does.

@@ -1,0 +1,130 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+)
+
+// Tables are those of a module. They lie in a file or schema of their own, so that their versions touch no others.
+type Tables struct {
+	Module string
+	// SQLite and Postgres hold the migrations, *.sql, which are applied in the order of their names, each once. A file that was
+	// released never changes.
+	SQLite, Postgres fs.FS
+}
+
+// Database is where a module's tables are: one of both is nil.
+type Database struct {
+	SQLite   *sqlitedb.DB
+	Postgres *pgdb.DB
+}
+
+// moduleName is a name of which files and schemas can be made.
+var moduleName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
+
+const (
+	modulePrefix = "module-"
+	moduleSuffix = ".db"
+	moduleSchema = "godwit_module_"
+)
+
+// fileOf is the file of a module's tables.
+func fileOf(module string) string { return modulePrefix + module + moduleSuffix }
+
+// IsFile reports whether a store may have a database file of this name.
+func IsFile(name string) bool {
+	module, ok := strings.CutPrefix(name, modulePrefix)
+	module, db := strings.CutSuffix(module, moduleSuffix)
+	return slices.Contains(Files(), name) || ok && db && moduleName.MatchString(module)
+}
+
+// filesIn lists the database files of a folder: those of every server, and those of modules that its manifest names or that
+// are there.
+func filesIn(data string, m *manifest) []string {
+	list := Files()
+	found, _ := filepath.Glob(filepath.Join(data, modulePrefix+"*"+moduleSuffix)) // the pattern is well formed
+	for _, path := range append(found, m.Files...) {
+		if name := filepath.Base(path); IsFile(name) && !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// checkTables refuses modules whose names cannot be those of tables, or are the same.
+func checkTables(tables []Tables) error {
+	seen := make(map[string]bool)
+	for _, t := range tables {
+		if !moduleName.MatchString(t.Module) {
+			return fmt.Errorf("module %q brings tables: its name must be lower-case letters, digits and _", t.Module)
+		}
+		if seen[t.Module] {
+			return fmt.Errorf("module %s brings tables, which another module %s has", t.Module, t.Module)
+		}
+		seen[t.Module] = true
+	}
+	return nil
+}
+
+// Database is where the tables of a module are; nil: it has none.
+func (s *Stores) Database(module string) *Database { return s.modules[module] }
+
+func (s *Stores) addDatabase(module string, db *Database, p Part) {
+	if s.modules == nil {
+		s.modules = make(map[string]*Database)
+	}
+	s.modules[module] = db
+	s.parts = append(s.parts, p)
+}
+
+// openFile opens the file of a module's tables.
+func (s *Stores) openFile(ctx context.Context, t *Tables, cfg *Config, guard func(name string) sqlitedb.Guard) error {
+	scripts, err := scriptsOf(t.SQLite)
+	if err != nil {
+		return fmt.Errorf("read migrations of module %s: %w", t.Module, err)
+	}
+	name := fileOf(t.Module)
+	db, err := sqlitedb.Open(ctx, filepath.Join(cfg.Data, name), sqlitedb.Options{
+		AppID: int32(crc32.ChecksumIEEE([]byte(name)) >> 1), Migrations: scripts, Guard: guard(name), Fatal: cfg.Fatal, Log: cfg.Log, VFS: cfg.VFS, //nolint:gosec // 31 bits
+	}, nil)
+	if err != nil {
+		return err
+	}
+	s.addDatabase(t.Module, &Database{SQLite: db}, Part{Name: "tables of " + t.Module, Close: db.Close, db: db})
+	return nil
+}
+
+// openSchema opens the schema of a module's tables.
+func (s *Stores) openSchema(ctx context.Context, t *Tables, cfg *Config, reach *pgdb.Reach) error {
+	db, err := pgdb.Open(ctx, pgdb.Config{URL: cfg.Postgres, Reach: reach, Schema: moduleSchema + t.Module, Migrations: t.Postgres, Now: s.Clock, Log: cfg.Log})
+	if err != nil {
+		return err
+	}
+	s.addDatabase(t.Module, &Database{Postgres: db}, Part{Name: "tables of " + t.Module, Close: func() error { db.Close(); return nil }})
+	return nil
+}
+
+// scriptsOf reads *.sql in the order of their names.
+func scriptsOf(files fs.FS) (scripts []string, err error) {
+	names, err := fs.Glob(files, "*.sql")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names { // Glob sorts
+		b, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, err
+		}
+		scripts = append(scripts, string(b))
+	}
+	return scripts, nil
+}

@@ -1,0 +1,1 @@
+CREATE TABLE note (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, app text NOT NULL, text text NOT NULL);
