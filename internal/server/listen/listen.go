@@ -30,7 +30,7 @@ type Service struct {
 	Name string // of what it has under way, as a stop names it: HTTP answers
 	// Run accepts until its context ends or the listener is closed.
 	Run func(ctx context.Context) error
-	// Shutdown ends what is under way, after accepting has ended. What it has to wait for is cut off when ctx ends.
+	// Shutdown ends what is under way, after accepting has ended. It cuts off the rest when ctx ends.
 	Shutdown func(ctx context.Context) error
 	Patience time.Duration // of Shutdown; 0: that of the list
 }
@@ -147,7 +147,7 @@ func (e *entry) stop() {
 	}
 }
 
-// Stop ends accepting on all of them.
+// Stop ends accepting on all listeners.
 func (s *Set) Stop() error {
 	for _, e := range s.list {
 		e.stop()

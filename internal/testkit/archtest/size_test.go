@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What a person can keep in mind of a package or folder.
+// Bounds that keep a package or folder small enough to know.
 const (
 	mostImports = 30 // packages of this project that one imports
 	mostWired   = 45 // that one imports whose task it is to put parts together

@@ -70,7 +70,7 @@ func start(h *module.Host, settings *Settings) error {
 		h.Metrics(s.kept),
 		h.Route(
 			call.Route{Pattern: "GET /v1/notes", Role: access.Read, Serve: s.list},
-			call.Route{Pattern: "POST /v1/notes", Role: access.Publish, Deed: "note.keep", Serve: s.post},
+			call.Route{Pattern: "POST /v1/notes", Role: access.Publish, Action: "note.keep", Serve: s.post},
 		),
 		h.Page(module.Page{Path: "/ui/notes", Label: "Notes", Role: signin.View, Show: s.page}),
 		h.Listen(listen.Listener{Key: "notes_addr", Addr: settings.Addr, Serve: func(ln net.Listener, _ *tls.Config) (listen.Service, error) {

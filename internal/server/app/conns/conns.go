@@ -26,7 +26,7 @@ type Connections struct {
 	Publish  *limit.Keys
 }
 
-// Start starts it, before anything listens. opening is told of each connection that is let in.
+// Start starts them before any listener opens. The gate calls opening for each connection that it admits.
 func Start(g *ground.Ground, opening func()) (*Connections, error) {
 	s := g.Settings
 	driver := s.ReactorDriver

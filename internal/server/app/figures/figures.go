@@ -1,5 +1,4 @@
-// Package figures tells what the server does: figures for the API and the web page, what to look at, and what is known of
-// other nodes.
+// Package figures has the server's own figures, advice and list of nodes for the API and the web page.
 package figures
 
 import (

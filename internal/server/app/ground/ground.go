@@ -1,5 +1,4 @@
-// Package ground holds what every part of a server stands on: settings, stores, apps and keys, metrics, and the list of
-// what runs.
+// Package ground holds the basis of every part of a server: settings, stores, apps and keys, metrics, and the stop steps.
 package ground
 
 import (
