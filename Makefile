@@ -139,7 +139,7 @@ test: ## run all tests, installing what they need (narrow with PACKAGES=./intern
 
 # With PACKAGES narrowed, Go alone is tested.
 CLIENT_TESTS = $(if $(filter ./...,$(PACKAGES)),python-test js-test deploy-test)
-# Targets that are made beside the Go tests, one after the other; the summary lists each as a package.
+# Targets that are made before the Go tests, all at once; the summary lists each as a package.
 BESIDE ?=
 TOOLS_BESIDE := $(PYTHON_VENV) $(NODE_MODULES) chromium haproxy prometheus
 

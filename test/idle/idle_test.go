@@ -26,6 +26,7 @@ func TestIdleSessionsCostAKilobyte(t *testing.T) {
 		t.Skip("takes minutes")
 	}
 	server := blackbox.Binary(t, false)
+	blackbox.Build(t, "godwit-bench", "./cmd/godwit-bench", "build") // lies beside it
 	for _, transport := range []string{"ws-json", "grpc"} {
 		t.Run(transport, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

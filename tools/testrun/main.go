@@ -1,6 +1,6 @@
 // Command testrun runs the Go tests in two runs of `go test` at the same time: packages that -raced names with the race detector, all
-// others without it. It prints the events of both (`go test -json`) as whole lines, so that gotestsum reads them as one run. Beside them
-// it makes targets of the Makefile, one after the other, and reports each as a package.
+// others without it. It prints the events of both (`go test -json`) as whole lines, so that gotestsum reads them as one run. Before
+// them it makes targets of the Makefile, all at once, and reports each as a package.
 package main
 
 import (
@@ -26,7 +26,7 @@ func main() {
 	flags := flag.String("flags", "", "flags of both runs of go test")
 	raceFlags := flag.String("race-flags", "-race", "further flags of the run with the race detector")
 	atOnce := flag.Int("p", 2*runtime.NumCPU(), "how many packages are tested at once, in both runs together")
-	targets := flag.String("make", "", "targets that are made beside the tests, with spaces between them")
+	targets := flag.String("make", "", "targets that are made before the tests, with spaces between them")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -47,8 +47,8 @@ func run(ctx context.Context, raced, flags, raceFlags, targets []string, atOnce 
 		goTest(ctx, "0", flags, without, share(atOnce, len(with) > 0)),
 	}
 	failed := make([]error, len(runs)+1)
+	failed[len(runs)] = makeAll(ctx, targets, out) // first: clients wait less patiently than a machine full of tests would ask for
 	var wg sync.WaitGroup
-	wg.Go(func() { failed[len(runs)] = makeAll(ctx, targets, out) })
 	for i, cmd := range runs {
 		if cmd != nil {
 			wg.Go(func() { failed[i] = out.copyFrom(cmd) })

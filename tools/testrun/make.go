@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"sync"
 	"time"
 )
 
@@ -19,13 +20,17 @@ type result struct {
 	Elapsed float64 `json:",omitempty"`
 }
 
-// makeAll makes one target after the other, however the ones before it ended.
+// makeAll makes all targets at once, however others of them end.
 func makeAll(ctx context.Context, targets []string, out *lines) error {
-	var failed error
-	for _, target := range targets {
-		failed = errors.Join(failed, report(target, exec.CommandContext(ctx, "make", "--no-print-directory", target), out))
+	failed := make([]error, len(targets))
+	var wg sync.WaitGroup
+	for i, target := range targets {
+		wg.Go(func() {
+			failed[i] = report(target, exec.CommandContext(ctx, "make", "--no-print-directory", target), out)
+		})
 	}
-	return failed
+	wg.Wait()
+	return errors.Join(failed...)
 }
 
 // report runs a command and writes what came of it as the result of a package. What the command printed belongs to it, whole lines at

@@ -32,7 +32,7 @@ func TestACommandIsReportedAsAPackageWithWhatItPrinted(t *testing.T) {
 	}
 }
 
-func TestTargetsAfterOneThatFailsAreMade(t *testing.T) {
+func TestTargetsBesideOneThatFailsAreMade(t *testing.T) {
 	t.Chdir(t.TempDir()) // where there is no Makefile
 	var printed bytes.Buffer
 	if err := makeAll(t.Context(), []string{"a", "b"}, &lines{to: &printed}); err == nil {
