@@ -2,6 +2,7 @@ package compat
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -13,6 +14,20 @@ import (
 
 // alike are cases in which both services do the same.
 var alike = map[string]func(*world){
+	"show and the entity's data come as they are written": func(w *world) {
+		client := uuid()
+		a := w.online(client)
+		for _, text := range []string{"", "xxxx", `{"fare":`} {
+			e := entry("opaque")
+			e.ID, e.Show, e.Entity = "opaque-"+strconv.Itoa(len(text)), text, text
+			w.publish(client, e)
+			if got := a.next(); got != wantPayload(e) {
+				w.Fatalf("got %+v, want %+v", got, wantPayload(e))
+			}
+			a.ack(e.ID)
+		}
+		w.left(client, 0)
+	},
 	"an entry comes with all its fields and is deleted by the ack of its notification's id": func(w *world) {
 		client := uuid()
 		a := w.online(client)

@@ -183,8 +183,6 @@ func poison(w *world) {
 		"ttl is no time":        func(e map[string]string) { e["ttl"] = "tomorrow" },
 		"created_at is no time": func(e map[string]string) { e["created_at"] = "2026-13-40 99:00:00 UTC" },
 		"title is not UTF-8":    func(e map[string]string) { e["title"] = "\xff\xfe" },
-		"entity.data is cut":    func(e map[string]string) { e["entity.data"] = `{"fare":` },
-		"entity.data is empty":  func(e map[string]string) { e["entity.data"] = "" },
 	}
 	for _, field := range []string{"id", "category", "title", "show", "entity.id", "entity.type", "entity.data", "created_at", "ttl"} {
 		broken[field+" is missing"] = func(e map[string]string) { delete(e, field) }
