@@ -2,7 +2,7 @@
 export async function eventually(
   what: string,
   ask: () => boolean | Promise<boolean>,
-  patience = 15_000,
+  patience = 60_000,
 ): Promise<void> {
   const end = Date.now() + patience;
   let last: unknown;
