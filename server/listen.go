@@ -2,15 +2,14 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
-	"godwit.dev/godwit/api/godwitpb"
 	godwit "godwit.dev/godwit/clients/go"
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/notify/frame"
@@ -100,19 +99,25 @@ func (l *link) handled(id string, err error) {
 }
 
 // Format implements session.Transport.
-func (l *link) Format() frame.Format { return frame.Proto }
+func (l *link) Format() frame.Format { return frame.JSON }
 
 // Write implements session.Transport. Frames beside notifications concern what a Listen has not: objects, topics, requests.
 func (l *link) Write(k frame.ServerKind, head, tail []byte) bool {
 	if k != frame.ServerNotification {
 		return true
 	}
-	var f godwitpb.ServerFrame
-	if err := proto.Unmarshal(append(append(make([]byte, 0, len(head)+len(tail)), head...), tail...), &f); err != nil {
+	var f struct {
+		Notification json.RawMessage `json:"notification"`
+	}
+	if err := json.Unmarshal(slices.Concat(head, tail), &f); err != nil {
 		return false // cannot happen: it was encoded here
 	}
+	n, err := godwit.ReadNotification(f.Notification)
+	if err != nil {
+		return false // likewise
+	}
 	l.mu.Lock()
-	l.got = append(l.got, notificationOf(f.GetNotification()))
+	l.got = append(l.got, n)
 	l.mu.Unlock()
 	l.signal()
 	return true
@@ -144,25 +149,3 @@ func (l *link) Resume() {}
 
 // Name implements session.Transport.
 func (l *link) Name() string { return "local" }
-
-func notificationOf(n *godwitpb.Notification) *godwit.Notification {
-	priority := "normal"
-	switch n.GetPriority() {
-	case godwitpb.Priority_PRIORITY_HIGH:
-		priority = "high"
-	case godwitpb.Priority_PRIORITY_LOW:
-		priority = "low"
-	}
-	return &godwit.Notification{
-		ID: n.GetId(), Seq: n.GetSeq(), Title: n.GetTitle(), Body: n.GetBody(), Category: n.GetCategory(),
-		Data: n.GetData(), ContentType: n.GetContentType(), Priority: priority, Attempt: int(n.GetAttempt()),
-		CreatedAt: timeOf(n.GetCreatedAtMs()), ExpiresAt: timeOf(n.GetExpiresAtMs()), ReplyBy: timeOf(n.GetReplyByMs()),
-	}
-}
-
-func timeOf(ms int64) time.Time {
-	if ms == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(ms)
-}

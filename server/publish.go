@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	godwit "godwit.dev/godwit/clients/go"
@@ -57,7 +56,7 @@ func (s *Server) Publish(ctx context.Context, app string, p godwit.Publication) 
 	if _, err := s.host.Access.App(app); err != nil {
 		return fail(asError(err))
 	}
-	body, err := json.Marshal(&p)
+	body, err := p.RequestBody()
 	if err != nil {
 		return fail(err)
 	}

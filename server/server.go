@@ -45,11 +45,8 @@ type Server struct {
 	opts Options
 
 	mu      sync.Mutex
-	running *app.App
+	running *app.App // nil: it was not started
 	host    *module.Host
-	failed  chan error
-	over    chan struct{} // closed when Shutdown begins
-	watched sync.WaitGroup
 }
 
 // New checks options and makes a server of them. It opens nothing.
@@ -70,7 +67,7 @@ func New(o Options) (*Server, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Server{cfg: cfg, opts: o, failed: make(chan error, 1), over: make(chan struct{})}, nil
+	return &Server{cfg: cfg, opts: o}, nil
 }
 
 // Start starts the server, once. When it returns without an error, everything works and listens. ctx bounds the start alone.
@@ -89,18 +86,16 @@ func (s *Server) Start(ctx context.Context) error {
 		return fmt.Errorf("start the server: %w", err)
 	}
 	s.running = running
-	s.watched.Go(func() {
-		select {
-		case err := <-running.Failed():
-			s.failed <- err
-		case <-s.over:
-		}
-	})
 	return nil
 }
 
-// Err has an element once the server cannot go on, such as on a lost file. Shutdown is to be called then, too.
-func (s *Server) Err() <-chan error { return s.failed }
+// Err has an element once a started server cannot go on, such as on a lost file. Shutdown is to be called then, too.
+func (s *Server) Err() <-chan error {
+	if running := s.begun(); running != nil {
+		return running.Failed()
+	}
+	return nil
+}
 
 // Shutdown stops the server: sessions get a goodbye, calls under way are answered, what is queued is stored. It returns when all that has
 // happened, or with an error once ctx ends. A server that was not started has nothing to stop.
@@ -109,14 +104,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if running == nil {
 		return nil
 	}
-	s.mu.Lock()
-	select {
-	case <-s.over:
-	default:
-		close(s.over)
-	}
-	s.mu.Unlock()
-	s.watched.Wait()
 	if err := running.Stop(ctx); err != nil {
 		return fmt.Errorf("shut the server down: %w", err)
 	}

@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -289,7 +288,8 @@ func TestShutdownEndsListeners(t *testing.T) {
 
 // The shape of a publication is the API's, so programs may keep one as JSON.
 func TestPublicationIsWrittenAsTheAPITakesIt(t *testing.T) {
-	b, err := json.Marshal(&godwit.Publication{To: "ann", ID: "n", Title: "Hi", TTL: time.Minute})
+	p := godwit.Publication{To: "ann", ID: "n", Title: "Hi", TTL: time.Minute}
+	b, err := p.RequestBody()
 	if want := `{"to":"ann","id":"n","title":"Hi","ttl":"1m0s"}`; err != nil || string(b) != want {
 		t.Errorf("%s, %v; want %s", b, err, want)
 	}

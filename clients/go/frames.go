@@ -151,6 +151,15 @@ type wireNotification struct {
 	Attempt     int             `json:"attempt"`
 }
 
+// ReadNotification reads a notification as the server's frames have it in JSON.
+func ReadNotification(text []byte) (*Notification, error) {
+	var w wireNotification
+	if err := json.Unmarshal(text, &w); err != nil {
+		return nil, fmt.Errorf("read a notification: %w", err)
+	}
+	return w.notification()
+}
+
 func (w *wireNotification) notification() (*Notification, error) {
 	n := &Notification{
 		ID: w.ID, Seq: w.Seq, Title: w.Title, Body: w.Body, Category: w.Category,

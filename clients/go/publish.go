@@ -185,8 +185,8 @@ func (c *Client) Publish(ctx context.Context, p Publication) (Receipt, error) {
 	return r, nil
 }
 
-// MarshalJSON writes a publication as the HTTP API takes it. One without an ID gets one.
-func (p *Publication) MarshalJSON() ([]byte, error) {
+// RequestBody is the body of the POST by which the HTTP API takes a publication. One without an ID gets one.
+func (p *Publication) RequestBody() ([]byte, error) {
 	w, err := p.wire(p.To)
 	if err != nil {
 		return nil, err
