@@ -47,6 +47,9 @@ func (t Type) FromMailbox() bool {
 	return false
 }
 
+// Repeatable reports whether the event can be made anew from the mailbox, and has not been yet.
+func (e *Event) Repeatable() bool { return e.Type.FromMailbox() && !e.Reconciled }
+
 // Event is one thing that happened in an app.
 type Event struct {
 	ID      uint64 // grows within a server's log; given by the log

@@ -32,8 +32,8 @@ type Chunk struct {
 	Last uint64 // id of its last event
 	N    int
 	Data []byte
-	// Oldest is when the earliest of its events happened that the mailbox could tell once more, in milliseconds; 0: it has none. Reconciled
-	// events do not count. Only of chunks that were encoded here.
+	// Oldest is when the earliest of its repeatable events happened, in milliseconds; 0: it has none. Only chunks that were encoded here, and
+	// are not brief, have it.
 	Oldest int64
 
 	at    int64  // of the last event, in milliseconds
@@ -86,6 +86,9 @@ func (c *Chunk) append(id uint64, e *event.Event) {
 		b = appendKind(b, e)
 	} else {
 		b = appendMarked(b, e)
+		if e.Repeatable() && (c.Oldest == 0 || at < c.Oldest) {
+			c.Oldest = at
+		}
 	}
 	b = binary.AppendUvarint(b, id-c.Last)
 	b = binary.AppendVarint(b, at-c.at)
@@ -96,9 +99,6 @@ func (c *Chunk) append(id uint64, e *event.Event) {
 	}
 	c.Data, c.Last, c.at = b, id, at
 	c.N++
-	if e.Type.FromMailbox() && !e.Reconciled && (c.Oldest == 0 || at < c.Oldest) {
-		c.Oldest = at
-	}
 }
 
 // appendMarked writes an event's type and further fields, in the form for readers that know no brief chunks.

@@ -282,7 +282,7 @@ func (w *world) untilRouted(client, id string) {
 	eventually.True(w.t, id+" being routed", func() bool { return slices.Contains(w.routes(client), id) })
 }
 
-// untilReread waits until a client's sessions have been asked to read again.
+// untilReread waits for the call that has a client's sessions read again.
 func (w *world) untilReread(client string) {
 	w.t.Helper()
 	eventually.True(w.t, "sessions being told to read again", func() bool {

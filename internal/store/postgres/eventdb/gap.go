@@ -134,12 +134,12 @@ func (l *Log) refused(ctx context.Context, chunks []*eventlog.Chunk, cutoff int6
 	}
 	l.queue.Written(chunks)
 	l.queue.Emit(eventlog.Only(chunks, func(e *event.Event) bool {
-		return !e.Type.FromMailbox() || e.Reconciled || e.At.UnixMilli() >= cutoff
+		return !e.Repeatable() || e.At.UnixMilli() >= cutoff
 	}))
 	return nil
 }
 
-// oldestOf is when the earliest event of chunks happened that the mailbox could tell once more, in milliseconds.
+// oldestOf is when the earliest repeatable event of chunks happened, in milliseconds.
 func oldestOf(chunks []*eventlog.Chunk) int64 {
 	oldest := int64(math.MaxInt64)
 	for _, c := range chunks {
