@@ -62,14 +62,10 @@ func (c *Config) PowerOfTwo() bool { return bits.OnesCount(uint(c.MaxShards)) ==
 
 // loadCompat takes settings from compat_config, where nothing else has set them.
 func (c *Config) loadCompat(values *koanf.Koanf, environ []string) error {
-	for _, kv := range environ {
-		if v, ok := strings.CutPrefix(kv, "DEV="); ok && v != "" { // orchestrators pass unset variables as empty ones
-			c.CompatDev = true
-		}
-	}
+	c.CompatDev = lookup(environ, "DEV") != ""
 	name := values.String("compat_config")
 	if name == "" && values.String("compat") == Nammayatri {
-		name = theirConfig(environ)
+		name = lookup(environ, "DHALL_CONFIG") // which the other service reads: an environment made for it needs no change
 	}
 	if name == "" {
 		return nil
@@ -88,38 +84,26 @@ func (c *Config) loadCompat(values *koanf.Koanf, environ []string) error {
 	return r.redis()
 }
 
-// theirConfig is the file that the other service would read: an environment made for it needs no change.
-func theirConfig(environ []string) (name string) {
-	for _, kv := range environ {
-		if v, ok := strings.CutPrefix(kv, "DHALL_CONFIG="); ok {
-			name = v
-		}
-	}
-	return name
-}
-
 // readCompat reads a file of settings in Dhall, in JSON as dhall-to-json writes it, or in TOML, by the ending of its name.
 func readCompat(name string) (*koanf.Koanf, error) {
 	theirs := koanf.New("\n")
+	var record map[string]any
+	var err error
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".dhall":
-		record, err := readDhall(name)
-		if err != nil {
-			return nil, err
-		}
-		return theirs, theirs.Load(confmap.Provider(record, ""), nil)
+		record, err = readDhall(name)
 	case ".json":
-		text, err := os.ReadFile(name) //nolint:gosec // a file that the operator names
-		if err != nil {
-			return nil, err
+		var text []byte
+		if text, err = os.ReadFile(name); err == nil { //nolint:gosec // a file that the operator names
+			err = json.Unmarshal(text, &record)
 		}
-		var record map[string]any
-		if err := json.Unmarshal(text, &record); err != nil {
-			return nil, err
-		}
-		return theirs, theirs.Load(confmap.Provider(record, ""), nil)
+	default:
+		return theirs, theirs.Load(file.Provider(name), toml.Parser())
 	}
-	return theirs, theirs.Load(file.Provider(name), toml.Parser())
+	if err != nil {
+		return nil, err
+	}
+	return theirs, theirs.Load(confmap.Provider(record, ""), nil)
 }
 
 // compatReader takes the settings of a service that names them otherwise.

@@ -61,7 +61,7 @@ type Section struct {
 
 // Validator is a section that checks what no single setting can say of itself.
 type Validator interface {
-	// Validate calls bad for each setting that cannot be used, with what is wrong.
+	// Validate calls bad for each unusable setting, with the problem in words.
 	Validate(bad func(key, value, format string, args ...any))
 }
 

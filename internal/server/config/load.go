@@ -143,12 +143,20 @@ func File(flags *pflag.FlagSet, environ []string) (name string, required bool) {
 			return f.Value.String(), true
 		}
 	}
-	for _, kv := range slices.Backward(environ) {
-		if v, ok := strings.CutPrefix(kv, "GODWIT_CONFIG="); ok && v != "" {
-			return v, true
-		}
+	if name := lookup(environ, "GODWIT_CONFIG"); name != "" {
+		return name, true
 	}
 	return DefaultFile, false
+}
+
+// lookup is the last value of an environment variable that is not empty: orchestrators pass unset variables as empty ones.
+func lookup(environ []string, name string) string {
+	for _, kv := range slices.Backward(environ) {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok && v != "" {
+			return v
+		}
+	}
+	return ""
 }
 
 func (c *Config) loadFile(values *koanf.Koanf, flags *pflag.FlagSet, environ []string) error {
