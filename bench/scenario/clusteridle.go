@@ -116,7 +116,7 @@ func (s *ClusterIdle) open(ctx context.Context, site *testbed.Site) (grown []flo
 	return grown, err
 }
 
-// giveBack is how often servers are asked to give back unused memory while it settles. A server does so by itself
+// giveBack is the time between two requests to a server to give back unused memory, while it settles. A server does so by itself
 // whenever it has allocated 8 MB, which takes one that is idle minutes; until then that much more is resident, or less.
 const giveBack = 5 * time.Second
 

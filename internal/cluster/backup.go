@@ -117,7 +117,7 @@ func (c *Cluster) updateBackup() {
 	}
 }
 
-// sendRoster numbers a message to the backup, and counts it once it is sent: beats must not be ahead of it.
+// sendRoster numbers a message to the backup, and counts the message once it is sent: beats must not be ahead.
 func (c *Cluster) sendRoster(backup string, r roster) {
 	p := &c.presence
 	p.mu.Lock()

@@ -1,5 +1,5 @@
 // Package cluster joins the sessions of several nodes: it routes the notifications that one node stores to the nodes that have their
-// recipients' sessions, keeps track of which recipients are connected where, and passes a question that one node gets to all nodes.
+// recipients' sessions, keeps track of each recipient's nodes, and passes a question that one node gets to the others.
 // The store is the truth; what gets lost between nodes is read there. It knows the bus only as a Line.
 package cluster
 

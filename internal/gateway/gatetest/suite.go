@@ -124,7 +124,7 @@ var cases = []struct {
 }
 
 // again are the cases that RunAgain runs: each kind of frame in both directions, the end of a session, posts that reach another node's
-// session, and the bounds of what is queued.
+// session, and the bounds of queues.
 var again = map[string]bool{
 	"WelcomeComesFirst":                      true,
 	"NotificationIsDeliveredAndAcknowledged": true,

@@ -132,7 +132,7 @@ func (s *Server) Serve(ctx context.Context, r *reactor.Reactor, ln net.Listener,
 	return s.engine.serve(ctx, r, ln, tlsConf, lim)
 }
 
-// Shutdown drains: health says "not serving", clients are asked to open no new calls, calls under way finish. When ctx
+// Shutdown drains: health answers "not serving", GOAWAY keeps clients from opening new calls, calls under way finish. When ctx
 // ends the rest is cut off. Sessions are ended by the hub, not here.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.health.Shutdown()

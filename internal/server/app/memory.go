@@ -10,8 +10,8 @@ import (
 	"godwit.dev/godwit/internal/server/config"
 )
 
-// startMemory starts what gives memory back to the system after each burst of work and keeps the heap small in a burst
-// of connections, of which it is to be told, if it may tune the process.
+// startMemory makes the pacer, which the gate tells of connections that open. If the server may tune the process, the pacer keeps the heap
+// small in a burst of them, and memory goes back to the system after each burst of work.
 func startMemory(g *ground.Ground, c *core.Core, tunes bool) *memory.Pacer {
 	pace := memory.NewPacer(c.Hub.Live)
 	if !tunes {

@@ -221,7 +221,7 @@ func (h *Host) Close(name string, patience time.Duration, end func() error) {
 	h.set.steps.AddClose(name, patience, end)
 }
 
-// names are those in use, with who uses each.
+// names are the names in use, each with its module.
 type names struct {
 	owners map[string]string // by kind and name
 	routes []owned

@@ -7,7 +7,7 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// settings are the calls for one kind of an app's settings, each of which has a name. An app has few of a kind: they are one page.
+// settings are the calls for one kind of an app's settings. Each has a name. An app has few of a kind: they are one page.
 type settings[V any] struct {
 	kind  string // in the audit log: hook
 	what  string // in the log, and its key there; empty: kind
