@@ -110,22 +110,27 @@ func (s *Server) Continue() {
 	s.resume()
 }
 
-// freeze stops the process that starts others first, so that what there is then is all.
+// freeze stops the process that starts others first. Once it stands still, what there is then is all.
 func (s *Server) freeze() {
 	s.held = []int{s.cmd.Process.Pid}
-	_ = unix.Kill(s.held[0], unix.SIGSTOP)
-	for _, pid := range Children(s.held[0]) {
-		_ = unix.Kill(pid, unix.SIGSTOP)
-		s.held = append(s.held, pid)
-	}
-	for _, pid := range s.held { // a process stops where it leaves the kernel
-		for state(pid) == 'R' || state(pid) == 'D' {
-			time.Sleep(time.Millisecond)
-		}
+	stand(s.held[0])
+	s.held = append(s.held, Children(s.held[0])...)
+	for _, pid := range s.held[1:] {
+		stand(pid)
 	}
 }
 
-// state is that of a process, as /proc has it: R runs, D waits for a disk.
+// stand stops a process and waits until it stands still or is gone: a signal only asks, and meanwhile the process may start another.
+func stand(pid int) {
+	if unix.Kill(pid, unix.SIGSTOP) != nil {
+		return
+	}
+	for s := state(pid); s != 'T' && s != 'Z' && s != 0; s = state(pid) {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// state is that of a process, as /proc has it: T is stopped, Z has ended; 0: it is gone.
 func state(pid int) byte {
 	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if i := bytes.LastIndexByte(b, ')') + 2; err == nil && i < len(b) {
