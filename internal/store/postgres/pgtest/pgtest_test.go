@@ -109,11 +109,15 @@ func TestNothingIsLeftOfAKilledTest(t *testing.T) {
 		if _, err := io.WriteString(os.Stdout, "server at "+pgtest.URL(t)+"\n"); err != nil {
 			t.Fatal(err)
 		}
-		<-t.Context().Done() // never: it is killed
+		_, _ = os.Stdin.Read(make([]byte, 1)) // it is killed meanwhile; nothing is ever written there
+		t.Fatal("its standard input has ended")
 	}
 	pgtest.URL(t) // skips without PostgreSQL
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestNothingIsLeftOfAKilledTest$")
 	cmd.Env = append(os.Environ(), asChild+"=1")
+	if _, err := cmd.StdinPipe(); err != nil { // stays open
+		t.Fatal(err)
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
