@@ -29,43 +29,63 @@ type Access interface {
 	Keys(app string) []access.Key
 }
 
-// Config are the parts of the pages.
-type Config struct {
-	Access     Access
-	Logins     *signin.Logins
-	Keys       Keys
-	Audit      *audit.Log         // remembers what people do; nil: nothing does
-	Provider   *provider.Provider // vouches for people; nil: they sign in with keys alone
-	Campaigns  Campaigns
-	Audience   Audience
-	Templates  Templates
+// SignInParts are what the pages know people by.
+type SignInParts struct {
+	Access   Access
+	Logins   *signin.Logins
+	Provider *provider.Provider // vouches for people; nil: they sign in with keys alone
+	// Admit limits attempts to sign in by address; nil: no limit.
+	Admit func(netip.Addr) bool
+	Dev   bool // the sign-in page names the development key
+	TLS   bool // cookies are for encrypted connections alone
+	// Origin is that of these pages where people reach them, whatever a proxy makes of Host; empty: Host tells.
+	Origin string
+}
+
+// CampaignParts are what the pages of campaigns stand on.
+type CampaignParts struct {
+	Campaigns Campaigns
+	Audience  Audience
+	Templates Templates
+	// Ready reports whether a channel of an app can send.
+	Ready func(ctx context.Context, app string, ch push.Channel) bool
+}
+
+// RecipientParts are what the pages of single recipients, notifications and objects stand on.
+type RecipientParts struct {
 	Recipients Recipients
 	Mailbox    Mailbox
 	Timelines  Timelines
-	Publisher  Publisher
-	Objects    Objects
 	Presence   Presence
-	Channels   Channels
-	Hooks      Hooks
-	Sinks      Sinks
-	Sources    Sources
-	Pages      []module.Page // of modules
+	Objects    Objects
+	Publisher  Publisher
 	// PublishLimit takes n publishes of a key from its budget; wait > 0: refused, come back after it. Nil: no limit.
 	PublishLimit func(key string, n int) (wait time.Duration)
+}
+
+// IntegrationParts are what connects an app with services outside, and the keys of its own programs.
+type IntegrationParts struct {
+	Keys     Keys
+	Channels Channels
+	Hooks    Hooks
+	Sinks    Sinks
+	Sources  Sources
+}
+
+// Config are the parts of the pages.
+type Config struct {
+	SignInParts
+	CampaignParts
+	RecipientParts
+	IntegrationParts
+	Pages []module.Page // of modules
+	Audit *audit.Log    // remembers what people do; nil: nothing does
 	// Watch remembers the server's figures, and what it has refused and warned of. Nil: nobody looks.
 	Watch *watch.Server
 	// Draining, when closed, ends pages that go on, so that the server can stop.
 	Draining <-chan struct{}
-	// Ready reports whether a channel of an app can send.
-	Ready   func(ctx context.Context, app string, ch push.Channel) bool
-	Log     *slog.Logger
-	Version string
-	Dev     bool // the sign-in page names the development key
-	TLS     bool // cookies are for encrypted connections alone
-	// Origin is that of these pages where people reach them, whatever a proxy makes of Host; empty: Host tells.
-	Origin string
-	// Admit limits attempts to sign in by address; nil: no limit.
-	Admit func(netip.Addr) bool
+	Log      *slog.Logger
+	Version  string
 }
 
 type admin struct {

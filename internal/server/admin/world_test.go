@@ -92,11 +92,16 @@ func newWorldWith(t *testing.T, rules access.Config, change ...func(*admin.Confi
 	t.Cleanup(func() { stop(); must(t, <-ended) })
 
 	cfg := admin.Config{
-		Access: registry, Keys: registry, Logins: signin.NewLogins(apps, time.Now), Audit: audit.New(apps, time.Now, log), Campaigns: service, Audience: endpoint.New(endpoint.Config{Store: store, Now: time.Now}), Templates: w.shelf, Log: log, Version: "test",
-		Ready: func(ctx context.Context, app string, ch push.Channel) bool {
-			_, err := senders{}.Sender(ctx, app, ch)
-			return err == nil
+		SignInParts: admin.SignInParts{Access: registry, Logins: signin.NewLogins(apps, time.Now)},
+		CampaignParts: admin.CampaignParts{
+			Campaigns: service, Audience: endpoint.New(endpoint.Config{Store: store, Now: time.Now}), Templates: w.shelf,
+			Ready: func(ctx context.Context, app string, ch push.Channel) bool {
+				_, err := senders{}.Sender(ctx, app, ch)
+				return err == nil
+			},
 		},
+		IntegrationParts: admin.IntegrationParts{Keys: registry},
+		Audit:            audit.New(apps, time.Now, log), Log: log, Version: "test",
 	}
 	new(outside).serve(&cfg)
 	for _, c := range change {

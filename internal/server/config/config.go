@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-
-	"godwit.dev/godwit/internal/compat/nammayatri"
 )
 
 // Config is every setting of a server, in sections. The zero value is not usable: take Default or Load.
@@ -30,15 +28,16 @@ type Config struct {
 	OperationSettings
 	TuningSettings
 
-	CompatDev bool // the environment says DEV to the service that compat stands in for: a client's token is its id
+	provenance
+	embedded bool      // a program is around the server, so no listener is needed
+	sections []Section // of modules
+}
 
-	embedded   bool                         // a program is around the server, so no listener is needed
-	sections   []Section                    // of modules
-	origin     map[string]string            // key → where its value came from
-	file       string                       // the configuration file; empty: none was read
-	lines      map[string]int               // key → line of that file
-	origins    map[string]nammayatri.Origin // of compat_config
-	passedOver []string                     // of compat_config
+// provenance says where values came from.
+type provenance struct {
+	origin map[string]string // by key
+	file   string            // the configuration file; empty: none was read
+	lines  map[string]int    // of that file, by key
 }
 
 // Off is the address that turns a listener off.

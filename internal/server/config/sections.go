@@ -1,5 +1,7 @@
 package config
 
+import "godwit.dev/godwit/internal/compat/nammayatri"
+
 // ListenerSettings are the listeners for clients.
 type ListenerSettings struct {
 	HTTPAddr string `key:"http_addr" default:":8080" group:"Listeners" help:"address of the HTTP listener (API, WebSocket, SSE, long-poll), or off"`
@@ -40,6 +42,11 @@ type CompatSettings struct {
 	CompatStreamTimeout Duration `key:"compat_stream_timeout" default:"0s" min:"0s" max:"24h" group:"Standing in for another service" help:"after how long a stream ends, as that service ends them; 0s: never"`
 	CompatRetryDelay    Duration `key:"compat_retry_delay" default:"10s" min:"100ms" max:"5m" group:"Standing in for another service" help:"what a client does not acknowledge is sent again after this, then after twice that, up to 5 minutes"`
 	CompatConfig        string   `key:"compat_config" default:"" group:"Standing in for another service" help:"Dhall, JSON or TOML file with that service's own settings by their names, which hold where nothing else is set"`
+
+	CompatDev bool // the environment says DEV to that service: a client's token is its id
+
+	origins    map[string]nammayatri.Origin // of compat_config
+	passedOver []string                     // of compat_config
 }
 
 // PublicSettings say where people outside reach the server.

@@ -1,8 +1,10 @@
 package archtest
 
 import (
+	"go/ast"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -12,6 +14,7 @@ const (
 	mostImports = 30 // packages of this project that one imports
 	mostWired   = 45 // that one imports whose task it is to put parts together
 	mostGroups  = 16 // folders under internal
+	mostFields  = 20 // of a struct of settings or of parts that a constructor takes: more of them nobody can fill in from memory
 )
 
 // wires are the packages that put parts together.
@@ -53,4 +56,40 @@ func TestGroupsAreFew(t *testing.T) {
 	if len(entries) > mostGroups {
 		t.Errorf("internal has %d folders; at most %d: a new package belongs to a group", len(entries), mostGroups)
 	}
+}
+
+// settings are the names of structs that hold settings, or the parts that a constructor takes.
+var settings = regexp.MustCompile(`(Config|Options|Settings|Parts|Services)$`)
+
+func TestStructsOfSettingsHaveFewFields(t *testing.T) {
+	seen := 0
+	for _, f := range tree(t) {
+		if _, rung, ok := place(f.dir()); f.isTest() || f.generated || !ok || rung > program {
+			continue
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok || !settings.MatchString(spec.Name.Name) {
+				return true
+			}
+			if s, ok := spec.Type.(*ast.StructType); ok {
+				seen++
+				if n := fieldsOf(s); n > mostFields {
+					t.Errorf("%s: %s has %d fields; at most %d: group by meaning what belongs together", f.path, spec.Name.Name, n, mostFields)
+				}
+			}
+			return true
+		})
+	}
+	if seen == 0 {
+		t.Error("no struct of settings was found")
+	}
+}
+
+// fieldsOf counts a struct's fields. An embedded struct counts as one.
+func fieldsOf(s *ast.StructType) (n int) {
+	for _, field := range s.Fields.List {
+		n += max(len(field.Names), 1)
+	}
+	return n
 }

@@ -167,15 +167,23 @@ func (w *Web) routes(known *recipient.Service, told *timeline.Service) (*backend
 func (w *Web) pages(known *recipient.Service, told *timeline.Service) (http.Handler, error) {
 	c, s := w.Core, w.Sending
 	handler, err := admin.New(admin.Config{
-		Pages:  w.Modules.Pages(),
-		Access: w.Access, Keys: w.Access, Logins: signin.NewLogins(w.Stores.People, w.Stores.Clock), Audit: w.Audit, Provider: w.provider(), Campaigns: s.Campaigns, Audience: s.Endpoints, Templates: c.Templates, Recipients: known, Mailbox: c.Mailbox, Timelines: told, Publisher: c.Publisher, PublishLimit: w.Conns.Publish.Take, Log: w.Log, Version: w.Version,
-		Objects: c.Objects, Presence: w.sessions(), Channels: s.Channels, Hooks: w.Hooks, Sinks: w.Sinks, Sources: w.Sources,
-		Watch: w.Watched(), Draining: w.Draining,
-		Dev: w.Settings.Dev, TLS: w.TLS != nil, Origin: access.OwnOrigin(w.Settings.PublicURL), Admit: w.Conns.Connects.Allow,
-		Ready: func(ctx context.Context, app string, ch push.Channel) bool {
-			_, err := s.Channels.Sender(ctx, app, ch)
-			return err == nil
+		SignInParts: admin.SignInParts{
+			Access: w.Access, Logins: signin.NewLogins(w.Stores.People, w.Stores.Clock), Provider: w.provider(), Admit: w.Conns.Connects.Allow,
+			Dev: w.Settings.Dev, TLS: w.TLS != nil, Origin: access.OwnOrigin(w.Settings.PublicURL),
 		},
+		CampaignParts: admin.CampaignParts{
+			Campaigns: s.Campaigns, Audience: s.Endpoints, Templates: c.Templates,
+			Ready: func(ctx context.Context, app string, ch push.Channel) bool {
+				_, err := s.Channels.Sender(ctx, app, ch)
+				return err == nil
+			},
+		},
+		RecipientParts: admin.RecipientParts{
+			Recipients: known, Mailbox: c.Mailbox, Timelines: told, Presence: w.sessions(), Objects: c.Objects,
+			Publisher: c.Publisher, PublishLimit: w.Conns.Publish.Take,
+		},
+		IntegrationParts: admin.IntegrationParts{Keys: w.Access, Channels: s.Channels, Hooks: w.Hooks, Sinks: w.Sinks, Sources: w.Sources},
+		Pages:            w.Modules.Pages(), Audit: w.Audit, Watch: w.Watched(), Draining: w.Draining, Log: w.Log, Version: w.Version,
 	})
 	var taken *admin.TakenError
 	if errors.As(err, &taken) {
