@@ -50,7 +50,7 @@ RACEFLAGS := -race -gcflags=modernc.org/...=-race=false
 # How many packages are tested at once: more than there are cores, since tests wait more than they compute.
 TESTS_AT_ONCE ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 # Those that take longest come first: what begins last has nothing left to run beside it.
-LONGEST := $(addprefix ./,test/campaigns internal/gateway/grpcgate internal/gateway/wsgate internal/gateway/ssegate test/cluster internal/cluster internal/gateway/pollgate test/rides internal/server/cli bench/cli internal/store/postgres/mailboxdb internal/store/sqlite/mailboxdb test/attack test/idle internal/store/sqlite/repair)
+LONGEST := $(addprefix ./,test/campaigns internal/gateway/grpcgate internal/gateway/wsgate internal/gateway/ssegate test/cluster internal/cluster internal/gateway/pollgate test/rides test/attack test/faults internal/server/cli bench/cli test/webpage test/foreign internal/store/postgres/mailboxdb internal/store/sqlite/mailboxdb internal/store/sqlite/repair)
 # A program with the race detector in it sleeps before it exits, a second unless it is told.
 export GORACE ?= atexit_sleep_ms=100
 # How long `make fuzz` gives each target.
@@ -107,24 +107,21 @@ dist-%:
 
 # The tools that packages' tests need, beside the runner itself. What is not there is skipped, so a package that is not
 # named here needs none.
-TOOLS_test/foreign         := $(GRPCURL) $(H2SPEC) $(VENV) $(NODE_ECE) chromium
+TOOLS_test/foreign         := $(GRPCURL) $(H2SPEC) $(VENV) $(NODE_ECE) chromium redis php modules $(WHEELS) $(NODE_MODULES)
 TOOLS_test/webpage         := chromium $(NODE_MODULES)
 TOOLS_examples/observatory := $(PYTHON_VENV)
 TOOLS_examples/workers     := $(VENV) chromium
 TOOLS_internal/store/postgres := postgresql
 TOOLS_test/cluster         := postgresql haproxy
 TOOLS_test/campaigns       := postgresql haproxy
-TOOLS_test/convergence     := postgresql haproxy
+TOOLS_test/faults          := postgresql haproxy
+TOOLS_test/api             := postgresql
 TOOLS_test/rides           := postgresql haproxy
-TOOLS_test/migrate         := postgresql
 TOOLS_internal/testkit/redisserver := redis
 TOOLS_internal/store/redisstream := redis
 TOOLS_internal/server/app        := redis
-TOOLS_test/docs            := redis modules $(WHEELS) $(NODE_MODULES)
 TOOLS_examples/cluster     := postgresql haproxy
-TOOLS_test/compat          := redis $(VENV)
-TOOLS_test/wordpress       := php
-TOOL_PACKAGES := test/foreign test/webpage examples/observatory examples/workers internal/store/postgres test/cluster test/campaigns test/convergence test/rides test/migrate examples/cluster internal/testkit/redisserver internal/store/redisstream internal/server/app test/docs test/compat test/wordpress
+TOOL_PACKAGES := test/foreign test/webpage examples/observatory examples/workers internal/store/postgres test/cluster test/campaigns test/faults test/rides test/api examples/cluster internal/testkit/redisserver internal/store/redisstream internal/server/app
 # covers PACKAGE is not empty if PACKAGES name it: by its path or by a pattern that ends in /...
 covers = $(strip $(foreach p,$(PACKAGES:./%=%),$(filter $(subst ...,%,$p),$1 $1/)))
 
@@ -360,11 +357,11 @@ fuzz: ## run every fuzz target for FUZZTIME (60s)
 
 .PHONY: converge
 converge: ## prove that objects converge, from a hundred random seeds (GODWIT_SEED=n for one)
-	$(GO) test -vet=off -run LatestVersion -timeout 10m ./test/convergence
+	$(GO) test -vet=off -run LatestVersion -timeout 10m ./test/faults
 
 .PHONY: damage
 damage: ## damage the files of a real server in 200 ways and see that nothing is lost or altered in silence (SEEDS=n for fewer)
-	$(GO) test -count 1 -timeout 40m ./test/damage -seeds $(or $(SEEDS),200)
+	$(GO) test -count 1 -timeout 40m ./test/faults -run LostOrAltered -seeds $(or $(SEEDS),200)
 
 .PHONY: cluster
 cluster: ## kill nodes, cut the bus between two and kill PostgreSQL under load and a campaign, for ten minutes (FOR=1m CHATS=500 for less); then campaigns on three nodes
@@ -373,16 +370,16 @@ cluster: ## kill nodes, cut the bus between two and kill PostgreSQL under load a
 
 .PHONY: escalation
 escalation: ## kill the server twenty times under 10,000 notifications of three steps each, and see that none is missed nor comes after an ack (POSTGRES=1 for what is kept there)
-	$(GO) test -count 1 -timeout 30m -v ./test/escalation -run ThroughKills -publishes 10000 -kills 20 -kill-every 5s $(if $(POSTGRES),-postgres)
+	$(GO) test -count 1 -timeout 30m -v ./test/api -run StepIsMissed -publishes 10000 -kills 20 -kill-every 5s $(if $(POSTGRES),-postgres)
 
 .PHONY: compat
 compat: redis ## kill the server twenty times, and a master of a Redis cluster, under 1,000 entries a second for 1,000 clients of nammayatri's notification-service, and see that none is lost
-	$(GO) test -count 1 -timeout 30m -v ./test/compat -run 'ThroughKills|AMasterIsKilled' -fast -kills 20 -kill-every 5s -clients 1000 -rate 1000 -size 4096
+	$(GO) test -count 1 -timeout 30m -v ./test/foreign -run 'ThroughKills|AMasterIsKilled' -fast -kills 20 -kill-every 5s -clients 1000 -rate 1000 -size 4096
 
 .PHONY: sinks
 sinks: $(CHDB) ## kill the server ten times under 200,000 events, and stop ClickHouse twice, and see that its engine has each of them once
 	GODWIT_CHDB_PYTHON=$(BIN)/chdb/bin/python $(GO) test -count 1 -v ./internal/feeds/sink/clickhouse
-	GODWIT_CHDB_PYTHON=$(BIN)/chdb/bin/python $(GO) test -count 1 -timeout 30m -v ./test/sinks -events 200000 -kills 10
+	GODWIT_CHDB_PYTHON=$(BIN)/chdb/bin/python $(GO) test -count 1 -timeout 30m -v ./test/api -run TestClickHouse -events 200000 -kills 10
 
 .PHONY: upgrade
 upgrade: ## restart three nodes of the commit before as nodes of this one, under load (OF=commit for another)
@@ -398,7 +395,7 @@ mutate: redis postgresql ## break the code on purpose and see that the tests not
 
 .PHONY: upgrade-data
 upgrade-data: ## make anew the data folders that upgrades are tested with (FORMER=a release's binary, FORMER_COMMIT=where it is from)
-	$(GO) test ./test/upgrade -short -count 1 -run TestMakeFolders -former $(abspath $(FORMER))
+	$(GO) test ./test/faults -short -count 1 -run TestMakeFolders -former $(abspath $(FORMER))
 
 .PHONY: map
 map: ## print each package with its doc line
@@ -519,7 +516,7 @@ $(VENV): test/foreign/requirements.txt
 	@touch $@
 
 # ClickHouse's engine: half a gigabyte, so nothing but make sinks installs it. What it would bring along for tables of Python is not needed.
-$(CHDB): test/sinks/requirements.txt
+$(CHDB): test/api/requirements-chdb.txt
 	@mkdir -p $(BIN)
 	python3 -m venv --clear $(BIN)/chdb
 	$(BIN)/chdb/bin/pip install --quiet --disable-pip-version-check --no-deps -r $<

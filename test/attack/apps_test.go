@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -51,15 +50,12 @@ func TestAnAppWhoseServerHangsHoldsUpNoOther(t *testing.T) {
 		"hostile": {"--introspect-url", provider.URL + "/hostile", "--allow-private-urls"},
 		"good":    {"--introspect-url", provider.URL + "/good", "--allow-private-urls"},
 	})
-	token, err := server.Run("token", "--app", "good", "--recipient", "driver-1", "--data", server.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := server.Token(t, "good", "driver-1")
 	ctx, cancel := context.WithTimeout(t.Context(), blackbox.Patience)
 	defer cancel()
 	asked := 0
 	welcome := func() time.Duration {
-		begun, shown := time.Now(), strings.TrimSpace(token)
+		begun, shown := time.Now(), token
 		if asked++; asked%2 == 0 {
 			shown = fmt.Sprint("opaque-", asked) // the provider must be asked
 		}

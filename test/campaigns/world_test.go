@@ -151,22 +151,13 @@ type campaign struct {
 
 // try asks the server.
 func (w *world) try(method, path string, body, into any) error {
-	a, err := w.api.Do(w.Context(), method, path, body)
-	if err == nil && a.Status >= 300 {
-		err = fmt.Errorf("%s %s: %d %s", method, path, a.Status, a.Body)
-	}
-	if err == nil && into != nil {
-		err = a.JSON(into)
-	}
-	return err
+	return w.api.Try(w.Context(), method, path, body, into)
 }
 
 // call asks the server and demands success.
 func (w *world) call(method, path string, body, into any) {
 	w.Helper()
-	if err := w.try(method, path, body, into); err != nil {
-		w.Fatal(err)
-	}
+	w.api.Call(w, method, path, body, into)
 }
 
 func (w *world) start(spec map[string]any) string {

@@ -95,14 +95,7 @@ func (b *beside) register(url string, chats int) {
 func (b *beside) try(method, path string, body, into any) error {
 	api := b.c.Front().API()
 	defer api.HTTP.CloseIdleConnections()
-	a, err := api.Do(b.t.Context(), method, path, body)
-	if err == nil && a.Status >= 300 {
-		err = fmt.Errorf("%s %s: %d %s", method, path, a.Status, a.Body)
-	}
-	if err == nil && into != nil {
-		err = a.JSON(into)
-	}
-	return err
+	return api.Try(b.t.Context(), method, path, body, into)
 }
 
 func (b *beside) call(method, path string, body, into any) {

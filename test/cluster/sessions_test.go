@@ -41,15 +41,7 @@ func publish(t *testing.T, s *blackbox.Server, to, id string) {
 // dial connects and reads the welcome.
 func dial(t *testing.T, s *blackbox.Server, transport, recipient string) blackbox.Link {
 	t.Helper()
-	l, err := s.Dial(t.Context(), transport, blackbox.Hello{App: "demo", Recipient: recipient})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.Cut)
-	if f, err := l.Next(t.Context()); err != nil || f.Welcome == nil {
-		t.Fatal(f, err)
-	}
-	return l
+	return s.Connect(t, transport, blackbox.Hello{App: "demo", Recipient: recipient})
 }
 
 func next(t *testing.T, l blackbox.Link, want string) {

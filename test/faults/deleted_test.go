@@ -18,17 +18,17 @@ func TestAnAppIsDeletedWhileItsCampaignIsSent(t *testing.T) {
 	t.Cleanup(telegram.Close)
 	s := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--allow-private-urls", "--erase-within", "1s"))
 	api := s.API()
-	call(t, api, http.MethodPut, "/v1/channels/telegram", map[string]any{"token": token, "base_url": telegram.URL})
+	api.Call(t, http.MethodPut, "/v1/channels/telegram", map[string]any{"token": token, "base_url": telegram.URL}, nil)
 	for i := range chats {
-		call(t, api, http.MethodPost, "/v1/endpoints", map[string]any{"channel": "telegram", "address": json.RawMessage(fmt.Sprintf(`{"chat_id":%d}`, 1000+i)), "attributes": map[string]any{"name": erasedText}})
+		api.Call(t, http.MethodPost, "/v1/endpoints", map[string]any{"channel": "telegram", "address": json.RawMessage(fmt.Sprintf(`{"chat_id":%d}`, 1000+i)), "attributes": map[string]any{"name": erasedText}}, nil)
 	}
 	var news struct{ ID string }
-	if err := call(t, api, http.MethodPost, "/v1/campaigns", map[string]any{
+	if err := api.Call(t, http.MethodPost, "/v1/campaigns", map[string]any{
 		"content": map[string]any{"title": erasedText}, "audience": map[string]any{"channels": []string{"telegram"}}, "rate": "10/s",
-	}).JSON(&news); err != nil {
+	}, nil).JSON(&news); err != nil {
 		t.Fatal(err)
 	}
-	call(t, api, http.MethodPost, "/v1/campaigns/"+news.ID+"/start", nil)
+	api.Call(t, http.MethodPost, "/v1/campaigns/"+news.ID+"/start", nil, nil)
 	blackbox.Eventually(t, "a part is sent", func() error {
 		if len(telegram.Messages()) < 3 {
 			return errors.New("nothing is")
@@ -55,7 +55,7 @@ func TestAnAppIsDeletedWhileItsCampaignIsSent(t *testing.T) {
 		return s.API().Publish(t.Context(), map[string]any{"id": "new", "to": "ann", "title": "x"})
 	})
 	var list struct{ Campaigns []any }
-	if err := call(t, api, http.MethodGet, "/v1/campaigns", nil).JSON(&list); err != nil || len(list.Campaigns) > 0 {
+	if err := api.Call(t, http.MethodGet, "/v1/campaigns", nil, nil).JSON(&list); err != nil || len(list.Campaigns) > 0 {
 		t.Errorf("the new app has campaigns: %+v, %v", list, err)
 	}
 	nothingIsLeft(t, s)

@@ -52,19 +52,10 @@ func overwritten(t *testing.T, s *blackbox.Server) {
 	})
 }
 
-func call(t *testing.T, api *blackbox.API, method, path string, body any) *blackbox.Answer {
-	t.Helper()
-	a, err := api.Do(t.Context(), method, path, body)
-	if err != nil || a.Status >= http.StatusMultipleChoices {
-		t.Fatalf("%s %s: %v %+v", method, path, err, a)
-	}
-	return a
-}
-
 func TestNothingOfAnErasedRecipientIsLeftInAnyFile(t *testing.T) {
 	s := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--allow-private-urls", "--erase-within", "1s"))
 	leaveTraces(t, s)
-	call(t, s.API(), http.MethodDelete, "/v1/recipients/"+erasedName, nil)
+	s.API().Call(t, http.MethodDelete, "/v1/recipients/"+erasedName, nil, nil)
 	nothingIsLeft(t, s)
 }
 
@@ -72,9 +63,9 @@ func TestNothingOfTheRecipientsOfADeletedAppIsLeftInAnyFile(t *testing.T) {
 	s := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--allow-private-urls", "--erase-within", "1s"))
 	leaveTraces(t, s)
 	api := s.API()
-	call(t, api, http.MethodPost, "/v1/endpoints", map[string]any{"channel": "webhook", "address": map[string]any{"url": "http://127.0.0.1:1/" + erasedName}, "tags": []string{erasedText}})
-	call(t, api, http.MethodPut, "/v1/objects/g/"+erasedName, map[string]any{"payload": map[string]any{"name": erasedText}})
-	call(t, api, http.MethodPut, "/v1/recipients/"+erasedName+".too/preferences", map[string]any{"timezone": "Europe/Oslo"})
+	api.Call(t, http.MethodPost, "/v1/endpoints", map[string]any{"channel": "webhook", "address": map[string]any{"url": "http://127.0.0.1:1/" + erasedName}, "tags": []string{erasedText}}, nil)
+	api.Call(t, http.MethodPut, "/v1/objects/g/"+erasedName, map[string]any{"payload": map[string]any{"name": erasedText}}, nil)
+	api.Call(t, http.MethodPut, "/v1/recipients/"+erasedName+".too/preferences", map[string]any{"timezone": "Europe/Oslo"}, nil)
 	for _, args := range [][]string{{"app", "create", "other"}, {"app", "delete", "demo", "--yes"}, {"app", "create", "demo"}} {
 		if out, err := s.Run(append(args, "--data", s.Dir)...); err != nil {
 			t.Fatalf("%q: %v\n%s", args, err, out)
@@ -93,7 +84,7 @@ func TestNothingOfTheRecipientsOfADeletedAppIsLeftInAnyFile(t *testing.T) {
 func leaveTraces(t *testing.T, s *blackbox.Server) {
 	t.Helper()
 	api := s.API()
-	call(t, api, http.MethodPut, "/v1/hooks/away", map[string]any{"url": "http://" + blackbox.Free(t) + "/"})
+	api.Call(t, http.MethodPut, "/v1/hooks/away", map[string]any{"url": "http://" + blackbox.Free(t) + "/"}, nil)
 	for i := range 300 {
 		to := []string{erasedName, "anna", "bo"}[i%3]
 		n := map[string]any{"to": to, "id": fmt.Sprintf("%s-%d", to, i), "title": "t", "body": "b", "data": map[string]any{"n": i}}
@@ -101,9 +92,9 @@ func leaveTraces(t *testing.T, s *blackbox.Server) {
 			n["title"], n["body"] = erasedText, strings.Repeat(erasedText, i)
 			n["collapse_key"] = fmt.Sprintf("k%d", i%40)
 		}
-		call(t, api, http.MethodPost, "/v1/notifications", n)
+		api.Call(t, http.MethodPost, "/v1/notifications", n, nil)
 	}
-	call(t, api, http.MethodPost, "/v1/notifications", map[string]any{"to": []string{"anna", erasedName, "bo"}, "title": "of several"})
+	api.Call(t, http.MethodPost, "/v1/notifications", map[string]any{"to": []string{"anna", erasedName, "bo"}, "title": "of several"}, nil)
 	link, err := s.Dial(t.Context(), "ws", blackbox.Hello{App: "demo", Recipient: erasedName, Device: "phone"})
 	if err != nil {
 		t.Fatal(err)
@@ -117,18 +108,18 @@ func leaveTraces(t *testing.T, s *blackbox.Server) {
 			t.Fatal(err)
 		}
 	}
-	call(t, api, http.MethodDelete, "/v1/recipients/"+erasedName+"/sessions", nil)
-	call(t, api, http.MethodPost, "/v1/endpoints", map[string]any{
+	api.Call(t, http.MethodDelete, "/v1/recipients/"+erasedName+"/sessions", nil, nil)
+	api.Call(t, http.MethodPost, "/v1/endpoints", map[string]any{
 		"channel": "webhook", "recipient": erasedName, "address": map[string]any{"url": "http://127.0.0.1:1/" + erasedName}, "attributes": map[string]any{"name": erasedText}, "tags": []string{"t"},
-	})
+	}, nil)
 	var campaign struct{ ID string }
-	if err := call(t, api, http.MethodPost, "/v1/campaigns", map[string]any{
+	if err := api.Call(t, http.MethodPost, "/v1/campaigns", map[string]any{
 		"name": "c", "content": map[string]any{"title": "Hi"}, "audience": map[string]any{"recipients": []string{erasedName, "anna"}},
-	}).JSON(&campaign); err != nil {
+	}, nil).JSON(&campaign); err != nil {
 		t.Fatal(err)
 	}
-	call(t, api, http.MethodPut, "/v1/objects/g/o", map[string]any{"version": "1", "source": erasedName + "/phone"})
-	call(t, api, http.MethodPut, "/v1/recipients/"+erasedName+"/preferences", map[string]any{"timezone": "Europe/Oslo"})
+	api.Call(t, http.MethodPut, "/v1/objects/g/o", map[string]any{"version": "1", "source": erasedName + "/phone"}, nil)
+	api.Call(t, http.MethodPut, "/v1/recipients/"+erasedName+"/preferences", map[string]any{"timezone": "Europe/Oslo"}, nil)
 }
 
 // nothingIsLeft waits until files are overwritten, and looks into them while the server runs and after it.
@@ -160,12 +151,12 @@ func TestNothingOfADeletedEndpointIsLeftInAnyFile(t *testing.T) {
 		Token string `json:"manage_token"`
 	}
 	api := s.API()
-	if err := call(t, api, http.MethodPost, "/v1/endpoints", map[string]any{
+	if err := api.Call(t, http.MethodPost, "/v1/endpoints", map[string]any{
 		"channel": "webhook", "address": map[string]any{"url": "http://127.0.0.1:1/" + erasedName}, "attributes": map[string]any{"name": erasedText},
-	}).JSON(&made); err != nil {
+	}, nil).JSON(&made); err != nil {
 		t.Fatal(err)
 	}
-	call(t, s.API(made.Token), http.MethodDelete, "/v1/endpoints/"+made.ID+"?app=demo", nil)
+	s.API(made.Token).Call(t, http.MethodDelete, "/v1/endpoints/"+made.ID+"?app=demo", nil, nil)
 	overwritten(t, s)
 	if code := s.Stop(); code != 0 {
 		t.Errorf("the server ends with %d", code)

@@ -43,14 +43,14 @@ func rowsWith(t *testing.T, c *pgx.Conn, texts ...string) (found []string) {
 func TestNothingOfTheErasedIsLeftInAnyTable(t *testing.T) {
 	for what, erase := range map[string]func(t *testing.T, s *blackbox.Server, url string){
 		"a recipient": func(t *testing.T, s *blackbox.Server, _ string) {
-			call(t, s.API(), http.MethodDelete, "/v1/recipients/"+erasedName, nil)
+			s.API().Call(t, http.MethodDelete, "/v1/recipients/"+erasedName, nil, nil)
 			overwritten(t, s)
 		},
 		"an app": func(t *testing.T, s *blackbox.Server, url string) {
 			api := s.API()
-			call(t, api, http.MethodPost, "/v1/endpoints", map[string]any{"channel": "webhook", "address": map[string]any{"url": "http://127.0.0.1:1/" + erasedName}, "tags": []string{erasedText}})
-			call(t, api, http.MethodPut, "/v1/objects/g/"+erasedName, map[string]any{"payload": map[string]any{"name": erasedText}})
-			call(t, api, http.MethodPut, "/v1/recipients/"+erasedName+".too/preferences", map[string]any{"timezone": "Europe/Oslo"})
+			api.Call(t, http.MethodPost, "/v1/endpoints", map[string]any{"channel": "webhook", "address": map[string]any{"url": "http://127.0.0.1:1/" + erasedName}, "tags": []string{erasedText}}, nil)
+			api.Call(t, http.MethodPut, "/v1/objects/g/"+erasedName, map[string]any{"payload": map[string]any{"name": erasedText}}, nil)
+			api.Call(t, http.MethodPut, "/v1/recipients/"+erasedName+".too/preferences", map[string]any{"timezone": "Europe/Oslo"}, nil)
 			if out, err := s.Run("app", "delete", "demo", "--yes", "--postgres", url, "--data", s.Dir); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}

@@ -99,11 +99,7 @@ func TestAppsNeverMeet(t *testing.T) {
 	server := blackbox.New(t)
 	keys := map[string]string{}
 	for _, app := range []string{"red", "blue"} {
-		out, err := server.Run("app", "create", app, "--data", server.Dir, "--json")
-		if err != nil {
-			t.Fatalf("create app: %v\n%s", err, out)
-		}
-		keys[app] = secret(t, out)
+		keys[app] = server.CreateApp(t, app)
 	}
 	if err := server.Launch(); err != nil {
 		t.Fatal(err)
@@ -112,11 +108,7 @@ func TestAppsNeverMeet(t *testing.T) {
 	defer cancel()
 	links := map[string]blackbox.Link{}
 	for app := range keys {
-		out, err := server.Run("token", "--app", app, "--recipient", "driver-1", "--data", server.Dir)
-		if err != nil {
-			t.Fatalf("make token: %v\n%s", err, out)
-		}
-		link, err := server.Dial(ctx, "ws", blackbox.Hello{App: app, Recipient: "driver-1", Token: strings.TrimSpace(out)})
+		link, err := server.Dial(ctx, "ws", blackbox.Hello{App: app, Recipient: "driver-1", Token: server.Token(t, app, "driver-1")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,11 +147,7 @@ func TestAppsNeverMeet(t *testing.T) {
 		t.Error(err)
 	}
 	// A token of one app opens nothing in the other.
-	out, err := server.Run("token", "--app", "red", "--recipient", "driver-1", "--data", server.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	link, err := server.Dial(ctx, "ws", blackbox.Hello{App: "blue", Recipient: "driver-1", Token: strings.TrimSpace(out)})
+	link, err := server.Dial(ctx, "ws", blackbox.Hello{App: "blue", Recipient: "driver-1", Token: server.Token(t, "red", "driver-1")})
 	if err != nil {
 		return // refused at the door
 	}
@@ -172,16 +160,8 @@ func TestAppsNeverMeet(t *testing.T) {
 // TestSecretsStayOutOfLogs uses every kind of secret, rightly and wrongly, at the most talkative level.
 func TestSecretsStayOutOfLogs(t *testing.T) {
 	server := blackbox.New(t, blackbox.Args("--log-level", "debug"))
-	out, err := server.Run("app", "create", "red", "--data", server.Dir, "--json")
-	if err != nil {
-		t.Fatalf("create app: %v\n%s", err, out)
-	}
-	key := secret(t, out)
-	out, err = server.Run("token", "--app", "red", "--recipient", "driver-1", "--data", server.Dir)
-	if err != nil {
-		t.Fatalf("make token: %v\n%s", err, out)
-	}
-	token := strings.TrimSpace(out)
+	key := server.CreateApp(t, "red")
+	token := server.Token(t, "red", "driver-1")
 	if err := server.Launch(); err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,8 @@ import (
 //go:embed page.html
 var page string
 
-// result is what the page reports about one connection.
-type result struct {
+// browserResult is what the page reports about one connection.
+type browserResult struct {
 	Name  string
 	OK    bool
 	Why   string
@@ -43,8 +43,8 @@ func TestBrowser(t *testing.T) {
 			}
 		}
 	}
-	reports := make(chan result, 8)
-	allowed, stranger := site(t, server.HTTP, reports), site(t, server.HTTP, reports)
+	reports := make(chan browserResult, 8)
+	allowed, stranger := startSite(t, server.HTTP, reports), startSite(t, server.HTTP, reports)
 	out, err := server.Run("app", "set", "demo", "--origin", allowed, "--data", server.Dir)
 	if err != nil {
 		t.Fatalf("allow the page's origin: %v\n%s", err, out)
@@ -72,15 +72,15 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// site serves the page and takes its reports.
-func site(t *testing.T, godwit string, reports chan<- result) (origin string) {
+// startSite serves the page and takes its reports.
+func startSite(t *testing.T, godwit string, reports chan<- browserResult) (origin string) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		fmt.Fprint(w, strings.ReplaceAll(page, "GODWIT", godwit))
 	})
 	mux.HandleFunc("POST /report", func(_ http.ResponseWriter, r *http.Request) {
-		var report result
+		var report browserResult
 		if err := json.NewDecoder(r.Body).Decode(&report); err != nil {
 			report.Why = err.Error()
 		}
@@ -111,14 +111,14 @@ func preflight(ctx context.Context, server *blackbox.Server, origin string) erro
 	return nil
 }
 
-func next(ctx context.Context, t *testing.T, reports <-chan result) result {
+func next(ctx context.Context, t *testing.T, reports <-chan browserResult) browserResult {
 	t.Helper()
 	select {
 	case r := <-reports:
 		return r
 	case <-ctx.Done():
 		t.Fatal("the browser's page did not report in time")
-		return result{}
+		return browserResult{}
 	}
 }
 

@@ -32,16 +32,10 @@ func (p *person) leaves() {
 // newKey makes a key with a role.
 func newKey(t *testing.T, server *blackbox.Server, role, name string) string {
 	t.Helper()
-	a, err := server.API().Do(t.Context(), http.MethodPost, "/v1/keys", map[string]any{"roles": []string{role}, "name": name})
-	if err != nil || a.Status != http.StatusCreated {
-		t.Fatalf("make a key: %v %+v", err, a)
-	}
 	var made struct {
 		Key string `json:"key"`
 	}
-	if err := a.JSON(&made); err != nil {
-		t.Fatal(err)
-	}
+	server.API().Call(t, http.MethodPost, "/v1/keys", map[string]any{"roles": []string{role}, "name": name}, &made)
 	return made.Key
 }
 

@@ -1,7 +1,6 @@
 package webpage
 
 import (
-	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -25,10 +24,7 @@ type stage struct {
 
 func (s *stage) call(method, path string, body any) {
 	s.Helper()
-	a, err := s.api.Do(s.Context(), method, path, body)
-	if err != nil || a.Status >= http.StatusMultipleChoices {
-		s.Fatalf("%s %s: %v %+v", method, path, err, a)
-	}
+	s.api.Call(s, method, path, body, nil)
 }
 
 // publish hands over a notification with pushes by these channels at once.
@@ -87,16 +83,9 @@ func (s *stage) gets(client blackbox.Link, id string) {
 // lies publishes with the key of another app.
 func (s *stage) lies(id, to string) {
 	s.Helper()
-	out, err := s.server.Run("app", "create", "other", "--data", s.server.Dir, "--json")
-	var made struct{ Key string }
-	if err == nil {
-		err = json.Unmarshal([]byte(out), &made)
-	}
-	if err != nil {
-		s.Fatalf("create an app: %v\n%s", err, out)
-	}
-	err = blackbox.Poll(s.Context(), blackbox.Patience, func() error { // the server looks for new keys each second
-		return s.server.API(made.Key).Publish(s.Context(), map[string]any{"id": id, "to": to, "title": "New ride"})
+	key := s.server.CreateApp(s, "other")
+	err := blackbox.Poll(s.Context(), blackbox.Patience, func() error { // the server looks for new keys each second
+		return s.server.API(key).Publish(s.Context(), map[string]any{"id": id, "to": to, "title": "New ride"})
 	})
 	if err != nil {
 		s.Fatal(err)

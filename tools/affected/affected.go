@@ -23,7 +23,7 @@ var unseen = map[string][]string{
 
 // readers are the tests that read files from outside their folder.
 var readers = []struct{ prefix, pkg string }{
-	{"api/vectors/", module + "/test/vectors"},
+	{"api/vectors/", module + "/internal/notify/frame"},
 	{"api/vectors/", module + "/clients/go"},
 	{"api/vectors/", module + "/internal/objects/object"},
 	{"clients/js/", module + "/test/webpage"},
@@ -57,7 +57,7 @@ func affected(packages []pkg, files []string) []string {
 			return sorted(names)
 		}
 		if strings.HasSuffix(f, ".md") {
-			hit[module+"/test/docs"] = names[module+"/test/docs"]
+			hit[module+"/test/foreign"] = names[module+"/test/foreign"]
 		}
 		for _, r := range readers {
 			if strings.HasPrefix(f, r.prefix) {

@@ -18,7 +18,7 @@ func TestAffectedAreWhatChangedAndAllThatIsBuiltFromIt(t *testing.T) {
 	}
 	packages := []pkg{
 		use("internal/testkit/archtest"), use("internal/objects/object"), use("internal/notify/session", "internal/objects/object"), use("internal/gateway"),
-		use("cmd/godwit", "internal/notify/session", "internal/objects/object"), use("test/blackbox"), use("test/rides", "test/blackbox"), use("test/docs", "test/blackbox"),
+		use("cmd/godwit", "internal/notify/session", "internal/objects/object"), use("test/blackbox"), use("test/rides", "test/blackbox"), use("test/foreign", "test/blackbox"),
 	}
 	for _, c := range []struct {
 		files []string
@@ -29,11 +29,11 @@ func TestAffectedAreWhatChangedAndAllThatIsBuiltFromIt(t *testing.T) {
 		{[]string{"internal/gateway/postingclient.go"}, "internal/testkit/archtest internal/gateway"},
 		{[]string{"internal/gateway/testdata/fuzz/a/b"}, "internal/testkit/archtest internal/gateway"},
 		{[]string{"internal/notify/session/session_test.go"}, "internal/testkit/archtest internal/notify/session"},
-		{[]string{"internal/notify/session/session.go"}, "cmd/godwit internal/testkit/archtest internal/notify/session test/blackbox test/docs test/rides"},
+		{[]string{"internal/notify/session/session.go"}, "cmd/godwit internal/testkit/archtest internal/notify/session test/blackbox test/foreign test/rides"},
 		{[]string{"internal/notify/session/session_test.go", "internal/gateway/postingclient.go"}, "internal/testkit/archtest internal/gateway internal/notify/session"},
-		{[]string{"docs/guides/hooks.md"}, "internal/testkit/archtest test/docs"},
+		{[]string{"docs/guides/hooks.md"}, "internal/testkit/archtest test/foreign"},
 		{[]string{"api/vectors/digests.json"}, "internal/testkit/archtest internal/objects/object"},
-		{[]string{"go.sum"}, "cmd/godwit internal/testkit/archtest internal/gateway internal/objects/object internal/notify/session test/blackbox test/docs test/rides"},
+		{[]string{"go.sum"}, "cmd/godwit internal/testkit/archtest internal/gateway internal/objects/object internal/notify/session test/blackbox test/foreign test/rides"},
 	} {
 		got := affected(packages, c.files)
 		slices.Sort(got)
@@ -72,7 +72,7 @@ func TestListKnowsTheUsersOfThisModule(t *testing.T) {
 		}
 	}
 	got := affected(packages, []string{"internal/notify/session/session.go"})
-	for _, name := range []string{"internal/notify/session", "internal/server/app", "internal/gateway/wsgate", "clients/go", "test/rides", "test/convergence"} {
+	for _, name := range []string{"internal/notify/session", "internal/server/app", "internal/gateway/wsgate", "clients/go", "test/rides", "test/faults"} {
 		if !slices.Contains(got, module+"/"+name) {
 			t.Errorf("after a change of session, %s is not tested", name) // clients/go uses it in its tests alone
 		}

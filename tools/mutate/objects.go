@@ -2,7 +2,7 @@ package main
 
 const (
 	signalTests      = "./internal/objects/signal"
-	convergenceTests = "./test/convergence"
+	convergenceTests = "./test/faults"
 	converges        = "TestEveryClientLearnsTheLatestVersion"
 )
 

@@ -15,7 +15,7 @@ var (
 )
 
 var ofPreferences = []mutation{
-	{name: "preferences: critical asks them too", file: decideFile, old: "	case s.Critical:\n", new: "	case false:\n", tests: append(decisions, suite{"./test/escalation", "TestPreferences"})},
+	{name: "preferences: critical asks them too", file: decideFile, old: "	case s.Critical:\n", new: "	case false:\n", tests: append(decisions, suite{"./test/api", "TestPreferences"})},
 	{name: "preferences: no channel is every channel", file: prefsFile, old: "choice.Channels == nil ||", new: "len(choice.Channels) == 0 ||", tests: decisions},
 	{name: "preferences: every channel is no channel", file: prefsFile, old: "choice.Channels == nil || ", new: "", tests: decisions},
 	{name: "preferences: a high priority passes channels", file: decideFile, old: "case !p.allow(", new: "case !s.High && !p.allow(", tests: decisions},

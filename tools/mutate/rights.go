@@ -3,7 +3,7 @@ package main
 // The oracle of rights, and the table of rights, in which each way in must turn red on its own.
 const (
 	oracle      = "internal/access/rights.go"
-	rightsTests = "./test/rights"
+	rightsTests = "./test/api"
 )
 
 var (

@@ -11,9 +11,9 @@ const (
 )
 
 var (
-	stepsFaults = []suite{{"./test/escalation", "TestEachStepSays|TestAnAckThatRaces"}}
-	stepsEvents = []suite{{"./test/escalation", "TestStepsTell"}}
-	stepsKills  = []suite{{"./test/escalation", "ThroughKills"}}
+	stepsFaults = []suite{{"./test/api", "TestEachStepSays|TestAnAckThatRaces"}}
+	stepsEvents = []suite{{"./test/api", "TestStepsTell"}}
+	stepsKills  = []suite{{"./test/api", "TestNoStepIsMissed"}}
 	stepsStored = []suite{{"./internal/store/sqlite/campaigndb", "TestSends"}}
 	stepsDoctor = []suite{{"./internal/store", "Lost"}}
 )

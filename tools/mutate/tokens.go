@@ -20,6 +20,6 @@ var ofTokens = []mutation{
 	{name: "tokens: one to acknowledge counts for ever", file: receiptFile, old: "now.UnixMilli() > int64(until)", new: "false && now.UnixMilli() > int64(until)", tests: receiptTests},
 	{name: "tokens: being shown is enough for any", file: receiptFile, old: "*event != push.Shown || says[0]&tokenShown != 0", new: "true", tests: receiptTests},
 	{name: "tokens: being shown is never enough", file: receiptFile, old: "says[0]&tokenShown != 0", new: "false", tests: receiptTests},
-	{name: "tokens: what was acknowledged is taken from who did", file: "internal/notify/escalation/withdraw.go", old: " && !one.Answered", new: "", tests: []suite{{"./test/escalation", "TestAPushIsAcknowledged|TestStepReportsFate"}}},
-	{name: "tokens: what is to stay is withdrawn", file: "internal/notify/escalation/withdraw.go", old: " && !one.Options.Keep", new: "", tests: []suite{{"./test/escalation", "TestStepReportsFate"}}},
+	{name: "tokens: what was acknowledged is taken from who did", file: "internal/notify/escalation/withdraw.go", old: " && !one.Answered", new: "", tests: []suite{{"./test/api", "TestAPushIsAcknowledged|TestStepReportsFate"}}},
+	{name: "tokens: what is to stay is withdrawn", file: "internal/notify/escalation/withdraw.go", old: " && !one.Options.Keep", new: "", tests: []suite{{"./test/api", "TestStepReportsFate"}}},
 }

@@ -42,7 +42,7 @@ func TestRightsToConnect(t *testing.T) {
 	}
 }
 
-// TestRights is the table of a NATS client's rights. The whole table of all ways in is test/rights.
+// TestRights is the table of a NATS client's rights. The whole table of all ways in is in test/api.
 func TestRights(t *testing.T) {
 	w := newWorld(t)
 	const sub, pub = "subscribe", "publish"

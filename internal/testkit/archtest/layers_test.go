@@ -227,7 +227,7 @@ const byHand = "bench/stubs"
 const streams = "internal/store/redisstream"
 
 // example is the module of a test, whose tables are its own.
-const example = "test/module/notes"
+const example = "test/api/notes"
 
 func TestOnlyOpeningNamesAStore(t *testing.T) {
 	for _, f := range tree(t) {

@@ -1,0 +1,97 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"godwit.dev/godwit/internal/sending/sendertest/hookserver"
+	"godwit.dev/godwit/test/blackbox"
+)
+
+// TestHookSurvivesKills kills the server while it posts events. An event may come twice, with the same webhook-id; none
+// that the log has may be missing or come before an earlier one.
+func TestHookSurvivesKills(t *testing.T) {
+	blackbox.Long(t)
+	const rounds, each = 3, 40
+	receiver := hookserver.Start("")
+	defer receiver.Close()
+	server := blackbox.Start(t, blackbox.Dev(), blackbox.Args("--allow-private-urls"), blackbox.Plain())
+	api := server.API()
+
+	var hook struct{ Secret string }
+	api.Call(t, http.MethodPut, "/v1/hooks/all", map[string]any{"url": receiver.URL, "types": []string{"stored"}}, &hook)
+	receiver.Secret(hook.Secret)
+	for round := range rounds {
+		for i := range each {
+			api.Call(t, http.MethodPost, "/v1/notifications", map[string]any{"to": "ann", "id": fmt.Sprintf("n-%d-%d", round, i)}, nil)
+		}
+		before := (round + 1) * each / 2
+		blackbox.Eventually(t, "some events have come", func() error {
+			if n := len(receiver.Took()); n < before {
+				return fmt.Errorf("%d of %d", n, before)
+			}
+			return nil
+		})
+		server.Kill()
+		if err := server.Launch(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var state struct {
+		State, Cursor string
+		Newest        string `json:"newest_event_id"`
+	}
+	blackbox.Eventually(t, "the hook has come to the end", func() error {
+		api.Call(t, http.MethodGet, "/v1/hooks/all", nil, &state)
+		if state.Cursor != state.Newest || state.State != "active" {
+			return fmt.Errorf("%+v", state)
+		}
+		return nil
+	})
+	if refused := receiver.Refused(); len(refused) > 0 {
+		t.Errorf("signatures were wrong: %v", refused)
+	}
+	checkHooked(t, receiver.Took(), server)
+}
+
+// checkHooked compares what came with what the log has.
+func checkHooked(t *testing.T, took []hookserver.Message, server *blackbox.Server) {
+	t.Helper()
+	first := map[string]int{} // event id → place where it came first
+	bodies := map[string]string{}
+	for i, m := range took {
+		var e struct {
+			ID string `json:"event_id"`
+		}
+		if err := json.Unmarshal([]byte(m.Body), &e); err != nil {
+			t.Fatal(err)
+		}
+		if _, seen := first[e.ID]; !seen {
+			first[e.ID] = i
+		}
+		if before := bodies[m.ID]; before != "" && before != m.Body {
+			t.Errorf("webhook-id %s stood for two events", m.ID)
+		}
+		bodies[m.ID] = m.Body
+	}
+	last, n := -1, 0
+	err := server.API().Events(t.Context(), "stored", func(e blackbox.Event) bool {
+		n++
+		place, came := first[strings.Trim(string(e.EventID), `"`)]
+		switch {
+		case !came:
+			t.Errorf("event %s never came", e.EventID)
+		case place < last:
+			t.Errorf("event %s came before an earlier one", e.EventID)
+		}
+		last = max(last, place)
+		return n < len(first)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	t.Logf("%d events, %d posts", n, len(took))
+}

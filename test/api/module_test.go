@@ -1,0 +1,319 @@
+// Package module tests that a capability joins a server as a module: it is added to the list here alone.
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/goleak"
+
+	"godwit.dev/godwit/internal/server/app/datadir"
+	"godwit.dev/godwit/internal/server/cli"
+	"godwit.dev/godwit/internal/server/cli/command"
+	"godwit.dev/godwit/internal/server/httpapi/call"
+	"godwit.dev/godwit/internal/server/listen"
+	"godwit.dev/godwit/internal/server/module"
+	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/test/api/notes"
+	"godwit.dev/godwit/test/blackbox"
+)
+
+// asServer is the environment variable with which this test program is godwit with the module, and with one more that takes
+// what its value says.
+const asServer = "MODULE_TEST_SERVER"
+
+func TestMain(m *testing.M) {
+	if taken := os.Getenv(asServer); taken != "" {
+		os.Exit(command.Main(cli.With(append([]module.Module{notes.Module()}, thieves(taken)...)...)))
+	}
+	if address := os.Getenv(workerURL); address != "" {
+		work(address)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// thieves is a module that takes something of another.
+func thieves(taken string) []module.Module {
+	m := module.Module{Name: "thief", Start: func(context.Context, *module.Host) error { return nil }}
+	switch taken {
+	case "module":
+		m = notes.Module()
+		m.Settings, m.Commands = nil, nil
+	case "setting":
+		m.Settings = &notes.Settings{}
+	case "setting of the server":
+		m.Settings = &struct {
+			Retain int `key:"retain" default:"1" help:"taken"`
+		}{}
+	case "command":
+		m.Commands = func(module.Program) []*cobra.Command { return []*cobra.Command{{Use: "notes"}} }
+	case "command of the server":
+		m.Commands = func(module.Program) []*cobra.Command { return []*cobra.Command{{Use: "serve"}} }
+	case "route":
+		m.Start = func(_ context.Context, h *module.Host) error {
+			return h.Route(call.Route{Pattern: "GET /v1/notes"})
+		}
+	case "route of the server":
+		m.Start = func(_ context.Context, h *module.Host) error {
+			return h.Route(call.Route{Pattern: "GET /v1/hooks"})
+		}
+	case "page":
+		m.Start = func(_ context.Context, h *module.Host) error { return h.Page(module.Page{Path: "/ui/notes"}) }
+	case "page of the server":
+		m.Start = func(_ context.Context, h *module.Host) error { return h.Page(module.Page{Path: "/ui/keys"}) }
+	case "listener":
+		m.Start = func(_ context.Context, h *module.Host) error {
+			return h.Listen(listen.Listener{Key: "notes_addr", Addr: "off", Serve: func(net.Listener, *tls.Config) (listen.Service, error) { return listen.Service{}, nil }})
+		}
+	default:
+		return nil
+	}
+	return []module.Module{m}
+}
+
+// program is this test program as godwit.
+func program(ctx context.Context, taken string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asServer+"="+taken)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	return cmd
+}
+
+// moduleServer is a running one.
+type moduleServer struct {
+	t     *testing.T
+	addrs datadir.Addresses
+	stop  func() error
+}
+
+// startModule starts a server with the module; args are more flags.
+func startModule(t *testing.T, data string, args ...string) *moduleServer {
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := program(ctx, "nothing", append([]string{"serve", "--json", "--dev", "--data", data, "--http-addr", "127.0.0.1:0", "--grpc-addr", "off", "--notes-addr", "127.0.0.1:0", "--notes-most", "3"}, args...)...)
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	s := &moduleServer{t: t}
+	s.stop = func() error {
+		cancel()
+		err := cmd.Wait()
+		s.stop = func() error { return nil }
+		if cmd.ProcessState.ExitCode() == 0 {
+			return nil
+		}
+		return fmt.Errorf("the server ended: %w\n%s", err, log.Bytes())
+	}
+	t.Cleanup(func() {
+		if err := s.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &s.addrs)
+	}
+	if err != nil {
+		t.Fatalf("the server is not ready: %v, %v", err, s.stop())
+	}
+	return s
+}
+
+// request asks the server and returns status and body.
+func (s *moduleServer) request(method, path, key string) (int, string) {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.Context(), method, "http://"+s.addrs.HTTP+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	return readAnswer(s.t, http.DefaultClient, req)
+}
+
+func readAnswer(t *testing.T, client *http.Client, req *http.Request) (int, string) {
+	t.Helper()
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(b)
+}
+
+// say sends a line to the module's listener and returns the answer.
+func (s *moduleServer) say(line string) string {
+	s.t.Helper()
+	c, err := net.Dial("tcp", s.addrs.Others["notes_addr"])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(blackbox.Patience))
+	if _, err := fmt.Fprintln(c, line); err != nil {
+		s.t.Fatal(err)
+	}
+	answer, err := bufio.NewReader(c).ReadString('\n')
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return strings.TrimSpace(answer)
+}
+
+// page is the module's page as somebody sees it who signed in.
+func (s *moduleServer) page() string {
+	s.t.Helper()
+	jar, _ := cookiejar.New(nil) // does not fail
+	client := &http.Client{Jar: jar}
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, "http://"+s.addrs.HTTP+"/ui/sign-in", strings.NewReader(url.Values{"key": {"dev"}}.Encode()))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if status, front := readAnswer(s.t, client, req); status != http.StatusOK || !strings.Contains(front, `href="/ui/notes"`) {
+		s.t.Errorf("the front page does not lead to the module's: %d %.200s", status, front)
+	}
+	if req, err = http.NewRequestWithContext(s.t.Context(), http.MethodGet, "http://"+s.addrs.HTTP+"/ui/notes", nil); err != nil {
+		s.t.Fatal(err)
+	}
+	status, page := readAnswer(s.t, client, req)
+	if status != http.StatusOK {
+		s.t.Errorf("the page: %d", status)
+	}
+	return page
+}
+
+func TestModuleIsServedWithAllThatItBrings(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) { exerciseModule(t) })
+	t.Run("postgres", func(t *testing.T) { exerciseModule(t, "--postgres", pgtest.Database(t)) })
+}
+
+func exerciseModule(t *testing.T, args ...string) {
+	data := filepath.Join(t.TempDir(), "data")
+	s := startModule(t, data, args...)
+	if status, body := s.request(http.MethodPost, "/v1/notes?text=buy+milk", "dev"); status != http.StatusCreated || !strings.Contains(body, "buy milk") {
+		t.Fatalf("POST: %d %s", status, body)
+	}
+	if status, _ := s.request(http.MethodGet, "/v1/notes", ""); status != http.StatusUnauthorized {
+		t.Errorf("GET without a key: %d", status)
+	}
+	if got := s.say("call <Anna>"); got != "ok" {
+		t.Errorf("the listener answers %q", got)
+	}
+	if page := s.page(); !strings.Contains(page, "buy milk") || !strings.Contains(page, "call &lt;Anna&gt;") {
+		t.Errorf("the page lacks notes:\n%s", page)
+	}
+	if _, figures := s.request(http.MethodGet, "/metrics", ""); !strings.Contains(figures, "\ngodwit_notes_total 2\n") {
+		t.Errorf("the metrics lack the module's:\n%s", figures)
+	}
+	if _, settings := s.request(http.MethodGet, "/v1/settings", "dev"); !strings.Contains(settings, `"notes_most"`) {
+		t.Errorf("the settings lack the module's: %s", settings)
+	}
+	list := program(t.Context(), "nothing", "notes", "--url", "http://"+s.addrs.HTTP)
+	if out, err := list.CombinedOutput(); err != nil || string(out) != "NOTE\nbuy milk\ncall <Anna>\n" {
+		t.Errorf("godwit notes: %v\n%s", err, out)
+	}
+	if got := s.say("third"); got != "ok" {
+		t.Errorf("the third: %q", got)
+	}
+	if got := s.say("fourth"); !strings.HasPrefix(got, "there are as many") {
+		t.Errorf("more than the setting allows: %q", got)
+	}
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	again := startModule(t, data, args...)
+	if _, body := again.request(http.MethodGet, "/v1/notes", "dev"); !strings.Contains(body, "call <Anna>") && !strings.Contains(body, `call \u003cAnna\u003e`) {
+		t.Errorf("a restart has lost notes: %s", body)
+	}
+}
+
+func TestTablesOfModulesAreBackedUp(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	s := startModule(t, data)
+	if got := s.say("keep me"); got != "ok" {
+		t.Fatal(got)
+	}
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	archive, restored := filepath.Join(t.TempDir(), "backup"), filepath.Join(t.TempDir(), "restored")
+	for _, args := range [][]string{
+		{"backup", archive, "--data", data},
+		{"restore", archive, "--data", restored},
+		{"doctor", "--verify", "--data", restored},
+	} {
+		if out, err := program(t.Context(), "nothing", args...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", args, err, out)
+		}
+	}
+	if _, body := startModule(t, restored).request(http.MethodGet, "/v1/notes", "dev"); !strings.Contains(body, "keep me") {
+		t.Errorf("the restored folder has %s", body)
+	}
+}
+
+func TestTakenNamesAreRefusedAtStartWithBothNames(t *testing.T) {
+	for taken, names := range map[string][2]string{
+		"module":                {"notes", "notes"},
+		"setting":               {"thief", "notes"},
+		"setting of the server": {"thief", "the server"},
+		"command":               {"thief", "notes"},
+		"command of the server": {"thief", "the server"},
+		"route":                 {"thief", "notes"},
+		"route of the server":   {"thief", "the server"},
+		"page":                  {"thief", "notes"},
+		"page of the server":    {"thief", "the server"},
+		"listener":              {"thief", "notes"},
+	} {
+		t.Run(taken, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), blackbox.Patience)
+			defer cancel()
+			out, err := program(ctx, taken, "serve", "--dev", "--data", filepath.Join(t.TempDir(), "data"), "--http-addr", "127.0.0.1:0", "--grpc-addr", "off").CombinedOutput()
+			text := string(out[max(bytes.LastIndex(out, []byte("godwit: ")), 0):])
+			if err == nil || !strings.Contains(text, names[0]) || !strings.Contains(text, names[1]) {
+				t.Errorf("exit %v, want one with %q:\n%s", err, names, out)
+			}
+		})
+	}
+}
+
+func TestSettingsOfModulesAreChecked(t *testing.T) {
+	for args, want := range map[string]string{
+		"--notes-most 0":          "must be between 1 and 100",
+		"--notes-most 13":         "brings bad luck",
+		"--notes-addr 0.0.0.0:99": "can be reached by others",
+	} {
+		out, err := program(t.Context(), "nothing", append(strings.Fields("serve --dev --http-addr 127.0.0.1:0 --grpc-addr off --data "+filepath.Join(t.TempDir(), "data")), strings.Fields(args)...)...).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v\n%s", args, err, out)
+		}
+	}
+}

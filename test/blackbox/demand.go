@@ -1,0 +1,76 @@
+package blackbox
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// Try sends a request and reads the answer into into, unless that is nil. An answer without success is an error.
+func (a *API) Try(ctx context.Context, method, path string, body, into any) error {
+	_, err := a.try(ctx, method, path, body, into)
+	return err
+}
+
+func (a *API) try(ctx context.Context, method, path string, body, into any) (*Answer, error) {
+	answer, err := a.Do(ctx, method, path, body)
+	if err == nil && answer.Status >= http.StatusMultipleChoices {
+		err = fmt.Errorf("%s %s: %d %s", method, path, answer.Status, answer.Body)
+	}
+	if err == nil && into != nil {
+		err = answer.JSON(into)
+	}
+	return answer, err
+}
+
+// Call is Try for a test that ends where it has no success.
+func (a *API) Call(t testing.TB, method, path string, body, into any) *Answer {
+	t.Helper()
+	answer, err := a.try(t.Context(), method, path, body, into)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+// Connect connects, reads the welcome and cuts the connection when the test ends.
+func (s *Server) Connect(t testing.TB, transport string, h Hello) Link {
+	t.Helper()
+	l, err := s.Dial(t.Context(), transport, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Cut)
+	if f, err := l.Next(t.Context()); err != nil || f.Welcome == nil {
+		t.Fatalf("hello: %+v, %v", f, err)
+	}
+	return l
+}
+
+// CreateApp creates an app by the command line and returns its key.
+func (s *Server) CreateApp(t testing.TB, name string) (key string) {
+	t.Helper()
+	out, err := s.Run("app", "create", name, "--data", s.Dir, "--json")
+	if err != nil {
+		t.Fatalf("create app: %v\n%s", err, out)
+	}
+	var created struct{ Key string }
+	// Beside the key it may say that it has made a data folder.
+	if err := json.NewDecoder(strings.NewReader(out)).Decode(&created); err != nil || created.Key == "" {
+		t.Fatalf("app create printed %q: %v", out, err)
+	}
+	return created.Key
+}
+
+// Token signs a token for a recipient of an app by the command line.
+func (s *Server) Token(t testing.TB, app, recipient string, more ...string) string {
+	t.Helper()
+	out, err := s.Run(append([]string{"token", "--app", app, "--recipient", recipient, "--data", s.Dir}, more...)...)
+	if err != nil {
+		t.Fatalf("make token: %v\n%s", err, out)
+	}
+	return strings.TrimSpace(out)
+}

@@ -1,2 +1,0 @@
-// Package hooks proves that a hook gets all events in order, even when the server is killed.
-package hooks
