@@ -5,7 +5,7 @@
 //     zeroed or removed, beside a server that runs and under one that does not.
 //   - convergence: whatever is lost, repeated, reordered or late, every client learns the latest version of exactly the objects it
 //     wants, versions only grow, and nobody sees another app's objects. Hundreds of clients and a server live in a bubble of simulated
-//     time, over links and a store that fail as a seed says; GODWIT_SEED=n runs that seed alone, GODWIT_SEEDS=n so many of them. A few
+//     time, over links and a store that fail as a seed says; GODWIT_SEED=n runs seed n alone, GODWIT_SEEDS=n runs n seeds. A few
 //     seeds run against the real store, and the real server is killed under its clients.
 //   - upgrade: the server of today opens a data folder that a former release left, everything is there and goes on. The folders are
 //     committed; upgrade_make_test.go made them, with the release that testdata names.
