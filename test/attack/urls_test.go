@@ -21,7 +21,6 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/feeds/hook"
-	sinks "godwit.dev/godwit/internal/feeds/sink"
 	"godwit.dev/godwit/internal/server/app/feeds"
 	"godwit.dev/godwit/internal/server/app/sending"
 	"godwit.dev/godwit/internal/server/config"
@@ -356,7 +355,14 @@ func TestEverySettingWithAURLIsAttacked(t *testing.T) {
 			}
 		}
 	}
-	for what, of := range map[string]any{"hook": hook.Hook{}, "sink": sinks.Sink{}, "app": access.App{}} {
+	for _, kind := range feeds.SinkKinds() {
+		for _, f := range kind.Fields() {
+			if f.Address {
+				found = append(found, "sink "+f.Name)
+			}
+		}
+	}
+	for what, of := range map[string]any{"hook": hook.Hook{}, "app": access.App{}} {
 		for i := range reflect.TypeOf(of).NumField() {
 			if name := reflect.TypeOf(of).Field(i).Name; strings.Contains(name, "URL") {
 				if what != "app" {

@@ -6,6 +6,10 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 )
 
 // Type is what a field takes.
@@ -16,17 +20,36 @@ const (
 	Text Type = iota
 	Bool      // "true", or absent
 	List
+	Days  // a duration: stored in nanoseconds, written like 90d
+	Words // a list that is stored as words with spaces between, and may be given so
 )
 
-// Field is one setting that a kind of channels or sources has.
+// Kind is one kind of settings, with its own fields.
+type Kind interface {
+	Fields() []Field
+	// Check says what is wrong with values: a *notification.FieldError.
+	Check(v Values) error
+}
+
+// KindOf finds a kind by its name. unknown fails calls for others.
+func KindOf[K any](kinds map[string]K, name string, unknown error) (k K, err error) {
+	k, ok := kinds[name]
+	if !ok {
+		err = fmt.Errorf("%w: %.64q; there is %s", unknown, name, strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
+	}
+	return k, err
+}
+
+// Field is one setting that a kind of channels, sources or sinks has.
 type Field struct {
 	Name    string // as in the API
 	Type    Type
-	Secret  bool   // goes in and never comes out
-	Lines   bool   // it may have several lines: a file's content
-	Address bool   // it says where connections lead
-	Most    int    // entries of a list; 0: the caller has a limit
-	Flag    string // of the command line; that of a secret names a file
+	Secret  bool            // goes in and never comes out
+	Lines   bool            // it may have several lines: a file's content
+	Address bool            // it says where connections lead
+	Most    int             // entries of a list; 0: the caller has a limit
+	Default json.RawMessage // of settings that are made
+	Flag    string          // of the command line; that of a secret names a file
 	Help    string
 }
 
@@ -56,9 +79,38 @@ func (v Values) List(name string) (list []string) {
 	return list
 }
 
-// Put sets a text or a list. An empty one stays as such: it takes the place of a former one.
-func Put[T string | []string](v Values, name string, to T) {
-	v[name], _ = json.Marshal(to) // texts always encode
+// Duration is the value of a duration; 0 where there is none.
+func (v Values) Duration(name string) (d time.Duration) {
+	_ = json.Unmarshal(v[name], &d)
+	return d
+}
+
+// JSON is a text, a bool, a list of texts or a duration as settings have it.
+func JSON(value any) json.RawMessage {
+	raw, _ := json.Marshal(value) // these always encode
+	return raw
+}
+
+// Put sets a value. An empty one stays as such: it takes the place of a former one.
+func Put[T string | bool | []string | time.Duration](v Values, name string, to T) { v[name] = JSON(to) }
+
+// Defaults are the values that fields have where nobody has set them.
+func Defaults(fields []Field) Values {
+	v := Values{}
+	for _, f := range fields {
+		if f.Default != nil {
+			v[f.Name] = f.Default
+		}
+	}
+	return v
+}
+
+// Update returns the settings that a change leads to. A field that it does not name keeps its value.
+func (v Values) Update(change Values, fields []Field) Values {
+	all := Values{}
+	maps.Copy(all, v)
+	maps.Copy(all, change)
+	return v.Merge(all, fields)
 }
 
 // Merge returns the settings that a change leads to: its values in place of all former ones but the secrets that it does not name.
@@ -94,6 +146,8 @@ func (v Values) Lead(o Values, fields []Field) bool {
 // Shown is the value of a field for an answer: empty where there is none.
 func (v Values) Shown(f Field) json.RawMessage {
 	switch value, ok := v[f.Name]; {
+	case f.Type == Days:
+		return JSON(strconv.Itoa(int(v.Duration(f.Name)/(24*time.Hour))) + "d")
 	case ok:
 		return value
 	case f.Type == List:
@@ -104,27 +158,26 @@ func (v Values) Shown(f Field) json.RawMessage {
 	return json.RawMessage(`""`)
 }
 
-// Addresses are the values that say where connections lead.
-func (v Values) Addresses(fields []Field) (list []string) {
-	for _, f := range fields {
-		switch {
-		case !f.Address:
-		case f.Type == List:
-			list = append(list, v.List(f.Name)...)
-		default:
-			list = append(list, v.Text(f.Name))
-		}
-	}
-	return list
+// View is what may be seen of values.
+type View struct {
+	Fields      []Field  // of the kind
+	Addresses   []string // where connections lead
+	Credentials []string // names of the secrets that are set
 }
 
-// Credentials names the secrets that are set.
-func (v Values) Credentials(fields []Field) []string {
-	names := []string{}
+// Look returns what may be seen of values. A kind of another version has no fields.
+func (v Values) Look(fields []Field) View {
+	view := View{Fields: fields, Credentials: []string{}}
 	for _, f := range fields {
-		if f.Secret && v.Text(f.Name) != "" {
-			names = append(names, f.Name)
+		switch {
+		case f.Secret && v.Text(f.Name) != "":
+			view.Credentials = append(view.Credentials, f.Name)
+		case !f.Address:
+		case f.Type == List:
+			view.Addresses = append(view.Addresses, v.List(f.Name)...)
+		default:
+			view.Addresses = append(view.Addresses, v.Text(f.Name))
 		}
 	}
-	return names
+	return view
 }

@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/feeds/sink"
+	"godwit.dev/godwit/internal/feeds/sink/clickhouse"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/push"
@@ -91,7 +92,7 @@ func TestEventsPrunedBeforeSinkReadThemAreRebuilt(t *testing.T) {
 	w.mu.Unlock()
 	w.start()
 	w.until("all are there", func(i sink.Info) bool { return i.Written == 14 && i.State == sink.Writing })
-	info, err := w.sinks.Get(t.Context(), "shop", sink.ClickHouse)
+	info, err := w.sinks.Get(t.Context(), "shop", clickhouse.Name)
 	if err != nil || info.Gaps != 1 || info.Reconciled != 10 {
 		t.Errorf("%d gaps, %d events made anew, %v; want 1 and 10", info.Gaps, info.Reconciled, err)
 	}

@@ -16,7 +16,7 @@ var (
 	lagDesc     = prometheus.NewDesc("godwit_sink_lag_seconds", "How long ago the oldest event happened that a sink of this server has still to take; 0 if there is none.", []string{"sink"}, nil)
 )
 
-// counts are of all sinks, since the start.
+// counts are of all sinks of a kind, since the start.
 type counts struct{ written, reconciled, gaps atomic.Uint64 }
 
 // Lag is how long ago the oldest event happened that is not there yet; 0: all are.
@@ -38,20 +38,31 @@ func (s *Service) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect is prometheus.Collector.
 func (s *Service) Collect(ch chan<- prometheus.Metric) {
-	states, lag := map[State]int{Writing: 0, Failing: 0, Stopped: 0, Waiting: 0}, 0.0
+	for kind, counts := range s.counts {
+		states, lag := s.fare(kind)
+		for state, n := range states {
+			ch <- prometheus.MustNewConstMetric(sinksDesc, prometheus.GaugeValue, float64(n), kind, string(state))
+		}
+		ch <- prometheus.MustNewConstMetric(lagDesc, prometheus.GaugeValue, lag.Seconds(), kind)
+		ch <- prometheus.MustNewConstMetric(writtenDesc, prometheus.CounterValue, float64(counts.written.Load()), kind)
+		ch <- prometheus.MustNewConstMetric(gapsDesc, prometheus.CounterValue, float64(counts.gaps.Load()), kind)
+		ch <- prometheus.MustNewConstMetric(anewDesc, prometheus.CounterValue, float64(counts.reconciled.Load()), kind)
+	}
+}
+
+// fare counts the sinks of a kind by state. lag is the longest of those of this server.
+func (s *Service) fare(kind string) (states map[State]int, lag time.Duration) {
+	states = map[State]int{Writing: 0, Failing: 0, Stopped: 0, Waiting: 0}
 	for _, w := range s.sinks.Runners() {
+		if w.sink.Kind != kind {
+			continue
+		}
 		if w.now.Load() == nil {
 			states[Waiting]++
 		} else if info, err := s.show(context.Background(), &w.sink); err == nil {
 			states[info.State]++
-			lag = max(lag, info.Lag(s.cfg.Now()).Seconds())
+			lag = max(lag, info.Lag(s.cfg.Now()))
 		}
 	}
-	for state, n := range states {
-		ch <- prometheus.MustNewConstMetric(sinksDesc, prometheus.GaugeValue, float64(n), ClickHouse, string(state))
-	}
-	ch <- prometheus.MustNewConstMetric(lagDesc, prometheus.GaugeValue, lag, ClickHouse)
-	ch <- prometheus.MustNewConstMetric(writtenDesc, prometheus.CounterValue, float64(s.counts.written.Load()), ClickHouse)
-	ch <- prometheus.MustNewConstMetric(gapsDesc, prometheus.CounterValue, float64(s.counts.gaps.Load()), ClickHouse)
-	ch <- prometheus.MustNewConstMetric(anewDesc, prometheus.CounterValue, float64(s.counts.reconciled.Load()), ClickHouse)
+	return states, lag
 }

@@ -3,7 +3,6 @@ package sink
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -32,6 +31,7 @@ const (
 // Info is what may be seen of a sink: never its password.
 type Info struct {
 	Sink
+	setting.View
 	Progress
 	State  State
 	Error  string    // why it fails or has stopped
@@ -46,16 +46,18 @@ type Config struct {
 	Progress ProgressStore
 	Events   event.Log
 	Past     Past // nil: what the log has deleted is not noticed
-	Open     Opener
+	Kinds    map[string]Kind
 	Own      lease.Func       // which server writes to a sink; nil: this one is the only one
 	Now      func() time.Time // the stores' clock; nil: time.Now
 	Log      *slog.Logger
+
+	AllowPrivate bool // sinks that were set over the API may lead to private addresses, too
 }
 
 // Service writes to the sinks that this server owns, and shows and changes all.
 type Service struct {
 	cfg    Config
-	counts counts
+	counts map[string]*counts // by kind
 	sinks  *setting.Running[Sink, *writing]
 }
 
@@ -64,13 +66,16 @@ func New(ctx context.Context, cfg Config) (s *Service, err error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	s = &Service{cfg: cfg}
+	s = &Service{cfg: cfg, counts: make(map[string]*counts)}
+	for name := range cfg.Kinds {
+		s.counts[name] = &counts{}
+	}
 	s.sinks, err = setting.NewRunning(ctx, setting.Config[Sink, *writing]{
 		What: "sink", Store: cfg.Store, None: ErrNone, Own: cfg.Own, Log: cfg.Log,
 		Place: func(one *Sink) (setting.Place, bool) {
 			return setting.Place{App: one.App, Name: one.Kind}, one.Enabled
 		},
-		Same:  func(a, b *Sink) bool { return *a == *b },
+		Same:  func(a, b *Sink) bool { return a.same(b) },
 		Start: func(one Sink) *writing { return &writing{s: s, sink: one} },
 	})
 	return s, err
@@ -92,13 +97,13 @@ func (w *writing) Run(ctx context.Context, held func() bool) {
 	log := cfg.Log.With("app", w.sink.App, "sink", w.sink.Kind)
 	defer w.now.Store(nil)
 	for ctx.Err() == nil && held() {
-		to, err := cfg.Open(&w.sink)
+		to, err := w.open()
 		if err != nil {
 			log.WarnContext(ctx, "sink cannot be opened", "error", err)
 			pause.For(ctx, retryMost)
 			continue
 		}
-		r := &Runner{Sink: w.sink, Events: cfg.Events, Past: cfg.Past, Progress: cfg.Progress, Writer: to, Now: cfg.Now, Log: log, counts: &w.s.counts}
+		r := &Runner{Sink: w.sink, Events: cfg.Events, Past: cfg.Past, Progress: cfg.Progress, Writer: to, Now: cfg.Now, Log: log, counts: w.s.counts[w.sink.Kind]}
 		w.now.Store(r)
 		err = r.Run(ctx, held)
 		switch {
@@ -113,6 +118,14 @@ func (w *writing) Run(ctx context.Context, held func() bool) {
 		}
 		pause.For(ctx, takeNext)
 	}
+}
+
+func (w *writing) open() (Writer, error) {
+	k, err := w.s.kind(w.sink.Kind)
+	if err != nil {
+		return nil, err
+	}
+	return k.Open(Target{Values: w.sink.Values, Private: w.sink.Private || w.s.cfg.AllowPrivate})
 }
 
 // List shows an app's sinks.
@@ -130,7 +143,7 @@ func (s *Service) List(ctx context.Context, app string) ([]Info, error) {
 
 // Get shows one of an app's sinks.
 func (s *Service) Get(ctx context.Context, app, kind string) (Info, error) {
-	if err := known(kind); err != nil {
+	if _, err := s.kind(kind); err != nil {
 		return Info{}, err
 	}
 	one, err := s.sinks.Get(setting.Place{App: app, Name: kind})
@@ -140,16 +153,23 @@ func (s *Service) Get(ctx context.Context, app, kind string) (Info, error) {
 	return s.show(ctx, &one)
 }
 
-func known(kind string) error {
-	if kind != ClickHouse {
-		return fmt.Errorf("%w: %.64q; there is %s", ErrUnknown, kind, ClickHouse)
+// Fields are the fields of a kind.
+func (s *Service) Fields(kind string) ([]setting.Field, error) {
+	k, err := s.kind(kind)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	return k.Fields(), nil
+}
+
+func (s *Service) kind(name string) (Kind, error) {
+	return setting.KindOf(s.cfg.Kinds, name, ErrUnknown)
 }
 
 // show says how a sink fares, as this server knows or as the one that writes has saved.
 func (s *Service) show(ctx context.Context, one *Sink) (Info, error) {
-	info := Info{Sink: *one, State: Waiting}
+	fields, _ := s.Fields(one.Kind) // a kind of another version has none
+	info := Info{Sink: *one, View: one.Values.Look(fields), State: Waiting}
 	if s.cfg.Events != nil {
 		info.Newest = s.cfg.Events.Last()
 	}
@@ -201,16 +221,17 @@ func (s *Service) oldest(ctx context.Context, one *Sink, cursor uint64) time.Tim
 	return event.TimeOf(cursor)
 }
 
-// Set makes or changes a sink, and has one that stopped go on. A password stays unless the change has one.
+// Set makes or changes a sink, and has one that stopped go on.
 func (s *Service) Set(ctx context.Context, app, kind string, c Change) (info Info, created bool, err error) {
-	if err := known(kind); err != nil {
+	k, err := s.kind(kind)
+	if err != nil {
 		return Info{}, false, err
 	}
 	err = s.sinks.Update(ctx, setting.Place{App: app, Name: kind}, func(one *Sink) error {
-		if created = c.apply(one, s.cfg.Now().UTC().Truncate(time.Millisecond)); created && s.cfg.Events != nil {
+		if created = c.apply(one, k.Fields(), s.cfg.Now().UTC().Truncate(time.Millisecond)); created && s.cfg.Events != nil {
 			one.From = max(1, s.cfg.Events.Last()) // no event has so low an id
 		}
-		return one.check()
+		return k.Check(one.Values)
 	})
 	if err != nil {
 		return Info{}, false, err
@@ -221,7 +242,7 @@ func (s *Service) Set(ctx context.Context, app, kind string, c Change) (info Inf
 
 // Delete ends a sink and forgets its settings. The rows that it wrote stay.
 func (s *Service) Delete(ctx context.Context, app, kind string) error {
-	if err := known(kind); err != nil {
+	if _, err := s.kind(kind); err != nil {
 		return err
 	}
 	return s.sinks.Delete(ctx, setting.Place{App: app, Name: kind})

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,9 +15,11 @@ import (
 	"go.uber.org/goleak"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/feeds/reconcile"
 	"godwit.dev/godwit/internal/feeds/sink"
+	"godwit.dev/godwit/internal/feeds/sink/clickhouse"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
@@ -25,6 +28,23 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// kind is ClickHouse's, with another writer.
+type kind struct {
+	clickhouse.Kind
+	to sink.Writer
+}
+
+func (k kind) Open(sink.Target) (sink.Writer, error) { return k.to, nil }
+
+// values are settings by their fields' names.
+func values(of ...any) setting.Values {
+	v := setting.Values{}
+	for i := 0; i < len(of); i += 2 {
+		v[of[i].(string)] = setting.JSON(of[i+1])
+	}
+	return v
+}
 
 // world is sinks on real files with a writer that accepts or refuses events as the test sets it.
 type world struct {
@@ -109,7 +129,7 @@ func (w *world) start() {
 	var err error
 	w.sinks, err = sink.New(w.Context(), sink.Config{
 		Store: &w.apps.Sinks, Progress: w.events, Events: w.events, Past: reconcile.Past{Log: w.events, Changes: w}, Now: w.kept.Now, Log: slog.New(slog.DiscardHandler),
-		Open: func(*sink.Sink) (sink.Writer, error) { return w, nil },
+		Kinds: map[string]sink.Kind{clickhouse.Name: kind{to: w}},
 	})
 	if err != nil {
 		w.Fatal(err)
@@ -122,9 +142,8 @@ func (w *world) start() {
 
 func (w *world) set(c sink.Change) sink.Info {
 	w.Helper()
-	address := "http://ch.example:8123"
-	c.URL = &address
-	info, _, err := w.sinks.Set(w.Context(), "shop", sink.ClickHouse, c)
+	c.Values = values("url", "http://ch.example:8123")
+	info, _, err := w.sinks.Set(w.Context(), "shop", clickhouse.Name, c)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -143,7 +162,7 @@ func (w *world) until(what string, ok func(sink.Info) bool) {
 	var info sink.Info
 	var err error
 	if !eventually.Holds(func() bool {
-		info, err = w.sinks.Get(w.Context(), "shop", sink.ClickHouse)
+		info, err = w.sinks.Get(w.Context(), "shop", clickhouse.Name)
 		return err == nil && ok(info)
 	}) {
 		w.Fatalf("%s: %+v, %v", what, info, err)
@@ -189,7 +208,7 @@ func TestLagIsTheAgeOfTheOldestEventThatWaits(t *testing.T) {
 	w := newWorld(t)
 	begun := time.Now()
 	lag := func() time.Duration {
-		info, err := w.sinks.Get(w.Context(), "shop", sink.ClickHouse)
+		info, err := w.sinks.Get(w.Context(), "shop", clickhouse.Name)
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -201,7 +220,7 @@ func TestLagIsTheAgeOfTheOldestEventThatWaits(t *testing.T) {
 		if got := lag(); got != 0 {
 			t.Errorf("with no event, backfill %v: %s", backfill, got)
 		}
-		if err := w.sinks.Delete(t.Context(), "shop", sink.ClickHouse); err != nil {
+		if err := w.sinks.Delete(t.Context(), "shop", clickhouse.Name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -298,37 +317,36 @@ func TestARefusalStopsASinkUntilItIsSetAgain(t *testing.T) {
 
 func TestAFormerOwnerSavesNothing(t *testing.T) {
 	w := newWorld(t)
-	first, p, err := w.events.OwnSinkProgress(t.Context(), "shop", sink.ClickHouse)
+	first, p, err := w.events.OwnSinkProgress(t.Context(), "shop", clickhouse.Name)
 	if err != nil || p != nil {
 		t.Fatalf("%+v, %v", p, err)
 	}
-	if err := w.events.SaveSinkProgress(t.Context(), "shop", sink.ClickHouse, first, &sink.Progress{Cursor: 7}); err != nil {
+	if err := w.events.SaveSinkProgress(t.Context(), "shop", clickhouse.Name, first, &sink.Progress{Cursor: 7}); err != nil {
 		t.Fatal(err)
 	}
-	second, p, err := w.events.OwnSinkProgress(t.Context(), "shop", sink.ClickHouse)
+	second, p, err := w.events.OwnSinkProgress(t.Context(), "shop", clickhouse.Name)
 	if err != nil || p == nil || p.Cursor != 7 || second <= first {
 		t.Fatalf("%d after %d, %+v, %v", second, first, p, err)
 	}
-	if err := w.events.SaveSinkProgress(t.Context(), "shop", sink.ClickHouse, first, &sink.Progress{Cursor: 8}); !errors.Is(err, sink.ErrFormer) {
+	if err := w.events.SaveSinkProgress(t.Context(), "shop", clickhouse.Name, first, &sink.Progress{Cursor: 8}); !errors.Is(err, sink.ErrFormer) {
 		t.Errorf("a former owner: %v", err)
 	}
 }
 
 func TestASinkMayLeadToAPrivateAddressWhileItsURLStays(t *testing.T) {
 	w := newWorld(t)
-	text := func(s string) *string { return &s }
 	off := false
 	for _, step := range []struct {
 		c    sink.Change
 		want bool
 	}{
-		{sink.Change{URL: text("http://a"), Private: true}, true},
+		{sink.Change{Values: values("url", "http://a"), Private: true}, true},
 		{sink.Change{Enabled: &off}, true},
-		{sink.Change{URL: text("http://a"), User: text("u")}, true},
-		{sink.Change{URL: text("http://b")}, false},
-		{sink.Change{URL: text("http://a")}, false},
+		{sink.Change{Values: values("url", "http://a", "user", "u")}, true},
+		{sink.Change{Values: values("url", "http://b")}, false},
+		{sink.Change{Values: values("url", "http://a")}, false},
 	} {
-		if info, _, err := w.sinks.Set(t.Context(), "shop", sink.ClickHouse, step.c); err != nil || info.Private != step.want {
+		if info, _, err := w.sinks.Set(t.Context(), "shop", clickhouse.Name, step.c); err != nil || info.Private != step.want {
 			t.Errorf("after %+v: %t, %v; want %t", step.c, info.Private, err, step.want)
 		}
 	}
@@ -336,13 +354,12 @@ func TestASinkMayLeadToAPrivateAddressWhileItsURLStays(t *testing.T) {
 
 func TestBadSettingsNameTheirField(t *testing.T) {
 	w := newWorld(t)
-	text := func(s string) *string { return &s }
-	short := time.Hour
-	for field, c := range map[string]sink.Change{
-		"url": {URL: text("ftp://x")}, "url must not": {URL: text("http://u:sekret@x")}, "database": {URL: text("http://x"), Database: text("a b")}, "keep": {URL: text("http://x"), Keep: &short},
+	for field, v := range map[string]setting.Values{
+		"url": values("url", "ftp://x"), "url must not": values("url", "http://u:sekret@x"), "database": values("url", "http://x", "database", "a b"),
+		"keep": values("url", "http://x", "keep", time.Hour),
 	} {
-		if _, _, err := w.sinks.Set(t.Context(), "shop", sink.ClickHouse, c); err == nil {
-			t.Errorf("%s was taken", field)
+		if _, _, err := w.sinks.Set(t.Context(), "shop", clickhouse.Name, sink.Change{Values: v}); err == nil || !strings.HasPrefix(errors.Unwrap(err).Error(), strings.Fields(field)[0]) {
+			t.Errorf("%s was taken, or refused by another name: %v", field, err)
 		}
 	}
 }

@@ -1,5 +1,6 @@
 // Package sink brings an app's events to where they are counted: it follows the event log in batches, keeps how far it came beside the log,
-// and hands each batch over until it is taken. A batch that was under way when a server ended is handed over once more as it was.
+// and hands each batch over until it is taken. A batch that was under way when a server ended is handed over once more as it was. A kind of
+// sink knows one kind of place: it has a folder of its own.
 package sink
 
 import (
@@ -9,14 +10,10 @@ import (
 	"fmt"
 	"time"
 
-	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/sending/push"
 )
-
-// ClickHouse is the kind of sinks that there is.
-const ClickHouse = "clickhouse"
 
 // Errors that callers tell apart. Wrapped, never bare.
 var (
@@ -30,17 +27,18 @@ var (
 type Sink struct {
 	App       string
 	Kind      string
-	URL       string // http:// or https://, no password in it
-	Database  string
-	User      string
-	Password  access.Secret // goes in and never comes out
-	Keep      time.Duration // how long events stay there
-	Backfill  bool          // it begins with all that the log has, instead of with what happens after it was made
-	From      uint64        // else it begins after this event; 0: after the newest when a server first writes to it
+	Values    setting.Values // of the kind's fields
+	Backfill  bool           // it begins with all that the log has, instead of with what happens after it was made
+	From      uint64         // else it begins after this event; 0: after the newest when a server first writes to it
 	Enabled   bool
 	Private   bool // may lead to private addresses, because it was set by who owns the data folder
 	CreatedAt time.Time
 	UpdatedAt time.Time
+}
+
+func (s *Sink) same(o *Sink) bool {
+	return s.Backfill == o.Backfill && s.From == o.From && s.Enabled == o.Enabled && s.Private == o.Private && s.CreatedAt.Equal(o.CreatedAt) &&
+		s.UpdatedAt.Equal(o.UpdatedAt) && s.Values.Equal(o.Values)
 }
 
 // Store keeps sinks, by kind.
@@ -53,8 +51,18 @@ type Writer interface {
 	Write(ctx context.Context, evs []event.Event) error
 }
 
-// Opener makes the writer of a sink.
-type Opener func(s *Sink) (Writer, error)
+// Kind is one kind of sink: its own fields, and how its writer is made.
+type Kind interface {
+	setting.Kind // Check sees all values
+	// Open makes a writer. It connects with the first batch.
+	Open(t Target) (Writer, error)
+}
+
+// Target is what a sink leads to.
+type Target struct {
+	Values  setting.Values // secrets included
+	Private bool           // private addresses may be dialled
+}
 
 // StopError says that a batch will never be taken as things are: a wrong password, a table of another shape.
 type StopError struct {

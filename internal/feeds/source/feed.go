@@ -10,9 +10,7 @@ import (
 
 // Kind is one kind of source: its own fields, and how it is connected to.
 type Kind interface {
-	Fields() []setting.Field
-	// Check says what is wrong with values: a *notification.FieldError. A stored secret may be absent.
-	Check(v setting.Values) error
+	setting.Kind // Check sees a change: a stored secret may be absent
 	// Open connects. It fails where nothing answers within a few seconds.
 	Open(ctx context.Context, t Target) (Feed, error)
 }

@@ -144,7 +144,7 @@ func (r *reader) show(info *Info) {
 // secrets are those of the source, which no error may show.
 func (r *reader) secrets() (list []string) {
 	fields, _ := r.s.Fields(r.source.Kind) // an unknown kind is not read
-	for _, name := range r.source.Values.Credentials(fields) {
+	for _, name := range r.source.Values.Look(fields).Credentials {
 		list = append(list, r.source.Values.Text(name))
 	}
 	return list

@@ -2,11 +2,7 @@ package source
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/cluster/lease"
@@ -89,19 +85,13 @@ func (s *Service) Fields(kind string) ([]setting.Field, error) {
 }
 
 func (s *Service) kind(name string) (Kind, error) {
-	k, ok := s.cfg.Kinds[name]
-	if !ok {
-		return nil, fmt.Errorf("%w: %.64q; there is %s", ErrUnknown, name, strings.Join(slices.Sorted(maps.Keys(s.cfg.Kinds)), ", "))
-	}
-	return k, nil
+	return setting.KindOf(s.cfg.Kinds, name, ErrUnknown)
 }
 
 // show says how a source fares.
 func (s *Service) show(one Source) Info {
 	fields, _ := s.Fields(one.Kind) // a kind of another version has none
-	info := Info{
-		Source: one, Fields: fields, Addresses: one.Values.Addresses(fields), Credentials: one.Values.Credentials(fields), State: Waiting,
-	}
+	info := Info{Source: one, View: one.Values.Look(fields), State: Waiting}
 	r := s.sources.Runner(setting.Place{App: one.App, Name: one.Kind})
 	switch {
 	case !one.Enabled:

@@ -71,14 +71,12 @@ const (
 // Info is what may be seen of a source: never its password.
 type Info struct {
 	Source
-	Fields      []setting.Field // of its kind
-	Addresses   []string        // where it leads
-	Credentials []string        // names of the secrets that are set
-	State       State
-	Finding     string    // how new entries are found; empty: not known now
-	Error       string    // why it fails
-	Since       time.Time // when it began to fail
-	Counts      Counts
+	setting.View
+	State   State
+	Finding string    // how new entries are found; empty: not known now
+	Error   string    // why it fails
+	Since   time.Time // when it began to fail
+	Counts  Counts
 }
 
 // Counts are of entries since this server began to read the source.

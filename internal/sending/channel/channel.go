@@ -32,14 +32,14 @@ func (Values) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[redacted]
 // LogValue hides the values from slog.
 func (Values) LogValue() slog.Value { return slog.StringValue("[redacted]") }
 
-// Type is what a field takes. A list is words separated by spaces.
+// Type is what a field takes.
 type Type = setting.Type
 
 // Types of fields.
 const (
 	Text = setting.Text
 	Bool = setting.Bool
-	List = setting.List
+	List = setting.Words
 )
 
 // Field is one setting of a channel.

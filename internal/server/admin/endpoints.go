@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/campaigns/audience"
@@ -163,25 +164,27 @@ func (a *admin) showEndpoint(v *visit) error {
 	return a.show(v, "endpoint", "Endpoint "+e.ID.String(), "audience", s)
 }
 
-// leadsTo says where an endpoint leads. Subscriptions' URLs, tokens and hooks' whole URLs are not shown, since anyone who knows one can send
+// leadsTo says where an endpoint leads, by its address. Subscriptions' URLs, tokens and hooks' whole URLs are not shown, since anyone who knows one can send
 // to it.
 func leadsTo(e *audience.Endpoint) string {
 	var address struct {
-		Endpoint string `json:"endpoint"`
-		URL      string `json:"url"`
+		Endpoint string          `json:"endpoint"`
+		URL      string          `json:"url"`
+		Chat     json.RawMessage `json:"chat_id"`
+		Token    string          `json:"token"`
 	}
 	_ = json.Unmarshal(e.Address, &address) // it was checked when it was registered
-	switch e.Channel {
-	case push.WebPush:
+	switch {
+	case address.Endpoint != "":
 		return "a browser, by " + host(address.Endpoint)
-	case push.Webhook:
+	case address.URL != "":
 		return host(address.URL)
-	case push.Telegram:
-		return "chat " + chat(e.Address)
-	case push.Live:
-		return "the recipient's mailbox"
+	case address.Chat != nil:
+		return "chat " + strings.Trim(string(address.Chat), `"`) // a number or a name
+	case address.Token != "":
+		return "a device, by its token"
 	}
-	return "a device, by its token"
+	return "the recipient's mailbox"
 }
 
 func host(link string) string {
@@ -190,19 +193,6 @@ func host(link string) string {
 		return ""
 	}
 	return u.Host
-}
-
-// chat is the id of a chat, which is a number or a name.
-func chat(address json.RawMessage) string {
-	var a struct {
-		Chat json.RawMessage `json:"chat_id"`
-	}
-	_ = json.Unmarshal(address, &a) // the same
-	var name string
-	if json.Unmarshal(a.Chat, &name) == nil {
-		return name
-	}
-	return string(a.Chat)
 }
 
 // pausedByHand is the reason that is noted with an endpoint that somebody paused.

@@ -123,31 +123,33 @@ func sinkLine(s *sink.Info) integration {
 		counted = fmt.Sprintf("events written, %d of them made anew: the log had deleted them before", s.Reconciled)
 	}
 	return integration{
-		Kind: "sinks", Name: s.Kind, URL: s.URL, State: string(s.State), Paused: s.State == sink.Disabled || s.State == sink.Stopped, Count: int64(s.Written), Counted: counted, //nolint:gosec // a count
+		Kind: "sinks", Name: s.Kind, URL: first(s.Addresses), State: string(s.State), Paused: s.State == sink.Disabled || s.State == sink.Stopped, Count: int64(s.Written), Counted: counted, //nolint:gosec // a count
 		Last: s.Last, Error: s.Error, Since: s.Since,
 	}
 }
 
 func sourceLine(s *source.Info) integration {
-	l := integration{
-		Kind: "sources", Name: s.Kind, State: string(s.State), Paused: s.State == source.Disabled, Count: int64(s.Counts.Stored), Counted: "notifications taken", //nolint:gosec // a count
+	return integration{
+		Kind: "sources", Name: s.Kind, URL: first(s.Addresses), State: string(s.State), Paused: s.State == source.Disabled, Count: int64(s.Counts.Stored), Counted: "notifications taken", //nolint:gosec // a count
 		Error: s.Error, Since: s.Since,
 	}
-	if len(s.Addresses) > 0 {
-		l.URL = s.Addresses[0]
-	}
-	return l
 }
 
-// switched is the value that an action gives to enabled; ok is false for an action that does not switch.
-func switched(v *visit) (on, ok bool) {
-	switch v.r.PathValue("action") {
-	case "pause":
-		return false, true
-	case "resume":
-		return true, true
+// first is the first of a few addresses; a kind of another version shows none.
+func first(addresses []string) string {
+	if len(addresses) == 0 {
+		return ""
 	}
-	return false, false
+	return addresses[0]
+}
+
+// turn pauses or resumes settings of a kind: set says whether they are enabled.
+func (a *admin) turn(v *visit, set func(ctx context.Context, app, name string, on *bool) error) error {
+	on, ok := map[string]bool{"pause": false, "resume": true}[v.r.PathValue("action")]
+	if !ok {
+		return errNoAction
+	}
+	return a.switchedTo(v, on, set(v.r.Context(), v.person.App, v.r.PathValue("name"), &on))
 }
 
 var errNoAction = &mistake{http.StatusNotFound, "There is nothing of this name to be done."}
@@ -173,19 +175,16 @@ func (a *admin) actOnHook(v *visit) error {
 	if err != nil {
 		return err
 	}
-	ctx, app := v.r.Context(), v.person.App
 	if v.r.PathValue("action") == "test" {
 		return a.testHook(v, name)
 	}
-	on, ok := switched(v)
-	if !ok {
-		return errNoAction
-	}
-	h, err := a.Hooks.Get(ctx, app, name)
-	if err == nil {
-		_, _, _, err = a.Hooks.Set(ctx, app, name, hook.Change{URL: h.URL, Types: slices.Clone(h.Types), Enabled: &on})
-	}
-	return a.switchedTo(v, on, err)
+	return a.turn(v, func(ctx context.Context, app, _ string, on *bool) error {
+		h, err := a.Hooks.Get(ctx, app, name)
+		if err == nil {
+			_, _, _, err = a.Hooks.Set(ctx, app, name, hook.Change{URL: h.URL, Types: slices.Clone(h.Types), Enabled: on})
+		}
+		return err
+	})
 }
 
 // testHook posts a test event and shows its outcome.
@@ -206,27 +205,21 @@ func (a *admin) testHook(v *visit, name string) error {
 }
 
 func (a *admin) actOnSink(v *visit) error {
-	on, ok := switched(v)
-	if !ok {
-		return errNoAction
-	}
-	ctx, app, kind := v.r.Context(), v.person.App, v.r.PathValue("name")
-	s, err := a.Sinks.Get(ctx, app, kind)
-	if err == nil {
-		_, _, err = a.Sinks.Set(ctx, app, kind, sink.Change{Enabled: &on, Private: s.Private})
-	}
-	return a.switchedTo(v, on, err)
+	return a.turn(v, func(ctx context.Context, app, kind string, on *bool) error {
+		s, err := a.Sinks.Get(ctx, app, kind)
+		if err == nil {
+			_, _, err = a.Sinks.Set(ctx, app, kind, sink.Change{Enabled: on, Private: s.Private})
+		}
+		return err
+	})
 }
 
 func (a *admin) actOnSource(v *visit) error {
-	on, ok := switched(v)
-	if !ok {
-		return errNoAction
-	}
-	ctx, app, kind := v.r.Context(), v.person.App, v.r.PathValue("name")
-	s, err := a.Sources.Get(app, kind)
-	if err == nil {
-		_, _, err = a.Sources.Set(ctx, app, kind, source.Change{Values: s.Values, Enabled: &on, Private: s.Private})
-	}
-	return a.switchedTo(v, on, err)
+	return a.turn(v, func(ctx context.Context, app, kind string, on *bool) error {
+		s, err := a.Sources.Get(app, kind)
+		if err == nil {
+			_, _, err = a.Sources.Set(ctx, app, kind, source.Change{Values: s.Values, Enabled: on, Private: s.Private})
+		}
+		return err
+	})
 }

@@ -88,7 +88,10 @@ func (b *sinkBox) Get(_ context.Context, _, kind string) (sink.Info, error) {
 	if kind != "clickhouse" {
 		return sink.Info{}, sink.ErrUnknown
 	}
-	return sink.Info{Sink: sink.Sink{Kind: kind, URL: "https://ch.example", Password: "s3cret", Private: true}, State: sink.Stopped, Progress: b.progress, Error: hostile}, nil
+	return sink.Info{
+		Sink: sink.Sink{Kind: kind, Values: setting.Values{"password": setting.JSON("s3cret")}, Private: true}, View: setting.View{Addresses: []string{"https://ch.example"}},
+		State: sink.Stopped, Progress: b.progress, Error: hostile,
+	}, nil
 }
 
 func (b *sinkBox) Set(_ context.Context, _, _ string, c sink.Change) (sink.Info, bool, error) {
@@ -109,7 +112,7 @@ func (b *sourceBox) Get(_, kind string) (source.Info, error) {
 	}
 	values := setting.Values{}
 	setting.Put(values, "recipients", []string{"anna"})
-	return source.Info{Source: source.Source{Kind: kind, Values: values}, Addresses: []string{"redis://r.example"}, State: source.Reading}, nil
+	return source.Info{Source: source.Source{Kind: kind, Values: values}, View: setting.View{Addresses: []string{"redis://r.example"}}, State: source.Reading}, nil
 }
 
 func (b *sourceBox) Set(_ context.Context, _, _ string, c source.Change) (source.Info, bool, error) {
@@ -193,7 +196,7 @@ func TestPausingOnThePageKeepsSettings(t *testing.T) {
 	if s := o.hooks.set; len(s) != 1 || *s[0].Enabled || s[0].URL != "https://user:s3cret@example.org/in?key=s3cret" || s[0].Secrets != nil {
 		t.Errorf("the hook was set to %+v", s)
 	}
-	if s := o.sinks.set; len(s) != 1 || !*s[0].Enabled || s[0].URL != nil || s[0].Password != nil || !s[0].Private {
+	if s := o.sinks.set; len(s) != 1 || !*s[0].Enabled || s[0].Values != nil || !s[0].Private {
 		t.Errorf("the sink was set to %+v", s)
 	}
 	if s := o.sources.set; len(s) != 1 || *s[0].Enabled || !slices.Equal(s[0].Values.List("recipients"), []string{"anna"}) || s[0].Values["password"] != nil {

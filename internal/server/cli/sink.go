@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/feeds/sink"
 	"godwit.dev/godwit/internal/feeds/sink/clickhouse"
 	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/server/app/feeds"
 	"godwit.dev/godwit/internal/server/config"
 	"godwit.dev/godwit/internal/store"
 )
@@ -39,7 +40,7 @@ runs on it notices within a second.`,
 // withSinks opens the sinks of the data folder and finds the app.
 func (p *program) withSinks(cmd *cobra.Command, appName string, do func(ctx context.Context, s *sink.Service, app string) error) error {
 	return p.withApp(cmd, appName, func(ctx context.Context, _ *config.Config, apps *store.Apps, name string) error {
-		s, err := sink.New(ctx, sink.Config{Store: apps.Sinks, Log: slog.New(slog.DiscardHandler)})
+		s, err := sink.New(ctx, sink.Config{Store: apps.Sinks, Kinds: feeds.SinkKinds(), Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			return err
 		}
@@ -51,42 +52,15 @@ func (p *program) sinks() settings[*sink.Service, sink.Info] {
 	return settings[*sink.Service, sink.Info]{
 		what: "sink", with: p.withSinks, info: sinkInfo, columns: []string{"SINK", "STATE", "SETTINGS"},
 		all: func(ctx context.Context, s *sink.Service, app string) ([]sink.Info, error) { return s.List(ctx, app) },
-		row: func(i *sink.Info) []string { return []string{i.Kind, enabledText(i.Enabled), sinkText(i)} },
+		row: func(i *sink.Info) []string {
+			return []string{i.Kind, enabledText(i.Enabled), valuesText(i.Values, i.View)}
+		},
 	}
-}
-
-// sinkSettings are the flags of sink add.
-type sinkSettings struct {
-	url, database, user, keep, passwordFile string
-	backfill, disable                       bool
-}
-
-// change has what was said.
-func (o *sinkSettings) change(cmd *cobra.Command) (c sink.Change, err error) {
-	for name, into := range map[string]**string{"clickhouse-url": &c.URL, "database": &c.Database, "user": &c.User} {
-		if f := cmd.Flags().Lookup(name); f.Changed {
-			value := f.Value.String()
-			*into = &value
-		}
-	}
-	if cmd.Flags().Changed("keep") {
-		keep, err := notification.ParseDuration(o.keep)
-		if err != nil {
-			return c, usagef("--keep: %w", err)
-		}
-		c.Keep = &keep
-	}
-	if c.Password, err = readPassword(o.passwordFile); err != nil {
-		return c, err
-	}
-	enabled := !o.disable
-	c.Enabled, c.Backfill, c.Private = &enabled, &o.backfill, true
-	return c, nil
 }
 
 func (p *program) sinkAddCommand() *cobra.Command {
 	var appName string
-	var o sinkSettings
+	var backfill, disable bool
 	cmd := &cobra.Command{
 		Use:   "add KIND",
 		Short: "Begin to write to a sink, or change it",
@@ -96,51 +70,38 @@ file takes it away. A sink that stopped goes on when it is set again.`,
 		Example: `  godwit sink add clickhouse --clickhouse-url https://clickhouse.internal:8443 --user godwit --password-file clickhouse-password`,
 		Args:    exactly("kind"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			change, err := o.change(cmd)
-			if err != nil {
-				return err
-			}
+			enabled := !disable
+			change := sink.Change{Enabled: &enabled, Backfill: &backfill, Private: true}
 			return p.withSinks(cmd, appName, func(ctx context.Context, s *sink.Service, name string) error {
+				fields, err := s.Fields(args[0])
+				if err != nil {
+					return err
+				}
+				if change.Values, err = fieldValues(cmd.Flags(), fields); err != nil {
+					return err
+				}
 				info, created, err := s.Set(ctx, name, args[0], change)
 				if err != nil {
 					return err
 				}
-				return p.sinks().added(p, &info, info.Kind, created, info.Enabled, info.URL)
+				return p.sinks().added(p, &info, info.Kind, created, info.Enabled, strings.Join(info.Addresses, " "))
 			})
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.url, "clickhouse-url", "", "where ClickHouse answers HTTP: https://host:8443, or http://host:8123")
-	f.StringVar(&o.database, "database", "", "database of the tables; it is made where it is missing (default godwit)")
-	f.StringVar(&o.user, "user", "", "who writes")
-	f.StringVar(&o.passwordFile, "password-file", "", "file with the user's password")
-	f.StringVar(&o.keep, "keep", "", "how long ClickHouse keeps events, like 90d (default 90d)")
-	f.BoolVar(&o.backfill, "backfill", false, "begin with all events that the log still has, instead of with what happens from now on")
-	f.BoolVar(&o.disable, "disable", false, "keep the settings, but do not write")
+	for _, kind := range feeds.SinkKinds() {
+		fieldFlags(f, kind.Fields())
+	}
+	f.BoolVar(&backfill, "backfill", false, "begin with all events that the log still has, instead of with what happens from now on")
+	f.BoolVar(&disable, "disable", false, "keep the settings, but do not write")
 	p.sinks().flags(cmd, &appName)
 	return cmd
 }
 
 // sinkInfo is what is kept of a sink. How it fares the server says that writes to it: godwit sink status.
 func sinkInfo(i *sink.Info) map[string]any {
-	credentials := []string{}
-	if i.Password != "" {
-		credentials = append(credentials, "password")
-	}
-	return map[string]any{
-		"sink": i.Kind, "url": i.URL, "database": i.Database, "user": i.User, "credentials": credentials, "keep": sink.Days(i.Keep), "enabled": i.Enabled, "updated_at": i.UpdatedAt,
-	}
-}
-
-func sinkText(i *sink.Info) string {
-	text := i.URL + " database=" + i.Database + " keep=" + sink.Days(i.Keep)
-	if i.User != "" {
-		text += " user=" + i.User
-	}
-	if i.Password != "" {
-		text += " password=(set)"
-	}
-	return clean(text)
+	v := map[string]any{"sink": i.Kind, "enabled": i.Enabled, "updated_at": i.UpdatedAt}
+	return withFields(v, i.Values, i.View)
 }
 
 // sinkJSON is what a server says of a sink.
@@ -188,7 +149,7 @@ another user. A sink whose tables are there needs no right to make any.`,
 			if err != nil {
 				return usagef("--keep: %w", err)
 			}
-			if err := sink.CheckTarget(database, d); err != nil {
+			if err := clickhouse.CheckTarget(database, d); err != nil {
 				return usagef("%w", err)
 			}
 			for _, statement := range clickhouse.Schema(database, d) {

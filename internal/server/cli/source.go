@@ -2,18 +2,11 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
-	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/campaigns/textfile"
-	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/source"
 	"godwit.dev/godwit/internal/server/app/feeds"
 	"godwit.dev/godwit/internal/server/config"
@@ -52,7 +45,9 @@ func (p *program) sources() settings[*source.Service, source.Info] {
 	return settings[*source.Service, source.Info]{
 		what: "source", with: p.withSources, info: sourceInfo, columns: []string{"SOURCE", "STATE", "SETTINGS"},
 		all: func(_ context.Context, s *source.Service, app string) ([]source.Info, error) { return s.List(app), nil },
-		row: func(i *source.Info) []string { return []string{i.Kind, enabledText(i.Enabled), sourceText(i)} },
+		row: func(i *source.Info) []string {
+			return []string{i.Kind, enabledText(i.Enabled), valuesText(i.Values, i.View)}
+		},
 	}
 }
 
@@ -96,84 +91,8 @@ where none is named, and an empty file takes it away.`,
 	return cmd
 }
 
-// fieldFlags adds the flags of fields. Kinds may share a flag.
-func fieldFlags(f *pflag.FlagSet, fields []setting.Field) {
-	for _, field := range fields {
-		switch {
-		case f.Lookup(field.Flag) != nil:
-		case field.Type == setting.List:
-			f.StringSlice(field.Flag, nil, field.Help)
-		default:
-			f.String(field.Flag, "", field.Help)
-		}
-	}
-}
-
-// fieldValues are the values of fields whose flags are given.
-func fieldValues(f *pflag.FlagSet, fields []setting.Field) (setting.Values, error) {
-	v := setting.Values{}
-	for _, field := range fields {
-		flag := f.Lookup(field.Flag)
-		switch {
-		case !flag.Changed:
-		case field.Secret:
-			secret, err := readPassword(flag.Value.String())
-			if err != nil {
-				return nil, err
-			}
-			if secret != nil {
-				setting.Put(v, field.Name, string(*secret))
-			}
-		case field.Type == setting.List:
-			list, err := f.GetStringSlice(field.Flag)
-			if err != nil {
-				return nil, err
-			}
-			setting.Put(v, field.Name, list)
-		default:
-			setting.Put(v, field.Name, flag.Value.String())
-		}
-	}
-	return v, nil
-}
-
-// readPassword reads a password; nil where no file is named.
-func readPassword(file string) (*access.Secret, error) {
-	if file == "" {
-		return nil, nil
-	}
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("read password: %w", err)
-	}
-	password := access.Secret(textfile.Plain(b))
-	return &password, nil
-}
-
 // sourceInfo is what is kept of a source. How it fares only the server knows that reads it: GET /v1/sources.
 func sourceInfo(i *source.Info) map[string]any {
-	v := map[string]any{"source": i.Kind, "credentials": i.Credentials, "enabled": i.Enabled, "updated_at": i.UpdatedAt}
-	for _, f := range i.Fields {
-		if !f.Secret {
-			v[f.Name] = i.Values.Shown(f)
-		}
-	}
-	return v
-}
-
-func sourceText(i *source.Info) string {
-	parts := slices.Clone(i.Addresses)
-	for _, name := range i.Credentials {
-		parts = append(parts, name+"=(set)")
-	}
-	for _, f := range i.Fields {
-		switch list, text := i.Values.List(f.Name), i.Values.Text(f.Name); {
-		case f.Address, f.Secret:
-		case len(list) > 0:
-			parts = append(parts, fmt.Sprintf("%s=%d", f.Name, len(list)))
-		case text != "":
-			parts = append(parts, f.Name+"="+text)
-		}
-	}
-	return clean(strings.Join(parts, " "))
+	v := map[string]any{"source": i.Kind, "enabled": i.Enabled, "updated_at": i.UpdatedAt}
+	return withFields(v, i.Values, i.View)
 }

@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/feeds/sink"
+	"godwit.dev/godwit/internal/feeds/sink/clickhouse"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 )
 
 // openSinks keeps real sinks in a store; nothing is written to them.
 func (w *world) openSinks(store *appdb.Store, log *slog.Logger) *sink.Service {
-	s, err := sink.New(w.t.Context(), sink.Config{Store: &store.Sinks, Log: log})
+	s, err := sink.New(w.t.Context(), sink.Config{Store: &store.Sinks, Kinds: map[string]sink.Kind{clickhouse.Name: clickhouse.Kind{}}, Log: log})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -50,6 +51,17 @@ func TestSinkIsSetAndHidesItsPassword(t *testing.T) {
 	w.delete("/v1/sinks/clickhouse").want(http.StatusNoContent)
 	w.delete("/v1/sinks/clickhouse").problem(http.StatusNotFound, "not-found", "")
 	w.put("/v1/sinks/kafka", `{"url":"https://c.example"}`).problem(http.StatusNotFound, "not-found", "")
+}
+
+// Clients may rely on the order.
+func TestASinkShowsItsMembersInTheOrderThatTheyAlwaysHad(t *testing.T) {
+	w := newWorld(t)
+	w.put("/v1/sinks/clickhouse", `{"url":"https://c.example:8443","password":"sekret","keep":"720h","backfill":true}`).want(http.StatusCreated)
+	const begins = `{"sink":"clickhouse","url":"https://c.example:8443","database":"godwit","user":"","credentials":["password"],"keep":"30d","enabled":true,"state":"waiting",` +
+		`"failing_since":null,"written":0,"reconciled":0,"gaps":0,"last_written_at":null,"lag_ms":0,"created_at":"`
+	if a := w.get("/v1/sinks/clickhouse").want(http.StatusOK); !strings.HasPrefix(a.body, begins) {
+		t.Errorf("got %s, want %s", a.body, begins)
+	}
 }
 
 func TestBadSinksNameTheirField(t *testing.T) {

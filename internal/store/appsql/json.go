@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"strconv"
 	"time"
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/campaigns/preference"
 	"godwit.dev/godwit/internal/campaigns/template"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/feeds/hook"
 	"godwit.dev/godwit/internal/feeds/sink"
@@ -116,72 +116,78 @@ func decodeChannel(r *channel.Record, written string) error {
 	return nil
 }
 
-// A source's text has its kind's values, secrets included, beside these members.
-const (
-	sourceEnabled = "enabled"
-	sourcePrivate = "private"
-)
+// encodeKind writes settings of a kind as one object: the kind's values, secrets included, beside members of every kind.
+func encodeKind(v setting.Values, members any) (string, error) {
+	all := maps.Clone(map[string]json.RawMessage(v))
+	b, err := json.Marshal(members)
+	if err == nil {
+		err = json.Unmarshal(b, &all) // beside what is there
+	}
+	if err == nil {
+		b, err = json.Marshal(all)
+	}
+	return string(b), err
+}
+
+// decodeKind reads the members of every kind, which are named, and leaves the values of the kind.
+func decodeKind(written string, members any, names ...string) (setting.Values, error) {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(written), &all); err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		delete(all, name)
+	}
+	return all, json.Unmarshal([]byte(written), members)
+}
+
+// sourceSettings are the members of every source.
+type sourceSettings struct {
+	Enabled bool `json:"enabled"`
+	Private bool `json:"private,omitempty"`
+}
 
 func encodeSource(s *source.Source) (string, error) {
-	all := maps.Clone(map[string]json.RawMessage(s.Values))
-	if all == nil {
-		all = make(map[string]json.RawMessage)
-	}
-	all[sourceEnabled] = strconv.AppendBool(nil, s.Enabled)
-	if s.Private {
-		all[sourcePrivate] = strconv.AppendBool(nil, s.Private)
-	}
-	b, err := json.Marshal(all)
+	text, err := encodeKind(s.Values, sourceSettings{s.Enabled, s.Private})
 	if err != nil {
 		return "", fmt.Errorf("encode source %s: %w", s.Kind, err)
 	}
-	return string(b), nil
+	return text, nil
 }
 
 func decodeSource(s *source.Source, written string) error {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(written), &all); err != nil {
+	var set sourceSettings
+	values, err := decodeKind(written, &set, "enabled", "private")
+	if err != nil {
 		return fmt.Errorf("app %s: settings of source %s are damaged", s.App, s.Kind)
 	}
-	s.Enabled, s.Private = string(all[sourceEnabled]) == "true", string(all[sourcePrivate]) == "true"
-	delete(all, sourceEnabled)
-	delete(all, sourcePrivate)
-	s.Values = all
+	s.Values, s.Enabled, s.Private = values, set.Enabled, set.Private
 	return nil
 }
 
-// sinkSettings is the part of a sink that is kept as JSON.
+// sinkSettings are the members of every sink.
 type sinkSettings struct {
-	URL      string        `json:"url"`
-	Database string        `json:"database"`
-	User     string        `json:"user,omitempty"`
-	Password string        `json:"password,omitempty"`
-	Keep     time.Duration `json:"keep"`
-	Backfill bool          `json:"backfill,omitempty"`
-	From     uint64        `json:"from,omitempty"`
-	Enabled  bool          `json:"enabled"`
-	Private  bool          `json:"private,omitempty"`
+	Backfill bool   `json:"backfill,omitempty"`
+	From     uint64 `json:"from,omitempty"`
+	Enabled  bool   `json:"enabled"`
+	Private  bool   `json:"private,omitempty"`
 }
 
-// encodeSink writes a sink's settings, secrets included.
 func encodeSink(s *sink.Sink) (string, error) {
-	b, err := json.Marshal(sinkSettings{
-		URL: s.URL, Database: s.Database, User: s.User, Password: string(s.Password), Keep: s.Keep, Backfill: s.Backfill, From: s.From, Enabled: s.Enabled, Private: s.Private,
-	})
+	text, err := encodeKind(s.Values, sinkSettings{s.Backfill, s.From, s.Enabled, s.Private})
 	if err != nil {
 		return "", fmt.Errorf("encode sink %s: %w", s.Kind, err)
 	}
-	return string(b), nil
+	return text, nil
 }
 
-// decodeSink sets a sink from its stored text.
 func decodeSink(s *sink.Sink, written string) error {
 	var set sinkSettings
-	if err := json.Unmarshal([]byte(written), &set); err != nil {
+	values, err := decodeKind(written, &set, "backfill", "from", "enabled", "private")
+	if err != nil {
 		return fmt.Errorf("app %s: settings of sink %s are damaged", s.App, s.Kind)
 	}
-	s.URL, s.Database, s.User, s.Password = set.URL, set.Database, set.User, access.Secret(set.Password)
-	s.Keep, s.Backfill, s.From, s.Enabled, s.Private = set.Keep, set.Backfill, set.From, set.Enabled, set.Private
+	s.Values, s.Backfill, s.From, s.Enabled, s.Private = values, set.Backfill, set.From, set.Enabled, set.Private
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/feeds/hook"
 	"godwit.dev/godwit/internal/feeds/sink"
+	"godwit.dev/godwit/internal/feeds/sink/clickhouse"
 	"godwit.dev/godwit/internal/feeds/source"
 	"godwit.dev/godwit/internal/feeds/source/streams"
 	"godwit.dev/godwit/internal/sending/channel"
@@ -66,11 +67,13 @@ func settingCases() map[string]func(e *appEnv) {
 		one: "ASink", many: "Sinks", of: func(s *appsql.Store) setting.Store[sink.Sink] { return &s.Sinks },
 		empty: func(app, name string) sink.Sink { return sink.Sink{App: app, Kind: name} },
 		full: sink.Sink{
-			App: "shop", Kind: sink.ClickHouse, URL: "https://ch:8443", Database: "godwit", User: "u", Password: "sekret", Keep: 90 * 24 * time.Hour, Backfill: true,
-			From: 7, Enabled: true, Private: true, CreatedAt: madeAt, UpdatedAt: changedAt,
+			App: "shop", Kind: clickhouse.Name, Values: setting.Values{"url": []byte(`"https://ch:8443"`), "password": []byte(`"sekret"`), "user": []byte(`"u"`), "keep": []byte("7776000000000000")},
+			Backfill: true, From: 7, Enabled: true, Private: true, CreatedAt: madeAt, UpdatedAt: changedAt,
 		},
-		mark:   func(s *sink.Sink, with string) { s.Database, s.CreatedAt, s.UpdatedAt = with, madeAt, changedAt },
-		change: func(s *sink.Sink) { s.Enabled, s.User = false, "" },
+		mark: func(s *sink.Sink, with string) {
+			s.Values, s.CreatedAt, s.UpdatedAt = setting.Values{"database": setting.JSON(with)}, madeAt, changedAt
+		},
+		change: func(s *sink.Sink) { s.Enabled = false; delete(s.Values, "user") },
 		place:  func(s *sink.Sink) (string, string) { return s.App, s.Kind },
 	}.cases())
 	maps.Copy(all, kind[channel.Record]{

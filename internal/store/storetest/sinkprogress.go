@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/feeds/sink"
+	"godwit.dev/godwit/internal/feeds/sink/clickhouse"
 )
 
 // RunSinkProgress is the conformance suite of stores of sinks' progress. open opens an empty store, and reopen opens it again.
@@ -14,7 +15,7 @@ func RunSinkProgress(t *testing.T, open func(t *testing.T) (s sink.ProgressStore
 	t.Helper()
 	t.Run("ProgressIsOfASinkOfAnAppAndItsOwners", func(t *testing.T) {
 		s, reopen := open(t)
-		keys := [][2]string{{"a", sink.ClickHouse}, {"b", sink.ClickHouse}, {"a", "another"}}
+		keys := [][2]string{{"a", clickhouse.Name}, {"b", clickhouse.Name}, {"a", "another"}}
 		kept := func(want ...*sink.Progress) {
 			t.Helper()
 			for i, k := range keys {

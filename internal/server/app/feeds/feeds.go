@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/feeds/hook"
 	"godwit.dev/godwit/internal/feeds/reconcile"
 	"godwit.dev/godwit/internal/feeds/sink"
@@ -92,11 +91,16 @@ func Sources(ctx context.Context, g *ground.Ground, publisher source.Publisher, 
 	return sources, nil
 }
 
+// SinkKinds are the kinds of sinks by name.
+func SinkKinds() map[string]sink.Kind {
+	return map[string]sink.Kind{clickhouse.Name: clickhouse.Kind{}}
+}
+
 // Sinks starts what brings events to where they are counted.
 func Sinks(ctx context.Context, g *ground.Ground) (*sink.Service, error) {
 	sinks, err := sink.New(ctx, sink.Config{
 		Store: g.Stores.Sinks, Progress: g.Stores.Drained, Events: g.Stores.Events, Past: reconcile.Past{Log: g.Stores.Events, Changes: g.Stores.Changes},
-		Open: func(s *sink.Sink) (sink.Writer, error) { return openSink(s, g.Settings.AllowPrivateURLs), nil }, Own: g.Own("sinks"), Now: g.Stores.Clock, Log: g.Log,
+		Kinds: SinkKinds(), Own: g.Own("sinks"), Now: g.Stores.Clock, AllowPrivate: g.Settings.AllowPrivateURLs, Log: g.Log,
 	})
 	if err != nil {
 		return nil, err
@@ -104,16 +108,4 @@ func Sinks(ctx context.Context, g *ground.Ground) (*sink.Service, error) {
 	g.Registry.MustRegister(sinks)
 	g.Steps.AddRun("sinks", ground.StorePatience, sinks.Run)
 	return sinks, nil
-}
-
-// openSink makes the writer of a sink.
-func openSink(s *sink.Sink, private bool) sink.Writer {
-	reach := urlguard.Public
-	if s.Private || private {
-		reach = urlguard.Anywhere
-	}
-	return clickhouse.New(clickhouse.Config{
-		URL: s.URL, Database: s.Database, User: s.User, Password: string(s.Password), Keep: s.Keep,
-		Client: urlguard.Client(urlguard.Options{Reach: reach, Timeout: clickhouse.AnswerWithin, ConnsPerHost: 2}),
-	})
 }

@@ -88,35 +88,19 @@ func decodeChannel(body []byte, known []channel.Field) (change channel.Change, e
 	change.Values = channel.Values{}
 	members := call.Fields{"enabled": &change.Enabled}
 	for _, f := range known {
-		members[f.Name] = settingOf(f.Type, change.Values)
+		members[f.Name] = valueOf(f, true, func(value any) {
+			switch v := value.(type) {
+			case string:
+				change.Values[f.Name] = v
+			case []string:
+				change.Values[f.Name] = strings.Join(v, " ")
+			case bool:
+				change.Values[f.Name] = map[bool]string{true: "true"}[v]
+			}
+		})
 	}
 	return change, members.Decode(body)
 }
-
-// settingOf reads the value of a channel's field; null takes it away.
-func settingOf(t channel.Type, into channel.Values) call.Reader {
-	return func(field string, raw json.RawMessage) (err error) {
-		var one string
-		switch {
-		case string(raw) == "null":
-		case t == channel.Bool:
-			var on bool
-			if err = call.ReadValue(field, raw, &on); on {
-				one = "true"
-			}
-		case t == channel.List && raw[0] == '[':
-			var list []string
-			err = call.Texts(&list, maxSettingList, call.Word)(field, raw)
-			one = strings.Join(list, " ")
-		default:
-			err = call.ReadValue(field, raw, &one)
-		}
-		into[field] = one
-		return err
-	}
-}
-
-const maxSettingList = 16
 
 // testJSON is what a test found: it is the answer, not a failure of the request.
 type testJSON struct {

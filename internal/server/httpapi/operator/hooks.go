@@ -90,7 +90,7 @@ func (a *API) hooks() settings[hookJSON] {
 func decodeHook(body []byte) (change hook.Change, err error) {
 	var types, secrets []string
 	err = call.Fields{
-		"url": &change.URL, "types": call.Texts(&types, len(event.Types), call.Word), "secrets": call.Texts(&secrets, maxSettingList, call.Word), "enabled": &change.Enabled,
+		"url": &change.URL, "types": call.Texts(&types, len(event.Types), call.Word), "secrets": call.Texts(&secrets, mostWords, call.Word), "enabled": &change.Enabled,
 	}.Decode(body)
 	if err == nil && change.URL == "" {
 		err = notification.BadField("url", "is required: where events are posted")

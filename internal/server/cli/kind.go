@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/campaigns/textfile"
+	"godwit.dev/godwit/internal/cluster/setting"
+	"godwit.dev/godwit/internal/notify/notification"
+)
+
+// fieldFlags adds the flags of fields. Kinds may share a flag.
+func fieldFlags(f *pflag.FlagSet, fields []setting.Field) {
+	for _, field := range fields {
+		switch {
+		case f.Lookup(field.Flag) != nil:
+		case field.Type == setting.List:
+			f.StringSlice(field.Flag, nil, field.Help)
+		default:
+			f.String(field.Flag, "", field.Help)
+		}
+	}
+}
+
+// fieldValues are the values of fields whose flags are given.
+func fieldValues(f *pflag.FlagSet, fields []setting.Field) (setting.Values, error) {
+	v := setting.Values{}
+	for _, field := range fields {
+		flag := f.Lookup(field.Flag)
+		switch {
+		case !flag.Changed:
+		case field.Secret:
+			secret, err := readPassword(flag.Value.String())
+			if err != nil {
+				return nil, err
+			}
+			if secret != nil {
+				setting.Put(v, field.Name, string(*secret))
+			}
+		case field.Type == setting.List:
+			list, err := f.GetStringSlice(field.Flag)
+			if err != nil {
+				return nil, err
+			}
+			setting.Put(v, field.Name, list)
+		case field.Type == setting.Days:
+			d, err := notification.ParseDuration(flag.Value.String())
+			if err != nil {
+				return nil, usagef("--%s: %w", field.Flag, err)
+			}
+			setting.Put(v, field.Name, d)
+		default:
+			setting.Put(v, field.Name, flag.Value.String())
+		}
+	}
+	return v, nil
+}
+
+// readPassword reads a password; nil where no file is named.
+func readPassword(file string) (*access.Secret, error) {
+	if file == "" {
+		return nil, nil
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read password: %w", err)
+	}
+	password := access.Secret(textfile.Plain(b))
+	return &password, nil
+}
+
+// withFields adds to what is said of settings the values of their fields, without secrets.
+func withFields(said map[string]any, v setting.Values, view setting.View) map[string]any {
+	said["credentials"] = view.Credentials
+	for _, f := range view.Fields {
+		if !f.Secret {
+			said[f.Name] = v.Shown(f)
+		}
+	}
+	return said
+}
+
+// valuesText is values in one line: addresses, then what is set of texts, secrets and lists.
+func valuesText(v setting.Values, view setting.View) string {
+	parts, lists := slices.Clone(view.Addresses), []string{}
+	for _, f := range slices.SortedFunc(slices.Values(view.Fields), func(a, b setting.Field) int { return cmp.Compare(a.Name, b.Name) }) {
+		var text string
+		switch list := v.List(f.Name); {
+		case f.Address, f.Secret:
+		case len(list) > 0:
+			lists = append(lists, fmt.Sprintf("%s=%d", f.Name, len(list)))
+		case json.Unmarshal(v.Shown(f), &text) == nil && text != "":
+			parts = append(parts, f.Name+"="+text)
+		}
+	}
+	for _, name := range view.Credentials {
+		parts = append(parts, name+"=(set)")
+	}
+	return clean(strings.Join(append(parts, lists...), " "))
+}
