@@ -76,15 +76,15 @@ func readPassword(file string) (*access.Secret, error) {
 	return &password, nil
 }
 
-// withFields adds to what is said of settings the values of their fields, without secrets.
-func withFields(said map[string]any, v setting.Values, view setting.View) map[string]any {
-	said["credentials"] = view.Credentials
+// withFields adds the values of fields to an object of settings, without secrets.
+func withFields(into map[string]any, v setting.Values, view setting.View) map[string]any {
+	into["credentials"] = view.Credentials
 	for _, f := range view.Fields {
 		if !f.Secret {
-			said[f.Name] = v.Shown(f)
+			into[f.Name] = v.Shown(f)
 		}
 	}
-	return said
+	return into
 }
 
 // valuesText is values in one line: addresses, then what is set of texts, secrets and lists.

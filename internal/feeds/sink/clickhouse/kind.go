@@ -24,7 +24,7 @@ const (
 	FieldKeep     = "keep" // how long events stay there
 )
 
-// What a database is called, and how long it keeps events, where nothing is said.
+// Defaults of the fields.
 const (
 	DefaultDatabase = "godwit"
 	DefaultKeep     = 90 * 24 * time.Hour
