@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"strings"
 	"sync"
 
 	"godwit.dev/godwit/internal/server/app"
@@ -33,16 +34,14 @@ type Options struct {
 	Process bool
 }
 
-// listeners are the settings that open one.
-var listeners = []string{"http_addr", "grpc_addr", "nats_addr", "gateway_addr", "cluster_addr"}
-
 // version is what an embedded server says of itself.
 const version = "embedded"
 
 // Server is a server in this process.
 type Server struct {
-	cfg  *config.Config
-	opts Options
+	cfg     *config.Config
+	opts    Options
+	modules []module.Module
 
 	mu      sync.Mutex
 	running *app.App // nil: it was not started
@@ -54,20 +53,28 @@ func New(o Options) (*Server, error) {
 	if o.Data == "" {
 		return nil, errors.New("make a server: Options.Data names no folder")
 	}
-	values := make(map[string]string, len(o.Settings)+len(listeners)+1)
-	for _, key := range listeners {
-		values[key] = config.Off
-	}
-	maps.Copy(values, o.Settings)
-	values["data"] = o.Data
-	cfg, err := config.FromValues(values)
-	if err != nil {
-		return nil, fmt.Errorf("make a server: %w", err)
-	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Server{cfg: cfg, opts: o}, nil
+	s := &Server{opts: o}
+	s.modules = append(app.Modules(), module.Module{Name: "embedding", Start: func(_ context.Context, h *module.Host) error {
+		s.host = h
+		return nil
+	}})
+	sections := app.Sections(s.modules)
+	values := make(map[string]string)
+	for _, f := range config.Known(sections...) {
+		if strings.HasSuffix(f.Key, "_addr") {
+			values[f.Key] = config.Off
+		}
+	}
+	maps.Copy(values, o.Settings)
+	values["data"] = o.Data
+	var err error
+	if s.cfg, err = config.FromValues(values, sections...); err != nil {
+		return nil, fmt.Errorf("make a server: %w", err)
+	}
+	return s, nil
 }
 
 // Start starts the server, once. When it returns without an error, everything works and listens. ctx bounds the start alone.
@@ -77,11 +84,7 @@ func (s *Server) Start(ctx context.Context) error {
 	if s.running != nil {
 		return errors.New("start the server: it has been started")
 	}
-	capture := module.Module{Name: "embedding", Start: func(_ context.Context, h *module.Host) error {
-		s.host = h
-		return nil
-	}}
-	running, err := app.Start(ctx, s.cfg, app.Options{Log: s.opts.Log, Version: version, Embedded: true, Process: s.opts.Process, Modules: []module.Module{capture}})
+	running, err := app.Start(ctx, s.cfg, app.Options{Log: s.opts.Log, Version: version, Embedded: true, Process: s.opts.Process, Modules: s.modules})
 	if err != nil {
 		return fmt.Errorf("start the server: %w", err)
 	}

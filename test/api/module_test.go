@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
@@ -16,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,13 +25,16 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/goleak"
 
+	"godwit.dev/godwit/internal/server/app"
 	"godwit.dev/godwit/internal/server/app/datadir"
 	"godwit.dev/godwit/internal/server/cli"
 	"godwit.dev/godwit/internal/server/cli/command"
+	"godwit.dev/godwit/internal/server/config"
 	"godwit.dev/godwit/internal/server/httpapi/call"
 	"godwit.dev/godwit/internal/server/listen"
 	"godwit.dev/godwit/internal/server/module"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/internal/testkit/apispec"
 	"godwit.dev/godwit/test/api/notes"
 	"godwit.dev/godwit/test/blackbox"
 )
@@ -40,7 +45,7 @@ const asServer = "MODULE_TEST_SERVER"
 
 func TestMain(m *testing.M) {
 	if taken := os.Getenv(asServer); taken != "" {
-		os.Exit(command.Main(cli.With(append([]module.Module{notes.Module()}, thieves(taken)...)...)))
+		os.Exit(command.Main(cli.With(slices.Concat(app.Modules(), []module.Module{notes.Module()}, thieves(taken))...)))
 	}
 	if address := os.Getenv(workerURL); address != "" {
 		work(address)
@@ -80,7 +85,7 @@ func thieves(taken string) []module.Module {
 		m.Start = func(_ context.Context, h *module.Host) error { return h.Page(module.Page{Path: "/ui/keys"}) }
 	case "listener":
 		m.Start = func(_ context.Context, h *module.Host) error {
-			return h.Listen(listen.Listener{Key: "notes_addr", Addr: "off", Serve: func(net.Listener, *tls.Config) (listen.Service, error) { return listen.Service{}, nil }})
+			return h.Listen(listen.Listener{Key: "notes_addr", Serve: func(net.Listener, *tls.Config) (listen.Service, error) { return listen.Service{}, nil }})
 		}
 	default:
 		return nil
@@ -253,6 +258,27 @@ func exerciseModule(t *testing.T, args ...string) {
 	again := startModule(t, data, args...)
 	if _, body := again.request(http.MethodGet, "/v1/notes", "dev"); !strings.Contains(body, "call <Anna>") && !strings.Contains(body, `call \u003cAnna\u003e`) {
 		t.Errorf("a restart has lost notes: %s", body)
+	}
+}
+
+func TestRoutesThatTheSpecLacksAreFound(t *testing.T) {
+	cfg := config.Default()
+	cfg.Data, cfg.HTTPAddr, cfg.GRPCAddr, cfg.Dev = t.TempDir(), "127.0.0.1:0", config.Off, true
+	a, err := app.Start(t.Context(), cfg, app.Options{Log: slog.New(slog.DiscardHandler), Modules: []module.Module{notes.Module()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := a.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	want := []string{
+		"module notes serves GET /v1/notes, which api/openapi.yaml lacks: describe it there",
+		"module notes serves POST /v1/notes, which api/openapi.yaml lacks: describe it there",
+	}
+	if got := apispec.Unspecified(apispec.Document(t), a.Modules().Routes()); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
 	}
 }
 

@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"os"
 
+	"godwit.dev/godwit/internal/server/app"
 	"godwit.dev/godwit/internal/server/config"
 )
 
 func main() {
 	out := flag.String("o", "", "file to write; standard output if empty")
 	flag.Parse()
-	if err := write(*out, config.Reference()); err != nil {
+	if err := write(*out, config.Reference(app.Sections(app.Modules())...)); err != nil {
 		fmt.Fprintln(os.Stderr, "genconfig:", err)
 		os.Exit(1)
 	}

@@ -11,9 +11,9 @@ import (
 )
 
 // Module serves NATS clients at the address of the setting nats_addr.
-func Module(addr string) module.Module {
+func Module() module.Module {
 	return module.Module{Name: "nats", Start: func(_ context.Context, h *module.Host) error {
-		return h.Listen(listen.Listener{Key: "nats_addr", Addr: addr, Serve: func(ln net.Listener, conf *tls.Config) (listen.Service, error) {
+		return h.Listen(listen.Listener{Key: "nats_addr", Serve: func(ln net.Listener, conf *tls.Config) (listen.Service, error) {
 			return service(h, ln, conf)
 		}})
 	}}

@@ -31,7 +31,7 @@ type Options struct {
 	VFS     string          // of what must not be lost, for fault injection
 	LogLost func() uint64   // lines of the log that nobody could take; nil: none is ever lost
 	Drain   <-chan struct{} // has an element once the node is to send its sessions away; nil: never
-	Modules []module.Module // beside those of every server
+	Modules []module.Module // nil: Modules()
 
 	Embedded bool // the program around it serves Handler, and the process is its
 	Process  bool // an embedded server tunes the process all the same
@@ -58,7 +58,7 @@ type App struct {
 	byKey    map[string]string // the same, by keys of settings
 	handler  http.Handler      // of an embedded server
 	begun    time.Time
-	modules  []module.Module
+	modules  *module.Set
 }
 
 // Run runs a server until ctx ends, which stops it within the grace period, or until it fails. It calls ready with the
@@ -94,13 +94,20 @@ func (a *App) Run(ctx context.Context) error {
 
 // Start starts a server. When it returns, everything listens. ctx bounds the start alone.
 func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) {
+	if opts.Modules == nil {
+		opts.Modules = Modules()
+	}
+	cfg, err := cfg.With(Sections(opts.Modules)...)
+	if err != nil {
+		return nil, err
+	}
 	a := &App{
-		cfg: cfg, opts: opts, begun: time.Now(), modules: append(modules(cfg), opts.Modules...),
+		cfg: cfg, opts: opts, begun: time.Now(),
 		failed: make(chan error, 1), draining: make(chan struct{}), registry: metrics.New(opts.Version), watch: watch.New(),
 	}
 	a.log = slog.New(a.watch.Handler(opts.Log.Handler()))
 	a.steps = lifecycle.New(a.log, a.fail)
-	err := a.wire(ctx)
+	err = a.wire(ctx)
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -118,6 +125,9 @@ func (a *App) Handler() http.Handler { return a.handler }
 
 // Failed has an element once the server cannot go on.
 func (a *App) Failed() <-chan error { return a.failed }
+
+// Modules are what the server's modules have registered.
+func (a *App) Modules() *module.Set { return a.modules }
 
 // Addrs are where the server listens, by the keys of settings.
 func (a *App) Addrs() map[string]string { return maps.Clone(a.byKey) }

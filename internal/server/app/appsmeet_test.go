@@ -16,20 +16,17 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"godwit.dev/godwit/api"
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/server/app"
 	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/testkit/apispec"
 )
 
 // TestAppsNeverMeet walks the OpenAPI document: with the key and the token of one app it calls every operation on another
 // app's things, and compares all that the other app has before and after. A new operation fails the test until meetings
 // says how it is called.
 func TestAppsNeverMeet(t *testing.T) {
-	doc, err := openapi3.NewLoader().LoadFromData(api.OpenAPI())
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := apispec.Document(t)
 	for _, op := range operations(doc) {
 		if _, ok := meetings[op.name]; !ok {
 			t.Errorf("%s is in the document but not in meetings: say there how it is called with what another app has", op.name)

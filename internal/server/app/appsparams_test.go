@@ -5,18 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/getkin/kin-openapi/openapi3"
-
-	"godwit.dev/godwit/api"
+	"godwit.dev/godwit/internal/testkit/apispec"
 )
 
 // TestEveryOperationRefusesAParameterThatItDoesNotKnow calls every operation of the OpenAPI document as it may be called, but for one
 // parameter too many, which may be a known one that is misspelt.
 func TestEveryOperationRefusesAParameterThatItDoesNotKnow(t *testing.T) {
-	doc, err := openapi3.NewLoader().LoadFromData(api.OpenAPI())
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := apispec.Document(t)
 	m := newMeeting(t, "red", "blue")
 	before := m.dump(m.red)
 	for _, op := range operations(doc) {

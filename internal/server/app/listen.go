@@ -21,7 +21,8 @@ import (
 // readiness ends, sessions get their goodbye, answers under way end, connections drain.
 func (a *App) listen(ctx context.Context, w *web.Web, other *compat.Service) error {
 	list := listen.New(a.steps, a.fail, w.Share(), w.TLS)
-	w.Modules = module.NewSet(services(w.Server), a.steps, a.registry, list)
+	a.modules = module.NewSet(services(w.Server), a.steps, a.registry, list)
+	w.Modules = a.modules
 	var all []listen.Listener
 	if other != nil {
 		w.Ready = other.Ready
@@ -33,7 +34,7 @@ func (a *App) listen(ctx context.Context, w *web.Web, other *compat.Service) err
 			return err
 		}
 	}
-	if err := w.Modules.Start(ctx, a.modules); err != nil {
+	if err := w.Modules.Start(ctx, a.opts.Modules); err != nil {
 		return err
 	}
 	if a.opts.Embedded {

@@ -1,8 +1,6 @@
 package app
 
 import (
-	"errors"
-
 	"godwit.dev/godwit/internal/gateway/natsgate"
 	"godwit.dev/godwit/internal/server/app/figures"
 	"godwit.dev/godwit/internal/server/config"
@@ -10,11 +8,21 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// modules are the capabilities that join the server, in the order in which they start.
-func modules(s *config.Config) []module.Module {
+// Modules are the capabilities that join every server, in the order in which they start.
+func Modules() []module.Module {
 	return []module.Module{
-		natsgate.Module(s.NATSAddr),
+		natsgate.Module(),
 	}
+}
+
+// Sections are the settings that modules bring.
+func Sections(list []module.Module) (sections []config.Section) {
+	for _, m := range list {
+		if m.Settings != nil {
+			sections = append(sections, config.Section{Module: m.Name, Settings: m.Settings})
+		}
+	}
+	return sections
 }
 
 // tablesOf are the tables that modules bring.
@@ -34,12 +42,7 @@ func services(s *figures.Server) *module.Services {
 		Log: s.Log, Now: s.Stores.Clock, Node: s.Node, Version: s.Version, Access: s.Access,
 		Mailbox: c.Mailbox, Publisher: c.Publisher, Hub: c.Hub, Objects: c.Objects, Topics: c.Topics, Bus: c.Bus, Events: s.Stores.Events,
 		Gate: s.Conns.Gate, Hellos: c.Hellos, Publishes: s.Conns.Publish, Draining: s.Draining, Own: s.Own,
-		Databases: s.Stores.Database,
-		ListenAddr: func(setting string) (string, error) {
-			if p := s.Settings.AddrProblem(setting); p != "" {
-				return "", errors.New(p)
-			}
-			return s.Settings.ListenAddr(setting), nil
-		},
+		Databases:  s.Stores.Database,
+		ListenAddr: s.Settings.Listens,
 	}
 }

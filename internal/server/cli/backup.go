@@ -78,7 +78,7 @@ func (p *program) restoreCommand() *cobra.Command {
 				return err
 			}
 			m, err := backup.Restore(cmd.Context(), args[0], c.Data)
-			if err != nil && hintFor(err) == "" {
+			if err != nil && p.hintFor(err) == "" {
 				return withHint(err, "nothing was restored; name a file that godwit backup wrote, and whole: compare its size with the original's")
 			}
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"godwit.dev/godwit/internal/server/app"
 	"godwit.dev/godwit/internal/server/cli/command"
 	"godwit.dev/godwit/internal/server/config"
 	"godwit.dev/godwit/internal/server/module"
@@ -36,10 +37,10 @@ type Main = func(ctx context.Context, args []string, stdin io.Reader, stdout, st
 // Run runs the command line args, without the program's name, until it is done or ctx ends, and returns the exit
 // code. environ is "KEY=VALUE" each.
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
-	return With()(ctx, args, stdin, stdout, stderr, environ)
+	return With(app.Modules()...)(ctx, args, stdin, stdout, stderr, environ)
 }
 
-// With is Run for a server with more modules.
+// With is Run for a server with these modules.
 func With(modules ...module.Module) Main {
 	return func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
 		p := &program{stdin: stdin, stdout: stdout, stderr: stderr, environ: environ, args: args, modules: modules}
@@ -67,7 +68,7 @@ func (p *program) run(ctx context.Context) int {
 	if err == nil {
 		return command.ExitOK
 	}
-	return command.Fail(p.stderr, p.json, cmd, err, func(err error) string { return cmp.Or(hintFor(err), hintForRequest(cmd, err)) })
+	return command.Fail(p.stderr, p.json, cmd, err, func(err error) string { return cmp.Or(p.hintFor(err), hintForRequest(cmd, err)) })
 }
 
 func (p *program) root() *cobra.Command {

@@ -100,7 +100,7 @@ func (p *program) complete(cmd *cobra.Command) {
 	}
 	values := map[string][]string{}
 	maps.Copy(values, flagValues)
-	for _, f := range config.Fields(config.Default()) {
+	for _, f := range config.Known(p.sections()...) {
 		if f.OneOf != nil {
 			values[f.Flag] = f.OneOf
 		}

@@ -41,7 +41,7 @@ func (p *program) configCommand() *cobra.Command {
 		Args:  exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if reference {
-				_, err := fmt.Fprint(p.stdout, config.Reference())
+				_, err := fmt.Fprint(p.stdout, config.Reference(p.sections()...))
 				return err
 			}
 			c, err := p.settings(cmd)

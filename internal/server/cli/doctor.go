@@ -34,6 +34,7 @@ type doctor struct {
 	addrs   datadir.Addresses
 	from    string         // folder that the running server was started in
 	roots   *x509.CertPool // trusted; nil: those of the system
+	hint    func(error) string
 }
 
 func (p *program) doctorCommand() *cobra.Command {
@@ -61,7 +62,7 @@ A certificate is a finding from 21 days before it expires.`,
 			case repair:
 				return p.repair(cmd.Context(), c)
 			}
-			d := &doctor{c: c}
+			d := &doctor{c: c, hint: p.hintFor}
 			if d.from, err = adoptRunning(c); err != nil {
 				return err
 			}
@@ -288,7 +289,7 @@ func (d *doctor) health(ctx context.Context) finding {
 		return f
 	}
 	if err := askReady(ctx, d.c, d.addrs.HTTP); err != nil {
-		f.Detail, f.Hint = err.Error(), hintFor(err)
+		f.Detail, f.Hint = err.Error(), d.hint(err)
 		return f
 	}
 	f.OK, f.Detail = true, "ready to store"

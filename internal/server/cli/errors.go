@@ -25,9 +25,9 @@ func withHint(err error, format string, args ...any) error {
 }
 
 // hintForSetting is for a key that is no setting.
-func hintForSetting(key string) string {
+func (p *program) hintForSetting(key string) string {
 	var known []string
-	for _, f := range config.Fields(config.Default()) {
+	for _, f := range config.Known(p.sections()...) {
 		known = append(known, f.Key)
 	}
 	if near := command.Nearest(key, known); near != "" {
@@ -37,7 +37,7 @@ func hintForSetting(key string) string {
 }
 
 // hintFor knows what to do about errors from below.
-func hintFor(err error) string {
+func (p *program) hintFor(err error) string {
 	if hint := command.Hint(err); hint != "" {
 		return hint
 	}
@@ -54,7 +54,7 @@ func hintFor(err error) string {
 	}
 	var unknown *config.UnknownError
 	if errors.As(err, &unknown) {
-		return hintForSetting(unknown.Key)
+		return p.hintForSetting(unknown.Key)
 	}
 	var setting *config.Error
 	if errors.As(err, &setting) {

@@ -23,7 +23,7 @@ func (p *program) settings(cmd *cobra.Command) (*config.Config, error) {
 		return c, nil
 	}
 	err = fmt.Errorf("bad configuration: %w", err)
-	if hintFor(err) == "" {
+	if p.hintFor(err) == "" {
 		return nil, withHint(err, `settings are written like http_addr = "127.0.0.1:8080", one a line; godwit config show lists them, godwit config check tries a file`)
 	}
 	return nil, err

@@ -7,18 +7,12 @@ import (
 	"github.com/spf13/cobra"
 
 	godwit "godwit.dev/godwit/clients/go"
+	"godwit.dev/godwit/internal/server/app"
 	"godwit.dev/godwit/internal/server/config"
 )
 
 // sections are the settings that modules bring.
-func (p *program) sections() (list []config.Section) {
-	for _, m := range p.modules {
-		if m.Settings != nil {
-			list = append(list, config.Section{Module: m.Name, Settings: m.Settings})
-		}
-	}
-	return list
-}
+func (p *program) sections() []config.Section { return app.Sections(p.modules) }
 
 // settingFlags declares a flag for every setting.
 func (p *program) settingFlags(cmd *cobra.Command) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 )
 
 // Config is every setting of a server, in sections. The zero value is not usable: take Default or Load.
@@ -66,16 +67,36 @@ type Validator interface {
 
 // defaults makes settings with all defaults, also those of modules.
 func defaults(sections []Section) (*Config, error) {
-	c := &Config{sections: sections}
-	if err := CheckSections(sections); err != nil {
+	c := &Config{}
+	if err := setDefaults(fields(c)); err != nil {
 		return nil, err
 	}
-	for _, f := range fields(c) {
+	return c.With(sections...)
+}
+
+// With returns c with the sections of modules that it lacks, at their defaults.
+func (c *Config) With(sections ...Section) (*Config, error) {
+	more := *c
+	more.sections = slices.Clip(c.sections)
+	for _, s := range sections {
+		if slices.Contains(more.sections, s) {
+			continue
+		}
+		if err := setDefaults(fieldsOf(nil, reflect.ValueOf(s.Settings).Elem())); err != nil {
+			return nil, err
+		}
+		more.sections = append(more.sections, s)
+	}
+	return &more, CheckSections(more.sections)
+}
+
+func setDefaults(list []Field) error {
+	for _, f := range list {
 		if err := f.set(f.Default); err != nil {
-			return nil, fmt.Errorf("default of %s: %w", f.Key, err)
+			return fmt.Errorf("default of %s: %w", f.Key, err)
 		}
 	}
-	return c, nil
+	return nil
 }
 
 // notSections are flags of every command, as keys.
@@ -87,7 +108,7 @@ func CheckSections(sections []Section) error {
 	for _, key := range notSections {
 		owners[key] = "the command line"
 	}
-	for _, f := range fields(&Config{}) {
+	for _, f := range Known() {
 		owners[f.Key] = "the server"
 	}
 	for _, s := range sections {

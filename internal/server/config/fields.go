@@ -28,6 +28,9 @@ type Field struct {
 // Fields describes every setting of c in the order of the reference page, with Value answering from c.
 func Fields(c *Config) []Field { return fields(c) }
 
+// Known describes every setting of a server with sections of modules.
+func Known(sections ...Section) []Field { return fields(&Config{sections: sections}) }
+
 func fields(c *Config) []Field {
 	out := fieldsOf(nil, reflect.ValueOf(c).Elem())
 	for _, s := range c.sections {

@@ -43,7 +43,7 @@ func (e *Error) Error() string {
 // AddFlags declares --config and a flag for each of the settings named, or for all of the server's own.
 func AddFlags(fs *pflag.FlagSet, keys ...string) {
 	fs.String("config", "", "configuration file (default: "+DefaultFile+" if it exists)")
-	for _, f := range fields(&Config{}) {
+	for _, f := range Known() {
 		if len(keys) == 0 || slices.Contains(keys, f.Key) {
 			f.addFlag(fs)
 		}
@@ -109,9 +109,9 @@ func Load(flags *pflag.FlagSet, environ []string, sections ...Section) (*Config,
 }
 
 // FromValues makes the settings from values by key, and checks them. It reads neither files nor the environment.
-func FromValues(values map[string]string) (*Config, error) {
+func FromValues(values map[string]string, sections ...Section) (*Config, error) {
 	const origin = "the options"
-	c, err := defaults(nil)
+	c, err := defaults(sections)
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +238,7 @@ func UnknownEnv(environ []string, sections ...Section) []string {
 
 func knownKeys(sections ...Section) map[string]bool {
 	keys := map[string]bool{}
-	for _, f := range fields(&Config{sections: sections}) {
+	for _, f := range Known(sections...) {
 		keys[f.Key] = true
 	}
 	return keys

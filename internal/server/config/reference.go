@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Reference is the reference page of all settings in Markdown.
-func Reference() string {
+// Reference is the reference page of all settings in Markdown, also those of modules.
+func Reference(sections ...Section) string {
 	var b strings.Builder
 	b.WriteString(`<!-- Generated from internal/server/config by tools/genconfig. Do not edit. -->
 # Settings
@@ -27,7 +27,7 @@ min_free  = "256MB"
 Sizes are written like 256KB, 16MB or 1GB (binary units), durations like 30s, 24h or 7d, rates like 25/s, 100/m or
 off. ` + "`godwit config check`" + ` tells what is wrong; ` + "`godwit config show`" + ` shows every value and where it came from.
 `)
-	all := fields(Default())
+	all := Known(sections...)
 	for _, group := range groups(all) {
 		fmt.Fprintf(&b, "\n## %s\n\n| key | flag | environment | type | default | what it is |\n|---|---|---|---|---|---|\n", group)
 		for _, f := range all {

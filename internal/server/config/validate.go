@@ -192,6 +192,20 @@ func loopback(host string) bool {
 	return err == nil && a.Unmap().IsLoopback()
 }
 
+// Listens is the address to bind for the setting of a listener, by its key. Empty: off.
+func (c *Config) Listens(key string) (string, error) {
+	for _, f := range fields(c) {
+		if f.Key != key {
+			continue
+		}
+		if p := c.AddrProblem(f.Value()); p != "" {
+			return "", &Error{key, f.Value(), c.place(key), p}
+		}
+		return c.ListenAddr(f.Value()), nil
+	}
+	return "", fmt.Errorf("there is no setting %s", key)
+}
+
 // ListenAddr is the address to bind for one of the address settings: a development server binds loopback where no
 // host was named. Empty: off.
 func (c *Config) ListenAddr(addr string) string {

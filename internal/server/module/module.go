@@ -104,8 +104,8 @@ type Services struct {
 	Own func(what string) lease.Func
 	// Databases finds where the tables of a module are.
 	Databases func(module string) *Database
-	// ListenAddr is the address to bind for the value of a setting. Empty: off.
-	ListenAddr func(setting string) (string, error)
+	// ListenAddr is the address to bind for the setting with this key. Empty: off.
+	ListenAddr func(key string) (string, error)
 }
 
 // Set starts modules and keeps what they register.
@@ -114,21 +114,27 @@ type Set struct {
 	steps     *lifecycle.Steps
 	registry  prometheus.Registerer
 	listeners *listen.Set
-	names     names
-	routes    []call.Route
+	owners    map[string]string // by kind and name, what is taken once
+	routes    []Route
 	pages     []Page
+}
+
+// Route is a call of the API and the module that brings it.
+type Route struct {
+	call.Route
+	Module string
 }
 
 // NewSet makes a set without modules.
 func NewSet(services *Services, steps *lifecycle.Steps, registry prometheus.Registerer, listeners *listen.Set) *Set {
-	return &Set{services: services, steps: steps, registry: registry, listeners: listeners}
+	return &Set{services: services, steps: steps, registry: registry, listeners: listeners, owners: make(map[string]string)}
 }
 
 // Start starts modules in order.
 func (s *Set) Start(ctx context.Context, list []Module) error {
 	for i := range list {
 		m := &list[i]
-		if err := s.names.take("module", m.Name, m.Name); err != nil {
+		if err := s.take("module", m.Name, m.Name); err != nil {
 			return err
 		}
 		if err := m.Start(ctx, &Host{Services: s.services, Database: s.services.Databases(m.Name), set: s, name: m.Name}); err != nil {
@@ -141,7 +147,7 @@ func (s *Set) Start(ctx context.Context, list []Module) error {
 // Free reports the first of the server's own routes that a module has taken.
 func (s *Set) Free(owner string, patterns ...string) error {
 	for _, p := range patterns {
-		if err := s.names.free(p, owner); err != nil {
+		if err := s.free(p, owner); err != nil {
 			return err
 		}
 	}
@@ -149,13 +155,13 @@ func (s *Set) Free(owner string, patterns ...string) error {
 }
 
 // Routes are those that modules have registered.
-func (s *Set) Routes() []call.Route { return s.routes }
+func (s *Set) Routes() []Route { return s.routes }
 
 // Pages are those that modules have registered.
 func (s *Set) Pages() []Page { return s.pages }
 
 // PageOwner names the module that has a page.
-func (s *Set) PageOwner(path string) string { return s.names.owners["page "+path] }
+func (s *Set) PageOwner(path string) string { return s.owners["page "+path] }
 
 // Host is the server as a module sees it.
 type Host struct {
@@ -168,31 +174,29 @@ type Host struct {
 // Route adds calls to the API.
 func (h *Host) Route(routes ...call.Route) error {
 	for _, rt := range routes {
-		if err := h.set.names.free(rt.Pattern, h.name); err != nil {
+		if err := h.set.free(rt.Pattern, h.name); err != nil {
 			return err
 		}
-		h.set.names.routes = append(h.set.names.routes, owned{rt.Pattern, h.name})
-		h.set.routes = append(h.set.routes, rt)
+		h.set.routes = append(h.set.routes, Route{rt, h.name})
 	}
 	return nil
 }
 
 // Page adds a page to the web page.
 func (h *Host) Page(p Page) error {
-	if err := h.set.names.take("page", p.Path, h.name); err != nil {
+	if err := h.set.take("page", p.Path, h.name); err != nil {
 		return err
 	}
 	h.set.pages = append(h.set.pages, p)
 	return nil
 }
 
-// Listen adds a listener. Its Addr is the value of a setting.
-func (h *Host) Listen(l listen.Listener) error {
-	addr, err := h.ListenAddr(l.Addr)
-	if err != nil {
-		return fmt.Errorf("%s = %q: %w", l.Key, l.Addr, err)
+// Listen adds a listener at the address that the setting with its key says.
+func (h *Host) Listen(l listen.Listener) (err error) {
+	if l.Addr, err = h.ListenAddr(l.Key); err != nil {
+		return err
 	}
-	l.Addr, l.Owner = addr, h.name
+	l.Owner = h.name
 	return h.set.listeners.Add(l)
 }
 
@@ -200,7 +204,7 @@ func (h *Host) Listen(l listen.Listener) error {
 func (h *Host) Metrics(collectors ...prometheus.Collector) error {
 	for _, c := range collectors {
 		for _, m := range metrics.Describe(c.Describe) {
-			if err := h.set.names.take("metric", m.Name, h.name); err != nil {
+			if err := h.set.take("metric", m.Name, h.name); err != nil {
 				return err
 			}
 		}
@@ -221,32 +225,21 @@ func (h *Host) Close(name string, patience time.Duration, end func() error) {
 	h.set.steps.AddClose(name, patience, end)
 }
 
-// names are the names in use, each with its module.
-type names struct {
-	owners map[string]string // by kind and name
-	routes []owned
-}
-
-// owned is a route's pattern and the module that has it.
-type owned struct{ pattern, owner string }
-
-func (n *names) take(kind, name, owner string) error {
+// take gives a name to an owner unless another has it.
+func (s *Set) take(kind, name, owner string) error {
 	key := kind + " " + name
-	if other, taken := n.owners[key]; taken {
+	if other, taken := s.owners[key]; taken {
 		return fmt.Errorf("%s registers %s %s, which %s has registered", owner, kind, name, other)
 	}
-	if n.owners == nil {
-		n.owners = make(map[string]string)
-	}
-	n.owners[key] = owner
+	s.owners[key] = owner
 	return nil
 }
 
 // free says which module has a route that net/http cannot tell from a pattern, however it is written.
-func (n *names) free(pattern, owner string) error {
-	for _, other := range n.routes {
-		if clash(pattern, other.pattern) {
-			return fmt.Errorf("%s registers route %s, which clashes with %s of %s", owner, pattern, other.pattern, other.owner)
+func (s *Set) free(pattern, owner string) error {
+	for i := range s.routes {
+		if other := &s.routes[i]; clash(pattern, other.Pattern) {
+			return fmt.Errorf("%s registers route %s, which clashes with %s of %s", owner, pattern, other.Pattern, other.Module)
 		}
 	}
 	return nil

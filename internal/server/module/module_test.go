@@ -21,10 +21,10 @@ import (
 func newSet() *module.Set {
 	steps := lifecycle.New(slog.New(slog.DiscardHandler), func(error) {})
 	services := &module.Services{Databases: func(string) *module.Database { return nil }, ListenAddr: func(s string) (string, error) {
-		if s == "wrong" {
-			return "", errors.New("is not an address")
+		if s == "wrong_addr" {
+			return "", errors.New("wrong_addr is not an address")
 		}
-		return s, nil
+		return "", nil
 	}}
 	return module.NewSet(services, steps, prometheus.NewRegistry(), listen.New(steps, func(error) {}, time.Second, nil))
 }
@@ -38,9 +38,9 @@ func route(pattern string) func(*module.Host) error {
 	return func(h *module.Host) error { return h.Route(call.Route{Pattern: pattern}) }
 }
 
-func listener(key, addr string) func(*module.Host) error {
+func listener(key string) func(*module.Host) error {
 	return func(h *module.Host) error {
-		return h.Listen(listen.Listener{Key: key, Addr: addr, Serve: func(net.Listener, *tls.Config) (listen.Service, error) { return listen.Service{}, nil }})
+		return h.Listen(listen.Listener{Key: key, Serve: func(net.Listener, *tls.Config) (listen.Service, error) { return listen.Service{}, nil }})
 	}
 }
 
@@ -55,7 +55,7 @@ func TestTakenNamesAreRefusedWithBothNames(t *testing.T) {
 		"route":                 {route("GET /v1/small"), route("GET /v1/small")},
 		"route written another": {route("GET /v1/small/{id}"), route("GET /v1/small/{name}")},
 		"routes of one path":    {route("GET /v1/{x}/a"), route("GET /v1/b/{y}")},
-		"listener":              {listener("small_addr", ""), listener("small_addr", "")},
+		"listener":              {listener("small_addr"), listener("small_addr")},
 		"metric":                {counter("small_total"), counter("small_total")},
 	} {
 		err := newSet().Start(t.Context(), []module.Module{registers("first", pair[0]), registers("second", pair[1])})
@@ -67,7 +67,7 @@ func TestTakenNamesAreRefusedWithBothNames(t *testing.T) {
 	if err := newSet().Start(t.Context(), []module.Module{registers("same", nothing), registers("same", nothing)}); err == nil || !strings.Contains(err.Error(), "same") {
 		t.Errorf("module: error is %v", err)
 	}
-	if err := newSet().Start(t.Context(), []module.Module{registers("a", listener("a_addr", "wrong"))}); err == nil || !strings.Contains(err.Error(), "a_addr") {
+	if err := newSet().Start(t.Context(), []module.Module{registers("a", listener("wrong_addr"))}); err == nil || !strings.Contains(err.Error(), "wrong_addr") {
 		t.Errorf("address: error is %v", err)
 	}
 }

@@ -73,7 +73,7 @@ func start(h *module.Host, settings *Settings) error {
 			call.Route{Pattern: "POST /v1/notes", Role: access.Publish, Action: "note.keep", Serve: s.post},
 		),
 		h.Page(module.Page{Path: "/ui/notes", Label: "Notes", Role: signin.View, Show: s.page}),
-		h.Listen(listen.Listener{Key: "notes_addr", Addr: settings.Addr, Serve: func(ln net.Listener, _ *tls.Config) (listen.Service, error) {
+		h.Listen(listen.Listener{Key: "notes_addr", Serve: func(ln net.Listener, _ *tls.Config) (listen.Service, error) {
 			return s.serve(h, ln), nil
 		}}),
 	)

@@ -91,8 +91,11 @@ func (w *Web) handler() (http.Handler, error) {
 	if err := w.free(routes, mount); err != nil {
 		return nil, err
 	}
+	for _, rt := range w.Modules.Routes() {
+		routes = append(routes, rt.Route)
+	}
 	api := httpapi.New(httpapi.Config{
-		Routes: append(routes, w.Modules.Routes()...), Access: w.Access, Audit: w.Audit, Log: w.Log, Registry: w.Registry, Watch: w.Watched(), Mount: mount,
+		Routes: routes, Access: w.Access, Audit: w.Audit, Log: w.Log, Registry: w.Registry, Watch: w.Watched(), Mount: mount,
 		Direct: w.direct, Posts: posts,
 		Gateway: workergate.New(workergate.Config{Asker: w.Core.Requests, Access: w.Access, Place: origin.place(), Log: w.Log}), Serves: origin.parts,
 	})

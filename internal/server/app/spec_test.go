@@ -1,0 +1,38 @@
+package app_test
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"godwit.dev/godwit/internal/server/problem"
+	"godwit.dev/godwit/internal/testkit/apispec"
+)
+
+// parameter is one of a path's.
+var parameter = regexp.MustCompile(`\{\w+\}`)
+
+// TestRoutesOfModulesAreSpecified compares the routes of the modules that join every server with the OpenAPI file.
+func TestRoutesOfModulesAreSpecified(t *testing.T) {
+	for _, problem := range apispec.Unspecified(apispec.Document(t), start(t, settings(t)).Modules().Routes()) {
+		t.Error(problem)
+	}
+}
+
+// TestEverySpecifiedOperationIsServed asks at each path for a method that no path takes: the answer lists those that are served.
+func TestEverySpecifiedOperationIsServed(t *testing.T) {
+	at := "http://" + start(t, settings(t)).Addresses().HTTP
+	for _, pattern := range apispec.Patterns(apispec.Document(t)) {
+		method, path, _ := strings.Cut(pattern, " ")
+		asked := "BREW"
+		if method == http.MethodOptions { // which no answer lists
+			asked = method
+		}
+		status, body, header := ask(t, asked, at+parameter.ReplaceAllString(strings.TrimSuffix(path, "{$}"), "x"), "")
+		if strings.Contains(body, problem.NoSuchPath.New().Type) || status == http.StatusMethodNotAllowed && !slices.Contains(strings.Split(header.Get("Allow"), ", "), method) {
+			t.Errorf("%s is specified but not served: %d %s", pattern, status, body)
+		}
+	}
+}
