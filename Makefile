@@ -397,6 +397,13 @@ mutate: redis postgresql ## break the code on purpose and see that the tests not
 upgrade-data: ## make anew the data folders that upgrades are tested with (FORMER=a release's binary, FORMER_COMMIT=where it is from)
 	$(GO) test ./test/faults -short -count 1 -run TestMakeFolders -former $(abspath $(FORMER))
 
+# Nobody chose these: whoever reads them sees how the rest reads.
+COMMENTS_SEED ?= 20261126
+
+.PHONY: comments
+comments: ## print 60 comments that a seed draws, to read whether they are plain
+	@$(GO) run ./tools/comments -seed $(COMMENTS_SEED)
+
 .PHONY: map
 map: ## print each package with its doc line
 	@$(GO) run ./tools/map
