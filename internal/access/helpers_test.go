@@ -15,7 +15,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -26,6 +25,7 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -40,7 +40,7 @@ type world struct {
 
 func newWorld(t *testing.T, cfg access.Config, apps ...string) *world {
 	t.Helper()
-	w := &world{path: filepath.Join(t.TempDir(), "apps.db"), log: &bytes.Buffer{}}
+	w := &world{path: sqlitetest.AppsFile(t), log: &bytes.Buffer{}}
 	w.open(t, cfg)
 	for _, app := range apps {
 		if err := w.CreateApp(t.Context(), app, access.AppChange{}); err != nil {

@@ -3,7 +3,6 @@ package signin_test
 import (
 	"errors"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/access/signin"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitetest"
 )
 
 // lobby is where people of the app shop sign in, by a clock that is set.
@@ -23,9 +23,7 @@ type lobby struct {
 
 func newLobby(t *testing.T) *lobby {
 	t.Helper()
-	store, err := appdb.Open(t.Context(), filepath.Join(t.TempDir(), "app.db"), slog.New(slog.DiscardHandler))
-	must(t, err)
-	t.Cleanup(func() { must(t, store.Close()) })
+	store := sqlitetest.Apps(t, slog.New(slog.DiscardHandler))
 	must(t, store.CreateApp(t.Context(), access.App{Name: "shop"}))
 	l := &lobby{T: t, store: store, now: time.UnixMilli(1_700_000_000_000)}
 	l.Logins = signin.NewLogins(store, func() time.Time { return l.now })

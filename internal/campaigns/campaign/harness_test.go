@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/sending/dispatch"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitetest"
 	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
@@ -155,7 +155,7 @@ type env struct {
 
 func newEnv(t *testing.T, ss senders) *env {
 	t.Helper()
-	e := &env{T: t, senders: ss, path: filepath.Join(t.TempDir(), "campaign.db")}
+	e := &env{T: t, senders: ss, path: sqlitetest.CampaignsFile(t)}
 	e.open()
 	t.Cleanup(func() { e.close() })
 	return e

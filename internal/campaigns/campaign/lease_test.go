@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/sending/dispatch"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitetest"
 )
 
 // uncertain is a store of which some answers are lost.
@@ -36,7 +36,7 @@ func TestUnclearOutcomeIsUnknownAndTheRestGoesOn(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		t.Run(fmt.Sprintf("alone %t", alone), func(t *testing.T) {
 			p := &provider{}
-			e := &env{T: t, path: filepath.Join(t.TempDir(), "campaign.db")}
+			e := &env{T: t, path: sqlitetest.CampaignsFile(t)}
 			store, err := campaigndb.Open(t.Context(), e.path, campaigndb.Config{})
 			if err != nil {
 				t.Fatal(err)
@@ -100,7 +100,7 @@ func (s *absent) Claim(ctx context.Context, epoch, num int64, targets []campaign
 func TestClaimLearnsWhatWasStoredThoughAParallelWriteFailed(t *testing.T) {
 	const all = 600 // more than are added at once
 	p := &provider{}
-	e := &env{T: t, path: filepath.Join(t.TempDir(), "campaign.db")}
+	e := &env{T: t, path: sqlitetest.CampaignsFile(t)}
 	store, err := campaigndb.Open(t.Context(), e.path, campaigndb.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ type cluster struct {
 
 func newCluster(t *testing.T, n int, ss senders) *cluster {
 	t.Helper()
-	c := &cluster{env: &env{T: t, path: filepath.Join(t.TempDir(), "campaign.db")}, leases: leasetest.New()}
+	c := &cluster{env: &env{T: t, path: sqlitetest.CampaignsFile(t)}, leases: leasetest.New()}
 	for i := range n {
 		store, err := campaigndb.Open(t.Context(), c.path, campaigndb.Config{})
 		if err != nil {

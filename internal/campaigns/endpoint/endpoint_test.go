@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,19 +14,14 @@ import (
 	"godwit.dev/godwit/internal/campaigns/endpoint"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/push"
-	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func open(t *testing.T, private bool) *endpoint.Service {
 	t.Helper()
-	s, err := campaigndb.Open(t.Context(), filepath.Join(t.TempDir(), "campaign.db"), campaigndb.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return endpoint.New(endpoint.Config{Store: s, Now: time.Now, AllowPrivateURLs: private})
+	return endpoint.New(endpoint.Config{Store: sqlitetest.Campaigns(t), Now: time.Now, AllowPrivateURLs: private})
 }
 
 func fcm(token string) audience.Endpoint {
@@ -232,11 +226,7 @@ func TestChatsComeAndGoByThemselves(t *testing.T) {
 }
 
 func TestOnlyWhatIsNewIsTold(t *testing.T) {
-	store, err := campaigndb.Open(t.Context(), filepath.Join(t.TempDir(), "campaign.db"), campaigndb.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := sqlitetest.Campaigns(t)
 	var told []audience.ID
 	s := endpoint.New(endpoint.Config{Store: store, Now: time.Now, Created: func(e audience.Endpoint) { told = append(told, e.ID) }})
 	reg := audience.Registration{Endpoint: fcm("a"), Trusted: true}

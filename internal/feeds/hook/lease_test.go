@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 	"godwit.dev/godwit/internal/store/sqlite/eventdb"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitetest"
 )
 
 // cluster is several servers on one store and one log.
@@ -37,13 +37,10 @@ func newCluster(t *testing.T, n int) *cluster {
 	t.Helper()
 	c := &cluster{T: t, leases: leasetest.New()}
 	c.news.L = &c.mu
-	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
-	var err error
-	c.events, err = eventdb.Open(t.Context(), filepath.Join(dir, "events.db"), eventdb.Options{})
-	c.ok(err)
-	t.Cleanup(func() { _ = c.events.Close() })
+	path, log := sqlitetest.AppsFile(t), slog.New(slog.DiscardHandler)
+	c.events = sqlitetest.Events(t)
 	for i := range n {
-		apps, err := appdb.Open(t.Context(), filepath.Join(dir, "apps.db"), log)
+		apps, err := appdb.Open(t.Context(), path, log)
 		c.ok(err)
 		t.Cleanup(func() { _ = apps.Close() })
 		if i == 0 {

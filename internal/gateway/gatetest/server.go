@@ -28,6 +28,7 @@ import (
 	"godwit.dev/godwit/internal/notify/session"
 	"godwit.dev/godwit/internal/objects/signal"
 	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitetest"
 )
 
 // App is the app of the suite. Its clients need no token unless they show one.
@@ -67,6 +68,15 @@ type Server struct {
 	turns  atomic.Int64
 }
 
+// folder is a data folder with empty stores.
+var folder = sqlitetest.Template(func(dir string) error {
+	stores, err := store.Open(context.Background(), store.Config{Data: dir, MinFree: 1 << 20})
+	if err != nil {
+		return err //nolint:wrapcheck // the test shows it
+	}
+	return stores.Close() //nolint:wrapcheck // the test shows it
+})
+
 // Start starts a server. mount adds a gateway to it and may register cleanups: they run after the sessions have
 // ended and before the parts below are closed.
 func Start(t testing.TB, mount func(s *Server)) *Server {
@@ -86,6 +96,9 @@ func start(t testing.TB, driver string, mount func(s *Server), s *Server) *Serve
 	var running sync.WaitGroup
 	t.Cleanup(func() { cancel(); running.Wait() })
 	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
+	if s.nodes == nil {
+		dir = folder(t)
+	}
 	s.Log, s.Mux = log, http.NewServeMux()
 
 	stores, err := store.Open(ctx, s.nodes.store(store.Config{Data: dir, Log: log, MinFree: 1 << 20}, s.second))

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -23,6 +22,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/sending/sealed"
 	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitetest"
 	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
@@ -161,7 +161,7 @@ type told struct {
 func newWorld(t *testing.T, servers int) *world {
 	t.Helper()
 	w := &world{T: t, mail: &mail{done: map[int64]bool{}}, bots: &bots{}, leases: leasetest.New(), told: make(chan told, 1000)}
-	path := filepath.Join(t.TempDir(), "campaign.db")
+	path := sqlitetest.CampaignsFile(t)
 	for i := range servers {
 		store, err := campaigndb.Open(t.Context(), path, campaigndb.Config{})
 		ok(t, err)

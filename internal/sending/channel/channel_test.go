@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/sending/webpush"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -60,7 +60,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{log: &strings.Builder{}, closed: make(chan string, 8)}
-	path := filepath.Join(t.TempDir(), "apps.db")
+	path := sqlitetest.AppsFile(t)
 	log := slog.New(slog.NewTextHandler(w.log, nil))
 	open := func() (*channel.Service, *appdb.Store) {
 		store, err := appdb.Open(t.Context(), path, log)
@@ -217,12 +217,7 @@ func TestSenderIsKeptUntilItsSettingsChangeInAnyProcess(t *testing.T) {
 
 func TestDeletedAppTakesItsCredentialsAlong(t *testing.T) {
 	w := newWorld(t)
-	path := filepath.Join(t.TempDir(), "apps.db")
-	store, err := appdb.Open(t.Context(), path, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := sqlitetest.Apps(t, slog.New(slog.DiscardHandler))
 	for _, app := range []string{"a", "b"} {
 		if err := store.CreateApp(t.Context(), access.App{Name: app}); err != nil {
 			t.Fatal(err)

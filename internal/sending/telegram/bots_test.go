@@ -3,7 +3,6 @@ package telegram
 import (
 	"context"
 	"log/slog"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,8 +16,8 @@ import (
 	"godwit.dev/godwit/internal/sending/provider"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/sending/sendertest/botserver"
-	"godwit.dev/godwit/internal/store/sqlite/appdb"
 	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitetest"
 )
 
 // bots are settings of channels, an audience and a bot's server.
@@ -32,16 +31,13 @@ type bots struct {
 func newBots(t *testing.T) *bots {
 	t.Helper()
 	b := &bots{T: t}
-	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
-	apps, err := appdb.Open(t.Context(), filepath.Join(dir, "apps.db"), log)
-	b.must(err)
-	t.Cleanup(func() { _ = apps.Close() })
+	log := slog.New(slog.DiscardHandler)
+	apps := sqlitetest.Apps(t, log)
 	b.must(apps.CreateApp(t.Context(), access.App{Name: "shop"}))
-	b.store, err = campaigndb.Open(t.Context(), filepath.Join(dir, "campaign.db"), campaigndb.Config{})
-	b.must(err)
-	t.Cleanup(func() { _ = b.store.Close() })
+	b.store = sqlitetest.Campaigns(t)
 	client := provider.Client(true)
 	t.Cleanup(client.CloseIdleConnections)
+	var err error
 	b.channels, err = channel.New(t.Context(), &apps.Channels, map[push.Channel]channel.Kind{push.Telegram: Kind{Client: client, AllowPrivate: true}}, log)
 	b.must(err)
 	b.server = botserver.Start(botserver.Options{Token: "42:AAExampleSecretOfTheBot"})

@@ -9,7 +9,6 @@ import (
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -27,8 +26,8 @@ import (
 	"godwit.dev/godwit/internal/sending/dispatch"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/server/admin"
-	"godwit.dev/godwit/internal/store/sqlite/appdb"
 	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -65,16 +64,12 @@ func newWorld(t *testing.T, change ...func(*admin.Config)) *world {
 
 func newWorldWith(t *testing.T, rules access.Config, change ...func(*admin.Config)) *world {
 	t.Helper()
-	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
-	apps, err := appdb.Open(t.Context(), filepath.Join(dir, "app.db"), log)
-	must(t, err)
-	t.Cleanup(func() { must(t, apps.Close()) })
+	log := slog.New(slog.DiscardHandler)
+	apps := sqlitetest.Apps(t, log)
 	registry, err := access.NewRegistry(t.Context(), apps, rules, log)
 	must(t, err)
 	t.Cleanup(registry.Close)
-	store, err := campaigndb.Open(t.Context(), filepath.Join(dir, "campaign.db"), campaigndb.Config{Log: log})
-	must(t, err)
-	t.Cleanup(func() { must(t, store.Close()) })
+	store := sqlitetest.Campaigns(t)
 	w := &world{T: t, access: registry, store: store, shelf: template.New(apps, time.Now)}
 	for _, name := range []string{"shop", "other"} {
 		must(t, registry.CreateApp(t.Context(), name, access.AppChange{}))

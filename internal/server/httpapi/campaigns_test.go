@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -18,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/campaign"
 	"godwit.dev/godwit/internal/sending/dispatch"
 	"godwit.dev/godwit/internal/sending/push"
-	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitetest"
 )
 
 // outbox is a sender that keeps what it is given.
@@ -61,10 +60,7 @@ func (o *outbox) Sender(_ context.Context, _ string, ch push.Channel) (push.Send
 // campaigns adds campaigns on a real store, whose engine runs, and endpoints with these URLs.
 func campaigns(t *testing.T, urls ...string) (*world, *outbox, []string) {
 	t.Helper()
-	store, err := campaigndb.Open(t.Context(), filepath.Join(t.TempDir(), "campaign.db"), campaigndb.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := sqlitetest.Campaigns(t)
 	out := &outbox{chats: strings.Contains(strings.Join(urls, " "), "chat:")}
 	d, err := dispatch.New(dispatch.Config{Senders: out})
 	if err != nil {
@@ -74,7 +70,7 @@ func campaigns(t *testing.T, urls ...string) (*world, *outbox, []string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = svc.Run(ctx) }()
-	t.Cleanup(func() { cancel(); <-done; _ = store.Close() })
+	t.Cleanup(func() { cancel(); <-done })
 	w := newWorld(t, func(c *setup) { c.Campaigns = svc })
 	ids := make([]string, len(urls))
 	for i, u := range urls {

@@ -17,8 +17,8 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/notify/session"
-	"godwit.dev/godwit/internal/store/sqlite/eventdb"
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitetest"
 )
 
 // newRealWorld is a world with the real mailbox, events and sessions; clients come by long-poll.
@@ -32,9 +32,7 @@ func newRealWorld(t *testing.T) *world {
 		}
 	}
 	clock := mailbox.Clock()
-	evs, err := eventdb.Open(t.Context(), filepath.Join(dir, "events.db"), eventdb.Options{})
-	must(err)
-	t.Cleanup(func() { _ = evs.Close() })
+	evs := sqlitetest.Events(t)
 	store, err := mailboxdb.Open(t.Context(), filepath.Join(dir, "mailbox.db"), mailboxdb.Config{MaxPending: 20, MinFree: 1 << 20, Now: clock})
 	must(err)
 	box := mailbox.New(mailbox.Config{Store: store, Events: evs, Log: log})

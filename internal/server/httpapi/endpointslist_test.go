@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/endpoint"
 	"godwit.dev/godwit/internal/sending/push"
-	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitetest"
 )
 
 func TestEndpointsAreListedCountedAndExported(t *testing.T) {
@@ -147,11 +146,7 @@ func TestAnExportThatFailsIsNotTakenForWhole(t *testing.T) {
 }
 
 func TestAnAudienceThatCannotBeReadIsNotShownEmpty(t *testing.T) {
-	store, err := campaigndb.Open(t.Context(), filepath.Join(t.TempDir(), "campaign.db"), campaigndb.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := sqlitetest.Campaigns(t)
 	over := func(s endpoint.Store) *world {
 		return newWorld(t, func(c *setup) { c.Endpoints = endpoint.New(endpoint.Config{Store: s, Now: time.Now}) })
 	}

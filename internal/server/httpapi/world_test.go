@@ -3,12 +3,10 @@ package httpapi_test
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -29,7 +27,7 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
-	"godwit.dev/godwit/internal/store/sqlite/objectdb"
+	"godwit.dev/godwit/internal/store/sqlite/sqlitetest"
 )
 
 // world is a running API over a mailbox in memory and real access control. It has the apps shop and other.
@@ -69,15 +67,6 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-func (w *world) openEndpoints() {
-	s, err := campaigndb.Open(w.t.Context(), filepath.Join(w.t.TempDir(), "campaign.db"), campaigndb.Config{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(func() { _ = s.Close() })
-	w.endpoints = s
-}
-
 // newWorld starts an API; change alters its configuration first.
 func newWorld(t testing.TB, change ...func(*setup)) *world {
 	t.Helper()
@@ -89,7 +78,7 @@ func newWorld(t testing.TB, change ...func(*setup)) *world {
 	store := w.openAccess(log)
 	w.openChannels(store, log)
 	w.openObjects(log)
-	w.openEndpoints()
+	w.endpoints = sqlitetest.Campaigns(t)
 	publisher, templates := delivery.New(w.mailbox, time.Now), template.New(store, time.Now)
 	publisher.FillWith(templates.Fill)
 	cfg := setup{
@@ -112,21 +101,14 @@ func newWorld(t testing.TB, change ...func(*setup)) *world {
 }
 
 func (w *world) openObjects(log *slog.Logger) {
-	store, err := objectdb.Open(w.t.Context(), filepath.Join(w.t.TempDir(), "objects.db"), objectdb.Config{MinFree: 1, Log: log})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.objects = signal.New(signal.Config{Store: store, Log: log})
-	w.t.Cleanup(func() { _ = errors.Join(w.objects.Close(), store.Close()) })
+	w.objects = signal.New(signal.Config{Store: sqlitetest.Objects(w.t, log), Log: log})
+	w.t.Cleanup(func() { _ = w.objects.Close() })
 }
 
 func (w *world) openAccess(log *slog.Logger) *appdb.Store {
 	t := w.t
-	store, err := appdb.Open(t.Context(), filepath.Join(t.TempDir(), "app.db"), log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
+	store := sqlitetest.Apps(t, log)
+	var err error
 	w.access, err = access.NewRegistry(t.Context(), store, access.Config{}, log)
 	if err != nil {
 		t.Fatal(err)

@@ -114,6 +114,7 @@ var places = map[string]layer{
 	"internal/cluster/lease/leasetest":    outside,
 	"internal/gateway/gatetest":           outside,
 	"internal/store/storetest":            outside,
+	"internal/store/sqlite/sqlitetest":    outside,
 	"internal/store/postgres/pgtest":      outside,
 	"internal/access/signin/providertest": outside,
 	"internal/server/tracing/tracetest":   outside,
