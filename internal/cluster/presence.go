@@ -126,7 +126,8 @@ func (c *Cluster) Online(app, recipient string) (names []string) {
 	return names
 }
 
-// tell has the other nodes told of a recipient soon.
+// tell marks a recipient, so that tellPresence soon sends the recipient's sessions here to the nodes that hold others of
+// it.
 func (p *presence) tell(at mailbox.Address, ask bool) {
 	p.dirty[at] = p.dirty[at] || ask
 	select {
@@ -180,7 +181,7 @@ func (c *Cluster) tellAll() {
 	p.again[len(tellAgain)] = all
 }
 
-// remind has others told again of those whose time has come, unless they have left.
+// remind repeats the announcements whose time has come, of recipients that are still connected here.
 func (c *Cluster) remind(now time.Time) {
 	p := &c.presence
 	p.mu.Lock()
@@ -204,7 +205,8 @@ func (c *Cluster) remind(now time.Time) {
 	}
 }
 
-// refresh forgets what was not told anew, and has those who are on several nodes told of anew.
+// refresh drops reports of other nodes that were not repeated within forgetAfter, and repeats this node's own reports of
+// recipients that are on several nodes.
 func (p *presence) refresh(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -222,7 +224,8 @@ func (p *presence) refresh(now time.Time) {
 	}
 }
 
-// forgetNode forgets what a node had that is gone. If this node was its backup, those who were connected to it have left.
+// forgetNode drops all that a dead node had reported. If this node was its backup, the recipients that were connected to
+// it have left.
 func (c *Cluster) forgetNode(boot string) {
 	p := &c.presence
 	p.mu.Lock()
@@ -294,7 +297,7 @@ func (p *presence) newest(at mailbox.Address, named string, since int64) (boot s
 	return boot
 }
 
-// note keeps what another node said last.
+// note stores the last report of another node about a recipient.
 func (p *presence) note(at mailbox.Address, boot string, h here) {
 	nodes := p.there[at]
 	if len(h.Devices) == 0 {

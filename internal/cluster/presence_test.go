@@ -51,7 +51,7 @@ func TestFollowersAreToldOnceOfWhoComesToSeveralNodesAtOnce(t *testing.T) {
 	t.Run("slow", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, 0)
-		w.slow = 700 * time.Millisecond // longer than nodes wait where nobody is waited for
+		w.slow = 700 * time.Millisecond // longer than a node waits for the answer of another
 		toldOnce(t, w.startAll(3))
 	})
 	t.Run("clocks ten minutes apart", func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestFollowersAreToldOnceOfWhoComesToSeveralNodesAtOnce(t *testing.T) {
 	})
 }
 
-// toldOnce has recipients come to three nodes at once, and go at once.
+// toldOnce connects recipients to three nodes at the same time, and disconnects them at the same time.
 func toldOnce(t *testing.T, w *world) {
 	t.Helper()
 	const n = 8
@@ -98,13 +98,13 @@ func toldOnce(t *testing.T, w *world) {
 	}
 }
 
-// TestRecipientThatLeavesSlowNodeHasLeft: another node said nothing when ann left it, since she had come to the slow one, which still asks whether
-// she came there first when she leaves it, too.
+// TestRecipientThatLeavesSlowNodeHasLeft: ann leaves another node, which reports nothing, since she is connected to the slow one as well.
+// The slow node still asks whether ann came to it first when she leaves it, too.
 func TestRecipientThatLeavesSlowNodeHasLeft(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 0)
 	w.start("node-0")
-	w.slow = 2500 * time.Millisecond // it asks a second time before it hears the first answer
+	w.slow = 2500 * time.Millisecond // it asks a second time before the first answer arrives
 	w.start("node-1")
 	w.joined(w.nodes...)
 	first := w.nodes[0].connect("ann", "")
@@ -120,7 +120,8 @@ func TestRecipientThatLeavesSlowNodeHasLeft(t *testing.T) {
 	eventually.True(t, "told that it went", func() bool { return slices.Equal(w.presence(), []string{"offline ann", "online ann"}) })
 }
 
-// TestShortVisitIsReportedWholeOrNotAtAll: where the machine is so slow that it is told that one came, it is told that one went.
+// TestShortVisitIsReportedWholeOrNotAtAll: if the machine is so slow that the arrival is reported, the departure must be
+// reported too.
 func TestShortVisitIsReportedWholeOrNotAtAll(t *testing.T) {
 	w := newWorld(t, 2)
 	for range 3 {
@@ -131,8 +132,8 @@ func TestShortVisitIsReportedWholeOrNotAtAll(t *testing.T) {
 	})
 }
 
-// TestBackupReportsRecipientsOfDeadNode: it reports neither recipients that are connected elsewhere nor one that came back before
-// the node was known to be dead.
+// TestBackupReportsRecipientsOfDeadNode: the backup reports neither recipients that are connected elsewhere nor one that came
+// back before the node was known to be dead.
 func TestBackupReportsRecipientsOfDeadNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 0)
@@ -157,7 +158,7 @@ func TestBackupReportsRecipientsOfDeadNode(t *testing.T) {
 	left.leave()
 	eventually.True(t, "told that one went", func() bool { return slices.Equal(w.told("offline"), []string{"offline left"}) })
 	eventually.True(t, "each knows the other", func() bool { return len(dead.cluster.Online("demo", "both")) == 1 })
-	dead.cut.Store(true) // to the others it is dead
+	dead.cut.Store(true) // the other nodes take it for dead
 	back := w.nodes[0].connect("back", "")
 	eventually.True(t, "it is missed", func() bool {
 		return slices.ContainsFunc(w.nodes[0].cluster.Nodes(), func(o cluster.Node) bool { return o.Missing })

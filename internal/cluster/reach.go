@@ -14,7 +14,8 @@ import (
 const (
 	whatReach     = "reach"
 	reachesAtOnce = 8 // takes no time
-	// storeFresh is how old the last answer of the store may be at a node that others count on. Nodes that watch it ask five times a second.
+	// storeFresh is the greatest age of a node's last answer from the store at which other nodes rely on that node. Nodes
+	// that watch the store query it five times a second.
 	storeFresh = 600 * time.Millisecond
 )
 
@@ -38,7 +39,8 @@ func (c *Cluster) storeNode(ctx context.Context, least time.Duration) (boot stri
 	return found[0]
 }
 
-// heardWithStore lists the boots of other nodes that took sessions and had heard from the store lately at their last heartbeats.
+// heardWithStore lists the boots of other nodes that took sessions and whose last heartbeats said that the store had
+// answered lately.
 func (c *Cluster) heardWithStore() (boots []string) {
 	now, ns := time.Now(), &c.nodes
 	ns.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/notify/session"
 )
 
-// recorder is a client that keeps frames as they came.
+// recorder is a client that records the frames it receives.
 type recorder struct {
 	*client
 	mu  sync.Mutex

@@ -12,7 +12,8 @@ import (
 
 var _ mailbox.Router = (*Cluster)(nil)
 
-// Route implements mailbox.Router: to the sessions of this node first, then to those of others.
+// Route implements mailbox.Router: it delivers to the sessions of this node first, then to the nodes that hold other
+// sessions.
 func (c *Cluster) Route(items []mailbox.Item) {
 	c.hub.Load().Route(items)
 	if c.alone() {
@@ -47,7 +48,8 @@ func (c *Cluster) Settled(done []mailbox.Settled) {
 	}
 }
 
-// Reread implements mailbox.Router: nobody knows which node has what was not handed over.
+// Reread implements mailbox.Router. All nodes that the recipient is connected to read again, since this one does not
+// know which messages were lost.
 func (c *Cluster) Reread(app, recipient string) {
 	c.hub.Load().Reread(app, recipient)
 	if !c.alone() {
@@ -75,7 +77,8 @@ func (c *Cluster) gotSettled(hub *session.Hub, m *message) {
 	hub.Settled([]mailbox.Settled{{App: m.app, Recipient: m.recipient, ID: d.ID, Pos: d.Pos, As: d.As, Device: d.Device}})
 }
 
-// hashOf is what nodes name a recipient by. Two that share one only get each other's messages, and pass them over. It is never 0.
+// hashOf is the hash by which nodes name a recipient; it is never 0. Two recipients with the same hash only cause
+// messages that their nodes then ignore.
 func hashOf(app, recipient string) uint64 {
 	var room [256]byte
 	b := append(append(append(room[:0], app...), 0), recipient...) // no name has a NUL
@@ -85,7 +88,7 @@ func hashOf(app, recipient string) uint64 {
 
 const interestShards = 64
 
-// interests are the recipients whose messages come here, by hash.
+// interests are the recipients whose messages other nodes send to this one, by hash.
 type interests struct {
 	shards [interestShards]struct {
 		mu sync.Mutex
@@ -124,7 +127,7 @@ func (w *interests) all() (list []uint64) {
 	return list
 }
 
-// want has what is for a recipient come here, once for each call.
+// want asks other nodes for the messages of a recipient. Calls are counted; each is undone by one drop.
 func (c *Cluster) want(app, recipient string) {
 	h := hashOf(app, recipient)
 	if c.wants.add(h, 1) == 1 {
@@ -132,7 +135,7 @@ func (c *Cluster) want(app, recipient string) {
 	}
 }
 
-// drop ends what one call of want began.
+// drop undoes one call of want.
 func (c *Cluster) drop(app, recipient string) {
 	h := hashOf(app, recipient)
 	if c.wants.add(h, -1) == 0 {
@@ -140,7 +143,7 @@ func (c *Cluster) drop(app, recipient string) {
 	}
 }
 
-// add adds to how many want what is for a recipient, and returns the sum.
+// add adds d to the count of calls of want for a recipient, and returns the sum.
 func (w *interests) add(h uint64, d int32) int32 {
 	sh := &w.shards[h%interestShards]
 	sh.mu.Lock()
@@ -154,8 +157,8 @@ func (w *interests) add(h uint64, d int32) int32 {
 	return in.n
 }
 
-// present adds to how often a recipient has come here less how often it has left, and returns the sum. It stays right where one
-// is told late.
+// present counts how often a recipient has connected to this node, less how often it has left, and returns the sum. The sum
+// stays right if a connection is reported late.
 func (c *Cluster) present(at mailbox.Address, d int32) int32 {
 	h := hashOf(at.App, at.Recipient)
 	sh := &c.wants.shards[h%interestShards]

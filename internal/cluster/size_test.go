@@ -30,8 +30,8 @@ func used() uint64 {
 	return m.HeapAlloc + m.StackInuse
 }
 
-// TestConnectedRecipientCostsFewBytes holds what a connected recipient costs the nodes of a cluster to a bound, once the storm of
-// hellos is over: its session and what both nodes know of it, in one process.
+// TestConnectedRecipientCostsFewBytes limits the memory that a connected recipient takes on the nodes of a cluster, once all
+// hellos are handled: its session and what both nodes know of it, in one process.
 func TestConnectedRecipientCostsFewBytes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits until what follows a storm of hellos is over")

@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// tables say which recipients are connected to which other node, as the nodes that are heard report it: a message for a recipient goes
-// to the nodes whose tables have its hash. Each node numbers the changes of its own table; beats carry the last number, and a node that
-// lacks a change asks for the whole table.
+// tables list the recipients that are connected to each other node, as that node reports them: a message for a recipient goes to the
+// nodes whose tables contain its hash. Each node numbers the changes of its own table; heartbeats carry the last number, and a node
+// that lacks a change asks for the whole table.
 type tables struct {
 	mu  sync.RWMutex
 	all []*table
@@ -17,17 +17,18 @@ type tables struct {
 // table is another node's.
 type table struct {
 	boot, subject string
-	number        uint64 // of the last change that it holds; 0: the node has told nothing yet
+	number        uint64 // of the last change in this table; 0: the node has reported nothing yet
 	of            hashes
 
-	whole    hashes // the table anew, as far as it has come
+	whole    hashes // the parts received so far of a table that is sent as a whole
 	wholeOf  uint64 // its number
 	wholeHas uint64 // parts
 }
 
-// mine is this node's own table: what it has sent others about the recipients that are wanted here (interests).
+// mine is this node's own table: what other nodes have been sent about the recipients that are connected here
+// (interests).
 type mine struct {
-	sending sync.Mutex    // held while something of it is sent, so that it goes in the order of its numbers
+	sending sync.Mutex    // held while changes are sent, so that they leave in the order of their numbers
 	number  atomic.Uint64 // of the last change that was sent; 1 is the empty table
 
 	mu      sync.Mutex
@@ -45,7 +46,7 @@ func (mt *mine) init() {
 	mt.asked = make(map[string]bool)
 }
 
-// changed notes that a recipient came or left, for the next message to the others.
+// changed notes that a recipient came or left, for the next message to the other nodes.
 func (c *Cluster) changed(h uint64) {
 	mt := &c.mine
 	mt.mu.Lock()
@@ -54,7 +55,8 @@ func (c *Cluster) changed(h uint64) {
 	c.former.changed(c, h)
 }
 
-// tellTable tells the other nodes who came and left. Messages published after it returns arrive after these.
+// tellTable tells the other nodes which recipients came and left. Messages published after it returns arrive after
+// these.
 func (c *Cluster) tellTable() {
 	mt := &c.mine
 	mt.sending.Lock()
@@ -72,12 +74,12 @@ func (c *Cluster) tellTable() {
 				n.left = append(n.left, h)
 			}
 		}
-		_ = c.publish(allNodes, message{kind: kindTable, body: n.append(nil)}) // what is lost is found by its number
-		mt.number.Store(n.number)                                              // now: beats must not be ahead of it
+		_ = c.publish(allNodes, message{kind: kindTable, body: n.append(nil)}) // a gap in the numbers shows a loss
+		mt.number.Store(n.number)                                              // only now: heartbeats must not carry a number that was not sent
 	}
 }
 
-// sendTables sends the whole table to one of those that asked for it. The others' turn comes next.
+// sendTables sends the whole table to one of the nodes that asked for it; the next call serves the next node.
 func (c *Cluster) sendTables() {
 	mt := &c.mine
 	to := ""
@@ -122,14 +124,14 @@ func (c *Cluster) gotTable(m *message) {
 	c.tables.take(m.from, &n)
 }
 
-// checkTable asks for all of a node's table if something of it has not come.
+// checkTable asks a node for its whole table if some of its changes have not arrived.
 func (c *Cluster) checkTable(boot string, number uint64) {
 	if c.tables.lacks(boot, number) {
 		_ = c.publish(oneNode+boot, message{kind: kindNoTable})
 	}
 }
 
-// subjects adds those of the nodes that a recipient is connected to, as far as they have told.
+// subjects adds the subjects of the nodes that a recipient is connected to, as far as they have reported it.
 func (c *Cluster) subjects(to []string, app, recipient string) []string {
 	h := hashOf(app, recipient)
 	to = c.tables.subjects(to, h)
@@ -147,7 +149,7 @@ func (ts *tables) subjects(to []string, h uint64) []string {
 	return to
 }
 
-// find is the table of a node. ts.mu is held.
+// find returns the table of a node. ts.mu is held.
 func (ts *tables) find(boot string) *table {
 	for _, t := range ts.all {
 		if t.boot == boot {
@@ -157,7 +159,8 @@ func (ts *tables) find(boot string) *table {
 	return nil
 }
 
-// lacks notes that a node is heard, and reports whether something of what it has told is missing. With number 0 it keeps no table.
+// lacks notes that a node is alive, and reports whether changes up to number are missing from its table. With number 0
+// it keeps no table.
 func (ts *tables) lacks(boot string, number uint64) bool {
 	if number == 0 {
 		return false
@@ -172,7 +175,8 @@ func (ts *tables) lacks(boot string, number uint64) bool {
 	return t.number < number
 }
 
-// take notes what a node tells. Of one that was not heard it notes nothing: its beat comes.
+// take applies changes that a node reports. Changes of a node without a heartbeat so far are ignored: its heartbeat will
+// show that they are missing.
 func (ts *tables) take(boot string, n *news) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -189,7 +193,7 @@ func (ts *tables) take(boot string, n *news) {
 		for _, h := range n.left {
 			t.of.remove(h)
 		}
-	default: // the next beat tells that something is missing
+	default: // the number in the next heartbeat shows that changes are missing
 	}
 }
 
@@ -210,7 +214,7 @@ func (t *table) replace(n *news) {
 	}
 }
 
-// forget drops the table of a node that is gone.
+// forget drops the table of a dead node.
 func (ts *tables) forget(boot string) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

@@ -15,7 +15,7 @@ func TestHashesAreASet(t *testing.T) {
 	var s hashes
 	want := map[uint64]struct{}{}
 	for step := range 200_000 {
-		h := rnd.Uint64N(3000) + 1 // neighbours, as nobody may choose them
+		h := rnd.Uint64N(3000) + 1 // neighbours, which random hashes never are
 		if rnd.IntN(2) == 0 {
 			h <<= 50 // or the same upper bits
 		}
@@ -48,7 +48,7 @@ func TestHashesAreASet(t *testing.T) {
 	}
 }
 
-// TestHashesAreSmall holds the set to its bounds while it grows and while it shrinks.
+// TestHashesAreSmall checks that the set stays within its memory limits while it grows and while it shrinks.
 func TestHashesAreSmall(t *testing.T) {
 	const n = 20_000
 	var s hashes
@@ -69,7 +69,7 @@ func TestHashesAreSmall(t *testing.T) {
 	}
 }
 
-// wire carries what a node publishes to where a test has it.
+// wire keeps the messages that a node publishes, for a test to deliver them.
 type wire struct {
 	Line
 	sent []message
@@ -83,7 +83,7 @@ func (w *wire) Publish(_ string, data []byte) error {
 
 func (w *wire) Dropped() uint64 { return 0 }
 
-// take is what has been sent since it was last called.
+// take returns the messages that were sent since its last call.
 func (w *wire) take() (sent []message) {
 	sent, w.sent = w.sent, nil
 	return sent
@@ -98,7 +98,7 @@ func lone() (*Cluster, *wire) {
 	return c, w
 }
 
-// pair is a node that tells, and another one that hears as much of it as a test wants.
+// pair is a node that sends its table, and a second one that receives those messages that a test delivers.
 type pair struct {
 	t          *testing.T
 	from, to   *Cluster
@@ -114,14 +114,14 @@ func newPair(t *testing.T) *pair {
 	return p
 }
 
-// tell is what the node has to say now.
+// tell returns the messages that the node has to send now.
 func (p *pair) tell() []message {
 	p.from.tellTable()
 	p.from.sendTables()
 	return p.out.take()
 }
 
-// hear has the other one hear it.
+// hear delivers messages to the second node.
 func (p *pair) hear(all ...message) {
 	for i := range all {
 		p.to.gotTable(&all[i])
@@ -142,7 +142,7 @@ func (p *pair) beat() (asked bool) {
 	return asked
 }
 
-// agree insists on what the other one knows.
+// agree checks which recipients the second node knows.
 func (p *pair) agree(recipients ...string) {
 	p.t.Helper()
 	var want []uint64
@@ -267,7 +267,7 @@ func TestANodeOfTheSameNameStartsWithAnEmptyTable(t *testing.T) {
 	if to := p.to.subjects(nil, "demo", "ann"); len(to) > 0 {
 		t.Errorf("what is for ann goes to %q", to)
 	}
-	p.hear(first...) // comes late, of a node that is gone
+	p.hear(first...) // a late message of a node that is gone
 	if to := p.to.subjects(nil, "demo", "ann"); len(to) > 0 || len(p.to.tables.all) != 1 {
 		t.Errorf("what is for ann goes to %q; %d tables", to, len(p.to.tables.all))
 	}
@@ -295,7 +295,7 @@ func TestRecipientsOfOneHashAreOneInATable(t *testing.T) {
 	p.agree()
 }
 
-// TestStormOfHellosSendsOneMessageABatch: one message announces all that have come since the last one.
+// TestStormOfHellosSendsOneMessageABatch: one message announces all recipients that have come since the one before.
 func TestStormOfHellosSendsOneMessageABatch(t *testing.T) {
 	p := newPair(t)
 	names := make([]string, 5000)
@@ -354,7 +354,7 @@ func TestNodesOfTheReleaseBeforeAreServedWhileTheyAreHeard(t *testing.T) {
 	insist("and with one more", nil)
 }
 
-// subscribed counts what is subscribed to.
+// subscribed counts subscriptions.
 type subscribed struct {
 	wire
 	open map[string]int

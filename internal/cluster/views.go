@@ -15,7 +15,7 @@ import (
 
 var _ mailbox.Presence = everybody{}
 
-// Live counts the sessions of this node.
+// Live returns the number of sessions on this node.
 func (c *Cluster) Live() int { return c.hub.Load().Live() }
 
 // Counts are of notifications on this node since its start: written to sessions, of these again, and acknowledged.
@@ -37,13 +37,13 @@ type Why uint8
 
 // Reasons.
 const (
-	WhyUnknown    Why = iota // it fell silent a moment ago, and the store has not been asked since
+	WhyUnknown    Why = iota // it fell silent a moment ago, and the store has not been queried since
 	WhyEnded                 // it was killed, or its machine is lost: it does not live, and has not ended in order
-	WhyCut                   // it lives, and is not heard any more
+	WhyCut                   // it lives and is not heard any more
 	WhyNeverHeard            // it lives, and was never heard
 )
 
-// String says it in a sentence.
+// String describes the reason in a sentence.
 func (w Why) String() string {
 	return [...]string{
 		"it fell silent; whether it lives shows within 20 s",
@@ -53,7 +53,7 @@ func (w Why) String() string {
 	}[w]
 }
 
-// why is that of a node that is missing; ns.mu is held.
+// why returns the reason for which a node is missing. ns.mu is held.
 func (ns *nodes) why(n *node) Why {
 	switch {
 	case n.heard.IsZero():
@@ -92,7 +92,7 @@ func (c *Cluster) Nodes() []Node {
 	return list
 }
 
-// Drain says to the other nodes that this one sends its sessions away.
+// Drain tells the other nodes that this one is ending its sessions.
 func (c *Cluster) Drain() {
 	c.nodes.mu.Lock()
 	c.nodes.drains = true
@@ -198,8 +198,8 @@ func (c *Cluster) answerNewest(hub *session.Hub) {
 	})
 }
 
-// NewestNode implements request.Elsewhere: where the newest session of a recipient is, if that is newer than one here. A node
-// that has a session of the recipient knows its sessions elsewhere; other nodes have to ask.
+// NewestNode implements request.Elsewhere: it names the node that has the newest session of a recipient, if that session is
+// newer than those here. A node that has a session of the recipient knows its sessions elsewhere; other nodes have to ask.
 func (c *Cluster) NewestNode(ctx context.Context, app, recipient, device string, since time.Time) (boot string) {
 	if c.alone() {
 		return ""
@@ -221,7 +221,7 @@ func (c *Cluster) NewestNode(ctx context.Context, app, recipient, device string,
 const (
 	whatRequest    = "request"
 	requestsAtOnce = 1024
-	requestLasts   = 61 * time.Second // the longest, and what the way takes
+	requestLasts   = 61 * time.Second // the longest deadline of a request, plus the time between nodes
 )
 
 // Ask implements request.Elsewhere.
@@ -229,7 +229,7 @@ func (c *Cluster) Ask(ctx context.Context, node string, question any) (json.RawM
 	return c.AskOne(ctx, node, whatRequest, question)
 }
 
-// AnswerRequests has requests of other nodes to recipients answered here.
+// AnswerRequests sets the handler of requests that other nodes send for recipients connected here.
 func (c *Cluster) AnswerRequests(do Handler) { c.Answer(whatRequest, requestLasts, requestsAtOnce, do) }
 
 // Sessions lists the sessions of each of these recipients on all nodes. partial: some nodes could not be asked.
@@ -248,7 +248,7 @@ func (c *Cluster) Sessions(ctx context.Context, app string, recipients []string)
 	return live, !complete, nil
 }
 
-// Disconnect ends all sessions of a recipient, on all nodes, and says how many there were.
+// Disconnect ends all sessions of a recipient on all nodes, and returns how many there were.
 func (c *Cluster) Disconnect(ctx context.Context, app, recipient, reason string) (n int, partial bool, err error) {
 	if n, _, err = c.hub.Load().Disconnect(ctx, app, recipient, reason); err != nil || c.alone() {
 		return n, false, err

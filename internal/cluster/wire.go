@@ -15,8 +15,8 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// version is that of the body, which follows the header. The header itself is the same for ever, so that a node always
-// learns whom a message of another version was for.
+// version is that of the body, which follows the header. The header keeps its format in all versions, so that a node can
+// always read whom a message of another version was for.
 const version = 1
 
 // kind says what a message is. The numbers go over the wire: never give one out again.
@@ -25,24 +25,24 @@ type kind byte
 const (
 	kindItem     kind = 1 // a notification for a recipient
 	kindSettled  kind = 2 // one that needs not be delivered any more
-	kindHere     kind = 3 // who of a recipient is connected to the sender
+	kindHere     kind = 3 // the sender's sessions of a recipient
 	kindBeat     kind = 4 // the sender is alive
 	kindBye      kind = 5 // the sender ends
 	kindAsk      kind = 6
 	kindAnswer   kind = 7
-	kindObjects  kind = 8  // objects that have changed; on a line of its own
+	kindObjects  kind = 8  // objects that have changed; sent over a connection of their own
 	kindReread   kind = 9  // something for a recipient may have been missed
 	kindClaims   kind = 10 // the sender claims that recipients came to it first, or left it last
-	kindStands   kind = 11 // what the sender has of recipients that were claimed
-	kindRoster   kind = 12 // who came to the sender and left it, for the node that keeps their names
-	kindNoRoster kind = 13 // some of that is missing: all is asked for
+	kindStands   kind = 11 // the sender's answer to claims: its sessions of these recipients
+	kindRoster   kind = 12 // recipients that came to the sender or left it, for the node that is its backup
+	kindNoRoster kind = 13 // the sender lacks part of a roster and asks for all of it
 	kindSteps    kind = 14 // of steps of escalations, for the node that hands them over
-	kindTable    kind = 15 // whose messages are to come to the sender, by hash
-	kindNoTable  kind = 16 // some of that is missing: all is asked for
+	kindTable    kind = 15 // changes of the sender's table: recipients by hash
+	kindNoTable  kind = 16 // the sender lacks part of a table and asks for all of it
 	kindTraces   kind = 17 // which copies traces follow, and which of them have ended
 )
 
-// message is what nodes send each other: a header, and a body by kind.
+// message is what nodes send each other: a header, and a body whose format depends on the kind.
 type message struct {
 	version        byte
 	kind           kind
@@ -82,8 +82,8 @@ func decode(b []byte) (m message, err error) {
 	return m, nil
 }
 
-// appendItem writes seq, position, attempts and acknowledgement mode, then the notification as clients get it: what is
-// encoded for one of them anyway.
+// appendItem writes seq, position, attempts and acknowledgement mode, then the notification as it is encoded for
+// clients: that encoding exists anyway.
 func appendItem(b []byte, it *mailbox.Item) []byte {
 	b = binary.AppendUvarint(b, it.Seq)
 	b = binary.AppendVarint(b, it.Pos)

@@ -108,7 +108,8 @@ func TestHashesDifferBetweenAppsAndRecipients(t *testing.T) {
 	}
 }
 
-// TestInterestIsSmall holds what a recipient costs its own node to a bound: that it is wanted, and who else does not have to be told.
+// TestInterestIsSmall limits the memory that a recipient takes on its own node: its entry in interests, and the claims
+// about it.
 func TestInterestIsSmall(t *testing.T) {
 	c, w := lone()
 	used := func() uint64 {

@@ -41,10 +41,10 @@ type world struct {
 	nodes []*node
 	roll  func() ([]string, error)        // nil: there is none
 	ahead time.Duration                   // of the clocks of nodes that are started from now on
-	slow  time.Duration                   // what nodes that are started from now on hear of each other comes so late
+	slow  time.Duration                   // by how much messages between nodes that are started from now on are delayed
 	reach func(name string) time.Duration // for how long a node has reached the store; nil: it is not watched
-	heard func(name string) time.Duration // how long ago a node heard from the store; nil: now
-	old   bool                            // nodes that are started from now on are as those of the release before
+	heard func(name string) time.Duration // how long ago the store last answered a node; nil: now
+	old   bool                            // nodes that are started from now on behave like those of the release before
 }
 
 // node is a server's part in the cluster.
@@ -61,10 +61,10 @@ type node struct {
 	objects  *signal.Service
 	requests *request.Service
 	evs      events
-	cut      atomic.Bool // hears nothing and is not heard
-	loses    atomic.Bool // hears nothing of who is connected to others
+	cut      atomic.Bool // it neither receives nor sends messages
+	loses    atomic.Bool // it receives no news of recipients that are connected to other nodes
 	old      bool
-	deaf     atomic.Int32 // what it did not hear of all nodes
+	deaf     atomic.Int32 // how many messages to all nodes it has missed
 	taken    chan error
 	close    func()
 }
@@ -237,7 +237,7 @@ func (s *shears) Publish(subject string, data []byte) error {
 	return s.Line.Publish(subject, s.n.said(data))
 }
 
-// said is a message as a node of the release before says and hears it: no beat has the number of a table.
+// said rewrites a message as a node of the release before sends and reads it: no heartbeat has the number of a table.
 func (n *node) said(data []byte) []byte {
 	if !n.old {
 		return data
@@ -301,7 +301,7 @@ func (n *node) quiet() {
 	})
 }
 
-// counted is what a node's metrics say.
+// counted returns the value of one of a node's metrics.
 func (n *node) counted(name string) float64 {
 	n.w.t.Helper()
 	all := prometheus.NewRegistry()
@@ -329,7 +329,7 @@ func (anybody) Known(c access.Claim) (access.Client, error) {
 
 func (a anybody) Client(_ context.Context, c access.Claim) (access.Client, error) { return a.Known(c) }
 
-// events are what followers were told, in order.
+// events are the events that followers received, in order.
 type events struct {
 	mu  sync.Mutex
 	all []event.Event
@@ -341,7 +341,7 @@ func (e *events) Emit(evs []event.Event) {
 	e.all = append(e.all, evs...)
 }
 
-// presence lists who came and went.
+// presence lists the recipients that came and left.
 func (w *world) presence() (list []string) {
 	for _, n := range w.nodes {
 		n.evs.mu.Lock()

@@ -17,12 +17,12 @@ const forwardPatience = 90 * time.Second
 // Forwarder has requests for a session carried out on the node that has it: behind a proxy, a client's posts and polls come
 // to any. A nil Forwarder forwards nothing.
 type Forwarder struct {
-	Node string // this node, as ids of sessions end with it
-	// Ask has another node carry out what Serve takes there.
+	Node string // this node's name; ids of sessions end with it
+	// Ask sends a request to another node, where Serve handles it.
 	Ask func(ctx context.Context, node string, request any) (json.RawMessage, error)
 }
 
-// forwarded is a request on its way, forwardedAnswer the answer to it.
+// forwarded is a request to another node, forwardedAnswer the answer to it.
 type forwarded struct {
 	Method string `json:"method"`
 	Path   string `json:"path"`
@@ -62,7 +62,7 @@ func (f *Forwarder) Forward(w http.ResponseWriter, r *http.Request, session stri
 	return true
 }
 
-// Serve carries out what another node forwards, with the handler of its path.
+// Serve handles a request that another node forwards, with the handler of its path.
 func Serve(ctx context.Context, handlers map[string]http.Handler, request json.RawMessage) (any, error) {
 	var f forwarded
 	if err := json.Unmarshal(request, &f); err != nil {

@@ -1,5 +1,5 @@
-// Package gateway holds what the HTTP gateways share: what a request says of its client, answers to browsers of
-// other origins, and PostingClient, the transport of one who posts frames.
+// Package gateway holds what the HTTP gateways share: the client's data in a request, answers to browsers of other
+// origins, and PostingClient, the transport of clients that post frames.
 package gateway
 
 import (
@@ -26,7 +26,7 @@ type Origins interface {
 	Origin(app, origin, host string) bool
 }
 
-// Peer collects what a request says of its client: query, Authorization header and verified certificate.
+// Peer collects a client's data from its request: query, Authorization header and verified certificate.
 func Peer(r *http.Request) session.Peer {
 	q := r.URL.Query()
 	p := session.Peer{Claim: access.Claim{
@@ -107,7 +107,7 @@ func names(q url.Values, field string, most int, check func(field, name string) 
 	return all, nil
 }
 
-// Check applies the rules of a hello to one that came in a request.
+// Check applies the rules for hellos to one that came in a request.
 func Check(h *frame.Hello) error {
 	var e *frame.Error
 	if err := h.Check(); errors.As(err, &e) {
@@ -179,8 +179,8 @@ func BeginStream(w http.ResponseWriter) {
 	h.Set("X-Accel-Buffering", "no")
 }
 
-// RefuseStream answers a request for a stream of events whose client is not welcomed: with a problem if it is refused for
-// good, else with a stream that ends at once and says when to come back. A browser's EventSource gives up after any status
+// RefuseStream answers a request for a stream of events whose client is refused: with a problem if the refusal is final,
+// else with a stream that ends at once and gives the time to reconnect. A browser's EventSource gives up after any status
 // but 200 (HTML section 9.2.3).
 func RefuseStream(w http.ResponseWriter, bye frame.Goodbye) {
 	if bye.Outlook() == frame.Never {
@@ -202,7 +202,7 @@ func Refuse(w http.ResponseWriter, c *PostingClient, g frame.Goodbye) {
 	Fail(w, Refused(g))
 }
 
-// Refused is the problem that a goodbye before the welcome stands for.
+// Refused returns the problem that is equivalent to a goodbye before the welcome.
 func Refused(g frame.Goodbye) *problem.Problem {
 	p := problem.Unavailable.With("the server said " + g.Reason + "; connect again later")
 	switch g.Reason {

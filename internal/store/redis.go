@@ -6,7 +6,7 @@ import (
 	"godwit.dev/godwit/internal/store/redisstream"
 )
 
-// RedisConfig says which streams in Redis stand for the mailboxes of a service that Godwit stands in for.
+// RedisConfig names the Redis streams that are the mailboxes of the service that Godwit replaces.
 type RedisConfig = redisstream.Config
 
 // OpenRedis opens them. Run and Close must be called.
@@ -14,5 +14,5 @@ func OpenRedis(ctx context.Context, cfg RedisConfig) (*redisstream.Store, error)
 	return redisstream.Open(ctx, cfg)
 }
 
-// RedisRecipient is the recipient that a client id of that service stands for.
+// RedisRecipient maps a client id of the replaced service to its recipient.
 func RedisRecipient(client string) string { return redisstream.Recipient(client) }

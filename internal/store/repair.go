@@ -21,9 +21,9 @@ type Finding struct {
 	Damage string `json:"damage"`
 }
 
-// Verify reads everything in a data folder, also beside a server that uses it, and says what is damaged. It must not be called
-// in the server's process. It reads at most pace bytes a second; 0: as fast as it can. progress, if not nil, is told now and
-// then how much of a file was read.
+// Verify reads everything in a data folder, also beside a server that uses it, and reports what is damaged. It must not be
+// called in the server's process. It reads at most pace bytes a second; 0: as fast as it can. progress, if not nil, is called
+// now and then with how much of a file was read.
 func Verify(ctx context.Context, data string, pace int64, progress func(file string, done, total int64)) (found []Finding, err error) {
 	m, err := readManifest(data)
 	switch {
@@ -81,9 +81,9 @@ func belongs(data string) (most checkvfs.ID) {
 	return most
 }
 
-// Repaired is what Repair has done.
+// Repaired is the result of Repair.
 type Repaired struct {
-	Copies string          `json:"copies,omitempty"` // folder with what was there before
+	Copies string          `json:"copies,omitempty"` // folder with copies of the damaged files
 	Files  []repair.Report `json:"files"`
 }
 

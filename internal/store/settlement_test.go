@@ -10,8 +10,8 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// TestLostSettlingIsSaidAndLosesNothing: what waits is all there. Copies that had ended, nobody knows how, do not come again; only for
-// notifications that others still wait for is it unknown whether they had.
+// TestLostSettlingIsSaidAndLosesNothing: all pending copies are there. Copies that had ended, with an unknown outcome, do not come
+// again; only for notifications that others still wait for is it unknown whether they had ended.
 func TestLostSettlingIsSaidAndLosesNothing(t *testing.T) {
 	const waiting, ended = 7, 12
 	dir := made(t)

@@ -34,7 +34,7 @@ func Files() []string {
 	return []string{AppsFile, MailboxFile, EventsFile, ObjectsFile, CampaignsFile}
 }
 
-// Traces lists whatever files a store may leave in its folder.
+// Traces lists all files that a store may leave in its folder.
 func Traces() []string {
 	list := []string{ManifestFile}
 	for _, name := range Files() {
@@ -134,7 +134,7 @@ func openAppsFile(ctx context.Context, data string, create bool, log *slog.Logge
 }
 
 // Copy copies each database of a data folder into another folder as it is at one moment, also beside a running server,
-// and names those that there were.
+// and returns the names of those that exist.
 func Copy(ctx context.Context, data, to string) (copied []string, err error) {
 	m, err := readManifest(data)
 	if errors.Is(err, fs.ErrNotExist) {

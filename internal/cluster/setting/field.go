@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Type is what a field takes.
+// Type is the type of a field's value.
 type Type int
 
 // Types of fields.
@@ -27,11 +27,11 @@ const (
 // Kind is one kind of settings, with its own fields.
 type Kind interface {
 	Fields() []Field
-	// Check says what is wrong with values: a *notification.FieldError.
+	// Check reports what is wrong with values, as a *notification.FieldError.
 	Check(v Values) error
 }
 
-// KindOf finds a kind by its name. unknown fails calls for others.
+// KindOf finds a kind by its name. unknown is the error for any other name.
 func KindOf[K any](kinds map[string]K, name string, unknown error) (k K, err error) {
 	k, ok := kinds[name]
 	if !ok {
@@ -44,7 +44,7 @@ func KindOf[K any](kinds map[string]K, name string, unknown error) (k K, err err
 type Field struct {
 	Name    string // as in the API
 	Type    Type
-	Secret  bool            // goes in and never comes out
+	Secret  bool            // it can be set and is never shown
 	Lines   bool            // it may have several lines: a file's content
 	Address bool            // it says where connections lead
 	Most    int             // entries of a list; 0: the caller has a limit
@@ -94,7 +94,7 @@ func JSON(value any) json.RawMessage {
 // Put sets a value. An empty one stays as such: it takes the place of a former one.
 func Put[T string | bool | []string | time.Duration](v Values, name string, to T) { v[name] = JSON(to) }
 
-// Defaults are the values that fields have where nobody has set them.
+// Defaults are the values of fields that nobody has set.
 func Defaults(fields []Field) Values {
 	v := Values{}
 	for _, f := range fields {
@@ -133,7 +133,7 @@ func (v Values) Equal(o Values) bool {
 	return maps.EqualFunc(v, o, func(a, b json.RawMessage) bool { return string(a) == string(b) })
 }
 
-// Lead reports whether connections lead where they lead with other values.
+// Lead reports whether values v lead connections to the same place as values o.
 func (v Values) Lead(o Values, fields []Field) bool {
 	for _, f := range fields {
 		if f.Address && string(v[f.Name]) != string(o[f.Name]) {
@@ -158,14 +158,14 @@ func (v Values) Shown(f Field) json.RawMessage {
 	return json.RawMessage(`""`)
 }
 
-// View is what may be seen of values.
+// View is the part of values that may be shown.
 type View struct {
 	Fields      []Field  // of the kind
 	Addresses   []string // where connections lead
 	Credentials []string // names of the secrets that are set
 }
 
-// Look returns what may be seen of values. A kind of another version has no fields.
+// Look returns the part of values that may be shown. A kind that this version does not know has no fields.
 func (v Values) Look(fields []Field) View {
 	view := View{Fields: fields, Credentials: []string{}}
 	for _, f := range fields {

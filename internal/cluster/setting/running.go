@@ -16,13 +16,13 @@ import (
 // Place is where settings belong.
 type Place struct{ App, Name string }
 
-// Runner is the work that settings ask for.
+// Runner is the work that settings call for.
 type Runner interface {
 	// Run works until ctx ends. held is that of lease.Func.
 	Run(ctx context.Context, held func() bool)
 }
 
-// Config says what settings are and what they ask for.
+// Config describes the settings and the work that they call for.
 type Config[T any, R Runner] struct {
 	What  string // in words: sink
 	Store Store[T]
@@ -43,7 +43,7 @@ type Running[T any, R Runner] struct {
 	mu    sync.Mutex
 	life  context.Context // Run's; nil: not running
 	all   map[Place]T
-	works map[Place]*work[T, R] // of those that are enabled; also where another server owns them
+	works map[Place]*work[T, R] // of enabled settings, including those whose work another server does
 }
 
 type work[T any, R Runner] struct {
@@ -102,7 +102,7 @@ func (s *Running[T, R]) reload(ctx context.Context) error {
 	return nil
 }
 
-// adjust ends work whose settings have changed and starts missing work. Under loading.
+// adjust ends work whose settings have changed and starts missing work. s.loading is held.
 func (s *Running[T, R]) adjust() {
 	var over []*work[T, R]
 	begin := make(map[Place]*work[T, R])

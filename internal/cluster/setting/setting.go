@@ -13,6 +13,6 @@ type Store[T any] interface {
 	Update(ctx context.Context, app, name string, change func(one *T, others int) error) error
 	// Delete reports whether there were any.
 	Delete(ctx context.Context, app, name string) (bool, error)
-	// Watch calls changed after a change committed by anybody, within a second of it, until ctx ends.
+	// Watch calls changed within a second of each commit of a change, by any server, until ctx ends.
 	Watch(ctx context.Context, changed func()) error
 }

@@ -18,7 +18,7 @@ import (
 	"godwit.dev/godwit/internal/sending/foreign"
 )
 
-// Origin is who knows the tokens of one kind of clients.
+// Origin is the server that knows the tokens of one kind of clients.
 type Origin struct {
 	URL    string
 	Key    string        // shown to it; never logged
@@ -36,7 +36,7 @@ const (
 // TokenOrigins lists them.
 func TokenOrigins() []string { return []string{DriverApp, RiderApp, DriverDashboard, RiderDashboard} }
 
-// originOf is where a client says that its token comes from.
+// originOf returns the origin that a client names for its token.
 func originOf(md func(string) string) string {
 	switch o := md("token-origin"); o {
 	case RiderApp, DriverDashboard, RiderDashboard:
@@ -51,11 +51,11 @@ const (
 	authPatience   = 5 * time.Second  // of one question
 	authBytes      = 64 << 10         // of an answer
 	authConns      = 64               // to one server, kept open
-	authTold       = 10 * time.Second // between two lines of the log that say that tokens cannot be checked
+	authTold       = 10 * time.Second // between two log lines about tokens that cannot be checked
 )
 
-// auth knows whose a token is: from Redis, where this and the service that it stands in for keep it, or from the server that
-// gave it. It is a session.Verifier.
+// auth finds the client of a token: in Redis, where this service and the one it replaces keep tokens, or at the server that
+// issued it. It is a session.Verifier.
 type auth struct {
 	cfg  *Config
 	now  func() time.Time
@@ -108,7 +108,7 @@ func (a *auth) kept(ctx context.Context, token string) (client string, ok bool) 
 	return client, ok
 }
 
-// Client has the server of the token's origin asked.
+// Client asks the server of the token's origin.
 func (a *auth) Client(ctx context.Context, c access.Claim) (access.Client, error) {
 	id, err := a.ask(ctx, c.Origin, c.Token)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/compat/nammayatri"
 )
 
-// doorman is a server that knows tokens.
+// doorman is a server that verifies tokens.
 type doorman struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -69,7 +69,7 @@ func (w *world) refused(token string, more ...string) codes.Code {
 	return status.Code(err)
 }
 
-// comes insists that a client is let in.
+// comes checks that a client is let in.
 func (w *world) comes(client, token string, more ...string) {
 	w.Helper()
 	if _, err := w.client.StreamPayload(w.as(token, more...)); err != nil {
@@ -81,7 +81,7 @@ func (w *world) comes(client, token string, more ...string) {
 func TestTokensAreAskedAboutOnceAndKept(t *testing.T) {
 	d := hire(t)
 	w := open(t, func(c *nammayatri.Config) { c.Origins = d.origins() })
-	w.redis.change(func() { w.redis.tokens["kept"] = "driver-9" }) // by the service that is stood in for
+	w.redis.change(func() { w.redis.tokens["kept"] = "driver-9" }) // by the service that this one replaces
 	w.comes("driver-9", "kept")
 	w.comes("driver-1", "good", "token-origin", "Nowhere")
 	w.comes("driver-1", "good")

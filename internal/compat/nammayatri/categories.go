@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// categories are those that are counted apart.
+// categories are those that metrics count separately.
 type categories struct {
 	mu   sync.RWMutex
 	seen map[string]bool
 }
 
-// of is what a category is counted as.
+// of returns the label under which metrics count a category.
 func (c *categories) of(category string) string {
 	c.mu.RLock()
 	known := c.seen[category]

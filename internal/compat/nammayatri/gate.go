@@ -13,11 +13,11 @@ import (
 	"godwit.dev/godwit/internal/notify/frame"
 )
 
-// maxSessionID bounds what clients call a session.
+// maxSessionID limits the session ids that clients choose, in bytes.
 const maxSessionID = 128
 
-// Devices of sessions. A client has one stream; another of it takes its place, whatever its method. Streams that name a
-// session stand beside it, one for each name.
+// Devices of sessions. A client has one stream; a second one replaces it, whatever its method. Streams that name a
+// session are separate devices, one for each name.
 const (
 	theApp     = "app"
 	sessionsOf = "session:"
@@ -46,7 +46,7 @@ func (s *Service) method(path string, once bool) *grpcgate.SessionMethod {
 	}
 }
 
-// claim is what a client says of itself.
+// claim is the identity that a client states in its metadata.
 func (s *Service) claim(md func(string) string, once bool) (access.Claim, error) {
 	c := access.Claim{App: App, Token: md("token"), Origin: originOf(md), Device: theApp}
 	if c.Token == "" {
@@ -95,7 +95,7 @@ type health struct {
 	s *Service
 }
 
-// Check says that it serves, until it stops.
+// Check reports that the service is serving, until it stops.
 func (h *health) Check(context.Context, *nammayatripb.HealthCheckRequest) (*nammayatripb.HealthCheckResponse, error) {
 	select {
 	case <-h.s.cfg.Stopping:

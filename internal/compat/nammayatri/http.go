@@ -12,10 +12,10 @@ import (
 // scrapePatience is how long a scrape may take.
 const scrapePatience = 10 * time.Second
 
-// up is what the service says of itself.
+// up is the answer of /health while the service runs.
 const up = "Notification Service Is Up!"
 
-// Handler serves /health and /metrics; others are what the server counts beside.
+// Handler serves /health and /metrics; others are further metrics of the server.
 func (s *Service) Handler(others prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", s.health)
@@ -23,8 +23,8 @@ func (s *Service) Handler(others prometheus.Gatherer) http.Handler {
 	return mux
 }
 
-// health answers as that service does, so that probes of its deployments go on: it lives, until it stops. While Redis is away connections
-// stay, which a restart would end; /readyz says that.
+// health answers as the replaced service does, so that the probes of its deployments keep working: 200 until the service stops. An outage
+// of Redis does not change the answer, because a restart would end the connections; /readyz reports the outage.
 func (s *Service) health(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	text := up

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Buckets of histograms, which are the service's: what is computed from them stays what it was.
+// Buckets of histograms, the same as those of the replaced service, so that dashboards and alerts stay valid.
 var (
 	connectionBuckets = []float64{
 		0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 3, 3.5, 4, 4.5, 5, 5.5, 6, 6.5, 7, 7.5, 8, 8.5, 9, 9.5, 10,
@@ -77,7 +77,7 @@ func NewMetrics(version string) *Metrics {
 	return m
 }
 
-// count has connected_clients be what live says.
+// count sets the function that connected_clients is read from.
 func (m *Metrics) count(live func() int) { m.live.Store(&live) }
 
 // begun counts an accepted request when its stream begins, as the service does.
@@ -139,5 +139,5 @@ func (m *Metrics) Expired(category string, sent bool) {
 // Poisoned counts an entry that could not be read. The store logs it.
 func (m *Metrics) Poisoned(string, error) { m.poisoned.Inc() }
 
-// CleanupSkipped counts what was left for later.
+// CleanupSkipped counts entries that a cleanup left for a later one.
 func (m *Metrics) CleanupSkipped(origin string) { m.skipped.WithLabelValues(origin).Inc() }

@@ -18,16 +18,16 @@ import (
 // App is the app of all that is served here; recipients are its client ids.
 const App = "nammayatri"
 
-// Store is what the Redis streams are to this package.
+// Store is the part of the Redis streams that this package needs.
 type Store interface {
 	session.Store
 	session.Mailbox
-	// Ready says why nothing could be read now, or nil.
+	// Ready returns the reason why nothing can be read now, or nil.
 	Ready(ctx context.Context) error
-	// Joined and Left say that a recipient has come, and that it is gone. They note it and do not wait.
+	// Joined and Left report that a recipient has connected or disconnected. They take a note and do not wait.
 	Joined(recipient string)
 	Left(recipient string)
-	// Token finds whose a token is, if that is known already; KeepToken keeps it for a time.
+	// Token finds the client of a token, if it is known already; KeepToken keeps it for a time.
 	Token(ctx context.Context, token string) (client string, ok bool, err error)
 	KeepToken(ctx context.Context, token, client string, expiry time.Duration) error
 }
@@ -36,18 +36,18 @@ type Store interface {
 type Config struct {
 	Store     Store
 	Metrics   *Metrics                   // which observes the store
-	Recipient func(client string) string // the recipient that a client id stands for
-	Origins   map[string]Origin          // who is asked about tokens, by where they come from
-	Dev       bool                       // a token is its client's id, and nobody is asked
-	DriverAPI string                     // base URL of what answers to offers are handed to; empty: nowhere
+	Recipient func(client string) string // maps a client id to its recipient
+	Origins   map[string]Origin          // the servers that verify tokens, by the origin that clients name
+	Dev       bool                       // every token is accepted as its client's id, without verification
+	DriverAPI string                     // base URL of the service that drivers' answers to offers are sent to; empty: they are not sent
 	Timeout   time.Duration              // after which a stream ends; 0: never
-	Redeliver time.Duration              // what is not acknowledged is sent again after this, then twice that; 0: 10 s
+	Redeliver time.Duration              // an unacknowledged notification is sent again after this, then after twice that; 0: 10 s
 	Window    int                        // so many wait for their acknowledgement at once; 0: 64
 	Stopping  <-chan struct{}            // closed when the server stops or drains
 	Log       *slog.Logger
 }
 
-// Service is the stand-in. Close must be called.
+// Service replaces the notification service of Namma Yatri. Close must be called.
 type Service struct {
 	cfg  Config
 	hub  *session.Hub

@@ -32,7 +32,7 @@ var forwarded = []string{
 	"token", "x-package", "x-bundle-version", "x-client-version", "x-config-version", "x-react-bundle-version", "x-device",
 }
 
-// driverAPI is what drivers' answers to offers are handed to.
+// driverAPI is the client of the service that takes drivers' answers to offers.
 type driverAPI struct {
 	base string
 	http *http.Client
@@ -72,7 +72,7 @@ func answerOf(r *nammayatripb.QuoteRequest) answer {
 // failed is the status of an answer that the driver API has not taken; the reason says why.
 const failed = "error"
 
-// respond hands over one answer. Nothing that goes wrong ends the stream: the app is told.
+// respond sends one answer. Errors do not end the stream; the app gets them in the answer's result.
 func (d *driverAPI) respond(ctx context.Context, md metadata.MD, r *nammayatripb.QuoteRequest) (result, reason string) {
 	if d.base == "" {
 		return failed, "no driver API is set up (driver_api_url)"
@@ -159,14 +159,15 @@ func (q *quotes) QuoteRespond(s grpc.BidiStreamingServer[nammayatripb.QuoteReque
 	})
 }
 
-// QuoteRespondStreamWithId hands over a stream of answers and says which each of its own is for.
+// QuoteRespondStreamWithId sends a stream of answers to the driver API and returns a result for each, with the answer's
+// id.
 func (q *quotes) QuoteRespondStreamWithId(s grpc.BidiStreamingServer[nammayatripb.QuoteRequest, nammayatripb.QuoteResponseWithId]) error { //nolint:staticcheck // named as the service has it
 	return q.each(s, nammayatripb.Notification_QuoteRespondStreamWithId_FullMethodName, s.Recv, func(r *nammayatripb.QuoteRequest, result, reason string) error {
 		return s.Send(&nammayatripb.QuoteResponseWithId{Status: result, Reason: reason, SearchRequestId: r.GetSearchRequestId()})
 	})
 }
 
-// each hands over the answers of a stream, one after the other, until the app has sent its last or the server stops.
+// each sends the answers of a stream one by one, until the app has sent its last or the server stops.
 func (q *quotes) each(
 	s grpc.ServerStream, path string, recv func() (*nammayatripb.QuoteRequest, error), send func(r *nammayatripb.QuoteRequest, result, reason string) error,
 ) error {

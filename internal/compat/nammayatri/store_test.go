@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// memory stands for the streams in Redis.
+// memory replaces the streams in Redis.
 type memory struct {
 	mu      sync.Mutex
 	router  mailbox.Router
@@ -39,7 +39,7 @@ func newMemory() *memory {
 	}
 }
 
-// change changes something, which those who wait see.
+// change applies a change and wakes those who wait for one.
 func (m *memory) change(f func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience is how long a test waits for an event that must come.
 const patience = time.Minute
 
-// world is a stand-in on a listener, its streams in memory, and the servers that it asks.
+// world is a service under test on a listener, with streams in memory, and the servers that it calls.
 type world struct {
 	*testing.T
 	redis    *memory
@@ -41,7 +41,7 @@ type world struct {
 	stopping chan struct{}
 }
 
-// nobody is a hub that nothing comes to.
+// nobody is a hub without sessions.
 type nobody struct{}
 
 func (nobody) Accept(session.Transport, session.Peer) *session.Session { return nil }
@@ -140,7 +140,7 @@ func (w *world) get(path string) (int, string) {
 	return res.StatusCode, string(b)
 }
 
-// has insists that the metrics hold each of these lines.
+// has checks that the metrics contain each of these lines.
 func (w *world) has(lines ...string) {
 	w.Helper()
 	_, all := w.get("/metrics")

@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package disk knows how full disks are.
+// Package disk measures the free space of disks.
 package disk
 
 import "golang.org/x/sys/unix"

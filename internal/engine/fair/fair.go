@@ -1,5 +1,5 @@
-// Package fair shares what a process has of something among its apps: one that wants much gets what the others leave,
-// and never so much that nothing is left for the next.
+// Package fair shares a limited resource of the process among its apps: a greedy app gets what the others leave, and
+// never so much that nothing is left for the next.
 package fair
 
 import "sync"
@@ -13,7 +13,7 @@ type Queue[T any] struct {
 
 	mu      sync.Mutex
 	apps    map[string]*line[T]
-	turns   []*line[T] // those with something waiting; the first is next
+	turns   []*line[T] // apps with something waiting; the first is next
 	running int
 	wg      sync.WaitGroup
 }
@@ -52,7 +52,7 @@ func (q *Queue[T]) Add(app string, v T) bool {
 // Wait waits until nothing is at work or waits. Nothing may be added meanwhile.
 func (q *Queue[T]) Wait() { q.wg.Wait() }
 
-// start begins what may be done now. The queue is locked.
+// start begins the calls that may run now. The queue is locked.
 func (q *Queue[T]) start() {
 	for passed := 0; passed < len(q.turns); {
 		l := q.turns[0]

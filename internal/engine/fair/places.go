@@ -14,7 +14,7 @@ type Places struct {
 	mu    sync.Mutex
 	taken int
 	apps  map[string]*guest
-	turns []*guest // those with somebody waiting; the first is next
+	turns []*guest // guests with somebody waiting; the first is next
 }
 
 // guest is an app that has places, or waits for some.
@@ -57,7 +57,7 @@ func (p *Places) Enter(ctx context.Context, app string) error {
 	}
 }
 
-// giveUp ends a wait; the place may have come meanwhile.
+// giveUp ends a wait; a place that was granted in the meantime is given back.
 func (p *Places) giveUp(g *guest, place chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Shares lends out an amount of something. An app that holds some may have up to half of what the others leave; one that
-// holds none, whatever is left.
+// Shares lends parts of a fixed amount. An app that holds some may have up to half of what the others leave; one that
+// holds none may take all that is left.
 type Shares struct {
 	most int64
 

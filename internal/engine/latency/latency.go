@@ -12,7 +12,7 @@ import (
 const (
 	fineBits = 3 // each power of two is split into so many bits' worth of buckets: an eighth
 	fine     = 1 << fineBits
-	powers   = 33 // up to 2^35 µs, nine and a half hours; what takes longer counts as that
+	powers   = 33 // up to 2^35 µs, nine and a half hours; longer times count as that
 	buckets  = (powers + 1) * fine
 )
 
@@ -30,7 +30,7 @@ type Bucket struct {
 // Observe counts one duration.
 func (h *Histogram) Observe(d time.Duration) { h.counts[index(d)].Add(1) }
 
-// Buckets returns those that are not empty, shortest first.
+// Buckets returns the buckets that are not empty, shortest first.
 func (h *Histogram) Buckets() []Bucket {
 	var out []Bucket
 	for i := range h.counts {

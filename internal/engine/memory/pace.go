@@ -1,5 +1,5 @@
-// Package memory keeps what the process holds small: it steers the collector through bursts of connections, and gives
-// memory back to the system after them.
+// Package memory keeps the process small: it tunes the garbage collector during bursts of connections, and returns
+// memory to the system after them.
 package memory
 
 import (
@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// When all clients come back at once, opening their connections makes much garbage within seconds, and the collector,
-// which lets the heap double, lets it lie. During such a burst the heap may grow less between collections, which costs
-// some CPU time. Sessions that end in masses announce a burst: their clients come back.
+// When all clients reconnect at once, their connections make much garbage within seconds, and the collector, which lets
+// the heap double, keeps it. During such a burst the heap may grow less between collections, which costs some CPU time.
+// Many sessions that end at once announce a burst: their clients reconnect.
 const (
-	burstOpens   = 500             // connections that open, or sessions that end, between two looks: below it is everyday life
+	burstOpens   = 500             // connections that open, or sessions that end, between two checks; fewer are normal
 	burstLook    = time.Second     // how often it is looked
 	burstLinger  = 3 * time.Second // without any more the burst is over
-	burstPercent = 15              // how much the heap may grow over what lives
+	burstPercent = 15              // by how much the heap may grow over the live bytes
 	burstRoom    = 5 << 20         // bytes by which it may grow anyhow: a small heap would be collected all the time
 	burstTune    = 50 * time.Millisecond
 )
@@ -29,7 +29,7 @@ const (
 	busyRoom        = 24 << 20 // bytes by which the heap may grow
 )
 
-const usualPercent = 100 // Go's own: who has set another one means it, and is not steered
+const usualPercent = 100 // Go's default for GOGC; another value was set on purpose, and the pacer leaves it
 
 // Pacer notices bursts of connections, and collections that come too often.
 type Pacer struct {
@@ -40,13 +40,13 @@ type Pacer struct {
 	set    func(percent int) (old int)
 }
 
-// heap is what the collector says of itself.
+// heap holds the collector's numbers.
 type heap struct {
-	live        uint64 // bytes that the last collection has found to live
+	live        uint64 // bytes found live by the last collection
 	collections uint64 // since start
 }
 
-// NewPacer makes a pacer of the process. live counts its sessions.
+// NewPacer makes a pacer of the process. live returns the number of sessions.
 func NewPacer(live func() int) *Pacer { return newPacer(live, readHeap, debug.SetGCPercent) }
 
 func newPacer(live func() int, read func() heap, set func(int) int) *Pacer {
@@ -118,7 +118,7 @@ func (p *Pacer) Run(ctx context.Context) error {
 	}
 }
 
-// goal is by how much the heap may grow over what lives before it is collected.
+// goal is the percentage by which the heap may grow over the live bytes before a collection.
 type goal struct {
 	set     func(percent int) (old int)
 	percent int // as it is set
@@ -131,7 +131,8 @@ func (g *goal) to(percent int) {
 	}
 }
 
-// busy lets a heap grow further that was collected too often since the last look, or would have been as usual.
+// busy lets the heap grow further if there were too many collections since the last check, or would have been at the
+// usual percentage.
 func (g *goal) busy(collections, live uint64) {
 	least := uint64(busyCollections)
 	if g.percent > usualPercent {

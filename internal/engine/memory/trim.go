@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// When the process gives memory back. A storm of connections leaves garbage worth more than the sessions that stay;
-// the runtime alone would sit on it for minutes, since a quiet server does not collect.
+// These say when the process returns memory to the system. The garbage of a storm of connections is larger than the
+// sessions that stay; the runtime alone would keep it for minutes, since an idle server does not collect.
 const (
 	trimEvery = 5 * time.Second
-	trimAfter = 8 << 20 // allocated since the last time: below it there is nothing worth a collection
+	trimAfter = 8 << 20 // bytes allocated since the last time; less is not worth a collection
 	trimQuiet = 1 << 20 // allocated in one interval: below it the server is quiet
 )
 

@@ -2,8 +2,8 @@ package reactor
 
 import "golang.org/x/sys/unix"
 
-// acked asks the kernel what the peer has acknowledged: Unacked counts segments on their way, Notsent_bytes what the
-// peer's window has no room for.
+// acked asks the kernel which bytes the peer has acknowledged: Unacked counts segments that are in flight, Notsent_bytes
+// the bytes that wait for the peer's window.
 func acked(fd int) (count uint32, all bool) {
 	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 	if err != nil {

@@ -17,7 +17,7 @@ type switchListener struct{ net.Listener }
 func (l switchListener) Accept() (net.Conn, error) {
 	nc, err := l.Listener.Accept()
 	if err != nil {
-		return nil, err // a net.Listener passes on what it wraps
+		return nil, err // the error of the wrapped net.Listener, unchanged
 	}
 	return &switchConn{Conn: nc}, nil
 }

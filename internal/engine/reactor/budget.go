@@ -26,7 +26,7 @@ func (r *Reactor) overCeiling() bool {
 	return r.queued.Load() > r.cfg.TotalBytes+r.cfg.TotalBytes/ceilingFactor
 }
 
-// queueBegun and queueEmpty keep the list of connections that have a queue. c.mu is held.
+// queueBegun and queueEmpty maintain the list of connections that have a queue. c.mu is held.
 func (l *loop) queueBegun(c *Conn) {
 	l.backlogMu.Lock()
 	l.backlog[c] = struct{}{}

@@ -16,8 +16,8 @@ import (
 type Conn struct {
 	mu    sync.Mutex // never held while the handler runs
 	loop  *loop
-	out   *queue    // what the socket did not take; nil while there is nothing
-	cork  *cork     // what waits for Uncork; nil while nobody wants that
+	out   *queue    // bytes that the socket did not take; nil: none
+	cork  *cork     // bytes that wait for Uncork; nil: not corked
 	tls   *tlsLayer // nil: plain
 	sock  *sock     // goroutine driver only
 	err   error     // why it ends, once dead or closing
@@ -30,7 +30,7 @@ type Conn struct {
 	h     Handler
 	in    []byte   // received, but not used by the handler yet; nil while there is nothing
 	start *startup // until begin
-	gone  func()   // told when the connection is closed; nil: nobody
+	gone  func()   // called when the connection is closed; may be nil
 	slot  int32    // place in the loop's table; -1: none
 	gen   int32    // of that place
 
@@ -46,7 +46,7 @@ type Conn struct {
 type startup struct {
 	open     func(*Conn) (Handler, error)
 	buffered []byte // already read from the peer, in plain text
-	by       int64  // when the first byte must have come, by Reactor.now; 0: no limit
+	by       int64  // when the first byte must have arrived, by Reactor.now; 0: no limit
 }
 
 // state is a set of flags under Conn.mu.
@@ -54,7 +54,7 @@ type state uint16
 
 const (
 	attached   state = 1 << iota // the poller watches it
-	paused                       // the handler does not want bytes
+	paused                       // the handler takes no bytes for now
 	refused                      // a write was refused: the handler waits for Drained
 	closing                      // flush, then close; no more callbacks but Closed
 	halfClosed                   // nothing will be written any more
@@ -86,7 +86,7 @@ func (c *Conn) RemoteAddr() netip.AddrPort {
 	return peerAddr(c.fd)
 }
 
-// Patience is, while the handler is being made, how long the peer may still take to say what it wants; 0: as long as it likes.
+// Patience is, while the handler is being made, how long the peer may still take to send its first bytes; 0: no limit.
 func (c *Conn) Patience() time.Duration {
 	if c.start == nil || c.start.by == 0 {
 		return 0
@@ -122,7 +122,7 @@ func (c *Conn) Queued() int {
 func (c *Conn) Pause() {
 	c.mu.Lock()
 	c.state |= paused | stalled
-	c.mu.Unlock() // the poller is told when input comes: most pauses are over before
+	c.mu.Unlock() // the poller learns of the pause only if input arrives: most pauses are over before
 }
 
 // Resume ends a Pause.
@@ -139,7 +139,8 @@ func (c *Conn) Resume() {
 	}
 }
 
-// settle notes at the end of a turn that a pause which began in it has held nothing up so far. c.mu is held.
+// settle runs at the end of a turn: if a pause began in it and no input is held back, the connection does not count as
+// stalled. c.mu is held.
 func (c *Conn) settle() {
 	if c.state&paused != 0 && len(c.in) == 0 && c.tls == nil && c.sock == nil {
 		c.state &^= stalled
@@ -240,8 +241,8 @@ func (c *Conn) beginClosing(err error) {
 	c.armTimer()
 }
 
-// halfClose tells the peer that all was sent. Closing at once could make the kernel throw away what is in flight if
-// the peer has sent anything unread. c.mu is held.
+// halfClose ends the sending side (FIN) after the last byte. A full close could make the kernel discard bytes in flight
+// if the peer has sent anything that was not read. c.mu is held.
 func (c *Conn) halfClose() {
 	if c.state&halfClosed != 0 {
 		return
@@ -253,7 +254,7 @@ func (c *Conn) halfClose() {
 	}
 }
 
-// Abort closes the connection at once, whatever is queued. Closed(err) follows.
+// Abort closes the connection at once and drops its queue. Closed(err) follows.
 func (c *Conn) Abort(err error) {
 	if err == nil {
 		err = io.EOF
@@ -323,14 +324,14 @@ func (c *Conn) leave() {
 	}
 }
 
-// wantsInput and wantsOutput say what the poller shall watch for. c.mu is held.
+// wantsInput and wantsOutput report which events the poller has to watch for. c.mu is held.
 func (c *Conn) wantsInput() bool {
 	return c.state&(ended|dead) == 0 && (c.state&paused == 0 || c.state&closing != 0)
 }
 
 func (c *Conn) wantsOutput() bool { return c.out != nil && c.state&dead == 0 }
 
-// watch makes the poller follow the connection's wishes. c.mu is held.
+// watch updates the poller after wantsInput or wantsOutput may have changed. c.mu is held.
 func (c *Conn) watch() {
 	if c.state&(attached|dead) != attached {
 		return

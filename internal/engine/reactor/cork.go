@@ -14,8 +14,8 @@ type cork struct {
 
 var corks = sync.Pool{New: func() any { return &cork{buf: make([]byte, 0, 1<<10)} }}
 
-// Cork has what is written from now on wait for Uncork, or for 16 KB. Calls nest; each needs its Uncork soon, because
-// what others write meanwhile waits too. While the handler takes bytes its connection is corked anyway.
+// Cork collects all writes from now on until Uncork, or up to 16 KB. Calls nest; each needs its Uncork soon, because
+// writes by other goroutines are collected too. While the handler takes bytes its connection is corked anyway.
 func (c *Conn) Cork() {
 	c.mu.Lock()
 	c.corkLocked()
@@ -29,7 +29,7 @@ func (c *Conn) corkLocked() {
 	c.cork.depth++
 }
 
-// Uncork ends the effect of one Cork; the last one sends what was collected.
+// Uncork undoes one Cork; the last one sends the collected bytes.
 func (c *Conn) Uncork() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,11 +65,11 @@ func (c *Conn) collect(head, tail []byte) bool {
 	return true
 }
 
-// release sends what was collected so far. c.mu is held.
+// release sends the bytes collected so far. c.mu is held.
 func (c *Conn) release() {
 	if k := c.cork; k != nil && len(k.buf) > 0 {
 		b := k.buf
-		k.buf = b[:0] // first: a failing write ends the connection, which comes here again
+		k.buf = b[:0] // before the write: if it fails, the connection ends and this function is called again
 		c.sendNow(b, nil)
 	}
 }

@@ -40,7 +40,7 @@ func TestEpollConnectionsHaveNoGoroutine(t *testing.T) {
 	}
 }
 
-// connected returns a connection whose peer is read (and thrown away) by the kernel's buffers alone.
+// connected returns a connection whose peer's data the kernel alone reads and discards.
 func connected(tb testing.TB, f *fake) (*Conn, net.Conn) {
 	r, err := New(Config{Loops: 1}, slog.New(slog.DiscardHandler))
 	if err != nil {

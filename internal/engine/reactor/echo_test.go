@@ -40,7 +40,7 @@ func TestEchoUnderLoad(t *testing.T) {
 	})
 }
 
-// exchange writes n random bytes and compares what comes back.
+// exchange writes n random bytes and compares them with the echo.
 func exchange(t *testing.T, c net.Conn, seed uint64, n int) {
 	source := rand.NewChaCha8([32]byte{byte(seed)})
 	r := rand.New(source)

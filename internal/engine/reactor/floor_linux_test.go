@@ -107,7 +107,7 @@ func BenchmarkWriteToMany(b *testing.B) {
 	b.ReportMetric(float64(took.Nanoseconds())/float64(b.N)/conns, "cpu-ns/write")
 }
 
-// threadTime is what this thread has used so far.
+// threadTime returns the CPU time that this thread has used so far.
 func threadTime(b *testing.B) time.Duration {
 	b.Helper()
 	var t unix.Timespec

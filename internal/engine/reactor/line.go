@@ -13,8 +13,8 @@ import (
 // would end such connections too, but by the kernel's own retransmission timers, not within a session's heartbeats; and a
 // peer that only does not read is alive as long as it takes something now and then.)
 
-// Acked says how far the peer has received what was written: how many bytes it has acknowledged, modulo 2^32, and
-// whether these are all. Where the system does not tell, all that has left the queue counts as acknowledged.
+// Acked returns how many bytes the peer has acknowledged, modulo 2^32, and whether these are all. Where the system does
+// not count acknowledgements, all bytes that have left the queue count.
 func (c *Conn) Acked() (count uint32, all bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -25,10 +25,10 @@ func (c *Conn) Acked() (count uint32, all bool) {
 	return count, all && c.out == nil
 }
 
-// Line is a connection of net/http, for those who ask how far its peer has received what was written.
+// Line is a connection of net/http, for code that asks how many of the written bytes its peer has received.
 type Line struct {
 	raw syscall.RawConn
-	sw  *switchConn // nil: it did not come through Listener
+	sw  *switchConn // nil: the connection did not come through Listener
 }
 
 type lineKey struct{}
@@ -59,7 +59,7 @@ func ConnContext(ctx context.Context, nc net.Conn) context.Context {
 	return context.WithValue(ctx, lineKey{}, l)
 }
 
-// LineOf is the connection of a request; nil: it is not known.
+// LineOf returns the connection of a request; nil: unknown.
 func LineOf(ctx context.Context) *Line {
 	l, _ := ctx.Value(lineKey{}).(*Line)
 	return l
@@ -71,8 +71,8 @@ func (l *Line) Acked() (count uint32, all, ok bool) {
 	return count, all, err == nil
 }
 
-// Taken is how many bytes have come from the peer. A peer that sends a further request has read the answers before it. 0: not
-// known.
+// Taken is the number of bytes received from the peer. A peer that sends a further request has read the answers before it. 0:
+// unknown.
 func (l *Line) Taken() uint64 {
 	if l.sw == nil {
 		return 0

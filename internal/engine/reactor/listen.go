@@ -146,7 +146,7 @@ func (a *acceptor) admit(peer netip.AddrPort) (leave func(), ok bool) {
 	return a.lim.Admit(peer.Addr())
 }
 
-// left tells whoever counts a connection that it is closed.
+// left calls leave, by which whoever counts connections learns that one is closed.
 func left(leave func()) {
 	if leave != nil {
 		leave()
@@ -170,7 +170,7 @@ type rateLog struct {
 	skipped int
 }
 
-// allow says whether to log now, and how many messages were left out before.
+// allow reports whether to log now, and how many messages were skipped before.
 func (l *rateLog) allow(now time.Time) (skipped int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

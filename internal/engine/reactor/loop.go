@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/engine/timerwheel"
 )
 
-// poller is what differs between the drivers: how a loop learns that a connection can be read or written.
+// poller is the part that differs between the drivers: it tells a loop that a connection can be read or written.
 type poller interface {
 	// wait parks until a connection is ready or wake was called, and handles the ready connections.
 	wait(l *loop) error
@@ -17,7 +17,7 @@ type poller interface {
 	wake()
 	// attach begins to watch c; its mutex is held.
 	attach(c *Conn) error
-	// update follows c's wishes (wantsInput, wantsOutput); its mutex is held.
+	// update makes the poller watch for the events that c needs (wantsInput, wantsOutput); its mutex is held.
 	update(c *Conn) error
 	// detach stops watching c and closes its descriptor; its mutex is not held.
 	detach(c *Conn)
@@ -26,10 +26,10 @@ type poller interface {
 	close()
 }
 
-// The work that other goroutines ask of a loop for a connection.
+// Work that other goroutines request from a loop for a connection, as bits.
 const (
 	workOpen    uint32 = 1 << iota // make the handler and begin to watch
-	workResume                     // hand over what was kept while paused
+	workResume                     // hand over the bytes that were held back while paused
 	workFlushed                    // the queue ran empty outside the loop
 	workClose                      // the connection is dead: tell the handler
 )
@@ -95,7 +95,7 @@ func newLoop(r *Reactor, p poller) *loop {
 	return l
 }
 
-// post asks the loop to do w for c; false: the loop has ended. c's mutex may be held.
+// post requests w from the loop for c; false: the loop has ended. c's mutex may be held.
 func (l *loop) post(c *Conn, w uint32) bool {
 	l.mu.Lock()
 	if l.stopped || l.stopping && w == workOpen {
@@ -174,7 +174,7 @@ func (l *loop) run() {
 		l.mu.Lock()
 		n, stopping := l.waiting, l.stopping
 		l.mu.Unlock()
-		for range n { // what is posted meanwhile waits for the next round, after the connections' events
+		for range n { // work posted meanwhile waits for the next round, after the connections' events
 			l.work(l.next())
 		}
 		if stopping || err != nil {
@@ -213,7 +213,7 @@ func (l *loop) shutdown() {
 	l.poll.close()
 }
 
-// work does what was posted for c.
+// work does the work that was posted for c.
 func (l *loop) work(c *Conn, w uint32) {
 	if c == nil {
 		return
@@ -235,7 +235,7 @@ func (l *loop) work(c *Conn, w uint32) {
 	}
 }
 
-// timerFired looks at which of a connection's two deadlines has come.
+// timerFired finds which of a connection's two deadlines has passed.
 func (l *loop) timerFired(t *timerwheel.Timer[*Conn], now time.Time) {
 	c := t.Owner
 	c.enter()

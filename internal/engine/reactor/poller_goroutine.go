@@ -13,7 +13,7 @@ import (
 // errEOF is io.EOF under a name the drivers share.
 var errEOF = io.EOF
 
-// sock is what a connection has beside a Conn in the goroutine driver.
+// sock is the state that a connection has beside its Conn in the goroutine driver.
 type sock struct {
 	serial sync.Mutex // the right to run the handler
 	nc     net.Conn

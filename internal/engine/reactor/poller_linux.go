@@ -128,7 +128,7 @@ func (p *epoll) handle(l *loop, c *Conn, events uint32) {
 	gone, reads := c.state&finished != 0, c.wantsInput() && c.state&resuming == 0
 	if !reads && c.state&resuming == 0 {
 		c.state |= stalled
-		c.watch() // a pause: stop asking only now, most are over before input comes
+		c.watch() // a pause: unregister only now, since most pauses are over before input comes
 	}
 	c.mu.Unlock()
 	switch {
@@ -136,7 +136,7 @@ func (p *epoll) handle(l *loop, c *Conn, events uint32) {
 	case reads:
 		p.read(l, c)
 	case events&(unix.EPOLLERR|unix.EPOLLHUP) != 0:
-		// Both are reported whatever is asked for; a peer that is gone need not be waited for.
+		// epoll reports both even if they were not requested; no input of a peer that is gone needs to be awaited.
 		c.finish(socketError(int(c.fd)))
 	}
 }

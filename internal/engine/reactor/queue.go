@@ -4,7 +4,7 @@ package reactor
 type queue struct {
 	bufs  [][]byte // oldest first
 	n     int      // bytes in bufs
-	owned bool     // the last of bufs is ours: small pieces may be appended to it
+	owned bool     // the last of bufs belongs to the queue: small pieces may be appended to it
 }
 
 const (

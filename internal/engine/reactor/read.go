@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// begin runs on the loop: it makes the handler, hands over what was read before, and starts to watch. The order
-// matters: what sits in the TLS session or in buffers raises no event.
+// begin runs on the loop: it makes the handler, hands over the bytes that were read before, and starts to watch. The
+// order matters: bytes in the TLS session or in buffers raise no event.
 func (c *Conn) begin() {
 	s := c.start
 	c.loop.add(c)
@@ -100,7 +100,7 @@ func (c *Conn) deliver(b []byte) {
 	c.keep(data[used:])
 }
 
-// present hands what was kept to the handler.
+// present hands the bytes that were kept to the handler.
 func (c *Conn) present() {
 	if len(c.in) == 0 || !c.listening() {
 		return
@@ -113,7 +113,7 @@ func (c *Conn) present() {
 	c.keep(c.in[used:])
 }
 
-// keep stores what the handler has not used. rest may lie in c.in.
+// keep stores the bytes that the handler has not used. rest may lie in c.in.
 func (c *Conn) keep(rest []byte) {
 	if len(rest) == 0 {
 		c.in = nil
@@ -125,14 +125,14 @@ func (c *Conn) keep(rest []byte) {
 	}
 }
 
-// listening says whether the handler wants bytes now.
+// listening reports whether the handler takes bytes now.
 func (c *Conn) listening() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state&(dead|closing|paused) == 0
 }
 
-// resume runs on the loop after Resume: first what was kept, then what the poller brings.
+// resume runs on the loop after Resume: the handler first gets the bytes that were kept, then new input.
 func (c *Conn) resume(s *scratch) {
 	if c.h == nil {
 		return
@@ -151,7 +151,7 @@ func (c *Conn) resume(s *scratch) {
 	c.mu.Unlock()
 }
 
-// fail ends the connection because its handler cannot go on. A handler that wants to say why sends it and calls
+// fail ends the connection because its handler cannot go on. A handler with a last message sends it and calls
 // CloseAfterFlush itself.
 func (c *Conn) fail(err error) {
 	c.mu.Lock()

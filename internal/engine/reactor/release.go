@@ -23,7 +23,8 @@ type Released struct {
 
 var _ Counted = (*Released)(nil)
 
-// CanRelease says whether connections can leave the reactor: not those that a goroutine waits on.
+// CanRelease reports whether connections can leave the reactor: with the goroutine driver they cannot, since a goroutine
+// waits on each.
 func (r *Reactor) CanRelease() bool { return r.cfg.Driver == DriverEpoll }
 
 // Release ends the reactor's part in a plain connection and returns it as it is, for package net: whoever reads it gets
@@ -60,7 +61,7 @@ func (r *Released) Read(b []byte) (int, error) {
 	if len(r.rest) == 0 {
 		n, err := r.Conn.Read(b)
 		r.Judge.Saw(b[:n])
-		return n, err // a net.Conn passes on what it wraps
+		return n, err // the error of the wrapped net.Conn, unchanged
 	}
 	n := copy(b, r.rest)
 	if r.rest = r.rest[n:]; len(r.rest) == 0 {

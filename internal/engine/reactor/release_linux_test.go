@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// counted is a connection that somebody counts.
+// counted is a connection that is counted until it is closed.
 type counted struct {
 	*net.TCPConn
 	leave func()
@@ -17,8 +17,8 @@ type counted struct {
 
 func (c *counted) Handover() func() { return c.leave }
 
-// TestAReleasedConnectionLosesNothing gives a connection away, from within Data, at the end of the peer's input and by the clock: who
-// has it next reads what was not used and what comes, and it is counted until that one closes it.
+// TestAReleasedConnectionLosesNothing releases a connection from within Data, at the end of the peer's input and on a timer: the new
+// owner reads the unused bytes and all further ones, and the connection counts until the new owner closes it.
 func TestAReleasedConnectionLosesNothing(t *testing.T) {
 	for name, release := range map[string]func(f *fake, c *Conn, give func([]byte)){
 		"in data": func(f *fake, _ *Conn, give func([]byte)) {

@@ -59,7 +59,7 @@ func sysWritev(fd int32, bufs [][]byte) (int, error) {
 	return sent(n, e)
 }
 
-// sent is what a system call for sending says.
+// sent converts the result of a system call for sending.
 func sent(n uintptr, e syscall.Errno) (int, error) {
 	switch {
 	case e == 0:

@@ -39,7 +39,7 @@ func (s *sock) read() (*scratch, int, error) {
 	return buf, n, err // io.EOF keeps its meaning
 }
 
-// flush sends what is queued, blocking in its own goroutine: these systems have no write that does not.
+// flush sends the queue and blocks its own goroutine: these systems have no write that does not block.
 func (s *sock) flush(c *Conn) error {
 	c.mu.Lock()
 	if !c.wantsOutput() {

@@ -65,7 +65,7 @@ func (s *sock) read() (*scratch, int, error) {
 	return buf, n, nil
 }
 
-// flush parks until the socket takes something and sends what it takes.
+// flush waits until the socket takes bytes, and sends those.
 func (s *sock) flush(c *Conn) error {
 	err := s.rc.Write(func(uintptr) bool {
 		c.mu.Lock()

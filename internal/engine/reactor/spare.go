@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Spare is a descriptor that is kept for the moment when there is no other: with it a connection can be accepted to be
-// closed. Left in the system's queue it would keep all others waiting. It is of the goroutine that accepts.
+// Spare is a descriptor in reserve. When no other is left, it is used to accept a connection and close it; in the
+// system's queue that connection would delay all others. It belongs to the goroutine that accepts.
 type Spare struct{ file *os.File }
 
 // NewSpare takes the descriptor.

@@ -42,7 +42,8 @@ func exhausted(t *testing.T) (restore func()) {
 	})
 }
 
-// TestConnectionsWithoutADescriptorAreClosed: they do not wait, and keep nobody else waiting, until there is one.
+// TestConnectionsWithoutADescriptorAreClosed: while descriptors are lacking, connections are closed at once and delay no
+// others.
 func TestConnectionsWithoutADescriptorAreClosed(t *testing.T) {
 	for _, d := range drivers() {
 		t.Run(d, func(t *testing.T) {
@@ -51,7 +52,7 @@ func TestConnectionsWithoutADescriptorAreClosed(t *testing.T) {
 			addr, _ := h.serve(Limits{NoFiles: func() { shed <- struct{}{} }}, func(c *Conn) (Handler, error) {
 				return echo(c), nil
 			})
-			h.dial(addr) // so that what is made once is there
+			h.dial(addr) // so that lazily opened descriptors exist
 			to, err := net.ResolveTCPAddr("tcp", addr)
 			if err != nil {
 				t.Fatal(err)

@@ -147,7 +147,7 @@ func serverTLS(t *testing.T) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
 }
 
-// fake is a handler made of functions; what is nil does nothing. It counts Closed.
+// fake is a handler made of functions, any of which may be nil. It counts calls of Closed.
 type fake struct {
 	data    func(b []byte) (int, error)
 	drained func()

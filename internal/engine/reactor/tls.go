@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// tlsLayer runs a TLS session over bytes instead of a connection. The loop feeds it what came from the socket; what
-// the session wants to send goes the way of all writes. Every call into crypto/tls after the handshake is made
-// under Conn.mu, so what a read may have to send (alerts, key updates) never races with writers and the lock order
-// is always ours before those of crypto/tls.
+// tlsLayer runs a TLS session over bytes instead of a connection. The loop feeds it the bytes from the socket; the
+// session's output is written like all other output. Every call into crypto/tls after the handshake is made under
+// Conn.mu, so what a read may have to send (alerts, key updates) never races with writers and the lock order is always
+// ours before those of crypto/tls.
 type tlsLayer struct {
 	conn *tls.Conn
 	c    *Conn
@@ -46,8 +46,8 @@ func (t *tlsLayer) write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// decrypt feeds raw to the session and hands the handler the decrypted bytes. On the loop. Bytes that a pause holds up stay
-// in the session, or encrypted in fed.
+// decrypt feeds raw to the session and hands the handler the decrypted bytes. It runs on the loop. Bytes that a pause holds
+// back stay in the session, or encrypted in fed.
 func (c *Conn) decrypt(s *scratch, raw []byte) {
 	t := c.tls
 	if len(t.fed) > 0 { // kept by a pause
@@ -92,7 +92,8 @@ type switchConn struct {
 	line  atomic.Pointer[Line]
 }
 
-// Close remembers whether the peer has left before it had all: the kernel knows that for as long as the connection is open.
+// Close first notes whether the peer left before it had received all bytes: the kernel knows this only while the
+// connection is open.
 func (s *switchConn) Close() error {
 	if l := s.line.Load(); l != nil && s.layer.Load() == nil && l.Reset() {
 		s.reset.Store(true)
@@ -110,7 +111,7 @@ func (s *switchConn) Read(b []byte) (int, error) {
 	n, err := s.Conn.Read(b)
 	s.taken.Add(uint64(n)) //nolint:gosec // a count of bytes
 	s.noteReset(err)
-	return n, err // a net.Conn passes on what it wraps
+	return n, err // the error of the wrapped net.Conn, unchanged
 }
 
 func (s *switchConn) Write(b []byte) (int, error) {
@@ -119,7 +120,7 @@ func (s *switchConn) Write(b []byte) (int, error) {
 	}
 	n, err := s.Conn.Write(b)
 	s.noteReset(err)
-	return n, err // a net.Conn passes on what it wraps
+	return n, err // the error of the wrapped net.Conn, unchanged
 }
 
 // Deadlines of the adopted connection are the wheel's; crypto/tls sets one when it closes.

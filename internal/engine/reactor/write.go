@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// errAgain is what a socket that is full (or empty) answers.
+// errAgain is the result of writing to a full socket or reading from an empty one.
 var errAgain = errors.New("the socket is not ready")
 
 // flushSize is how much one connection may send before the others of its loop.
@@ -40,7 +40,7 @@ func (c *Conn) send(head, tail []byte) {
 	}
 }
 
-// sendNow puts head and tail on the wire or in the queue. c.mu is held.
+// sendNow writes head and tail to the socket or to the queue. c.mu is held.
 func (c *Conn) sendNow(head, tail []byte) {
 	n := 0
 	if c.out == nil {

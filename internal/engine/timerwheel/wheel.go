@@ -23,7 +23,7 @@ type Timer[T any] struct {
 
 	when atomic.Int64 // tick at which it is due; 0: not armed. Never before the slot it is linked in.
 	next *Timer[T]
-	at   **Timer[T] // what points at this timer; nil: not linked. Under Wheel.mu, like next.
+	at   **Timer[T] // the pointer that links this timer; nil: not linked. Under Wheel.mu, like next.
 }
 
 // Wheel runs timers of one kind. Set and Stop may be called from any goroutine, also from within the callback.
@@ -35,7 +35,7 @@ type Wheel[T any] struct {
 	mu    sync.Mutex
 	slot  [slots]*Timer[T]
 	due   *Timer[T] // taken from their slots, not fired yet
-	done  int64     // last tick that was looked at
+	done  int64     // last tick that was handled
 	count atomic.Int64
 }
 
@@ -69,7 +69,7 @@ func (w *Wheel[T]) Set(t *Timer[T], d time.Duration) {
 	w.place(t, when)
 }
 
-// Stop disarms t and says whether it was armed. A callback that has begun already is not waited for.
+// Stop disarms t and reports whether it was armed. It does not wait for a callback that has begun.
 func (w *Wheel[T]) Stop(t *Timer[T]) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,7 +81,7 @@ func (w *Wheel[T]) Stop(t *Timer[T]) bool {
 // Len counts the armed timers.
 func (w *Wheel[T]) Len() int { return int(w.count.Load()) }
 
-// Advance fires what has come due by now. Only one goroutine may call it at a time.
+// Advance fires the timers that are due by now. Only one goroutine may call it at a time.
 func (w *Wheel[T]) Advance(now time.Time) {
 	tick := int64(now.Sub(w.start) / w.tick)
 	w.mu.Lock()

@@ -125,7 +125,7 @@ func TestWheelCatchesUpAfterAStall(t *testing.T) {
 		for i := range 1000 {
 			w.Set(&newOwner().timer, time.Duration(i)*time.Second)
 		}
-		time.Sleep(500 * time.Second) // nobody advanced: several turns were missed
+		time.Sleep(500 * time.Second) // Advance was not called: several turns were missed
 		w.Advance(time.Now())
 		if fired != 500 {
 			t.Errorf("fired %d, want 500", fired)

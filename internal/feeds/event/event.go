@@ -23,12 +23,12 @@ const (
 	Online    Type = "online"
 	Offline   Type = "offline"
 
-	// What became of what a step of an escalation sent; each carries its channel.
+	// Outcomes of what a step of an escalation sent; each event carries its channel.
 	StepAccepted  Type = "step_accepted"
 	StepFailed    Type = "step_failed"
 	StepUnknown   Type = "step_unknown"
 	StepWithdrawn Type = "step_withdrawn"
-	// Exhausted says that all steps have ended and nobody has acknowledged: nothing else is tried.
+	// Exhausted says that all steps have ended without an acknowledgement: nothing else is tried.
 	Exhausted Type = "exhausted"
 )
 
@@ -38,7 +38,7 @@ var Types = []Type{
 	StepAccepted, StepFailed, StepUnknown, StepWithdrawn, Exhausted,
 }
 
-// FromMailbox reports whether such an event can be made anew from what the mailbox keeps of its notification.
+// FromMailbox reports whether an event of this type can be made again from the mailbox's record of its notification.
 func (t Type) FromMailbox() bool {
 	switch t {
 	case Stored, Delivered, Acked, Replied, Expired, Replaced, Recalled, Failed:
@@ -58,10 +58,10 @@ type Event struct {
 	At      time.Time
 	Note    string // the notification's id; empty for online and offline
 	To      string // the recipient
-	Channel string // over which it happened, of what a step caused; else empty
-	Step    int    // of the escalation, from 1, of what a step caused; else 0
-	Detail  string // why, in the words of who refused it; at most MaxDetail bytes
-	// Reconciled says that the event was lost or dropped, and was made anew from what the mailbox says.
+	Channel string // channel of the escalation step that caused it; else empty
+	Step    int    // number of the escalation step that caused it, from 1; else 0
+	Detail  string // the reason, in the provider's or receiver's words; at most MaxDetail bytes
+	// Reconciled says that the event was lost or dropped, and was made again from the mailbox's records.
 	Reconciled bool
 
 	// Took is how long after the notification was stored it happened, where TookKnown. Sinks fill it in; no log keeps it.
@@ -69,10 +69,10 @@ type Event struct {
 	TookKnown bool
 }
 
-// MaxDetail is how many bytes an event says about why: what providers say is a line.
+// MaxDetail is the most bytes of a reason that an event keeps: providers' reasons are one line.
 const MaxDetail = 200
 
-// Log keeps events for a while and tells followers of new ones.
+// Log keeps events for a while and notifies followers of new ones.
 type Log interface {
 	// Emit queues events; it never blocks and may drop the oldest unwritten ones under overload, which it counts.
 	Emit(evs []Event)
@@ -86,7 +86,7 @@ type Log interface {
 // IDShift is what makes an id of a time: an id is a time in milliseconds and, below, a counter that may well run over into it.
 const IDShift = 20
 
-// IDAt is an id before those of all events that are emitted from a time on.
+// IDAt returns an id smaller than those of all events emitted from time t on.
 func IDAt(t time.Time) uint64 { return uint64(max(t.UnixMilli(), 0)) << IDShift } //nolint:gosec // not below 0
 
 // TimeOf is when an event was emitted, by its id.
@@ -96,8 +96,8 @@ func TimeOf(id uint64) time.Time { return time.UnixMilli(int64(id >> IDShift)) }
 type Gap struct {
 	Of    string    // names the process
 	Ended bool      // it is no more
-	Lost  int64     // how often it is known to have lost some
-	From  time.Time // what it emitted before is in the log
+	Lost  int64     // how often it is known to have lost events
+	From  time.Time // all events that it emitted before this time are in the log
 	Since time.Time // what it emitted after From happened after this: not long before, unless something expired while no server ran
 }
 
@@ -115,23 +115,25 @@ func (e *Event) Key() uint64 {
 	return h.Sum64()
 }
 
-// Forgetful is a log that deletes what is too old or too much.
+// Forgetful is a log that deletes events that are too old or too many.
 type Forgetful interface {
 	Log
 	// Gone is the newest event that was deleted; 0: none was. All older ones are deleted too.
 	Gone(ctx context.Context) (uint64, error)
 }
 
-// Repairable is a log that knows what it may lack: what was emitted in the last moments before a crash, or dropped.
+// Repairable is a log that knows which events it may lack: those emitted in the last moments before a crash, and dropped
+// ones.
 type Repairable interface {
 	Log
-	// Gaps lists what it may lack. alive names the processes that share the log and run; it is asked after the log, and nil where the log
-	// is this process's alone.
+	// Gaps lists what the log may lack. alive names the running processes that share the log; it is called after the log was read, and is
+	// nil if the log belongs to this process alone.
 	Gaps(ctx context.Context, alive func(ctx context.Context) ([]string, error)) ([]Gap, error)
-	// Repaired notes that what was lost until Gaps was asked is in the log again.
+	// Repaired notes that the events lost before Gaps was called are in the log again.
 	Repaired(ctx context.Context, gaps []Gap) error
-	// CutOff returns the time that lies age ago. From now on the log refuses what comes from the mailbox and happened before, unless it is
-	// reconciled, and notes that it lacks it: a server that stood still, or had no database, may come with it after it was made anew.
+	// CutOff returns the time that lies age ago. From now on the log refuses mailbox events that happened before that time, unless they
+	// are reconciled, and notes a gap for each refusal: a server that was suspended, or had no database, may emit an event late that was
+	// already made again.
 	CutOff(ctx context.Context, age time.Duration) (time.Time, error)
 	// Flush returns when all that was emitted before has been stored or dropped.
 	Flush(ctx context.Context) error

@@ -1,5 +1,5 @@
-// Package hook tells an app's own programs of events: each hook follows the event log from where it stands, posts one
-// event a request, in order, and keeps trying for days.
+// Package hook posts an app's events to the app's own programs: each hook follows the event log from its cursor, posts
+// one event a request, in order, and keeps trying for days.
 package hook
 
 import (
@@ -25,14 +25,14 @@ type Hook struct {
 	Enabled   bool
 	CreatedAt time.Time
 	UpdatedAt time.Time
-	From      uint64    // it begins, or begins again, with what comes after this event
-	FromAt    time.Time // since when it is to; zero: nobody has said so
+	From      uint64    // id of the event after which it starts, or starts again
+	FromAt    time.Time // when From was set; zero: never
 }
 
 // wants reports whether a hook gets events of a type.
 func (h *Hook) wants(t event.Type) bool { return len(h.Types) == 0 || slices.Contains(h.Types, t) }
 
-// asked is when somebody last wanted something of the hook.
+// asked is the time of the last change that somebody made to the hook.
 func (h *Hook) asked() time.Time {
 	if h.FromAt.After(h.UpdatedAt) {
 		return h.FromAt
@@ -40,7 +40,8 @@ func (h *Hook) asked() time.Time {
 	return h.UpdatedAt
 }
 
-// next is the time of a change that is made now: later than all before, whatever the clocks of those who made them said.
+// next returns the time of a change that is made now: later than all earlier changes, even if the clocks of other
+// servers were ahead.
 func (h *Hook) next(now time.Time) time.Time {
 	now = now.UTC().Truncate(time.Millisecond)
 	if last := h.asked(); !now.After(last) {
@@ -66,16 +67,16 @@ type Progress struct {
 	Attempts      int       `json:"attempts,omitempty"`      // made for the next event
 	NextAt        time.Time `json:"next_at,omitzero"`        // of the next attempt
 	LastError     string    `json:"last_error,omitempty"`    // of the last attempt that failed
-	Paused        string    `json:"paused,omitempty"`        // why nothing is sent until a person says so; empty: it is sent
+	Paused        string    `json:"paused,omitempty"`        // why nothing is sent until a person resumes the hook; empty: events are sent
 	PausedAt      time.Time `json:"paused_at,omitzero"`      //
 
 	// Which wishes of the hook have been heeded: each is heeded once, across owners and restarts.
-	Made time.Time `json:"made,omitzero"` // CreatedAt: one of the same name that was made later begins anew
-	Took time.Time `json:"took,omitzero"` // what was wanted until then; zero: saved by a version that did not note it
+	Made time.Time `json:"made,omitzero"` // CreatedAt of the hook: a hook of the same name that was made later starts again
+	Took time.Time `json:"took,omitzero"` // changes up to this time are applied; zero: saved by a version that did not note it
 }
 
-// heed returns the progress of a hook as those want it who changed the hook since. p is nil where there is none; the hook then begins
-// where they want, or else after the last event.
+// heed applies the changes made to a hook since p was saved, and returns its progress. If p is nil, or of an earlier hook of this
+// name, the hook starts where its settings say, or else after the last event.
 func (p *Progress) heed(h *Hook, last uint64) Progress {
 	asked := h.asked()
 	if p == nil || !p.Took.IsZero() && !p.Made.Equal(h.CreatedAt) {
@@ -108,11 +109,11 @@ type State string
 const (
 	Active   State = "active"
 	Failing  State = "failing"  // the next event fails and is tried again
-	Paused   State = "paused"   // it failed for too long, or the receiver wants no more
+	Paused   State = "paused"   // it failed for too long, or the receiver wants no more events
 	Disabled State = "disabled" // switched off
 )
 
-// Info is what may be seen of a hook.
+// Info is the part of a hook that may be shown.
 type Info struct {
 	Hook
 	Progress
@@ -120,7 +121,7 @@ type Info struct {
 	Newest uint64 // event in the log: how far there is to go
 }
 
-// Change says what a hook is to be. Secrets and Enabled stay as they are where nil.
+// Change holds the new settings of a hook. Secrets and Enabled keep their values if nil.
 type Change struct {
 	URL     string
 	Types   []event.Type
@@ -139,12 +140,12 @@ type ProgressStore interface {
 	// OwnHookProgress makes the caller the owner of an app's progress, with an epoch greater than all before, and reads it in
 	// the same transaction.
 	OwnHookProgress(ctx context.Context, app string) (epoch int64, list []Progress, err error)
-	// SaveHookProgress writes, in one transaction, what owners have to save. former are those apps that have another owner
-	// by now: nothing of theirs is written.
+	// SaveHookProgress writes, in one transaction, the progress of hooks whose apps this server owns. former lists the apps
+	// that have another owner by now: nothing of theirs is written.
 	SaveHookProgress(ctx context.Context, list []Saving) (former []string, err error)
 }
 
-// Saving is what the owner of an app's progress has to save.
+// Saving is the progress of an app's hooks that its owner has to save.
 type Saving struct {
 	App    string
 	Epoch  int64
@@ -154,7 +155,7 @@ type Saving struct {
 
 // Poster posts signed messages.
 type Poster interface {
-	// Check says what is wrong with a URL and secrets: a *notification.FieldError.
+	// Check reports what is wrong with a URL and secrets, as a *notification.FieldError.
 	Check(url string, secrets []string) error
 	NewSecret() string
 	// Post makes one attempt; its errors are those of package push.

@@ -31,12 +31,12 @@ type owned struct {
 
 	// Under Service.mu.
 	runners map[string]*runner  // by name; also of hooks that are paused or disabled
-	left    map[string]Progress // by name; of hooks that are not known yet
-	gone    []string            // whose progress is to be forgotten
+	left    map[string]Progress // by name; progress of hooks that were not read yet
+	gone    []string            // hooks whose progress is to be deleted
 }
 
-// want asks for the apps that have something to run or to forget, while the service runs, and gives up those that do not any
-// more. Under loading.
+// want requests the leases of apps that have hooks to run or progress to delete, while the service runs, and gives up the
+// leases of other apps. s.loading is held.
 func (s *Service) want() {
 	var release, ask []*owning
 	var names []string
@@ -78,7 +78,7 @@ func (s *Service) want() {
 	}
 }
 
-// owned lists what this server owns.
+// owned lists the apps that this server owns.
 func (s *Service) owned() (list []*owned) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +110,7 @@ func (s *Service) hold(ctx context.Context, app string, o *owning, held func() b
 	o.now = w
 	delete(s.stray, app)
 	s.mu.Unlock()
-	s.touch() // there may be something to forget
+	s.touch() // there may be progress to delete
 	w.adjust()
 	<-ctx.Done()
 	s.mu.Lock()
@@ -160,7 +160,7 @@ func (w *owned) takeOver(ctx context.Context) error {
 	return nil
 }
 
-// adjust stops and starts what differs from the hooks as they are now.
+// adjust stops and starts runners so that they match the hooks' current settings.
 func (w *owned) adjust() {
 	w.turn.Lock()
 	defer w.turn.Unlock()
@@ -242,7 +242,7 @@ func stop(runners map[string]*runner) {
 	}
 }
 
-// known adds how far the hooks of an app have come; false: another server knows.
+// known adds the progress of an app's hooks; false: another server knows it.
 func (s *Service) known(app string, to map[string]Progress) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

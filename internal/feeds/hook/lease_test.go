@@ -99,7 +99,7 @@ func (c *cluster) behave(answer func(server int, id string) error) {
 	c.answer = answer
 }
 
-// until waits until the receiver has got as much as a test wants.
+// until waits until ok accepts the events that the receiver got.
 func (c *cluster) until(what string, ok func(took []string) bool) []string {
 	c.Helper()
 	late := false
@@ -123,7 +123,7 @@ func (c *cluster) until(what string, ok func(took []string) bool) []string {
 
 func atLeast(n int) func([]string) bool { return func(took []string) bool { return len(took) >= n } }
 
-// get shows the hook as a server does, once it is as a test wants it.
+// get returns the hook as a server shows it, once ok accepts it.
 func (c *cluster) get(server int, what string, ok func(hook.Info) bool) hook.Info {
 	c.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
@@ -262,10 +262,10 @@ func TestAHookThatAnotherServerDeletesEndsAndItsNameBeginsAnew(t *testing.T) {
 	c.emit(3)
 	c.get(1, "done", func(i hook.Info) bool { return i.Delivered == 3 })
 	c.ok(c.servers[1].Delete(t.Context(), "shop", "a"))
-	if i := c.set(1, hook.Change{}); i.Delivered != 0 || i.Cursor != i.Newest { // before the owner has heard of it
+	if i := c.set(1, hook.Change{}); i.Delivered != 0 || i.Cursor != i.Newest { // before the owner has learnt of the change
 		t.Errorf("made anew: %+v", i)
 	}
-	c.emit(2) // which the former one may get as well, as long as the owner has not heard
+	c.emit(2) // which the former owner may post as well, as long as it does not know
 	c.get(1, "posted", func(i hook.Info) bool { return i.Delivered == 2 && i.Cursor == i.Newest })
 	if took, all := c.until("posted", atLeast(5)), c.all(0); !slices.Equal(took[len(took)-2:], all[3:]) {
 		t.Errorf("the new one got %v of %v", took[len(took)-2:], all)

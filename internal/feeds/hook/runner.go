@@ -42,7 +42,7 @@ type runner struct {
 	at    time.Time // of the event that is posted; zero: none is
 }
 
-// progress changes what is known under the lock and returns it.
+// progress changes the progress under the lock and returns it.
 func (r *runner) progress(change func(p *Progress)) Progress {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,7 +71,7 @@ func (r *runner) posting() time.Time {
 	return r.at
 }
 
-// take returns what is to be saved.
+// take returns the progress that is to be saved.
 func (r *runner) take() (Progress, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,7 +132,7 @@ func (r *runner) deliver(ctx context.Context, e *event.Event) bool {
 			return true
 		}
 		if ctx.Err() != nil {
-			return false // it may have arrived, and comes again with the same id
+			return false // the event may have arrived, and is posted again with the same id
 		}
 		r.s.refused.Add(1)
 		if r.failed(ctx, err) {
@@ -141,7 +141,7 @@ func (r *runner) deliver(ctx context.Context, e *event.Event) bool {
 	}
 }
 
-// traced posts, and has it traced where somebody follows the notification.
+// traced posts an event, and adds a span if somebody traces the notification.
 func (r *runner) traced(ctx context.Context, e *event.Event, id string, body []byte) error {
 	t := r.s.cfg.Tracer
 	if t == nil || e.Note == "" {

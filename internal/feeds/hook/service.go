@@ -21,7 +21,7 @@ import (
 
 const (
 	maxHooks  = 32              // of an app; each is a goroutine and reads the log
-	saveEvery = time.Second / 4 // progress that a crash may cost: those events come again
+	saveEvery = time.Second / 4 // a crash loses the progress of this time at most: its events are posted again
 	saveFor   = 5 * time.Second // of the last progress, when the server stops
 	saveLost  = time.Second / 2 // or when another one takes over: after linger, and before that one begins
 	takeAgain = time.Second     // after an app's progress could not be taken over
@@ -60,14 +60,14 @@ type Service struct {
 	accepted, refused atomic.Uint64 // posts
 
 	loading sync.Mutex    // one reload or change at a time
-	saving  chan struct{} // holds one while progress is written, so that an older state never replaces a newer one
+	saving  chan struct{} // a token, taken while progress is written, so that an older state never replaces a newer one
 	dirty   chan struct{} // there is progress to save
 
 	mu    sync.Mutex
 	life  context.Context            // Run's; nil: not running
 	hooks map[string]map[string]Hook // by app and name, as they were read last
 	stray map[string]bool            // apps that may have progress of hooks that are no more
-	apps  map[string]*owning         // that this server wants to own
+	apps  map[string]*owning         // apps that this server wants to own
 }
 
 // New loads the hooks. They run while Run does.
@@ -79,7 +79,7 @@ func New(ctx context.Context, cfg Config) (*Service, error) {
 		cfg: cfg, store: cfg.Store, progress: cfg.Progress, events: cfg.Events, poster: cfg.Poster, now: cfg.Now, log: cfg.Log,
 		saving: make(chan struct{}, 1), dirty: make(chan struct{}, 1), stray: make(map[string]bool), apps: make(map[string]*owning),
 	}
-	saved, err := s.progress.HookProgress(ctx, "") // before the hooks: what is made meanwhile is not stray
+	saved, err := s.progress.HookProgress(ctx, "") // read before the hooks: the progress of a hook made in between is not deleted
 	if err != nil {
 		return nil, fmt.Errorf("load progress of hooks: %w", err)
 	}
@@ -145,7 +145,7 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// touch says that there is progress to save.
+// touch wakes the goroutine that saves progress.
 func (s *Service) touch() {
 	select {
 	case s.dirty <- struct{}{}:
@@ -153,7 +153,7 @@ func (s *Service) touch() {
 	}
 }
 
-// reload reads the hooks, and has what runs be as they are.
+// reload reads the hooks, and adjusts the runners to them.
 func (s *Service) reload(ctx context.Context) error {
 	s.loading.Lock()
 	defer s.loading.Unlock()
@@ -167,7 +167,7 @@ func (s *Service) reload(ctx context.Context) error {
 	return nil
 }
 
-// put has a hook be as it was just changed.
+// put applies a hook's new settings.
 func (s *Service) put(h *Hook) {
 	s.mu.Lock()
 	if s.hooks[h.App] == nil {
@@ -207,8 +207,8 @@ func (s *Service) Get(ctx context.Context, app, name string) (Info, error) {
 
 func unknown(name string) error { return fmt.Errorf("hook %.128q: %w", name, ErrUnknown) }
 
-// current is an app's hooks by name. Where several servers change them they are read anew; as long as that is not possible
-// those that were read last count.
+// current returns an app's hooks by name. If several servers can change them, they are read again; if that fails, those
+// read last count.
 func (s *Service) current(ctx context.Context, app string) (list []Hook) {
 	var err error
 	if s.cfg.Own != nil {
@@ -226,7 +226,7 @@ func (s *Service) current(ctx context.Context, app string) (list []Hook) {
 	return list
 }
 
-// show says how hooks of an app are doing: as this server knows, or as the one that posts has saved.
+// show returns the progress of an app's hooks: this server's own, or as saved by the server that posts.
 func (s *Service) show(ctx context.Context, app string, hooks []Hook) ([]Info, error) {
 	come := make(map[string]Progress, len(hooks))
 	if !s.known(app, come) {
@@ -313,7 +313,7 @@ func (s *Service) Set(ctx context.Context, app, name string, c Change) (info Inf
 	s.log.InfoContext(ctx, "hook set", "app", app, "hook", name, "enabled", now.Enabled)
 	s.put(&now)
 	list, err := s.show(ctx, app, []Hook{now})
-	if err != nil { // the change was made, and a secret is told this once
+	if err != nil { // the change was made, and this answer is the only one that shows the secret
 		s.log.WarnContext(ctx, "how far a hook has come could not be read", "app", app, "hook", name, "error", err)
 		return s.info(&now, nil), created, made, nil
 	}

@@ -10,16 +10,17 @@ import (
 // pageSize is how many events are read from the log at once.
 const pageSize = 5_000
 
-// known is what the log has of an app since it may lack something: 8 bytes an event, which is little where it follows soon on a crash.
+// known holds the events that the log has of an app since it may lack some: 8 bytes an event, which is little soon after
+// a crash.
 type known struct {
 	reported map[uint64]bool // by Event.Key
-	pending  map[uint64]bool // missed, and looked for once more
+	pending  map[uint64]bool // missing, and to be searched once more
 	upto     uint64          // the newest event that was read
 }
 
 func (k *known) has(key uint64) bool { return k.reported[key] || k.pending[key] }
 
-// known is what the log has of an app.
+// known reads which events the log has of an app.
 func (r *round) known(ctx context.Context, app string) (*known, error) {
 	if k := r.apps[app]; k != nil {
 		return k, nil

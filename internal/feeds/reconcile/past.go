@@ -8,8 +8,8 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
-// Past makes events anew that a log has deleted, for readers that have not had them: as much of them as the mailboxes
-// know.
+// Past makes events again that a log has deleted, for readers that have not had them: as many as the mailboxes' records
+// allow.
 type Past struct {
 	Log     event.Forgetful
 	Changes mailbox.Changes
@@ -33,7 +33,7 @@ func (p Past) Between(ctx context.Context, app string, after, upto time.Time, pl
 	return evs, next, nil
 }
 
-// appendEvents appends what happened to a copy, as far as it is wanted.
+// appendEvents appends those events of a copy that want accepts.
 func appendEvents(evs []event.Event, c *mailbox.Change, want func(t event.Type, at time.Time) bool) []event.Event {
 	add := func(t event.Type, at time.Time) {
 		if !at.IsZero() && want(t, at) {

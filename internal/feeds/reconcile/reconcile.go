@@ -1,5 +1,6 @@
-// Package reconcile makes good what the event log has lost: what was emitted in the last moments before a crash, and what was dropped when too
-// much came at once. The mailbox knows what became of each copy; what the log should have and has not is emitted once more, marked reconciled.
+// Package reconcile restores events that the event log has lost: those emitted in the last moments before a crash, and those dropped when
+// too many came at once. The mailbox records what happened to each copy; an event that should be in the log and is missing is emitted once
+// more, marked reconciled.
 package reconcile
 
 import (
@@ -19,16 +20,17 @@ import (
 
 const (
 	lookEvery  = 5 * time.Second  // whether the log lacks anything
-	lookAgain  = 15 * time.Second // after it could not be seen
-	lookSeldom = 5 * time.Minute  // at most, while it keeps losing what it gets: on a full disk, say
+	lookAgain  = 15 * time.Second // after a round that failed
+	lookSeldom = 5 * time.Minute  // the longest pause between rounds, used while events keep getting lost: on a full disk, say
 	slack      = 10 * time.Second // an event may have happened so long before it was emitted: a slow disk had to take it first
-	// settling is how long what the mailbox says waits for its own event, which is emitted right after the commit.
+	// settling is how old a change in the mailbox must be before its event counts as missing: the event itself is emitted
+	// right after the commit.
 	settling  = 3 * time.Second
-	maxMissed = 10_000 // events that are looked for at once
+	maxMissed = 10_000 // events that one round searches for
 	perEmit   = 1_000  // events emitted before it is waited for that they are stored
 )
 
-// name is what servers that share a log own to make it good.
+// name is the name of the lease whose owner reconciles a log that servers share.
 const name = "log"
 
 // Config are the parts of a Reconciler.
@@ -63,7 +65,7 @@ func (m *Reconciler) Run(ctx context.Context) error {
 	return nil
 }
 
-// watch looks again and again; ever more rarely while what it makes good is lost again.
+// watch runs rounds; with growing pauses while the events that it restores are lost again.
 func (m *Reconciler) watch(ctx context.Context) {
 	for every := lookEvery; ctx.Err() == nil; {
 		found, err := m.Reconcile(ctx)
@@ -71,7 +73,7 @@ func (m *Reconciler) watch(ctx context.Context) {
 			m.cfg.Notes.WarnContext(ctx, "the event log could not be made good from the mailbox; trying again", "error", err)
 		}
 		switch {
-		case err != nil: // a database that was away, say; what it lost in a crash is to be there again within a minute
+		case err != nil: // the database was away, say; events lost in a crash are to be restored within a minute
 			every = lookAgain
 		case found:
 			every = min(2*every, lookSeldom)
@@ -115,13 +117,13 @@ func (m *Reconciler) Collect(ch chan<- prometheus.Metric) {
 type round struct {
 	*Reconciler
 	from  time.Time // what happened before is there
-	since time.Time // but for what has expired: that is there if it was before this
+	since time.Time // except for expiries: these are there if they happened before this time
 	apps  map[string]*known
 
 	begun   time.Time
 	missed  []event.Event // not found in the log so far
 	emitted int
-	open    bool // it may lack more, which happened too lately to be made anew now
+	open    bool // the log may lack further events, which are too recent to be made again now
 }
 
 func newRound(m *Reconciler, gaps []event.Gap) *round {
@@ -167,7 +169,7 @@ func (r *round) run(ctx context.Context) error {
 	}
 }
 
-// look notes what the log lacks of a copy.
+// look finds the events that the log lacks of a copy.
 func (r *round) look(ctx context.Context, c *mailbox.Change) error {
 	k, err := r.known(ctx, c.App)
 	if err != nil {
@@ -189,8 +191,8 @@ func (r *round) look(ctx context.Context, c *mailbox.Change) error {
 	return nil
 }
 
-// settle emits those that are missing still, once what the mailbox said first had time to reach the log. Later events, from after the
-// round's start, are left to the server that caused them, or to the next round.
+// settle emits the events that are still missing once their own emission had time to reach the log. Events from after the round's
+// start are left to the server that caused them, or to the next round.
 func (r *round) settle(ctx context.Context) error {
 	if len(r.missed) == 0 {
 		return nil

@@ -27,7 +27,7 @@ type world struct {
 	events []event.Event
 	gaps   []event.Gap
 	copies []mailbox.Change
-	late   []event.Event // emitted by somebody else once the mailbox was read
+	late   []event.Event // events that somebody else emits after the mailbox was read
 	cutoff time.Time
 }
 
@@ -161,7 +161,8 @@ func TestMissingEventsAreEmittedOnceAndNothingElse(t *testing.T) {
 	})
 }
 
-// A node whose commit is under way emits its event only when it goes on. Made anew before that, the event would be reported twice.
+// A node that is committing emits its event only after the commit. An event that is made again before that would be
+// reported twice.
 func TestEventsAfterRoundStartAreLeftToNextRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{gaps: []event.Gap{{Lost: 1, From: time.Now(), Since: time.Now()}}}

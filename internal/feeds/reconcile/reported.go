@@ -11,7 +11,7 @@ import (
 
 const (
 	maxReported  = 200_000   // deliveries: those of the last seconds of a server that made tens of thousands a second
-	reportedLast = time.Hour // after which nobody asks any more
+	reportedLast = time.Hour // after this time nobody queries them any more
 )
 
 // Reported are the first deliveries that the log recorded in the last moments before a crash. The mailbox notes a delivery a second later, so it

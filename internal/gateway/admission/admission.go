@@ -20,17 +20,17 @@ import (
 // meanwhile.
 const Patience = 10 * time.Second
 
-// Config are what a gate asks.
+// Config holds the limits and callbacks of a gate.
 type Config struct {
 	Limit   *limit.Addrs // of connections an address opens
 	Conns   *limit.Conns // of those that are open
-	Opening func()       // told of each that is let in
+	Opening func()       // called for each connection that is let in
 }
 
 // Gate turns away connections that are too many, of one address or in all.
 type Gate struct {
 	cfg     Config
-	telling atomic.Int64 // refused connections that wait to be told why
+	telling atomic.Int64 // refused connections that are kept open for an error response
 	told    *limit.Addrs
 	refused [reasons]atomic.Uint64
 }
@@ -44,7 +44,7 @@ const (
 	TooFast         // its address opens connections too fast
 	TooMany         // its address has too many open
 	Full            // the server has too many open
-	NoFile          // there is no descriptor left for it
+	NoFile          // no descriptor is left for it
 	Unspoken        // let in, it sent no request in time
 	reasons
 )
@@ -59,10 +59,10 @@ func Reasons() []Reason { return []Reason{TooFast, TooMany, Full, NoFile, Unspok
 // Refused clients get the reason in an answer to their first request, as long as they are few, and each address only
 // once in a while: a client that is a little too fast learns when to come again, and a flood is closed unheard.
 const (
-	mostTold  = 8 // at once; they need descriptors beyond those of the cap
+	mostTold  = 8 // refused connections kept open at a time; they need descriptors beyond those of the cap
 	toldEvery = 1 // second, of one address
 	toldFor   = 5 * time.Second
-	fullRetry = 5 * time.Second // when to come back to a server that is full
+	fullRetry = 5 * time.Second // Retry-After of a server that is full
 )
 
 // New makes a gate.
@@ -71,7 +71,7 @@ func New(cfg Config) *Gate { return &Gate{cfg: cfg, told: limit.NewAddrs(toldEve
 // Refused counts the connections refused for a reason since the start.
 func (g *Gate) Refused(r Reason) uint64 { return g.refused[r].Load() }
 
-// Admit lets a connection in or not, before anything is spent on it. leave is to be called when it is closed.
+// Admit decides whether a connection is let in, before it uses resources. leave is to be called when it is closed.
 func (g *Gate) Admit(addr netip.Addr) (leave func(), ok bool) {
 	leave, why := g.enter(addr)
 	return leave, why == welcome
@@ -80,7 +80,8 @@ func (g *Gate) Admit(addr netip.Addr) (leave func(), ok bool) {
 // NoFiles counts a connection that was closed because there was no descriptor for it.
 func (g *Gate) NoFiles() { g.refuse(NoFile) }
 
-// enter asks the limits, those that are an address's own first: a flood is to cost others nothing.
+// enter checks the limits, those of the address itself first, so that a flood from one address uses up nothing that
+// others need.
 func (g *Gate) enter(addr netip.Addr) (leave func(), why Reason) {
 	if !g.cfg.Limit.Allow(addr) {
 		return nil, g.refuse(TooFast)
@@ -101,7 +102,7 @@ func (g *Gate) refuse(why Reason) Reason {
 	return why
 }
 
-// tell says whether a refused connection may stay to be told why; then done is called when it is closed.
+// tell reports whether a refused connection may stay open for an error response; then done is called when it is closed.
 func (g *Gate) tell(addr netip.Addr) (done func(), ok bool) {
 	if g.telling.Add(1) > mostTold || !g.told.Allow(addr) {
 		g.telling.Add(-1)
@@ -121,8 +122,8 @@ func (g *Gate) problem(why Reason, addr netip.Addr) *problem.Problem {
 	}
 }
 
-// Guard has srv's connections, which come through Listen, followed: their first requests end the gate's patience, and
-// those that were refused are told so.
+// Guard follows srv's connections, which come through Listen: their first requests end the gate's deadline, and refused
+// ones get an error response.
 func (g *Gate) Guard(srv *http.Server) {
 	inside := srv.Handler
 	srv.ConnState, srv.ConnContext = state, withConn
@@ -142,7 +143,7 @@ func (g *Gate) Guard(srv *http.Server) {
 	})
 }
 
-// refuse tells a connection why it was not let in.
+// refuse answers a request on a refused connection with the reason.
 func (c *conn) refuse(w http.ResponseWriter, r *http.Request) {
 	if !gateway.WantsStream(r) {
 		gateway.Fail(w, c.refused)

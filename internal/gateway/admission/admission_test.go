@@ -82,7 +82,7 @@ func (w *world) connect(addr string) *from {
 	return c
 }
 
-// accepted takes what net/http would be given now.
+// accepted takes the connections that net/http would be given now.
 func (w *world) accepted() (cs []*conn) {
 	for {
 		c, _, err := w.ln.next(time.Now())
@@ -154,7 +154,7 @@ func TestStrangersAreRefusedBeforeTheyTakeAnything(t *testing.T) {
 				open++
 			}
 		}
-		// The burst is four seconds' worth, and four more are told why they are refused.
+		// The burst is four seconds' worth, and four more get an error response.
 		if open != 8 || told != 4 || w.conns.Open() != 4 || w.gate.Refused(TooFast) != 96 {
 			t.Errorf("%d are open, %d of them to be told, %d counted, %d refused", open, told, w.conns.Open(), w.gate.Refused(TooFast))
 		}

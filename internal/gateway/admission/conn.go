@@ -19,8 +19,8 @@ type conn struct {
 	net.Conn
 	ln      *listener
 	line    *line
-	refused *problem.Problem // what it is told; nil: it was let in
-	due     *time.Timer      // closes it, unless its first request comes
+	refused *problem.Problem // the error response; nil: the connection was let in
+	due     *time.Timer      // closes the connection, unless its first request comes
 	begun   atomic.Bool
 	judge   http1.Judge // of the one goroutine that reads
 
@@ -38,7 +38,7 @@ var _ reactor.Counted = (*conn)(nil)
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.judge.Saw(b[:n])
-	return n, err // a net.Conn passes on what it wraps
+	return n, err // the error of the wrapped net.Conn, unchanged
 }
 
 // begin ends the patience: the first request is here.

@@ -13,10 +13,10 @@ import (
 	"godwit.dev/godwit/internal/engine/reactor"
 )
 
-// Connections that have just come take some 25 KB each until their first request is answered, ten times what they need
-// later. When thousands come at once they are given to net/http as fast as that many are served; the others wait with
-// nothing but their descriptor. Addresses take turns, and one has at most half of what the others leave: one that says
-// nothing, or is far away, stands in nobody's way for long.
+// New connections take some 25 KB each until their first request is answered, ten times what they need later. When
+// thousands come at once, net/http gets them as fast as it serves them; the others wait and use nothing but their
+// descriptor. Addresses take turns, and one has at most half of what the others leave, so that a silent or distant one
+// cannot delay the rest for long.
 const (
 	mostFresh = 32
 	freshFor  = 50 * time.Millisecond
@@ -27,12 +27,12 @@ type listener struct {
 	net.Listener
 	gate  *Gate
 	spare *reactor.Spare
-	news  chan struct{} // has a token when Accept has something to look at
+	news  chan struct{} // has a token when Accept has a connection to check
 	done  chan struct{} // closed when nothing is accepted any more
 
 	mu      sync.Mutex
 	lines   map[netip.Prefix]*line
-	turns   []*line            // those with somebody waiting; the first is next
+	turns   []*line            // addresses with connections waiting; the first is next
 	arrived []*conn            // the fresh ones, oldest first
 	silent  map[*conn]struct{} // have sent no request so far
 	err     error              // why nothing is accepted any more
@@ -82,7 +82,7 @@ func (l *listener) run() {
 	}
 }
 
-// came lets a connection in, or not.
+// came lets a connection in or refuses it.
 func (l *listener) came(nc net.Conn) {
 	var addr netip.Addr
 	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
@@ -125,7 +125,8 @@ func (l *listener) spoken(c *conn) {
 	delete(l.silent, c)
 }
 
-// end closes what waits, and what net/http has but nobody has used: a stop would wait for these.
+// end closes the connections that wait, and those that net/http has and that nobody has used: a stop would wait for
+// these.
 func (l *listener) end(err error) {
 	l.spare.Close()
 	l.mu.Lock()
@@ -218,7 +219,7 @@ func (l *listener) goOn(c *conn, over bool) {
 	l.notify()
 }
 
-// leave takes one out of those that are fresh.
+// leave takes a connection out of the list of fresh ones.
 func (l *listener) leave(i int) {
 	c := l.arrived[i]
 	l.arrived = slices.Delete(l.arrived, i, i+1)

@@ -21,14 +21,14 @@ type Gate struct {
 	Dial func(t testing.TB, s *Server, o Options) (Client, error)
 	// Driver is the reactor's; "": the best there is.
 	Driver string
-	two    bool // clients are told by another node
+	two    bool // events for clients are published on another node
 	// LingersOn: a session outlives its client's connection for a while.
 	LingersOn bool
 	// Queued says how many bytes wait for clients; nil: the reactor's queues.
 	Queued func(s *Server) int64
 }
 
-// Options are what a client says of itself. The app is App.
+// Options are what a client's hello states. The app is App.
 type Options struct {
 	Recipient, Group, Device, Token string
 	Window                          int // 0: not said
@@ -38,7 +38,7 @@ type Options struct {
 	Queue                           string   // of these
 }
 
-// Hello is the hello frame that says the same.
+// Hello returns the options as a hello frame.
 func (o Options) Hello() frame.Hello {
 	return frame.Hello{App: App, Recipient: o.Recipient, Group: o.Group, Device: o.Device, Token: o.Token, Window: o.Window, Held: o.Held}
 }
@@ -60,7 +60,7 @@ func (o Options) HelloJSON() string {
 type Client interface {
 	// Send sends one client frame, given as JSON.
 	Send(ctx context.Context, frame string) error
-	// SendBad sends what is no frame.
+	// SendBad sends bytes that are no frame.
 	SendBad(ctx context.Context) error
 	// Next returns the next server frame, as JSON. io.EOF: the server has ended the session in good order.
 	Next(ctx context.Context) (string, error)
@@ -103,7 +103,7 @@ type Frame struct {
 	Deadline                     string
 }
 
-// Obj is what frames of objects have.
+// Obj holds the fields of frames about objects.
 type Obj struct {
 	Group, Object, Digest string
 	Version               string
@@ -195,7 +195,7 @@ func parse(t testing.TB, text string) Frame {
 	return f
 }
 
-// want takes the next frame and insists on its name.
+// want takes the next frame and checks its name.
 func (c *conn) want(name string) Frame {
 	c.t.Helper()
 	f, err := c.next()

@@ -29,7 +29,7 @@ func (s *Server) Put(t testing.TB, name string, p object.Put) {
 	must(t, err)
 }
 
-// object takes the next frame and insists that it says this of an object of Group.
+// object takes the next frame and checks that it has this version of an object of Group.
 func (c *conn) object(name, version string) Frame {
 	c.t.Helper()
 	f := c.want("object")
@@ -121,7 +121,7 @@ func resetReplaces(t *testing.T, g *Gate, s *Server) {
 	c.want("object")
 	c.send(`{"register":{"objects":["b"],"reset":true,"more":true}}`)
 	s.Put(t, "a", object.Put{})
-	c.object("a", "1") // the old set stands until the new one is whole
+	c.object("a", "1") // the old set stays in force until the new one is complete
 	c.send(`{"register":{"objects":["c"]}}`)
 	c.registered([]string{"b"}, "b", "c")
 	c.registered([]string{"c"}, "b", "c")

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Query is the query string that says the same as a hello.
+// Query returns the options as a query string, equivalent to a hello.
 func (o Options) Query() url.Values {
 	q := url.Values{"app": {App}, "recipient": {o.Recipient}}
 	if o.Group != "" {
@@ -88,7 +88,7 @@ func (p *Poster) Send(ctx context.Context, frame string) error {
 	return p.Keep(resp)
 }
 
-// SendBad posts what is no frame.
+// SendBad posts bytes that are no frame.
 func (p *Poster) SendBad(ctx context.Context) error { return p.Send(ctx, `{"explode":{}}`) }
 
 // Keep keeps the frames of an answer.

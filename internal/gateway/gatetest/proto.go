@@ -47,7 +47,8 @@ func ToProto(text string) (*godwitpb.ClientFrame, error) {
 	return m, protojson.Unmarshal(b, m)
 }
 
-// replyToProto makes of an answer's data bytes, and of its headers those that come once and those that repeat.
+// replyToProto converts an answer's data to bytes, and splits its headers into those that occur once and those that
+// repeat.
 func replyToProto(r map[string]any) error {
 	if data, ok := r["data"]; ok {
 		text, isText := data.(string)

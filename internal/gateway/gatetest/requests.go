@@ -20,13 +20,13 @@ import (
 	"godwit.dev/godwit/internal/notify/frame"
 )
 
-// asked is what came of a request.
+// asked is the result of a request.
 type asked struct {
 	*request.Answer
 	err error
 }
 
-// ask asks beside the test, which plays the worker.
+// ask makes a request in a goroutine, since the test itself plays the worker.
 func (s *Server) ask(r request.Request) <-chan asked {
 	return s.far().askHere(r)
 }
@@ -44,7 +44,7 @@ func (s *Server) askHere(r request.Request) <-chan asked {
 	return done
 }
 
-// answered waits for an answer and insists on it.
+// answered waits for an answer and checks it.
 func answered(t testing.TB, done <-chan asked, status int, data string) *request.Answer {
 	t.Helper()
 	a := <-done
@@ -146,7 +146,7 @@ func workersShare(t *testing.T, g *Gate, s *Server) {
 	both.serving("audit", "orders.*")
 	var done []<-chan asked
 	for i := range n {
-		asker := s.each()[i%len(s.each())] // a request goes to a worker on the node where it is asked, if there is one
+		asker := s.each()[i%len(s.each())] // a worker on the node of the request is preferred
 		done = append(done, asker.askHere(request.Request{Subject: "orders.get"}))
 		both.send(`{"reply":{"request_id":%q,"status":500}}`, "x"+both.want("request").RequestID) // it is not ours to answer
 	}
@@ -169,7 +169,7 @@ func fullWorker(t *testing.T, g *Gate, s *Server) {
 	busy.serving("orders", "orders.>")
 	first := s.ask(request.Request{Subject: "orders.get"})
 	held := busy.want("request")
-	if s.other != nil { // what the other node sends while a worker leaves its queue is lost, and the asker waits for its deadline
+	if s.other != nil { // a request that the other node sends while a worker leaves its queue is lost, and its sender waits for the deadline
 		busy.send(`{"reply":{"request_id":"never"}}`) // is not handled before that
 		busy.settled()
 	}
@@ -184,7 +184,7 @@ func fullWorker(t *testing.T, g *Gate, s *Server) {
 	free.Close()
 	busy.send(`{"reply":{"request_id":%q,"data":"busy"}}`, held.RequestID)
 	answered(t, first, 200, `"busy"`)
-	for { // until the other's end is known it may be given one
+	for { // until the worker's end is known on the other node, it may be given a request
 		d := s.ask(request.Request{Subject: "orders.get", Timeout: 5 * time.Second})
 		select {
 		case a := <-d:
@@ -240,7 +240,7 @@ func lostWorker(t *testing.T, g *Gate, s *Server) {
 	silent.at.reach(t)
 }
 
-// askedInVain has c asked until a request has come, which it does not answer.
+// askedInVain makes requests until one reaches c, which does not answer it.
 func (c *conn) askedInVain(s *Server, subject string) Frame {
 	c.t.Helper()
 	for patience := 50 * time.Millisecond; ; patience *= 2 { // until it is enough for a request to arrive
@@ -257,7 +257,7 @@ func (c *conn) askedInVain(s *Server, subject string) Frame {
 	}
 }
 
-// answeredPing returns once the server has handled what c sent before; requests that come before that are passed over.
+// answeredPing returns once the server has handled what c sent before; it skips requests that arrive before the pong.
 func (c *conn) answeredPing() {
 	c.t.Helper()
 	c.send(`{"ping":{}}`)
@@ -364,7 +364,7 @@ func recipientIsAsked(t *testing.T, g *Gate, s *Server) {
 			select {
 			case a := <-d:
 				if s.other != nil && errors.Is(a.err, request.ErrOffline) {
-					continue // the other node did not say in time that it has the session
+					continue // the other node did not report in time that it has the session
 				}
 				t.Fatalf("%q: %+v, %v", device, a.Answer, a.err)
 			case f := <-c.coming():

@@ -196,13 +196,13 @@ func (s *Server) Await(t testing.TB, what event.Type, id string) {
 // Gone waits until no session is live.
 func (s *Server) Gone(t testing.TB) {
 	t.Helper()
-	if s.other == nil { // of several nodes none tells of who left before it was decided who tells that it came
+	if s.other == nil { // with several nodes, an Offline event is left out if the recipient leaves before the nodes have decided which of them reports its arrival
 		s.Await(t, event.Offline, "")
 	}
 	s.live(t, 0)
 }
 
-// Status is what became of a recipient's copy.
+// Status returns the status of a recipient's copy.
 func (s *Server) Status(t testing.TB, id, to string) notification.Status {
 	t.Helper()
 	rs, err := s.Mailbox.Lookup(t.Context(), App, id, to)
@@ -244,7 +244,7 @@ func closing(t testing.TB, stop func() error) {
 	})
 }
 
-// feed remembers events, so that tests wait for them instead of for time to pass.
+// feed records events, so that tests wait for them instead of for time to pass.
 type feed struct {
 	mu    sync.Mutex
 	seen  map[key]bool

@@ -62,7 +62,7 @@ func (g Gate) run(t *testing.T, all bool) {
 	}
 }
 
-// start starts what the gate is to be run on.
+// start starts the servers that the gate is tested on.
 func (g *Gate) start(t *testing.T) *Server {
 	t.Helper()
 	mount := func(s *Server) { g.Mount(t, s) }
@@ -433,7 +433,7 @@ func slowReader(t *testing.T, g *Gate, s *Server) {
 		if _, err := fmt.Sscanf(f.ID, "big-%d", &i); err != nil || i > next {
 			t.Fatalf("got %s, want big-%d", f.ID, next)
 		}
-		if i == next { // an earlier one comes again if its acknowledgement has taken longer than redelivery waits
+		if i == next { // an earlier one comes again if its acknowledgement took longer than the redelivery interval
 			next++
 		}
 	}

@@ -18,15 +18,15 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 )
 
-// joined is what two nodes share, and how they know each other.
+// joined is the state that two nodes share, and the connections between them.
 type joined struct {
 	postgres string
 	peers    []string
 	clock    func() time.Time // the first node's
 }
 
-// now is the time of both nodes. Each would tell that of the database to some milliseconds, and so could not know which of two
-// sessions came first that follow each other within these.
+// now returns a clock that both nodes share. With a clock of its own, each would know the database's time only to some
+// milliseconds, and could not order two sessions that follow each other within these.
 func (j *joined) now(stores *store.Stores) func() time.Time {
 	if j == nil {
 		return stores.Clock
@@ -37,8 +37,8 @@ func (j *joined) now(stores *store.Stores) func() time.Time {
 	return j.clock
 }
 
-// StartTwo starts two nodes on one PostgreSQL and returns the first, once they know each other. Clients connect to the one and the other in
-// turn, and post their frames to the node that does not have their session; what is published, put and asked comes from the second.
+// StartTwo starts two nodes on one PostgreSQL and returns the first, once they know each other. Clients connect to the two in turn, and
+// post their frames to the node that does not have their session; notifications, objects and requests come from the second node.
 func StartTwo(t testing.TB, driver string, mount func(s *Server)) *Server {
 	t.Helper()
 	nodes := &joined{postgres: pgtest.Database(t)}
@@ -63,7 +63,7 @@ func nameOf(second bool) (node, boot string) {
 	return "n1", "bootaaaa"
 }
 
-// store is where a node keeps what it keeps.
+// store returns the configuration of a node's store.
 func (j *joined) store(c store.Config, second bool) store.Config {
 	if j != nil {
 		c.Postgres = j.postgres
@@ -72,7 +72,7 @@ func (j *joined) store(c store.Config, second bool) store.Config {
 	return c
 }
 
-// bus is how a node's bus is joined to the other's; nil: it is alone.
+// bus returns how a node's bus connects to the other's; nil: it is alone.
 func (j *joined) bus(second bool) *bus.Cluster {
 	if j == nil {
 		return nil
@@ -81,7 +81,7 @@ func (j *joined) bus(second bool) *bus.Cluster {
 	return &bus.Cluster{Node: node, Boot: boot, Addr: "127.0.0.1:0", Peers: j.peers, Secret: "the secret of these two nodes"}
 }
 
-// cluster has a hub that is made with these settings know the other node. join follows it.
+// cluster makes the node of a hub with these settings known to the other node. join follows it.
 func (s *Server) cluster(t testing.TB, stores *store.Stores, hub *session.Config) (join func()) {
 	t.Helper()
 	line := func(name string) cluster.Opener {
@@ -117,7 +117,7 @@ type alive func(context.Context) ([]string, error)
 // Alive implements cluster.Roll.
 func (a alive) Alive(ctx context.Context) ([]string, error) { return a(ctx) }
 
-// far is the node from which clients are told.
+// far is the node that events for clients are published on.
 func (s *Server) far() *Server {
 	if s.other != nil && !s.second {
 		return s.other
@@ -125,7 +125,7 @@ func (s *Server) far() *Server {
 	return s
 }
 
-// elsewhere is the node that a client's posts come to: not that of its session.
+// elsewhere is the node that receives a client's posts: not that of its session.
 func (s *Server) elsewhere() *Server {
 	if s.other != nil {
 		return s.other
@@ -166,14 +166,14 @@ func (s *Server) live(t testing.TB, want int) {
 
 var reached atomic.Int64
 
-// reach returns once the other node knows what was subscribed to here, and what not any more: it learns of it in order.
+// reach returns once the other node knows the current subscriptions of this one: it receives changes in order.
 func (s *Server) reach(t testing.TB) {
 	t.Helper()
 	if s.other == nil {
 		return
 	}
 	got := make(chan struct{}, 1)
-	subject := topic.Topic(fmt.Sprint("reached.", reached.Add(1))) // another one each time: of the former it may still know
+	subject := topic.Topic(fmt.Sprint("reached.", reached.Add(1))) // a new subject each time, since the node may still know an earlier one
 	stop, err := s.bus.Subscribe(App, subject, "", func(topic.Message) {
 		select {
 		case got <- struct{}{}:

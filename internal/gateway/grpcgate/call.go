@@ -36,7 +36,7 @@ type call struct {
 	queue   [][]byte // messages to be received
 	queued  int      // bytes in it
 	eof     bool     // no more will come
-	failed  error    // why no more will come, if not because the client said so
+	failed  error    // why no more messages will come, if the client did not end its side
 	paused  bool
 	header  metadata.MD
 	trailer metadata.MD
@@ -54,7 +54,7 @@ var (
 // transportStream is a call as grpc.SetHeader and its like see it.
 type transportStream struct{ *call }
 
-// SetTrailer adds metadata that goes with the outcome.
+// SetTrailer adds metadata that is sent with the status.
 func (t transportStream) SetTrailer(md metadata.MD) error {
 	t.call.SetTrailer(md)
 	return nil
@@ -293,7 +293,7 @@ func (c *call) sendHeader() {
 	c.s.WriteHeaders(appendMetadata([]hpack.HeaderField{fieldOK, fieldContentType}, c.header)...)
 }
 
-// SetTrailer adds metadata that goes with the outcome.
+// SetTrailer adds metadata that is sent with the status.
 func (c *call) SetTrailer(md metadata.MD) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

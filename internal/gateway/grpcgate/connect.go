@@ -23,9 +23,9 @@ type client struct {
 	backlog bool // "in" holds whole messages that came while paused; of the loop alone
 }
 
-// States of a client; both may hold.
+// States of a client; both bits may be set.
 const (
-	clientPaused uint32 = 1 << iota // the session verifies a hello: what comes is kept
+	clientPaused uint32 = 1 << iota // the session verifies a hello: further bytes are kept
 	clientOver                      // the answer is complete
 )
 
@@ -41,7 +41,7 @@ var (
 )
 
 func openClient(cfg *Config, s *http2.Stream, h *http2.Headers, gzip bool) http2.StreamHandler {
-	s.WriteRaw(answerHead, false) // at once: clients wait for it to know that they are connected
+	s.WriteRaw(answerHead, false) // sent at once: clients take it as the sign that they are connected
 	c := &client{s: s, gzip: gzip}
 	c.session = cfg.Hub.Accept(c, streamPeer(s, h.Get))
 	return c
@@ -50,7 +50,7 @@ func openClient(cfg *Config, s *http2.Stream, h *http2.Headers, gzip bool) http2
 // Format says that frames are protobuf.
 func (c *client) Format() frame.Format { return frame.Proto }
 
-// Name is what metrics call it.
+// Name is the transport's name in metrics.
 func (c *client) Name() string { return "grpc" }
 
 // Write sends one frame as one message.
@@ -67,8 +67,8 @@ func (c *client) Uncork() { c.s.Uncork() }
 // Queued is how many bytes wait for the client to take them.
 func (c *client) Queued() int { return c.s.Queued() }
 
-// Probe sends a PING on the connection, and a frame that says nothing on the stream: proxies answer PINGs themselves, and end streams
-// that carry nothing. A pong would not do, for clients count those that they have asked for.
+// Probe sends a PING on the connection, and an empty frame on the stream: proxies answer PINGs themselves, and end idle streams. A
+// pong would not do, since clients count pongs as answers to their own pings.
 func (c *client) Probe() {
 	c.s.Probe()
 	if c.s.Queued() == 0 { // else something is on its way
@@ -76,7 +76,7 @@ func (c *client) Probe() {
 	}
 }
 
-// Close ends the call after the goodbye: OK, or UNAUTHENTICATED for one who was refused.
+// Close ends the call after the goodbye: with OK, or UNAUTHENTICATED if the client was refused.
 func (c *client) Close(g frame.Goodbye) {
 	if c.finish() {
 		if g.Refusal {
@@ -117,7 +117,7 @@ func (c *client) data(b []byte, f frame.Format) {
 	case over:
 	case paused:
 		c.keep(b)
-	case c.backlog: // resumed a moment ago, and Resumed still to come
+	case c.backlog: // resumed a moment ago, and the call of Resumed is still to come
 		c.keep(b)
 		c.resumed(f)
 	default:
@@ -153,7 +153,7 @@ func (c *client) resumed(f frame.Format) {
 
 // frames hands the complete frames in b to the session and keeps the rest.
 func (c *client) frames(b []byte, f frame.Format) {
-	var in deframer // what it keeps goes to the heap only if it keeps something
+	var in deframer // a deframer goes to the heap only if it has to keep bytes
 	if c.in != nil {
 		in = *c.in
 	}
@@ -217,13 +217,13 @@ func handle(s *session.Session, msg []byte, format frame.Format) {
 		return
 	}
 	if f.Kind == 0 {
-		s.Alive() // a frame of a later version, or one that says nothing
+		s.Alive() // a frame of a later version, or an empty one
 		return
 	}
 	s.Frame(f)
 }
 
-// fail ends the call for what the client did; Closed follows.
+// fail ends the call because of the client's error; Closed follows.
 func (c *client) fail(st *status.Status) {
 	if c.finish() {
 		c.s.WriteTrailers(statusFields(nil, st)...)

@@ -26,7 +26,7 @@ type reactorEngine struct {
 	http    *http2.Server
 	methods map[string]*method // by path
 	info    map[string]grpc.ServiceInfo
-	own     pool // calls of services that ask for credentials
+	own     pool // calls of services that require credentials
 	public  pool // calls of health and reflection, which do not
 	calls   sync.WaitGroup
 
@@ -103,7 +103,7 @@ func (e *reactorEngine) registerClients() {
 	}
 }
 
-// registerSessions adds a service some of whose streams are sessions.
+// registerSessions adds a service with streams that are sessions.
 func (e *reactorEngine) registerSessions(desc *grpc.ServiceDesc, srv any, sessions map[string]*SessionMethod) {
 	e.RegisterService(desc, srv)
 	for name, m := range sessions {

@@ -438,7 +438,7 @@ func TestShutdownLetsCallsFinish(t *testing.T) {
 		w.stop()
 		down := make(chan error, 1)
 		go func() { down <- w.grpc.Shutdown(t.Context()) }()
-		for { // the client learns to open nothing new here
+		for { // the client must notice that the server takes no new connections
 			if _, err := w.EmptyCall(t.Context(), &pb.Empty{}); status.Code(err) == codes.Unavailable {
 				break
 			}

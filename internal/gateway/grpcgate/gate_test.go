@@ -110,7 +110,7 @@ func again(t *testing.T, driver string, secure bool, change func(*grpcgate.Confi
 	gatetest.RunAgain(t, suiteOf(driver, secure, change))
 }
 
-// suiteOf is what the suite is run on.
+// suiteOf returns the servers and clients that the suite runs on.
 func suiteOf(driver string, secure bool, change func(*grpcgate.Config)) gatetest.Gate {
 	all := &running{of: map[*gatetest.Server]*gate{}}
 	return gatetest.Gate{
@@ -182,7 +182,7 @@ func (c *client) Send(_ context.Context, text string) error {
 // SendBad sends a message that is no protobuf.
 func (c *client) SendBad(context.Context) error { return c.stream.SendMsg(raw("\x0a\xff")) }
 
-// raw is a message that passes through codec as it is.
+// raw is a message that codec passes through unchanged.
 type raw string
 
 // codec is protobuf's, and lets raw messages through.
@@ -198,7 +198,7 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 func (c *client) Next(ctx context.Context) (string, error) {
 	defer context.AfterFunc(ctx, c.cancel)()
 	m, err := c.stream.Recv()
-	for err == nil && m.GetFrame() == nil { // says only that the session is there
+	for err == nil && m.GetFrame() == nil { // the first frame only confirms the session
 		m, err = c.stream.Recv()
 	}
 	if errors.Is(err, io.EOF) || status.Code(err) == codes.Unauthenticated {

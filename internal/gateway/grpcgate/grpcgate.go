@@ -49,8 +49,8 @@ const (
 // Limits of calls that nobody needs to change.
 const (
 	defaultMaxMessage = 4 << 20    // as grpc-go has it
-	defaultMaxCalls   = 10000      // running at a time, half of them of one app; each has a goroutine
-	publicShare       = 10         // of MaxCalls, one in so many is for health and reflection, which anybody may call
+	defaultMaxCalls   = 10000      // calls that may run at a time, half of them of one app; each has a goroutine
+	publicShare       = 10         // one in so many of MaxCalls is for health and reflection, which need no credentials
 	maxClientFrame    = 1088 << 10 // one message of a client: an answer of 1 MiB fits, with its headers
 	recvAhead         = 64 << 10   // bytes of decoded messages that wait for a streaming handler before its client is held back
 )
@@ -115,7 +115,7 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// serving has health say that a service is there.
+// serving makes the health service report that a service is serving.
 func (s *Server) serving(service string) {
 	s.health.SetServingStatus(service, healthpb.HealthCheckResponse_SERVING)
 }

@@ -21,7 +21,7 @@ import (
 	"godwit.dev/godwit/internal/notify/session"
 )
 
-// Limits of what an error may take in trailers: clients refuse long header lists.
+// Limits of an error's size in trailers: clients refuse long header lists.
 const (
 	maxStatusMessage = 2 << 10
 	maxStatusDetails = 4 << 10
@@ -37,7 +37,7 @@ func reserved(name string) bool {
 	return strings.HasPrefix(name, ":")
 }
 
-// incoming makes the call's metadata. Binary values are decoded; those that cannot be are dropped.
+// incoming makes the call's metadata. Binary values are decoded; undecodable ones are dropped.
 func incoming(h *http2.Headers) metadata.MD {
 	md := make(metadata.MD, len(h.Fields)+1)
 	if h.Authority != "" {
@@ -111,7 +111,7 @@ var (
 	fieldContentType = hpack.HeaderField{Name: "content-type", Value: "application/grpc"}
 )
 
-// statusFields are the trailers that tell a call's outcome.
+// statusFields are the trailers that carry a call's status.
 func statusFields(fields []hpack.HeaderField, st *status.Status) []hpack.HeaderField {
 	fields = append(fields, hpack.HeaderField{Name: "grpc-status", Value: strconv.Itoa(int(st.Code()))})
 	if m := st.Message(); m != "" {
@@ -131,7 +131,7 @@ func reply(s *http2.Stream, st *status.Status, extra ...hpack.HeaderField) {
 	s.WriteTrailers(statusFields(append([]hpack.HeaderField{fieldOK, fieldContentType}, extra...), st)...)
 }
 
-// remote is what a connection knows of its peer.
+// remote is the connection's data about its peer.
 type remote interface {
 	RemoteAddr() netip.AddrPort
 	TLS() *tls.ConnectionState
@@ -200,7 +200,7 @@ func first(md metadata.MD) func(string) string {
 	}
 }
 
-// statusOf turns a handler's error into what its client is told.
+// statusOf turns a handler's error into the status for its client.
 func statusOf(err error) *status.Status {
 	if err == nil {
 		return status.New(codes.OK, "")

@@ -74,7 +74,7 @@ func TestReturnAfterManyVersionsCostsThreeSmallFrames(t *testing.T) {
 	}
 	wg.Wait()
 
-	// Objects may come in one read with the welcome, so what they cost is what is more than without them.
+	// Objects may arrive in one read with the welcome, so their cost is the difference to a read without objects.
 	o.Recipient = "region-1:observer-0"
 	before := read.Load()
 	c = unit()
@@ -110,7 +110,7 @@ func ping(t *testing.T, c gatetest.Client) {
 	want(t, c, "pong")
 }
 
-// want takes the next frame and insists on its name.
+// want takes the next frame and checks its name.
 func want(t *testing.T, c gatetest.Client, name string) gatetest.Frame {
 	t.Helper()
 	f, err := gatetest.Next(t, c)

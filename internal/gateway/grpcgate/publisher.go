@@ -30,7 +30,7 @@ import (
 // Limits of a publish stream.
 const (
 	streamRequests = 256     // stored as one batch, and as many again read ahead
-	streamBytes    = 4 << 20 // of them together; a larger one goes alone
+	streamBytes    = 4 << 20 // of a batch together; a larger request goes alone
 )
 
 // PublishLimit takes n publishes from a key's budget; wait > 0: refused, come back after it.
@@ -127,7 +127,7 @@ func (l *lot) read(ctx context.Context) error {
 	}
 }
 
-// answer publishes what is there, as one batch, and answers it, until all is answered.
+// answer publishes the waiting requests as one batch and answers them, until all are answered.
 func (l *lot) answer(ctx context.Context) error {
 	defer func() {
 		for range l.in { // the reader must not hang on an answer that cannot be sent
@@ -183,7 +183,7 @@ func (l *lot) publish(ctx context.Context, batch []*godwitpb.PublishRequest) err
 	return nil
 }
 
-// traceOf is what came with a call of the trace that it belongs to.
+// traceOf returns the trace context that came with a call.
 func traceOf(ctx context.Context) notification.Trace {
 	one := func(key string) string {
 		if list := metadata.ValueFromIncomingContext(ctx, key); len(list) > 0 {
@@ -211,7 +211,7 @@ func (p *publisher) authorise(ctx context.Context) (access.Principal, error) {
 	return who, nil
 }
 
-// draft checks what only this wire format can get wrong, and the key's budget.
+// draft checks the errors that are only possible in this wire format, and the key's budget.
 func (p *publisher) draft(who access.Principal, req *godwitpb.PublishRequest) (*notification.Draft, error) {
 	if n := proto.Size(req); n > notification.MaxRequestBytes {
 		return nil, problem.TooLarge.With("a publish has at most 256 KB")

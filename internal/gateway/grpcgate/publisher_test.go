@@ -131,7 +131,7 @@ func TestBadPublishNamesItsField(t *testing.T) {
 		_, err := p.Publish(keyed(t.Context(), access.DevKey), &pb.PublishRequest{To: to, Data: []byte(data), ContentType: "application/vnd.ride+json"})
 		wantCode(t, err, codes.InvalidArgument)
 	}
-	// What a duration cannot count would come back from the other side, as a time that looks right.
+	// A duration that does not fit would wrap around and look like a valid time.
 	const wraps = 1<<63 - 1
 	for field, req := range map[string]*pb.PublishRequest{
 		"ttl":        {To: to, TtlMs: wraps/int64(time.Millisecond)*2 + 2 + 60_000},

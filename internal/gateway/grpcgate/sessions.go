@@ -22,17 +22,17 @@ type SessionMethod struct {
 	// Hello makes the hello of a client that opens a stream, and its claim, from its metadata. An error, which is a gRPC
 	// status, ends the stream at once. It is called on a connection's loop.
 	Hello func(md func(string) string) (*frame.Hello, access.Claim, error)
-	// Goodbye is how a stream ends whose session does.
+	// Goodbye returns the status with which a stream ends after this goodbye.
 	Goodbye func(g frame.Goodbye) *status.Status
 	// Welcomed is called once a stream with the time until its session was welcomed. It may be nil.
 	Welcomed func(took time.Duration)
 	// Ended is called once a stream with its duration and the reason of its session's goodbye; empty: the client went. It may
 	// be nil.
 	Ended func(took time.Duration, reason string)
-	// Deaf passes over what clients send: their acknowledgements mean nothing.
+	// Deaf ignores what clients send: their acknowledgements mean nothing.
 	Deaf bool
 
-	begun time.Time // what times of its streams count from
+	begun time.Time // the start from which times of its streams are counted
 }
 
 // RegisterSessions adds a service, before Serve. Of its methods, which run in a goroutine each, the streams that are named in
@@ -45,7 +45,7 @@ func (s *Server) RegisterSessions(desc *grpc.ServiceDesc, impl any, sessions map
 	s.serving(desc.ServiceName)
 }
 
-// own reports whether this is godwit.v1.Client, which says everything in frames.
+// own reports whether this is godwit.v1.Client, where hellos are frames.
 func (m *SessionMethod) own() bool { return m.Hello == nil }
 
 // sends reports whether the method's streams have frames of a kind. Of a stream that was opened at begun, a welcome is noted.
@@ -56,7 +56,7 @@ func (m *SessionMethod) sends(k frame.ServerKind, begun time.Duration) bool {
 	return m.own() || k == frame.ServerNotification
 }
 
-// ended tells of a stream that was opened at begun.
+// ended reports the end of a stream that was opened at begun.
 func (m *SessionMethod) ended(begun time.Duration, reason string) {
 	if m.Ended != nil {
 		m.Ended(time.Since(m.begun)-begun, reason)
@@ -70,7 +70,7 @@ type guest struct {
 	begun time.Duration // since the method was there
 }
 
-// States of a guest, beside those of a client.
+// States of a guest, in addition to those of a client.
 const (
 	guestTold    uint32 = 1 << (8 + iota) // its end was told
 	guestLeaving                          // the client has ended its side
@@ -87,7 +87,7 @@ func openGuest(m *SessionMethod, s *http2.Stream, h *http2.Headers, gzip bool) h
 		reply(s, statusOf(err))
 		return nil
 	}
-	s.WriteRaw(answerHead, false) // at once: clients wait for it to know that they are connected
+	s.WriteRaw(answerHead, false) // sent at once: clients take it as the sign that they are connected
 	g := &guest{client: client{s: s, gzip: gzip}, m: m, begun: time.Since(m.begun)}
 	p := streamPeer(s, h.Get)
 	p.Claim = claim
@@ -99,15 +99,15 @@ func openGuest(m *SessionMethod, s *http2.Stream, h *http2.Headers, gzip bool) h
 // Format is the method's.
 func (g *guest) Format() frame.Format { return g.m.Format }
 
-// Name is what presence calls it.
+// Name is the transport's name in presence.
 func (g *guest) Name() string { return g.m.Name }
 
-// Write sends a notification as one message. For other frames the service has no words.
+// Write sends a notification as one message. The service has no messages for other frames.
 func (g *guest) Write(k frame.ServerKind, head, tail []byte) bool {
 	return !g.m.sends(k, g.begun) || g.client.Write(k, head, tail)
 }
 
-// Probe sends a PING on the connection: the service has no message that says nothing.
+// Probe sends a PING on the connection: the service has no empty message.
 func (g *guest) Probe() { g.s.Probe() }
 
 // Close ends the call as its service does.
@@ -118,7 +118,7 @@ func (g *guest) Close(bye frame.Goodbye) {
 	}
 }
 
-// tell tells, once, that it has ended.
+// tell reports the end of the stream, once.
 func (g *guest) tell(reason string) {
 	if g.state.Or(guestTold)&guestTold == 0 {
 		g.m.ended(g.begun, reason)
@@ -148,8 +148,8 @@ func (g *guest) HalfClosed() {
 	}
 }
 
-// leave ends the session of a client that has ended its side, once all that it sent before is handled: a client whose token is refused
-// learns that.
+// leave ends the session of a client that has ended its side, once all that the client sent before is handled, so that a client whose
+// token is refused learns of it.
 func (g *guest) leave() {
 	if st := g.state.Load(); st&guestLeaving != 0 && st&clientPaused == 0 && !g.backlog {
 		g.session.Goodbye(frame.Goodbye{Reason: left})

@@ -39,8 +39,8 @@ const (
 	stdPingTimeout = 20 * time.Second
 	stdMinPing     = 5 * time.Second // apps ping as often as every 15 s
 	stdMaxStreams  = 1000
-	stdIdle        = 2 * time.Minute // without a call; that of the other engine
-	stdHeaders     = 64 << 10        // grpc-go resets calls with more; those with more than maxMetadata are answered
+	stdIdle        = 2 * time.Minute // connections without a call; the same as in the other engine
+	stdHeaders     = 64 << 10        // grpc-go resets calls with more; calls between this and maxMetadata get an error
 )
 
 func newStdEngine(cfg *Config) *stdEngine {
@@ -139,7 +139,7 @@ func (l *lateTLS) Clone() credentials.TransportCredentials { return l }
 type guarded struct {
 	net.Listener
 	lim    reactor.Limits
-	silent *sync.Map // those whose transport has not begun, by remote address and port
+	silent *sync.Map // connections whose transport has not begun, by remote address and port
 }
 
 // Accept returns the next connection that is allowed.

@@ -126,7 +126,7 @@ func (c *stdClient) read(ctx context.Context) {
 
 func (c *stdClient) frames(ctx context.Context) error {
 	var raw clientMessage
-	if !c.ready(ctx) { // a hello may have been said by metadata
+	if !c.ready(ctx) { // the hello may have come as metadata
 		return nil
 	}
 	for {
@@ -172,7 +172,7 @@ func (c *stdClient) ready(ctx context.Context) bool {
 	}
 }
 
-// write sends what is queued until the session or the stream ends.
+// write sends the queue until the session or the stream ends.
 func (c *stdClient) write() {
 	for range c.wake {
 		for {
@@ -228,7 +228,7 @@ func (c *stdClient) account(n int) {
 // Format is the method's.
 func (c *stdClient) Format() frame.Format { return c.m.Format }
 
-// Name is what metrics call it.
+// Name is the transport's name in metrics.
 func (c *stdClient) Name() string { return c.m.Name }
 
 // Write queues one frame, if its method has such.
@@ -259,7 +259,7 @@ func (c *stdClient) Queued() int {
 	return c.bytes
 }
 
-// Probe has the writing goroutine send a frame that says nothing, and answer.
+// Probe has the writing goroutine send an empty frame, which the client answers.
 func (c *stdClient) Probe() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -267,7 +267,7 @@ func (c *stdClient) Probe() {
 	signal(c.wake)
 }
 
-// Close ends the call once what is queued was sent.
+// Close ends the call once the queue is sent.
 func (c *stdClient) Close(g frame.Goodbye) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -314,7 +314,7 @@ type clientMessage []byte
 
 func (m *rawMessage) size() int { return len(m.head) + len(m.tail) }
 
-// rawCodec is the protobuf codec, and lets encoded messages through.
+// rawCodec is the protobuf codec, but passes encoded messages through.
 type rawCodec struct{}
 
 // Name is protobuf's: on the wire there is no difference.

@@ -20,7 +20,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// endless is a publish stream whose client sends as much as it is let.
+// endless is a publish stream whose client sends as much as it may.
 type endless struct {
 	grpc.ServerStream
 	ctx  context.Context //nolint:containedctx // what grpc.ServerStream hands out

@@ -29,11 +29,11 @@ func errTooLarge(n uint64, limit int) error {
 	return status.Errorf(codes.ResourceExhausted, "the message has %d bytes; at most %d are allowed", n, limit)
 }
 
-// message is one message as it came.
+// message is one message as received.
 type message struct {
 	b      []byte
 	packed bool // compressed
-	owned  bool // else b lies in the input
+	owned  bool // false: b is part of the input
 }
 
 // next takes the first message from p. If it is not complete yet all of p is kept.

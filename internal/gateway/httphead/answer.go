@@ -29,15 +29,15 @@ var wide = setOf(`clear-site-data service-worker-allowed strict-transport-securi
 // policy takes all power from an answer that a browser shows: it gets an origin of its own, and runs no script.
 const policy = "sandbox"
 
-// Protect sets what every answer of a place has, whoever gives it.
+// Protect sets the headers that every answer of a place has, whoever made the answer.
 func Protect(h http.Header, in Place) {
 	if in != OwnOrigin {
 		h.Add("Content-Security-Policy", policy)
 	}
 }
 
-// FromWorker adds a worker's headers to those of the answer that carries them. Left out are headers of one connection, those that act beyond
-// the answer, and the content type, which is a field of its own. What Protect has set stays.
+// FromWorker adds a worker's headers to those of the answer that carries them. It leaves out headers of one connection, those that act
+// beyond the answer, and the content type, which is a field of its own. Headers that Protect has set stay.
 func FromWorker(dst http.Header, from map[string][]string, in Place) {
 	options := connectionOptions(from)
 	for name, values := range from {
@@ -46,7 +46,7 @@ func FromWorker(dst http.Header, from map[string][]string, in Place) {
 		case folded == "set-cookie":
 			setCookies(dst, values, in)
 		case folded == "refresh" && in != OwnOrigin:
-		case folded == "content-security-policy" && in != OwnOrigin: // several hold together: one more only takes away
+		case folded == "content-security-policy" && in != OwnOrigin: // several policies hold together: a further one only restricts more
 			dst["Content-Security-Policy"] = append(dst["Content-Security-Policy"], values...)
 		case folded == "x-content-type-options" && in == API:
 		default:

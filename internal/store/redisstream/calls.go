@@ -18,7 +18,7 @@ type raw struct {
 	fields []Field
 }
 
-// rangeFrom asks for entries of a stream from an id on, or of exactly this id.
+// rangeFrom reads entries of a stream from an id on, or exactly the one with this id.
 func (l *link) rangeFrom(key string, from EntryID, most int) rueidis.Completed {
 	return l.main.B().Xrange().Key(key).Start(from.String()).End("+").Count(int64(most)).Build()
 }
@@ -81,7 +81,7 @@ func (l *link) setAside(ctx context.Context, key string, e raw, why error) error
 
 func cut(s string) string { return s[:min(len(s), quarantineValue)] }
 
-// scanStep is how many keys one step looks at.
+// scanStep is how many keys one step of a scan reads.
 const scanStep = 100
 
 // scan hands over the keys of a master's streams, a few at a time, looking at no more than perSecond keys.

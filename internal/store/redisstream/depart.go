@@ -31,7 +31,7 @@ const (
 	poisoned        // it is set aside
 )
 
-// origins name what is skipped when it cannot be deleted now.
+// origins name, in metrics, the entries whose deletion is put off.
 var origins = [...]string{acked: "ack", expired: "expired", surplus: "duplicate", poisoned: "poison"}
 
 // deleteBatch is how many departures share a trip to Redis.
@@ -42,7 +42,7 @@ const deleteBatch = 256
 func (s *Store) SettleLater(batch []*mailbox.Settle) {
 	for _, ack := range batch {
 		if ack.Nack {
-			continue // it comes again; nothing counts how often
+			continue // it will be read again; nothing counts how often
 		}
 		st := s.online(ack.Recipient)
 		if st == nil || ack.ID == "" {
@@ -59,7 +59,7 @@ func (s *Store) SettleLater(batch []*mailbox.Settle) {
 			s.cfg.Observer.Acked(Unknown, time.Time{})
 			continue
 		}
-		if e.attempts == 0 && ack.Attempts > 0 { // the acknowledgement was quicker than what says that it was sent
+		if e.attempts == 0 && ack.Attempts > 0 { // the acknowledgement arrived before the report that it was sent
 			s.sent(e, ack.Attempts, ack.At)
 		}
 		d := &departure{st: st, why: acked, e: *e, settle: s.settled(st, e, ack.As)}
@@ -156,7 +156,7 @@ func (s *Store) departing() (n int) {
 	return n
 }
 
-// delete works the departures off; those that fail come again.
+// delete deletes the departures' entries; those that fail are tried again.
 func (l *masterQueue) delete() {
 	for {
 		l.mu.Lock()
@@ -226,7 +226,7 @@ func sentAt(e *entry) time.Time {
 	return time.UnixMilli(e.sent)
 }
 
-// removed forgets entries that Redis has deleted.
+// removed drops entries that Redis has deleted.
 func (s *Store) removed(d *departure) {
 	st := d.st
 	st.mu.Lock()
@@ -242,7 +242,7 @@ func (s *Store) removed(d *departure) {
 	}
 }
 
-// setAside puts poison into quarantine, one after the other: it holds up nothing else.
+// setAside puts poison into quarantine, one entry after the other: it delays nothing else.
 func (l *masterQueue) setAside() {
 	for {
 		l.mu.Lock()
@@ -279,7 +279,7 @@ func (s *Store) quarantine(d *departure) {
 	s.removed(d)
 }
 
-// logged remembers what was logged, so that it is logged once.
+// logged keeps what was logged, so that it is logged once.
 type logged struct {
 	mu   sync.Mutex
 	said map[string]bool

@@ -1,4 +1,4 @@
-// Package redisstream keeps mailboxes that are Redis streams, as publishers of another notification service fill them: it finds
-// entries, hands them to sessions, deletes those that were acknowledged or have expired, and sets aside what cannot be read.
-// DESIGN.md says why it is as it is.
+// Package redisstream keeps mailboxes in Redis streams that the publishers of another notification service fill: it finds
+// entries, hands them to sessions, deletes acknowledged and expired ones, and sets aside unreadable ones. DESIGN.md gives the
+// reasons for its design.
 package redisstream

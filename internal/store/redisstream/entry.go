@@ -11,16 +11,16 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// maxEntryBytes is what an entry may hold. gRPC clients take messages of up to 4 MB unless told otherwise, and end the stream at a
-// larger one, to meet it again on the next.
+// maxEntryBytes is the largest entry. gRPC clients take messages of up to 4 MB by default, and end the stream at a larger one,
+// which they would get again on the next stream.
 const maxEntryBytes = 4<<20 - 1<<10
 
 // Field is a field of an entry.
 type Field struct{ Name, Value string }
 
-// Entry is what a publisher added to a client's stream.
+// Entry is an entry that a publisher added to a client's stream.
 type Entry struct {
-	Stream, Client string // the key, and whose it is
+	Stream, Client string // the stream's key, and its client
 	ID             EntryID
 	NotificationID string // what the client acknowledges
 

@@ -96,7 +96,7 @@ func TestPoisonIsNamed(t *testing.T) {
 	}
 }
 
-// To the service that Godwit stands in for these are texts like others.
+// In the replaced service these are texts like others.
 func TestShowAndDataAreTakenAsTheyCome(t *testing.T) {
 	for _, text := range []string{"", "xxxx", "{", "MAYBE", "null", "\u2028"} {
 		e, err := ParseEntry(someStream, "1732147438654-0", append(fields("show", text), Field{"entity.data", text}))
@@ -144,7 +144,8 @@ func TestTimesOfBothForms(t *testing.T) {
 	}
 }
 
-// FuzzParseEntry: whatever publishers write, it is read or named as poison, and what is read can be delivered and acknowledged.
+// FuzzParseEntry: whatever publishers write is either read or named as poison, and what is read can be delivered and
+// acknowledged.
 func FuzzParseEntry(f *testing.F) {
 	f.Add("1732147438654-0", "n1", "c", "t", "b", "SHOW", `{"a":1}`, "2026-11-20 23:23:58.654123456789 UTC", "2026-11-20T23:23:58+05:30")
 	f.Add("1-1", "", "", "", "\xff", "DO_NOT_SHOW", `"`, "", "9999-12-31T23:59:59-23:59")

@@ -36,7 +36,7 @@ func (h *dueHeap) Pop() any {
 	return x
 }
 
-// expireAt has a stream, which is locked, looked at when the next of it expires.
+// expireAt schedules the expiry of a locked stream for the time when its next entry expires.
 func (s *Store) expireAt(st *stream) {
 	at := st.nextExpiry()
 	if at == 0 || st.due != 0 && st.due <= at {
@@ -51,7 +51,7 @@ func (s *Store) expireAt(st *stream) {
 // expireEvery is how late an entry may be deleted.
 const expireEvery = 500 * time.Millisecond
 
-// expire deletes what has expired of clients that are online, until ctx ends.
+// expire deletes expired entries of online clients, until ctx ends.
 func (s *Store) expire(ctx context.Context) {
 	for pause.For(ctx, expireEvery) {
 		s.expireDue(s.now())

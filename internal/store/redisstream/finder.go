@@ -19,7 +19,7 @@ import (
 // Ways in which new entries are found, the best first.
 const (
 	ByTracking = "tracking" // Redis tells which keys change
-	ByKeyspace = "keyspace" // Redis publishes what happens to keys
+	ByKeyspace = "keyspace" // Redis publishes changes of keys
 	ByPublish  = "publish"  // publishers say so
 	ByPoll     = "poll"     // every second
 )
@@ -37,8 +37,8 @@ const (
 type finder struct {
 	link *link
 	log  *slog.Logger
-	// told is called with the key of a stream that may have a new entry, and heard with a client whose publisher says so. They must be
-	// quick.
+	// told is called with the key of a stream that may have a new entry, and heard with the client that a publisher named. They must
+	// be quick.
 	told  func(key string)
 	heard func(client string)
 	// missed is called when hints for streams of a master may be missing, so that all of them should be read. It is also called at the
@@ -46,8 +46,8 @@ type finder struct {
 	missed func(master string)
 
 	way  string       // ByTracking, ByKeyspace or ByPoll
-	last atomic.Int64 // when publishers said something, in nanoseconds
-	// topology is the result of the last look at the cluster.
+	last atomic.Int64 // when publishers last sent an announcement, in nanoseconds
+	// topology is the last known topology of the cluster.
 	topology atomic.Pointer[topology]
 }
 
@@ -141,7 +141,7 @@ func (f *finder) follow(ctx context.Context, wg *sync.WaitGroup, t *topology, st
 	}
 }
 
-// track has a master tell of changes with client tracking, in whose broadcasting mode Redis keeps nothing for idle clients.
+// track makes a master report changes by client tracking, in whose broadcasting mode Redis keeps no state for idle clients.
 // docs: https://redis.io/docs/latest/develop/reference/client-side-caching/
 func (f *finder) track(ctx context.Context, addr string) {
 	lost := make(chan struct{}, 1)
@@ -229,7 +229,7 @@ func (f *finder) subscribe(ctx context.Context, addr string) {
 		})
 }
 
-// listen hears what publishers say, where Redis says nothing.
+// listen subscribes to the announcements of publishers, if Redis itself reports no changes.
 func (f *finder) listen(ctx context.Context) {
 	f.receive(ctx, f.link.opts.InitAddress[0], func() (rueidis.Client, error) { return nil, nil },
 		func(c rueidis.Client) rueidis.Completed { return c.B().Subscribe().Channel(announcements).Build() },

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
 
-// found is what a finder said.
+// found records the hints of a finder.
 type found struct {
 	mu     sync.Mutex
 	keys   map[string]int
@@ -56,7 +56,7 @@ func find(t *testing.T, urls ...string) (*finder, *found) {
 	return f, got
 }
 
-// as is a URL of a server for somebody who may do everything but what is said.
+// as returns the URL of a server for a user that may do everything but this.
 func as(t *testing.T, s *redisserver.Server, but string) string {
 	t.Helper()
 	do(t, s, "ACL SETUSER limited on >secret ~* &* +@all "+but)

@@ -9,12 +9,12 @@ import (
 	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
 
-// TestEntriesDuringFirstReadAreReadAfterIt: Redis has answered that there is nothing, and then tells of something.
+// TestEntriesDuringFirstReadAreReadAfterIt: Redis has answered that a stream is empty, and then reports a change.
 func TestEntriesDuringFirstReadAreReadAfterIt(t *testing.T) {
 	t.Parallel()
 	url := redistest.Start(t).URL()
 	w := newWorld(t, url)
-	// A store that hears nothing but what this test tells it.
+	// A store that gets no hints but those of this test.
 	s, err := Open(t.Context(), Config{URLs: []string{url}, App: "rides", MaxShards: 128, Log: quiet()})
 	if err != nil {
 		t.Fatal(err)

@@ -51,7 +51,7 @@ func serveApp(t *testing.T, urls ...string) *app {
 	return a
 }
 
-// comings tells the store which clients are online.
+// comings reports to the store which clients are online.
 type comings struct{ s *Store }
 
 func (c comings) Came(_, recipient string, first bool) {
@@ -78,7 +78,7 @@ func (anybody) Known(c access.Claim) (access.Client, error) {
 
 func (a anybody) Client(_ context.Context, c access.Claim) (access.Client, error) { return a.Known(c) }
 
-// client is a connection that acknowledges what it gets, unless it is told not to.
+// client is a connection that acknowledges what it gets, unless its test disables that.
 type client struct {
 	s    *session.Session
 	mute bool
@@ -117,7 +117,8 @@ func (c *client) ids() []string {
 	return slices.Clone(c.got)
 }
 
-// once are the ids in the order in which they first came: on a slow machine one may come again before it is acknowledged.
+// once lists the ids in the order of their first arrival: on a slow machine an entry may be sent again before it is
+// acknowledged.
 func (c *client) once() (list []string) {
 	seen := make(map[string]bool)
 	for _, id := range c.ids() {
@@ -280,7 +281,7 @@ func TestNothingThatRedisKeptIsLostWhenAMasterIsKilled(t *testing.T) {
 		away = away || !whole
 		return away && whole
 	})
-	// The replica may lack what the master answered last: only what is in Redis has to come.
+	// The replica may lack the master's last writes: only entries that are in Redis have to arrive.
 	for i := range clients {
 		eventually.True(t, "all of "+name(i)+" being delivered and deleted", func() bool {
 			left, err := w.redis.Do(t.Context(), w.redis.B().Xlen().Key(Key(name(i), 128)).Build()).AsInt64()

@@ -13,16 +13,16 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Inspection is what a Redis holds that a notification service's publishers write to, as far as was looked.
+// Inspection describes a Redis that a notification service's publishers write to, as far as it was examined.
 type Inspection struct {
 	Version string   // of Redis
 	Masters []string // addresses
 	Cluster bool
 	Finding string // best way in which new entries can be found
-	Partial bool   // there are more streams than were looked at
+	Partial bool   // there are more streams than were examined
 
 	Streams   int // that were found
-	Misplaced int // of these, whose shard is not that of their client
+	Misplaced int // streams among these whose shard is not that of their client
 	Example   string
 	Fits      []int // numbers of shards, powers of two, with which none would be
 
@@ -42,7 +42,7 @@ const (
 	mostShards     = 1 << 14 // a cluster has no more slots
 )
 
-// Inspect looks at a Redis without changing anything there, for half a minute at most.
+// Inspect examines a Redis without changing anything there, for half a minute at most.
 func Inspect(ctx context.Context, urls []string, shards int) (*Inspection, error) {
 	l, err := dial(ctx, urls)
 	if err != nil {
@@ -81,7 +81,7 @@ func Inspect(ctx context.Context, urls []string, shards int) (*Inspection, error
 // errEnough ends a scan.
 var errEnough = errors.New("enough was looked at")
 
-// look counts what is in some streams.
+// look counts the entries of some streams.
 func (in *Inspection) look(ctx context.Context, l *link, keys []string, shards int) error {
 	for part := range slices.Chunk(keys, inspectChunk) {
 		asked := make([]rueidis.Completed, len(part))
@@ -96,7 +96,7 @@ func (in *Inspection) look(ctx context.Context, l *link, keys []string, shards i
 			if err != nil {
 				return fmt.Errorf("read stream %s: %w", part[i], err)
 			}
-			if len(found) > 0 { // else it is no stream, or there is nothing to be lost in it
+			if len(found) > 0 { // else the key is no stream, or an empty one
 				in.count(part[i], found, shards)
 			}
 		}
@@ -132,7 +132,7 @@ func (in *Inspection) count(key string, found []raw, shards int) {
 	}
 }
 
-// countQuarantine counts what was set aside.
+// countQuarantine counts the entries that were set aside.
 func (in *Inspection) countQuarantine(ctx context.Context, l *link, shards int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, callWithin, fmt.Errorf("no answer from Redis in %s", callWithin))
 	defer cancel()
@@ -152,7 +152,7 @@ func (in *Inspection) countQuarantine(ctx context.Context, l *link, shards int) 
 	return nil
 }
 
-// version asks Redis what it is.
+// version reads the version of Redis.
 func (l *link) version(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, callWithin, fmt.Errorf("no answer from Redis in %s", callWithin))
 	defer cancel()

@@ -16,7 +16,7 @@ func TestAnInspectionFindsWhatIsOddAndChangesNothing(t *testing.T) {
 	do(t, r, "XADD "+key+xadd)
 	do(t, r, "XADD "+key+strings.Replace(xadd, "2126", "2025", 1)) // long expired
 	do(t, r, "XADD "+key+" * id n")
-	do(t, r, "XADD Nann{0}"+xadd) // no UUID: shard 0, whatever their number
+	do(t, r, "XADD Nann{0}"+xadd) // no UUID: it is in shard 0 for any number of shards
 	do(t, r, "SET NS:token{1} ann")
 	do(t, r, "XADD godwit:quarantine{5} * quarantine.error x")
 	for _, shards := range []int{64, 5} {

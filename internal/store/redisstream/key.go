@@ -26,7 +26,7 @@ func ShardOf(client string, shards int) int {
 	return int((hi + lo) % uint64(shards))
 }
 
-// halves reads a UUID as it is usually written, in either case.
+// halves reads a UUID in its usual form, in either case.
 func halves(s string) (hi, lo uint64, ok bool) {
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return 0, 0, false

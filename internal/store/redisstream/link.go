@@ -33,8 +33,8 @@ type link struct {
 // dial connects to the server, or the cluster, that URLs lead to.
 func dial(ctx context.Context, urls []string) (*link, error) { return connect(ctx, urls, true) }
 
-// connect is dial for URLs that may be those of somebody who may not reach what only this machine can: then, and whatever a cluster says of
-// its nodes, public addresses alone are dialled.
+// connect is dial for URLs that an app's admin may have set. Unless private, only public addresses are dialled, also for the nodes that a
+// cluster names, so that nobody reaches private services through this server.
 func connect(ctx context.Context, urls []string, private bool) (*link, error) {
 	opts, err := options(urls)
 	if err != nil {
@@ -61,7 +61,7 @@ func connect(ctx context.Context, urls []string, private bool) (*link, error) {
 	}
 }
 
-// mayPass reports whether what Redis answers is for a moment only.
+// mayPass reports whether an error of Redis is temporary.
 func mayPass(err error) bool {
 	said, ok := rueidis.IsRedisErr(err)
 	return ok && (said.IsLoading() || said.IsClusterDown() || said.IsTryAgain())
@@ -88,10 +88,10 @@ func options(urls []string) (rueidis.ClientOption, error) {
 	opts.Dialer.Timeout = dialWithin
 	opts.ConnWriteTimeout = callWithin
 	opts.ReadBufferEachConn, opts.WriteBufferEachConn = bufferBytes, bufferBytes
-	opts.PipelineMultiplex = -1 // one connection: what comes at once shares writes
+	opts.PipelineMultiplex = -1 // one connection: simultaneous calls share writes
 	opts.DisableCache = true
-	opts.DisableRetry = true                                 // whoever asks knows better when to ask again; redirections are followed all the same
-	opts.ClusterOption.ShardsRefreshInterval = topologyEvery // beside what redirections and lost connections tell
+	opts.DisableRetry = true                                 // the callers decide when to try again; redirections are followed all the same
+	opts.ClusterOption.ShardsRefreshInterval = topologyEvery // in addition to refreshes after redirections and lost connections
 	opts.ClientName = "godwit"
 	return opts, nil
 }
@@ -119,7 +119,7 @@ func (l *link) node(addr string) rueidis.Client {
 	return l.main.Nodes()[addr]
 }
 
-// ping says whether Redis answers: of a cluster, every master.
+// ping reports whether Redis answers; in a cluster, whether every master does.
 func (l *link) ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, callWithin, fmt.Errorf("no answer from Redis in %s", callWithin))
 	defer cancel()

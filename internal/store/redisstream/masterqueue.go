@@ -17,18 +17,19 @@ const (
 	readBatch   = 64   // streams read in one go
 	readEntries = 64   // entries of one stream read at once; more in further reads
 	readersMost = 4    // hinted reads of one master under way
-	slowPerSec  = 5000 // streams of one master that are looked at without a hint
+	slowPerSec  = 5000 // streams of one master that are read without a hint
 	retryEvery  = time.Second
 )
 
-// masterQueue is what is to be done at one master: so one that hangs holds up its own streams only. Its goroutines end when there is nothing to do.
+// masterQueue is the work for one master, so that a master that hangs delays its own streams only. Its goroutines end
+// when there is no work.
 type masterQueue struct {
 	s    *Store
 	down atomic.Bool // the last thing that was tried failed
 
 	mu       sync.Mutex
-	quick    []*stream // of which a hint says that they have changed
-	slow     []*stream // that are to be looked at
+	quick    []*stream // streams that a hint says have changed
+	slow     []*stream // streams that are read when there is time
 	leaving  []*departure
 	spoiled  []*departure
 	readers  int
@@ -78,7 +79,7 @@ func (s *Store) hint(key string) {
 	}
 }
 
-// missed has all streams of a master looked at.
+// missed schedules reads of all streams of a master.
 func (s *Store) missed(master string) {
 	var some []*stream
 	for i := range s.buckets {
@@ -91,7 +92,7 @@ func (s *Store) missed(master string) {
 	}
 }
 
-// look has a stream read from its first entry on, when there is time.
+// look schedules a read of a stream from its first entry on, when there is time.
 func (s *Store) look(st *stream) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -101,7 +102,8 @@ func (s *Store) look(st *stream) {
 	}
 }
 
-// ask queues a stream, which is locked. One read of it is under way at most: what is asked for meanwhile is read after it.
+// ask queues a stream, which is locked. At most one read of a stream is under way: further requests are served by one
+// read after it.
 func (s *Store) ask(st *stream, quick bool) {
 	switch {
 	case st.sessions == 0 || st.full && !st.whole:
@@ -133,7 +135,7 @@ func (l *masterQueue) startSlow() {
 	}
 }
 
-// readQuick reads what is hinted at, batch after batch.
+// readQuick reads streams with hints, batch after batch.
 func (l *masterQueue) readQuick() {
 	for {
 		l.mu.Lock()
@@ -148,7 +150,7 @@ func (l *masterQueue) readQuick() {
 	}
 }
 
-// readSlow looks at streams at a bounded rate, and at those that could not be read every second.
+// readSlow reads streams at a limited rate, and retries those that could not be read every second.
 func (l *masterQueue) readSlow() {
 	for {
 		l.mu.Lock()
@@ -199,7 +201,7 @@ func (s *Store) read(l *masterQueue, batch []*stream) (ok bool) {
 		s.route().Reread(s.cfg.App, st.client)
 	}
 	ok = true
-	for _, c := range calls { // only now: what is found next is routed after this
+	for _, c := range calls { // only now, so that entries found later are routed after these
 		ok = ok && c.err == nil
 		s.finish(c)
 	}
@@ -227,11 +229,11 @@ type call struct {
 	st     *stream
 	from   EntryID
 	whole  bool
-	upTo   EntryID // newest that was known when it began
+	upTo   EntryID // newest entry known when the call began
 	life   uint32
 	items  []mailbox.Item
-	bodies map[EntryID]mailbox.Item // of what it found, whoever is to get it; nil: nobody asks
-	more   bool                     // there is more after what it brought
+	bodies map[EntryID]mailbox.Item // the entries found, if a caller wants them, of any client; nil: nobody does
+	more   bool                     // there are more entries after these
 	reread bool
 	err    error
 }
@@ -245,7 +247,7 @@ func (s *Store) begin(st *stream) *call {
 	return c
 }
 
-// carryOut makes calls and takes in what they bring.
+// carryOut makes calls and takes in their results.
 func (s *Store) carryOut(ctx context.Context, l *masterQueue, calls []*call) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// took takes in what a call brought.
+// took takes in the result of a call.
 func (s *Store) took(c *call, list []raw, err error) {
 	st := c.st
 	read := parse(st.key, list)
@@ -20,7 +20,7 @@ func (s *Store) took(c *call, list []raw, err error) {
 	st.mu.Lock()
 	st.reads--
 	if err != nil || c.life != st.life {
-		if c.life == st.life { // else of a client that has been offline since; it is read anew
+		if c.life == st.life { // else the client has been offline since, and its stream is read again
 			c.err = err
 		}
 		st.forget()
@@ -44,7 +44,7 @@ func (s *Store) took(c *call, list []raw, err error) {
 		lost = s.missing(c, read)
 		st.whole = false
 	} else if st.last == before {
-		c.more = false // it brought what another read had brought
+		c.more = false // another read had brought the same entries
 	}
 	c.reread, st.reread, st.known = st.reread, false, true
 	st.forget()
@@ -95,14 +95,15 @@ func (s *Store) takeEntry(c *call, p *parsed, now int64) *departure {
 	return nil
 }
 
-// item makes what sessions get of an entry that is known.
+// item makes a session's item of a known entry.
 func (s *Store) item(st *stream, known *entry, e *Entry) mailbox.Item {
 	return mailbox.Item{
 		Pos: known.pos, Recipient: st.client, Seq: uint64(known.pos), Attempts: known.attempts, N: s.notification(e),
 	}
 }
 
-// notification makes what sessions write. In which form they will is known: its parts need not go through JSON.
+// notification makes the notification that sessions write. The form of its content is known, so its parts need not be
+// parsed as JSON.
 func (s *Store) notification(e *Entry) *notification.Notification {
 	n := e.plain(s.cfg.App)
 	frame.SetPayload(n, e.payload())
@@ -155,7 +156,7 @@ func (s *Store) missing(c *call, read []parsed) []entry {
 	return c.st.vanished(upTo, func(id EntryID) bool { return found[id] })
 }
 
-// tellLost has sessions drop what somebody else has ended.
+// tellLost makes sessions drop the entries that somebody else has deleted.
 func (s *Store) tellLost(st *stream, lost []entry) {
 	if len(lost) == 0 {
 		return
@@ -167,7 +168,7 @@ func (s *Store) tellLost(st *stream, lost []entry) {
 	s.route().Settled(done)
 }
 
-// Heads implements mailbox.Reader from memory, without asking Redis.
+// Heads implements mailbox.Reader from memory, without a query to Redis.
 func (s *Store) Heads(_ context.Context, of []mailbox.Address) ([]mailbox.Head, error) {
 	heads := make([]mailbox.Head, len(of))
 	for i, a := range of {
@@ -180,7 +181,7 @@ func (s *Store) Heads(_ context.Context, of []mailbox.Address) ([]mailbox.Head, 
 	return heads, nil
 }
 
-// asking is what one query of Pending, or what is asked for at once of one stream by Items, comes to.
+// asking is the result of one query of Pending, or of one query of Items for a single stream.
 type asking struct {
 	st     *stream
 	chosen []entry
@@ -290,7 +291,7 @@ func (s *Store) fail(a *asking) {
 	s.look(a.st)
 }
 
-// readBodies reads what was chosen and is not there yet.
+// readBodies reads the chosen entries that are not in memory.
 func (s *Store) readBodies(ctx context.Context, asks []asking) {
 	type wanted struct {
 		a *asking
@@ -367,7 +368,8 @@ func (s *Store) tookBody(a *asking, e entry, res rueidis.RedisResult) {
 	s.tellLost(a.st, lost)
 }
 
-// Items implements mailbox.Reader. What Redis does not answer for now is nil, as if it were settled, and comes again once it can be read.
+// Items implements mailbox.Reader. An entry that Redis does not return for now is nil, as if it were settled, and is
+// sent again once it can be read.
 func (s *Store) Items(ctx context.Context, refs []mailbox.Ref) ([]*mailbox.Item, error) {
 	out := make([]*mailbox.Item, len(refs))
 	asks := make([]asking, len(refs))

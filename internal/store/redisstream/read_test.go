@@ -99,7 +99,7 @@ func TestEntriesWithLowerIDsAreFoundAfterTheirKeyHasVanished(t *testing.T) {
 	first := w.pending(driver).Items[0]
 	do(t, s, "DEL "+key)
 	w.add(driver, "after")
-	w.look(w.online(driver)) // what the sweep does: something is still known of what was there
+	w.look(w.online(driver)) // as the sweep does: the store still knows an entry that is gone
 	w.untilRouted(driver, "after")
 	w.ack(driver, "before", first.Pos)
 	w.ack(driver, "after", 0)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// recent remembers for a while which notifications were acknowledged: an entry of the same one that comes only then is not sent.
+// recent keeps for a while which notifications were acknowledged: a further entry of such a notification is not sent.
 type recent struct {
 	mu       sync.Mutex
 	seed     maphash.Seed

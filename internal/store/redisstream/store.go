@@ -20,7 +20,7 @@ var (
 	_ session.Mailbox = (*Store)(nil)
 )
 
-// Config says which streams these are.
+// Config describes the streams.
 type Config struct {
 	URLs      []string // redis:// or rediss://; several: servers of a cluster
 	Cluster   bool     // set by Open: the server is one of a cluster
@@ -56,7 +56,7 @@ const (
 	Retry   = "retry"
 )
 
-// Unknown is the category of acknowledgements whose entry is not known.
+// Unknown is the category of acknowledgements whose entry is unknown.
 const Unknown = "UNKNOWN"
 
 // Store is the streams of the clients that are online. It is a session.Store and session.Mailbox.
@@ -130,7 +130,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// Run finds new entries, deletes those that have expired, and looks at all streams again now and then. It returns when ctx ends.
+// Run finds new entries, deletes expired ones, and reads all streams again now and then. It returns when ctx ends.
 func (s *Store) Run(ctx context.Context) error {
 	s.log.InfoContext(ctx, "reading streams of redis", "finding", s.Finding(), "cluster", s.cfg.Cluster, "shards", s.cfg.MaxShards)
 	var wg sync.WaitGroup
@@ -142,7 +142,7 @@ func (s *Store) Run(ctx context.Context) error {
 	return nil
 }
 
-// Close waits until what was acknowledged is deleted, or ctx ends. Run has ended.
+// Close waits until acknowledged entries are deleted, or ctx ends. Run must have ended.
 func (s *Store) Close(ctx context.Context) error {
 	left := s.departing()
 	for left > 0 && s.link.ping(ctx) == nil && pause.For(ctx, 5*time.Millisecond) {
@@ -157,7 +157,7 @@ func (s *Store) Close(ctx context.Context) error {
 	return nil
 }
 
-// Ready says why Redis cannot be read now, or nil.
+// Ready returns the reason why Redis cannot be read now, or nil.
 func (s *Store) Ready(ctx context.Context) error { return s.link.ping(ctx) }
 
 // Finding is how new entries are found.
@@ -196,8 +196,8 @@ func (s *Store) Joined(client string) {
 	st.mu.Unlock()
 }
 
-// Left says that a session of a client was closed. After the last one the client's state goes, but for entries that are still to be
-// deleted.
+// Left says that a session of a client was closed. After the last one the client's state is dropped, except for entries that are
+// still to be deleted.
 func (s *Store) Left(client string) {
 	client = Recipient(client)
 	b := s.bucket(client)
@@ -220,7 +220,7 @@ func (s *Store) Left(client string) {
 	}
 }
 
-// online finds the stream of a client; nil: nobody of that name is online.
+// online finds the stream of a client; nil: the client is not online.
 func (s *Store) online(client string) *stream {
 	b := s.bucket(client)
 	b.mu.RLock()
@@ -228,7 +228,7 @@ func (s *Store) online(client string) *stream {
 	return b.m[client]
 }
 
-// release forgets a stream whose client has been offline since something was still to be deleted.
+// release drops a stream whose client went offline while entries were still to be deleted.
 func (s *Store) release(st *stream) {
 	b := s.bucket(st.client)
 	b.mu.Lock()
@@ -250,7 +250,7 @@ func (b *bucket) all(to []*stream) []*stream {
 	return to
 }
 
-// Token looks up whose a token is.
+// Token looks up the client of a token.
 func (s *Store) Token(ctx context.Context, token string) (client string, ok bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, callWithin, errTokenLate)
 	defer cancel()
@@ -264,7 +264,7 @@ func (s *Store) Token(ctx context.Context, token string) (client string, ok bool
 	return client, true, nil
 }
 
-// KeepToken remembers whose a token is.
+// KeepToken stores the client of a token.
 func (s *Store) KeepToken(ctx context.Context, token, client string, expiry time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, callWithin, errTokenLate)
 	defer cancel()
@@ -277,7 +277,7 @@ func (s *Store) KeepToken(ctx context.Context, token, client string, expiry time
 
 var errTokenLate = errors.New("no answer from Redis in time")
 
-// nobody is the observer of a store that has none.
+// nobody is the observer of a store without one.
 type nobody struct{}
 
 func (nobody) Found(string)                         {}
@@ -287,7 +287,7 @@ func (nobody) Expired(string, bool)                 {}
 func (nobody) Poisoned(string, error)               {}
 func (nobody) CleanupSkipped(string)                {}
 
-// nowhere is the sessions of a store that has none yet.
+// nowhere replaces the sessions of a store that has none yet.
 type nowhere struct{}
 
 func (nowhere) Route([]mailbox.Item)      {}

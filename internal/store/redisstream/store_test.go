@@ -50,7 +50,7 @@ func TestPendingEntriesAreReadAndNewOnesRouted(t *testing.T) {
 		}
 	}
 	w.mu.Unlock()
-	for range 2 { // also of what nobody waits for
+	for range 2 { // also of tokens that nobody waits for
 		if heads, err := w.Heads(t.Context(), []mailbox.Address{{App: "rides", Recipient: driver}, {App: "rides", Recipient: "x"}}); err != nil || heads[0] != (mailbox.Head{LastSeq: 120, Waits: true}) || heads[1] != (mailbox.Head{}) {
 			t.Errorf("heads are %v, %v", heads, err)
 		}
@@ -163,7 +163,7 @@ func TestSecondEntryReplacesExpiringOne(t *testing.T) {
 func TestExpiredEntriesAreDeleted(t *testing.T) {
 	t.Parallel()
 	w := alone(t)
-	w.Joined(driver) // so that it is not taken for one who does not come back
+	w.Joined(driver) // so that it does not count as a client that stays away
 	w.add(driver, "late", "ttl", "2020-01-01T00:00:00Z")
 	w.add(driver, "sent")
 	w.add(driver, "unsent")

@@ -12,7 +12,7 @@ import (
 // have expired. No session awaits as many.
 const maxEntries = 4096
 
-// entry is what is kept of an entry until Redis has deleted it.
+// entry is the state kept of an entry until Redis has deleted it.
 type entry struct {
 	id       EntryID
 	note     string // the notification's id
@@ -24,7 +24,7 @@ type entry struct {
 	attempts uint32
 	state    state
 	twin     bool // another entry of this notification waits: this one is deleted with it, and takes its place if that expires first
-	fresh    bool // it came while the client was online
+	fresh    bool // it arrived while the client was online
 }
 
 type state uint8
@@ -33,10 +33,10 @@ const (
 	waiting state = iota
 	leaving       // it is being deleted, or set aside
 	stuck         // it is poison that could not be set aside; tried again when it is read again
-	gone          // it is deleted; forgotten once no read is under way that may still bring it
+	gone          // it is deleted; dropped once no read is under way that may still return it
 )
 
-// stream is what is kept of an online client.
+// stream is the state kept of an online client.
 type stream struct {
 	key, client string
 	shard       uint16
@@ -45,7 +45,7 @@ type stream struct {
 	entries  []entry // by id
 	last     EntryID // newest that was read
 	pos      int64   // newest that was given out
-	due      int64   // when expiry looks at it, in milliseconds; 0: nothing is waited for
+	due      int64   // when expiry handles the stream next, in milliseconds; 0: not scheduled
 	sessions int32
 	reads    int32  // under way
 	life     uint32 // counts how often the client went offline
@@ -54,7 +54,7 @@ type stream struct {
 	asked    bool   // it is queued to be read, or being read
 	again    bool   // asked for once more meanwhile
 	whole    bool   // the next read begins at the first entry
-	reread   bool   // sessions have to look once more, because something could not be read
+	reread   bool   // sessions have to read once more, because an entry could not be read
 }
 
 // from is where the next read begins: at the first entry if nothing is known that it would bring again. So what was added after the key
@@ -71,7 +71,7 @@ func (st *stream) at(id EntryID) (i int, ok bool) {
 	return slices.BinarySearchFunc(st.entries, id, func(e entry, id EntryID) int { return e.id.Compare(id) })
 }
 
-// byPos finds what a session knows as a position.
+// byPos finds the entry that has this position in sessions.
 func (st *stream) byPos(pos int64) *entry {
 	// Ids and positions grow together unless a clock was set back.
 	i := sort.Search(len(st.entries), func(i int) bool { return st.entries[i].pos >= pos })
@@ -94,7 +94,7 @@ func (st *stream) hadPos(pos int64, note string) *entry {
 	return nil
 }
 
-// byNote finds what waits of a notification.
+// byNote finds the waiting entry of a notification.
 func (st *stream) byNote(note string) *entry {
 	for i := range st.entries {
 		if e := &st.entries[i]; e.note == note && e.state == waiting && !e.twin {
@@ -120,7 +120,7 @@ func (st *stream) insert(e entry) {
 	st.entries = slices.Insert(st.entries, i, e)
 }
 
-// known is what is kept of an entry.
+// known returns the state to keep of an entry.
 func known(e *Entry) entry {
 	return entry{
 		id: e.ID, note: e.NotificationID, category: e.Category, expires: e.ExpiresAt.UnixMilli(),
@@ -141,7 +141,7 @@ func (st *stream) add(k *entry) bool {
 	return true
 }
 
-// depart begins to delete what waits of a notification, twins with it, and returns its entries' ids.
+// depart begins to delete the waiting entries of a notification, twins with it, and returns their ids.
 func (st *stream) depart(note string) (ids []EntryID) {
 	for i := range st.entries {
 		if e := &st.entries[i]; e.note == note && e.state == waiting {
@@ -152,13 +152,13 @@ func (st *stream) depart(note string) (ids []EntryID) {
 	return ids
 }
 
-// ended is what has expired: what a session may have, and entries that are deleted without a word.
+// ended is an expired entry: one that a session may have, or one that is deleted without a report.
 type ended struct {
 	e   entry
 	ids []EntryID
 }
 
-// expire begins to delete what has expired by now, in milliseconds.
+// expire begins to delete the entries that have expired by now, in milliseconds.
 func (st *stream) expire(now int64) (list []ended) {
 	for i := range st.entries {
 		e := &st.entries[i]
@@ -187,7 +187,7 @@ func (st *stream) succeed(e *entry, now int64) bool {
 	return false
 }
 
-// nextExpiry is when the next of them expires; 0: none does.
+// nextExpiry returns when the next entry expires; 0: none does.
 func (st *stream) nextExpiry() (at int64) {
 	for i := range st.entries {
 		if e := &st.entries[i]; e.state == waiting && (at == 0 || e.expires < at) {
@@ -207,14 +207,14 @@ func (st *stream) deleted(ids []EntryID) {
 	st.forget()
 }
 
-// forget drops what is gone, unless a read is under way that began before.
+// forget drops deleted entries, unless a read is under way that began before.
 func (st *stream) forget() {
 	if st.reads > 0 {
 		return
 	}
 	st.entries = slices.DeleteFunc(st.entries, func(e entry) bool { return e.state == gone })
 	if len(st.entries) == 0 {
-		st.entries = nil // an online client for whom nothing waits costs no list
+		st.entries = nil // an online client without entries needs no list
 	}
 }
 
@@ -234,7 +234,7 @@ func (st *stream) vanished(upTo EntryID, found func(EntryID) bool) (list []entry
 	return list
 }
 
-// leave forgets everything but what is being deleted: the client is offline.
+// leave drops all entries but those being deleted: the client is offline.
 func (st *stream) leave() {
 	st.entries = slices.DeleteFunc(st.entries, func(e entry) bool { return e.state != leaving })
 	if len(st.entries) == 0 {
@@ -245,7 +245,7 @@ func (st *stream) leave() {
 	st.life++
 }
 
-// pick chooses what a session gets next.
+// pick chooses the entries that a session gets next.
 func (st *stream) pick(q *mailbox.PendingQuery, now int64) (chosen []entry, more bool) {
 	bytes := 0
 	for i := range st.entries {

@@ -35,8 +35,8 @@ type Streams struct {
 var _ streams.Streams = (*Streams)(nil)
 
 const (
-	scanRate = 20_000      // keys a second that Scan looks at, on each master
-	pollRate = time.Second // how often everything is looked at where Redis says nothing of new entries
+	scanRate = 20_000      // keys a second that Scan reads, on each master
+	pollRate = time.Second // how often all streams are read if Redis does not report new entries
 )
 
 // OpenStreams connects to Redis. It fails if that cannot be reached within 10 s.
@@ -57,7 +57,7 @@ func OpenStreams(ctx context.Context, cfg StreamsConfig) (*Streams, error) {
 	}
 	s.finder = &finder{
 		link: l, log: cfg.Log, told: s.told,
-		heard:  func(string) { s.miss() }, // it names a client, whose shard is not known
+		heard:  func(string) { s.miss() }, // the announcement names a client, and the stream's shard is unknown
 		missed: func(string) { s.miss() },
 	}
 	if err := s.finder.choose(ctx); err != nil {
@@ -70,10 +70,11 @@ func OpenStreams(ctx context.Context, cfg StreamsConfig) (*Streams, error) {
 // Close closes the connections.
 func (s *Streams) Close() { s.link.close() }
 
-// Finding is how Watch finds out what is new.
+// Finding says by which means Watch finds new entries.
 func (s *Streams) Finding() string { return s.finder.finding() }
 
-// Watch calls hint with streams that may hold something new, and missed when others may, too, until ctx ends. It is called once.
+// Watch calls hint with streams that may hold new entries, and missed when others may, too, until ctx ends. It is called
+// once.
 func (s *Streams) Watch(ctx context.Context, hint func(keys []string), missed func()) error {
 	s.hint, s.miss = hint, missed
 	polled := make(chan struct{})
@@ -144,7 +145,7 @@ func (s *Streams) Read(ctx context.Context, keys []string, most int) ([]streams.
 	return list, nil
 }
 
-// entryOf makes of an entry what is published.
+// entryOf converts an entry to one that is published.
 func entryOf(key string, r raw) streams.Entry {
 	out := streams.Entry{ID: r.id, Raw: r}
 	e, err := ParseEntry(key, r.id, r.fields)
@@ -188,7 +189,7 @@ func (s *Streams) Delete(ctx context.Context, ids map[string][]string) error {
 	return nil
 }
 
-// Quarantine moves an entry to where people can look at it.
+// Quarantine moves an entry to a stream where people can examine it.
 func (s *Streams) Quarantine(ctx context.Context, key string, e streams.Entry, why error) error {
 	r, ok := e.Raw.(raw)
 	if !ok {

@@ -27,7 +27,7 @@ type slotRange struct {
 	master   string
 }
 
-// topology asks. A server that is alone has all slots.
+// topology reads the cluster's topology. A single server has all slots.
 func (l *link) topology(ctx context.Context) (*topology, error) {
 	if !l.cluster {
 		addr := l.opts.InitAddress[0]
@@ -85,13 +85,13 @@ func readRange(m *rueidis.RedisMessage, asked string) (r slotRange, err error) {
 		return r, err
 	}
 	host, err := node[0].ToString()
-	if err != nil || host == "" || host == "?" { // the server does not know by which name it is reached
+	if err != nil || host == "" || host == "?" { // the server does not know the name by which clients reach it
 		host, _, _ = net.SplitHostPort(asked)
 	}
 	return slotRange{uint16(from), uint16(to), net.JoinHostPort(host, strconv.FormatInt(port, 10))}, nil
 }
 
-// of is the master of a slot; empty: nobody has it.
+// of returns the master of a slot; empty: the slot has none.
 func (t *topology) of(slot uint16) string {
 	i, ok := slices.BinarySearchFunc(t.ranges, slot, func(r slotRange, slot uint16) int {
 		switch {

@@ -11,15 +11,15 @@ import (
 	"godwit.dev/godwit/internal/engine/pause"
 )
 
-// How often streams are looked at without a hint, and what is done about clients that do not come back.
+// How often streams are read without a hint, and how clients that stay away are handled.
 const (
 	sweepEvery     = 30 * time.Second
-	pollEvery      = time.Second // where nothing tells of new entries
+	pollEvery      = time.Second // if neither Redis nor publishers report new entries
 	orphanAfter    = time.Minute // how long an entry must have been expired
 	orphanKeys     = 500         // looked at in a second
 	orphanEntries  = 16          // of one stream, deleted at once
 	orphanRounds   = 64          // for one stream, after which it waits for the next time
-	orphanEvery    = time.Minute // between two looks through all keys
+	orphanEvery    = time.Minute // between two scans of all keys
 	orphanLock     = "godwit:orphans"
 	orphanLockFor  = time.Minute
 	orphanLockKeep = orphanLockFor / 3
@@ -101,7 +101,7 @@ func (o *orphanage) own(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// clean goes once through all keys, if it is this server's turn.
+// clean scans all keys once, if it is this server's turn.
 func (o *orphanage) clean(ctx context.Context) error {
 	if mine, err := o.own(ctx); !mine {
 		return err
@@ -118,7 +118,7 @@ func (o *orphanage) clean(ctx context.Context) error {
 	return nil
 }
 
-// cleanKeys deletes what has expired of streams whose clients are not online here.
+// cleanKeys deletes expired entries of streams whose clients are not online here.
 func (o *orphanage) cleanKeys(ctx context.Context, keys []string) error {
 	if mine, err := o.own(ctx); !mine {
 		return fmt.Errorf("another server cleans up: %w", err)

@@ -20,9 +20,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The library's pause of a second before it asks a cluster for its nodes anew, which it does not cut short.
+	// The library's pause of a second before it reads a cluster's nodes again, which it does not cut short.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"), // It closes what a cluster no longer has, five seconds later
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"), // The library closes nodes that a cluster no longer has five seconds later
 	)
 }
 
@@ -38,7 +38,7 @@ func do(t *testing.T, s *redisserver.Server, command string) string {
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// world is a store on Redis, and what it said.
+// world is a store on Redis, and a record of its reports.
 type world struct {
 	*Store
 	t         *testing.T
@@ -50,8 +50,8 @@ type world struct {
 	reread    map[string]int
 	counts    map[string]int
 	poison    []error
-	after     time.Duration // what the store's clock is ahead
-	frozen    time.Time     // it stands still; zero: it does not
+	after     time.Duration // how far the store's clock is ahead
+	frozen    time.Time     // the time at which the clock is frozen; zero: it runs
 }
 
 // newWorld opens a store on servers. It runs until the test ends.
@@ -68,7 +68,7 @@ func newWorld(t *testing.T, urls ...string) *world {
 	return w
 }
 
-// alone opens one on a server of its own.
+// alone opens a store on a server of its own.
 func alone(t *testing.T) *world {
 	t.Helper()
 	return newWorld(t, redistest.Start(t).URL())
@@ -101,7 +101,7 @@ func (w *world) now() time.Time {
 	return time.Now().Add(w.after)
 }
 
-// freeze has the store's clock stand still.
+// freeze stops the store's clock.
 func (w *world) freeze() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -323,7 +323,7 @@ func (w *world) pending(client string, have ...int64) mailbox.PendingResult {
 	return res[0]
 }
 
-// joined publishes for a client that then has a session, and is what that reads.
+// joined publishes for a client that then has a session, and returns the items that the session reads.
 func (w *world) joined(client string, list ...string) []mailbox.Item {
 	w.t.Helper()
 	for _, id := range list {

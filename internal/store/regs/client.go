@@ -8,7 +8,8 @@ import (
 	"godwit.dev/godwit/internal/objects/object/objectstore"
 )
 
-// Client is what is stored of a client: its registered objects and what it has of them, as EncodeKeys and EncodeProgress wrote them.
+// Client makes a client of its stored form: its registered objects and its versions of them, as EncodeKeys and
+// EncodeProgress wrote them.
 func Client(id objectstore.ClientID, keys []byte, seenAt int64, progress []byte) (v objectstore.Saved, err error) {
 	v = objectstore.Saved{ID: id, SeenAt: time.UnixMilli(seenAt).UTC()}
 	err = DecodeKeys(id.Group, keys, func(k object.Key) { v.Keys = append(v.Keys, k) })
@@ -21,7 +22,7 @@ func Client(id objectstore.ClientID, keys []byte, seenAt int64, progress []byte)
 	return v, nil
 }
 
-// Watcher says whether a client is registered for an object, and which version it has.
+// Watcher reports whether a client is registered for an object, and which version the client has.
 func Watcher(v *objectstore.Saved, k object.Key) (w objectstore.Watcher, ok bool) {
 	w = objectstore.Watcher{ID: v.ID, SeenAt: v.SeenAt}
 	for _, have := range v.Keys {

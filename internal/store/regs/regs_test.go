@@ -20,7 +20,7 @@ func TestStoredRegistrationsTakeAboutTheirNames(t *testing.T) {
 	}
 }
 
-// FuzzStoredRegistrations reads what a damaged file may hold: it fails or gives what is stored the same again.
+// FuzzStoredRegistrations reads bytes as of a damaged file: reading fails, or encoding the result gives the same again.
 func FuzzStoredRegistrations(f *testing.F) {
 	f.Add([]byte("\x00\x0dcamera-config\x05south\x02fw"), []byte("\x00\x00\x00\x00\x00\x00\x00\x01\x05\x04"))
 	f.Add([]byte("\x05sou"), []byte("short"))

@@ -10,13 +10,13 @@ import (
 	"godwit.dev/godwit/internal/store/endpointrow"
 )
 
-// Dialect is what databases say differently.
+// Dialect is the SQL that differs between databases.
 type Dialect struct {
-	Position string // the function that says where in a text another one begins
+	Position string // the function that returns the position of a text in another
 	Active   string // the condition for active endpoints
 	Disabled string // for the others
-	Filter   string // the same where something else finds them: not to be looked up by
-	Join     string // joins endpoints to a scan that comes first
+	Filter   string // the same columns where the rows are found otherwise, written so that no index is used
+	Join     string // joins endpoints to a scan, which is read first
 	// In is the condition that a column is one of some values.
 	In func(column string, values []string) Clause
 	// Each is what keeps the database from answering an EXISTS for all rows at once; see Compiler.
@@ -37,13 +37,13 @@ type scan struct {
 	Number string // the column that is the endpoint's number
 	// ordered: read in the order of numbers without sorting, so that one can begin anywhere and stop anywhere.
 	ordered    bool
-	of         audience.Expr // the condition of the selection that it stands for
-	oneChannel bool          // it lists those of the selection's one channel
+	of         audience.Expr // the condition of the selection that the scan covers
+	oneChannel bool          // the scan lists the endpoints of the selection's one channel
 }
 
 const ownNumber = "e.number"
 
-// Plan is how the active endpoints of a selection are found: those that the scan lists, of which the rest must hold.
+// Plan is how the active endpoints of a selection are found: the scan lists candidates, and the rest must hold for them.
 type Plan struct {
 	scan
 	dialect *Dialect
@@ -106,7 +106,7 @@ func (d *Dialect) scans(app string, sel *audience.Selection) (list []scan) {
 	return list
 }
 
-// Rest is what must hold of the endpoint with a number besides being listed by the scan: about the number and the columns of e.
+// Rest is the condition for the endpoint with a number that the scan lists: about the number and the columns of e.
 func (p *Plan) Rest(number string) Clause { return p.rest(number, p.dialect.Each) }
 
 // rest is the same, for one endpoint at a time or, without each, for all together.
@@ -136,7 +136,7 @@ func (p *Plan) rest(number, each string) (all Clause) {
 	return all
 }
 
-// Joined is the scan with the endpoints' own rows, if it is not made of them.
+// Joined is the scan with the endpoints' own rows, if the scan is not over them anyway.
 func (p *Plan) Joined() string {
 	if p.Number == ownNumber {
 		return p.From
@@ -144,8 +144,8 @@ func (p *Plan) Joined() string {
 	return p.From + p.dialect.Join + "endpoint e ON e.number = " + p.Number
 }
 
-// Named is the query for the endpoints of a status, empty: of any, that a selection names by their ids, by their recipients or by their
-// one channel, after a number; ok is false if it names none. What else it asks for is not looked at.
+// Named is the query for endpoints of a status (empty: of any) after a number, if a selection names them by their ids, by their
+// recipients or by their one channel; ok is false if it names none. Named ignores the selection's other conditions.
 func (d *Dialect) Named(app string, status audience.Status, sel *audience.Selection, after int64, limit int) (query Clause, ok bool) {
 	where := That("e.app = ? AND e.number > ?", app, after)
 	switch {
@@ -199,7 +199,7 @@ func (p *Plan) page(after, upto int64, entries, limit int) Clause {
 	return That(among.SQL+" ORDER BY "+cmp.Or(p.dialect.Order, p.Number)+" LIMIT ?", among.with(limit)...)
 }
 
-// CountOf is what Among is asked for to count.
+// CountOf is the expression with which Among counts.
 const CountOf = "count(*)"
 
 // Bare reports whether a query needs only the scan and the tables of tags and attributes, not the endpoints' own rows.

@@ -18,7 +18,7 @@ type Clause struct {
 // That makes a clause.
 func That(sql string, args ...any) Clause { return Clause{sql, args} }
 
-// And puts clauses together that must all hold; empty ones always do.
+// And joins clauses that must all hold; empty ones always do.
 func (c Clause) And(others ...Clause) Clause {
 	for _, o := range others {
 		if c.SQL != "" && o.SQL != "" {
@@ -30,27 +30,27 @@ func (c Clause) And(others ...Clause) Clause {
 	return c
 }
 
-// with are the arguments and more of them, behind.
+// with returns the arguments followed by more.
 func (c Clause) with(more ...any) []any { return append(c.Args[:len(c.Args):len(c.Args)], more...) }
 
-// Compiler turns conditions into SQL for endpoints whose number is the expression Number; those of their own columns
-// are of the table e.
+// Compiler turns conditions into SQL for endpoints whose number is the expression Number; columns of endpoints are those
+// of the table e.
 type Compiler struct {
 	App      string
 	Number   string
-	Position string // the function that says where in a text another one begins
+	Position string // the function that returns the position of a text in another
 	// Each ends the subquery that checks a single endpoint, so that the database does not turn the checks into one read of a whole table; empty: it
 	// may do so.
 	Each string
 }
 
-// The number of a name is looked up once a query: of an app and a name. A name that nobody has is no number: nothing equals it.
+// The number of a name is looked up once a query, by app and name. An unknown name has no number: nothing equals it.
 const (
 	TagID       = "(SELECT id FROM tag_name WHERE app = ? AND name = ?)"
 	AttributeID = "(SELECT id FROM attribute_name WHERE app = ? AND name = ?)"
 )
 
-// Expr compiles a condition. The result can stand between ANDs.
+// Expr compiles a condition. The result can be joined to others with AND.
 func (k *Compiler) Expr(x audience.Expr) Clause {
 	switch x := x.(type) {
 	case audience.And:
@@ -140,7 +140,7 @@ func (k *Compiler) compare(x audience.Compare) Clause {
 	return k.own(x.Field, k.Comparison(column(x.Field), x))
 }
 
-// attribute asks for an attribute in one of its tables for which a condition on a.value holds.
+// attribute requires an attribute, in one of its tables, for which a condition on a.value holds.
 func (k *Compiler) attribute(table, name string, condition Clause) Clause {
 	if condition.SQL != "" {
 		condition.SQL = " AND " + condition.SQL
@@ -185,7 +185,7 @@ func after(s string) (string, bool) {
 	for i := len(runes) - 1; i >= 0; i-- {
 		switch runes[i] {
 		case utf8.MaxRune:
-			continue // the next one behind is that of what stands before
+			continue // no greater character exists: the one before is increased instead
 		case 0xD7FF:
 			runes[i] = 0xE000 // between them are no characters
 		default:
@@ -196,7 +196,7 @@ func after(s string) (string, bool) {
 	return "", false
 }
 
-// Conditions are what must all hold of an endpoint, tags included.
+// Conditions are the conditions that must all hold for an endpoint, tags included.
 func Conditions(sel *audience.Selection) []audience.Expr {
 	var all []audience.Expr
 	for _, t := range sel.TagsAll {
@@ -243,7 +243,7 @@ func (k *Compiler) Indexed(x audience.Expr) (table string, c Clause, ordered, ok
 	return "", c, false, false
 }
 
-// Same compares two conditions of those that Indexed knows.
+// Same compares two conditions of the kinds that Indexed accepts.
 func Same(x, y audience.Expr) bool {
 	switch x := x.(type) {
 	case audience.Has:

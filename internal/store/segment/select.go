@@ -21,7 +21,7 @@ type Reader interface {
 const (
 	minWindow   = 5000 // of a campaign's, at least
 	listWindow  = 200  // of what somebody waits for
-	countWindow = 5000 // of what is counted for somebody who waits
+	countWindow = 5000 // entries counted in one step while a caller waits
 )
 
 // Select reads the next active endpoints of a selection after a number, in the order of numbers. A page may be short or
@@ -34,7 +34,7 @@ func Select(r Reader, d *Dialect, app string, sel *audience.Selection, after int
 	return p.step(r, after, max(minWindow, 10*limit), limit)
 }
 
-// step looks at so many entries of the scan.
+// step reads so many entries of the scan.
 func (p *Plan) step(r Reader, after int64, entries, limit int) (list []audience.Endpoint, next int64, more bool, err error) {
 	upto, more, err := p.upto(r, after, entries)
 	if err != nil {
@@ -58,7 +58,7 @@ func (p *Plan) upto(r Reader, after int64, entries int) (upto int64, more bool, 
 	return upto, more, err
 }
 
-// List is Select for somebody who waits: in shorter steps, which end after endpoint.ListLooks entries.
+// List is Select for a waiting caller: in shorter steps, and at most endpoint.ListLooks entries.
 func List(r Reader, d *Dialect, app string, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error) {
 	p, err := newPlan(r, d, app, sel, true)
 	if err != nil {
@@ -102,7 +102,7 @@ func counted(sel *audience.Selection, all map[push.Channel]int64) (known map[pus
 		if len(asked) == 0 || bare {
 			return asked, sel, true
 		}
-		if len(asked) == len(all) { // there are no others to tell them from
+		if len(asked) == len(all) { // there are no other channels to distinguish
 			all, sel = asked, &audience.Selection{Recipients: sel.Recipients, Endpoints: sel.Endpoints, TagsAny: sel.TagsAny, TagsAll: sel.TagsAll, Where: sel.Where}
 		}
 	}
@@ -135,9 +135,9 @@ func CountPart(r Reader, d *Dialect, app string, sel *audience.Selection, all ma
 	return part, nil
 }
 
-// Look looks through endpoints of any status one by one, since only active ones can be found by tags and attributes, for those that are in a
-// selection, in the order of numbers after one. read reads the next endpoints, in or not. A page may be short although more follow: more says
-// so, and next is where to go on.
+// Look searches endpoints of any status one by one for those that are in a selection, in the order of numbers after one: only active
+// endpoints can be found by tags and attributes. read reads the next endpoints, in the selection or not. A page may be short although more
+// follow: then more is true, and next is where to continue.
 func Look(sel *audience.Selection, after int64, limit int, read func(after int64, limit int) ([]audience.Endpoint, error)) (list []audience.Endpoint, next int64, more bool, err error) {
 	next, more = after, true
 	for looked := 0; more && len(list) < limit && looked < endpoint.ListLooks; looked += listWindow {

@@ -23,12 +23,12 @@ type Head struct {
 	Tracestate     []byte // nil: there is none
 }
 
-// Kind is what begins in the input.
+// Kind says what the input begins with.
 type Kind uint8
 
 // Kinds.
 const (
-	Other   Kind = iota // not a plain request, whatever follows
+	Other   Kind = iota // no plain request, for whatever reason
 	Partial             // it may become one: line and headers are not whole yet
 	Plain
 )
@@ -139,7 +139,7 @@ func (h *Head) field(f []byte) bool {
 	return true
 }
 
-// once sets what must not be given twice, nor empty.
+// once sets a value that must be given only once and not be empty.
 func once(into *[]byte, value []byte) bool {
 	if *into != nil || len(value) == 0 {
 		return false
@@ -148,7 +148,7 @@ func once(into *[]byte, value []byte) bool {
 	return true
 }
 
-// length reads a Content-Length as it is usually written: digits, and few enough.
+// length reads a Content-Length in its usual form: only digits, and few of them.
 func (h *Head) length(value []byte) bool {
 	if len(value) == 0 || len(value) > len("262144") {
 		return false

@@ -116,7 +116,7 @@ func TestAnAnswerIsWhatNetHTTPReads(t *testing.T) {
 	}
 }
 
-// FuzzRead holds what is plain against net/http: it must read it, and read the same.
+// FuzzRead compares Read with net/http: whatever Read accepts, net/http must accept with the same result.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(plain + "{}"))
 	f.Add([]byte(line + "\r\nHost: x\r\nContent-Length: 2\r\nX: a\r\n\tb\r\n\r\n{}"))

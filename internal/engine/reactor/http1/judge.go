@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// Verdict is what becomes of a connection because of how a request on it marks where its body ends.
+// Verdict says what happens to a connection after the judge has checked how a request marks the end of its body.
 type Verdict uint32
 
 // Verdicts. A proxy in front may read a request otherwise than net/http does, and then takes what follows for another's request; so
@@ -25,7 +25,7 @@ const (
 type Judge struct {
 	verdict atomic.Uint32
 
-	off     bool   // nothing is looked at any more
+	off     bool   // the judge checks nothing any more
 	inHead  bool   // the request line has been read
 	old     bool   // it says HTTP/1.0
 	doubt   bool   // the head is to be refused
@@ -76,7 +76,7 @@ func (j *Judge) read(line []byte) {
 		j.endHead()
 		return
 	case len(text) == 0:
-		return // net/http says what it thinks of an empty line before a request
+		return // net/http decides about an empty line before a request
 	}
 	if !ended && len(line) < mostLine { // of a longer line the end was not kept
 		j.last = true
@@ -125,7 +125,7 @@ func (j *Judge) endHead() {
 
 type judgeKey struct{}
 
-// WithJudge remembers the judge of a connection, for its requests. It is for a server's ConnContext.
+// WithJudge stores the judge of a connection in the context of its requests. It is for a server's ConnContext.
 func WithJudge(ctx context.Context, j *Judge) context.Context {
 	return context.WithValue(ctx, judgeKey{}, j)
 }

@@ -17,7 +17,7 @@ type Conn struct {
 	mu      sync.Mutex // guards everything but in, prev and next; held across writes to io, never across calls of a StreamHandler
 	streams *Stream    // open ones, newest first, while they are few
 	index   map[uint32]*Stream
-	ended   *Stream // removed ones whose Closed is due
+	ended   *Stream // removed streams whose Closed is due
 
 	in *input // what a connection keeps of its input while it starts or a header block is incomplete; of the loop alone
 
@@ -55,11 +55,11 @@ const (
 	connShrinking                       // it was asked to shrink the header table
 	connActive                          // bytes came since the last check
 	connPinged                          // a keep-alive PING is out
-	connProbed                          // a PING is out whose answer the streams wait for
-	connBusy                            // the loop is inside a callback and will look at ended by itself
+	connProbed                          // a PING is out, and streams wait for its answer
+	connBusy                            // the loop is in a callback and will handle ended afterwards
 	connDraining                        // GOAWAY was sent with the highest id
 	connDrained                         // GOAWAY was sent with the real last id
-	connFailed                          // ends as soon as what was written is sent; nothing is read any more
+	connFailed                          // it ends as soon as all written bytes are sent; nothing is read any more
 	connClosed                          // the transport is gone
 	connTimed                           // a timer is set
 	connResumed                         // a stream's Resumed is due
@@ -133,7 +133,7 @@ func (c *Conn) enter() {
 	c.mu.Unlock()
 }
 
-// leave does what others have asked the loop to do meanwhile, above all Closed of the streams that ended.
+// leave does the work that other goroutines have asked the loop for meanwhile, mainly Closed of the streams that ended.
 func (c *Conn) leave() {
 	for {
 		c.mu.Lock()
@@ -318,7 +318,7 @@ func (c *Conn) failLocked(err error) {
 
 var http1Request = regexp.MustCompile(`^[A-Z]{3,7} [/*]`)
 
-// http1Answer tells a browser or a misconfigured proxy what it has reached.
+// http1Answer tells a browser or a misconfigured proxy that this port speaks HTTP/2 only.
 const http1Answer = "HTTP/1.1 505 HTTP Version Not Supported\r\nContent-Type: text/plain\r\nContent-Length: 36\r\n" +
 	"Connection: close\r\n\r\nThis port speaks gRPC over HTTP/2.\r\n"
 

@@ -23,7 +23,7 @@ func now() instant { return instant(time.Since(epoch) / instantUnit) }
 
 func (t instant) add(d time.Duration) instant { return t + instant((d+instantUnit-1)/instantUnit) }
 
-// until is how long it is from now to t; not positive: t has come.
+// until is the time from now to t; if it is not positive, t has come.
 func (t instant) until(now instant) time.Duration { return time.Duration(int32(t-now)) * instantUnit }
 
 // spend pays n for a frame.

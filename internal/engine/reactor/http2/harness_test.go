@@ -24,7 +24,7 @@ type link struct {
 	dec    *hpack.Decoder
 	rest   []byte // sent and not used by the server
 
-	queued  int  // what the socket pretends not to have taken
+	queued  int  // bytes that the socket pretends not to have taken
 	full    bool // refuse writes
 	nudged  bool
 	tickAt  time.Time
@@ -50,7 +50,7 @@ func (l *link) Nudge()                    { l.nudged = true }
 func (l *link) Cork()                     {}
 func (l *link) Uncork()                   {}
 
-// recorder is a handler that notes what happens to its streams.
+// recorder is a handler that records the callbacks of its streams.
 type recorder struct {
 	streams []*recorded
 	open    func(*recorded) // may answer at once
@@ -221,7 +221,7 @@ func (l *link) expect(typ wire.FrameType) wire.Frame {
 	return f
 }
 
-// quiet insists that the server has nothing to say.
+// quiet checks that the server sends nothing.
 func (l *link) quiet() {
 	l.t.Helper()
 	if f := l.next(); f != nil {
@@ -238,7 +238,7 @@ func (l *link) wantReset(id uint32, code ErrCode) {
 	}
 }
 
-// wantGoAway skips what came before and insists that the connection ends with this code.
+// wantGoAway skips earlier frames and checks that the connection ends with this code.
 func (l *link) wantGoAway(code ErrCode) {
 	l.t.Helper()
 	for f := l.next(); f != nil; f = l.next() {

@@ -161,7 +161,7 @@ func (c *Conn) trailers(d *headerDecoder, id uint32, end bool) error {
 	return nil
 }
 
-// setLength notes the request's content-length, if it told one.
+// setLength notes the request's content-length, if it has one.
 func (s *Stream) setLength(d *headerDecoder, end bool) bool {
 	v := d.h.Get("content-length")
 	if v == "" {
@@ -183,8 +183,8 @@ type headerDecoder struct {
 	size       int    // as SETTINGS_MAX_HEADER_LIST_SIZE counts
 	kind       string // the content type, also of a list that is too long
 	pseudo     uint8  // those seen
-	bad        string // what makes it no valid request
-	trailerBad string // what makes it no valid trailers
+	bad        string // why it is no valid request
+	trailerBad string // why these are no valid trailers
 }
 
 var decoders = sync.Pool{New: func() any {

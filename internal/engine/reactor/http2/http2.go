@@ -19,7 +19,7 @@ type Transport interface {
 	Write(head, tail []byte) bool
 	// Queued is how many bytes the socket has not taken yet.
 	Queued() int
-	// CloseAfterFlush closes the connection once what was written is sent, Abort at once.
+	// CloseAfterFlush closes the connection once all written bytes are sent, Abort at once.
 	CloseAfterFlush(err error)
 	Abort(err error)
 	// SetTimer has Conn.Tick called after d; a later call replaces an earlier one.
@@ -54,7 +54,7 @@ type StreamHandler interface {
 	HalfClosed()
 	// Resumed says that Stream.Resume was called: data that was kept back can be handled.
 	Resumed()
-	// Drained says that a Write that was refused would be taken now.
+	// Drained says that a Write after a refused one would succeed now.
 	Drained()
 	// Alive says that the peer has answered the probe asked for with Stream.Probe.
 	Alive()

@@ -50,7 +50,8 @@ func (c *Conn) checkEnds() {
 	}
 }
 
-// checkSilence looks whether the peer is still there: first for its first request, then every KeepAlive.
+// checkSilence ends the connection if its peer has been silent too long: first before its first request, then every
+// KeepAlive.
 func (c *Conn) checkSilence() {
 	t := now()
 	if left := c.checkAt.until(t); left > 0 {

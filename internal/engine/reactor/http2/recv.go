@@ -96,8 +96,8 @@ func (c *Conn) refuse(id uint32, code ErrCode) error {
 	return nil
 }
 
-// giveBack returns n received bytes to the peer's windows, in batches; to a paused stream's, and for it to the
-// connection's, only once it is resumed. Caller holds mu.
+// giveBack returns n received bytes to the peer's windows, in batches. The bytes of a paused stream return to both
+// windows only once it is resumed. Caller holds mu.
 func (c *Conn) giveBack(s *Stream, n int32) {
 	if s != nil {
 		s.credit += n
@@ -221,7 +221,7 @@ func (c *Conn) settingsAck() error {
 	c.mu.Lock()
 	first := c.flags&connAcked == 0
 	c.flags |= connAcked
-	if first && c.lastID == 0 { // it speaks HTTP/2: from now on it may be idle, as clients keep connections for later
+	if first && c.lastID == 0 { // the peer speaks HTTP/2: from now on the connection may be idle, since clients keep connections for later
 		c.checkAt = now().add(c.srv.cfg.KeepAlive)
 	}
 	shrunk := !first && c.flags&connShrinking != 0

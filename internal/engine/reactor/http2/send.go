@@ -194,8 +194,8 @@ func (c *Conn) pop(s *Stream) {
 	}
 }
 
-// flushAll sends what the windows and the socket let go, one frame a stream in turn, and tells the writers that had
-// been refused.
+// flushAll sends as much as the windows and the socket allow, one frame per stream in turn, and wakes the writers whose
+// data was refused.
 func (c *Conn) flushAll() {
 	c.mu.Lock()
 	for more := c.waiting > 0; more; {

@@ -152,8 +152,8 @@ func (s *Stream) body(n int, end bool) bool {
 	return !end || s.bodyEnd == 0
 }
 
-// takeCredit sends a WINDOW_UPDATE once a good part of the window is used up and returns what the connection's window
-// gets back. Caller holds the connection's mu.
+// takeCredit sends a WINDOW_UPDATE once half of the window is used up and returns the number of bytes to give back to
+// the connection's window. Caller holds the connection's mu.
 func (s *Stream) takeCredit() int32 {
 	n := s.credit
 	window := int32(s.conn.srv.cfg.StreamWindow)
@@ -161,7 +161,7 @@ func (s *Stream) takeCredit() int32 {
 	if s.flags&(streamRemoteEnded|streamGone) != 0 {
 		return n
 	}
-	// recvWin is what is left to the peer; what it has sent and we have handled is the difference to the full window.
+	// recvWin is the rest that the peer may send; the difference to the full window was received and handled.
 	if used := window - s.recvWin; used >= window/2 {
 		s.recvWin = window
 		s.conn.control(func(b []byte) []byte { return appendWindowUpdate(b, s.id, uint32(used)) })
@@ -169,7 +169,7 @@ func (s *Stream) takeCredit() int32 {
 	return n
 }
 
-// tookDrained reports, once, that a refused writer may go on. Caller holds the connection's mu.
+// tookDrained reports, once, that a writer whose data was refused may go on. Caller holds the connection's mu.
 func (s *Stream) tookDrained() bool {
 	if s.flags&streamRefused == 0 || s.out != nil || s.flags&streamGone != 0 {
 		return false
@@ -208,7 +208,7 @@ func (s *Stream) End() {
 	s.block(true, func(b []byte) []byte { return appendFrameHead(b, 0, frameData, flagEndStream, s.id) })
 }
 
-// block sends frames that no window holds back.
+// block sends frames that flow control does not limit.
 func (s *Stream) block(end bool, build func([]byte) []byte) {
 	c := s.conn
 	c.mu.Lock()

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// strict is a sink that checks what a parser promises.
+// strict is a sink that checks the guarantees of a parser.
 type strict struct {
 	t *testing.T
 	record

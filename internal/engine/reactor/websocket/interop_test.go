@@ -116,7 +116,7 @@ func TestInteroperatesWithCoder(t *testing.T) {
 	if _, b, err := c.Read(ctx); err != nil || string(b) != strings.Repeat("fragment ", 10_000) {
 		t.Fatalf("fragments came back as %d bytes, %v", len(b), err)
 	}
-	read := c.CloseRead(ctx) // a ping's answer is seen only while somebody reads
+	read := c.CloseRead(ctx) // the answer to a ping is seen only while the connection is read
 	if err := c.Ping(ctx); err != nil {
 		t.Error(err)
 	}

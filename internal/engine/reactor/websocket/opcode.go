@@ -62,7 +62,7 @@ func (e *CloseError) Error() string {
 const (
 	// maxControl is the longest payload of a control frame.
 	maxControl = 125
-	// maxReason is what is left of it beside the close code.
+	// maxReason is the room for a reason in a close frame, after its code.
 	maxReason = maxControl - 2
 	// MaxHeader is the longest header of a server's frame.
 	MaxHeader = 10

@@ -27,13 +27,13 @@ type Sink interface {
 type Parser struct {
 	MaxMessage int32 // most bytes of a message; 0: DefaultMaxMessage
 
-	left    int32  // payload of the current data frame still to come
-	key     uint32 // its mask, turned to the next byte to come
+	left    int32  // payload bytes of the current data frame that are still to come
+	key     uint32 // its mask, rotated to the next byte
 	op      Opcode // of the message that is not complete; 0: none
 	inFrame bool   // left and key count
 	fin     bool   // the current data frame is the message's last
 	closed  bool   // the peer has sent its close frame
-	msg     []byte // what has come of the message; nil while there is none
+	msg     []byte // the part of the message received so far; nil: none
 }
 
 // header is a frame's header.

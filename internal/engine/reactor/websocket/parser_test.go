@@ -51,7 +51,7 @@ func brief(p []byte) string {
 	return fmt.Sprintf("%s…(%d)", p[:8], len(p))
 }
 
-// feed parses input in pieces as a reactor hands it over: what was not used comes again.
+// feed parses input in pieces as a reactor does: unused bytes are handed over again.
 func feed(p *Parser, input []byte, piece int, s *record) error {
 	var kept []byte
 	for b := range slices.Chunk(bytes.Clone(input), piece) {

@@ -14,7 +14,8 @@ import (
 	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
-// TestLostStepsAreNamed: whose rows are gone while their copies wait; what has handed all over, was settled or never had any has lost none.
+// TestLostStepsAreNamed: a copy has lost its steps if it is pending and its row of steps is gone. Copies that have
+// handed over all steps, were settled or never had any have lost none.
 func TestLostStepsAreNamed(t *testing.T) {
 	t.Parallel()
 	clock := testclock.New()

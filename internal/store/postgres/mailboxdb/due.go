@@ -16,18 +16,18 @@ import (
 // dueSlice is how many copies a lane handles in one call of Due or Expire.
 const dueSlice = 500
 
-// deadlines are of copies whose time comes, by an index over a column of pending.
+// deadlines finds copies that become due, by an index over a column of pending.
 type deadlines struct {
 	column, of string // and of which copies
 
 	mu    sync.Mutex
-	from  int64 // what came before has been handled
-	whole int64 // when that was looked at last all the same
+	from  int64 // copies due before this time have been handled
+	whole int64 // when earlier times were last searched all the same
 }
 
-// Entries of settled copies stay in the index while somebody keeps a transaction open: soon hundreds of thousands, and each look passes
-// over those in its range. So a look covers times handled long ago only once a wholeEvery, which is also the longest time for which a
-// commit may have been under way. If more than fewDead rows are dead, it covers future times only until the next look.
+// Entries of settled copies stay in the index while somebody keeps a transaction open: soon hundreds of thousands, and each search
+// passes over those in its range. So a search covers times handled long ago only once in wholeEvery, which is also the longest time
+// that a commit may have been under way. If more than fewDead rows are dead, it covers future times only until the next search.
 const (
 	wholeEvery = int64(time.Minute / time.Millisecond)
 	fewDead    = 20_000
@@ -47,7 +47,7 @@ func (s *Store) Expire(ctx context.Context, now time.Time) (time.Time, error) {
 
 type upkeep = func(ctx context.Context, tx pgx.Tx, set *tableSet, did *outcome) error
 
-// sweep has each lane do a slice if something is to be done, and says when to come again.
+// sweep has each lane do a slice if copies are due, and returns when it should be called again.
 func (s *Store) sweep(ctx context.Context, d *deadlines, now int64, do func(l *lane, now int64) upkeep) (time.Time, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -72,7 +72,8 @@ func (s *Store) sweep(ctx context.Context, d *deadlines, now int64, do func(l *l
 	return millis.Time(next), nil
 }
 
-// first is the first time that comes after from, 0 if there is none. If it is not looked for as far as that it is when to look again.
+// first returns the first time after from at which a copy becomes due, 0 if there is none. If many rows are dead, it
+// searches only until the next search, and returns that time if it finds none.
 func (s *Store) first(ctx context.Context, d *deadlines, from, now int64) (at int64, err error) {
 	until, none := int64(math.MaxInt64), int64(0)
 	if s.sizes.dead.Load() > fewDead {
@@ -84,7 +85,7 @@ func (s *Store) first(ctx context.Context, d *deadlines, from, now int64) (at in
 	return at, err
 }
 
-// overdue is an open copy whose time has come.
+// overdue is an open copy that is due.
 type overdue struct {
 	app, recipient string
 	row
@@ -93,7 +94,8 @@ type overdue struct {
 	lastSeq  int64
 }
 
-// takeOverdue locks recipients of the lane with copies for which due holds ($1 is now), as far as nobody else has them, and reads these copies.
+// takeOverdue locks recipients of the lane with copies for which due holds ($1 is now), skipping those that others have
+// locked, and reads these copies.
 func (l *lane) takeOverdue(ctx context.Context, tx pgx.Tx, set *tableSet, now int64, due, order string) ([]overdue, error) {
 	rows, err := tx.Query(ctx, `SELECT key FROM recipient WHERE key IN (
 			SELECT p.recipient FROM pending p JOIN recipient r ON r.key = p.recipient WHERE `+due+` AND r.shard % $2 = $3 ORDER BY `+order+` LIMIT $4
@@ -128,7 +130,7 @@ func (l *lane) takeOverdue(ctx context.Context, tx pgx.Tx, set *tableSet, now in
 	return list, err
 }
 
-// expire ends copies whose time is over.
+// expire ends copies that have expired.
 func (l *lane) expire(now int64) upkeep {
 	return func(ctx context.Context, tx pgx.Tx, set *tableSet, did *outcome) error {
 		list, err := l.takeOverdue(ctx, tx, set, now, "p.expires_at <= $1", "p.expires_at, p.pos")
@@ -155,7 +157,7 @@ func (t *transaction) expire(o *overdue, now int64) {
 	t.end(c, ending{id: o.id, as: notification.Expired, at: now, mark: mark})
 }
 
-// writeSlice writes what was decided; the caller commits.
+// writeSlice writes the results of a slice; the caller commits.
 func (t *transaction) writeSlice(ctx context.Context, did *outcome) error {
 	a := &asking{}
 	t.askSettles(a)

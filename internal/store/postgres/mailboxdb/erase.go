@@ -12,8 +12,8 @@ import (
 // eraseSlice is how many rows of an erased recipient one commit deletes.
 const eraseSlice = 500
 
-// Erase implements mailbox.Store. The recipient and what is pending for it are gone with the first commit; their rows
-// follow in slices. If this node dies meanwhile, another one goes on. It fails with mailbox.ErrNotFound for an unknown
+// Erase implements mailbox.Store. The recipient and its pending copies are gone with the first commit; other rows follow
+// in slices. If this node dies meanwhile, another one finishes. It fails with mailbox.ErrNotFound for an unknown
 // recipient.
 func (s *Store) Erase(ctx context.Context, appName, name string) error {
 	s.notes.Forget(appName, name)
@@ -31,7 +31,7 @@ func (s *Store) Erase(ctx context.Context, appName, name string) error {
 	if b.key == 0 {
 		return fmt.Errorf("recipient %s: %w", name, mailbox.ErrNotFound)
 	}
-	// An erasure that has begun is completed, even if its caller waits no more.
+	// An erasure that has begun is completed, even if its caller has stopped waiting.
 	return s.storeError("erase recipient "+name, s.deleteRows(context.WithoutCancel(ctx), b.key))
 }
 
@@ -94,7 +94,7 @@ func (s *Store) deleteRows(ctx context.Context, key int64) error {
 		return err
 	}
 	return s.db.Do(ctx, "end an erasure", func(ctx context.Context, tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "DELETE FROM attempt WHERE recipient = $1", key); err != nil { // an acknowledgement may have come meanwhile
+		if _, err := tx.Exec(ctx, "DELETE FROM attempt WHERE recipient = $1", key); err != nil { // an acknowledgement may have written rows meanwhile
 			return err
 		}
 		_, err := tx.Exec(ctx, "DELETE FROM erasure WHERE recipient = $1", key)
@@ -115,7 +115,7 @@ func (s *Store) deleteSlices(ctx context.Context, sql string, key int64) error {
 	return nil
 }
 
-// resumeErasures ends what a node that died has begun.
+// resumeErasures finishes the erasures that a dead node began.
 func (s *Store) resumeErasures(ctx context.Context) error {
 	rows, err := s.db.Pool().Query(ctx, "SELECT recipient FROM erasure")
 	if err != nil {

@@ -67,13 +67,12 @@ func (set *tableSet) dueSteps(some bool) string {
 
 const (
 	nextStep = "SELECT coalesce((SELECT due_at FROM escalation WHERE due_at > $1 AND due_at > 0 ORDER BY due_at LIMIT 1), 0)"
-	// For some apps only, it looks no further ahead than aheadOfSteps: there may be many rows of other
-	// apps.
+	// If limited to some apps, it searches no further ahead than aheadOfSteps: there may be many rows of other apps.
 	nextStepOf = `SELECT coalesce((SELECT e.due_at FROM (SELECT recipient, due_at FROM escalation WHERE due_at > $1 AND due_at > 0 AND due_at < $2 ORDER BY due_at OFFSET 0) AS e
 		JOIN recipient r ON r.key = e.recipient JOIN app a ON a.key = r.app AND a.name = ANY($3) ORDER BY e.due_at LIMIT 1), $2)`
 )
 
-// aheadOfSteps is how far ahead nextStepOf looks.
+// aheadOfSteps is how far into the future nextStepOf searches.
 const aheadOfSteps = time.Second
 
 // StepsDue implements mailbox.Escalator. It locks nothing: stores of two servers that ask at once get the same steps.
@@ -121,7 +120,7 @@ func (s *Store) stepsDue(ctx context.Context, set *tableSet, apps []string, now 
 	return due, millis.Time(at), nil
 }
 
-// armed is where a copy's escalation stands.
+// armed is the state of a copy's escalation.
 type armed struct {
 	key, pos, due, from int64
 	step                int

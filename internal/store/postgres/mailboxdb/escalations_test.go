@@ -15,7 +15,8 @@ import (
 	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
-// TestRowsOfStepsGoWithTheirCopies: what has no steps has no row, and no row outlives its copy, whoever has settled that.
+// TestRowsOfStepsGoWithTheirCopies: a copy without steps has no row of them, and no such row outlives its copy,
+// whichever operation settled the copy.
 func TestRowsOfStepsGoWithTheirCopies(t *testing.T) {
 	t.Parallel()
 	clock := testclock.New()
@@ -56,7 +57,7 @@ func TestRowsOfStepsGoWithTheirCopies(t *testing.T) {
 		t.Fatalf("outcome %d, %v", one.Outcome, err)
 	}
 	want(2)
-	// As a server of a version does that knows of no steps.
+	// The way a server deletes copies whose version does not know steps.
 	if _, err := db.Exec(t.Context(), "DELETE FROM "+cfg.Schema+".pending WHERE recipient = (SELECT min(recipient) FROM "+cfg.Schema+".escalation)"); err != nil {
 		t.Fatal(err)
 	}

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// ShortHours has the tables of an hour hold less.
+// ShortHours shortens the period that the tables of an hour cover.
 func (c *Config) ShortHours(d time.Duration) { c.hour = d }
 
-// Patient has a table written anew, and a locked recipient waited for, however long that takes.
+// Patient removes the limits on the time for rewriting a table and for waiting for a locked recipient.
 func (c *Config) Patient() { c.rewriteWithin, c.parkFor = time.Minute, time.Minute }
 
 // Shrink has tables shrink as upkeep does, at a moment.
@@ -34,5 +34,5 @@ func (s *Store) Seal(ctx context.Context) error {
 	return nil
 }
 
-// IDKey is what an id is found by.
+// IDKey returns the key under which an id is indexed.
 func IDKey(app, id string) int64 { return idKey(app, id) }

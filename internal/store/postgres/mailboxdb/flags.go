@@ -53,7 +53,8 @@ const (
 	keyHashBits  = 1<<keyTimeShift - 1
 )
 
-// idKey is what an id is found by. It is stored, so it must stay the same for ever; two ids may share one.
+// idKey is the key under which an id is indexed. Keys are stored, so this function must never change; two ids may have
+// the same key.
 func idKey(app, id string) int64 {
 	h := nameHash(app, id)
 	if ms, ok := idTime(id); ok {
@@ -62,7 +63,7 @@ func idKey(app, id string) int64 {
 	return int64(h) //nolint:gosec // any number will do
 }
 
-// idTime is when an id was made, in milliseconds of Unix time, where the id tells.
+// idTime returns when an id was made, in milliseconds of Unix time, if the id contains its time.
 func idTime(id string) (ms uint64, ok bool) {
 	switch len(id) {
 	case ulid.EncodedSize:
@@ -84,7 +85,7 @@ func idTime(id string) (ms uint64, ok bool) {
 	return ms, ms != 0 && ms < 1<<(63-keyTimeShift)
 }
 
-// nameHash is hard to aim at, since names come from outside.
+// nameHash has a secret seed, so that clients cannot choose names that collide.
 func nameHash(app, name string) uint64 {
 	var buf [2*notification.MaxNameBytes + 1]byte
 	b := append(buf[:0], app...)
@@ -96,7 +97,7 @@ func nameHash(app, name string) uint64 {
 
 func shardOf(app, name string) int { return int(nameHash(app, name) % shards) }
 
-// collapseHash is never 0, which stands for no key.
+// collapseHash is never 0, which means that there is no key.
 func collapseHash(key string) int32 {
 	if key == "" {
 		return 0

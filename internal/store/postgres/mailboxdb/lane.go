@@ -23,7 +23,7 @@ const (
 	lazyAfter = 5 * time.Millisecond
 	// sliceAfter is how long upkeep waits for a moment in which no publish does.
 	sliceAfter = 20 * time.Millisecond
-	// tries is how often a commit is tried that others got into the way of.
+	// tries is how often a commit is tried that conflicts with others.
 	tries = 5
 	// maxAway is how many acknowledgements wait in a lane, by their bytes, while the database is away; more are
 	// dropped, and those notifications delivered again.
@@ -34,29 +34,29 @@ const (
 	awayAgain = 50 * time.Millisecond
 )
 
-// op is what waits for a lane.
+// op is an operation that waits for a lane.
 type op interface {
 	size() (rows, bytes int)
 	each(do func(mailbox.Address)) // recipient
 	Take() bool                    // whether it is still wanted
-	Finish(err error)              // the observer has been told, or it failed
+	Finish(err error)              // called after the observer, or with the operation's error
 }
 
-// outcome is what a commit did.
+// outcome is the result of a commit.
 type outcome struct {
 	tell               mailbox.Batch
 	pending, scheduled int64 // how many more wait
 	trace              commitTrace
 }
 
-// lane commits what is to be done in the mailboxes of its recipients, in groups, one after the other. A recipient is always
-// on the same lane, so what concerns it is told in the order of the commits.
+// lane commits the operations on the mailboxes of its recipients, in groups, one after the other. A recipient is always on
+// the same lane, so the observer learns of its changes in the order of the commits.
 type lane struct {
 	s      *Store
 	n      int
 	keys   map[mailbox.Address]int64 // of recipients that were met lately
 	room   map[int64]int64           // of recipients with many copies: up to how many they cannot be full
-	past   string                    // timeline of the database of which these are
+	past   string                    // timeline of the database that these keys are from
 	did    outcome                   // of the commit under way, and acknowledgements that it could not settle
 	missed []*mailbox.Settle
 	passed []op // that it left for later
@@ -64,7 +64,7 @@ type lane struct {
 	parking   parking
 	parked    atomic.Int64 // operations in parking
 	lastTrace int64
-	unsure    *unsure // nil: what became of each commit is known
+	unsure    *unsure // nil: the outcome of each commit is known
 	pause     bool    // the database was away just now
 
 	mu     sync.Mutex
@@ -104,7 +104,8 @@ func (l *lane) submit(app string, o op) {
 	l.nudge()
 }
 
-// submitLazy queues an op that rides on the next commit. Those that come while the database is away are kept up to a bound.
+// submitLazy queues an op that waits for the next commit of others. Ops that come while the database is away are kept up
+// to a limit.
 func (l *lane) submitLazy(o op) {
 	_, bytes := o.size()
 	l.mu.Lock()
@@ -120,7 +121,7 @@ func (l *lane) submitLazy(o op) {
 	l.nudge()
 }
 
-// close has the lane end once it has done what is queued.
+// close ends the lane once it has done the queued operations.
 func (l *lane) close() {
 	l.mu.Lock()
 	l.ended = true
@@ -138,7 +139,7 @@ func (l *lane) run() {
 	for {
 		if l.pause {
 			l.pause = false
-			time.Sleep(awayAgain) // those who come meanwhile share the try, and its error
+			time.Sleep(awayAgain) // operations that come meanwhile share the try, and its error
 		}
 		l.giveUp()
 		l.parked.Store(int64(len(l.parking.ops)))
@@ -179,7 +180,8 @@ func (l *lane) run() {
 	}
 }
 
-// next takes what goes into the next commit. Upkeep comes when nobody else waits, or when it has waited itself.
+// next takes the operations for the next commit. Upkeep is done if no operation waits, or if upkeep has waited long
+// enough itself.
 func (l *lane) next() (ops []op, slice *sliceOp, wait time.Duration, ended bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -223,8 +225,8 @@ func (l *lane) next() (ops []op, slice *sliceOp, wait time.Duration, ended bool)
 	return ops, nil, wait, l.ended
 }
 
-// commit does ops in one transaction, tells what it did and releases those who wait. If something is wrong with one of
-// them the others do not suffer: each is done alone.
+// commit does ops in one transaction, tells the observer and answers the waiting callers. If one op is at fault, the
+// others do not fail with it: each is done alone.
 func (l *lane) commit(ops []op) {
 	if err := l.makeSure(); err != nil {
 		l.failed(ops, err)
@@ -251,13 +253,13 @@ func (l *lane) commit(ops []op) {
 		for _, o := range ops {
 			l.commit([]op{o})
 		}
-	case len(ops) > 1 && pgdb.Locked(err): // not by a recipient's row: those around it go on
+	case len(ops) > 1 && pgdb.Locked(err): // the lock is not on a recipient's row: ops on other rows can go on
 		l.commit(ops[:len(ops)/2])
 		l.commit(ops[len(ops)/2:])
 	default:
 		if l.unsure != nil {
 			ops = l.unsure.keep(ops)
-			for _, q := range l.unsure.lazy { // twice does no harm, and it may take long until this node knows
+			for _, q := range l.unsure.lazy { // to settle twice does no harm, and this node may be unsure for long
 				if divert := l.s.divert.Load(); divert != nil {
 					(*divert)(cloneSettles(q.batch))
 				}
@@ -300,7 +302,7 @@ func (l *lane) finishMissed() error {
 	return nil
 }
 
-// told tells the observer of the commit.
+// told passes the results of the commit to the observer.
 func (l *lane) told() {
 	l.s.commits.Add(1)
 	l.s.appends.Add(uint64(len(l.did.tell.Stored)))
@@ -336,7 +338,7 @@ func (l *lane) later(q *settleOp, err error) {
 	}
 }
 
-// again has acknowledgements that nobody waits for tried once more, a little later.
+// again tries acknowledgements that nobody waits for once more, a little later.
 func (l *lane) again(q *settleOp) {
 	l.mu.Lock()
 	ended := l.ended
@@ -364,11 +366,11 @@ func (l *lane) try(ctx context.Context, ops []op) error {
 			l.parking.suspect(ops)
 			continue
 		}
-		time.Sleep(rand.N(time.Duration(attempt) * 5 * time.Millisecond)) // so that those who met do not meet again
+		time.Sleep(rand.N(time.Duration(attempt) * 5 * time.Millisecond)) // a random pause, so that transactions that collided do not collide again
 	}
 }
 
-// errGone: a recipient that was known is there no more.
+// errGone: a recipient that this node knew was erased by another node.
 var errGone = errors.New("a recipient was erased meanwhile")
 
 func inTheWay(err error) bool {

@@ -15,7 +15,7 @@ import (
 
 const (
 	listLimit = 100 // items of a page when the caller names no number
-	// maxExamined bounds the rows that one page of a history looks at when a status is asked for.
+	// maxExamined limits the rows that one page of a history reads if a status is given.
 	maxExamined = 1000
 	// examinedAtOnce of them are read together.
 	examinedAtOnce = 200
@@ -104,7 +104,7 @@ func (s *Store) lookup(ctx context.Context, conn *pgx.Conn, set *tableSet, appNa
 	return records, nil
 }
 
-// record shows the row as it stands at now: an overdue one is expired although nobody has written that yet.
+// record returns the copy's state at now: an overdue copy is expired even if its row does not say so yet.
 func (r *row) record(to string, now int64) mailbox.Record {
 	rec := mailbox.Record{
 		ID: r.id, To: to, Status: notification.Status(r.status), Ack: r.flags.ack(), Priority: r.flags.priority(), Seq: uint64(r.seq), //nolint:gosec // as stored
@@ -120,7 +120,7 @@ func (r *row) record(to string, now int64) mailbox.Record {
 	return rec
 }
 
-// readBeside adds what is kept beside copies: nacks, and answers if they are asked for.
+// readBeside adds the data stored apart from copies: nacks, and answers if they are wanted.
 func (s *Store) readBeside(ctx context.Context, conn *pgx.Conn, records []mailbox.Record, keys []int64, replies bool) error {
 	if len(records) == 0 {
 		return nil
@@ -216,8 +216,8 @@ func (s *Store) history(ctx context.Context, conn *pgx.Conn, set *tableSet, of m
 	}
 }
 
-// readHistory reads copies before a position, newest first, and which of them are to be shown: those that are kept, and whose
-// id was not used again. Of each table it reads no more than a page.
+// readHistory reads copies before a position, newest first, and which of them to show: those within retention whose id was
+// not used again. It reads at most a page from each table.
 func readHistory(ctx context.Context, conn *pgx.Conn, set *tableSet, b *box, before int64, limit int) (page []row, shown []bool, err error) {
 	sql := set.text("history", func() string {
 		return "SELECT " + kept + " AND NOT EXISTS (SELECT FROM (" +

@@ -1,5 +1,5 @@
 // Package mailboxdb keeps mailboxes in a schema of PostgreSQL, for any number of nodes at once. DESIGN.md in
-// internal/store/postgres says why it is as it is.
+// internal/store/postgres gives the reasons for its design.
 package mailboxdb
 
 import (
@@ -21,20 +21,20 @@ import (
 //go:embed schema/*.sql
 var schema embed.FS
 
-// Config says how mailboxes are kept. URL is needed; the zero value of every other field is a good default.
+// Config configures the mailboxes' store. URL is needed; the zero value of every other field is a good default.
 type Config struct {
 	URL string
-	// Reach is what watches whether the database can be reached; nil: nothing does.
+	// Reach watches whether the database can be reached; nil: nothing does.
 	Reach      *pgdb.Reach
 	Schema     string           // "" is godwit_mailbox
 	MaxPending int              // unsettled notifications of one recipient; 0: 1000
 	Lanes      int              // commits under way at once, at most shards; 0: 2. More rows in a commit are what saves work, not more commits
-	Node       string           // of which it is said that it has tried what
-	NoAttempts bool             // what was tried to bring copies to connections is not kept
+	Node       string           // this node's name, for the record of attempts
+	NoAttempts bool             // attempts to deliver copies to connections are not recorded
 	Now        func() time.Time // the store's one clock; nil: the database's
 	Log        *slog.Logger     // nil: discards
 
-	hour          time.Duration // what the tables of an hour hold; shorter in tests
+	hour          time.Duration // the period that the tables of an hour cover; shorter in tests
 	rewriteWithin time.Duration // see sizes.go; longer in tests
 	parkFor       time.Duration // see stuck.go; longer in tests
 }
@@ -96,7 +96,7 @@ var (
 	_ mailbox.Diverter = (*Store)(nil)
 )
 
-// Open opens the mailboxes of a database, and makes what is missing.
+// Open opens the mailboxes of a database, and creates missing tables.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	cfg.setDefaults()
 	migrations, err := fs.Sub(schema, "schema")
@@ -142,8 +142,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// settings of connections: what is planned once is as good for the next call, and each plan goes along indexes, since
-// tables that were made a moment ago have no statistics.
+// settings of connections: a plan is made once for all parameters, and each plan uses indexes, since new tables have no
+// statistics.
 const settings = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off"
 
 // openAt joins q(recipient, pos) with pending p along its key, row by row. The planner thinks that a table with few rows is cheaper to read
@@ -160,7 +160,7 @@ func (s *Store) closed() bool {
 	}
 }
 
-// Observe implements mailbox.Store. Each lane tells of its own recipients.
+// Observe implements mailbox.Store. Each lane reports the changes of its own recipients.
 func (s *Store) Observe(obs mailbox.Observer) { s.obs.Store(&obs) }
 
 // Divert implements mailbox.Diverter.
@@ -171,7 +171,7 @@ func (s *Store) Clock() func() time.Time { return s.now }
 
 func (s *Store) nowMS() int64 { return s.now().UnixMilli() }
 
-// LookAgain implements mailbox.Store: other nodes publish what comes due.
+// LookAgain implements mailbox.Store: other nodes publish copies that become due here.
 func (s *Store) LookAgain() time.Duration { return time.Second }
 
 // storeError gives errors of the layers below their meaning for callers.

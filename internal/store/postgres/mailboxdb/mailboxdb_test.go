@@ -103,7 +103,7 @@ func TestConformanceWhileHoursAreSealedAndAfterKills(t *testing.T) {
 		cfg := mailboxdb.Config{MaxPending: opts.MaxPending, Now: opts.Now}
 		cfg.ShortHours(time.Minute)
 		var server *pgtest.Server
-		if opts.Crashes { // it stands still while it is copied, for how long says the machine
+		if opts.Crashes { // the server is paused while its files are copied, for how long depends on the machine
 			server = pgtest.Start(t, little)
 			cfg.URL, cfg.Schema = server.URL(), server.Schema(t)
 		} else {

@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
-// otherNode is a connection with which a test does what another node would, at the moment it wants.
+// otherNode is a connection on which a test acts as another node, at a moment of its choice.
 type otherNode struct {
 	t    *testing.T
 	tx   pgx.Tx
@@ -48,7 +48,7 @@ func (o *otherNode) exec(sql string, args ...any) {
 	}
 }
 
-// waitedFor reports whether somebody waits for a lock that this transaction has.
+// waitedFor reports whether somebody waits for a lock that this transaction holds.
 func (o *otherNode) waitedFor() (waited bool) {
 	o.t.Helper()
 	err := o.tx.QueryRow(o.t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid)))").Scan(&waited)
@@ -58,8 +58,8 @@ func (o *otherNode) waitedFor() (waited bool) {
 	return waited
 }
 
-// commitOnceWaitedFor commits when somebody waits for a lock that this transaction has. False: done was closed before, so
-// nobody did.
+// commitOnceWaitedFor commits when somebody waits for a lock that this transaction holds. False: done was closed before,
+// so nobody did.
 func (o *otherNode) commitOnceWaitedFor(done <-chan struct{}) bool {
 	o.t.Helper()
 	for {
@@ -129,7 +129,7 @@ func TestAPublishWaitsForTheNodeThatHasTheMailboxAndSeesWhatItDid(t *testing.T) 
 	}
 }
 
-// Two nodes settle one copy: one has done so, and the other neither tells of it nor stores how it ended once more.
+// Two nodes settle one copy: one has done so, and the other neither reports that nor stores the outcome again.
 func TestCopyBeingSettledElsewhereIsNotSettledTwice(t *testing.T) {
 	for name, settle := range map[string]func(s *mailboxdb.Store, now time.Time, pos int64){
 		"by an acknowledgement": func(s *mailboxdb.Store, now time.Time, pos int64) {

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
-// keepNoting writes what was noted, until the store is closed.
+// keepNoting writes notes regularly, until the store is closed.
 func (s *Store) keepNoting() {
 	tick := time.NewTicker(notes.Every)
 	defer tick.Stop()
@@ -102,7 +102,7 @@ const noteDevices = `WITH noted AS (
 	)
 	SELECT set_config('synchronous_commit', reset_val, true) FROM pg_settings WHERE name = 'synchronous_commit' AND EXISTS (SELECT FROM noted WHERE new)`
 
-// writeSeen writes when recipients and their devices were seen last.
+// writeSeen writes the times at which recipients and their devices were seen last.
 func (s *Store) writeSeen(seen []notes.Sighting) error {
 	boxes := make([]*box, len(seen))
 	apps, names, ats := make([]string, len(seen)), make([]string, len(seen)), make([]int64, len(seen))

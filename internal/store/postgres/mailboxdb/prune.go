@@ -13,8 +13,8 @@ import (
 // pruneSlice is how many rows beside copies one commit deletes.
 const pruneSlice = 500
 
-// Prune implements mailbox.Store: what settled before is invisible at once, for all nodes, and goes with its table. It seals an hour as well,
-// and looks after the tables' size.
+// Prune implements mailbox.Store: copies settled before retainedSince are invisible to all nodes at once, and are dropped with their
+// tables. It also seals an hour and checks the tables' sizes.
 func (s *Store) Prune(ctx context.Context, retainedSince time.Time) (more bool, err error) {
 	since := millis.Of(retainedSince)
 	err = s.db.Do(ctx, "move retention on", func(ctx context.Context, tx pgx.Tx) error {
@@ -69,7 +69,7 @@ func (s *Store) dropDays(ctx context.Context, since int64) error {
 		return err
 	}
 	for _, day := range set.days {
-		if day >= dayAt(since) { // what was sealed by then had settled before
+		if day >= dayAt(since) { // a day holds copies that settled before the day on which they were sealed
 			break
 		}
 		err := s.db.Do(ctx, fmt.Sprintf("drop day %d", day), func(ctx context.Context, tx pgx.Tx) error {

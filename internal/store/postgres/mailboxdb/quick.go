@@ -72,8 +72,8 @@ func (t *transaction) readGone(rows pgx.Rows) error {
 	return err
 }
 
-// settledQuickly sets the outcomes of the settles that took effect. The others go to t.missed: their copies are unknown, settled
-// before, or not as plain as they looked.
+// settledQuickly sets the outcomes of the settles that took effect. The others go to t.missed: their copies are unknown, were
+// settled before, or need more than the quick statement does.
 func (t *transaction) settledQuickly() {
 	for _, q := range t.quick {
 		if !t.gone[q.Pos] {

@@ -120,13 +120,14 @@ func (t *transaction) readPositions(rows pgx.Rows) (err error) {
 	return err
 }
 
-// lookup is an id that is looked for in a mailbox.
+// lookup is the search for an id in a mailbox.
 type lookup struct {
 	b  *box
 	id string
 }
 
-// wanted lists what publishes need to be known: ids that may be duplicates, collapse keys, and how many copies there may be.
+// wanted lists what has to be read before publishes: copies with ids that may be duplicates, copies with the same
+// collapse keys, and counts of pending copies.
 func (t *transaction) wanted(appends []*appendOp) (ids, collapse []lookup, copies int) {
 	for _, o := range appends {
 		for i := range o.parts {
@@ -169,7 +170,7 @@ func (set *tableSet) recent(s *Store) []int64 {
 	return set.days[from:]
 }
 
-// askIDs asks for the newest copies of ids, in the tables of these days too.
+// askIDs queries the newest copies of ids, also in the tables of these days.
 func (t *transaction) askIDs(a *asking, wanted []lookup, days []int64) {
 	if len(wanted) == 0 {
 		return
@@ -209,7 +210,7 @@ func (t *transaction) eachRow(rows pgx.Rows, do func(b *box, r *row)) error {
 	return err
 }
 
-// askOpen asks for open copies by position.
+// askOpen queries open copies by position.
 func (t *transaction) askOpen(a *asking, refs []mailbox.Ref) {
 	if len(refs) == 0 {
 		return
@@ -235,7 +236,7 @@ func (t *transaction) split(refs []mailbox.Ref) (keys, positions []int64) {
 	return keys, positions
 }
 
-// askCollapsed asks for open copies that a newer one of the same collapse key replaces.
+// askCollapsed queries the open copies that newer ones with the same collapse key replace.
 func (t *transaction) askCollapsed(a *asking, wanted []lookup) {
 	if len(wanted) == 0 {
 		return
@@ -269,8 +270,8 @@ func (t *transaction) askCollapsed(a *asking, wanted []lookup) {
 	}, keys, hashes)
 }
 
-// readMore reads what only the first answers show to be needed: whether a mailbox may be full, where settled copies stand,
-// and what was counted of devices.
+// readMore makes the queries whose need only the first results show: whether a mailbox may be full, the state of settled
+// copies, and the acknowledgements of devices.
 func (t *transaction) readMore(ctx context.Context, settles []*mailbox.Settle) error {
 	a := &asking{}
 	t.askCounts(a)
@@ -294,8 +295,8 @@ func (t *transaction) readMore(ctx context.Context, settles []*mailbox.Settle) e
 	return a.send(ctx, t.conn)
 }
 
-// askCounts asks how many copies wait for recipients who may have too many. Only those stored since the last count can
-// have been added to it, so it is asked for rarely.
+// askCounts queries how many copies are pending for recipients that may have too many. Only copies stored since the last
+// count can have been added, so this query is rare.
 func (t *transaction) askCounts(a *asking) {
 	var keys []int64
 	for _, b := range t.boxes {
@@ -325,7 +326,7 @@ func (t *transaction) askCounts(a *asking) {
 	}, keys)
 }
 
-// askSettled asks for copies by position that are not open.
+// askSettled queries copies that are not open, by position.
 func (t *transaction) askSettled(a *asking, refs []mailbox.Ref) {
 	if len(refs) == 0 {
 		return
@@ -377,7 +378,7 @@ func (t *transaction) askNacks(a *asking, of []*open) {
 		}, keys, positions)
 }
 
-// askDevices asks which devices have acknowledged copies that all must acknowledge, and which there are.
+// askDevices queries which devices have acknowledged copies that all must acknowledge, and which devices there are.
 func (t *transaction) askDevices(a *asking, of []*open) {
 	if len(of) == 0 {
 		return

@@ -20,7 +20,7 @@ const describeRecipients = `SELECT r.name, r.last_seq, r.last_seen,
 func (s *Store) Recipient(ctx context.Context, appName, name string) (mailbox.RecipientInfo, error) {
 	list, err := s.describe(ctx, appName, describeRecipients+"r.name = $4", name)
 	if err == nil && len(list) == 0 {
-		// Perhaps the store knows only that the recipient was connected a moment ago.
+		// A recipient that connected just now may only be in the store's notes so far.
 		at := s.notes.LastSeen(appName, name)
 		if at > 0 {
 			return mailbox.RecipientInfo{Name: name, LastSeen: millis.Time(at), Devices: union(nil, s.notes.DevicesOf(appName, name, 0))}, nil

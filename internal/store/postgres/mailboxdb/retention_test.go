@@ -17,8 +17,8 @@ import (
 	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
-// An hour's traffic, every hour for days, with upkeep as often as it is on a server: what is kept is what retention says, and
-// nothing grows.
+// An hour's traffic, every hour for days, with upkeep as often as on a server: copies are kept exactly as long as retention
+// says, and no table grows.
 func TestDiskDoesNotGrowOverDays(t *testing.T) {
 	const retain, hours, each = 24 * time.Hour, 4 * 24, 100
 	const hour = each * 4096 // what an hour's tables take at most: they stay one hour longer when autovacuum holds their lock as they are dropped
@@ -136,7 +136,7 @@ func TestAnHourWhoseTableIsLockedIsSealedWhenItIsFree(t *testing.T) {
 	clock.Advance(2 * time.Hour)
 	sealed := make(chan error, 1)
 	go func() { sealed <- s.Seal(context.Background()) }()
-	for _, want := range []bool{true, false} { // somebody waits, and then lets others go on
+	for _, want := range []bool{true, false} { // somebody holds locks for a while, and then releases them
 		for waits := !want; waits != want; {
 			select {
 			case err := <-sealed:

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// sealAfter is which part of an hour passes after its end until it is sealed: whoever began to write to it is done.
+	// sealAfter is the part of an hour that has to pass after its end before it is sealed: by then all commits that wrote to
+	// it have ended.
 	sealAfter = 12
 	// sealWithin bounds the sealing of an hour: tens of millions of rows are copied.
 	sealWithin = 15 * time.Minute
@@ -90,7 +91,7 @@ func (s *Store) seal(ctx context.Context) (sealed bool, err error) {
 	return true, s.tables.ensure(ctx)
 }
 
-// planFreely lets a transaction read whole tables, which other statements of the store never should.
+// planFreely allows a transaction to read whole tables, which other statements of the store never should.
 const planFreely = "SET LOCAL enable_hashjoin = on; SET LOCAL enable_seqscan = on; SET LOCAL enable_bitmapscan = on; SET LOCAL work_mem = '64MB'"
 
 // moveOpen moves the open copies of an hour to another one.
@@ -160,7 +161,7 @@ func moveSome(ctx context.Context, tx pgx.Tx, from, to int64, keys, positions []
 // for good, so they have to be moved first.
 func (s *Store) sealHour(ctx context.Context, conn *pgx.Conn, set *tableSet, hour int64) (left bool, err error) {
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		// From here on nobody changes how a copy of this hour ended; see askRevive.
+		// From here on no transaction changes how a copy of this hour ended; see askRevive.
 		if err := lockPatiently(ctx, tx, fmt.Sprintf("LOCK TABLE note_%d IN EXCLUSIVE MODE", hour)); err != nil {
 			return err
 		}
@@ -177,7 +178,7 @@ func (s *Store) sealHour(ctx context.Context, conn *pgx.Conn, set *tableSet, hou
 				return err
 			}
 		}
-		// By id, so that what is looked up together lies together and the index grows in order.
+		// In the order of ids, so that the rows of one lookup are close together and the index grows in order.
 		_, err = tx.Exec(ctx, fmt.Sprintf(`INSERT INTO stub_%[2]d (pos, recipient, seq, id_key, created_at, send_at, expires_at, hash, settled_at, delivered_at, attempts, flags, status, id)
 			SELECT n.pos, n.recipient, coalesce(d.seq, n.seq), n.id_key, n.created_at, n.send_at, n.expires_at, n.hash, d.settled_at, d.delivered_at, d.attempts, n.flags, d.status, n.id
 			FROM note_%[1]d n JOIN (`+all(set.dones, "SELECT * FROM done_%[1]d")+`) AS d ON d.pos = n.pos
@@ -187,7 +188,7 @@ func (s *Store) sealHour(ctx context.Context, conn *pgx.Conn, set *tableSet, hou
 			return err
 		}
 		drop := fmt.Sprintf("DROP TABLE note_%[1]d, content_%[1]d; UPDATE hour SET sealed = true WHERE number = %[1]d", hour)
-		for _, d := range set.dones { // by now whatever settled in an hour before is a stub
+		for _, d := range set.dones { // by now all copies that settled in an earlier hour are stubs
 			if d < hour {
 				drop += fmt.Sprintf("; DROP TABLE done_%[1]d; DELETE FROM hour WHERE number = %[1]d", d)
 			}
@@ -209,7 +210,7 @@ func lockPatiently(ctx context.Context, tx pgx.Tx, sql string) error {
 	}
 }
 
-// locked runs statements that wait for locks no longer than others may be held up by that.
+// locked runs statements with a limit on waiting for locks, since others wait behind them.
 func locked(ctx context.Context, tx pgx.Tx, sql string) error {
 	return pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // a savepoint
 		if _, err := tx.Exec(ctx, lockWait); err != nil {

@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/store/notes"
 )
 
-// deviceMemory is how long a device is known after it was last seen: an ack "all" waits for it that long.
+// deviceMemory is how long a device counts after it was last seen: until then an ack "all" waits for it.
 const deviceMemory = 30 * 24 * time.Hour
 
 // settleOp settles copies of recipients of one lane.
@@ -112,7 +112,7 @@ func (t *transaction) settle(q *mailbox.Settle) mailbox.SettleOutcome {
 	case o.expires <= at && !inGrace(o.expires, o.delivered, q):
 		t.end(o, ending{id: q.ID, as: notification.Expired, at: o.expires, by: q, mark: mark})
 		return mailbox.SettleLate
-	case !q.As.Settled(o.flags.ack()): // "delivered" settles only what asks for no ack
+	case !q.As.Settled(o.flags.ack()): // "delivered" settles only copies that need no ack
 		return t.partly(o, &mark)
 	case q.Nack:
 		if !t.countNack(o, q) {
@@ -145,7 +145,7 @@ func inGrace(expires, delivered int64, q *mailbox.Settle) bool {
 		millis.Of(q.At) <= expires+notification.AckGrace.Milliseconds()
 }
 
-// settleClosed handles what is not open: an ack in the grace after expiry still counts.
+// settleClosed handles copies that are not open: an ack within the grace period after expiry still counts.
 func (t *transaction) settleClosed(q *mailbox.Settle) mailbox.SettleOutcome {
 	b := t.boxes[mailbox.Address{App: q.App, Recipient: q.Recipient}]
 	var r *row
@@ -191,7 +191,7 @@ func settledBefore(as notification.Status) mailbox.SettleOutcome {
 	return mailbox.SettleAlready
 }
 
-// ending says how a copy ends.
+// ending describes the end of a copy.
 type ending struct {
 	id     string
 	as     notification.Status
@@ -226,7 +226,7 @@ func (t *transaction) end(o *open, end ending) {
 	t.ended = append(t.ended, ended{o, end})
 }
 
-// settledNow tells of the copies that this commit has ended.
+// settledNow reports the copies that this commit has ended.
 func (t *transaction) settledNow() {
 	for _, e := range t.ended {
 		if !t.gone[e.pos] {
@@ -259,7 +259,7 @@ func (t *transaction) countNack(o *open, q *mailbox.Settle) (enough bool) {
 }
 
 // countAck notes a device's ack and reports whether every device has acknowledged now: those online, and those seen in
-// the last 30 days. last is when the latest of them did.
+// the last 30 days. last is the time of the latest of these acks.
 func (t *transaction) countAck(o *open, q *mailbox.Settle) (all bool, last int64) {
 	acked := t.acks[o.pos]
 	if _, before := acked[q.Device]; q.Device != "" && !before {

@@ -17,11 +17,11 @@ import (
 // needs for a while, and has few rows, is written anew by VACUUM FULL. Nobody else can use it meanwhile: for some milliseconds.
 
 const (
-	// sizesEvery is how often it is looked how large tables are, a little less than upkeep's minute, and sizesLooks for how many looks one
-	// has been too large.
+	// sizesEvery is the interval between measurements of table sizes, a little less than upkeep's minute. A table is rewritten if it was
+	// too large in sizesLooks measurements in a row.
 	sizesEvery = 50 * time.Second
 	sizesLooks = 4
-	// rewriteEvery bounds how often a table is written anew that grows again: then it does need what it has.
+	// rewriteEvery limits how often one table is rewritten: a table that grows again needs its size.
 	rewriteEvery = 30 * time.Minute
 	// rewriteRows is how many rows are few: 50,000 take a tenth of a second. rewriteFrom is how large a table may always be.
 	rewriteRows = 50_000
@@ -34,15 +34,15 @@ const (
 	rewritePause  = time.Second
 )
 
-// rowBytes is what a row takes with its entries in indexes, of those tables in which rows come and go.
+// rowBytes is the size of a row with its index entries, in the tables whose rows come and go.
 var rowBytes = map[string]int64{"pending": 140, "recipient": 240, "device": 140, "escalation": 260}
 
-// sizes knows how large tables are and how large they have to be.
+// sizes holds the actual and the necessary sizes of tables.
 type sizes struct {
 	mu     sync.Mutex
 	next   time.Time // when to look again
 	tables map[string]*tableSize
-	dead   atomic.Int64 // rows of pending that are not removed yet, when it was looked last
+	dead   atomic.Int64 // rows of pending that are deleted and not removed yet, at the last measurement
 }
 
 type tableSize struct {
@@ -55,7 +55,7 @@ type tableSize struct {
 	rewritten  time.Time
 }
 
-// shrink looks how large tables are, if it is time to, and has those shrink that are too large.
+// shrink measures the tables if it is time to, and rewrites those that are too large.
 func (s *Store) shrink(ctx context.Context, now time.Time) error {
 	r := &s.sizes
 	r.mu.Lock()
@@ -114,8 +114,8 @@ func (s *Store) lookAtSizes(ctx context.Context, at time.Time) error {
 	return rows.Err()
 }
 
-// after adds to a look the results of the looks before. Between two vacuums a table has to hold the rows deleted meanwhile; vacuums are
-// a minute apart if there are many such rows.
+// after adds the results of earlier measurements. Between two vacuums a table has to hold the rows deleted meanwhile; vacuums are a
+// minute apart if there are many such rows.
 func (t tableSize) after(before *tableSize) *tableSize {
 	aMinute := float64(t.gone-before.gone) * float64(time.Minute) / float64(t.looked.Sub(before.looked))
 	need := (t.live + max(t.dead, int64(aMinute))) * rowBytes[t.name]
@@ -125,14 +125,14 @@ func (t tableSize) after(before *tableSize) *tableSize {
 	return &t
 }
 
-// tooLarge reports whether a table has been half as large again as it had to be, in all the looks. While somebody keeps a transaction
-// open it has to hold what is dead.
+// tooLarge reports whether a table was more than half again its necessary size in all measurements. While somebody keeps a
+// transaction open it has to hold dead rows.
 func (t *tableSize) tooLarge() bool {
 	need := slices.Max(t.needs)
 	return len(t.needs) == sizesLooks && t.live <= rewriteRows && t.size > max(rewriteFrom, need+need/2)
 }
 
-// rewrite writes a table anew, and tries again while somebody uses it: a reader, or autovacuum.
+// rewrite rewrites a table, and tries again if somebody is using it: a reader, or autovacuum.
 func (s *Store) rewrite(ctx context.Context, t *tableSize) error {
 	for try := 1; ; try++ {
 		began := time.Now()

@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
-// crowd is a store whose tables hold many dead rows, which stay until a transaction has ended that somebody left open.
+// crowd is a store whose tables hold many dead rows, which stay until somebody's open transaction ends.
 type crowd struct {
 	*mailboxdb.Store
 	t     *testing.T
@@ -72,7 +72,7 @@ func (c *crowd) exec(sql string, args ...any) {
 	}
 }
 
-// look has the store look at the sizes of its tables, so often that it might have one shrink.
+// look has the store measure its tables often enough that it could rewrite one.
 func (c *crowd) look() {
 	c.t.Helper()
 	for range 10 {
@@ -123,7 +123,7 @@ func TestATableThatGrewWhileATransactionWasOpenShrinks(t *testing.T) {
 	}
 }
 
-// Of pending there are few rows that live, which is all that the planner is told: it must not read those that are dead.
+// The planner knows only that pending has few live rows: its plan must not read the dead ones.
 func TestDeadRowsAreNotRead(t *testing.T) {
 	c := newCrowd(t)
 	publish(t, c.Store, note(c.clock.Now(), "a"), "r", "s")
@@ -154,7 +154,7 @@ func TestDeadRowsAreNotRead(t *testing.T) {
 			t.Errorf("settle: outcome %d, %v", q.Outcome, err)
 		}
 	}
-	if err := c.Close(); err != nil { // its sessions tell what they have read
+	if err := c.Close(); err != nil { // sessions report their statistics when they end
 		t.Fatal(err)
 	}
 	eventually.True(t, "to have its sessions end", func() bool {
@@ -165,7 +165,7 @@ func TestDeadRowsAreNotRead(t *testing.T) {
 	}
 }
 
-// While many rows are dead, nodes look ahead only to the time of their next look.
+// While many rows are dead, nodes search for due copies only until the time of their next search.
 func TestExpiredCopiesAreFoundAmongDeadRows(t *testing.T) {
 	c := newCrowd(t)
 	c.look()

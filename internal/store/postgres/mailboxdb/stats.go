@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// countShare is what part of the time may go into counting what waits.
+	// countShare: counting pending copies may take one part in so many of the time.
 	countShare = 100
 	// countWithin bounds one count.
 	countWithin = 5 * time.Second
@@ -40,7 +40,7 @@ func (s *Store) Stats() mailbox.Stats {
 	return st
 }
 
-// countWaiting counts again if that takes little of the time. If it cannot, what was known is returned.
+// countWaiting counts again if that takes little of the time; else it returns the last counts.
 func (s *Store) countWaiting() (pending, scheduled int64) {
 	c := &s.counts
 	c.mu.Lock()
@@ -66,5 +66,5 @@ func (s *Store) countWaiting() (pending, scheduled int64) {
 	return c.pending, c.scheduled
 }
 
-// countCheap is what a count may take that is made whenever somebody asks.
+// countCheap: a count that takes less than this is made whenever it is wanted.
 const countCheap = 100 * time.Millisecond

@@ -14,7 +14,8 @@ import (
 // A node that was stopped between two round trips leaves recipients' rows locked until the server ends its transaction. A lane that meets such
 // rows goes on with everything else: it parks the operations on these recipients and tries them again with each commit.
 const (
-	// rowWait bounds how long a commit waits for rows: live nodes hold theirs for one round trip and one flush of the log.
+	// rowWait limits how long a commit waits for rows: live nodes hold their locks for one round trip and one flush of the
+	// log.
 	rowWait = 250 * time.Millisecond
 	// stuckWait is that bound while some rows are stuck: each further one stops the lane for as long.
 	stuckWait = 20 * time.Millisecond
@@ -43,13 +44,13 @@ var (
 
 // parking is what a lane keeps of operations on stuck recipients. Only the lane's goroutine uses it.
 type parking struct {
-	stuck map[mailbox.Address]bool // recipients whose rows were locked when they were last looked at
+	stuck map[mailbox.Address]bool // recipients whose rows were locked at the last try
 	ops   []op                     // in the order in which they came
-	since map[op]time.Time         // of ops, and until giveUp of those that a commit has ended
+	since map[op]time.Time         // arrival of ops, and until giveUp also of those that a commit has ended
 	next  time.Time                // when to try again
 }
 
-// park keeps operations that a commit passed over, and returns those that it has done.
+// park keeps operations that a commit skipped, and returns those that it has done.
 func (p *parking) park(ops, passed []op) (done []op) {
 	if len(passed) == 0 {
 		if len(p.ops) == 0 {
@@ -78,7 +79,7 @@ func (p *parking) park(ops, passed []op) (done []op) {
 	return done
 }
 
-// take returns the parked operations, ahead of those that came after them.
+// take returns the parked operations, followed by ops.
 func (p *parking) take(ops []op) []op {
 	if len(p.ops) == 0 || len(ops) == 0 && time.Now().Before(p.next) {
 		return ops
@@ -88,7 +89,8 @@ func (p *parking) take(ops []op) []op {
 	return taken
 }
 
-// giveUp answers those who have waited for too long. It runs between commits, so what is not parked now has ended.
+// giveUp fails operations that have waited too long. It runs between commits, so operations that are not parked now have
+// ended.
 func (l *lane) giveUp() {
 	if len(l.parking.since) == 0 {
 		return
@@ -108,7 +110,7 @@ func (l *lane) giveUp() {
 	l.parking.ops, l.parking.since = kept, since
 }
 
-// suspect has the next try look which recipients of these operations are stuck.
+// suspect has the next try find out which recipients of these operations are locked.
 func (p *parking) suspect(ops []op) {
 	if p.stuck == nil {
 		p.stuck = make(map[mailbox.Address]bool)
@@ -189,7 +191,7 @@ func (t *transaction) passOver(ctx context.Context, ops []op) (rest []op, err er
 	return rest, nil
 }
 
-// lookAtStuck locks those of some recipients that nobody else has locked, and marks those that somebody has.
+// lookAtStuck locks those of some recipients that nobody else has locked, and marks the others.
 func (t *transaction) lookAtStuck(ctx context.Context, boxes []*box) error {
 	byKey := make(map[int64]*box)
 	var keys []int64
@@ -217,8 +219,8 @@ func (t *transaction) lookAtStuck(ctx context.Context, boxes []*box) error {
 	return a.send(ctx, t.conn)
 }
 
-// lockNamed locks recipients as everybody does, and returns their keys; 0 for one that is not known. patient: it waits for those that
-// others have locked. Otherwise it passes over them, and they count as not known.
+// lockNamed locks recipients in the order that all transactions use, and returns their keys; 0 for unknown ones. If patient, it waits
+// for those that others have locked. Otherwise it skips them, and they count as unknown.
 func lockNamed(ctx context.Context, tx pgx.Tx, apps, names []string, patient bool) ([]int64, error) {
 	boxes := make([]*box, len(apps))
 	for i := range boxes {

@@ -75,7 +75,7 @@ func TestPublishesThatWaitedForALockedRecipientStayInOrder(t *testing.T) {
 	s, url, schema := stuckStore(t, true)
 	publish(t, s, note(time.Now(), "first"), "stuck")
 	release := hold(t, url, "SELECT key FROM "+schema+".recipient WHERE name = 'stuck' FOR UPDATE")
-	// The second names another recipient too, to whom the third may not come before it.
+	// The second operation is for another recipient too, and the third, for that one alone, must not overtake it.
 	to := [...][]string{{"stuck"}, {"stuck", "beside"}, {"beside"}}
 	var waiting errgroup.Group
 	for i := range to {

@@ -22,24 +22,25 @@ type tableSet struct {
 	hours []int64 // not sealed
 	dones []int64 // hours, and the one before them
 	days  []int64
-	texts *sync.Map // statements over all of them, by what they are for
+	texts *sync.Map // statements over all of these tables, by their purpose
 }
 
-// tables knows which there are. They are made ahead, so that other nodes know of them before something is in them; and a
-// statement that names one that was dropped fails, is made anew and done again.
+// tables knows the tables of hours and days. They are made ahead, so that other nodes know them before they hold rows. A
+// statement that names a dropped table fails, is built again and repeated.
 type tables struct {
 	s   *Store
-	mu  sync.Mutex // held while they are looked up or made
+	mu  sync.Mutex // held while the list of tables is read or tables are made
 	set atomic.Pointer[tableSet]
 }
 
 const (
-	// lookEvery is how often a node looks which tables others have made or dropped: well before an hour begins that was made ahead.
+	// lookEvery is how often a node checks which tables others have made or dropped: often enough to know an hour's table,
+	// which is made ahead, before the hour begins.
 	lookEvery = 10 * time.Second
 	dayLength = 24 * time.Hour
 )
 
-// Advisory locks of a schema, by their first half: "Gdwm" and what follows.
+// Advisory locks of a schema, by their first half: "Gdwm" and the number after it.
 const (
 	lockTables = 0x4764776d + iota
 	lockSeal
@@ -61,7 +62,7 @@ func (t *tables) now(ctx context.Context) (*tableSet, error) {
 	return t.set.Load(), nil
 }
 
-// ensure looks which tables there are and makes those of this hour and the next.
+// ensure reads which tables exist and makes those of this hour and the next.
 func (t *tables) ensure(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,7 +99,7 @@ func (t *tables) ensure(ctx context.Context) error {
 	return nil
 }
 
-// keep looks again and again, until the store is closed.
+// keep calls ensure regularly, until the store is closed.
 func (t *tables) keep() {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -230,7 +231,7 @@ func dropped(err error) bool {
 	return pg.Code == "42P01" || pg.Code == "XX000" && strings.Contains(pg.Message, "could not open relation")
 }
 
-// tableTries is how often a statement is made anew although no other table than before is there.
+// tableTries is how often a statement is built again although the tables have not changed.
 const tableTries = 5
 
 // with runs f on the tables there are, and again if one of them was dropped meanwhile.
@@ -247,7 +248,7 @@ func (t *tables) with(ctx context.Context, f func(set *tableSet) error) error {
 			return err
 		}
 		if now := t.set.Load(); !slices.Equal(now.dones, set.dones) || !slices.Equal(now.hours, set.hours) || !slices.Equal(now.days, set.days) {
-			try = 0 // they went on while it ran
+			try = 0 // the tables changed while the statement ran
 		}
 	}
 }
@@ -262,7 +263,7 @@ func (set *tableSet) text(name string, compose func() string) string {
 	return sql
 }
 
-// all joins a select for each number; %[1]d stands for it.
+// all joins a select for each number; format has the number as %[1]d.
 func all(numbers []int64, format string) string {
 	parts := make([]string, len(numbers))
 	for i, n := range numbers {
@@ -276,8 +277,8 @@ const (
 	stubColumns = noteColumns + ", n.settled_at, n.delivered_at, n.attempts, n.status"
 )
 
-// copies selects those for which where (about n) holds, open and settled ones, each with the number of its table: an hour,
-// or a day below zero.
+// copies selects copies for which where (about n) holds, open and settled ones, each with the number of its table: an
+// hour, or a day as a negative number.
 func (set *tableSet) copies(days []int64, where string) string {
 	sql := all(set.hours, "(SELECT %[1]d::bigint AS src, "+noteColumns+", 0::bigint AS settled_at, 0::bigint AS delivered_at, 0 AS attempts, 0::smallint AS status FROM note_%[1]d n WHERE "+where+")")
 	if len(days) > 0 {
@@ -297,10 +298,10 @@ const rowColumns = `x.src, x.pos, x.recipient, x.id, x.flags, coalesce(p.seq, d.
 	coalesce(d.settled_at, x.settled_at), coalesce(p.delivered_at, d.delivered_at, x.delivered_at, 0), coalesce(p.attempts, d.attempts, x.attempts),
 	coalesce(d.status, x.status), p.pos IS NOT NULL`
 
-// kept holds for copies that retention has not made invisible.
+// kept is the condition for copies that are still within retention.
 const kept = "(p.pos IS NOT NULL OR coalesce(d.settled_at, x.settled_at) >= (SELECT pruned_until FROM retention))"
 
-// row is one copy as it stands.
+// row is the current state of one copy.
 type row struct {
 	src       int64
 	pos       int64

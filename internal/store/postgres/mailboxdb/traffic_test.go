@@ -40,7 +40,7 @@ func TestHoursAreSealedUnderTraffic(t *testing.T) {
 				})
 			}
 			both.Wait()
-			if clock.Now().Sub(began) < days/2 { // what was published first must not expire, however slow this machine is
+			if clock.Now().Sub(began) < days/2 { // the first copies must not expire, even on a slow machine
 				clock.Advance(5 * time.Minute)
 			}
 		}
@@ -71,7 +71,7 @@ func TestHoursAreSealedUnderTraffic(t *testing.T) {
 // days is longer than any test takes by its clock.
 const days = 100 * 24 * time.Hour
 
-// sealedHours counts hours whose settled copies were sealed, by their stubs.
+// sealedHours counts hours whose settled copies are sealed, by their stubs.
 func sealedHours(t *testing.T, cfg mailboxdb.Config) (n int) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), cfg.URL)
@@ -131,7 +131,7 @@ func work(t *testing.T, s *mailboxdb.Store, to, id string, i int) {
 	}
 }
 
-// checkTraffic checks that a recipient has all that work stored, each once and as it ended.
+// checkTraffic checks that a recipient has all copies that work stored, each once and with the right status.
 func checkTraffic(t *testing.T, s *mailboxdb.Store, to string, want int) {
 	t.Helper()
 	seqs, open := map[uint64]bool{}, 0

@@ -18,7 +18,7 @@ type transaction struct {
 	l    *lane
 	conn *pgx.Conn
 	set  *tableSet
-	hour int64 // whose tables new rows go to
+	hour int64 // hour whose tables get new rows
 
 	boxes  map[mailbox.Address]*box
 	byKey  map[int64]*box
@@ -53,7 +53,7 @@ type box struct {
 	locked   bool
 	stuck    bool // another transaction has locked it for long
 	changed  bool
-	ids      map[string]*row // newest copy by id, of ids that were asked for
+	ids      map[string]*row // newest copy by id, of the ids that were queried
 	collapse []*open         // those with a collapse key that is about to be replaced
 	devices  []device
 	last     *mailbox.Append // that stored a copy here
@@ -64,7 +64,7 @@ type device struct {
 	seen int64
 }
 
-// open is a copy that is not settled, as far as this commit has come.
+// open is a copy that is not settled so far, with this commit's changes.
 type open struct {
 	box       *box
 	pos       int64
@@ -88,7 +88,7 @@ func newTransaction(l *lane, conn *pgx.Conn, set *tableSet) *transaction {
 		l: l, conn: conn, set: set, hour: l.s.tables.hourAt(l.s.nowMS()),
 		boxes: make(map[mailbox.Address]*box), byKey: make(map[int64]*box), opens: make(map[int64]*open),
 	}
-	if !slices.Contains(set.hours, t.hour) { // it has struck since they were looked up
+	if !slices.Contains(set.hours, t.hour) { // a new hour has begun since the tables were read
 		t.hour = set.hours[len(set.hours)-1]
 	}
 	return t
@@ -176,7 +176,7 @@ func (t *transaction) box(app, recipient string) *box {
 	return b
 }
 
-// maxKeys bounds the recipients whose keys all lanes remember.
+// maxKeys limits the recipients whose keys the lanes keep in memory, all lanes together.
 const maxKeys = 1 << 17
 
 // findKeys finds the keys of all recipients, and makes those that are about to get their first notification.
@@ -207,7 +207,7 @@ func (t *transaction) findKeys(ctx context.Context) error {
 			continue
 		}
 		if len(t.l.keys) >= maxKeys/t.l.s.cfg.Lanes {
-			clear(t.l.keys) // simpler than to know which was met last, and as rare
+			clear(t.l.keys) // simpler than dropping the least recently used keys, and as rarely needed
 		}
 		t.l.keys[b.Address] = b.key
 	}
@@ -239,8 +239,8 @@ func readKeys(ctx context.Context, conn *pgx.Conn, of []*box) error {
 	return err
 }
 
-// makeRecipients makes recipients in a commit of its own, which need not be on disk: whatever refers to them comes later in the
-// log. All who make some do so in the same order.
+// makeRecipients makes recipients in a commit of its own, which need not be on disk: all rows that refer to them come later in
+// the log. All transactions make them in the same order, so that none deadlock.
 func makeRecipients(ctx context.Context, conn *pgx.Conn, boxes []*box) error {
 	slices.SortFunc(boxes, func(a, b *box) int { return compareAddresses(a.Address, b.Address) })
 	apps, names := addresses(boxes)
@@ -248,7 +248,7 @@ func makeRecipients(ctx context.Context, conn *pgx.Conn, boxes []*box) error {
 	for i := range boxes {
 		parts[i] = int16(shardOf(apps[i], names[i])) //nolint:gosec // below 16
 	}
-	a := &asking{} // one round trip: others who make the same wait for the commit
+	a := &asking{} // one round trip: others who make the same recipients wait until this commits
 	a.ask("BEGIN", nil)
 	a.ask("SET LOCAL synchronous_commit = off", nil)
 	a.ask(waitForRows, nil)
@@ -269,7 +269,7 @@ func compareAddresses(a, b mailbox.Address) int {
 	return cmp.Or(cmp.Compare(a.App, b.App), cmp.Compare(a.Recipient, b.Recipient))
 }
 
-// openOf is the one that stands for a copy that is not settled.
+// openOf returns the open value of a copy that is not settled.
 func (t *transaction) openOf(b *box, r *row) *open {
 	o := t.opens[r.pos]
 	if o == nil {
@@ -282,7 +282,7 @@ func (t *transaction) openOf(b *box, r *row) *open {
 	return o
 }
 
-// known is the newest copy of an id, as it stands now in this commit.
+// known returns the newest copy of an id, with this commit's changes.
 func (t *transaction) known(b *box, id string) *row {
 	r := b.ids[id]
 	if r != nil && r.open {
@@ -293,7 +293,7 @@ func (t *transaction) known(b *box, id string) *row {
 	return r
 }
 
-// status is where an open copy stands at a moment.
+// status returns the status of an open copy at a time.
 func (o *open) status(now int64) notification.Status {
 	switch {
 	case o.expires <= now:

@@ -6,7 +6,7 @@ const turnRows = 50
 // turns is what waits for a lane, app by app: one that publishes much waits for itself.
 type turns struct {
 	of   map[string]*turn
-	next []*turn // those with something waiting, in turn
+	next []*turn // apps with something waiting, in turn
 	ops  int
 }
 

@@ -25,7 +25,7 @@ type commitTrace struct{ hour, pos int64 }
 // The status column of a trace.
 const (
 	traceDone    = 0  // the commit is there
-	traceRefused = -1 // somebody has looked before it came: it can come no more
+	traceRefused = -1 // somebody checked before the commit arrived, and it can no longer succeed
 )
 
 const (
@@ -37,8 +37,7 @@ const (
 	settledWith = "SELECT d.pos FROM done_%[1]d m JOIN done_%[1]d d ON d.xmin = m.xmin WHERE m.pos = $1 AND d.pos = ANY($2)"
 )
 
-// firstTrace is the position at which the traces of a lane begin: random, so far from those of
-// other lanes.
+// firstTrace is the position at which the traces of a lane begin: random, so that it is far from those of other lanes.
 func firstTrace() int64 { return math.MinInt64 + rand.Int64N(1<<62) }
 
 func (t *transaction) askTrace(a *asking) {
@@ -56,11 +55,11 @@ func answerLost(err error) bool {
 
 // unsure is a commit that may be there. It shares nothing with callers, who have been answered.
 type unsure struct {
-	did  transaction // as far as it is known what it did
+	did  transaction // the commit's work, as far as it is known
 	lazy []*settleOp // that nobody waits for
 }
 
-// doubt remembers a commit whose answer was lost.
+// doubt keeps a commit whose answer was lost, for makeSure.
 func (l *lane) doubt(t *transaction) {
 	u := &unsure{did: transaction{l: l, outcome: t.outcome}}
 	u.did.quick, u.did.missed = cloneSettles(t.quick), cloneSettles(t.missed)
@@ -79,7 +78,7 @@ func cloneSettles(list []*mailbox.Settle) (clones []*mailbox.Settle) {
 	return clones
 }
 
-// keep takes over those ops that nobody waits for, and returns the rest.
+// keep takes over the ops that nobody waits for, and returns the rest.
 func (u *unsure) keep(ops []op) (rest []op) {
 	for _, o := range ops {
 		if q, ok := o.(*settleOp); ok && !q.Waited() {
@@ -91,7 +90,7 @@ func (u *unsure) keep(ops []op) (rest []op) {
 	return rest
 }
 
-// makeSure finds out what became of a commit whose answer was lost, and tells the observer if it is there.
+// makeSure finds out the outcome of a commit whose answer was lost, and informs the observer if it succeeded.
 func (l *lane) makeSure() error {
 	u := l.unsure
 	if u == nil {
@@ -126,7 +125,7 @@ func (l *lane) makeSure() error {
 	return nil
 }
 
-// look reports whether the commit is there, and reads what it has settled. If it is not, it can come no more.
+// look reports whether the commit succeeded, and reads which copies it settled. If it did not, it no longer can.
 func (u *unsure) look(ctx context.Context, tx pgx.Tx) (there bool, err error) {
 	t := &u.did
 	t.gone = nil

@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
-// shaky is a store whose connections break where a test wants.
+// shaky is a store whose connections break at points that a test chooses.
 type shaky struct {
 	*mailboxdb.Store
 	t     *testing.T
@@ -66,7 +66,7 @@ func (s *shaky) publish(n *notification.Notification, to ...string) {
 	})
 }
 
-// history reads what r, or another recipient, has.
+// history reads the history of r, or of another recipient.
 func (s *shaky) history(of string) (items []mailbox.Record) {
 	s.t.Helper()
 	eventually.True(s.t, "to read what "+of+" has", func() bool {
@@ -84,7 +84,7 @@ func (s *shaky) ack(pos int64) *mailbox.Settle {
 	return &mailbox.Settle{App: storetest.App, Recipient: "r", Pos: pos, As: notification.Acked, At: s.clock.Now()}
 }
 
-// stored are the ids of which the observer was told that they were stored, in order; ended those that settled.
+// stored lists the ids that the observer saw stored, in order; ended lists those that it saw settled.
 func (s *shaky) stored() (ids []string) {
 	for _, it := range s.told.All().Stored {
 		ids = append(ids, it.N.ID)
@@ -99,8 +99,7 @@ func (s *shaky) ended() (positions []int64) {
 	return positions
 }
 
-// wantOnly checks that the observer heard of these notifications, in this order, and that the store
-// holds no others.
+// wantOnly checks that the observer saw these notifications stored, in this order, and that the store holds no others.
 func (s *shaky) wantOnly(ids ...string) {
 	s.t.Helper()
 	all := s.told.All().Stored
@@ -158,7 +157,7 @@ func TestPublishWithLostAnswerIsReportedOnce(t *testing.T) {
 func TestLostPublishIsNotReported(t *testing.T) {
 	t.Run("since its COMMIT did not arrive", func(t *testing.T) {
 		s := openShaky(t)
-		s.proxy.LoseCommits(2) // the second is that of the question for it
+		s.proxy.LoseCommits(2) // the second is the commit of the check for the first
 		s.fail(s.note("a"))
 		s.publish(s.note("b"), "r")
 		if again := publish(t, s.Store, s.note("a"), "r"); again[0].Duplicate {
@@ -199,7 +198,7 @@ func TestAnAckWhoseAnswerIsLostIsToldOnce(t *testing.T) {
 	}
 }
 
-// A recall goes the slow way, as everything does that is more than a plain acknowledgement.
+// A recall takes the slow way, like everything but plain acknowledgements.
 func TestRecallWithLostAnswerIsReportedOnce(t *testing.T) {
 	s := openShaky(t)
 	q := s.ack(s.told.All().Stored[0].Pos)
@@ -231,7 +230,7 @@ func TestDueAndExpiredCopiesAreReportedOnceDespiteLostCommitAnswer(t *testing.T)
 	}
 	eventually.True(t, "to be told of it", func() bool { return len(s.told.All().Due) > 0 })
 	s.clock.Advance(time.Hour)
-	if _, err := s.Prune(t.Context(), time.Time{}); err != nil { // so that the tables of the next hour are not what is lost
+	if _, err := s.Prune(t.Context(), time.Time{}); err != nil { // makes the tables of the next hour, so that their commit is not the one that is lost
 		t.Fatal(err)
 	}
 	s.proxy.LoseAnswers(1)
@@ -248,7 +247,7 @@ func TestDueAndExpiredCopiesAreReportedOnceDespiteLostCommitAnswer(t *testing.T)
 	}
 }
 
-// A commit that a stopped server has not read yet could still come after somebody has looked whether it is there.
+// A commit that a stopped server has not read yet could still arrive after somebody has checked whether it is there.
 func TestCommitAfterItsLookupIsRefused(t *testing.T) {
 	s := openShaky(t)
 	pos := s.told.All().Stored[0].Pos
@@ -256,7 +255,7 @@ func TestCommitAfterItsLookupIsRefused(t *testing.T) {
 	if err := s.Settle(t.Context(), []*mailbox.Settle{s.ack(pos)}); !errors.Is(err, mailbox.ErrAway) {
 		t.Errorf("%v, want that the store is away", err)
 	}
-	publish(t, s.Store, s.note("b"), "r") // before which it is looked up
+	publish(t, s.Store, s.note("b"), "r") // the outcome of the lost commit is checked before this one
 	release()
 	if got, err := s.Lookup(t.Context(), storetest.App, "first", "r"); err != nil || got[0].Status == notification.Acked {
 		t.Errorf("%+v, %v: it was acknowledged and nobody told", got, err)
@@ -270,7 +269,7 @@ func TestCommitAfterItsLookupIsRefused(t *testing.T) {
 	}
 }
 
-// A database that took over without the last commits gives the keys of recipients that it does not know to others.
+// A database that took over without the last commits gives new recipients the keys of recipients that it does not know.
 func TestAfterAFailoverNobodyGetsWhatIsForOthers(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{})
 	s := openOver(t, server.Proxy(t), "")

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/store/millis"
 )
 
-// writes is what a commit writes, as columns.
+// writes holds the rows that a commit writes, as columns.
 type writes struct {
 	notes struct {
 		pos, recipient, seq, idKey, created, sendAt, expires, hash, content []int64
@@ -47,7 +47,7 @@ type deviceAck struct {
 	at     int64
 }
 
-// forgotten is an id whose copies in a mailbox are to be deleted.
+// forgotten names an id whose copies in a mailbox are to be deleted.
 type forgotten struct {
 	*box
 	id    string
@@ -143,7 +143,7 @@ const (
 // write writes everything in one round trip and commits.
 func (t *transaction) write(ctx context.Context) error {
 	w, a := &t.out, &asking{}
-	t.askQuick(a) // here, so that only recipients' rows stay locked for a round trip
+	t.askQuick(a) // last, so that only recipients' rows stay locked for a round trip
 	t.askForgotten(a)
 	if c := &w.contents; len(c.key) > 0 {
 		a.ask(fmt.Sprintf(insertContents, t.hour), nil, c.key, c.body)
@@ -201,7 +201,7 @@ func (t *transaction) askCounters(a *asking) {
 	a.ask(countRecipients, nil, keys, seqs, copies)
 }
 
-// askRare writes what most commits have nothing of.
+// askRare queues the writes that most commits do not need.
 func (t *transaction) askRare(a *asking) {
 	w := &t.out
 	for _, o := range w.marks {
@@ -251,7 +251,7 @@ func (t *transaction) askRevive(a *asking, r *row) {
 	}
 }
 
-// printable is text as the database takes it: it comes from clients.
+// printable makes a client's text storable: the database refuses some characters.
 func printable(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "")
 }

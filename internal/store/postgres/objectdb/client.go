@@ -118,7 +118,7 @@ func (s *Store) exec(op string, statements *pgx.Batch) error {
 	}))
 }
 
-// touchOp is background work: what it writes may be lost.
+// touchOp is background work: its writes may be lost.
 type touchOp struct {
 	batch []objectstore.Touch
 	done  func(error)
@@ -142,7 +142,7 @@ func (s *Store) Touch(batch []objectstore.Touch, done func(error)) {
 	}
 }
 
-// touchClients leaves progress as it is where none is given, or where a later session has told of its own. A row whose day
+// touchClients leaves progress unchanged if none is given, or if a later session has reported its own. A row whose day
 // stays changes no index.
 const touchClients = `UPDATE progress p SET seen_day = greatest(p.seen_day, (v.seen_at / 86400000)::integer), seen_at = greatest(p.seen_at, v.seen_at),
 		versions = CASE WHEN v.versions IS NULL OR v.opened_at < p.opened_at THEN p.versions ELSE v.versions END,
@@ -152,7 +152,7 @@ const touchClients = `UPDATE progress p SET seen_day = greatest(p.seen_day, (v.s
 	JOIN client c ON (c.app, c.recipient, c.grp, c.device) = (v.app, v.recipient, v.grp, v.device)
 	WHERE p.client = c.id`
 
-// writeTouches commits what clients have. Of several of one client the last that says so counts.
+// writeTouches commits the progress of clients. Of several ops of one client the last one that has progress counts.
 func (s *Store) writeTouches(ops []*touchOp) {
 	type touch struct {
 		seenAt   int64
@@ -200,7 +200,7 @@ func scanClient(rows pgx.Rows) (v objectstore.Saved, err error) {
 	return regs.Client(v.ID, objects, seenAt, versions)
 }
 
-// clients reads stored clients for which a condition holds.
+// clients reads stored clients that meet a condition.
 func (s *Store) clients(ctx context.Context, where string, args ...any) (found []objectstore.Saved, err error) {
 	err = s.db.Each(ctx, readRegistrations, selectClients+where, args, func(rows pgx.Rows) error {
 		v, err := scanClient(rows)
@@ -293,7 +293,7 @@ func (s *Store) Erase(ctx context.Context, app, recipient string) error {
 	return s.db.Known(s.db.Do(ctx, "erase registrations", func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `WITH gone AS (DELETE FROM client WHERE app = $1 AND recipient = $2 RETURNING id)
 			DELETE FROM progress USING gone WHERE progress.client = gone.id`, app, recipient)
-		if err == nil { // versions that it put stay, without its name
+		if err == nil { // versions that the recipient put stay, without its name
 			_, err = tx.Exec(ctx, "UPDATE object SET source = '' WHERE app = $1 AND (source = $2 OR starts_with(source, $2 || '/'))", app, recipient)
 		}
 		return err

@@ -2,10 +2,11 @@ package objectdb
 
 import "sync"
 
-// laneRows is how many rows one commit takes: what more would save in fsyncs, those who wait would lose.
+// laneRows is the most rows in one commit. A larger commit would save few fsyncs and would make callers wait longer.
 const laneRows = 500
 
-// lane writes what queues while it writes: whatever waits by then is one commit. Apps take turns in it.
+// lane writes queued operations in batches: each commit takes those that arrived during the one before. Apps take turns
+// in it.
 type lane[T any] struct {
 	rows  func(T) int
 	write func(batch []T)
@@ -13,18 +14,18 @@ type lane[T any] struct {
 	mu     sync.Mutex
 	work   sync.Cond
 	apps   map[string]*line[T]
-	turns  []*line[T] // those with something waiting; the first is next
+	turns  []*line[T] // apps with something waiting; the first is next
 	closed bool
 	over   chan struct{}
 }
 
-// line is what one app has waiting.
+// line is the queue of one app.
 type line[T any] struct {
 	app   string
 	waits []T
 }
 
-// newLane starts a lane that hands batches to write, one after the other, from one goroutine.
+// newLane starts a lane that calls write with one batch after the other, from one goroutine.
 func newLane[T any](rows func(T) int, write func([]T)) *lane[T] {
 	l := &lane[T]{rows: rows, write: write, apps: make(map[string]*line[T]), over: make(chan struct{})}
 	l.work.L = &l.mu
@@ -50,7 +51,7 @@ func (l *lane[T]) add(app string, v T) bool {
 	return true
 }
 
-// close takes nothing more, and returns when what has queued is written.
+// close takes no new operations, and returns when the queued ones are written.
 func (l *lane[T]) close() {
 	l.mu.Lock()
 	l.closed = true

@@ -1,5 +1,5 @@
 // Package objectdb keeps objects and registrations in a schema of a PostgreSQL database, which several nodes may share.
-// DESIGN.md beside the package of the stores says why it looks as it does.
+// DESIGN.md beside the package of the stores gives the reasons for its design.
 package objectdb
 
 import (
@@ -21,7 +21,7 @@ var files embed.FS
 // Config says where the database is. The zero value of every field but URL is a good default.
 type Config struct {
 	URL string
-	// Reach is what watches whether the database can be reached; nil: nothing does.
+	// Reach watches whether the database can be reached; nil: nothing does.
 	Reach    *pgdb.Reach
 	Schema   string           // empty: godwit_object
 	MaxConns int              // 0: 8; three are for writing
@@ -68,7 +68,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// Close writes what is queued and closes the connections.
+// Close writes the queue and closes the connections.
 func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil
@@ -83,7 +83,7 @@ func (s *Store) Close() error {
 // DB is the database beneath.
 func (s *Store) DB() *pgdb.DB { return s.db }
 
-// Observe implements objectstore.Store. All changes are told from one goroutine, those of this node alone.
+// Observe implements objectstore.Store. All changes are reported from one goroutine, and only those of this node.
 func (s *Store) Observe(obs objectstore.Observer) { s.obs.Store(&obs) }
 
 func fromMillis(ms int64) time.Time { return time.UnixMilli(ms).UTC() }

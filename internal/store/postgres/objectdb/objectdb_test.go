@@ -68,7 +68,7 @@ func TestConformanceAfterAKill(t *testing.T) {
 			Crash: func() objectstore.Store {
 				server.Kill()
 				server.Restart(t)
-				s.DB().Pool().Reset() // else the first to use each connection would be told that it broke
+				s.DB().Pool().Reset() // else the first use of each connection would fail
 				return openAt(t, cfg)
 			},
 		}

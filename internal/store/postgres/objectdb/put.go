@@ -28,7 +28,8 @@ type putOp struct {
 	done  chan error
 }
 
-// Put implements objectstore.Store. Once handed over it waits for the commit whatever ctx says: the lane writes the results.
+// Put implements objectstore.Store. Once a put is queued, Put waits for the commit even if ctx ends, since the lane
+// writes the results.
 func (s *Store) Put(ctx context.Context, batch []*objectstore.Put) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("store objects: %w", context.Cause(ctx))
@@ -42,13 +43,13 @@ func (s *Store) Put(ctx context.Context, batch []*objectstore.Put) error {
 
 const storeObjects = "store objects"
 
-// writePuts commits what callers put, tells the observer and then the callers.
+// writePuts commits the callers' puts, then informs the observer, then the callers.
 func (s *Store) writePuts(ops []*putOp) {
 	var all []*objectstore.Put
 	for _, op := range ops {
 		all = append(all, op.batch...)
 	}
-	ctx := context.Background() // the database bounds it, far below signal.Overlap: other nodes look that far back
+	ctx := context.Background() // the database limits its duration to far less than signal.Overlap, which is how far back other nodes read
 	err := s.put(ctx, all)
 	if err == nil {
 		s.tell(all)
@@ -59,7 +60,7 @@ func (s *Store) writePuts(ops []*putOp) {
 	}
 }
 
-// tell tells the observer what has changed.
+// tell informs the observer of changes.
 func (s *Store) tell(all []*objectstore.Put) {
 	obs := s.obs.Load()
 	if obs == nil {
@@ -77,8 +78,8 @@ func (s *Store) tell(all []*objectstore.Put) {
 	}
 }
 
-// upsert stores those puts that are news, and returns them with their versions. Rows are locked in the order of keys,
-// on every node alike. object.State.Apply says what it means.
+// upsert stores those puts that change something, and returns them with their versions. Rows are locked in the order of
+// keys, on every node alike. object.State.Apply defines the rules.
 const upsert = `INSERT INTO object AS o (app, grp, name, version, kind, updated_at, changed_at, source, content_type, payload)
 	SELECT p.app, p.grp, p.name, CASE p.kind WHEN 2 THEN 1 ELSE p.version END, p.kind, p.at, $1, p.source, p.content_type, p.payload
 	FROM unnest($2::text[], $3::text[], $4::text[], $5::bigint[], $6::smallint[], $7::bigint[], $8::text[], $9::text[], $10::bytea[])
@@ -187,8 +188,8 @@ func readUpserted(results pgx.BatchResults, round map[id]*objectstore.Put) error
 	return rows.Err()
 }
 
-// unchanged reads the current state of objects that a put did not change. The put's result holds whatever others have put
-// meanwhile: a put that is not news now never will be.
+// unchanged reads the current state of objects that a put did not change. The put's result includes what others have put
+// meanwhile: a put that changes nothing now never will.
 func (s *Store) unchanged(ctx context.Context, all []*objectstore.Put) error {
 	byApp := make(map[string][]*objectstore.Put)
 	for _, p := range all {
@@ -217,7 +218,7 @@ func (s *Store) unchanged(ctx context.Context, all []*objectstore.Put) error {
 
 const stateColumns = "o.version, o.kind, o.updated_at, o.source, o.content_type, o.payload"
 
-// scanState reads stateColumns behind other columns.
+// scanState reads stateColumns that follow other columns.
 func scanState(rows pgx.Rows, before ...any) (object.State, error) {
 	var version, updatedAt int64
 	var kind int16
@@ -271,7 +272,7 @@ func (s *Store) List(ctx context.Context, app, group, prefix, after string, limi
 	return items, err
 }
 
-// Groups implements objectstore.Store. It steps from group to group along the key: what is in them is not read.
+// Groups implements objectstore.Store. It steps from group to group along the key and skips the objects in them.
 func (s *Store) Groups(ctx context.Context, app, after string, limit int) (groups []string, err error) {
 	const query = `WITH RECURSIVE g(grp) AS (
 			SELECT (SELECT grp FROM object WHERE app = $1 AND grp > $2 ORDER BY grp LIMIT 1)

@@ -17,7 +17,7 @@ const oldest = 14
 // may fail, as another's session has it already, or be prepared anew by the pooler.
 const unprepared = pgx.QueryExecModeExec
 
-// checkServer refuses versions that lack what the stores use.
+// checkServer refuses versions that lack features which the stores use.
 func (db *DB) checkServer(ctx context.Context) error {
 	var version int
 	err := db.pool.QueryRow(ctx, "SELECT current_setting('server_version_num')::int", unprepared).Scan(&version)

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// All nodes tell the time of the database, so that a copy expires at one moment wherever it is looked at.
+// All nodes use the database's time, so that a copy expires at the same moment on every node.
 const (
 	sampleEvery = 10 * time.Second
-	sampleFor   = 2 * time.Second // a sample that takes longer says nothing
-	samples     = 5               // of which the quickest counts: its middle is the least uncertain
+	sampleFor   = 2 * time.Second // a sample that takes longer is discarded
+	samples     = 5               // the quickest of them counts: its middle has the least error
 	// slewRate bounds how much too fast or too slow time may run while it is put right: a bad quartz is off by an eighth of it.
 	slewRate = 0.0004
 	// leap is the deviation, beyond a sample's uncertainty, from which the cause is not drifting quartzes: the database's clock was
@@ -22,14 +22,14 @@ const (
 	holdRate = 0.1
 )
 
-// clock is the time of the database: sampled, and in between what the monotonic clock adds.
+// clock is the time of the database: sampled, and advanced in between by the monotonic clock.
 type clock struct {
 	tick func() time.Time // this process's monotonic clock
 
 	mu   sync.Mutex
 	at   time.Time     // when it was put right last, by this process's clock
 	then time.Time     // the time at that moment
-	off  time.Duration // by how much it was off then, which is what is taken away bit by bit
+	off  time.Duration // the error at that moment, which is removed gradually
 
 	stop context.CancelFunc
 	done chan struct{}
@@ -57,7 +57,7 @@ func (c *clock) read(moment time.Time) time.Time {
 func (c *clock) set(moment, truth time.Time, give time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at := c.tick() // not moment: what was told since may not be taken back
+	at := c.tick() // not moment: times handed out since then must not be taken back
 	truth = truth.Add(at.Sub(moment))
 	if c.at.IsZero() {
 		c.at, c.then = at, truth
@@ -78,7 +78,7 @@ func (c *clock) close() {
 	<-c.done
 }
 
-// startClock reads the database's time, and goes on doing so until the store is closed.
+// startClock reads the database's time, at once and then regularly until the store is closed.
 func (db *DB) startClock(ctx context.Context) error {
 	if db.now != nil {
 		return nil
@@ -112,7 +112,7 @@ func (db *DB) keepTime(ctx context.Context, c *clock) {
 	}
 }
 
-// sample asks for the time a few times and takes the quickest answer.
+// sample queries the time a few times and takes the quickest answer.
 func (db *DB) sample(ctx context.Context, c *clock) error {
 	ctx, cancel := Within(ctx, sampleFor)
 	defer cancel()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// node is a clock of a process whose quartz is off, and that asks the database with some delay.
+// node is the clock of a process whose quartz drifts and whose queries to the database have some delay.
 type node struct {
 	clock
 	mono  time.Duration
@@ -39,7 +39,7 @@ func TestNodesTellTheSameTimeThatNeverGoesBack(t *testing.T) {
 		}
 		for k, n := range nodes {
 			n.pass(step)
-			if i%100 == k*33 { // each asks every ten seconds, but not at the same time
+			if i%100 == k*33 { // each queries every ten seconds, but not at the same time
 				rtt := rand.N(time.Millisecond) + 1    // an answer takes some time
 				asked, lie := rtt/2, rand.N(rtt)-rtt/2 // the way there and the way back differ
 				n.set(n.tick().Add(-asked), truth.Add(-asked+lie), rtt/2)
@@ -51,7 +51,7 @@ func TestNodesTellTheSameTimeThatNeverGoesBack(t *testing.T) {
 			last[k] = now
 		}
 		if i < 100 || i-stepped < 500 {
-			continue // before each has asked; and where the database's clock was set, it is followed one after the other
+			continue // before each node's first query; and if the database's clock was set, the nodes follow one after the other
 		}
 		for k := range nodes {
 			if apart := last[k].Sub(last[0]).Abs(); apart > 5*time.Millisecond {

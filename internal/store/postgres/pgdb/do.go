@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/engine/pause"
 )
 
-// attempts is how often a transaction is begun that others got into the way of.
+// attempts is how often a transaction is begun that conflicts with others.
 const attempts = 5
 
 // patientWithin is how long the server keeps a Patient transaction of a node that sends nothing more. A loaded machine may take seconds from
@@ -48,9 +48,9 @@ func Late(ctx context.Context, err error) error {
 	return err
 }
 
-// Do runs f in one transaction and commits it. If the database undid it for the sake of others (a deadlock, a
-// serialization failure) or ended the connection before COMMIT, f runs again, so it starts from nothing each time. If the connection breaks during COMMIT nobody knows
-// what became of it: that is an error and is never tried again. An error of f that is not the database's is returned as it is.
+// Do runs f in one transaction and commits it. If the database undid the transaction because of a conflict (a deadlock, a serialization
+// failure) or ended the connection before COMMIT, f runs again, so it must start from nothing each time. If the connection breaks during
+// COMMIT, the outcome is unknown: that is an error and is never tried again. An error of f that is not the database's is returned as it is.
 func (db *DB) Do(ctx context.Context, op string, f func(context.Context, pgx.Tx) error) error {
 	return again(ctx, op, func() (bool, error) { return db.once(ctx, f) })
 }
@@ -71,7 +71,7 @@ func again(ctx context.Context, op string, once func() (own bool, err error)) er
 		case attempt == attempts || !undone(err) && !errors.Is(err, errNotBegun) && !errors.Is(err, errCut):
 			return Error(op, err)
 		}
-		// So that those who met do not meet again.
+		// So that transactions that collided do not collide again.
 		if !pause.For(ctx, rand.N(time.Duration(attempt)*5*time.Millisecond)) {
 			return Error(op, errors.Join(context.Cause(ctx), err))
 		}
@@ -119,13 +119,13 @@ func (db *DB) once(ctx context.Context, f func(context.Context, pgx.Tx) error) (
 
 func (db *DB) sendOnce(ctx context.Context, statements *pgx.Batch, read func(pgx.BatchResults) error) (own bool, err error) {
 	err = db.with(ctx, func(bounded context.Context, c *pgxConn) error {
-		fresh := &pgx.Batch{} // a batch remembers what was prepared, which a failure forgets
+		fresh := &pgx.Batch{} // a batch keeps its prepared statements, which a failure may have dropped
 		for _, q := range statements.QueuedQueries {
 			fresh.Queue(q.SQL, q.Arguments...)
 		}
 		results := c.SendBatch(bounded, fresh)
 		err := read(results)
-		closing := results.Close() // the transaction commits with its last statement, whatever read makes of it
+		closing := results.Close() // the transaction commits with its last statement, even if read fails
 		if own = isOwn(bounded, c, err); err == nil || own && closing != nil {
 			own, err = false, closing
 		}
@@ -146,7 +146,7 @@ func (db *DB) with(ctx context.Context, f func(context.Context, *pgxConn) error)
 	err := db.pool.AcquireFunc(bounded, func(c *pgxConn) error {
 		err := f(bounded, c)
 		if readOnly(err) {
-			// This server is no longer the primary: connect anew, to the current one.
+			// This server is no longer the primary: connect to the current one.
 			_ = c.Conn().Close(bounded)
 		}
 		return err

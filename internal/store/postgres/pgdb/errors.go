@@ -14,7 +14,7 @@ import (
 
 type pgxConn = pgxpool.Conn
 
-// Error says what was being done when the database failed; nil stays nil.
+// Error adds the operation to a database error; nil stays nil.
 func Error(op string, err error) error {
 	if err == nil {
 		return nil
@@ -36,7 +36,7 @@ const (
 	idleInTransaction    = "25P03" // the session was ended meanwhile
 )
 
-// code is that of an error that the database answered; empty for any other.
+// code returns the SQLSTATE of an error that the database answered; empty for any other.
 func code(err error) string {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
@@ -54,7 +54,8 @@ func undone(err error) bool {
 // Locked reports whether a transaction was undone because it had waited too long for another one's lock.
 func Locked(err error) bool { return code(err) == lockNotAvailable }
 
-// Idle reports whether the server ended a transaction because its next statement came late. Nothing of it is there.
+// Idle reports whether the server ended a transaction because its next statement came too late. Nothing of the
+// transaction was kept.
 func Idle(err error) bool { return code(err) == idleInTransaction }
 
 func readOnly(err error) bool { return code(err) == readOnlyTransaction }
@@ -62,7 +63,7 @@ func readOnly(err error) bool { return code(err) == readOnlyTransaction }
 // NoSpace reports whether the database's disk is full.
 func NoSpace(err error) bool { return code(err) == diskFull }
 
-// Taken reports whether what was to be inserted is there already.
+// Taken reports whether a row that was to be inserted exists already.
 func Taken(err error) bool { return code(err) == uniqueViolation }
 
 // Away reports whether the database cannot be reached now, so that the same may succeed later. Whether a commit that

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// explained is an error whose text leaves out attempts that say nothing about the cause.
+// explained is an error whose text leaves out connection attempts that do not show the cause.
 type explained struct {
 	text string
 	err  error

@@ -23,7 +23,7 @@ func TestATransactionThatPausesLosesItsLocksAndIsRepeated(t *testing.T) {
 		if _, err := tx.Exec(ctx, "UPDATE t SET b = b + 1 WHERE a = 1"); err != nil {
 			return err
 		}
-		if tries == 1 { // no statement comes until another one has what this transaction had locked
+		if tries == 1 { // no statement comes until another transaction has the lock that this one held
 			began := time.Now()
 			if err := other.Do(ctx, "go on", exec(other, "UPDATE t SET b = b + 10 WHERE a = 1")); err != nil {
 				return err

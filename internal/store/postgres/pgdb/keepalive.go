@@ -8,16 +8,17 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// A machine that is lost says nothing: without these bounds the kernel keeps its connections for minutes to hours, on either side, and
-// the server keeps what they have locked.
+// A lost machine sends nothing: without these limits the kernel keeps its connections for minutes to hours, on either side, and the
+// server keeps their locks.
 const (
-	quietFor   = 2 * time.Second // without a byte, after which the other side's kernel is asked
+	quietFor   = 2 * time.Second // silence after which the kernel sends keep-alives
 	quietAgain = time.Second
 	quietAsks  = 3
 )
 
-// serverKeepAlive has the server notice a lost node: keep-alives where the connection is quiet, tcp_user_timeout where the server has sent what
-// nobody takes. Databases that only speak PostgreSQL's protocol lack some of these settings, so only those that exist are set.
+// serverKeepAlive makes the server notice a lost node: by keep-alives if the connection is quiet, by tcp_user_timeout if the server has
+// sent bytes that nobody acknowledges. Databases that only speak PostgreSQL's protocol lack some of these settings, so only existing ones
+// are set.
 const serverKeepAlive = `SELECT set_config(name, value, false) FROM (SELECT name FROM pg_settings) AS s JOIN (VALUES
 	('tcp_keepalives_idle', '2'), ('tcp_keepalives_interval', '1'), ('tcp_keepalives_count', '3'), ('tcp_user_timeout', '5000')) AS v(name, value) USING (name)`
 

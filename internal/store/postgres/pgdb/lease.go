@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrLost says that a lease is not held any more: what was to be done is another node's now.
+// ErrLost says that a lease is no longer held: its work is another node's now.
 var ErrLost = errors.New("the lease is lost: another node does this now")
 
 // Lease is the right to do what one node at a time may do, from when it was gained until it is lost.
@@ -18,24 +18,24 @@ type Lease struct {
 	of     *Leases
 	name   string
 	epoch  int64
-	ends   atomic.Int64 // by the monotonic clock, before others may take it
+	ends   atomic.Int64 // time by the monotonic clock, before others may take the lease
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when the owner's function has returned
 	lost   bool          // under the lock of Leases
 }
 
-// Name is what the lease is for.
+// Name returns the lease's name, which says what work it is for.
 func (l *Lease) Name() string { return l.name }
 
-// Epoch is greater than that of everybody who held the lease before.
+// Epoch is greater than the epochs of all earlier holders of the lease.
 func (l *Lease) Epoch() int64 { return l.epoch }
 
-// Held reports whether the lease certainly is held now. Ask before each thing that is done outside of the database: a
-// process that was stopped has not noticed yet that its time has passed when it goes on.
+// Held reports whether the lease certainly is held now. Call it before each action outside of the database: a process
+// that was suspended does not notice by itself that its lease has ended.
 func (l *Lease) Held() bool { return l.of.tick() < time.Duration(l.ends.Load()) }
 
 // Check fails with ErrLost unless the lease is held, and keeps it from being taken over until the transaction ends. Each
-// transaction that writes what the lease is for asks this first.
+// transaction that does the lease's work calls Check first.
 func (l *Lease) Check(ctx context.Context, tx pgx.Tx) error {
 	var one int
 	err := tx.QueryRow(ctx, "SELECT 1 FROM "+l.of.table+" WHERE name = $1 AND holder = $2 AND epoch = $3 FOR KEY SHARE", l.name, l.of.holder, l.epoch).Scan(&one)
@@ -45,7 +45,7 @@ func (l *Lease) Check(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// extend sets when the lease ends for its owner, who asked for it at a moment.
+// extend sets when the lease ends for its owner, who requested it at a moment.
 func (l *Lease) extend(asked time.Duration) {
 	l.ends.Store(int64(asked + l.of.terms.ttl - l.of.terms.margin))
 }
@@ -60,7 +60,7 @@ func (l *Lease) returned() bool {
 	}
 }
 
-// Now, by the database's clock unless a test says what time it is: nodes whose clocks differ agree about who holds what.
+// Now, by the database's clock unless a test sets the time: nodes whose clocks differ agree about who holds which lease.
 const leaseNow = "coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)"
 
 // renew extends the leases of these names that are held, in one statement, and returns which they were.
@@ -78,7 +78,7 @@ func (ls *Leases) renew(ctx context.Context, names []string, epochs []int64) (ma
 	return renewed, err
 }
 
-// take takes those of the names that nobody holds, and returns their epochs.
+// take takes those leases that nobody holds, and returns their epochs.
 func (ls *Leases) take(ctx context.Context, names []string) (map[string]int64, error) {
 	rows, err := ls.db.pool.Query(ctx, `WITH free AS (
 			SELECT name FROM lease WHERE name = ANY($4) AND until <= `+leaseNow+` ORDER BY name FOR UPDATE SKIP LOCKED
@@ -103,20 +103,20 @@ func (ls *Leases) add(ctx context.Context, names []string) error {
 	return err
 }
 
-// giveUp lets others take what this node held until now.
+// giveUp frees leases that this node held until now.
 func (ls *Leases) giveUp(ctx context.Context, names []string, epochs []int64) error {
 	_, err := ls.db.pool.Exec(ctx, `UPDATE lease SET until = `+leaseNow+` FROM unnest($3::text[], $4::bigint[]) AS mine (name, epoch)
 		WHERE lease.name = mine.name AND lease.epoch = mine.epoch AND holder = $2`, ls.now(), ls.holder, names, epochs)
 	return err
 }
 
-// free lets others take what a process held until it ended.
+// free frees the leases that an ended process held.
 func (ls *Leases) free(ctx context.Context, holder string) error {
 	_, err := ls.db.pool.Exec(ctx, "UPDATE lease SET until = "+leaseNow+" WHERE holder = $2 AND until > "+leaseNow, ls.now(), holder)
 	return err
 }
 
-// tidy deletes leases that nobody has held for long: of deleted apps, say. A later holder gets a greater epoch all the same.
+// tidy deletes leases that nobody has held for long: of deleted apps, say. A later holder still gets a greater epoch.
 func (ls *Leases) tidy(ctx context.Context) error {
 	_, err := ls.db.pool.Exec(ctx, "DELETE FROM lease WHERE until < "+leaseNow+" - $2 AND NOT EXISTS (SELECT FROM member m WHERE lease.name = $3 || m.name)",
 		ls.now(), keepUnheld.Milliseconds(), ofNodes)
@@ -131,7 +131,7 @@ type Held struct {
 	For   time.Duration // until it ends if it is not renewed
 }
 
-// List lists all leases that are held, by name.
+// List lists the held leases by name.
 func (ls *Leases) List(ctx context.Context) ([]Held, error) {
 	rows, err := ls.db.pool.Query(ctx, "SELECT name, split_part(holder, '/', 1), epoch, until - "+leaseNow+" FROM lease WHERE until > "+leaseNow+" ORDER BY name", ls.now())
 	if err != nil {
@@ -146,7 +146,7 @@ func (ls *Leases) List(ctx context.Context) ([]Held, error) {
 	return list, Error("list leases", err)
 }
 
-// Alive lists the boots of the nodes that hold their names.
+// Alive lists the boots of the nodes that hold the leases of their names.
 func (ls *Leases) Alive(ctx context.Context) ([]string, error) {
 	rows, err := ls.db.pool.Query(ctx, "SELECT split_part(holder, '/', 2) FROM lease WHERE until > "+leaseNow+" AND starts_with(name, $2) ORDER BY name", ls.now(), ofNodes)
 	if err != nil {

@@ -46,7 +46,8 @@ func (n *nodes) open(name string, t terms) *Leases {
 	return ls
 }
 
-// owning is one node's part in a name: what it is given goes to gained, and it keeps it until it is lost.
+// owning is one node's use of a lease: each time it gets the lease, that goes to gained, and it holds it until it loses
+// it.
 type owning struct {
 	gained  chan *Lease
 	ended   chan error
@@ -189,7 +190,7 @@ func TestAnOwnerStopsBeforeOthersMayBegin(t *testing.T) {
 		t.Errorf("ended with %v, held: %t", err, l.Held())
 	}
 	s.Continue()
-	if l2 := <-o.gained; l2.Epoch() <= l.Epoch() { // and goes on when it can
+	if l2 := <-o.gained; l2.Epoch() <= l.Epoch() { // the node continues when it can
 		t.Errorf("epoch %d after %d", l2.Epoch(), l.Epoch())
 	}
 }
@@ -214,8 +215,8 @@ func TestTheSecondNodeOfANameIsRefusedWhileTheFirstLives(t *testing.T) {
 	told := make(chan error, 1)
 	n.cfg.Fatal = func(err error) { told <- err }
 	first := n.open("a", often)
-	// pass lets time pass until somebody has been let in or refused, and returns how much it was: for a node that is alive no
-	// more than it has renewed its lease for, however busy the machine is.
+	// pass lets time pass until somebody has been let in or refused, and returns how much it was: at most as long as a live
+	// node's lease lasts, even on a busy machine.
 	pass := func(opened chan struct{}, alive *Leases) time.Duration {
 		start, renewed := clock.Now(), int64(0)
 		for {
@@ -256,7 +257,7 @@ func TestTheSecondNodeOfANameIsRefusedWhileTheFirstLives(t *testing.T) {
 		t.Fatalf("after %s: %v", took, err)
 	}
 	defer third.Close()
-	// The one that was taken for dead comes back, and is told.
+	// The node that was taken for dead comes back, and learns that its lease is lost.
 	second.mu.Lock()
 	second.own[second.nodeName()].lease.ends.Store(0)
 	second.mu.Unlock()
@@ -304,8 +305,8 @@ func TestADrainedNodeGivesUpAndTakesNothing(t *testing.T) {
 	}
 }
 
-// TestAProcessThatWasStoppedPastItsLeaseWritesNothing stops a process that writes what it owns, until another one has
-// taken over, and lets it go on.
+// TestAProcessThatWasStoppedPastItsLeaseWritesNothing suspends a process that writes under a lease, until another one
+// has taken over, and resumes it.
 func TestAProcessThatWasStoppedPastItsLeaseWritesNothing(t *testing.T) {
 	short := terms{ttl: 4 * time.Second, margin: time.Second, renew: 200 * time.Millisecond, look: 20 * time.Millisecond}
 	files := fstest.MapFS{"1.sql": {Data: []byte("CREATE TABLE written (epoch bigint, n serial)")}}
@@ -363,7 +364,7 @@ func TestAProcessThatWasStoppedPastItsLeaseWritesNothing(t *testing.T) {
 	}
 }
 
-// writer writes for as long as it may, as fast as it can.
+// writer writes as fast as it can while it holds the lease.
 func writer(t *testing.T, url string, files fstest.MapFS, short terms) {
 	ls, err := openLeases(t.Context(), LeaseConfig{URL: url, Schema: "lease", Node: "a"}, short)
 	if err != nil {

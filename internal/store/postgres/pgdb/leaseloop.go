@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// loop renews what is held, ends what could not be renewed in time, and takes what is free.
+// loop renews leases, ends those that could not be renewed in time, and takes free ones.
 func (ls *Leases) loop(ctx context.Context) {
 	failing := false
 	for {
@@ -44,7 +44,7 @@ func (ls *Leases) untilEnd() time.Duration {
 	return max(left, time.Millisecond)
 }
 
-// round looks at all leases once. The work that it begins runs until running ends.
+// round handles all leases once. The work that it starts runs until running ends.
 func (ls *Leases) round(ctx, running context.Context) error {
 	again, returned := ls.sort()
 	if len(returned) > 0 {
@@ -62,7 +62,8 @@ func (ls *Leases) round(ctx, running context.Context) error {
 	return nil
 }
 
-// sort ends what has not been renewed in time, and lists what is to be renewed now and what its owner does not want any more.
+// sort ends leases that were not renewed in time, and lists those to renew now and those that their owner no longer
+// wants.
 func (ls *Leases) sort() (again, returned []*Lease) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -72,7 +73,7 @@ func (ls *Leases) sort() (again, returned []*Lease) {
 		case l == nil:
 		case l.returned():
 			if o.lease = nil; !l.lost {
-				o.after = now + ls.terms.look // others first: it may fail here alone
+				o.after = now + ls.terms.look // others first: the work may fail on this node alone
 				returned = append(returned, l)
 			}
 		case l.lost:
@@ -121,7 +122,7 @@ func (ls *Leases) renewAll(ctx context.Context, list []*Lease) error {
 	return nil
 }
 
-// takeFree takes what this node wants and nobody has.
+// takeFree takes free leases that this node wants.
 func (ls *Leases) takeFree(ctx, running context.Context) error {
 	wanted, unknown := ls.wanted()
 	if len(wanted) == 0 {

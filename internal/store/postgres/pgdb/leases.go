@@ -15,19 +15,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Terms of leases. An owner stops some time before others may begin, by its own monotonic clock: what it is just doing
-// then has that long to end.
+// Terms of leases. An owner stops some time before others may begin, by its own monotonic clock: work in progress has
+// that long to end.
 const (
 	leaseFor    = 15 * time.Second
 	leaseMargin = 3 * time.Second
 	leaseRenew  = 5 * time.Second
-	leaseLook   = time.Second     // how often it is looked whether what others held is free
+	leaseLook   = time.Second     // how often a node checks whether leases of others are free
 	leaseAnswer = 5 * time.Second // a database that takes longer is away
-	// keepUnheld is for rows of names that nobody has held for so long.
+	// keepUnheld is how long rows of leases are kept that nobody holds.
 	keepUnheld = 7 * 24 * time.Hour
 )
 
-// LeaseSchema is where leases are kept unless the configuration says otherwise.
+// LeaseSchema is the schema of leases unless the configuration names another.
 const LeaseSchema = "godwit_lease"
 
 //go:embed lease/*.sql
@@ -39,21 +39,22 @@ type LeaseConfig struct {
 	Reach  *Reach // nil: nothing watches whether the database can be reached
 	Schema string // "": godwit_lease
 	Node   string // no other running node has this name
-	Boot   string // of this start; no other has or had it. "": a random one
-	// Former is the boot of a process of this name that certainly has ended: what it held is free at once. Empty: there is none.
+	Boot   string // unique to this start of the process; "": a random one
+	// Former is the boot of a process of this name that certainly has ended: its leases are free at once. Empty: there is
+	// none.
 	Former string
-	Now    func() time.Time // nil: the database's clock, which is what nodes agree on
+	Now    func() time.Time // nil: the database's clock, which nodes agree on
 	// Fatal is called once if another process has taken the node's name while this one could not reach the database:
 	// exit. Nil: it is only logged.
 	Fatal func(error)
 	Log   *slog.Logger // nil: discards
 }
 
-// Leases are what a node does that only one node may do at a time.
+// Leases give a node work that only one node may do at a time.
 type Leases struct {
 	cfg    LeaseConfig
 	db     *DB
-	table  string // with its schema, for transactions of other schemas
+	table  string // with its schema, for transactions in other schemas
 	holder string
 	terms  terms
 	began  time.Time
@@ -72,12 +73,12 @@ type Leases struct {
 
 type terms struct{ ttl, margin, renew, look time.Duration }
 
-// owned is a name that this node wants to have.
+// owned is a lease that this node wants.
 type owned struct {
 	run   func(context.Context, *Lease)
 	added bool          // it has a row
 	after time.Duration // not before: it was given up
-	lease *Lease        // nil unless it is held, or was and the function has not returned yet
+	lease *Lease        // nil unless it is held, or was held and the function has not returned yet
 }
 
 // ErrNodeTaken says that another process of this node's name is alive.
@@ -137,12 +138,12 @@ func openLeases(ctx context.Context, cfg LeaseConfig, t terms) (*Leases, error) 
 	return ls, nil
 }
 
-// ofNodes is what the names of nodes begin with, as leases.
+// ofNodes is the prefix of leases on nodes' names.
 const ofNodes = "node/"
 
 func (ls *Leases) nodeName() string { return ofNodes + ls.cfg.Node }
 
-// Shared names the database: the same to all nodes, and unlike any other.
+// Shared returns an id of the database: the same on all nodes, and unlike any other database's.
 func (ls *Leases) Shared() string { return ls.shared }
 
 func (ls *Leases) readShared(ctx context.Context) error {
@@ -154,7 +155,7 @@ func (ls *Leases) Node() string { return ls.cfg.Node }
 
 func (ls *Leases) tick() time.Duration { return time.Since(ls.began) }
 
-// now is the time that a test says it is, else nil.
+// now returns the time that a test has set, else nil.
 func (ls *Leases) now() *int64 {
 	if ls.cfg.Now == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 type Member struct {
 	Name, Boot string
 	Lives      bool          // it holds its name
-	Silent     time.Duration // since it renewed that last; 0 of one that lives
+	Silent     time.Duration // since its last renewal; 0 for a live node
 }
 
 // Errors of Forget.

@@ -44,7 +44,7 @@ func TestALostNodeStaysAMemberUntilItIsForgotten(t *testing.T) {
 	if err := second.Forget(t.Context(), "stranger"); !errors.Is(err, pgdb.ErrUnknownNode) {
 		t.Errorf("a node that nobody knows was forgotten: %v", err)
 	}
-	// An hour later nobody has renewed anything, by the clock of a third node.
+	// An hour later all leases have run out, by the clock of a third node.
 	third := node("third", "b4", func() time.Time { return time.Now().Add(time.Hour) })
 	defer third.Close()
 	list, err := third.Members(t.Context())

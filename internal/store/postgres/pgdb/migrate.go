@@ -21,15 +21,15 @@ const migrationTable = `CREATE TABLE IF NOT EXISTS migration (
 	applied_at bigint NOT NULL -- milliseconds
 )`
 
-// A migration that waits for a table has all others wait behind it, so it gives way and tries again: a transaction that
-// somebody holds open does not stop the cluster.
+// A migration that waits for a table makes all others wait behind it, so it gives way and tries again: a transaction
+// that somebody holds open does not stop the cluster.
 const (
 	lockWithin = 2 * time.Second
 	lockPause  = time.Second
 	lockTries  = 20
 )
 
-// migrate applies what is missing, all in one transaction, one node at a time: the others find it done.
+// migrate applies missing migrations, all in one transaction, one node at a time: the others find them applied.
 func (db *DB) migrate(ctx context.Context, files fs.FS) error {
 	names, err := fs.Glob(files, "*.sql") // sorted
 	if err != nil {

@@ -30,12 +30,12 @@ const (
 	defaultConns = 4
 )
 
-// Config says where a store keeps its tables. URL and Schema are needed.
+// Config names the database and schema of a store's tables. URL and Schema are needed.
 type Config struct {
-	// Reach watches whether the database can be reached, for all schemas of it; nil: nothing does.
+	// Reach watches whether the database can be reached, for all its schemas; nil: nothing does.
 	Reach      *Reach
 	URL        string           // as libpq takes it: postgres://user@host/database, or key=value pairs
-	Schema     string           // made if it is missing; it holds this store's tables alone
+	Schema     string           // created if it is missing; it holds this store's tables alone
 	Migrations fs.FS            // *.sql, applied in the order of their names, each once; a file that was released never changes
 	MaxConns   int              // connections at most; 0: 4
 	Settings   string           // SET statements for each connection; empty: none
@@ -49,11 +49,11 @@ type DB struct {
 	schema string
 	now    func() time.Time
 	log    *slog.Logger
-	clock  *clock // nil if Config.Now says the time
+	clock  *clock // nil if Config.Now is the clock
 	closed atomic.Bool
 }
 
-// ErrClosed is what everything answers after Close.
+// ErrClosed is the error of all calls after Close.
 var ErrClosed = errors.New("store is closed")
 
 // Open connects, checks that the database is one that a store can be kept in, and brings its schema up to date.
@@ -113,7 +113,7 @@ func newPool(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 		// Of several hosts the primary; and not a server that was one until a moment ago.
 		c.ConnConfig.ValidateConnect = validateWritable
 	}
-	// By SET, not in the startup message: a pooler in session mode refuses what it does not know there.
+	// By SET, not in the startup message: a pooler in session mode refuses startup parameters that it does not know.
 	settings := fmt.Sprintf("SET search_path = %s; SET application_name = %s; SET idle_in_transaction_session_timeout = %d",
 		pgx.Identifier{cfg.Schema}.Sanitize(), quote(takeName(c.ConnConfig)), idleWithin.Milliseconds()) + ";" + serverKeepAlive + ";" + cfg.Settings
 	c.ConnConfig.DialFunc = cfg.Reach.dial(dial(c.ConnConfig.ConnectTimeout))
@@ -139,7 +139,7 @@ func (db *DB) Pool() *pgxpool.Pool { return db.pool }
 // Schema is the name of the schema.
 func (db *DB) Schema() string { return db.schema }
 
-// Now is the stores' one time: the database's, or what Config.Now says.
+// Now is the time that all stores use: the database's, or Config.Now's.
 func (db *DB) Now() time.Time { return db.now() }
 
 // Clock is Now as a function.

@@ -100,7 +100,7 @@ func TestAMigrationThatFailsLeavesNothing(t *testing.T) {
 func TestAMigrationThatWaitsForATableLetsOthersPass(t *testing.T) {
 	cfg := pgdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Migrations: files("CREATE TABLE t (a int)")}
 	db := open(t, cfg)
-	// Somebody else's: the server ends transactions of nodes that stay open.
+	// Not the store's own connection: the server ends idle transactions of nodes.
 	somebody, err := pgx.Connect(t.Context(), cfg.URL)
 	ok(t, err)
 	defer somebody.Close(context.Background())
@@ -150,7 +150,7 @@ func TestDeadlockIsRetried(t *testing.T) {
 				if err := exec(db, "UPDATE t SET b = b + 1 WHERE a = $1", i+1)(ctx, tx); err != nil {
 					return err
 				}
-				if first { // each has the row that the other wants next
+				if first { // each holds the row that the other needs next
 					first = false
 					met.Done()
 					met.Wait()
@@ -233,7 +233,7 @@ func TestConnectionsThatARestartBrokeCostNobodyATransaction(t *testing.T) {
 func TestADatabaseWithoutAConnectionToSpareIsAway(t *testing.T) {
 	s := pgtest.Start(t, pgtest.Options{Settings: map[string]string{"max_connections": "10", "superuser_reserved_connections": "0"}})
 	db := open(t, pgdb.Config{URL: s.URL(), Schema: "x", Migrations: oneTable})
-	db.Pool().Reset() // which gives its own connections up
+	db.Pool().Reset() // which closes the pool's own connections
 	var all []*pgx.Conn
 	for {
 		c, err := pgx.Connect(t.Context(), s.URL())

@@ -20,11 +20,13 @@ const (
 	// answerPatience is how long the database may leave every connection of this process without an answer. With askEvery it
 	// is less than the second in which publishers are to be refused.
 	answerPatience = 650 * time.Millisecond
-	// reachLook divides this patience. A look that comes late by half of it does not count: this process, not the database, was slow.
+	// reachLook is the interval of checks during this patience. A check that is late by half of it does not count: this
+	// process was slow, not the database.
 	reachLook = 50 * time.Millisecond
 	// connectPatience is how long an attempt to connect may take while the database cannot be reached.
 	connectPatience = 3 * time.Second
-	// steadyFresh is how long ago the last question that was answered may have been asked. It leaves one to be late, of those every askEvery.
+	// steadyFresh is the greatest age of the last answered query at which the database counts as steady. Queries are sent
+	// every askEvery, so one may be late.
 	steadyFresh = 3 * askEvery
 )
 
@@ -55,7 +57,7 @@ type Reach struct {
 // steady is since when each question was answered.
 type steady struct {
 	mu          sync.Mutex
-	since, last time.Time // when the first of them was asked, and the latest; since is zero where the latest question has no answer
+	since, last time.Time // when the first and the latest of the unanswered queries were sent; since is zero if the latest was answered
 }
 
 func (s *steady) note(asked time.Time, err error) {
@@ -93,7 +95,7 @@ func Watch(url string, log *slog.Logger) (*Reach, error) {
 	return r, nil
 }
 
-// Hold has silence count for nothing until release: whoever starts up waits for a busy database as long as it takes.
+// Hold makes silence count for nothing until release: a starting server waits for a busy database as long as necessary.
 func (r *Reach) Hold() (release func()) {
 	r.held.Add(1)
 	return sync.OnceFunc(func() {
@@ -102,7 +104,7 @@ func (r *Reach) Hold() (release func()) {
 	})
 }
 
-// Close ends watching. Connections stay open.
+// Close stops watching. Connections stay open.
 func (r *Reach) Close() error {
 	r.stop()
 	<-r.done
@@ -118,7 +120,7 @@ func (r *Reach) Lost() time.Duration {
 	return max(time.Since(r.began)-time.Duration(at), 1)
 }
 
-// Heard is how long ago the database last sent something.
+// Heard is the time since the database last sent something.
 func (r *Reach) Heard() time.Duration {
 	return time.Since(r.began) - time.Duration(r.heard.Load())
 }
@@ -152,13 +154,13 @@ func (r *Reach) run(ctx context.Context) {
 		conn, err = r.ask(ctx, conn)
 		r.steady.note(asked, err)
 		r.reached = r.reached || err == nil || r.heard.Load() > 0
-		if ctx.Err() == nil && r.reached && r.held.Load() == 0 { // before, those who open the stores say why they cannot
+		if ctx.Err() == nil && r.reached && r.held.Load() == 0 { // before that, opening a store reports why it cannot connect
 			r.set(ctx, err)
 		}
 	}
 }
 
-// ask asks for an answer over a connection, and connects anew if that is broken.
+// ask sends a query over a connection, and connects again if that is broken.
 func (r *Reach) ask(ctx context.Context, conn *pgx.Conn) (*pgx.Conn, error) {
 	if conn != nil {
 		err := r.patiently(ctx, func(ctx context.Context) error { return conn.Ping(ctx) })

@@ -49,7 +49,7 @@ func TestADatabaseThatFallsSilentIsLostUntilItAnswers(t *testing.T) {
 	ok(t, db.Do(t.Context(), "count", exec(db, "SELECT count(*) FROM t")))
 }
 
-// A server that starts beside a busy database waits for it.
+// A server that starts while its database is busy waits for it.
 func TestDatabaseIsNotLostWhileItsSilenceCountsForNothing(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{})
 	reach, err := pgdb.Watch(server.URL(), nil)
@@ -73,7 +73,7 @@ func TestDatabaseIsNotLostWhileItsSilenceCountsForNothing(t *testing.T) {
 	server.Continue()
 }
 
-// Operators tell whose a connection is by its name.
+// Operators identify connections by their names.
 func TestTheWatchOfADatabaseIsNamedAsOtherConnectionsAre(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{})
 	other, err := pgx.Connect(t.Context(), server.URL())

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
-// Known gives errors of the database the names that the server tells clients apart by; nil stays nil.
+// Known converts database errors to those that the server distinguishes for clients; nil stays nil.
 func (db *DB) Known(err error) error {
 	switch {
 	case err == nil:
@@ -44,7 +44,7 @@ func Each(ctx context.Context, q Querier, sql string, args []any, row func(pgx.R
 	return rows.Err()
 }
 
-// Each is Each outside of transactions. Its errors say the operation and are Known.
+// Each is Each outside of transactions. Its errors name the operation and are converted by Known.
 func (db *DB) Each(ctx context.Context, op, sql string, args []any, row func(pgx.Rows) error) error {
 	return db.Known(Error(op, Each(ctx, db.pool, sql, args, row)))
 }

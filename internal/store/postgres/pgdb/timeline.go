@@ -6,9 +6,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-const timelineKey = "godwit timeline" // of what is kept with a connection
+const timelineKey = "godwit timeline" // key of a value stored with a connection
 
-// readTimeline notes the timeline of a connection's server. A server that does not tell has none.
+// readTimeline notes the timeline of a connection's server. A server that does not report one has none.
 func readTimeline(ctx context.Context, conn *pgx.Conn) error {
 	results, err := conn.PgConn().Exec(ctx, "SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)").ReadAll()
 	if err != nil {
@@ -23,8 +23,8 @@ func readTimeline(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// Timeline tells the past of the database that a connection of a DB leads to. It differs once a replica has taken over, which may lack
-// the last commits: what is remembered of rows, their keys above all, is then to be forgotten.
+// Timeline identifies the history of the database that a connection of a DB leads to. It differs once a replica has taken over, which
+// may lack the last commits: cached data of rows, mainly their keys, must then be dropped.
 func Timeline(conn *pgx.Conn) string {
 	timeline, _ := conn.PgConn().CustomData()[timelineKey].(string)
 	return timeline

@@ -10,21 +10,21 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
-// Finding is what one check found, in words for people.
+// Finding is the result of one check, in words for people.
 type Finding struct {
 	Check, Detail, Hint string
 	OK                  bool
 }
 
-// From when on it is worth a person's time that somebody holds the horizon. Transactions of stores end within seconds, and a
-// thousand commits a second make a hundred thousand in less than two minutes.
+// Thresholds from which a holder of the horizon is reported. Transactions of stores end within seconds, and a thousand
+// commits a second make a hundred thousand in less than two minutes.
 const (
 	heldLong   = time.Minute
 	heldBehind = 100_000
 	maxHolders = 5 // that are named one by one
 )
 
-// Diagnose looks at a database and says what would keep a server from working with it, or working well.
+// Diagnose checks a database for what would keep a server from working with it, or working well.
 func Diagnose(ctx context.Context, url string) []Finding {
 	h, err := Open(ctx, Config{URL: url})
 	if err != nil {
@@ -55,7 +55,7 @@ func (f *Figures) judge() []Finding {
 	return append(list, f.judgeVacuum(), f.judgeCommits())
 }
 
-// held reports whether it is worth saying.
+// held reports whether the holder is past these thresholds.
 func (o *Holder) held() bool {
 	return o.Since >= heldLong || o.Behind >= heldBehind || o.Kind == Slot && !o.Active
 }
@@ -81,7 +81,7 @@ func (f *Figures) judgeHorizon() (list []Finding) {
 	return list
 }
 
-// String says who it is and what it does.
+// String describes the holder and what it does.
 func (o *Holder) String() string {
 	who := map[string]string{
 		Backend: "process", Replica: "the replica of process", Slot: "replication slot", Prepared: "prepared transaction",

@@ -12,8 +12,8 @@ import (
 // Kinds of holders of the horizon.
 const (
 	Backend  = "backend"  // a session in a transaction
-	Replica  = "replica"  // one that reports what its queries read (hot_standby_feedback)
-	Slot     = "slot"     // what a replica or a reader of changes has left in the server
+	Replica  = "replica"  // a replica that reports what its queries read (hot_standby_feedback)
+	Slot     = "slot"     // a replication slot, of a replica or of a reader of changes
 	Prepared = "prepared" // a transaction that waits for the second half of its commit
 )
 
@@ -22,21 +22,21 @@ const (
 type Holder struct {
 	Kind    string
 	Name    string // process number, or name of the slot or the prepared transaction
-	About   string // what else is known of it
+	About   string // further details about the holder
 	Since   time.Duration
-	Known   bool  // Since is known: not so of slots, and of other users' sessions to those who may not see them
+	Known   bool  // Since is known: it is not for slots, nor for other users' sessions if this user may not see them
 	Behind  int64 // transactions begun since
-	Active  bool  // of a slot: somebody is connected and moves it on
-	Catalog bool  // of a slot: it holds the system's own tables alone
+	Active  bool  // of a slot: somebody is connected and advances it
+	Catalog bool  // of a slot: it holds back only the system's own tables
 }
 
-// Rows are those of a schema's tables, as far as PostgreSQL has counted.
+// Rows counts the rows of a schema's tables, by PostgreSQL's statistics.
 type Rows struct {
 	Schema     string
 	Live, Dead int64
 }
 
-// Figures is what PostgreSQL says of itself at one moment.
+// Figures are PostgreSQL's statistics at one moment.
 type Figures struct {
 	Version                     string
 	Connections, MaxConnections int64
@@ -74,7 +74,7 @@ SELECT current_setting('server_version'), current_setting('max_connections')::bi
 		&f.SynchronousCommit, &f.Fsync, &f.FullPageWrites, &f.WALBytes, &f.Copies)
 }
 
-// holdersSQL leaves out what vacuum itself leaves out: sessions of other databases, and vacuum.
+// holdersSQL excludes those that vacuum itself ignores: sessions of other databases, and vacuum.
 const holdersSQL = `
 SELECT CASE backend_type WHEN 'walsender' THEN 'replica' ELSE 'backend' END AS kind, pid::text AS name,
 	concat_ws(', ', nullif(application_name, ''), 'user ' || usename, 'from ' || client_addr::text, nullif(state, '')) AS about,

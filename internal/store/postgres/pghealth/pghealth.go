@@ -1,5 +1,5 @@
-// Package pghealth tells how the PostgreSQL server is that stores are kept in: for metrics as it goes, and for people who ask
-// what is wrong. It reads what PostgreSQL says of itself. Scrub alone changes something: it writes tables anew.
+// Package pghealth reads the state of the stores' PostgreSQL server, for metrics and for people who diagnose a problem. It
+// reads PostgreSQL's own statistics. Scrub alone changes something: it rewrites tables.
 package pghealth
 
 import (
@@ -11,18 +11,19 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
-// lookWithin bounds one look: a database that does not answer in that time is away, and who asked for metrics gets the others.
+// lookWithin limits one reading: a database that does not answer in that time is away, and the other metrics are served
+// without it.
 const lookWithin = 2 * time.Second
 
-// Config says which database to look at. URL is needed.
+// Config names the database to examine. URL is needed.
 type Config struct {
 	URL string
-	// Reach is what watches whether the database can be reached; nil: nothing does.
+	// Reach watches whether the database can be reached; nil: nothing does.
 	Reach *pgdb.Reach
 	Log   *slog.Logger // nil: discards
 }
 
-// Health looks at a database again and again.
+// Health reads the state of a database regularly.
 type Health struct {
 	db    *pgdb.DB
 	log   *slog.Logger

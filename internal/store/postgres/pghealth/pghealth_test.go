@@ -71,7 +71,7 @@ func holder(t testing.TB, h *pghealth.Health, kind, name string) *pghealth.Holde
 	return nil
 }
 
-// able is a server whose settings allow all kinds of holders of the horizon.
+// able starts a server whose settings allow all kinds of holders of the horizon.
 func able(t testing.TB) *pgtest.Server {
 	t.Helper()
 	return pgtest.Start(t, pgtest.Options{Settings: map[string]string{"wal_level": "logical", "max_prepared_transactions": "4"}})

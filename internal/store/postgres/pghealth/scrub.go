@@ -22,7 +22,7 @@ const (
 	scrubWithin = 3 * scrubWait
 	scrubTries  = 5
 	scrubPause  = time.Second
-	// analyzeWithin bounds an ANALYZE, which keeps nobody from reading and writing.
+	// analyzeWithin limits an ANALYZE, which does not block readers or writers.
 	analyzeWithin = 15 * time.Second
 	// horizonTries, a scrubPause apart, are for transactions that began before the deletions: VACUUM FULL copies what they may still see.
 	horizonTries = 10
@@ -52,8 +52,8 @@ WHERE a.attrelid = $1::regclass AND a.attnum > 0 AND NOT a.attisdropped AND y.ty
 // scrubbed is a table that may hold bytes of deleted rows.
 type scrubbed struct {
 	name             string
-	small            bool // and this user may write it anew
-	changed, sampled bool // rows were deleted or replaced, as far as is counted; ANALYZE has samples of it
+	small            bool // and this user may rewrite it
+	changed, sampled bool // rows were deleted or replaced, by PostgreSQL's counts; ANALYZE has samples of it
 }
 
 // Scrub writes small tables anew, so that nothing of deleted rows is left in their files, and has samples of all tables taken anew. It returns
@@ -102,7 +102,7 @@ func (h *Health) Scrub(ctx context.Context) (left string, err error) {
 	return "VACUUM (FULL, ANALYZE) " + strings.Join(still, ", "), nil
 }
 
-// sampleAnew replaces what ANALYZE has kept of a table's rows.
+// sampleAnew replaces the samples that ANALYZE keeps of a table's rows.
 func (h *Health) sampleAnew(ctx context.Context, c *pgx.Conn, table string) (done bool, err error) {
 	var empty bool
 	if err := c.QueryRow(ctx, "SELECT NOT EXISTS (SELECT FROM "+table+")").Scan(&empty); err != nil {

@@ -67,7 +67,7 @@ func TestSQLOverwritesWhatScrubbingLeaves(t *testing.T) {
 	exec(t, c, "CREATE SCHEMA godwit_object", "CREATE TABLE godwit_object.large (k text)", "CREATE TABLE godwit_object.used (k text)", "CREATE TABLE godwit_object.numbers (k bigint)",
 		"INSERT INTO godwit_object.large SELECT '"+deletedText+"' || i FROM generate_series(1, 400000) i",
 		"INSERT INTO godwit_object.used VALUES ('"+deletedText+"')", "DELETE FROM godwit_object.large", "DELETE FROM godwit_object.used", "INSERT INTO godwit_object.numbers VALUES (1)")
-	for deleted := false; !deleted; { // counts are told within a second or so
+	for deleted := false; !deleted; { // the server publishes its counts within about a second
 		ok(t, c.QueryRow(t.Context(), "SELECT n_tup_del > 0 FROM pg_stat_user_tables WHERE relid = 'godwit_object.large'::regclass").Scan(&deleted))
 	}
 	exec(t, user, "BEGIN", "LOCK TABLE godwit_object.used IN ACCESS SHARE MODE")

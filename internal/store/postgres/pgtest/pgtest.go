@@ -22,10 +22,11 @@ const patience = time.Minute
 // Options of a server. The zero value is the fastest: it loses everything when the machine stops.
 type Options = pgserver.Options
 
-// Server is a PostgreSQL server of the tests. It listens on a socket in its own folder, and takes whoever can reach that.
+// Server is a PostgreSQL server of the tests. It listens on a socket in its own folder, and accepts every connection
+// there.
 type Server struct{ *pgserver.Server }
 
-// Start starts a server of the test's own, which goes when the test ends.
+// Start starts a server of the test's own, which is removed when the test ends.
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
 	needed(t)
@@ -45,8 +46,8 @@ func (s *Server) Restart(t testing.TB) {
 	}
 }
 
-// Crash starts another server on the files as they are at this moment, which is what would be found if this one had been
-// killed now. This one goes on. The other goes when the test ends.
+// Crash starts another server on a copy of the files as they are now, as if this one had been killed. This one goes on.
+// The other is removed when the test ends.
 func (s *Server) Crash(t testing.TB) *Server {
 	t.Helper()
 	c, err := s.Server.Crash()
@@ -57,8 +58,8 @@ func (s *Server) Crash(t testing.TB) *Server {
 	return &Server{c}
 }
 
-// Replica starts another server that has what this one has committed so far, as one that takes over: both are
-// primaries, with different pasts from here on. It goes when the test ends.
+// Replica starts another server with all that this one has committed so far, like a replica that takes over: both are
+// primaries, and their histories differ from here on. It is removed when the test ends.
 func (s *Server) Replica(t testing.TB) *Server {
 	t.Helper()
 	c, err := s.Server.Replica()

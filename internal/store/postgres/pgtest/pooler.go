@@ -21,8 +21,8 @@ type pooler struct {
 	free []*pgconn.HijackedConn
 }
 
-// Pooler listens for clients of a database and returns its address for them. It has what PgBouncer calls pool_mode: session, or
-// transaction, in which each transaction gets another session of the server.
+// Pooler listens for clients of a database and returns its address. It works like PgBouncer with pool_mode session, or
+// transaction, where each transaction gets another session of the server.
 func Pooler(t testing.TB, url string, perTransaction bool) (address string) {
 	t.Helper()
 	p := &pooler{url: url, perTransaction: perTransaction}
@@ -95,7 +95,7 @@ func (p *pooler) serve(c net.Conn) {
 	}
 }
 
-// answer passes on what the server answers, and reports whether the transaction is over.
+// answer passes the server's answer on, and reports whether the transaction is over.
 func answer(client *pgproto3.Backend, server *pgproto3.Frontend) (idle bool, err error) {
 	if err := server.Flush(); err != nil {
 		return false, err

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// Proxy carries connections to a server and breaks them where a test wants: at a COMMIT or at its answer. It knows of the
-// protocol that a message is a letter, a length and what follows.
+// Proxy carries connections to a server and breaks them where a test wants: at a COMMIT or at its answer. It parses only
+// the framing of messages: a letter, a length and a body.
 type Proxy struct {
 	dir string
 
@@ -24,8 +24,8 @@ type Proxy struct {
 	links   map[*link]struct{}
 	answers int           // of so many commits the answers are still to be lost
 	commits int           // so many commits are still to be lost
-	next    *Server       // to whom all connections go once an answer was lost; nil: to the same
-	hold    chan struct{} // closed: a commit that was held goes on; nil: none is held
+	next    *Server       // server of all connections once an answer was lost; nil: the same one
+	hold    chan struct{} // closing it lets a held commit go on; nil: none is held
 	went    chan struct{} // closed: it has been answered
 }
 
@@ -76,7 +76,7 @@ func (p *Proxy) URL() string {
 	return "postgres:///postgres?user=postgres&sslmode=disable&host=" + p.dir
 }
 
-// LoseAnswers has the next commits reach the server and their answers nobody.
+// LoseAnswers drops the answers to the next commits, which do reach the server.
 func (p *Proxy) LoseAnswers(commits int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,7 +140,7 @@ func (p *Proxy) serve(client net.Conn) {
 	p.mu.Unlock()
 }
 
-// carryQuestions carries what a client sends, as many messages at once as the server does together.
+// carryQuestions carries a client's messages, in the groups that the server handles together.
 func (p *Proxy) carryQuestions(l *link, answering *sync.WaitGroup) {
 	r := bufio.NewReader(l.client)
 	first, err := readBody(r, nil)
@@ -226,7 +226,7 @@ func (p *Proxy) carryAnswers(l *link) {
 			l.server.Close()
 			return
 		}
-		_, _ = l.client.Write(group) // also when nobody listens any more
+		_, _ = l.client.Write(group) // even if the client is gone
 		group, committed = group[:0], false
 	}
 }
@@ -257,7 +257,7 @@ func readMessage(r *bufio.Reader) ([]byte, error) {
 	return readBody(r, []byte{kind})
 }
 
-// readBody appends a length, which counts itself, and what follows.
+// readBody appends a length, which includes itself, and as many bytes.
 func readBody(r *bufio.Reader, to []byte) ([]byte, error) {
 	var length [4]byte
 	if _, err := io.ReadFull(r, length[:]); err != nil {

@@ -1,4 +1,4 @@
-// Package appdb keeps what is set up of apps in an SQLite file of its own, so that the command line can change it beside a running server,
+// Package appdb keeps the settings of apps in an SQLite file of its own, so that the command line can change them beside a running server,
 // which notices within a second.
 package appdb
 
@@ -19,7 +19,7 @@ import (
 // appID marks the file as ours: "GwAp".
 const appID = 0x47774170
 
-// Store keeps what is set up of apps in a file.
+// Store keeps the settings of apps in a file.
 type Store struct {
 	*appsql.Store
 	db *sqlitedb.DB
@@ -48,7 +48,7 @@ func OpenGuarded(ctx context.Context, path string, g sqlitedb.Guard, log *slog.L
 	return &Store{Store: appsql.New(file{db}), db: db}, nil
 }
 
-// tally counts what there is: it is not much.
+// tally counts rows, of which there are few.
 func tally(c *sqlite.Conn) (t sqlitedb.Tally, err error) {
 	err = sqlitedb.Each(c, Tally, nil, func(s *sqlite.Stmt) error {
 		t = sqlitedb.Tally{Stored: s.ColumnInt64(0), Open: s.ColumnInt64(1)}

@@ -18,7 +18,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// lookWithin is how long a look waits for a writer.
+// lookWithin is how long a reader waits for a writer.
 const lookWithin = 5 * time.Second
 
 // LookAtChannels reads the settings of channels from a file that a server may have open, and changes nothing: it upgrades no

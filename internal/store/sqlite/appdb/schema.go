@@ -79,8 +79,8 @@ CREATE TABLE sink (
 ) STRICT, WITHOUT ROWID;
 `
 
-// One row, changed by every transaction that changes an app's settings. Sign-ins and people's actions do not change
-// it: they are written far more often, and nobody keeps copies of them.
+// One row, changed by every transaction that changes an app's settings. Sign-ins and people's actions do not change it:
+// they are written far more often, and nobody caches them.
 const versionTable = `
 CREATE TABLE version (
 	one   INTEGER PRIMARY KEY CHECK (one = 1),

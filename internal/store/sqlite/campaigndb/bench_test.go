@@ -115,7 +115,7 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// manyEndpoints are those that storetest.BenchmarkLists looks for.
+// manyEndpoints are those that storetest.BenchmarkLists searches for.
 var manyEndpoints = []string{
 	`WITH RECURSIVE s(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM s WHERE n < 999999)
 	INSERT INTO endpoint(app, id, channel, recipient, address, address_key, tags, attributes, locale, timezone, active, disabled_reason, created_at, updated_at, last_seen_at)

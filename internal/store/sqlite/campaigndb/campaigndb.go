@@ -48,7 +48,7 @@ type Config struct {
 	Free    func() int64
 	MinFree int64
 
-	// Fatal is called once when what was written may not be on disk: see sqlitedb.Options.
+	// Fatal is called once if written data may not be on disk: see sqlitedb.Options.
 	Fatal func(error)
 	Guard sqlitedb.Guard   // of the file
 	Now   func() time.Time // nil: time.Now
@@ -93,7 +93,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	return &Store{db: db, cfg: cfg}, nil
 }
 
-// Close writes what is queued and closes the file.
+// Close writes the queue and closes the file.
 func (s *Store) Close() error { return s.db.Close() }
 
 // DB is the database beneath.
@@ -113,7 +113,7 @@ func (s *Store) checkSpace() error {
 	return nil
 }
 
-// known gives errors of the database the names that the server tells clients apart by.
+// known converts database errors to those that the server distinguishes for clients.
 func known(err error) error {
 	switch {
 	case errors.Is(err, sqlitedb.ErrClosed):

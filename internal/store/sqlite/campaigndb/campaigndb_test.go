@@ -64,8 +64,8 @@ func registration(t *testing.T, n int, change ...func(*audience.Endpoint)) audie
 	return r
 }
 
-// TestPagesWalkAlongAnIndex looks at how SQLite reads what an audience picks: each page must begin where the last one
-// ended, without reading what comes before and without sorting.
+// TestPagesWalkAlongAnIndex checks the query plans of audiences: each page must begin where the last one ended, without
+// reading earlier rows and without sorting.
 func TestPagesWalkAlongAnIndex(t *testing.T) {
 	s := open(t)
 	if _, err := s.Register(t.Context(), "shop", []audience.Registration{registration(t, 1)}); err != nil {

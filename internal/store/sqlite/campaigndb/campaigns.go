@@ -29,7 +29,7 @@ func readCampaign(row *sqlite.Stmt) (*campaign.Campaign, error) {
 	return c, campaignrow.ReadJSON(c, []byte(row.ColumnText(5)), []byte(row.ColumnText(6)))
 }
 
-// campaignsWhere reads the campaigns for which a condition holds.
+// campaignsWhere reads the campaigns that meet a condition.
 func campaignsWhere(c *sqlite.Conn, where string, args ...any) (list []*campaign.Campaign, err error) {
 	err = sqlitedb.Each(c, "SELECT "+campaignrow.Columns+" FROM campaign WHERE "+where, args, func(row *sqlite.Stmt) error {
 		one, err := readCampaign(row)

@@ -160,7 +160,7 @@ func insertDeliveries(c *sqlite.Conn, num int64, list []audience.Endpoint, due f
 const targetColumns = `d.endpoint, d.endpoint_id, d.channel, d.attempts, d.flags, d.due, d.first_at, d.at, d.external, d.outcome,
 	e.number, e.active, e.disabled_reason, e.recipient, e.address, e.attributes, e.locale, e.timezone`
 
-// The queries that look for work. They name the index that they are written for.
+// The queries that search for work. They name the index that they are written for.
 const (
 	dueQuery = "SELECT " + targetColumns + ` FROM delivery d INDEXED BY delivery_due LEFT JOIN endpoint e ON e.number = d.endpoint
 		WHERE d.outcome = 0 AND d.campaign = ? AND d.channel = ? AND d.due <= ? ORDER BY d.due, d.endpoint LIMIT ?`

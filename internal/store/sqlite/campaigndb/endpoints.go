@@ -27,7 +27,7 @@ func readEndpoint(row *sqlite.Stmt) (e audience.Endpoint, err error) {
 	return e, endpointrow.ReadJSON(&e, row.ColumnText(6), row.ColumnText(7))
 }
 
-// endpointWhere reads the one endpoint for which a condition holds.
+// endpointWhere reads the one endpoint that meets a condition.
 func endpointWhere(c *sqlite.Conn, where string, args ...any) (e audience.Endpoint, found bool, err error) {
 	err = sqlitedb.Each(c, "SELECT "+endpointrow.Columns+" FROM endpoint e WHERE "+where, args, func(row *sqlite.Stmt) (err error) {
 		e, err = readEndpoint(row)

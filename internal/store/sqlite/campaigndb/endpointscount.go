@@ -22,7 +22,7 @@ func endpointCounts(c *sqlite.Conn, app string, active bool) (map[push.Channel]i
 	return n, err
 }
 
-// EndpointCounts returns how many endpoints an app has by channel: those that are active and those that are not.
+// EndpointCounts returns how many endpoints an app has by channel: active ones and inactive ones.
 func (s *Store) EndpointCounts(ctx context.Context, app string) (active, disabled map[push.Channel]int64, err error) {
 	err = s.db.ReadFor(ctx, app, func(c *sqlite.Conn) (err error) {
 		if active, err = endpointCounts(c, app, true); err == nil {

@@ -104,7 +104,7 @@ func (w *endpointWriter) name(t *endpointrow.Names, name string) (id int64, err 
 	return id, nil
 }
 
-// errSwept says that numbers of names that were looked up before may be gone.
+// errSwept says that numbers of names that were looked up before may be deleted.
 var errSwept = errors.New("names were swept")
 
 // sweep deletes the names that no active endpoint has; an endpoint that has such a name while disabled makes it

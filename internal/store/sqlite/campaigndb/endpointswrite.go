@@ -18,8 +18,8 @@ import (
 // bulkEndpoints are registered in one slice: with their tags and attributes some ten rows each.
 const bulkEndpoints = 100
 
-// Register makes endpoints or renews those whose address is there already, and answers once they are on disk, one
-// result each, in order. Many are done in slices, between which others get their turn.
+// Register makes endpoints or renews those whose address exists already, and returns once they are on disk, one result
+// each, in order. Large batches are written in slices, between which other operations get their turn.
 func (s *Store) Register(ctx context.Context, app string, regs []audience.Registration) ([]audience.Registered, error) {
 	if err := s.checkSpace(); err != nil {
 		return nil, fmt.Errorf("register endpoints: %w", err)
@@ -55,8 +55,8 @@ func (s *Store) Register(ctx context.Context, app string, regs []audience.Regist
 	return done, nil
 }
 
-// UpdateEndpoint changes one endpoint and returns it as it is then; trusted as of a registration. change may run more
-// than once.
+// UpdateEndpoint changes one endpoint and returns the changed one; trusted has the meaning it has for registrations.
+// change may run more than once.
 func (s *Store) UpdateEndpoint(ctx context.Context, app string, id audience.ID, trusted bool, change func(*audience.Endpoint) error) (e audience.Endpoint, err error) {
 	err = s.db.DoFor(ctx, app, func(c *sqlite.Conn) error {
 		old, found, err := endpointByID(c, app, id)
@@ -194,7 +194,7 @@ func moveEndpoint(c *sqlite.Conn, number int64, address json.RawMessage, now tim
 	return err
 }
 
-// changeEndpoint changes an endpoint inside a transaction if it is there and change says so.
+// changeEndpoint changes an endpoint inside a transaction if it exists and change returns true.
 func changeEndpoint(c *sqlite.Conn, number int64, now time.Time, change func(*audience.Endpoint) bool) error {
 	old, found, err := endpointByNumber(c, number)
 	if err != nil || !found {
@@ -248,7 +248,7 @@ func (w *endpointWriter) register(r *audience.Registration) (done audience.Regis
 		err = w.insert(&e)
 	}
 	if many := new(endpointrow.TooManyNames); errors.Is(err, audience.ErrTaken) || errors.As(err, &many) {
-		return audience.Registered{Err: err}, nil // found out before anything was written of it
+		return audience.Registered{Err: err}, nil // found before anything of it was written
 	}
 	return audience.Registered{Endpoint: e, Created: !found}, err
 }
@@ -353,7 +353,7 @@ func endpointValues(e *audience.Endpoint) ([]any, error) {
 	}, nil
 }
 
-// add notes that an endpoint came or went.
+// add notes that an endpoint was added or removed.
 func (w *endpointWriter) add(e *audience.Endpoint, n int64) {
 	if w.counts == nil {
 		w.counts = make(map[endpointrow.Count]int64)
@@ -361,7 +361,7 @@ func (w *endpointWriter) add(e *audience.Endpoint, n int64) {
 	w.counts[endpointrow.CountOf(e)] += n
 }
 
-// count writes down what came and went.
+// count writes the counts of added and removed endpoints.
 func (w *endpointWriter) count() error {
 	for k, n := range w.counts {
 		if n == 0 {

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// eraseRows are deleted in one commit, so that others wait a few milliseconds at most.
+// eraseRows are deleted in one commit, so that other operations wait a few milliseconds at most.
 const eraseRows = 250
 
 // EraseApp deletes all that is kept of a deleted app, in slices between which others are served.

@@ -46,7 +46,7 @@ func TestDeliveriesAreFoundWithoutSorting(t *testing.T) {
 	}
 }
 
-// TestNamedEndpointsAreFoundByAnIndex keeps looking up one person, or one endpoint, from going through a million others.
+// TestNamedEndpointsAreFoundByAnIndex: the lookup of one person, or of one endpoint, must not read a million others.
 func TestNamedEndpointsAreFoundByAnIndex(t *testing.T) {
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "campaign.db"), Config{})
 	if err != nil {
@@ -74,8 +74,8 @@ func TestNamedEndpointsAreFoundByAnIndex(t *testing.T) {
 	}
 }
 
-// looks are searches for endpoints among many, with the index that their plans must name: no table may be read from one end to the
-// other or sorted.
+// looks are searches for endpoints among many, with the index that their plans must name: no table may be read as a whole or
+// sorted.
 var looks = map[string]struct{ who, index string }{
 	"all":                 {``, "endpoint_active"},
 	"a channel":           {`channel = "telegram"`, "endpoint_"},
@@ -136,7 +136,7 @@ func TestNoSearchReadsAllEndpoints(t *testing.T) {
 	}
 }
 
-// asking is a segment.Reader that answers nothing and keeps how each query would be run.
+// asking is a segment.Reader that returns nothing and records the plan of each query.
 type asking struct {
 	selecting
 	s     *Store

@@ -61,7 +61,7 @@ func (s *Store) SetPreferences(ctx context.Context, app, recipient string, p *pr
 	return nil
 }
 
-// erasePreferences forgets what a recipient said, and reports whether it had said something.
+// erasePreferences deletes a recipient's preferences, and reports whether there were any.
 func (s *Store) erasePreferences(ctx context.Context, app, recipient string) (some bool, err error) {
 	err = s.db.DoFor(ctx, app, func(c *sqlite.Conn) error {
 		err := sqlitedb.Each(c, "DELETE FROM preference WHERE app = ? AND recipient = ?", []any{app, recipient}, nil)
@@ -74,7 +74,7 @@ func (s *Store) erasePreferences(ctx context.Context, app, recipient string) (so
 	return some, nil
 }
 
-// eraseBegun forgets which steps have begun for a recipient.
+// eraseBegun deletes the record of steps that have begun for a recipient.
 func (s *Store) eraseBegun(ctx context.Context, app, recipient string) error {
 	for more := true; more; {
 		err := s.db.DoFor(ctx, app, func(c *sqlite.Conn) error {

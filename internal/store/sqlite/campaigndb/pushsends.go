@@ -140,7 +140,7 @@ func (s *Store) DueSends(ctx context.Context, p escalation.Place, now time.Time,
 			if target != "" {
 				d.Recipient, d.Address, d.Left = row.ColumnText(23), escalation.TargetAddress(target), false
 			}
-			if recipient := row.ColumnText(23); d.Recipient != recipient { // it was given to somebody else
+			if recipient := row.ColumnText(23); d.Recipient != recipient { // the endpoint was given to another recipient
 				d.Recipient, d.Left = recipient, true
 			}
 			list = append(list, d)
@@ -378,7 +378,7 @@ func (s *Store) PruneSends(ctx context.Context, before, now time.Time, limit int
 	return more, nil
 }
 
-// eraseSends forgets what steps of escalations sent to a recipient.
+// eraseSends deletes the record of what steps of escalations sent to a recipient.
 func (s *Store) eraseSends(ctx context.Context, app, recipient string) error {
 	for more := true; more; {
 		err := s.db.DoFor(ctx, app, func(c *sqlite.Conn) error {

@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/store/storetest"
 )
 
-// reopening opens a file, and closes it and opens it again as often as is asked.
+// reopening opens a file; reopen closes it and opens it again.
 func reopening(t *testing.T) (s *Store, reopen func() *Store) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "campaign.db")

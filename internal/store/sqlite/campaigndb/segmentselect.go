@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// dialect is SQLite's. A cross join says that the source comes first.
+// dialect is SQLite's. A cross join makes SQLite read the source first.
 var dialect = &segment.Dialect{
 	Position: "instr", Active: "e.active = 1", Disabled: "e.active = 0", Filter: "+e.active = 1", Join: " CROSS JOIN ",
 	In: func(column string, values []string) segment.Clause {

@@ -31,7 +31,7 @@ func (f *File) belong(want ID) error {
 	return nil
 }
 
-// StoreOf reads which store a database belongs to; zero: none, or that cannot be told.
+// StoreOf reads which store a database belongs to; zero: none, or unknown.
 func StoreOf(path string) (id ID) {
 	b, err := readHead(path)
 	if err != nil || binary.LittleEndian.Uint32(b[storeAt+len(id):]) != crc32.Checksum(b[storeAt:storeAt+len(id)], castagnoli) {

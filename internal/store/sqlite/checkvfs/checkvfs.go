@@ -65,7 +65,8 @@ type handle struct {
 
 var overDefault = sync.OnceValues(func() (*vfs, error) { return register("", "checked") })
 
-// over are the VFSs over others than the default one. SQLite's memory points to them, which the collector does not see.
+// over holds the VFSs over others than the default one. SQLite's memory points to them, and the garbage collector does
+// not see that.
 var over struct {
 	sync.Mutex
 	all []*vfs
@@ -92,7 +93,7 @@ func On(base string) (string, error) {
 }
 
 func register(base, name string) (*vfs, error) {
-	// Opening a connection once initialises SQLite the way the driver wants it.
+	// Opening a connection once initialises SQLite with the driver's settings.
 	conn, err := sqlite.OpenConn(":memory:")
 	if err != nil {
 		return nil, err
@@ -169,7 +170,7 @@ func (v *vfs) open(tls *libc.TLS, _, zName, pFile uintptr, flags int32, pOut uin
 	return rc
 }
 
-// table is the base's table of methods with ours in it.
+// table returns the base's method table with our methods in it.
 func (v *vfs) table(tls *libc.TLS, base uintptr) uintptr {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -277,8 +278,8 @@ func (v *vfs) truncate(tls *libc.TLS, pFile uintptr, size int64) int32 {
 	return rc
 }
 
-// sync notes after a log's sync how much of it is on disk, and has the checksums on disk before the pages: a log is begun
-// anew only after that, so that pages and checksums that do not fit each other lie in the log as well.
+// sync notes after a log's sync how much of it is on disk, and syncs the checksums before the pages: a log is begun again
+// only after that, so that pages and checksums that do not match are in the log as well.
 func (v *vfs) sync(tls *libc.TLS, pFile uintptr, flags int32) int32 {
 	h := v.handle(pFile)
 	if !h.log && h.f.syncSums() != nil {

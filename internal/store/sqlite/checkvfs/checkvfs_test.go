@@ -64,7 +64,7 @@ func insert(t *testing.T, db *sqlitedb.DB, from, to int) {
 	}
 }
 
-// read reads all rows and says how many there are; a row that is not what was written fails the test.
+// read reads all rows and returns their number; a row with other contents than were written fails the test.
 func read(t *testing.T, db *sqlitedb.DB) (n int, err error) {
 	t.Helper()
 	err = db.Read(t.Context(), func(c *sqlite.Conn) error {
@@ -244,7 +244,7 @@ func TestALogThatLostSomethingIsNotRecoveredInSilence(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		// Nothing needed the log: all of it had been copied.
+		// Nothing needed the log: all pages in it had been copied.
 		if n, err := read(t, again); n != rowsInAll || err != nil {
 			t.Errorf("case %d: %d rows of %d, %v", i, n, rowsInAll, err)
 		}
@@ -271,7 +271,7 @@ func TestACommitWithASavepointThatWasRolledBackIsRecovered(t *testing.T) {
 	insert(t, db, 0, 100)
 	failed := errors.New("no")
 	err = db.Do(t.Context(), func(c *sqlite.Conn) error {
-		for i := range 20_000 { // more than the cache holds: pages spill into the log
+		for i := range 20_000 { // more than the cache holds: pages spill into the log before the commit
 			if err := sqlitex.Execute(c, "INSERT INTO n VALUES (?, ?)", &sqlitex.ExecOptions{Args: []any{1000 + i, body(i)}}); err != nil {
 				return err
 			}

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// Suffix is what the name of the file with the checksums adds to the database's.
+	// Suffix is added to the database's name for the file with the checksums.
 	Suffix    = "-sums"
 	logSuffix = "-wal"
 	logHeader = walfile.HeaderSize
@@ -37,7 +37,7 @@ type ID [16]byte
 
 func (id ID) String() string { return hex.EncodeToString(id[:]) }
 
-// DamageError says what is not as it was written.
+// DamageError says which part of a file differs from what was written.
 type DamageError struct {
 	Path string
 	What string
@@ -64,7 +64,7 @@ type File struct {
 	damaged  func(error)
 	shared   bool
 	lax      bool
-	huge     bool         // unused room in pages is left as it is: see slackMost
+	huge     bool         // unused room in pages is not zeroed: see slackMost
 	users    int          // of the process; guarded by opening
 	end      atomic.Int64 // of the last commit that was written to the log and not synced yet; 0: there is none
 
@@ -72,14 +72,14 @@ type File struct {
 	mu          sync.RWMutex
 	mark        walfile.Mark
 	turn        uint64         // how often the mark was changed
-	logHeader   []byte         // as it is in the log; nil: not known
+	logHeader   []byte         // the header in the log; nil: unknown
 	tally       walfile.Tally  // with the transaction under way
 	clean       bool           // there was no log when the file was opened
 	head        walfile.Note   // of the frame whose page is about to be written
 	first       int            // frame of the first of notes
 	notes       []walfile.Note // frames that were written since the last sync
 	buf         []byte
-	log         []uint64 // of each page in the log: its checksum and known; written or seen whole by this process
+	log         []uint64 // of each page in the log: its checksum, and known: written or read in full by this process
 	dbID, logID identity
 
 	// Of the database.
@@ -104,15 +104,15 @@ const maxFresh = 8192
 
 const known = 1 << 32
 
-// Options say how a database is watched over.
+// Options say how a database is checked.
 type Options struct {
 	// Expected: there were checksums before, so it is damage if there are none.
 	Expected bool
 	// Store is what the database must belong to; zero: it does not matter. One without gets it.
 	Store ID
-	// Lax: commits are not synced one by one, so a log with a hole in it may be what a power cut has left.
+	// Lax: commits are not synced one by one, so a power cut may leave a log with a gap.
 	Lax bool
-	// Shared: other processes write to the database as well, or only others do.
+	// Shared: other processes write to the database as well, or only they do.
 	Shared bool
 	// Damaged is called with each piece of damage that is met. It must not block.
 	Damaged func(error)

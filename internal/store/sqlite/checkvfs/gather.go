@@ -20,12 +20,12 @@ type gathered struct {
 	n     int32
 	at    int64   // of the first byte
 	parts []int32 // how long each piece is, as SQLite wrote them
-	next  int64   // where what was written last ends
+	next  int64   // end of the last write
 	end   int64   // where the page that ends a commit begins; 0: the last head was of another page
 }
 
-// writeLog writes to a log or gathers what is written. Only what follows what was written before is gathered: frames that are put in the
-// place of others need not end with a page.
+// writeLog writes to a log, or gathers writes. Only a write that continues the last one is gathered: frames that replace others need not
+// end with a page.
 func (h *handle) writeLog(tls *libc.TLS, pFile, buf uintptr, n int32, offset int64) int32 {
 	g := &h.gathered
 	follows, ends := offset == g.next && offset > 0, h.endsCommit(bytes(buf, n), offset)
@@ -72,7 +72,8 @@ func (h *handle) endsCommit(b []byte, offset int64) bool {
 	return false
 }
 
-// flush writes what has gathered. What could not be written is forgotten: SQLite is told, and rolls the transaction back.
+// flush writes the gathered bytes. Bytes that could not be written are dropped: SQLite gets the error, and rolls the
+// transaction back.
 func (h *handle) flush(tls *libc.TLS, pFile uintptr) int32 {
 	g := &h.gathered
 	if g.n == 0 {

@@ -66,8 +66,8 @@ func TestACommitThatCannotBeWrittenIsRolledBack(t *testing.T) {
 	}
 }
 
-// A connection whose cache is small writes frames before it commits, reads them again, and writes some of them anew in their place; every
-// second transaction fits. Without syncs nothing but the end of the commit has it written.
+// A connection with a small cache writes frames before it commits, reads them again, and replaces some of them; every second transaction
+// fits. Without syncs only the end of the commit causes the write.
 func TestATransactionIsWholeInTheLogWhetherItSpillsOrNot(t *testing.T) {
 	vfs, err := checkvfs.On("")
 	if err != nil {

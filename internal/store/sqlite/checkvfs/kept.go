@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/walfile"
 )
 
-// Kept is what the file of checksums says, for mending, as far as it can be read.
+// Kept is the content of the checksums' file, for repairs, as far as it can be read.
 type Kept struct {
 	Store     ID
 	Mark      walfile.Mark
@@ -68,13 +68,13 @@ func ReadKept(path string, pageSize int) (*Kept, error) {
 	return k, nil
 }
 
-// Is reports whether a page is what was written, or that is not known.
+// Is reports whether a page matches its checksum, or that is unknown.
 func (k *Kept) Is(page int64, b []byte) bool {
 	sum, ok := k.Sum(page)
 	return !ok || crc32.Checksum(b, castagnoli) == sum
 }
 
-// Poison makes the checksum of a page one that it does not have, so that nobody takes what is left of it for data.
+// Poison sets a page's checksum to a wrong one, so that nobody takes its remains for data.
 func Poison(path string, page int64, b []byte) error {
 	f, err := os.OpenFile(path+Suffix, os.O_RDWR, 0)
 	if err != nil {

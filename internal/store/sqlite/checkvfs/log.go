@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/walfile"
 )
 
-// frame returns the number of the frame whose page lies at an offset of the log; ok is false if no page lies there.
+// frame returns the number of the frame whose page is at an offset of the log; ok is false if no page begins there.
 func (f *File) frame(n int, offset int64) (i int, ok bool) {
 	size := f.pageSize.Load()
 	at, step := offset-logHeader-walfile.FrameHead, size+walfile.FrameHead
@@ -54,7 +54,7 @@ func (f *File) badFrame(i int) {
 	f.report(&DamageError{Path: f.path + logSuffix, What: fmt.Sprintf("the page of frame %d is not what was written", i+1)})
 }
 
-// wroteLog notes what was written to the log: heads and pages of frames.
+// wroteLog notes the frame headers and pages that were written to the log.
 func (f *File) wroteLog(b []byte, offset int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -110,7 +110,7 @@ func decodeNotes(b []byte) []walfile.Note {
 	return notes
 }
 
-// logHead is the log's header; nil: it is not known, or another process may have begun the log anew.
+// logHead returns the log's header; nil: unknown, or another process may have begun the log again.
 func (f *File) logHead() []byte {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -139,14 +139,15 @@ func (f *File) synced(header []byte, end int64) error {
 	})
 }
 
-// Count says what is in the database when the transaction under way has committed. It is noted with the log's next sync.
+// Count sets the row counts that the database will have once the current transaction has committed. They are noted with
+// the log's next sync.
 func (f *File) Count(t walfile.Tally) {
 	f.mu.Lock()
 	f.tally = t
 	f.mu.Unlock()
 }
 
-// NoteCount notes what is in the database now.
+// NoteCount notes the database's current row counts.
 func (f *File) NoteCount(t walfile.Tally) error {
 	f.Count(t)
 	return f.changeMark(func(m *walfile.Mark) error {
@@ -162,7 +163,7 @@ func (f *File) Counted() (walfile.Tally, bool) {
 	return f.mark.Tally, f.clean && f.mark.Tally != walfile.Tally{}
 }
 
-// Log says which generation of the log is being written.
+// Log returns which generation of the log is being written.
 func (f *File) Log() (walfile.Salts, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -52,7 +52,8 @@ func readUnsynced(t *testing.T, shared bool) {
 	c := connect()
 	do(c, "CREATE TABLE a(body TEXT)", "CREATE TABLE b(body TEXT)", "INSERT INTO a VALUES ('old')", "INSERT INTO b VALUES ('old')",
 		"PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA synchronous=off", "UPDATE a SET body = 'new'")
-	// Pages that a reader has not seen yet stay in the log, so the database is not cut to its length, which would write checksums.
+	// Pages that a reader has not read yet stay in the log, so the database is not truncated to its length, which would
+	// write checksums.
 	reader := connect()
 	do(reader, "BEGIN", "SELECT * FROM a")
 	do(c, "UPDATE b SET body = 'new'", "PRAGMA wal_checkpoint(PASSIVE)")
