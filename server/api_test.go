@@ -16,7 +16,8 @@ import (
 
 var accept = flag.Bool("accept-api", false, "write what the package exports to api.txt")
 
-// Programs are built on what the package exports. Whoever changes it on purpose runs the test with -accept-api, and the change is in the diff.
+// Programs depend on the package's exported names. A deliberate change is accepted by running the test with -accept-api,
+// which puts it in the diff.
 func TestExportedAPIIsTheCommittedOne(t *testing.T) {
 	const file = "api.txt"
 	got := exported(t)

@@ -19,9 +19,10 @@ import (
 // maxReason is how much of a handler's error is kept with the notification.
 const maxReason = 200
 
-// Listen gives a recipient's notifications to handle, one after the other, until ctx ends, and returns its cause then. A nil error of
-// handle acknowledges; any other asks for the notification again, after the time that godwit.NackAfter says or later each time. Other
-// sessions of the recipient, over whatever gateway, go on. If the server ends the session, Listen returns a *godwit.RefusedError.
+// Listen passes a recipient's notifications to handle, one after the other, until ctx ends, and then returns its cause. If handle
+// returns nil, the notification is acknowledged; otherwise it is sent again, after the time given by godwit.NackAfter or a time that
+// grows with each attempt. Other sessions of the recipient, over any gateway, go on. If the server ends the session, Listen returns a
+// *godwit.RefusedError.
 func (s *Server) Listen(ctx context.Context, app, recipient string, handle godwit.Handler) error {
 	fail := func(err error) error { return fmt.Errorf("listen as %s: %w", recipient, err) }
 	if s.begun() == nil {
@@ -69,7 +70,7 @@ type link struct {
 
 var _ session.Transport = (*link)(nil)
 
-// next takes the oldest notification, or says why there is none any more.
+// next takes the oldest notification, or returns the reason why there will be none.
 func (l *link) next() (n *godwit.Notification, bye string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,7 +84,7 @@ func (l *link) next() (n *godwit.Notification, bye string) {
 	return nil, ""
 }
 
-// handled tells the session what became of a notification.
+// handled reports to the session how a notification was handled.
 func (l *link) handled(id string, err error) {
 	f := &frame.Client{Kind: frame.KindAck, IDs: [][]byte{[]byte(id)}}
 	if err != nil {
@@ -101,7 +102,7 @@ func (l *link) handled(id string, err error) {
 // Format implements session.Transport.
 func (l *link) Format() frame.Format { return frame.JSON }
 
-// Write implements session.Transport. Frames beside notifications concern what a Listen has not: objects, topics, requests.
+// Write implements session.Transport. It ignores frames about objects, topics and requests, which a Listen does not use.
 func (l *link) Write(k frame.ServerKind, head, tail []byte) bool {
 	if k != frame.ServerNotification {
 		return true
@@ -130,7 +131,7 @@ func (l *link) signal() {
 	}
 }
 
-// Probe implements session.Transport: who is in the process is there.
+// Probe implements session.Transport: a client in the same process is always alive.
 func (l *link) Probe() { l.session.Alive() }
 
 // Close implements session.Transport.

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// App makes an app: a namespace with its own recipients. One that exists stays as it is.
+// App makes an app: a namespace with its own recipients. An existing one stays as it is.
 func (s *Server) App(ctx context.Context, name string) error {
 	if s.begun() == nil {
 		return fmt.Errorf("make app %s: %w", name, errNotStarted)

@@ -20,21 +20,21 @@ import (
 	"godwit.dev/godwit/internal/server/module"
 )
 
-// Options say how a server is to be.
+// Options configure a server.
 type Options struct {
-	// Data is the folder that holds what the server must not lose. One server uses a folder at a time.
+	// Data is the folder for data that must not be lost. Only one server at a time may use a folder.
 	Data string
 	// Settings are those of the server by their keys, such as "retain" or "http_addr", as in its configuration file. The addresses of
 	// listeners are "off" unless they are named here. Neither files nor the environment are read.
 	Settings map[string]string
 	// Log takes the server's log. Nil: nothing is logged.
 	Log *slog.Logger
-	// Process lets the server tune the process that it runs in: the garbage collector, and memory that goes back to the system. It is for
+	// Process lets the server tune the process that it runs in: the garbage collector, and the return of memory to the system. It is for
 	// programs that do little else.
 	Process bool
 }
 
-// version is what an embedded server says of itself.
+// version is the version that an embedded server reports.
 const version = "embedded"
 
 // Server is a server in this process.
@@ -48,7 +48,7 @@ type Server struct {
 	host    *module.Host
 }
 
-// New checks options and makes a server of them. It opens nothing.
+// New checks options and makes a server. It opens nothing.
 func New(o Options) (*Server, error) {
 	if o.Data == "" {
 		return nil, errors.New("make a server: Options.Data names no folder")
@@ -113,7 +113,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// begun is the running server; nil: it was not started.
+// begun returns the running server; nil: it was not started.
 func (s *Server) begun() *app.App {
 	s.mu.Lock()
 	defer s.mu.Unlock()

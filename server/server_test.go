@@ -51,7 +51,7 @@ func stop(t testing.TB, s *server.Server) {
 	}
 }
 
-// listen collects what a recipient gets; handle says what becomes of each.
+// listen collects the notifications of a recipient; handle decides whether each is acknowledged.
 func listen(t *testing.T, s *server.Server, to string, handle godwit.Handler) (got <-chan *godwit.Notification, done <-chan error) {
 	t.Helper()
 	notes, ended := make(chan *godwit.Notification, 100), make(chan error, 1)

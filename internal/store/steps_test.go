@@ -73,7 +73,7 @@ func inStore(t *testing.T, dir string, do func(*store.Stores)) {
 	}
 }
 
-// dueSteps reads what is due in a day, which is a step of every notification.
+// dueSteps reads the steps due in a day, one for every notification.
 func dueSteps(t *testing.T, s *store.Stores, step int) []mailbox.StepDue {
 	t.Helper()
 	due, _, err := s.Steps.StepsDue(t.Context(), nil, s.Clock().Add(24*time.Hour), 2*escalated)
@@ -128,7 +128,7 @@ func namedLost(r *store.Repaired, what string) (n int) {
 	return n
 }
 
-// TestLostPlanPositionIsNoLoss: the plan begins anew, and sends that went out are recognised by their ids.
+// TestLostPlanPositionIsNoLoss: the plan starts again, and sends that went out before are recognised by their ids.
 func TestLostPlanPositionIsNoLoss(t *testing.T) {
 	dir := escalations(t)
 	if r := lose(t, dir, store.MailboxFile, "escalation"); !r.Lossless() {

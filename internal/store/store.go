@@ -35,14 +35,14 @@ type Config struct {
 	Data       string // folder; it must exist
 	Postgres   string // URL of a database that takes the place of the files in Data, and may be shared by nodes; "": the files
 	Node       string // name of this server among those that share the database
-	Boot       string // of this start; no other has or had it. "": a random one
+	Boot       string // unique to this start of the process; "": a random one
 	Former     string // boot of the server that had Data before, if it certainly has ended
 	MaxPending int    // unsettled notifications of one recipient; 0: 1000
 	// MinFree is how many bytes of disk are left alone: below it nothing new is taken. 0: 256 MB for mailboxes and objects.
 	MinFree int64
 	Ballast int64         // bytes kept beside mailboxes, given up when the disk is full; 0: a quarter of MinFree, at most 8 MB
 	Events  time.Duration // how long events are kept; 0: 24 h
-	// NoAttempts has mailboxes not keep what was tried to bring notifications to connections.
+	// NoAttempts disables the record of attempts to deliver notifications to connections.
 	NoAttempts bool
 	Fatal      func(error)  // called once when the disk did not confirm a write: exit loudly
 	Damaged    func(error)  // called once when a file is found damaged: nothing more is stored then
@@ -51,7 +51,7 @@ type Config struct {
 	VFS        string       // of the mailboxes' and objects' databases, for fault injection
 }
 
-// EventLog keeps events, knows what it may lack and what it has deleted.
+// EventLog keeps events, and knows which it may lack and which it has deleted.
 type EventLog interface {
 	event.Repairable
 	event.Forgetful
@@ -62,7 +62,7 @@ type EventLog interface {
 // Stores is everything that is kept.
 type Stores struct {
 	Apps
-	Clock    func() time.Time // by which all of them judge time
+	Clock    func() time.Time // the clock that all of them use
 	Events   EventLog
 	Progress hook.ProgressStore
 	Drained  sink.ProgressStore // how far sinks have come
@@ -70,28 +70,29 @@ type Stores struct {
 	DroppedEvents func() uint64
 	Objects       objectstore.Store
 	Mailbox       mailbox.Store
-	// Changes says what has changed of the mailboxes' copies lately.
+	// Changes lists recent changes of the mailboxes' copies.
 	Changes   mailbox.Changes
 	Endpoints endpoint.Store
 	Campaigns campaign.Store
-	// Preferences are what recipients say about how they may be reached.
+	// Preferences stores recipients' wishes about how they may be reached.
 	Preferences preference.Store
 	// Shared names the database that several servers share, unlike any other. Empty: it is this one's alone.
 	Shared string
-	// Steps and Sends keep escalations beyond live. Both nil: nothing here does.
+	// Steps and Sends keep escalations beyond live. Both nil: this store does not support them.
 	Steps mailbox.Escalator
 	Sends escalation.Store
-	// Reach is whether the database can be reached. Nil: what is kept is here.
+	// Reach reports whether the database can be reached. Nil: the data is local.
 	Reach Reach
-	// Own decides what this server is the one to do. Nil: everything, because no other one shares the store.
+	// Own gives this server work that only one server may do at a time. Nil: it does all of it, because no other server
+	// shares the store.
 	Own lease.Func
-	// Alive lists the boots of the servers that share the store and have lately shown that they live. Nil: there are no others.
+	// Alive lists the boots of the servers that share the store and whose leases are current. Nil: there are no others.
 	Alive func(ctx context.Context) ([]string, error)
 	// Members lists the servers that share the store and have not ended in order, and Forget takes one off that list which was lost for
 	// good: mailbox.ErrNotFound if there is none of this name, ErrLives if it is not lost. Both nil like Own.
 	Members func(ctx context.Context) ([]Member, error)
 	Forget  func(ctx context.Context, node string) error
-	// GiveUp ends what this server owns, for others to take over, and Owned lists what is owned by whom. Both nil like Own.
+	// GiveUp frees this server's leases for others, and Owned lists all leases and their holders. Both nil if Own is.
 	GiveUp func(ctx context.Context)
 	Owned  func(ctx context.Context) ([]Owned, error)
 
@@ -110,19 +111,19 @@ type Stores struct {
 type Member struct {
 	Name, Boot string
 	Lives      bool          // it has shown so lately
-	Silent     time.Duration // since it showed so last; 0 of one that lives
+	Silent     time.Duration // since its last sign of life; 0 for a live one
 }
 
-// ErrLives says that a server cannot be forgotten, since it lives.
+// ErrLives says that a server cannot be removed, since it is alive.
 var ErrLives = errors.New("the node lives: stop it first")
 
-// Reach knows whether a database can be reached.
+// Reach reports whether a database can be reached.
 type Reach interface {
 	// Lost is how long the database could not be reached for; 0: it can be.
 	Lost() time.Duration
 	// Steady is for how long the database has answered every question; 0: it has not answered a recent one.
 	Steady() time.Duration
-	// Heard is how long ago the database last sent something.
+	// Heard is the time since the database last sent something.
 	Heard() time.Duration
 }
 
@@ -133,9 +134,9 @@ type Apps struct {
 	Sources  source.Store
 	Sinks    sink.Store
 	Channels channel.Store
-	// Templates are not watched: what is read of one is used for a second.
+	// Templates are not watched: a template is cached for a second.
 	Templates template.Store
-	// People are not watched either: each look at a page asks anew.
+	// People are not watched either: each page reads them again.
 	People signin.Store
 	// Audit is the audit log.
 	Audit audit.Store
@@ -154,7 +155,7 @@ type Owned struct {
 // Part is one of the files or connections behind the stores.
 type Part struct {
 	Name  string
-	Close func() error // writes what is queued; what the part tells observers of that is still told
+	Close func() error // writes the queue; observers are still informed of these writes
 
 	db      *sqlitedb.DB // nil: it is no file
 	trims   interface{ Trim() }
@@ -195,7 +196,7 @@ type appEraser interface {
 	EraseApp(ctx context.Context, app string) error
 }
 
-// EraseApp deletes what is kept of a deleted app, besides mailboxes.
+// EraseApp deletes the data of a deleted app, except its mailboxes.
 func (s *Stores) EraseApp(ctx context.Context, app string) error {
 	for _, e := range s.erases {
 		if err := e.EraseApp(ctx, app); err != nil {
@@ -214,7 +215,7 @@ func (s *Stores) Trim() {
 	}
 }
 
-// Metrics are those that parts have of their own.
+// Metrics returns the metrics of the single stores.
 func (s *Stores) Metrics() (list []prometheus.Collector) {
 	for i := range s.parts {
 		if m := s.parts[i].metrics; m != nil {
@@ -224,7 +225,7 @@ func (s *Stores) Metrics() (list []prometheus.Collector) {
 	return list
 }
 
-// Open opens all stores, and makes those that are missing.
+// Open opens all stores, and creates missing ones.
 func Open(ctx context.Context, cfg Config) (*Stores, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// Tables are those of a module. They lie in a file or schema of their own, so that their versions touch no others.
+// Tables are the tables of a module. They are in a file or schema of their own, so that their versions affect no others.
 type Tables struct {
 	Module string
 	// SQLite and Postgres hold the migrations, *.sql, which are applied in the order of their names, each once. A file that was
@@ -28,7 +28,7 @@ type Database struct {
 	Postgres *pgdb.DB
 }
 
-// moduleName is a name of which files and schemas can be made.
+// moduleName matches names that files and schemas can have.
 var moduleName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
 
 const (
@@ -48,7 +48,7 @@ func IsFile(name string) bool {
 }
 
 // filesIn lists the database files of a folder: those of every server, and those of modules that its manifest names or that
-// are there.
+// exist.
 func filesIn(data string, m *manifest) []string {
 	list := Files()
 	found, _ := filepath.Glob(filepath.Join(data, modulePrefix+"*"+moduleSuffix)) // the pattern is well formed
@@ -60,7 +60,7 @@ func filesIn(data string, m *manifest) []string {
 	return list
 }
 
-// checkTables refuses modules whose names cannot be those of tables, or are the same.
+// checkTables refuses modules whose names cannot be those of tables, or that occur twice.
 func checkTables(tables []Tables) error {
 	seen := make(map[string]bool)
 	for _, t := range tables {

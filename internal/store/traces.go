@@ -7,7 +7,8 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/tracedb"
 )
 
-// OpenTraces opens what keeps which notifications this node's traces follow, in its data folder, whatever keeps the notifications.
+// OpenTraces opens the file, in this node's data folder, that lists which notifications its traces follow; it is the
+// same for every kind of store.
 func OpenTraces(data string) (tracing.Keeper, error) {
 	return tracedb.Open(filepath.Join(data, "traces.db"))
 }

@@ -82,7 +82,7 @@ func owner(byDir map[string]string, file string) string {
 	return ""
 }
 
-// users marks what is built from a package, and what runs a program that is.
+// users marks the packages that are built from a package, and those that run a program built from it.
 func users(packages []pkg, changed string, testOnly bool, hit map[string]bool) {
 	if testOnly {
 		return // nothing else is built from a package's tests

@@ -1,5 +1,6 @@
-// Command affected names the packages whose tests a change can fail: those that changed, and all that are built from
-// them, or with -near those that import them. It reads the work tree, what is not added yet included, and compares it with where it left the main branch.
+// Command affected names the packages whose tests a change can fail: those that changed, and all that are built from them, or with -near
+// those that import them. It reads the work tree, untracked files included, and compares it with the commit where its branch left the main
+// branch.
 package main
 
 import (
@@ -84,7 +85,8 @@ func changed(since string) ([]string, error) {
 	return strings.FieldsFunc(differ+unknown, func(r rune) bool { return r == 0 }), nil
 }
 
-// list asks the go command for the packages of this module and what their tests are built from; near: what they import.
+// list lists the packages of this module and the packages that their tests are built from; with near only those that
+// they import.
 func list(near bool) ([]pkg, error) {
 	root, err := os.Getwd()
 	if err != nil {

@@ -30,7 +30,7 @@ func skipsAll(dir string) (bool, error) {
 	return len(files) > 0, nil
 }
 
-// runs reports whether go test calls a function. Benchmarks it calls only when asked.
+// runs reports whether go test calls a function. It calls benchmarks only with -bench.
 func runs(f *ast.FuncDecl) bool {
 	name := f.Name.Name
 	if f.Recv != nil || name == "TestMain" {
@@ -80,7 +80,7 @@ func called(stmt ast.Stmt) string {
 	return of.Name + "." + callee.Sel.Name
 }
 
-// skips reports whether the body of an if calls Skip: others make a test shorter.
+// skips reports whether the body of an if calls Skip: other conditions only shorten a test.
 func skips(stmt ast.Stmt) (found bool) {
 	ast.Inspect(stmt, func(n ast.Node) bool {
 		if s, ok := n.(*ast.SelectorExpr); ok && strings.HasPrefix(s.Sel.Name, "Skip") {

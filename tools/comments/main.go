@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// words is how many a comment has that is worth reading.
+// words is the least number of words in a comment that is worth reading.
 const words = 6
 
 func main() {

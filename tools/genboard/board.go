@@ -19,7 +19,7 @@ type panel struct {
 	lines       []line
 }
 
-// line is an expression and what its results are called.
+// line is an expression and the legend of its results.
 type line struct{ expr, legend string }
 
 const rate = "[$__rate_interval]"
@@ -33,7 +33,7 @@ func quantile(q, histogram, by string) string {
 	return fmt.Sprintf("histogram_quantile(%s, sum by (%s) (rate(%s%s)))", q, of, histogram+"_bucket", rate)
 }
 
-// publishes matches the routes by which notifications come.
+// publishes matches the routes that publish notifications.
 const publishes = `{route=~"POST /v1/(notifications.*|notify/.*)"}`
 
 func published(q string) string {

@@ -54,7 +54,7 @@ func run(out, page string) error {
 	return nil
 }
 
-// described is what a server with every listener that needs nothing else describes.
+// described returns the metrics that a server describes if every listener that needs no further settings is on.
 func described() (list []metrics.Described, err error) {
 	dir, err := os.MkdirTemp("", "godwit-genboard")
 	if err != nil {

@@ -13,13 +13,13 @@ type alert struct {
 	name     string
 	expr     string
 	lasts    string // for how long it must be so; empty: at once
-	severity string // page: somebody has to look now; ticket: today
+	severity string // page: somebody has to act now; ticket: today
 	summary  string // {{ $labels.instance }} and {{ $value }} are filled in
 	remedy   string
 	trial    trial
 }
 
-// trial is how promtool tries an alert: what a server tells by the minute, bad for an hour and then good.
+// trial is a promtool test of an alert: a metric's values by the minute, bad for an hour and then good.
 type trial struct {
 	series []string // each a metric and its values, as promtool writes them
 	from   string   // when it is bad and the alert is raised; empty: 40m

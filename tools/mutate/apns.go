@@ -6,7 +6,7 @@ const (
 	apnsKey     = "internal/sending/apns/key.go"
 	apnsSender  = "internal/sending/apns/apns.go"
 	apnsPayload = "internal/sending/apns/payload.go"
-	judging     = "internal/sending/judge/judge.go" // what answers about different recipients say together
+	judging     = "internal/sending/judge/judge.go" // rules about the answers for several recipients together
 )
 
 var (

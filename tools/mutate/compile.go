@@ -40,7 +40,7 @@ func (d *drawing) compile(ctx context.Context, dir string, packages map[string]*
 			}
 			if err != nil {
 				failures.Write(out)
-				break // what it lacks is lacking for all
+				break // a mutant lacking here is lacking everywhere
 			}
 		}
 		if failures.Len() == 0 {

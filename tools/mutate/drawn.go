@@ -25,10 +25,10 @@ const (
 	nearest = 2
 )
 
-// spared are packages that only tests are built from: what breaks in them breaks tests, not the server.
+// spared are packages that only tests are built from: faults in them break tests, not the server.
 var spared = regexp.MustCompile(`/(archtest|gatetest|storetest|sendertest|certstest|faultvfs|sdk)(/|$)`)
 
-// drawing is what a run is asked for.
+// drawing holds the options of a run.
 type drawing struct {
 	patterns  []string       // of packages, as go list takes them
 	only      *regexp.Regexp // names of mutants to draw from; nil: all
@@ -101,7 +101,7 @@ func (d *drawing) draw(ctx context.Context) error {
 	return report(d.out, before+len(drawn), survived, judged)
 }
 
-// without leaves out what is noticed.
+// without removes the points whose mutants were noticed.
 func without(drawn []*point, noticed map[string]bool) (rest []*point, left int) {
 	rest = slices.DeleteFunc(slices.Clone(drawn), func(p *point) bool { return noticed[p.String()] })
 	return rest, len(drawn) - len(rest)
@@ -134,7 +134,8 @@ func pick(points []*point, n int, seed uint64) (drawn []*point) {
 	return drawn
 }
 
-// testsOf says whose tests may notice: those of the package and of those nearest to it that use it, the leanest first.
+// testsOf returns whose tests may notice a mutant: those of the package and of the nearest packages that use it, the one
+// with the fewest dependencies first.
 func testsOf(packages map[string]*goPackage, drawn []*point) map[string][]string {
 	tests := map[string][]string{}
 	for _, p := range drawn {

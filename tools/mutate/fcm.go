@@ -2,7 +2,7 @@ package main
 
 const fcmTests = "./internal/sending/fcm"
 
-// ofFCM break what each answer of FCM means, one row of its table after the other.
+// ofFCM break the meaning of each answer of FCM, one row of its table after the other.
 var ofFCM = []mutation{
 	fcmRow("keep tokens that have ended", `case a.Status == http.StatusNotFound && f.Code == "UNREGISTERED":`, `case false:`),
 	fcmRow("drop tokens because the project is missing", `case a.Status == http.StatusNotFound && f.Code == "UNREGISTERED":`, `case a.Status == http.StatusNotFound:`),
@@ -61,7 +61,7 @@ var ofFCM = []mutation{
 	},
 }
 
-// fcmRow is a mutation of what an answer means.
+// fcmRow is a mutation of an answer's meaning.
 func fcmRow(name, old, changed string) mutation {
 	return mutation{name: "FCM: " + name, file: "internal/sending/fcm/answer.go", old: old, new: changed, tests: []suite{{fcmTests, "."}}}
 }

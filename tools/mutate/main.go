@@ -24,13 +24,13 @@ type mutation struct {
 	name     string
 	file     string
 	old, new string
-	tests    []suite // each of them must turn red
+	tests    []suite // each of them must fail
 }
 
 // suite is a package and the tests in it to run.
 type suite struct{ pkg, run string }
 
-// resultsFolder holds what became of each mutant of a seed, a line of JSON for each.
+// resultsFolder holds the results of a seed's mutants, a line of JSON for each.
 const resultsFolder = ".bin/mutate"
 
 // patience bounds one run of tests.
@@ -176,7 +176,7 @@ func command(ctx context.Context, env []string, args ...string) (string, error) 
 	return string(out), err
 }
 
-// reason is the first line in which a test says why it failed.
+// reason returns the first line in which a test says why it failed.
 func reason(out string) string {
 	for line := range strings.Lines(out) {
 		line = strings.TrimSpace(line)

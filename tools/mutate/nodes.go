@@ -7,7 +7,7 @@ const (
 	leaseTests          = "./internal/store/postgres/pgdb"
 )
 
-// ofNodes break what keeps two nodes from doing the same.
+// ofNodes break the rules that keep two nodes from doing the same work.
 var ofNodes = []mutation{
 	{
 		name: "publish without the row lock",

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// goPackage is what go list says of a package.
+// goPackage is the part of go list's output that is used.
 type goPackage struct {
 	Dir, ImportPath                          string
 	GoFiles, TestGoFiles, XTestGoFiles       []string

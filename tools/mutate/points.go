@@ -13,14 +13,14 @@ import (
 	"strings"
 )
 
-// kind is a way in which code goes wrong.
+// kind is a kind of mistake that mutants make.
 type kind string
 
 const (
 	negated    kind = "negated"   // a condition means its opposite
 	offByOne   kind = "bound"     // < is <=, and so on
 	dropped    kind = "dropped"   // a guard that leaves early does not
-	unfiltered kind = "no filter" // a query looks at all apps
+	unfiltered kind = "no filter" // a query reads all apps
 )
 
 var kinds = []kind{negated, offByOne, dropped, unfiltered}
@@ -147,7 +147,7 @@ func pure(e ast.Expr) bool {
 	return ok
 }
 
-// around is what is put before and after a point's text, so that its mutant is there once it is asked for.
+// around returns the text before and after a point's text, with which its mutant is active when selected.
 func (p *point) around(src []byte) (before, after string) {
 	is := fmt.Sprintf("mutant__.Is(%d)", p.number)
 	switch p.kind {
@@ -170,7 +170,7 @@ func (p *point) around(src []byte) (before, after string) {
 			return "", ""
 		}
 		all := ofApp.ReplaceAllString(text, "($1 OR $2 IS NOT NULL)$3")
-		if strings.Contains(text, "?1") { // numbered parameters may be used twice, others count
+		if strings.Contains(text, "?1") { // numbered parameters may be used twice, others are counted
 			return fmt.Sprintf("mutant__.Text(%d, ", p.number), fmt.Sprintf(", %q)", all)
 		}
 		return fmt.Sprintf("mutant__.Text(%d, ", p.number), fmt.Sprintf(", %q)", ofApp.ReplaceAllString(text, "$2 IS NOT NULL$3"))
@@ -192,7 +192,7 @@ func rewrite(src []byte, points []*point) ([]byte, error) {
 	}
 	name := set.Position(tree.Name.End()).Offset
 	edits := []edit{{name, 0, `; import mutant__ "` + switchPackage + `"`}}
-	// Outer ones first: what begins at the same place is opened in this order and closed in the other.
+	// Outer ones first: at the same place they are opened in this order and closed in the reverse one.
 	points = slices.Clone(points)
 	slices.SortStableFunc(points, func(a, b *point) int { return cmp.Or(a.from-b.from, b.to-a.to) })
 	for i, p := range points {

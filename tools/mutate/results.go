@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// result is what became of a mutant: a line of JSON in the file of results.
+// result is the result of a mutant: a line of JSON in the file of results.
 type result struct {
 	Mutant  string  `json:"mutant"`
 	By      string  `json:"noticed_by,omitempty"` // package; empty: it survived
@@ -21,8 +21,8 @@ type result struct {
 // results is the file of results, written as they come, so that a run that was stopped can go on.
 type results struct{ file *os.File }
 
-// openResults opens the file of results, and says what it has of mutants that were noticed. Surviving mutants are tried
-// again: tests may have been written for them.
+// openResults opens the file of results, and returns which mutants were noticed. Surviving mutants are tried again:
+// tests may have been written for them.
 func (d *drawing) openResults() (*results, map[string]bool, error) {
 	noticed := map[string]bool{}
 	if d.results == "" {

@@ -1,4 +1,4 @@
-// Package sqltx is what the transactions of both databases have in common, for tables whose SQL is the same on both. Queries write
+// Package sqltx is the common interface to transactions of both databases, for tables whose SQL is the same in both. Queries write
 // their arguments $1, $2 and so on.
 package sqltx
 
@@ -16,7 +16,7 @@ type Tx interface {
 	Each(ctx context.Context, query string, args []any, row func(Row) error) error
 	// Exec runs a statement and counts the rows that it changed.
 	Exec(ctx context.Context, statement string, args ...any) (rows int, err error)
-	// Lock is what a SELECT ends with that keeps others from changing its rows until this transaction ends.
+	// Lock is the end of a SELECT that locks its rows against changes until this transaction ends.
 	Lock() string
 }
 

@@ -73,7 +73,7 @@ func (e *appEnv) ok(err error) {
 	}
 }
 
-// fails checks what calls fail with; nil: they do not.
+// fails checks the errors of calls; nil: they succeed.
 func (e *appEnv) fails(calls map[string]struct{ err, want error }) {
 	e.Helper()
 	for what, c := range calls {
@@ -154,7 +154,7 @@ func appTakesAll(e *appEnv) {
 		e.template(app, "t")
 	}
 	e.ok(e.s.DeleteApp(ctx, "a"))
-	e.ok(e.s.CreateApp(ctx, access.App{Name: "a"})) // of the former one nothing comes back
+	e.ok(e.s.CreateApp(ctx, access.App{Name: "a"})) // nothing of the deleted app comes back
 	snap, err := e.s.Load(ctx)
 	e.ok(err)
 	hooks, err := e.s.Hooks.All(ctx)

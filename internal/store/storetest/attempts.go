@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
-// posOf is where a copy lies.
+// posOf returns a copy's position.
 func (e *env) posOf(to, id string) int64 {
 	e.Helper()
 	return e.record(to, id).Pos
@@ -56,8 +56,7 @@ func (e *env) acksTo(s mailbox.Store, to, id, device string, attempt uint32) {
 	}
 }
 
-// said lists a copy's attempts, briefly: seconds since the clock's beginning, the kind, and the
-// device.
+// said lists a copy's attempts, briefly: seconds since the clock's beginning, the kind, and the device.
 func said(r *mailbox.Record) (list []string) {
 	begin := testclock.New().Now()
 	for _, a := range r.Tried {

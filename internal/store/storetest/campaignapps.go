@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/campaign"
 )
 
-// campaignsNeverMeet looks at two apps through every method that takes one.
+// campaignsNeverMeet reads two apps' data through every method that takes an app.
 func campaignsNeverMeet(e *campaignEnv) {
 	const other = "other"
 	mine := e.running()
@@ -130,7 +130,7 @@ func ownersNeverMeet(e *campaignEnv) {
 	}
 }
 
-// appsWait asks who has to be owned while a campaign goes its way.
+// appsWait checks which apps need an owner at each stage of a campaign.
 func appsWait(e *campaignEnv) {
 	want := func(when string, apps ...string) {
 		e.Helper()

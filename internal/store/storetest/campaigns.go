@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
-// CampaignStore is what a store of campaigns does; its endpoints are made by the suite.
+// CampaignStore is a store of campaigns under test; its endpoints are made by the suite.
 type CampaignStore interface {
 	campaign.Store
 	EndpointStore
@@ -132,7 +132,7 @@ func everyEndpointOnce(e *campaignEnv) {
 	if n, done, err := e.s.Enumerate(e.Context(), e.epoch, c.Num, 3, func(*campaign.Target) time.Time { return e.clock.Now() }); n != 3 || done || err != nil {
 		e.Errorf("the first step: %d, %t, %v", n, done, err)
 	}
-	numbers = append(numbers, e.hooks(2)...) // who arrives on the way is among them
+	numbers = append(numbers, e.hooks(2)...) // endpoints registered meanwhile are included
 	e.s = e.reopen()
 	e.enumerate(c)
 	if got := rowsOf(e.due(c)); !slices.Equal(got, numbers) {
@@ -381,7 +381,7 @@ func correctionWalk(e *campaignEnv) {
 	if len(days) != 1 || days[0].Outcomes[campaign.Accepted] != 1 {
 		e.Errorf("by day: %+v", days)
 	}
-	e.state(c, campaign.Recalling) // which begins at its own place
+	e.state(c, campaign.Recalling) // a recall starts from its own position
 	at := e.clock.Now()
 	e.check(e.s.FinishCorrection(e.Context(), e.epoch, c.Num, nil, numbers[2], 0, at))
 	want(2, 0, numbers[2], "")

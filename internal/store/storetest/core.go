@@ -267,7 +267,7 @@ var coreCases = []testCase{
 	{"PublishersAndAcksAtOnceKeepOrderAndLoseNothing", nil, concurrent},
 }
 
-// appsNeverMeet gives two apps the same names everywhere and looks at each through every method.
+// appsNeverMeet gives two apps the same names everywhere and reads each through every method.
 func appsNeverMeet(e *env) {
 	e.stored(e.note("id", title("one"), collapse("k")), "r")
 	e.stored(e.note("id", app("other"), title("two"), collapse("k")), "r")

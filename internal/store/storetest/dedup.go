@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// wantDuplicate publishes again and expects to be told where the first one stands.
+// wantDuplicate publishes again and expects the first one's status.
 func (e *env) wantDuplicate(n *notification.Notification, to string, status notification.Status) mailbox.AppendResult {
 	e.Helper()
 	told := len(e.rec.All().Stored)

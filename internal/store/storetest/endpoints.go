@@ -18,7 +18,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
-// EndpointStore is what a store of endpoints does: for people, and for campaigns.
+// EndpointStore is a store of endpoints under test: for people, and for campaigns.
 type EndpointStore interface {
 	endpoint.Store
 	MoveEndpoint(ctx context.Context, number int64, address json.RawMessage) error
@@ -405,7 +405,7 @@ func numbersAreNotReused(e *endpointEnv) {
 	}
 }
 
-// namesAreLimited uses an app's names of attributes up, first by strangers, whose share is half.
+// namesAreLimited uses up an app's names of attributes, first by anonymous subscribers, whose share is half.
 func namesAreLimited(e *endpointEnv) {
 	const all = audience.MaxAttributeNames
 	named := func(n int) func(*audience.Endpoint) {
@@ -438,7 +438,7 @@ func namesAreLimited(e *endpointEnv) {
 		e.Errorf("%d of the back end are refused, want 5", n)
 	}
 	e.register("other", chat(1, named(all)))
-	// A name that nobody has any more makes room, if not at once.
+	// An unused name makes room, if not at once.
 	e.check(e.s.DeleteEndpoint(e.Context(), App, e.register(App, chat(1))[0].ID))
 	e.clock.Advance(time.Hour)
 	if n := try(true, all, all+2); n != 1 {

@@ -58,7 +58,7 @@ func numbersOf(list []audience.Endpoint) (numbers []int64) {
 	return numbers
 }
 
-// enumerationIsStable changes the audience between pages: who stays is seen once.
+// enumerationIsStable changes the audience between pages: endpoints that stay are seen once.
 func enumerationIsStable(e *endpointEnv) {
 	var regs []audience.Registration
 	for n := range 200 {
@@ -90,7 +90,7 @@ func enumerationIsStable(e *endpointEnv) {
 	}
 }
 
-// shortPages has many endpoints of which one is meant.
+// shortPages has many endpoints of which the audience contains one.
 func shortPages(e *endpointEnv) {
 	const all = 12_000
 	var regs []audience.Registration
@@ -175,7 +175,7 @@ func audiencesAgree(e *endpointEnv) {
 		}
 	}
 	for i := range 400 {
-		limit := len(all) // each page is a query: seams between them are looked at in one of four
+		limit := len(all) // each page is a query: one in four of them checks page boundaries
 		if i%4 == 0 {
 			limit = 1 + r.IntN(60)
 		}

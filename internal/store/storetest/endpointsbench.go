@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// pages are looked at of each list.
+// pages are read of each list.
 const pages = 200
 
 // BenchmarkLists looks up endpoints among a million as people do on the page, 50 at a time from the first page to the last or the 200th, and counts

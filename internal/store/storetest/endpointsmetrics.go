@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// measured is a store of endpoints with figures of its own.
+// measured is a store of endpoints with metrics of its own.
 type measured interface{ EndpointMetrics() prometheus.Collector }
 
 // endpointMetrics: figures are of all apps together.

@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/objects/object/objectstore"
 )
 
-// AppEraser keeps something of apps, and deletes what it has of a deleted one.
+// AppEraser stores data of apps, and deletes that of a deleted app.
 type AppEraser interface {
 	EraseApp(ctx context.Context, app string) error
 }
@@ -182,7 +182,7 @@ func erasedAppLeavesNoObject(e *objectEnv) {
 	})
 }
 
-// forgottenRecipientLeavesNoEvent forgets a recipient whose events a follower has read lately.
+// forgottenRecipientLeavesNoEvent erases a recipient whose events a follower has read lately.
 func forgottenRecipientLeavesNoEvent(e *eventEnv) {
 	e.emit("a", 0, 70)
 	e.follow("a", 0, 70, 70)

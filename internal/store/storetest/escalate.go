@@ -37,7 +37,7 @@ func (e *env) wantSteps(want ...string) (due []mailbox.StepDue, next time.Time) 
 	if err != nil {
 		e.Fatalf("steps due: %v", err)
 	}
-	slices.SortFunc(due, func(a, b mailbox.StepDue) int { // those of one moment come in any order
+	slices.SortFunc(due, func(a, b mailbox.StepDue) int { // steps due at the same moment come in any order
 		return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Recipient, b.Recipient), cmp.Compare(a.Pos, b.Pos))
 	})
 	var got []string
@@ -76,7 +76,7 @@ func (e *env) putOff(due []mailbox.StepDue, d time.Duration) {
 	}
 }
 
-// refs are those of everything that was stored.
+// refs lists references to everything that was stored.
 func (e *env) refs() (refs []mailbox.Ref) {
 	for _, it := range e.rec.All().Stored {
 		refs = append(refs, mailbox.Ref{App: it.N.App, Recipient: it.Recipient, Pos: it.Pos})
@@ -163,10 +163,10 @@ var escalateCases = []testCase{
 		e.clock.Advance(3 * time.Second)
 		due, _ := e.wantSteps("r recalled fcm", "r replied fcm", "r expired fcm", "r stays fcm")
 		e.ends("r", "recalled", notification.Recalled, mailbox.SettleDone)
-		e.handedOver(due, false) // of the recalled one too, which comes too late
+		e.handedOver(due, false) // including the recalled one, whose step comes too late
 		e.ends("r", "replied", notification.Replied, mailbox.SettleDone)
 		e.clock.Advance(4 * time.Second)
-		e.wantSteps("r stays chat") // although nobody has swept what has expired
+		e.wantSteps("r stays chat") // although no sweep has ended the expired copies
 		e.reopen()
 		e.wantSteps("r stays chat")
 		e.expire()
@@ -260,7 +260,7 @@ var escalateCases = []testCase{
 	{"ScheduledOnesEscalateFromTheirTime", []Ability{Escalate}, func(e *env) {
 		e.stored(e.note("x", steps("fcm"), sendAfter(time.Minute, time.Hour)), "r")
 		e.clock.Advance(2 * time.Minute)
-		e.wantSteps() // the server was busy: what has no seq yet is not there for anybody
+		e.wantSteps() // the server was busy: a copy without a seq is not visible to anybody yet
 		e.due()
 		if told := e.rec.All().Due; len(told) != 1 || !told[0].Escalates {
 			e.Errorf("told of %+v", told)

@@ -64,7 +64,7 @@ func RunEvents(t *testing.T, open OpenEvents, two Two[event.Log]) {
 		}
 		at.emit("a", 0, 100)
 		cursor := at.follow("a", 0, 100, 100)[99].ID
-		// The other one may know of nothing yet: that is no reason to begin anew.
+		// The other log may not have these events yet: that is no reason to start again from the beginning.
 		if evs, last, err := b.Read(t.Context(), "a", cursor, 10, false); err != nil || len(evs) != 0 || last < cursor {
 			t.Errorf("%d events, last %d, %v; want none after %d", len(evs), last, err, cursor)
 		}

@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// heads asks for the heads of these recipients at once.
+// heads reads the heads of these recipients in one call.
 func (e *env) heads(to ...string) []mailbox.Head {
 	e.Helper()
 	of := make([]mailbox.Address, len(to))
@@ -56,7 +56,7 @@ var headCases = []testCase{
 		e.stored(e.note("later", sendAfter(20*time.Second, time.Minute)), "r")
 		e.wantHead("r", 1, true)
 		e.clock.Advance(5 * time.Second)
-		e.wantHead("r", 1, false) // although nobody has ended it yet
+		e.wantHead("r", 1, false) // although no sweep has ended it yet
 		e.clock.Advance(15 * time.Second)
 		e.due()
 		e.wantHead("r", 2, true)

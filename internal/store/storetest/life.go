@@ -74,7 +74,7 @@ func crashWhileBusy(e *env) {
 	var mu sync.Mutex
 	answered, acked := map[string]bool{}, map[string]bool{}
 	stop := make(chan struct{})
-	var crashing atomic.Bool // from then on something may not be answered in time, which says nothing
+	var crashing atomic.Bool // from then on an operation may stay unanswered in time, which proves nothing
 	var wg sync.WaitGroup
 	for p := range 4 {
 		wg.Go(func() {

@@ -36,7 +36,7 @@ func (e *appEnv) enter(s signin.Login, b signin.Bounds) {
 	e.ok(e.s.AddLogin(e.Context(), hashOf(s.ID), s, b))
 }
 
-// signedIn checks whose logins there are in an app, last seen first.
+// signedIn checks which logins an app has, last seen first.
 func (e *appEnv) signedIn(app string, want ...string) {
 	e.Helper()
 	list, err := e.s.Logins(e.Context(), app, 100)
@@ -112,7 +112,7 @@ func loginsBounded(e *appEnv) {
 		s.Since, s.Seen = signedInAt.Add(20*time.Minute), signedInAt.Add(20*time.Minute)
 		e.enter(s, b)
 	}
-	next("s4", signin.Bounds{Most: 4}) // in the place of that which was seen longest ago
+	next("s4", signin.Bounds{Most: 4}) // it replaces the login that was seen longest ago
 	e.signedIn("a", "s4", "s0", "s1", "s2")
 	e.signedIn("b", "other")                               // is counted for itself
 	next("s5", signin.Bounds{Since: signedInAt, Most: 10}) // s0 has been there for too long

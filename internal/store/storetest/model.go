@@ -52,7 +52,7 @@ func (m *model) give(c *modelCopy) {
 	c.seq = m.seqs[c.to]
 }
 
-// publish says what the store must answer: a status, whether it is a duplicate, and an error.
+// publish returns what the store must answer: a status, whether it is a duplicate, and an error.
 func (m *model) publish(n *notification.Notification, to string) mailbox.AppendResult {
 	now := n.CreatedAt
 	if c := m.find(to, n.ID); c != nil && (c.as == 0 || !now.After(c.at.Add(notification.DedupWindow))) {
@@ -271,7 +271,7 @@ func (w *walk) settleOne() {
 	}
 }
 
-// compare looks at everything the store says.
+// compare compares all that the store returns with the model.
 func (w *walk) compare(s mailbox.Store) {
 	w.Helper()
 	now := w.clock.Now()

@@ -89,7 +89,7 @@ func (e *objectEnv) use(s objectstore.Store) {
 	s.Observe(e)
 }
 
-// Changed implements objectstore.Observer. It keeps what it is told, but not the slice.
+// Changed implements objectstore.Observer. It copies the batch, whose slice must not be kept.
 func (e *objectEnv) Changed(batch []objectstore.Change) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -120,7 +120,7 @@ func clientsTouched(e *objectEnv) {
 		batch = append(batch, objectstore.Touch{ID: objectstore.ClientID{App: App, Recipient: fmt.Sprint("nobody-", i), Device: "d"}, SeenAt: later})
 	}
 	e.touch(batch...)
-	e.touch(objectstore.Touch{ID: id, SeenAt: e.now}) // an older time does not count, and progress stays
+	e.touch(objectstore.Touch{ID: id, SeenAt: e.now}) // an older time is ignored, and progress stays
 	e.both(func() {
 		e.wantSaved(id, &objectstore.Saved{ID: id, SeenAt: later, Keys: []object.Key{k}, Progress: []objectstore.Progress{{Object: k.Hash(), Acked: 2, Sent: 2}}})
 		e.wantSaved(batch[1].ID, nil)
@@ -144,7 +144,7 @@ func clientsWatchers(e *objectEnv) {
 	}
 }
 
-// wantWatchers looks for those who are registered for an object, at so many clients at once.
+// wantWatchers searches for the clients that are registered for an object, with so many clients a page.
 func (e *objectEnv) wantWatchers(a object.Key, want []string, look int) {
 	e.both(func() {
 		var got []string

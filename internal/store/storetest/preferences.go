@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
-// PreferenceStore is what keeps preferences, beside the endpoints of those who have them.
+// PreferenceStore is a store of preferences under test, with the endpoints of their recipients.
 type PreferenceStore interface {
 	EndpointStore
 	preference.Store
@@ -57,7 +57,7 @@ func (e *preferenceEnv) set(app, recipient string, p preference.Preferences) {
 	}
 }
 
-// want checks what recipients of an app have said; zero preferences: nothing is kept.
+// want checks the stored preferences of recipients; zero preferences: none are stored.
 func (e *preferenceEnv) want(app, recipient string, p preference.Preferences) {
 	e.Helper()
 	said, err := e.s.Preferences(e.Context(), app, []string{"nobody", recipient})
@@ -67,7 +67,7 @@ func (e *preferenceEnv) want(app, recipient string, p preference.Preferences) {
 	}
 }
 
-// begin asks whether a step may start.
+// begin checks whether a step may start.
 func (e *preferenceEnv) begin(app, recipient, category string, step byte, limit preference.Limit, want bool) {
 	e.Helper()
 	b := preference.Begun{ID: [16]byte{step}, Recipient: recipient, Category: category, Limit: limit}
@@ -123,7 +123,7 @@ func limitsCount(e *preferenceEnv) {
 	e.s = e.reopen()
 	e.now = e.now.Add(30*time.Second - time.Millisecond)
 	e.begin(App, "r", "promo", 3, limit, false)
-	e.now = e.now.Add(time.Millisecond) // the first one is a minute ago; what did not begin was not counted
+	e.now = e.now.Add(time.Millisecond) // the first one began a minute ago; a refused one was not counted
 	e.begin(App, "r", "promo", 3, limit, true)
 	e.begin(App, "r", "promo", 4, limit, false)
 	e.begin(App, "r", "promo", 4, preference.Limit{Count: 3, Per: time.Minute}, true)
@@ -146,7 +146,7 @@ func limitsCountOnce(e *preferenceEnv) {
 	}
 	e.begin(App, "r", "promo", 2, limit, false)
 	e.begin(App, "r", "promo", 1, limit, true)
-	e.now = e.now.Add(57 * time.Minute) // an hour after it was asked for first
+	e.now = e.now.Add(57 * time.Minute) // an hour after the first
 	e.begin(App, "r", "promo", 2, limit, true)
 	limit.Count = 2
 	for range 3 {
@@ -164,7 +164,7 @@ func limitsAreApart(e *preferenceEnv) {
 	e.begin(App, "r", "*", 2, limit, true)
 	e.begin("other", "r", "promo", 2, limit, true)
 	e.now = e.now.Add(30 * time.Minute)
-	e.begin("other", "r", "promo", 3, preference.Limit{Count: 1, Per: time.Minute}, true) // forgets what counts no more there
+	e.begin("other", "r", "promo", 3, preference.Limit{Count: 1, Per: time.Minute}, true) // deletes entries that no longer count there
 	e.begin(App, "r", "promo", 3, limit, false)
 }
 
@@ -213,7 +213,7 @@ func begunIsPruned(e *preferenceEnv) {
 	e.begin(App, "r1", "promo", 2, limit, true)
 }
 
-// RunTwoPreferences is what holds for two stores of preferences of one database.
+// RunTwoPreferences tests two stores of preferences on one database.
 func RunTwoPreferences(t *testing.T, open Two[PreferenceStore]) {
 	t.Helper()
 	t.Run("WhatIsSaidToOneTheOtherKnows", func(t *testing.T) {

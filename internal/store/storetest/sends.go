@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// SendStore is what keeps the sends of escalations, beside the endpoints that they go to.
+// SendStore is a store of escalation sends under test, with the endpoints that they go to.
 type SendStore interface {
 	EndpointStore
 	escalation.Store
@@ -84,7 +84,7 @@ func finishSend(t *testing.T, s SendStore, now time.Time, r dispatch.Result) {
 	}
 }
 
-// wantSends checks what became of a notification's sends.
+// wantSends checks the outcomes of a notification's sends.
 func wantSends(t *testing.T, s SendStore, note string, want ...dispatch.Outcome) []escalation.Send {
 	t.Helper()
 	list, err := s.SendsOf(t.Context(), App, note, "r")
@@ -151,7 +151,8 @@ func testSendOnce(t *testing.T, open func(t *testing.T) (SendStore, func() SendS
 	wantSends(t, s, "x")
 }
 
-// testUnknownWithdrawn: what may be shown can be taken back as what was accepted, and why nobody knows stays readable.
+// testUnknownWithdrawn: a send that may have been shown can be withdrawn like an accepted one, and the reason why its
+// outcome is unknown stays readable.
 func testUnknownWithdrawn(t *testing.T, s SendStore, now time.Time) {
 	t.Helper()
 	d := handed(t, s, "y", now, time.Minute)
@@ -233,7 +234,8 @@ func testSendHeld(t *testing.T, open func(t *testing.T) (SendStore, func() SendS
 	wantSends(t, s, "x", dispatch.Expired, dispatch.Suppressed)
 }
 
-// testSendAnswered: what receivers say is kept through the ends of a send, and what they acknowledged is not withdrawn.
+// testSendAnswered: receivers' acknowledgements are kept whatever happens to the send afterwards, and an acknowledged
+// send is not withdrawn.
 func testSendAnswered(t *testing.T, open func(t *testing.T) (SendStore, func() SendStore)) {
 	s, reopen := open(t)
 	now := time.Now().Truncate(time.Millisecond)
@@ -256,7 +258,7 @@ func testSendAnswered(t *testing.T, open func(t *testing.T) (SendStore, func() S
 	if got := say(App, d.ID, &shown, false); !got.Shown || got.Clicked || got.Answered || !got.At.Equal(now) || !got.First.Equal(first) || got.Note != "x" || got.Recipient != "r" || got.Pos != 7 {
 		t.Errorf("after it was shown: %+v", got)
 	}
-	finishSend(t, s, now, dispatch.Result{Row: d.Row, Outcome: dispatch.Accepted, Attempts: 1}) // the answer comes later than the device's
+	finishSend(t, s, now, dispatch.Result{Row: d.Row, Outcome: dispatch.Accepted, Attempts: 1}) // the provider's answer arrives after the device's acknowledgement
 	if list, err := s.ShownSends(t.Context(), 0, now, 10); err != nil || len(list) != 1 || !list[0].Shown {
 		t.Fatalf("to be withdrawn: %+v, %v; want what was only shown", list, err)
 	}
@@ -307,7 +309,7 @@ func testSendTarget(t *testing.T, open func(t *testing.T) (SendStore, func() Sen
 	}
 }
 
-// RunTwoSends is what holds for two stores of the sends of one database: one of them at a time sends.
+// RunTwoSends tests two stores of sends on one database: only one of them sends at a time.
 func RunTwoSends(t *testing.T, open Two[SendStore]) {
 	t.Run("WhoRecoversOwnsWhatIsSent", func(t *testing.T) {
 		now := time.Now().Truncate(time.Millisecond)

@@ -36,7 +36,7 @@ var (
 	changedAt = time.UnixMilli(1_700_000_000_456).UTC()
 )
 
-// settingCases are those of all kinds.
+// settingCases are the cases of all kinds of settings.
 func settingCases() map[string]func(e *appEnv) {
 	all := map[string]func(e *appEnv){}
 	maps.Copy(all, kind[hook.Hook]{
@@ -99,7 +99,7 @@ func (k kind[T]) isKept(e *appEnv) {
 	ctx := e.Context()
 	e.app("shop")
 	_, name := k.place(&k.full)
-	// sees checks what an update begins with.
+	// sees checks the state that an update starts from.
 	sees := func(what string, one *T, others int, want T) {
 		e.Helper()
 		if !reflect.DeepEqual(*one, want) || others != 0 {

@@ -12,11 +12,11 @@ import (
 	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
-// Options are what a test needs of a store.
+// Options are a test's requirements of a store.
 type Options struct {
 	MaxPending int              // most pending copies of a recipient; 0: 1000
 	Now        func() time.Time // the store's clock
-	Crashes    bool             // the test crashes it: what stands still meanwhile must serve no other test
+	Crashes    bool             // the test crashes the server: while its files are copied, no other test must use it
 }
 
 // Opened is a store under test.
@@ -32,7 +32,7 @@ type Opened struct {
 // OpenFunc opens an empty store for one test. It is closed by the test's clean-up.
 type OpenFunc func(t *testing.T, opts Options) Opened
 
-// Ability is what a store may lack, as CONTRACT.md allows.
+// Ability is a feature that a store may lack, as CONTRACT.md allows.
 type Ability int
 
 // Abilities.
@@ -54,7 +54,7 @@ type testCase struct {
 	run   func(e *env)
 }
 
-// Run runs all tests but those that need an ability the store is without.
+// Run runs all tests except those for abilities that the store lacks.
 func Run(t *testing.T, open OpenFunc, without ...Ability) {
 	t.Helper()
 	for _, group := range [][]testCase{coreCases, settleCases, timeCases, listCases, dedupCases, ackAllCases, lifeCases, headCases, replyCases, escalateCases, attemptCases} {
@@ -74,7 +74,7 @@ func Run(t *testing.T, open OpenFunc, without ...Ability) {
 // App is the app of the suite's notifications unless a test says otherwise.
 const App = "app"
 
-// Recorder is an observer that remembers everything.
+// Recorder is an observer that records everything.
 type Recorder struct {
 	mu      sync.Mutex
 	delay   time.Duration
@@ -87,7 +87,7 @@ func (r *Recorder) Committed(b *mailbox.Batch) {
 	delay := r.delay
 	r.mu.Unlock()
 	if delay > 0 {
-		time.Sleep(delay) // so that whoever does not wait is seen not to have waited
+		time.Sleep(delay) // so that a call that does not wait is noticed
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -173,7 +173,7 @@ func (e *env) note(id string, changes ...change) *notification.Notification {
 	return n
 }
 
-// publish appends one notification and returns what became of its copies.
+// publish appends one notification and returns the results for its copies.
 func (e *env) publish(n *notification.Notification, to ...string) []mailbox.AppendResult {
 	e.Helper()
 	a := &mailbox.Append{N: n, To: to}

@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
-// RunTwo is what holds for two stores of mailboxes of one database.
+// RunTwo tests two stores of mailboxes on one database.
 func RunTwo(t *testing.T, open Two[mailbox.Store]) {
 	t.Helper()
 	for name, run := range map[string]func(e *env, stores [2]mailbox.Store){

@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
-// RunTwoObjects is what holds for two stores of objects of one database.
+// RunTwoObjects tests two stores of objects on one database.
 func RunTwoObjects(t *testing.T, open Two[objectstore.Store]) {
 	t.Helper()
 	t.Run("VersionsAreGivenInTurnAndKnownToBoth", func(t *testing.T) {
@@ -160,7 +160,7 @@ func RunTwoObjects(t *testing.T, open Two[objectstore.Store]) {
 	})
 }
 
-// RunTwoEndpoints is what holds for two stores of endpoints of one database.
+// RunTwoEndpoints tests two stores of endpoints on one database.
 func RunTwoEndpoints(t *testing.T, open Two[EndpointStore]) {
 	t.Helper()
 	t.Run("AnAddressRegisteredThroughBothIsOneEndpoint", func(t *testing.T) {
@@ -229,7 +229,7 @@ func RunTwoEndpoints(t *testing.T, open Two[EndpointStore]) {
 	})
 }
 
-// RunTwoCampaigns is what holds for two stores of campaigns of one database.
+// RunTwoCampaigns tests two stores of campaigns on one database.
 func RunTwoCampaigns(t *testing.T, open Two[CampaignStore]) {
 	t.Helper()
 	begin := func(t *testing.T) (e *campaignEnv, other CampaignStore) {

@@ -46,7 +46,7 @@ func Patterns(doc *openapi3.T) (list []string) {
 	return list
 }
 
-// Unspecified says of each route of a module that a document lacks what to do about it.
+// Unspecified lists the routes of a module that an OpenAPI document lacks, each with what to do about it.
 func Unspecified(doc *openapi3.T, routes []module.Route) (problems []string) {
 	specified := Patterns(doc)
 	for _, rt := range routes {

@@ -12,7 +12,7 @@ var passesFramesOn = map[string]bool{
 	"mem.SliceBuffer": true,
 }
 
-// A session says what kind of frame it writes, so no gateway has a reason to look inside: parsing would be needed again
+// A session passes the kind of each frame it writes, so no gateway needs to parse frames: parsing would be needed again
 // for each wire format, and would be wrong for one.
 func TestGatewaysParseNoServerFrame(t *testing.T) {
 	seen := 0

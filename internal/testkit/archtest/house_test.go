@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// maxLines is the ceiling for a file: what is longer holds more than one thing.
+// maxLines is the longest that a file may be: longer ones have more than one subject.
 const maxLines = 800
 
 func TestFilesStayShort(t *testing.T) {
@@ -162,7 +162,7 @@ func TestTestsDoNotSleep(t *testing.T) {
 		}
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
 			if _, loop := n.(*ast.ForStmt); loop {
-				return false // a condition asked again and again with a pause between
+				return false // a condition polled with pauses
 			}
 			if sel, ok := n.(*ast.SelectorExpr); ok && sel.Sel.Name == "Sleep" {
 				if pkg, ok := sel.X.(*ast.Ident); ok && pkg.Name == "time" {

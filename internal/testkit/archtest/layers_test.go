@@ -13,11 +13,11 @@ const (
 	domain     layer = iota // plain types and pure rules; standard library only
 	codec                   // the client protocol's encodings
 	capability              // the behaviour
-	adapter                 // what drives capabilities or implements what they need
+	adapter                 // packages that drive capabilities or implement what they need
 	wiring                  // typed configuration, wiring and life cycle
 	command                 // the command line
 	program                 // main
-	outside                 // tests, benchmarks, tools: what is not part of the server, and what none of it may import
+	outside                 // tests, benchmarks, tools: not part of the server, and not imported by it
 )
 
 // places gives every package its rung; the longest prefix counts. A new package needs a place here.
@@ -29,12 +29,12 @@ var places = map[string]layer{
 	"internal/sending/push":          domain,
 	"internal/campaigns/audience":    domain,
 	"internal/access/urlguard":       domain, // leaf: the clients for URLs that people give
-	"internal/sending/foreign":       domain, // leaf: what other people's servers say
+	"internal/sending/foreign":       domain, // leaf: the answers of other people's servers
 	"internal/engine/timerwheel":     domain,
 	"internal/engine/fair":           domain,     // leaf: queues and amounts that apps share
 	"internal/engine/latency":        domain,     // leaf: a histogram
 	"internal/server/logqueue":       domain,     // leaf: a writer that never blocks
-	"internal/server/lifecycle":      domain,     // leaf: what runs and how it stops
+	"internal/server/lifecycle":      domain,     // leaf: components and how they stop
 	"internal/server/listen":         capability, // leaf: listeners
 	"internal/server/module":         adapter,    // how adapters join the server
 	"internal/server/httpapi/call":   capability, // leaf: a request on its way
@@ -43,8 +43,8 @@ var places = map[string]layer{
 	"internal/server/certs":          domain,     // leaf: certificates from files
 	"internal/engine/disk":           capability,
 	"internal/cluster/reload":        domain, // leaf: a copy in step with its store
-	"internal/cluster/setting":       domain, // what settings of apps have in common
-	"internal/cluster/lease":         domain, // leaf: what one server at a time does
+	"internal/cluster/setting":       domain, // shared by the settings of apps
+	"internal/cluster/lease":         domain, // leaf: work that one server does at a time
 	"internal/campaigns/quiet":       domain,
 	"internal/sending/sealed":        domain,     // leaf: tokens that come back
 	"internal/notify/encoded":        domain,     // leaf: encodings made once
@@ -88,7 +88,7 @@ var places = map[string]layer{
 	"internal/messaging/bus":         adapter,
 	"internal/engine/reactor":        adapter,
 	"internal/gateway":               adapter,
-	"internal/compat":                adapter, // services that this one stands in for
+	"internal/compat":                adapter, // services that Godwit can replace
 	"internal/server/httpapi":        adapter,
 	"internal/server/admin":          adapter,
 	"internal/sending":               adapter,
@@ -108,7 +108,7 @@ var places = map[string]layer{
 	"tools":                          outside,
 	"internal/testkit":               outside,
 
-	// Suites that tests of several packages share; what serves may not import them.
+	// Suites that tests of several packages share; server code must not import them.
 	"internal/messaging/bus/natstest":     outside,
 	"internal/server/certs/certstest":     outside,
 	"internal/cluster/lease/leasetest":    outside,
@@ -191,11 +191,11 @@ func permitted(from, to string) bool {
 	return false
 }
 
-// mover copies from the stores of one database into those of another, so it knows both.
+// mover copies from the stores of one database into those of another, so it imports both.
 const mover = "internal/store/move"
 
 func TestSiblingAdaptersAreStrangers(t *testing.T) {
-	// Within a family, these packages are what the others share.
+	// Within a family, these packages are shared by the others.
 	shared := map[string]bool{
 		"internal/store/sqlite/sqlitedb": true, "internal/store/sqlite/checkvfs": true, "internal/store/sqlite/walfile": true,
 		"internal/store/postgres/pgdb": true, "internal/store/appsql": true, "internal/store/sqltx": true, "internal/store/await": true, "internal/store/notes": true, "internal/store/attempts": true, "internal/store/campaignrow": true, "internal/store/endpointrow": true, "internal/store/millis": true, "internal/store/eventlog": true, "internal/store/regs": true, "internal/store/segment": true, "internal/store/content": true, "internal/engine/reactor": true, "internal/engine/reactor/websocket": true,
@@ -223,11 +223,11 @@ func TestSiblingAdaptersAreStrangers(t *testing.T) {
 // byHand may write rows of a database itself: it makes millions of them, which through a store would take hours.
 const byHand = "bench/stubs"
 
-// streams are mailboxes of another service's publishers, beside the server's own: who stands in for that service, or takes from it, names
-// them.
+// streams holds mailboxes of another service's publishers, beside the server's own: the packages that replace that service, or read from
+// it, name it.
 const streams = "internal/store/redisstream"
 
-// example is the module of a test, whose tables are its own.
+// example is the module of a test, which has tables of its own.
 const example = "test/api/notes"
 
 func TestOnlyOpeningNamesAStore(t *testing.T) {
@@ -271,7 +271,7 @@ func TestOnlyTracingKnowsOpenTelemetry(t *testing.T) {
 }
 
 func TestOnlyItsStoresKnowPostgreSQL(t *testing.T) {
-	// These start servers, and measure what servers spend.
+	// These start servers, and measure their resources.
 	around := map[string]bool{"internal/testkit/pgserver": true, "bench/testbed": true}
 	for _, f := range tree(t) {
 		if f.isTest() || f.dir() == mover || f.dir() == example || around[f.dir()] || strings.HasPrefix(f.dir(), "internal/store/postgres/") {

@@ -58,8 +58,8 @@ func TestEveryDependencyHasAReason(t *testing.T) {
 	}
 }
 
-// TestMethodsThatNobodyCallsAreLeftOut keeps out what calls methods by names that only running tells: with it the linker has to leave
-// every exported method of every type in the program, which makes it 4.2 MB larger.
+// TestMethodsThatNobodyCallsAreLeftOut forbids code that calls methods by names known only at run time: with it the linker has to
+// keep every exported method of every type in the program, which makes it 4.2 MB larger.
 func TestMethodsThatNobodyCallsAreLeftOut(t *testing.T) {
 	for _, f := range tree(t) {
 		if strings.HasSuffix(f.path, "_test.go") {

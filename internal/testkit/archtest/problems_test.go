@@ -15,7 +15,7 @@ import (
 func TestProblemsComeFromTheRegistry(t *testing.T) {
 	slugs := map[string]bool{}
 	for _, is := range problem.Types() {
-		slugs[is.Slug()] = strings.Contains(is.Slug(), "-") // a slug of one word is a word that others may use as well
+		slugs[is.Slug()] = strings.Contains(is.Slug(), "-") // a slug of one word is common, and other texts may contain it
 	}
 	for _, f := range tree(t) {
 		if f.isTest() || f.generated || f.dir() == "internal/server/problem" || !strings.HasPrefix(f.path, "internal/") && !strings.HasPrefix(f.path, "cmd/") {

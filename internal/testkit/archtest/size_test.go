@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// Bounds that keep a package or folder small enough to know.
+// Limits that keep a package or folder small enough to understand.
 const (
 	mostImports = 30 // packages of this project that one imports
-	mostWired   = 45 // that one imports whose task it is to put parts together
+	mostWired   = 45 // packages that a package may import if its task is to connect parts
 	mostGroups  = 16 // folders under internal
-	mostFields  = 20 // of a struct of settings or of parts that a constructor takes: more of them nobody can fill in from memory
+	mostFields  = 20 // fields of a struct of settings or of a constructor's parts: nobody can fill in more from memory
 )
 
 // wires are the packages that put parts together.

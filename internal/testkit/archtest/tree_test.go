@@ -45,8 +45,8 @@ func (s *source) imports() []string {
 	return paths
 }
 
-// tree gives every Go file of the module, other modules nested in it aside. It is read once for all tests, which leave
-// it as it is.
+// tree returns every Go file of the module, without nested modules. It is read once for all tests, which must not change
+// it.
 func tree(t *testing.T) []*source {
 	t.Helper()
 	files, err := parsed()

@@ -95,7 +95,7 @@ func receiver(fn *ast.FuncDecl) string {
 	return ""
 }
 
-// namesIn collects what a function's body mentions: what it calls, and what it hands on.
+// namesIn collects the names in a function's body: those it calls, and those it passes on.
 func namesIn(fn *ast.FuncDecl) map[string]bool {
 	names := map[string]bool{}
 	ast.Inspect(fn, func(n ast.Node) bool {

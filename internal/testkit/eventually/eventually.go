@@ -1,4 +1,4 @@
-// Package eventually waits in tests for what another goroutine, another process or the kernel brings about in its own time.
+// Package eventually lets tests wait for a condition that another goroutine, another process or the kernel will fulfil.
 package eventually
 
 import (
@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// Patience is far more than a loaded machine needs for what takes milliseconds.
+	// Patience is far longer than any condition takes on a loaded machine.
 	Patience = 2 * time.Minute
-	// again is how long nothing is asked: an answer may cost a query.
+	// again is the pause between checks: a check may cost a query.
 	again = 5 * time.Millisecond
 )
 
-// True asks until it is so. It fails the test when that takes longer than Patience.
+// True checks until the condition holds. It fails the test if that takes longer than Patience.
 func True(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	if !Holds(so) {
@@ -22,7 +22,7 @@ func True(t testing.TB, what string, so func() bool) {
 	}
 }
 
-// Holds asks until it is so, for Patience, and returns whether it became so.
+// Holds checks until the condition holds, for Patience at most, and returns whether it did.
 func Holds(so func() bool) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()

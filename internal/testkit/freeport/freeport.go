@@ -16,7 +16,7 @@ import (
 // lowest is above the ports of services that many machines run.
 const lowest = 12_000
 
-// tries is how many ports are looked at.
+// tries is how many ports are tried.
 const tries = 100
 
 // Loopback is an address on loopback that nobody listens at. Where it can be, it is not among those that the system gives to
@@ -80,7 +80,7 @@ func try(ctx context.Context, port int) (addr string, release func(), err error)
 	if runtime.GOOS != "linux" {
 		return addr, func() {}, nil
 	}
-	// A name that lives as long as its socket, and is seen where the port is: in this network namespace.
+	// A name that exists as long as its socket, in the same network namespace as the port.
 	mark, err := to.Listen(ctx, "unix", "@godwit-freeport-"+addr)
 	if err != nil {
 		return "", nil, err
@@ -90,7 +90,7 @@ func try(ctx context.Context, port int) (addr string, release func(), err error)
 
 func at(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 
-// port is one below those of outgoing connections, or 0, which has the system choose.
+// port returns one below those of outgoing connections, or 0, which makes the system choose.
 func port() int {
 	var from, to int
 	b, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")

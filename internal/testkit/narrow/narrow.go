@@ -1,4 +1,4 @@
-// Package narrow connects tests as clients that hardly take anything: what a server writes to them waits there.
+// Package narrow connects tests as clients with small receive buffers: a server's writes to them soon have to wait.
 package narrow
 
 import (
@@ -7,15 +7,15 @@ import (
 	"syscall"
 )
 
-// buffer is the least for which every kernel keeps to what it was asked.
+// buffer is the smallest size that every kernel honours.
 const buffer = 4096
 
-// Dialer returns a dialer whose connections take few bytes that nobody reads.
+// Dialer returns a dialer whose connections buffer few unread bytes.
 func Dialer() *net.Dialer {
 	return &net.Dialer{Control: func(_, _ string, c syscall.RawConn) error { return Control(c) }}
 }
 
-// Control makes a socket that is not connected yet take few bytes that nobody reads.
+// Control sets a small receive buffer on a socket that is not connected yet.
 func Control(c syscall.RawConn) error {
 	var failed error
 	err := c.Control(func(fd uintptr) {

@@ -71,7 +71,7 @@ func private(dir string) error {
 	return nil
 }
 
-// runAs says as whom the server runs: PostgreSQL refuses to run as root.
+// runAs returns the user that the server runs as: PostgreSQL refuses to run as root.
 func runAs() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil

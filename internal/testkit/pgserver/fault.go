@@ -36,8 +36,7 @@ func (s *Server) Restart() error {
 	return nil
 }
 
-// Crash starts another server on the files as they are at this moment, which is what would be found if this one had been
-// killed now. This one goes on.
+// Crash starts another server on a copy of the files as they are now, as if this one had been killed. This one goes on.
 func (s *Server) Crash() (*Server, error) {
 	c, err := s.copied(nil)
 	if err != nil {
@@ -70,7 +69,7 @@ func (s *Server) Replica() (*Server, error) {
 	return c, nil
 }
 
-// copied starts another server on a copy of the files, which are prepared for it.
+// copied starts another server on a copy of the files, after prepare.
 func (s *Server) copied(prepare func(*Server) error) (*Server, error) {
 	s.Stop()
 	// It is read by nobody else and soon removed, so it need not wait for the disk.
@@ -94,7 +93,7 @@ func (s *Server) copied(prepare func(*Server) error) (*Server, error) {
 	return c, nil
 }
 
-// Stop stops all processes of the server where they are (SIGSTOP): connections stay and nobody answers.
+// Stop suspends all processes of the server (SIGSTOP): connections stay and nothing answers.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +109,7 @@ func (s *Server) Continue() {
 	s.resume()
 }
 
-// freeze stops the process that starts others first. Once it stands still, what there is then is all.
+// freeze first stops the process that starts the others. After that the list of processes is final.
 func (s *Server) freeze() {
 	s.held = []int{s.cmd.Process.Pid}
 	stand(s.held[0])
@@ -120,7 +119,8 @@ func (s *Server) freeze() {
 	}
 }
 
-// stand stops a process and waits until it stands still or is gone: a signal only asks, and meanwhile the process may start another.
+// stand suspends a process and waits until it has stopped or is gone: a signal takes a moment, in which the process may
+// start another.
 func stand(pid int) {
 	if unix.Kill(pid, unix.SIGSTOP) != nil {
 		return

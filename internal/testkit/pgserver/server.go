@@ -30,12 +30,12 @@ const pidFile = "postmaster.pid"
 
 // Options of a server. The zero value is the fastest: it loses everything when the machine stops.
 type Options struct {
-	Fsync    bool              // what is answered is on disk
+	Fsync    bool              // commits are on disk before they are answered
 	Settings map[string]string // of postgresql.conf
 	Dir      string            // where its folder is made, with a short path; empty: the system's place for temporary files
 }
 
-// Server is a PostgreSQL server. It listens on a socket in its own folder, and takes whoever can reach that.
+// Server is a PostgreSQL server. It listens on a socket in its own folder, and accepts every connection there.
 type Server struct {
 	bin, dir string
 	opts     Options
@@ -44,7 +44,7 @@ type Server struct {
 
 	mu   sync.Mutex
 	cmd  *exec.Cmd
-	shm  int // System V segment by which a server knows that another one uses its files; 0: none
+	shm  int // System V shared memory that marks the files as in use by a server; 0: none
 	held []int
 }
 
@@ -97,7 +97,7 @@ func newServer(bin string, o Options, from string) (*Server, error) {
 	return s, os.WriteFile(filepath.Join(s.data(), "postgresql.auto.conf"), []byte(s.config()), 0o644)
 }
 
-// shortTemp is a folder for temporary files in which a path of a socket stays below the 107 bytes that there are for it.
+// shortTemp returns a folder for temporary files whose path is short enough for a socket's, at most 107 bytes.
 func shortTemp() string {
 	if dir := os.TempDir(); len(dir) < 60 {
 		return dir
@@ -121,7 +121,7 @@ func (s *Server) config() string {
 	set("max_connections", "300")
 	set("shared_buffers", "64MB")
 	set("jit", "off") // which compiles plans that run for a millisecond
-	// In its folder, so that nothing of it is left beside.
+	// In its folder, so that no shared memory is left outside.
 	set("dynamic_shared_memory_type", "mmap")
 	if !s.opts.Fsync {
 		set("fsync", "off")
@@ -197,7 +197,7 @@ func (s *Server) accepts(ctx context.Context) bool {
 	return true
 }
 
-// segment reads the id of the server's shared memory from the file that says who runs: line 7 has its key and its id.
+// segment reads the id of the server's shared memory from postmaster.pid: line 7 has its key and its id.
 func segment(data string) int {
 	b, _ := os.ReadFile(filepath.Join(data, pidFile))
 	lines := strings.Split(string(b), "\n")

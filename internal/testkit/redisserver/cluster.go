@@ -79,8 +79,8 @@ func (c *Cluster) join() error {
 	return nil
 }
 
-// meet has servers know each other. A server that does not answer within its node timeout, as on a busy machine, is
-// forgotten by the server that was to meet it: so servers that do not know all others get the command again.
+// meet makes servers know each other. A server that does not answer within its node timeout, as on a busy machine, is
+// dropped by the server that was to meet it: so servers that do not know all others get the command again.
 func meet(all []*Server) error {
 	first := fmt.Sprintf("CLUSTER MEET 127.0.0.1 %s %s", portOf(all[0].addr), portOf(all[0].bus))
 	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {

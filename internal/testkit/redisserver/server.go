@@ -26,7 +26,7 @@ const patience = time.Minute
 // nodeTimeout is after how long a server of a cluster takes another for dead.
 const nodeTimeout = time.Second
 
-// ErrMissing says that there is no server to start.
+// ErrMissing says that no redis-server is installed.
 var ErrMissing = errors.New("no redis-server is installed: apt-get install redis-server")
 
 // Program is the path of redis-server, or ErrMissing.
@@ -149,7 +149,7 @@ func (s *Server) run() error {
 	return nil
 }
 
-// Await asks until the answer has a word in it, for a minute.
+// Await repeats a command until its answer contains a word, for a minute.
 func (s *Server) Await(command, word string) error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, fmt.Errorf("%s was not answered with %s", command, word))
 	defer cancel()
@@ -203,7 +203,7 @@ func (s *Server) Restart() error {
 	return nil
 }
 
-// Stop has the server stand still, connections open, until Continue.
+// Stop suspends the server, connections open, until Continue.
 func (s *Server) Stop() { s.signal(syscall.SIGSTOP) }
 
 // Continue ends a Stop.

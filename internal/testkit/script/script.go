@@ -34,8 +34,8 @@ func Params() testscript.Params {
 	}
 }
 
-// condition knows where PostgreSQL's programs are installed; where nothing may be skipped, they have to be. And it knows make check-all,
-// which runs what takes too long for each change.
+// condition implements "postgresql", whether PostgreSQL's programs are installed (if no test may be skipped, they must be), and
+// "thorough", whether make check-all is running, which includes tests too slow for each change.
 func condition(name string) (bool, error) {
 	switch name {
 	case "postgresql":

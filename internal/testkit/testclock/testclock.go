@@ -12,10 +12,10 @@ type Clock struct {
 	now time.Time
 }
 
-// New returns a clock that stands at some moment.
+// New returns a clock that shows a fixed time.
 func New() *Clock { return At(time.Date(2031, 5, 4, 3, 2, 1, 0, time.UTC)) }
 
-// At returns a clock that stands at a moment.
+// At returns a clock that shows this time.
 func At(now time.Time) *Clock { return &Clock{now: now} }
 
 // Now returns the time.

@@ -42,7 +42,7 @@ func Is(n int) bool {
 	return n == chosen
 }
 
-// Text is a text, or what the mutant has in its place.
+// Text returns a text, or the mutant's replacement for it.
 func Text(n int, text, other string) string {
 	if Is(n) {
 		return other

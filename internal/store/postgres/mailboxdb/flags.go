@@ -85,7 +85,7 @@ func idTime(id string) (ms uint64, ok bool) {
 	return ms, ms != 0 && ms < 1<<(63-keyTimeShift)
 }
 
-// nameHash has a secret seed, so that clients cannot choose names that collide.
+// nameHash is cryptographic because names come from outside, and nobody should find many that collide.
 func nameHash(app, name string) uint64 {
 	var buf [2*notification.MaxNameBytes + 1]byte
 	b := append(buf[:0], app...)

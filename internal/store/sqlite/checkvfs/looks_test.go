@@ -88,8 +88,8 @@ func compareAsAnotherProcess(t *testing.T, path string) {
 	}
 }
 
-// Beside a server that writes, a page that does not fit its checksum may be half written: five looks, a twentieth of a second
-// apart. No pause comes before the first look, and none is made for pages that are damaged for good.
+// Beside a server that writes, a page that does not match its checksum may be half written: it is read five times, 50 ms
+// apart. There is no pause before the first read, and pages that are damaged for good are not read again.
 func TestPossiblyTornPageIsReadFiveTimes(t *testing.T) {
 	const pauses = 4 * 50 * time.Millisecond
 	path := filepath.Join(t.TempDir(), "a.db")

@@ -22,7 +22,7 @@ const NoteSuffix = "-note"
 const (
 	noteMagic = "GdwNote\x01"
 	noteFile  = 1 << 20
-	lifeSize  = 8  // after the magic: of which checksums it is the note
+	lifeSize  = 8  // after the magic: the id of the checksums that the note belongs to
 	liveAt    = 64 // the mark
 	logHeadAt = 128
 	notesAt   = 4096 // of the frames
@@ -37,7 +37,7 @@ type note struct {
 	mem  []byte
 }
 
-// openNote maps the note, makes one that is of no use anew, and loads the mark.
+// openNote maps the note, makes a new one if it is unusable, and loads the mark.
 func (f *File) openNote() (err error) {
 	head, err := f.readSums()
 	if err != nil {
@@ -159,7 +159,7 @@ func (f *File) putMark(m walfile.Mark) error {
 	return nil
 }
 
-// syncMark has the checksums on disk, and with them a copy of the mark.
+// syncMark syncs the checksums, and with them a copy of the mark.
 func (f *File) syncMark() error {
 	var b [markSize]byte
 	f.mu.RLock()

@@ -16,13 +16,13 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// marks are where the mark lies: two copies beside the checksums, and the live one in the note.
+// marks lists where the mark is stored: two copies beside the checksums, and the live one in the note.
 var marks = []struct {
 	suffix string
 	at     int64
 }{{checkvfs.Suffix, 512}, {checkvfs.Suffix, 1024}, {checkvfs.NoteSuffix, 64}}
 
-// Half of a mark is what a kill or a power cut may leave; another one says less, or as much.
+// A kill or a power cut may leave half of a mark; the other copies are as new or older.
 func TestAMarkThatWasHalfWrittenIsNoDamage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	db, err := open(t, path, sqlitedb.Options{})
@@ -152,7 +152,7 @@ func TestALogThatLostItsLastCommitIsNoticed(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if n, err := read(t, again); n != 200+i*100 || err != nil { // unless all of it had been copied
+		if n, err := read(t, again); n != 200+i*100 || err != nil { // unless all pages in the log had been copied
 			t.Errorf("commit %d: %d rows are left, %v", i, n, err)
 		}
 		again.Close()
@@ -181,7 +181,7 @@ func TestANoteCutOffUnderADatabaseEndsWriting(t *testing.T) {
 	}
 }
 
-// A server has several databases, most of them with little in their logs.
+// A server has several databases, most of them with small logs.
 func TestNoteUsesMemoryOnlyAsNeeded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	db, err := open(t, path, sqlitedb.Options{})

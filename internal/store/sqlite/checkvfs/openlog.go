@@ -13,8 +13,8 @@ import (
 // openLog checks the log that SQLite is about to recover.
 func (f *File) openLog() error { return f.lookAgain(f.lookAtLog()) }
 
-// lookAgain looks at mark and log anew after err. Where another process may be writing to them, one look may see a frame
-// half written.
+// lookAgain reads mark and log again after err. If another process may be writing to them, a single read may find a
+// frame half written.
 func (f *File) lookAgain(err error) error {
 	for try := 1; err != nil && f.shared && try < verifyTries; try++ {
 		time.Sleep(verifyPause)

@@ -9,7 +9,8 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/walfile"
 )
 
-// adopt makes the checksums of a database that has none. Their header comes last: it says that they are whole.
+// adopt makes the checksums of a database that has none. Their header is written last, as the sign that they are
+// complete.
 func (f *File) adopt() error {
 	if size := f.pageSize.Load(); size > 0 {
 		err := eachPage(f.path, size, func(page int64, b []byte) error { return f.wrotePage(b, (page-1)*size) })
@@ -38,7 +39,7 @@ func (f *File) adopt() error {
 func (f *File) checkPage(b []byte, offset int64, short bool) bool {
 	size := f.pageSize.Load()
 	if size == 0 || int64(len(b)) != size || offset%size != 0 {
-		return true // the header alone, whose page is read whole as well
+		return true // only the header was read; its page is also read as a whole
 	}
 	page := offset/size + 1
 	sum, ok, err := f.entry(page)

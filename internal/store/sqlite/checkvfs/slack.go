@@ -14,8 +14,8 @@ const (
 	fileHead            = 100 // before the header of the first page
 )
 
-// clearSlack clears the room between the pointers and the cells of a page of a table or an index: SQLite leaves there what it has moved
-// elsewhere, which may be deleted there later. A page that is not what it seems stays as it is.
+// clearSlack clears the room between the pointers and the cells of a page of a table or an index: SQLite leaves remains of moved rows
+// there, which would survive the deletion of these rows. A page with an unexpected layout stays unchanged.
 func clearSlack(p []byte, offset int64) {
 	if offset+int64(len(p)) > slackMost || len(p) < 512 || offset%int64(len(p)) != 0 {
 		return

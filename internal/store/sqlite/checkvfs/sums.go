@@ -11,7 +11,7 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// entry reads the checksum of a page; ok is false if it is not known.
+// entry reads the checksum of a page; ok is false if it is unknown.
 func (f *File) entry(page int64) (sum uint32, ok bool, err error) {
 	f.sumsMu.RLock()
 	i, found := slices.BinarySearchFunc(f.fresh, page, func(e entry, page int64) int { return cmp.Compare(e.page, page) })

@@ -39,21 +39,21 @@ func eachPage(path string, size int64, visit func(page int64, b []byte) error) e
 	}
 }
 
-// How often and how long what does not fit is looked at again: it may be being written.
+// How often and how long mismatching pages are read again: they may be half written.
 const (
 	verifyTries = 5
 	verifyPause = 50 * time.Millisecond
 )
 
-// Damage is what Verify has found.
+// Damage is the result of Verify.
 type Damage struct {
 	Errors []error // what is damaged
-	Pages  []int64 // of the database that are not what was written
+	Pages  []int64 // pages of the database that differ from what was written
 }
 
-// Verify reads a whole database, also beside a server that writes to it, and says what is damaged. It must not be called in a
-// process that has the database open: closing a file lets go of all of the process's locks on it. It reads at most pace bytes a
-// second; 0: as fast as it can. progress, if not nil, is told now and then how many bytes were read.
+// Verify reads a whole database, also beside a server that writes to it, and reports what is damaged. It must not be called in
+// a process that has the database open: closing a file releases all of the process's locks on it. It reads at most pace bytes a
+// second; 0: as fast as it can. progress, if not nil, is called now and then with the number of bytes read.
 func Verify(ctx context.Context, path string, pace int64, progress func(done, total int64)) (d Damage, err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -101,7 +101,7 @@ func Verify(ctx context.Context, path string, pace int64, progress func(done, to
 	return d, err
 }
 
-// look checks heads, length and log.
+// look checks headers, length and log.
 func (f *File) look() (size int64, err error) {
 	if size, err = pageSize(f.path); err != nil {
 		f.pageSize.Store(4096)
@@ -114,7 +114,7 @@ func (f *File) look() (size int64, err error) {
 	return size, f.lookAgain(err)
 }
 
-// stretch is how many pages are read before it is asked whether that was too fast.
+// stretch is how many pages are read before the pace is checked.
 const stretch = 64
 
 func (f *File) compare(ctx context.Context, total, pace int64, progress func(done, total int64)) (suspect []int64, err error) {

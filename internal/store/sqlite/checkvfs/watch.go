@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// identity tells a file from another one of the same name.
+// identity distinguishes a file from another one of the same name.
 type identity struct{ dev, ino uint64 }
 
 func identify(info os.FileInfo) identity {
@@ -26,7 +26,7 @@ func (f *File) opened(log bool) {
 	}
 	info, err := os.Stat(name)
 	if err != nil {
-		return // removed within this moment, which Gone tells
+		return // removed within this moment, which Gone reports
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -43,10 +43,10 @@ INSERT INTO log VALUES (1, 0);
 // Options of a log. The zero value of each field is a good default.
 type Options struct {
 	MaxAge   time.Duration // events older than this are deleted; 0: 24 h
-	MaxBytes int64         // as are the oldest when the file holds more than this; 0: 512 MB
+	MaxBytes int64         // the oldest events are deleted if the file holds more than this; 0: 512 MB
 
-	// Free tells how much disk space is left. Below MinFree the log takes no more than it has: each new event pushes
-	// out old ones. Nil: not watched.
+	// Free returns the free disk space. Below MinFree the log does not grow: each new event replaces old ones. Nil: not
+	// watched.
 	Free    func() int64
 	MinFree int64
 
@@ -133,7 +133,7 @@ func (l *Log) DB() *sqlitedb.DB { return l.db }
 // Trim gives the memory of cached pages back.
 func (l *Log) Trim() { l.db.Trim() }
 
-// Close writes what is queued, ends all followers and closes the file.
+// Close writes the queue, ends all followers and closes the file.
 func (l *Log) Close() error {
 	if !l.queue.Close() {
 		<-l.done

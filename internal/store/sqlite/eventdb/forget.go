@@ -13,7 +13,7 @@ import (
 // forgetChunks are rewritten in one commit: at most 1 MB.
 const forgetChunks = 16
 
-// ForgetRecipient deletes a recipient's events, in slices between which others are written.
+// ForgetRecipient deletes a recipient's events, in slices between which new events are written.
 func (l *Log) ForgetRecipient(ctx context.Context, app, recipient string) error {
 	defer l.tails.Forget(app)
 	for since := int64(0); ; {
@@ -31,7 +31,8 @@ func (l *Log) ForgetRecipient(ctx context.Context, app, recipient string) error 
 	}
 }
 
-// EraseApp deletes all events of a deleted app, in slices. How far its hooks and sinks have come stays: it names nobody.
+// EraseApp deletes all events of a deleted app, in slices. The progress of its hooks and sinks stays, since it contains
+// no names.
 func (l *Log) EraseApp(ctx context.Context, app string) error {
 	defer l.tails.Forget(app)
 	for more := true; more; {

@@ -15,7 +15,8 @@ import (
 
 var _ event.Repairable = (*Log)(nil)
 
-// gapColumns say what the log may lack. It lacks nothing where mended is no less than lost; else what was emitted after whole.
+// gapColumns hold what the log may lack. If mended is at least lost, it lacks nothing; else it may lack events emitted
+// after whole.
 const gapColumns = `
 ALTER TABLE log ADD COLUMN whole  INTEGER NOT NULL DEFAULT 0; -- ms
 ALTER TABLE log ADD COLUMN since  INTEGER NOT NULL DEFAULT 0; -- ms; nothing emitted after whole happened before
@@ -45,7 +46,7 @@ func (l *Log) begin(ctx context.Context) error {
 	return nil
 }
 
-// lostNow is the number of events lost so far, with those of former processes.
+// lostNow is the number of events lost so far, those of earlier processes included.
 func (l *Log) lostNow() int64 { return l.lost + l.queue.Lost() }
 
 // advance notes the newest id, and that all is there that was emitted before a time, unless something is lost.

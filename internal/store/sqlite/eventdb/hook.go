@@ -13,8 +13,8 @@ import (
 
 var _ hook.ProgressStore = (*Log)(nil)
 
-// hookTable says how far hooks have come in this log. It lies beside the events, so that both go back together when
-// a machine loses its last writes.
+// hookTable holds the progress of hooks in this log. It is in the events' file, so that both go back together if a
+// machine loses its last writes.
 const hookTable = `
 CREATE TABLE hook (
 	app      TEXT NOT NULL,
@@ -24,7 +24,7 @@ CREATE TABLE hook (
 ) STRICT, WITHOUT ROWID;
 `
 
-// hookOwnerTable says who owns the progress of an app's hooks: a higher epoch takes over from a lower one.
+// hookOwnerTable records who owns the progress of an app's hooks: a higher epoch takes over from a lower one.
 const hookOwnerTable = `
 CREATE TABLE hook_owner (
 	app   TEXT PRIMARY KEY,
@@ -81,7 +81,7 @@ func (l *Log) OwnHookProgress(ctx context.Context, app string) (epoch int64, lis
 	return epoch, list, nil
 }
 
-// SaveHookProgress writes what owners have to save.
+// SaveHookProgress writes the progress that owners have to save.
 func (l *Log) SaveHookProgress(ctx context.Context, list []hook.Saving) (former []string, err error) {
 	err = l.db.Do(ctx, func(c *sqlite.Conn) error {
 		former = nil

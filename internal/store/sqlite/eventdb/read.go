@@ -20,7 +20,7 @@ func (l *Log) Read(ctx context.Context, app string, since uint64, limit int, wai
 // errPageFull ends a query early.
 var errPageFull = errors.New("page is full")
 
-// readFile reads what is not in memory any more.
+// readFile reads events that are no longer in memory.
 func (l *Log) readFile(ctx context.Context, app string, since uint64, limit int) (evs []event.Event, err error) {
 	err = l.db.ReadFor(ctx, app, func(c *sqlite.Conn) error {
 		evs = nil

@@ -36,7 +36,7 @@ func (l *Log) Gone(ctx context.Context) (id uint64, err error) {
 	return id, nil
 }
 
-// prune deletes what is too old or too much.
+// prune deletes events that are too old or too many.
 func (l *Log) prune(ctx context.Context) {
 	oldest := max(l.opts.Now().Add(-l.opts.MaxAge).UnixMilli(), 0) << eventlog.IDShift
 	for range pruneMost {
@@ -86,7 +86,7 @@ func (l *Log) makeRoom(ctx context.Context, bytes int64) (bool, error) {
 	return false, nil
 }
 
-// space tells how many bytes of the file are in use and how many are not.
+// space returns how many bytes of the file are in use and how many are not.
 func (l *Log) space(ctx context.Context) (used, unused int64, err error) {
 	err = l.db.Read(ctx, func(c *sqlite.Conn) error {
 		var v [3]int64

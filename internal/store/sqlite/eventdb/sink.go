@@ -13,7 +13,7 @@ import (
 
 var _ sink.ProgressStore = (*Log)(nil)
 
-// sinkTable says how far sinks have come in this log, as hookTable does of hooks, and who owns that.
+// sinkTable holds the progress of sinks in this log, as hookTable does for hooks, and its owners.
 const sinkTable = `
 CREATE TABLE sink (
 	app      TEXT NOT NULL,

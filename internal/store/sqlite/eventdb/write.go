@@ -12,10 +12,10 @@ import (
 const (
 	gatherFor  = 25 * time.Millisecond // how long events wait for others to share a commit
 	retryAfter = time.Second           // after a write that failed
-	closeFor   = 5 * time.Second       // how long Close tries to write what is queued
+	closeFor   = 5 * time.Second       // how long Close tries to write the queue
 )
 
-// run writes what is emitted until the log closes.
+// run writes emitted events until the log closes.
 func (l *Log) run() {
 	defer close(l.done)
 	ctx := context.Background()
@@ -82,7 +82,7 @@ func (l *Log) writeLast() {
 			l.opts.Log.ErrorContext(ctx, "the last events could not be written", "error", err)
 		}
 	}
-	if err := l.ended(ctx); err != nil { // the next start takes it for a crash, and makes good what is missing: nothing
+	if err := l.ended(ctx); err != nil { // if this fails, the next start assumes a crash, searches for missing events and finds none
 		l.opts.Log.WarnContext(ctx, "that the event log was closed could not be noted", "error", err)
 	}
 }

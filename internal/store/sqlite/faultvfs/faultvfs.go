@@ -45,7 +45,7 @@ type (
 		file *file
 		orig *lib.Tsqlite3_io_methods
 	}
-	// file is what has happened to a file since it was last synced, newest last.
+	// file holds the changes of a file since its last sync, newest last.
 	file struct{ undo []undo }
 	undo struct {
 		at   int64
@@ -81,7 +81,7 @@ func pointer[F any](v *VFS, f F) uintptr {
 // New registers a VFS for one test. Databases opened with its name must be closed before the test ends.
 func New(t testing.TB) *VFS {
 	t.Helper()
-	// Opening a connection once initialises SQLite the way the driver wants it.
+	// Opening a connection once initialises SQLite with the driver's settings.
 	conn, err := sqlite.OpenConn(":memory:")
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +198,7 @@ func (v *VFS) PowerCut(path, to string) error {
 	return nil
 }
 
-// Ballast names a file outside the database whose deletion gives room once.
+// Ballast names a file outside the database whose deletion frees space once.
 func (v *VFS) Ballast(path string, size int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -339,7 +339,7 @@ func (h *handle) size(tls *libc.TLS, pFile uintptr) (int64, int32) {
 	return *at[int64](p), rc
 }
 
-// remember notes what is about to be overwritten.
+// remember keeps the bytes that are about to be overwritten.
 func (h *handle) remember(tls *libc.TLS, pFile uintptr, offset, n, size int64) int32 {
 	u := undo{at: offset, size: size}
 	if n = min(n, size-offset); n > 0 {

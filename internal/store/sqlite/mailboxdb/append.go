@@ -24,10 +24,10 @@ type appendOp struct {
 	prep  []prepared
 	rows  int
 	bytes int
-	full  bool // refused: the disk came below its reserve while this was queued
+	full  bool // refused: free space fell below the reserve while this was queued
 }
 
-// prepared is what can be computed of a publish before the writer has it.
+// prepared is the part of a publish that can be computed before the writer takes it.
 type prepared struct {
 	id   uint32
 	hash int64
@@ -65,7 +65,7 @@ func (s *Store) appendOps(batch []*mailbox.Append) (ops []*appendOp) {
 	return ops
 }
 
-// copyBytes is about what a copy of a publish takes.
+// copyBytes estimates the bytes that a copy of a publish takes.
 func copyBytes(a *mailbox.Append) int {
 	if len(a.To) < minPacked || !packs(a.N) {
 		return 128

@@ -36,8 +36,8 @@ func readTried(stmt *sqlite.Stmt, pos int64) (data []byte, err error) {
 	return data, err
 }
 
-// keepTried keeps what was tried for a copy that ends: with its outcome if that says it all. A row that says itself how its copy ended has no place
-// for it.
+// keepTried stores the attempts for a copy that ends: as part of its outcome if that can hold them. A row that holds its own outcome has no
+// room for them.
 func (s *Store) keepTried(pos int64, o *outcome, end *ending) error {
 	if s.cfg.NoAttempts {
 		return nil
@@ -47,7 +47,8 @@ func (s *Store) keepTried(pos int64, o *outcome, end *ending) error {
 	return s.saveTried(pos, list, true)
 }
 
-// lateTried keeps what was tried for a copy that has ended before it was noted, by other sessions than that which has acknowledged it.
+// lateTried stores attempts that were noted after their copy had ended, by other sessions than the one that acknowledged
+// it.
 func (s *Store) lateTried(r *recipient, m *notes.Mark) error {
 	if s.cfg.NoAttempts {
 		return nil
@@ -59,7 +60,7 @@ func (s *Store) lateTried(r *recipient, m *notes.Mark) error {
 	return s.saveTried(m.Pos, m.Tried(), true)
 }
 
-// recordPartial notes that a device has acknowledged a copy for which others are waited for.
+// recordPartial notes that a device has acknowledged a copy that other devices still have to acknowledge.
 func (s *Store) recordPartial(r *recipient, e *entry, m notes.Mark, q *mailbox.Settle) error {
 	if err := s.recordMarkAlone(r, e, m); err != nil || s.cfg.NoAttempts || q.Device == "" {
 		return err
@@ -67,7 +68,7 @@ func (s *Store) recordPartial(r *recipient, e *entry, m notes.Mark, q *mailbox.S
 	return s.saveTried(e.pos, []attempts.Tried{attempts.Acked(q)}, false)
 }
 
-// forgetTried forgets what was tried for copies of a pack that go.
+// forgetTried deletes the attempts for copies of a pack that are being deleted.
 func (s *Store) forgetTried(positions []int64) error {
 	if len(positions) == 0 {
 		return nil
@@ -88,9 +89,9 @@ func (s *Store) forgetTried(positions []int64) error {
 	return nil
 }
 
-// tellTried adds to a record what was tried for its copy, what waits to be written included.
+// tellTried adds to a record the attempts for its copy, including those not yet written.
 func (s *Store) tellTried(c *sqlite.Conn, r *row, app string, to *mailbox.Record) error {
-	mark := s.notes.PeekMark(r.pos) // before what is written is read: else it might be missing in both
+	mark := s.notes.PeekMark(r.pos) // read before the stored attempts: in the other order an attempt written in between would be missing
 	st, err := c.Prepare(selectAttempts)
 	if err != nil {
 		return err

@@ -176,7 +176,7 @@ func BenchmarkOpenEmpty(b *testing.B) {
 	}
 }
 
-// BenchmarkSeen notes that recipients came, each with its device, as when all reconnect.
+// BenchmarkSeen notes that recipients connected, each with its device, as when all reconnect.
 func BenchmarkSeen(b *testing.B) {
 	s, err := mailboxdb.Open(b.Context(), filepath.Join(b.TempDir(), "mailbox.db"), mailboxdb.Config{})
 	if err != nil {

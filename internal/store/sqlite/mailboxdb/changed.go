@@ -12,7 +12,7 @@ import (
 
 var _ mailbox.Changes = (*Store)(nil)
 
-// changedSlice is how many positions Changed looks at in one go: some milliseconds of reading.
+// changedSlice is how many positions Changed reads in one transaction: some milliseconds of reading.
 const changedSlice = 2000
 
 // Changed implements mailbox.Changes. Places are positions.

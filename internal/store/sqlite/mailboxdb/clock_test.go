@@ -10,8 +10,8 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// TestAClockThatWasSetBetweenStartsReordersNothing: a running server has the clock it started with; the next one has what the
-// machine's says then.
+// TestAClockThatWasSetBetweenStartsReordersNothing: a running server keeps the clock it started with; the next one starts
+// with the machine's clock of that time.
 func TestAClockThatWasSetBetweenStartsReordersNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.db")
 	real := time.Now().Truncate(time.Millisecond)

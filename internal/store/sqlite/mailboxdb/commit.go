@@ -18,7 +18,7 @@ type ref struct {
 	pos int64
 }
 
-// touch is a recipient as it was before the open transaction.
+// touch holds a recipient's counters from before the open transaction.
 type touch struct {
 	r       *recipient
 	lastSeq uint64
@@ -39,11 +39,11 @@ type transaction struct {
 	encoded  []byte // of settled
 	newOnes  []*recipient
 	newApps  []*app
-	undo     []func() // what is too rare to have a list of its own
+	undo     []func() // undo of changes too rare to have a list of their own
 	batch    mailbox.Batch
 
 	pending, scheduled, appends int64
-	looked, full                bool // whether the disk is full, as seen at first
+	looked, full                bool // whether the disk is full, checked once in a transaction
 }
 
 func (t *transaction) reset(pos int64) {
@@ -59,7 +59,7 @@ func (t *transaction) reset(pos int64) {
 	}
 }
 
-// touch notes r as it is before its first change in this transaction.
+// touch keeps r's state before its first change in this transaction.
 func (s *Store) touch(r *recipient) {
 	if !r.touched {
 		r.touched = true
@@ -67,12 +67,12 @@ func (s *Store) touch(r *recipient) {
 	}
 }
 
-// tally counts positions and what is not settled, the open transaction included.
+// tally counts positions and unsettled copies, with the open transaction's changes.
 func (s *Store) tally(*sqlite.Conn) (sqlitedb.Tally, error) {
 	return sqlitedb.Tally{Stored: s.pos, Open: s.pending.Load() + s.waiting.Load() + s.tx.pending + s.tx.scheduled}, nil
 }
 
-// carryOut has ops of an app committed and waits for that. The caller's goroutine commits a lone op and tells the observer of it,
+// carryOut has ops of an app committed and waits for that. The caller's goroutine commits a lone op and informs the observer,
 // unless another goroutine does so already.
 func carryOut[O interface {
 	sqlitedb.Op
@@ -89,7 +89,8 @@ func carryOut[O interface {
 	})
 }
 
-// committed shows what a commit did to readers and has the observer told, by the caller if it has committed itself.
+// committed makes a commit's changes visible to readers and has the observer informed, by the caller if it has committed
+// itself.
 func (s *Store) committed(ops []sqlitedb.Op, here bool) {
 	t := &s.tx
 	s.mu.Lock()

@@ -22,8 +22,8 @@ const (
 	flushTimeout = 30 * time.Second
 )
 
-// counters keeps track of recipients whose sequence counter is newer than the table's, and of those that may be
-// forgotten because nothing of theirs is pending. Only the goroutine that commits uses it.
+// counters tracks recipients whose sequence counter is newer than the table's, and those that may be dropped from memory
+// because they have no pending copies. Only the goroutine that commits uses it.
 type counters struct {
 	dirty    []*recipient
 	from     int64 // rows up to here are in the table's counters
@@ -32,7 +32,7 @@ type counters struct {
 	idlers   []*recipient  // oldest first
 }
 
-// note remembers r if its counter has moved.
+// note marks r as dirty if its counter has moved.
 func (c *counters) note(r *recipient, was uint64) {
 	if r.lastSeq != was && !r.dirty && !r.gone {
 		r.dirty = true
@@ -40,7 +40,7 @@ func (c *counters) note(r *recipient, was uint64) {
 	}
 }
 
-// idle remembers r if nothing of it is pending.
+// idle queues r to be dropped from memory if it has no pending copies.
 func (c *counters) idle(r *recipient) {
 	if len(r.list) == 0 && !r.idling && !r.gone {
 		r.idling = true
@@ -88,7 +88,7 @@ type flush struct {
 	s     *Store
 	upTo  int64
 	left  []*recipient
-	saved []uint64   // what the last slice has written, of the first of left
+	saved []uint64   // counters that the last slice has written, of the first recipients of left
 	done  chan error // nil: nobody waits
 }
 
@@ -120,7 +120,7 @@ func (f *flush) Apply(*sqlite.Conn) error {
 	return f.s.saveMeta("flushed_pos", f.upTo)
 }
 
-// settleSlice lets go of the recipients of the slice that has committed.
+// settleSlice releases the recipients of the slice that has committed.
 func (f *flush) settleSlice() {
 	c := &f.s.counters
 	for i, seq := range f.saved {
@@ -191,7 +191,7 @@ func (s *Store) saveMeta(name string, value int64) error {
 	return exec(s.stmts.saveMeta)
 }
 
-// flushCounters writes all counters and waits for it, so that the next start need not look at rows for them.
+// flushCounters writes all counters and waits for that, so that the next start need not read rows for them.
 func (s *Store) flushCounters() error {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()

@@ -16,7 +16,7 @@ import (
 // dueSlice is how many copies one call of Due or Expire handles.
 const dueSlice = 500
 
-// waitOp is an op whose caller waits and cannot withdraw it.
+// waitOp is an op whose caller waits for it and cannot withdraw it.
 type waitOp struct {
 	onceMore
 	done chan error
@@ -105,7 +105,7 @@ func (s *Store) makeDue(r *recipient, e *entry, rd *contents, now int64) error {
 	if err := exec(s.stmts.dueNote); err != nil {
 		return err
 	}
-	// The row lies before others of a lower seq, so the counter would not be found again by reading new rows.
+	// Rows of a lower seq follow this row, so reading the newest rows after a crash would not restore the counter.
 	if err := s.saveSeq(r); err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (op *expireOp) Apply(*sqlite.Conn) error {
 	return nil
 }
 
-// expireOf ends up to limit overdue copies of r and says when to look at it again.
+// expireOf ends up to limit overdue copies of r and schedules its next check.
 func (s *Store) expireOf(r *recipient, now int64, limit int) (n int, err error) {
 	next := int64(0)
 	for i := range r.list {
@@ -202,7 +202,7 @@ func (s *Store) expireEntry(r *recipient, e *entry, now int64) error {
 	return s.settleEntry(r, e, ending{id: row.id, as: notification.Expired, at: now, deliveredAt: mark.DeliveredAt, attempts: mark.Attempts, mark: mark})
 }
 
-// lookAgain is nearly never: what makes something due earlier is in this process and wakes upkeep.
+// lookAgain is practically never: only this process can make a copy due earlier, and then it wakes upkeep.
 const lookAgain = time.Hour
 
 // LookAgain implements mailbox.Store: no other process writes to the file.

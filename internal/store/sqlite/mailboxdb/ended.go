@@ -32,7 +32,7 @@ func (q *settled) write(st *sqlite.Stmt) error {
 	return exec(st)
 }
 
-// noRoom reports whether the disk was full when the open transaction asked first.
+// noRoom reports whether the disk was full at the open transaction's first check.
 func (s *Store) noRoom() bool {
 	if !s.tx.looked {
 		s.tx.looked, s.tx.full = true, s.space.Full()
@@ -40,7 +40,8 @@ func (s *Store) noRoom() bool {
 	return s.tx.full
 }
 
-// lastly writes what the open transaction has gathered: what it settles in one row, and contents that nobody waits for any more.
+// lastly completes the open transaction: it writes all copies it settles in one row, and deletes contents without
+// unsettled copies.
 func (s *Store) lastly(*sqlite.Conn) error {
 	if err := s.deleteContents(); err != nil || len(s.tx.settled) == 0 {
 		return err
@@ -55,7 +56,7 @@ func (s *Store) lastly(*sqlite.Conn) error {
 	return nil
 }
 
-// showEnded shows readers what a commit has settled. Call it holding mu.
+// showEnded shows readers which copies a commit has settled. Call it holding mu.
 func (s *Store) showEnded() {
 	s.folded = s.folding
 	if len(s.tx.settled) == 0 {
@@ -103,11 +104,11 @@ func (t *tail) endOf(pos, stretch int64) (o outcome) {
 	return t.outcomes[place/stretch][place%stretch]
 }
 
-// copies reads copies on one connection as they stand.
+// copies reads the current state of copies on one connection.
 type copies struct {
 	s                    *Store
 	note, packs, outcome *sqlite.Stmt
-	own                  bool // it is the writer's, which sees what the open transaction does
+	own                  bool // it is the writer's connection, which sees the open transaction's changes
 
 	pack  pack  // that was read last
 	first int64 // of the stretch read last
@@ -167,7 +168,7 @@ func (v *copies) packed(pos int64) (r row, ok bool, err error) {
 	return r, ok, nil
 }
 
-// outcomeOf is how a copy ended whose row does not say so.
+// outcomeOf returns the outcome of a copy whose row does not hold it.
 func (v *copies) outcomeOf(pos int64) (o outcome, err error) {
 	o, elsewhere := v.s.recentOutcome(pos, v.own)
 	if !elsewhere {
@@ -201,7 +202,8 @@ func (v *copies) load(pos int64) error {
 	})
 }
 
-// recentOutcome is how a copy ended whose slice is not sealed; elsewhere: the file tells. own says that the writer asks.
+// recentOutcome returns the outcome of a copy in a slice that is not sealed; elsewhere: it is in the file. own says that
+// the writer calls.
 func (s *Store) recentOutcome(pos int64, own bool) (o outcome, elsewhere bool) {
 	if own && pos <= s.folding {
 		return o, true
@@ -224,7 +226,7 @@ func (s *Store) recentOutcome(pos int64, own bool) (o outcome, elsewhere bool) {
 	return o, elsewhere
 }
 
-// end makes a row say how its copy ended; an outcome of none leaves it open.
+// end stores a copy's outcome in its row; an empty outcome leaves the row open.
 func (r *row) end(o *outcome) {
 	if o.as == 0 {
 		return
@@ -235,7 +237,7 @@ func (r *row) end(o *outcome) {
 	}
 }
 
-// revive makes the row of an expired copy say that it has ended otherwise.
+// revive replaces the outcome in the row of an expired copy.
 func (o *outcome) revive(r *row) {
 	r.apart = false
 	r.end(o)

@@ -67,8 +67,8 @@ func records(t *testing.T, s *mailboxdb.Store, ids []string) (list []mailbox.Rec
 	return list
 }
 
-// How a copy ended is told alike while commits say it, when its slice is sealed, and after a power cut or a restart in between; what waits
-// can be settled at each of these times.
+// A copy's outcome is the same in all places where it is stored: in the commits' rows, in a sealed slice, and after a power cut or a
+// restart in between. Pending copies can be settled at each of these times.
 func TestHowACopyEndedIsToldAlikeInEveryPlace(t *testing.T) {
 	now := time.Now().Truncate(time.Millisecond)
 	cfg := config()
@@ -194,7 +194,7 @@ func TestAnExpiryIsTakenBackWhereverItIsNoted(t *testing.T) {
 	}
 }
 
-// A file of before goes on: what its rows say holds, and what waits in them is settled there.
+// A file of an earlier version stays usable: outcomes in its rows count, and pending copies in it are settled there.
 func TestAFileOfBeforeGoesOn(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "m.db"), time.Now().Truncate(time.Millisecond)
 	db, err := mailboxdb.OpenFormer(t.Context(), path)
@@ -273,7 +273,7 @@ func TestARepairHasRowsSayWhetherTheyWait(t *testing.T) {
 			for i := range 100 {
 				names = append(names, fmt.Sprint("r", i))
 			}
-			for i := range 13 { // 1,300 copies, of which each tenth waits
+			for i := range 13 { // 1,300 copies, of which every tenth is pending
 				n := &notification.Notification{App: "app", ID: fmt.Sprint("n", i), CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
 				if err := s.Append(t.Context(), []*mailbox.Append{{N: n, To: names}}); err != nil {
 					t.Fatal(err)
@@ -292,7 +292,7 @@ func TestARepairHasRowsSayWhetherTheyWait(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			const missing = 461 // have ended among positions 512 to 1023, of which those after 1000 may say so themselves
+			const missing = 461 // settled copies among positions 512 to 1023, of which those after 1000 may have their outcomes in their rows
 			c, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
 			if err != nil {
 				t.Fatal(err)

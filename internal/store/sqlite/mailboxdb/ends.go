@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// OpenApart is what a row has in open that does not say itself whether it is settled: Ends does.
+// OpenApart is the value of a row's column open if the row itself does not say whether its copy is settled: Ends does.
 const OpenApart = openApart
 
 // End is how a copy ended.
@@ -124,7 +124,7 @@ func CountPacked(c *sqlite.Conn) (n int64, err error) {
 	return n, err
 }
 
-// eachSettled reads what commits have settled, in their order.
+// eachSettled reads the settlements that commits have stored, in order.
 func eachSettled(c *sqlite.Conn, yield func(*settled)) error {
 	return sqlitedb.Each(c, "SELECT key, data FROM settlement ORDER BY key", nil, func(st *sqlite.Stmt) error {
 		if err := decodeSettled(blob(st, 1), yield); err != nil {

@@ -13,9 +13,9 @@ import (
 // eraseSlice is how many rows of an erased recipient one commit deletes.
 const eraseSlice = 250
 
-// Erase implements mailbox.Store. The recipient and what is pending for it are gone with the first commit; their rows
-// follow in slices, between which others are served. A restart goes on with them. It fails with mailbox.ErrNotFound for an
-// unknown recipient.
+// Erase implements mailbox.Store. The recipient and its pending copies are gone with the first commit; other rows follow
+// in slices, between which other work is done. After a restart the erasure continues. It fails with mailbox.ErrNotFound
+// for an unknown recipient.
 func (s *Store) Erase(ctx context.Context, appName, name string) error {
 	s.notes.Forget(appName, name)
 	op := &eraseOp{waitOp: newWaitOp(), s: s, app: appName, name: name}
@@ -25,7 +25,7 @@ func (s *Store) Erase(ctx context.Context, appName, name string) error {
 	if !op.found {
 		return fmt.Errorf("recipient %s: %w", name, mailbox.ErrNotFound)
 	}
-	// An erasure that has begun is completed, even if its caller waits no more.
+	// An erasure that has begun is completed, even if its caller has stopped waiting.
 	return storeError("erase recipient "+name, s.deleteRows(context.WithoutCancel(ctx), op.key))
 }
 
@@ -142,7 +142,7 @@ func (op *eraseRowsOp) erase(pos int64) error {
 	if err := s.deleteRow(pos); err != nil {
 		return err
 	}
-	if !row.open { // its content went when it was settled
+	if !row.open { // its content was deleted when it was settled
 		return nil
 	}
 	if err := s.deleteStep(pos); err != nil {
@@ -151,7 +151,7 @@ func (op *eraseRowsOp) erase(pos int64) error {
 	return s.releaseContent(row.contentPos(), row.offset == soleCopy, true)
 }
 
-// resumeErasures ends what a crash interrupted.
+// resumeErasures finishes erasures that a crash interrupted.
 func (s *Store) resumeErasures(ctx context.Context) error {
 	var keys []uint32
 	err := s.db.Read(ctx, func(c *sqlite.Conn) error {

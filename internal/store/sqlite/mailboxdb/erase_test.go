@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
 )
 
-// Others publish between the slices, whether what is erased was pending or settled.
+// Others publish between the slices, whether the erased copies were pending or settled.
 func TestErasingMuchIsDoneInSlices(t *testing.T) {
 	const rows, slice = 5000, 250
 	for name, settled := range map[string]bool{"pending": false, "settled": true} {

@@ -22,7 +22,7 @@ type waitingStep struct {
 	at      int64
 	pos     int64
 	r       *recipient
-	hurried bool // it is due before its row says so
+	hurried bool // it is due before the time stored in its row
 }
 
 // stepQueue orders steps by their time. It may hold a copy more than once, and such as were settled: the rows decide.
@@ -111,7 +111,7 @@ func (s *Store) StepsDue(ctx context.Context, apps []string, now time.Time, limi
 	return op.due, fromMS(op.next), nil
 }
 
-// stepsDueOp reads steps in the writer's turn, so that it sees what was settled before.
+// stepsDueOp reads steps in the writer's turn, so that it sees all earlier settles.
 type stepsDueOp struct {
 	waitOp
 	s     *Store
@@ -197,7 +197,7 @@ func (s *Store) HandedOver(ctx context.Context, done []mailbox.StepDone, now tim
 	return storeError("note that steps were handed over", s.run(ctx, op, op.done, false))
 }
 
-// handedOverOp arms the steps after those that were handed over.
+// handedOverOp schedules the steps after those that were handed over.
 type handedOverOp struct {
 	waitOp
 	s    *Store
@@ -326,8 +326,8 @@ func (s *Store) StepsOf(ctx context.Context, ref mailbox.Ref) (steps []notificat
 	return steps, next, nil
 }
 
-// loadSteps reads back which steps wait, before the copies are put in their places: both are read in the order of positions, so
-// neither is looked up for the other.
+// loadSteps loads the waiting steps before the copies: both are read in the order of positions, so neither needs lookups for
+// the other.
 func (l *loader) loadSteps(ctx context.Context) error {
 	q, open := &l.s.steps.queue, l.open
 	err := l.query(ctx, "SELECT pos, due_at FROM escalation ORDER BY pos", nil, func(st *sqlite.Stmt) error {

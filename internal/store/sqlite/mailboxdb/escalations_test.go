@@ -70,7 +70,7 @@ func TestRowsAndPlansGoWithTheirCopies(t *testing.T) {
 	wantEscalating(t, s, 0, 0, 0)
 }
 
-// A settle and a look at what is due share a transaction that fails: the copy is open again, and its step not forgotten.
+// A settle and a query of due steps share a transaction that fails: the copy is open again, and its step is still due.
 func TestStepReturnsWhenItsEndWasNotStored(t *testing.T) {
 	vfs := faultvfs.New(t)
 	cfg := config()
@@ -140,7 +140,7 @@ func TestStepsAreReadBackWithTheirCopies(t *testing.T) {
 			}
 		}
 	}
-	wantEscalating(t, first, 11, 6, 9) // those of what is scheduled too
+	wantEscalating(t, first, 11, 6, 9) // steps of scheduled notifications count too
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}

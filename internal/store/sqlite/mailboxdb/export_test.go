@@ -34,7 +34,7 @@ func (s *Store) Hold() (release func()) {
 	}
 }
 
-// Known counts the recipients in memory, once their counters are written.
+// Known counts the recipients in memory, after their counters are written.
 func (s *Store) Known() (n int, err error) {
 	if err := s.flushCounters(); err != nil {
 		return 0, err
@@ -140,7 +140,7 @@ func (s *Store) EraseBegun(ctx context.Context, app, name string, most int) erro
 	return s.run(ctx, first, first.done, true)
 }
 
-// IDHash is what the index knows of an id.
+// IDHash is an id's hash in the index.
 func IDHash(app, id string) uint32 { return idHash(app, id) }
 
 // Read reads a position as if the index had just named it.
@@ -158,7 +158,7 @@ func (s *Store) Read(ctx context.Context, pos int64, app, to string, now time.Ti
 // MaxRetried bounds what SettleAgain keeps.
 const MaxRetried = maxRetried
 
-// SettleAgain keeps settles for when there is space again, and says how many are kept.
+// SettleAgain keeps settles until there is space again, and returns how many are kept.
 func (s *Store) SettleAgain(batch []*mailbox.Settle) int {
 	s.notes.settleAgain(batch, mailbox.ErrNoSpace)
 	s.notes.mu.Lock()
@@ -178,7 +178,7 @@ func (s *Store) WriteNotes() error {
 	return s.db.DoBulk(context.Background(), 1, func(*sqlite.Conn) error { return nil })
 }
 
-// EntryBytes is what a pending copy takes in memory.
+// EntryBytes is the memory of a pending copy.
 const EntryBytes = unsafe.Sizeof(entry{})
 
 // Escalating counts rows of escalations and of their plans, and steps that wait in memory.
@@ -196,7 +196,7 @@ func (s *Store) Escalating(ctx context.Context) (rows, plans, waiting int, err e
 	return rows, plans, waiting, err
 }
 
-// Unchanged counts notifications that do not say themselves whether they are settled.
+// Unchanged counts notifications whose rows do not say whether they are settled.
 func (s *Store) Unchanged(ctx context.Context) (n int, err error) {
 	packed, err := s.Packed(ctx)
 	if err != nil {
@@ -206,7 +206,7 @@ func (s *Store) Unchanged(ctx context.Context) (n int, err error) {
 	return n + packed, err
 }
 
-// Settlements counts commits that say what they have settled.
+// Settlements counts the rows in which commits have stored what they settled.
 func (s *Store) Settlements(ctx context.Context) (n int, err error) {
 	return s.count(ctx, "settlement")
 }
@@ -228,7 +228,7 @@ func (s *Store) MoveOutInVain(ctx context.Context, pos int64) error {
 	return s.run(ctx, op, op.done, false)
 }
 
-// PruneAround prunes what can be looked at at once, and does something between the look and the deletion.
+// PruneAround makes one prune, and calls a function between its search and its deletion.
 func (s *Store) PruneAround(ctx context.Context, retainedSince time.Time, between func()) error {
 	since := millis.Of(retainedSince)
 	if err := s.flushForPrune(ctx, since); err != nil {
@@ -242,12 +242,12 @@ func (s *Store) PruneAround(ctx context.Context, retainedSince time.Time, betwee
 	return s.deleteOld(ctx, lists, since)
 }
 
-// OpenUnpacked makes a file as it was before copies were packed.
+// OpenUnpacked makes a file of the version before copies were packed.
 func OpenUnpacked(ctx context.Context, path string) (*sqlitedb.DB, error) {
 	return sqlitedb.Open(ctx, path, sqlitedb.Options{AppID: appID, Migrations: []string{schema1, schema2, schema3, schema4, schema5}}, nil)
 }
 
-// OpenFormer makes a file as it was before commits said what they settle.
+// OpenFormer makes a file of the version before commits stored their settlements.
 func OpenFormer(ctx context.Context, path string) (*sqlitedb.DB, error) {
 	return sqlitedb.Open(ctx, path, sqlitedb.Options{AppID: appID, Migrations: []string{schema1, schema2, schema3, schema4}}, nil)
 }

@@ -155,7 +155,7 @@ func TestAFailedSyncEndsTheProgramAndAcknowledgesNothing(t *testing.T) {
 	if !errors.As(err, &fe) {
 		t.Errorf("append: %v, want a fatal error", err)
 	}
-	vfs.FailSyncs(false) // the next sync would succeed, but what it would cover is unknown
+	vfs.FailSyncs(false) // the next sync would succeed, but earlier writes may be lost all the same
 	if err := s.Append(t.Context(), []*mailbox.Append{publishOf("c", 10, "r")}); !errors.As(err, &fe) {
 		t.Errorf("append after the failure: %v, want the fatal error again", err)
 	}
@@ -171,7 +171,7 @@ func TestAFailedSyncEndsTheProgramAndAcknowledgesNothing(t *testing.T) {
 	_ = s.Close()
 }
 
-// counter counts what it is told.
+// counter counts the observer's calls.
 type counter struct{ stored, settled atomic.Int64 }
 
 func (c *counter) Committed(b *mailbox.Batch) {
@@ -388,7 +388,7 @@ func TestASealedSliceHasAllItsBlocks(t *testing.T) {
 	}
 }
 
-// The index knows 32 bits of an app and an id: rows of two apps that agree in them are told apart all the same.
+// The index has 32 bits of the hash of an app and an id: rows of two apps with the same bits are still distinguished.
 func TestAppsWhoseIdsHashAlikeNeverMeet(t *testing.T) {
 	apps := map[uint32]string{}
 	one, other := "", ""

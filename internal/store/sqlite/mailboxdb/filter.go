@@ -6,8 +6,8 @@ import (
 )
 
 // A filter says which sealed slices may hold an id. Each slice has a Bloom filter of 16 bits a row; the filters of 64
-// slices are interleaved, so that bit i of word p tells whether slice i has position p: one look at six words answers
-// for 64 slices, or four million rows.
+// slices are interleaved, so that bit i of word p tells whether slice i has position p: six words answer a lookup for 64
+// slices, or four million rows.
 const (
 	filterProbes = 6
 	groupSlices  = 64
@@ -26,7 +26,7 @@ func filterPositions(idHash uint32, size uint) (p [filterProbes]uint32) {
 	return p
 }
 
-// makeFilter is the filter of one slice as it is stored.
+// makeFilter returns the stored form of a slice's filter.
 func makeFilter(keys []uint64, size uint) []byte {
 	b := make([]byte, 1<<size/8)
 	for _, key := range keys {
@@ -40,7 +40,7 @@ func makeFilter(keys []uint64, size uint) []byte {
 	return b
 }
 
-// filterGroup interleaves the filters of up to 64 slices.
+// slices whose filter is not loaded yet: they may hold any id
 type filterGroup struct {
 	words  []atomic.Uint64
 	known  atomic.Uint64 // slices whose filter is in

@@ -7,7 +7,7 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// known returns a recipient that the store knows of, or nil, from memory or the table.
+// known returns a recipient from memory or the table, or nil if there is none.
 func (s *Store) known(appName, name string) (*recipient, error) {
 	a := s.apps[appName]
 	if a == nil {
@@ -42,7 +42,7 @@ func newRecipient(a *app, name string, st *sqlite.Stmt) *recipient {
 	return &recipient{app: a, name: name, key: uint32(st.ColumnInt64(0)), lastSeq: seq, shown: seq, slot: -1}
 }
 
-// intern returns a recipient, which is made if the store does not know it.
+// intern returns a recipient, and makes it if the store does not have it.
 func (s *Store) intern(appName, name string) (*recipient, error) {
 	a, err := s.internApp(appName)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Store) intern(appName, name string) (*recipient, error) {
 	return r, nil
 }
 
-// internApp returns an app, which is made if the store does not know it.
+// internApp returns an app, and makes it if the store does not have it.
 func (s *Store) internApp(name string) (*app, error) {
 	if a := s.apps[name]; a != nil {
 		return a, nil

@@ -82,7 +82,7 @@ func (s *Store) foldStretch(c *sqlite.Conn, t *tail, first, folded int64) (wait 
 	return wait, exec(st)
 }
 
-// sayWaiting has rows say that their copies wait. Packed ones get a row for that.
+// sayWaiting marks rows as pending. Packed copies get a row for that.
 func (s *Store) sayWaiting(c *sqlite.Conn, list []int64) error {
 	waits, err := c.Prepare("UPDATE notification SET open = 1 WHERE pos = ?1 AND open = 2")
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *Store) stretchOf(t *tail, first int64) []outcome {
 	return list
 }
 
-// dropSettlements deletes what commits have settled of slices that are sealed.
+// dropSettlements deletes the commits' settlements of slices that are sealed.
 func (s *Store) dropSettlements(ctx context.Context, before int64) error {
 	for from := s.oldestSettlement; from < before; {
 		to := min(from+pruneSlice, before)

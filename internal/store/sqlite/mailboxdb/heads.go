@@ -7,7 +7,7 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
-// headsChunk is how many recipients are looked up before others may change the index.
+// headsChunk is how many recipients are looked up before the lock on the index is released for a moment.
 const headsChunk = 1024
 
 // Heads implements mailbox.Reader. The index in memory has all of it: a recipient that is not there has nothing pending.

@@ -198,7 +198,7 @@ func (l *loader) readNewest(ctx context.Context, from, to int64, newest map[uint
 	})
 }
 
-// loadRecipients reads those with something pending or a counter to bring up to date.
+// loadRecipients reads recipients with pending copies or a counter to update.
 func (l *loader) loadRecipients(ctx context.Context) error {
 	wanted := make(map[uint32]struct{}, len(l.newest))
 	for i := range l.open {
@@ -340,11 +340,11 @@ func (l *loader) makeTails(ctx context.Context) error {
 	return nil
 }
 
-// loadSettlements reads back what commits have settled of these slices.
+// loadSettlements reads the commits' settlements of these slices.
 func (l *loader) loadSettlements(ctx context.Context) error {
 	s := l.s
 	s.oldestSettlement, s.nextSettlement = 1, 1
-	first, beyond := true, 0 // of the tails, those before beyond have ends
+	first, beyond := true, 0 // outcomes are loaded for the tails before beyond
 	err := l.query(ctx, "SELECT key, data FROM settlement ORDER BY key", nil, func(st *sqlite.Stmt) error {
 		key := st.ColumnInt64(0)
 		if first {

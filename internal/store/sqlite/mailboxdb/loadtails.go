@@ -21,13 +21,13 @@ func (l *loader) eachPack(ctx context.Context, from, to int64, yield func(*pack)
 	})
 }
 
-// ended reports whether a copy has ended whose row does not say so.
+// ended reports whether a copy has ended although its row does not say so.
 func (l *loader) ended(pos int64) bool {
 	t := l.s.tailOf(pos)
 	return t != nil && t.endOf(pos, l.s.stretch()).as != 0
 }
 
-// readRecent reads what waits of rows and packs that do not say so themselves.
+// readRecent reads the pending copies among rows and packs that do not say themselves which these are.
 func (l *loader) readRecent(ctx context.Context, from, to int64) ([]loadedRow, error) {
 	rows, err := l.readOpen(ctx, "open = 2", from, to)
 	if err != nil || from >= to {

@@ -14,7 +14,7 @@ import (
 
 const (
 	listLimit = 100 // items of a page when the caller names no number
-	// maxExamined bounds the rows that one page of a history looks at when a status is asked for.
+	// maxExamined limits the rows that one page of a history reads if a status is given.
 	maxExamined = 1000
 )
 
@@ -59,7 +59,8 @@ func (s *Store) lookUp(ctx context.Context, appName, id, to string, limit int) (
 	return records, nil
 }
 
-// positions are those whose key matches under mask, oldest first; some may be of other ids with the same hash.
+// positions returns the positions whose key matches under mask, oldest first; some may be of other ids with the same
+// hash.
 func (s *Store) positions(c *sqlite.Conn, mask, key uint64) (positions []int64, err error) {
 	collect := func(pos int64) bool {
 		positions = append(positions, pos)
@@ -81,8 +82,8 @@ func (s *Store) positions(c *sqlite.Conn, mask, key uint64) (positions []int64, 
 	return slices.Compact(positions), nil
 }
 
-// readRecords reads the state of copies, limit at most. It adds answers and attempts only if the look-up is for one recipient alone: those of a thousand are
-// too much.
+// readRecords reads the state of copies, limit at most. It adds answers and attempts only if the lookup is for a single recipient: for a
+// thousand they would be too much.
 func (s *Store) readRecords(c *sqlite.Conn, positions []int64, appKey int64, appName, id string, now int64, alone bool, limit int, to *[]mailbox.Record) error {
 	copies, err := s.copiesOn(c)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package mailboxdb is the mailbox in one SQLite file: a log of notifications whose index is in memory. DESIGN.md in
-// internal/store says why.
+// internal/store gives the reasons.
 package mailboxdb
 
 import (
@@ -43,7 +43,7 @@ type Config struct {
 	MinFree    int64 // bytes of disk below which publishes are refused; 0: 256 MB
 	Ballast    int64 // bytes kept beside the file, given up when the disk is full; 0: a quarter of MinFree, at most 8 MB
 	MaxIdle    int   // recipients with nothing pending that are kept in memory; 0: 131072
-	NoAttempts bool  // what was tried to bring copies to connections is not kept
+	NoAttempts bool  // attempts to deliver copies to connections are not recorded
 
 	VFS   string           // of the database, for fault injection
 	Guard sqlitedb.Guard   // of the file
@@ -115,16 +115,16 @@ type Store struct {
 	steps    escalations
 	counters counters
 	toMark   []int64 // positions
-	folding  int64   // folded, with what the open transaction does
+	folding  int64   // folded, with the open transaction's changes
 
 	nextSettlement   int64 // key of the next one
 	oldestSettlement int64 // of the sealer's goroutine
 
 	notes   noting
-	untold  chan *committed // what the observer has not been told of
+	untold  chan *committed // commits that the observer has not been informed of
 	spare   sync.Pool       // of *committed, empty
-	telling sync.Mutex      // held by the goroutine that tells it
-	wakes   chan struct{}   // there may be something to tell
+	telling sync.Mutex      // held by the goroutine that informs the observer
+	wakes   chan struct{}   // the observer may have to be informed
 	closing chan struct{}   // closed when nothing more is committed
 	seals   chan struct{}   // there may be a slice to seal
 	wg      sync.WaitGroup  // of the teller
@@ -133,7 +133,7 @@ type Store struct {
 
 	pending, waiting atomic.Int64 // unsettled copies: due and scheduled
 	appends          atomic.Uint64
-	freeInside       atomic.Int64 // bytes of the file that can be used again, as of the last look
+	freeInside       atomic.Int64 // bytes of the file that can be used again, at the last check
 	prune            pruner
 	closeOnce        sync.Once
 	closeErr         error
@@ -182,7 +182,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 
 func (s *Store) prepare(c *sqlite.Conn) error { return s.stmts.prepare(c) }
 
-// Close writes what is queued and closes the file. Calls under way end first.
+// Close writes the queue and closes the file. Calls under way end first.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() { s.closeErr = s.close() })
 	return s.closeErr
@@ -204,7 +204,7 @@ func (s *Store) close() error {
 // DB is the database beneath.
 func (s *Store) DB() *sqlitedb.DB { return s.db }
 
-// Observe implements mailbox.Store. Commits are told one after the other, in their order.
+// Observe implements mailbox.Store. Commits are reported one after the other, in their order.
 func (s *Store) Observe(obs mailbox.Observer) { s.obs.Store(&obs) }
 
 // Clock implements mailbox.Store.

@@ -75,7 +75,7 @@ func TestTwoStores(t *testing.T) {
 
 func TestConformance(t *testing.T) { storetest.Run(t, opener(func(*mailboxdb.Config) {})) }
 
-// TestConformanceWithAllPacked packs what one publish stores for one, too.
+// TestConformanceWithAllPacked packs even publishes to a single recipient.
 func TestConformanceWithAllPacked(t *testing.T) {
 	storetest.Run(t, opener(func(c *mailboxdb.Config) { c.PackFrom(1) }))
 }

@@ -19,7 +19,7 @@ func (s *Store) countNack(pos int64, reason string) (enough bool, err error) {
 	if count++; reason == "" {
 		reason = before
 	}
-	if err := s.moveOut(pos); err != nil { // what is beside a copy goes with its row
+	if err := s.moveOut(pos); err != nil { // a packed copy first gets a row: nacks belong to rows
 		return false, err
 	}
 	st := s.stmts.saveNack
@@ -38,7 +38,7 @@ func readNack(stmt *sqlite.Stmt, pos int64) (count int64, reason string, err err
 	return count, reason, err
 }
 
-// readNacks adds to a record what clients said of its copy.
+// readNacks adds to a record its copy's nacks: their number and the last reason.
 func readNacks(stmt *sqlite.Stmt, to *mailbox.Record) error {
 	count, reason, err := readNack(stmt, to.Pos)
 	to.Nacks, to.Reason = uint32(count), reason

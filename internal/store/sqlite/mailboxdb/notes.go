@@ -72,7 +72,7 @@ func (s *Store) Mark(batch []mailbox.Mark) { s.notes.Mark(batch, s.now()) }
 // Seen implements mailbox.Store.
 func (s *Store) Seen(batch []mailbox.Seen) { s.notes.Seen(batch) }
 
-// settleAgain keeps settles that nobody waits for when the disk was full.
+// settleAgain keeps settles without a waiting caller that failed because the disk was full.
 func (n *noting) settleAgain(batch []*mailbox.Settle, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -93,7 +93,7 @@ func (n *noting) retrySettles() {
 	}
 }
 
-// write hands over what has waited long enough.
+// write submits the notes that have waited long enough.
 func (n *noting) write() { n.submit(n.Take(n.s.now())) }
 
 func (n *noting) submit(marks []notes.Mark, seen []notes.Sighting) {
@@ -174,7 +174,7 @@ func (s *Store) recordMark(r *recipient, e *entry, m notes.Mark, leave *leaving)
 			r.delivered = m.DeliveredAt
 		}
 	}
-	if err := leave.change(st, e.pos, noted, func() error { return nil }); err != nil { // what is noted may be lost
+	if err := leave.change(st, e.pos, noted, func() error { return nil }); err != nil { // a failure here is no error for the caller: notes are best effort
 		return err
 	}
 	if m.DeliveredAt > 0 && !e.is(flagDelivered) {
@@ -183,7 +183,7 @@ func (s *Store) recordMark(r *recipient, e *entry, m notes.Mark, leave *leaving)
 	return nil
 }
 
-// recordMarkAlone is recordMark of one that others do not follow.
+// recordMarkAlone is recordMark for a single mark.
 func (s *Store) recordMarkAlone(r *recipient, e *entry, m notes.Mark) error {
 	leave := leaving{s: s}
 	if err := s.recordMark(r, e, m, &leave); err != nil {

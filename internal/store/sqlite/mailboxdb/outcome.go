@@ -11,8 +11,8 @@ import (
 
 // outcome is how a copy ended: 24 bytes.
 type outcome struct {
-	as        notification.Status // 0: it has not, or its row says how
-	gateway   uint8               // of the connection to which it was written and which acknowledged it, if there was no other; 0: not known
+	as        notification.Status // 0: the copy has not ended, or its row holds the outcome
+	gateway   uint8               // of the only connection to which it was written and which acknowledged it; 0: unknown, or there were others
 	device    uint16              // a hash of its name there; 0: it has none
 	attempts  uint32
 	at        int64 // ms
@@ -91,7 +91,7 @@ func cutOutcome(b []byte, before int64) (o outcome, rest []byte, err error) {
 	return o, b[n:], nil
 }
 
-// encodeSettled returns what is stored of what a commit settles.
+// encodeSettled returns the stored form of a commit's settlements.
 func encodeSettled(b []byte, list []settled) []byte {
 	pos, at := int64(0), int64(0)
 	for i := range list {
@@ -120,7 +120,7 @@ func decodeSettled(b []byte, yield func(*settled)) error {
 	return nil
 }
 
-// encodeOutcomes returns what is stored of a stretch.
+// encodeOutcomes returns the stored form of a stretch's outcomes.
 func encodeOutcomes(list []outcome) []byte {
 	b, at := make([]byte, 0, 8*len(list)), int64(0)
 	for i := range list {

@@ -15,7 +15,7 @@ var someSettled = []settled{
 	{math.MaxInt64, outcome{as: notification.Delivered, at: -5, attempts: 2, delivered: 1}},
 }
 
-// FuzzSettled decodes anything without harm, and what it accepts is encoded to the same again.
+// FuzzSettled: decoding arbitrary bytes does no harm, and encoding a decoded value gives the same bytes.
 func FuzzSettled(f *testing.F) {
 	b := encodeSettled(nil, someSettled)
 	f.Add(b)
@@ -40,7 +40,7 @@ func FuzzSettled(f *testing.F) {
 	})
 }
 
-// FuzzOutcomes does the same with those of a stretch, which never has more places than it should.
+// FuzzOutcomes does the same with the outcomes of a stretch, which never has more places than it should.
 func FuzzOutcomes(f *testing.F) {
 	var list []outcome
 	for _, q := range someSettled {

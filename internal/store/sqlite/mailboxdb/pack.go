@@ -16,7 +16,7 @@ import (
 // it was created.
 const (
 	endBytes     = 6
-	endOut       = 0xFF // the copy is not in the pack any more: its row tells, or it is gone
+	endOut       = 0xFF // the copy is no longer in the pack: it has a row of its own, or is deleted
 	endDelivered = 0x80
 	endTimes     = 1<<(8*(endBytes-1)) - 1 // the latest time, 34 years
 )
@@ -26,7 +26,7 @@ const minPacked = 2
 
 var errPack = errors.New("stored copies are damaged")
 
-// packed is what is stored of each copy in a pack.
+// packed is the stored form of a copy in a pack.
 type packed struct {
 	recipient uint32
 	seq       uint64
@@ -34,14 +34,14 @@ type packed struct {
 
 // pack is copies of one publish that follow each other. Reading another one into it uses its memory again.
 type pack struct {
-	shared row // what is the same in all; its position and its offset are those of the first
+	shared row // the values that all copies share; its position and its offset are those of the first
 	copies []packed
 	ends   []byte
 
 	stored []byte // of copies
 }
 
-// appendCopies appends what is stored of copies.
+// appendCopies appends the stored form of copies.
 func appendCopies(b []byte, list []packed) []byte {
 	key, seq := int64(0), int64(0)
 	for _, c := range list {
@@ -136,10 +136,10 @@ func (p *pack) find(stmt *sqlite.Stmt, pos int64) (ok bool, err error) {
 	return ok && err == nil, err
 }
 
-// forget has it be read again.
+// forget makes the next find read the pack again.
 func (p *pack) forget() { p.copies = p.copies[:0] }
 
-// end is what ends has of a copy.
+// end returns a copy's entry in ends.
 func (p *pack) end(pos int64) []byte {
 	at := int(pos-p.shared.pos) * endBytes
 	return p.ends[at : at+endBytes]
@@ -198,7 +198,8 @@ func (p *pack) row(pos int64) (r row, ok bool) {
 	return r, true
 }
 
-// setEnd has the pack itself say how a copy ended, in the room that is there for it: when it was delivered is not kept, only whether.
+// setEnd stores a copy's outcome in the pack itself, in the room that is there for it: of its delivery only the fact is
+// kept, not the time.
 func (p *pack) setEnd(pos int64, o *outcome) {
 	var at [8]byte
 	binary.BigEndian.PutUint64(at[:], uint64(min(max(o.at-p.shared.created, 0), endTimes)))
@@ -209,7 +210,7 @@ func (p *pack) setEnd(pos int64, o *outcome) {
 	}
 }
 
-// eachPack reads packs that may hold positions from one to another, in their order.
+// eachPack reads the packs that may hold positions in a range, in order.
 func eachPack(st *sqlite.Stmt, from, to int64, yield func(*pack) error) error {
 	st.BindInt64(1, from-1<<stretchBits)
 	st.BindInt64(2, to)

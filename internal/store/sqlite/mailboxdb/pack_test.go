@@ -10,7 +10,7 @@ import (
 
 var somePacked = []packed{{7, 1}, {8, 900}, {3, 2}, {math.MaxUint32, math.MaxInt64}, {1, 0}}
 
-// FuzzPacked decodes anything without harm, and what it accepts is encoded to the same again.
+// FuzzPacked: decoding arbitrary bytes does no harm, and encoding a decoded value gives the same bytes.
 func FuzzPacked(f *testing.F) {
 	b := appendCopies(nil, somePacked)
 	f.Add(b, len(somePacked))
@@ -39,7 +39,7 @@ func TestPackedCopiesAreWhatTheyWere(t *testing.T) {
 	}
 }
 
-// A pack has room for how each copy ended, whatever the time.
+// A pack has room for the outcome of each copy, whatever its time.
 func TestAPackSaysHowACopyEnded(t *testing.T) {
 	for _, c := range []struct{ at, delivered, settled int64 }{
 		{1000, 0, 1000}, {1001, 1, 1001}, {999, 5, 1000}, {1000 + 30*24*3600*1000, 0, 1000 + 30*24*3600*1000}, {math.MaxInt64, 0, 1000 + endTimes},

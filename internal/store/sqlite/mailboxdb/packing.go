@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/store/millis"
 )
 
-// packing is what of a publish is not written yet: copies that follow each other within a stretch.
+// packing is the part of a publish that is not written yet: copies that follow each other within a stretch.
 type packing struct {
 	first  int64 // position of the first
 	offset int16 // its body offset
@@ -23,7 +23,7 @@ func packs(n *notification.Notification) bool {
 	return n.SendAt.IsZero() && n.Steps == nil && n.Ack != notification.AckAll && n.ReplyBy.IsZero()
 }
 
-// pack stores a copy with others of its publish, when they are all there.
+// pack stores a copy together with others of its publish, once all of these are there.
 func (s *Store) pack(r *recipient, n *notification.Notification, p *prepared, seq uint64, offset int16) error {
 	k := &s.packing
 	if len(k.copies) > 0 && s.pos%s.stretch() == 0 {
@@ -38,7 +38,7 @@ func (s *Store) pack(r *recipient, n *notification.Notification, p *prepared, se
 	return nil
 }
 
-// writePack writes the copies that are gathered: a few as rows, others as one.
+// writePack writes the gathered copies: a few as rows, more as one pack.
 func (s *Store) writePack(n *notification.Notification, p *prepared) error {
 	k := &s.packing
 	list := k.copies
@@ -83,7 +83,8 @@ func (s *Store) packOf(pos int64) (*pack, error) {
 	return p, nil
 }
 
-// savePack writes what has changed in ends; a pack that all copies have left goes. Its row keeps its size, so that it takes no room.
+// savePack writes changed outcomes; a pack that all copies have left is deleted. Its row keeps its size, so that it
+// takes no further room.
 func (s *Store) savePack(p *pack) error {
 	if p.left() {
 		p.forget()
@@ -135,7 +136,7 @@ func (l *leaving) change(st *sqlite.Stmt, pos int64, to func(*row), instead func
 	})
 }
 
-// outIf gives a packed copy a row as it is after change, if that says so.
+// outIf gives a packed copy a row of its own with a change, if change returns true.
 func (l *leaving) outIf(pos int64, change func(*row) bool) error {
 	s := l.s
 	if !s.packRead.holds(pos) {
@@ -186,7 +187,7 @@ func (s *Store) erasePacked(pos int64, key uint32) error {
 	return exec(s.stmts.saveCopies)
 }
 
-// endPacked has a pack say how a copy ended.
+// endPacked stores a copy's outcome in its pack.
 func (s *Store) endPacked(pos int64, o *outcome) error {
 	p, err := s.packOf(pos)
 	if err != nil || p == nil {
@@ -196,7 +197,7 @@ func (s *Store) endPacked(pos int64, o *outcome) error {
 	return s.savePack(p)
 }
 
-// copyNoteSQL stores a row as it stands.
+// copyNoteSQL stores a row with its current values.
 const copyNoteSQL = "INSERT OR IGNORE INTO notification(" + noteColumns + ") VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17)"
 
 // write stores the row by a statement of copyNoteSQL.

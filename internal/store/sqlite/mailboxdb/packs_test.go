@@ -35,8 +35,8 @@ func wantPacked(t *testing.T, s *mailboxdb.Store, want int) {
 	}
 }
 
-// Copies of a publish to many have no rows, and say all the same whose they are and how they ended: at once, after a power cut, sealed, and
-// when those that waited have got rows.
+// Copies of a publish to many recipients have no rows, but their recipients and outcomes can be read all the same: at once, after a power
+// cut, in a sealed slice, and when the pending ones have got rows.
 func TestCopiesOfAPublishArePacked(t *testing.T) {
 	now := time.Now().Truncate(time.Millisecond)
 	vfs := faultvfs.New(t)
@@ -122,7 +122,8 @@ func TestCopiesOfAPublishArePacked(t *testing.T) {
 	}
 }
 
-// Of packed copies each goes its own way: noted as delivered, refused, erased, a duplicate whose time is over, pruned.
+// Packed copies change independently: one is noted as delivered, one refused, one erased, one is an expired duplicate,
+// one pruned.
 func TestAPackedCopyGoesItsOwnWay(t *testing.T) {
 	now := time.Now().Truncate(time.Millisecond)
 	cfg := config()
@@ -198,7 +199,7 @@ func TestAPackedCopyGoesItsOwnWay(t *testing.T) {
 	}
 }
 
-// A commit that fails leaves a pack as it was, also in the writer's memory.
+// A commit that fails leaves a pack unchanged, also in the writer's memory.
 func TestFailedCommitLeavesPackUnchanged(t *testing.T) {
 	s, now := openAt(t, filepath.Join(t.TempDir(), "m.db"), config()), time.Now()
 	a := toMany(t, s, "n", 5, now)
@@ -227,7 +228,7 @@ func TestAFormerVersionRefusesPacks(t *testing.T) {
 	}
 }
 
-// Publishing to many goes on in a file of a former version.
+// A file of an earlier version takes publishes to many recipients.
 func TestAFileOfBeforePacksGoesOn(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "m.db"), time.Now().Truncate(time.Millisecond)
 	db, err := mailboxdb.OpenUnpacked(t.Context(), path)

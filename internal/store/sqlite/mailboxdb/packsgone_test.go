@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// A copy that waits and gets a row while what lies around it is pruned stays.
+// A pending copy that gets a row while its neighbours are pruned stays.
 func TestACopyThatLeavesItsPackMeanwhileIsNotPruned(t *testing.T) {
 	now := time.Now().Truncate(time.Millisecond)
 	cfg := config()
@@ -56,7 +56,7 @@ func TestACopyThatLeavesItsPackMeanwhileIsNotPruned(t *testing.T) {
 }
 
 // After an erasure packs hold nothing of the erased recipient, whether its copies were still in them or had left them, and keep
-// the copies of others.
+// the copies of other recipients.
 func TestPacksForgetWhoIsErased(t *testing.T) {
 	for _, bits := range []uint{16, 3} { // found in an index in memory, or in sealed ones
 		t.Run(fmt.Sprint(bits), func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestPacksForgetWhoIsErased(t *testing.T) {
 			for _, id := range []string{"m", "n"} {
 				toMany(t, s, id, 16, now)
 			}
-			for i := range 16 { // what waits leaves its pack when it is sealed
+			for i := range 16 { // pending copies leave their pack when it is sealed
 				if i == 1 || i == 2 {
 					continue
 				}

@@ -95,7 +95,7 @@ func (r *recipient) pick(to []candidate, query int, q *mailbox.PendingQuery, now
 			}
 			all := e.is(flagAckAll) && q.Device != ""
 			to = append(to, candidate{query: query, pos: e.pos, all: all})
-			if !all { // those may be left out later
+			if !all { // those may be filtered out later
 				left--
 			}
 			if left <= 0 {

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	pruneLook  = 2000 // rows looked at by one call of Prune
+	pruneLook  = 2000 // rows that one call of Prune reads
 	pruneSlice = 500  // rows deleted by one commit
 )
 
-// pruner remembers how far a pass over the log has come.
+// pruner holds the progress of a pass over the log.
 type pruner struct {
 	mu   sync.Mutex
 	next int64 // position
@@ -68,7 +68,7 @@ func (s *Store) Prune(ctx context.Context, retainedSince time.Time) (more bool, 
 	return next != 0, nil
 }
 
-// deleteOld deletes what was found to be old, list by list.
+// deleteOld deletes the old rows that were found, list by list.
 func (s *Store) deleteOld(ctx context.Context, lists []prunable, since int64) error {
 	for _, p := range lists {
 		err := s.db.DoBulk(ctx, min(p.rows, pruneSlice), func(c *sqlite.Conn) error {
@@ -138,13 +138,13 @@ func (s *Store) prunable(ctx context.Context, from, since int64) (lists []prunab
 type pruneLooker struct {
 	copies *copies
 	since  int64
-	to     int64 // the last position to look at
+	to     int64 // the last position to examine
 	more   bool  // there are others after it
 	young  bool  // one was too young. They are in order of creation, and settled after that
 	lists  []prunable
 }
 
-// atPacks looks at packs, so many that they have about pruneLook copies.
+// atPacks examines packs, as many as have about pruneLook copies together.
 func (k *pruneLooker) atPacks(c *sqlite.Conn, from int64) error {
 	st, err := c.Prepare(selectPacks)
 	if err != nil {
@@ -244,7 +244,7 @@ func (p *prunable) add(pos int64) {
 
 // thinPacks removes copies from packs, and packs that have no copy left.
 func (s *Store) thinPacks(parts []packPart, since int64) error {
-	s.packRead.forget() // what is done may be undone alone
+	s.packRead.forget() // the cached pack would be wrong if this change alone is rolled back
 	defer s.packRead.forget()
 	p := &s.packRead
 	for _, part := range parts {
@@ -256,7 +256,7 @@ func (s *Store) thinPacks(parts []packPart, since int64) error {
 			continue // erased meanwhile
 		}
 		for _, pos := range part.old {
-			// An acknowledgement may have come since it was looked at, as for rows: then it has one, or the pack says so.
+			// An acknowledgement may have arrived since the search, as for rows: then the copy has a row, or the pack says so.
 			if r, ok := p.row(pos); ok && (r.apart || r.settled < since) {
 				p.end(pos)[0] = endOut
 			}
@@ -272,7 +272,7 @@ func (s *Store) thinPacks(parts []packPart, since int64) error {
 }
 
 func deleteSpans(c *sqlite.Conn, spans []span, since int64) error {
-	// An acknowledgement in the grace after its expiry may have come since the row was looked at: then the row says so.
+	// An acknowledgement in the grace period after expiry may have arrived since the search: then the row says so.
 	st, err := c.Prepare("DELETE FROM notification WHERE pos >= ?1 AND pos <= ?2 AND (open = 2 OR settled_at < ?3)")
 	if err != nil {
 		return err
@@ -353,6 +353,6 @@ func (s *Store) deleteSlice(c *sqlite.Conn, number int64) error {
 			return err
 		}
 	}
-	// The newest slice ends the positions given out, which must be remembered without it.
+	// The row of the newest slice held the last position given out, which must now be stored elsewhere.
 	return s.saveMeta("last_pos", s.pos)
 }

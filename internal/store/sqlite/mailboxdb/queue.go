@@ -30,7 +30,7 @@ func (q *expiryQueue) Pop() any {
 	return r
 }
 
-// wakeBy makes sure that r is looked at no later than at.
+// wakeBy makes sure that r's expiry is checked no later than at.
 func (q *expiryQueue) wakeBy(r *recipient, at int64) {
 	switch {
 	case r.slot < 0:
@@ -55,7 +55,7 @@ type scheduled struct {
 	pos int64
 }
 
-// dueQueue orders scheduled copies by their time. Those settled before it stay until then.
+// dueQueue orders scheduled copies by their time. Copies settled before that time stay in it until then.
 type dueQueue []scheduled
 
 func (q dueQueue) Len() int { return len(q) }
@@ -69,7 +69,7 @@ func (q *dueQueue) add(s scheduled) { heap.Push(q, s) }
 
 func (q *dueQueue) take() scheduled { return heap.Pop(q).(scheduled) }
 
-// compact drops those that are no longer waiting.
+// compact removes copies that are no longer waiting.
 func (q *dueQueue) compact() {
 	kept := (*q)[:0]
 	for _, s := range *q {

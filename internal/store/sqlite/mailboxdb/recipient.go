@@ -10,7 +10,7 @@ type entry struct {
 	pos      int64
 	bits     uint64 // expiry in ms, shifted by flagBits, and flags
 	collapse uint32 // hash of the collapse key; 0: none
-	offset   int16  // its content is at pos - offset; soleCopy: at pos, and no other copy shares it
+	offset   int16  // its content is stored at pos - offset; soleCopy: at pos, and no other copy shares it
 }
 
 // soleCopy is the offset of a copy whose content is its own.
@@ -28,7 +28,7 @@ const (
 	flagAckAll
 	flagAckNone
 	flagAsks  // for a reply
-	flagSteps // it has steps beyond live, or had
+	flagSteps // it has or had steps beyond live
 
 	flagBits = 16
 )
@@ -127,8 +127,8 @@ type recipient struct {
 
 	dirty   bool // lastSeq is newer than the table's; it is in the list of dirty ones
 	touched bool // by the open transaction
-	idling  bool // in the queue of those that may be forgotten
-	gone    bool // erased or forgotten: no longer in its app
+	idling  bool // in the queue of recipients that may be dropped from memory
+	gone    bool // erased or dropped from memory: no longer in its app
 }
 
 // find returns the entry of a position that the open transaction has not settled.

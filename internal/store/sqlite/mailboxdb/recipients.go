@@ -65,13 +65,13 @@ func (s *Store) Recipient(ctx context.Context, appName, name string) (info mailb
 	return info, nil
 }
 
-// onlySeen describes a recipient without a row, who was connected a moment ago.
+// onlySeen describes a recipient without a row that was connected a moment ago.
 func (s *Store) onlySeen(appName, name string) (mailbox.RecipientInfo, bool) {
 	at := s.notes.LastSeen(appName, name)
 	return mailbox.RecipientInfo{Name: name, LastSeen: fromMS(at), Devices: s.notes.DevicesOf(appName, name, 0)}, at > 0
 }
 
-// describe adds to a stored recipient what memory and the device table know.
+// describe adds to a stored recipient the data from memory and the device table.
 func (s *Store) describe(c *sqlite.Conn, appName string, stored storedRecipient) (mailbox.RecipientInfo, error) {
 	info := mailbox.RecipientInfo{
 		Name: stored.name, LastSeq: stored.lastSeq, LastSeen: fromMS(max(stored.lastSeen, s.notes.LastSeen(appName, stored.name))),

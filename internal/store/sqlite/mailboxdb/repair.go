@@ -11,9 +11,9 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// Repaired is what Ready had to guess.
+// Repaired counts what Ready could not restore exactly.
 type Repaired struct {
-	Ended  int64 // copies that have ended, nobody knows how: they count as expired
+	Ended  int64 // copies that have ended, with an unknown outcome: they count as expired
 	Unsure int64 // copies that wait again and may have ended
 }
 
@@ -37,7 +37,7 @@ func (r *Repaired) ready(c *sqlite.Conn, settlements, outcomes bool) error {
 	if err := unpack(c); err != nil {
 		return err
 	}
-	// If meta is lost, what is folded ends with the last stretch: after it there are only rows that say that they wait.
+	// If meta is lost, folded is the end of the last stretch: after that only rows exist that say that they are pending.
 	folded, err := sqlitex.ResultInt64(c.Prep("SELECT max(coalesce((SELECT value FROM meta WHERE name = 'folded_pos'), 0), coalesce((SELECT max(first) + 511 FROM outcome), 0))"))
 	if err != nil {
 		return err

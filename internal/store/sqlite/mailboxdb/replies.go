@@ -19,7 +19,8 @@ func ackColumn(n *notification.Notification) int64 {
 
 const selectReply = "SELECT status, content_type, data FROM reply WHERE pos = ?1"
 
-// saveReply keeps what a client answered, in the transaction that settles the copy. It goes with its row: what asks is not packed.
+// saveReply stores a client's answer, in the transaction that settles the copy. It is deleted with the copy's row:
+// copies with a question are not packed.
 func (s *Store) saveReply(pos int64, r *notification.Reply) error {
 	st := s.stmts.saveReply
 	st.BindInt64(1, pos)
@@ -33,7 +34,7 @@ func (s *Store) saveReply(pos int64, r *notification.Reply) error {
 	return exec(st)
 }
 
-// readReply adds to a record what its client answered.
+// readReply adds to a record its client's answer.
 func readReply(c *sqlite.Conn, to *mailbox.Record) error {
 	if to.Status != notification.Replied {
 		return nil
@@ -49,10 +50,10 @@ func readReply(c *sqlite.Conn, to *mailbox.Record) error {
 	})
 }
 
-// besides are the tables that hold something of a few rows, by position.
+// besides are the tables with data of only a few rows, by position.
 var besides = [...]string{"nack", "reply"}
 
-// deleteBeside forgets what is kept beside copies between two positions whose rows are gone.
+// deleteBeside deletes the rows of these tables for copies between two positions that are deleted.
 func deleteBeside(c *sqlite.Conn, sp span) error {
 	for _, table := range besides {
 		st, err := c.Prepare("DELETE FROM " + table + ` WHERE pos >= ?1 AND pos <= ?2

@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/store/content"
 )
 
-// row is one copy as it is stored.
+// row is the stored form of one copy.
 type row struct {
 	pos          int64
 	recipient    uint32
@@ -56,7 +56,7 @@ func (r *row) setAck(ack int32) {
 	r.ack, r.asks = notification.AckMode(ack&^asksBit), ack&asksBit != 0
 }
 
-// columns are what its columns open and ack have.
+// columns returns the values of its columns open and ack.
 func (r *row) columns() (open, ack int64) {
 	switch {
 	case r.apart:
@@ -70,7 +70,8 @@ func (r *row) columns() (open, ack int64) {
 	return open, ack
 }
 
-// openApart is what a row has in open that does not say itself whether it is settled; 1: it waits, 0: it is settled.
+// openApart is the value of column open if the row itself does not say whether the copy is settled; 1: it is pending, 0:
+// it is settled.
 const openApart = 2
 
 // readRow reads the row of a position; ok is false if there is none.
@@ -107,7 +108,7 @@ func (r *row) entry() entry {
 	return e
 }
 
-// record shows the row as it stands at now: an overdue one is expired although nobody has written that yet.
+// record returns the copy's state at now: an overdue copy is expired even if its row does not say so yet.
 func (r *row) record(to string, now int64) mailbox.Record {
 	rec := mailbox.Record{
 		ID: r.id, To: to, Status: r.status, Ack: r.ack, Priority: r.priority, Seq: r.seq, CreatedAt: fromMS(r.created),

@@ -36,7 +36,7 @@ type sealedSlices struct {
 	after  int64 // number after the newest sealed slice
 }
 
-// sealedSlice is what memory has of one: the first key of each block of its runs.
+// sealedSlice is the part of a slice that is in memory: the first key of each block of its runs.
 type sealedSlice struct {
 	number int64
 	fences [2][]uint64
@@ -66,7 +66,7 @@ func (x *sealedSlices) load(c *sqlite.Conn, bits uint) (last int64, err error) {
 	return last, err
 }
 
-// add makes a slice known; filter nil: it may hold anything until its filter comes.
+// add adds a slice; filter nil: it may hold any id until its filter is loaded.
 func (x *sealedSlices) add(s *sealedSlice, filter []byte) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -116,7 +116,7 @@ func (x *sealedSlices) next() int64 {
 	return x.after
 }
 
-// candidates are the slices that may hold an id, newest first.
+// candidates returns the slices that may hold an id, newest first.
 func (x *sealedSlices) candidates(idHash uint32) (found []*sealedSlice) {
 	groups := x.groups.Load()
 	if groups == nil {

@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/store/notes"
 )
 
-// deviceMemory is how long a device is known after it was last seen: an ack "all" waits for it that long.
+// deviceMemory is how long a device counts after it was last seen: until then an ack "all" waits for it.
 const deviceMemory = 30 * 24 * time.Hour
 
 // settleOp settles copies.
@@ -119,7 +119,7 @@ func (s *Store) settle(q *mailbox.Settle) (mailbox.SettleOutcome, error) {
 	case e.expires() <= at && !s.inGrace(e.expires(), e.is(flagDelivered) || mark.DeliveredAt > 0, mark.DeliveredAt, q):
 		done.as, done.device, done.at, done.reply = notification.Expired, "", e.expires(), nil
 		return mailbox.SettleLate, s.settleEntry(r, e, done)
-	case !q.As.Settled(e.mode()): // "delivered" settles only what asks for no ack
+	case !q.As.Settled(e.mode()): // "delivered" settles only copies that need no ack
 		return mailbox.SettlePartial, s.recordMarkAlone(r, e, mark)
 	case q.Nack:
 		enough, err := s.countNack(pos, q.Reason)
@@ -148,7 +148,7 @@ func (s *Store) inGrace(expires int64, delivered bool, deliveredAt int64, q *mai
 		millis.Of(q.At) <= expires+notification.AckGrace.Milliseconds()
 }
 
-// settleClosed handles what is not pending: an ack in the grace after expiry still counts.
+// settleClosed handles copies that are not pending: an ack in the grace period after expiry still counts.
 func (s *Store) settleClosed(r *recipient, pos int64, q *mailbox.Settle) (mailbox.SettleOutcome, error) {
 	was, ok, err := s.row(pos)
 	switch {
@@ -196,7 +196,7 @@ func (s *Store) settleClosed(r *recipient, pos int64, q *mailbox.Settle) (mailbo
 	return mailbox.SettleDone, nil
 }
 
-// ending says how a copy ends.
+// ending describes the end of a copy.
 type ending struct {
 	id          string
 	as          notification.Status
@@ -209,7 +209,7 @@ type ending struct {
 	mark        notes.Mark          // what was not written yet
 }
 
-// settleEntry ends a pending copy: its content goes with the last copy.
+// settleEntry ends a pending copy. Its content is deleted with the last copy.
 func (s *Store) settleEntry(r *recipient, e *entry, end ending) error {
 	s.touch(r)
 	o := outcome{as: end.as, at: end.at, delivered: end.deliveredAt, attempts: end.attempts}
@@ -253,7 +253,7 @@ func (s *Store) settleEntry(r *recipient, e *entry, end ending) error {
 	return nil
 }
 
-// releaseContent lets a copy's content go, and with the last copy its plan.
+// releaseContent drops a copy's use of its content. The last copy deletes the content and its plan of steps.
 func (s *Store) releaseContent(pos int64, sole, steps bool) error {
 	if !sole {
 		s.contents[pos]--
@@ -291,8 +291,8 @@ func (s *Store) deleteContents() error {
 	return nil
 }
 
-// countAck notes a device's ack and reports whether every device has acknowledged now: those online, and those seen
-// in the last 30 days.
+// countAck notes a device's ack and reports whether every device has acknowledged now: those online, and those seen in
+// the last 30 days.
 func (s *Store) countAck(r *recipient, e *entry, q *mailbox.Settle) (all bool, err error) {
 	if q.Device != "" {
 		s.stmts.insertAck.BindInt64(1, e.pos)

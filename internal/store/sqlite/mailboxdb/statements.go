@@ -6,7 +6,7 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// statements are those of the writing connection, prepared once.
+// statements are the statements of the writing connection, prepared once.
 type statements struct {
 	conn *sqlite.Conn
 
@@ -33,7 +33,7 @@ type statements struct {
 const noteColumns = `pos, recipient, open, status, ack, priority, attempts, body_offset, seq, created_at, send_at,
 	expires_at, delivered_at, settled_at, hash, id, collapse_key`
 
-// settleSQL has a row say how its copy ended.
+// settleSQL stores a copy's outcome in its row.
 const settleSQL = `UPDATE notification SET open = 0, status = ?2, settled_at = ?3,
 	delivered_at = CASE WHEN delivered_at < 0 AND ?4 > 0 THEN ?4 ELSE delivered_at END, attempts = max(attempts, ?5) WHERE pos = ?1`
 

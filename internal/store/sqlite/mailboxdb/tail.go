@@ -11,7 +11,7 @@ type tail struct {
 	heads  []uint32
 
 	outcomes    [][]outcome // of copies that have ended, by stretch; nil: none has
-	settlements int64       // what has a lower key was settled of this slice and those before; 0: not known yet
+	settlements int64       // settlements with a lower key are of this slice and earlier ones; 0: unknown yet
 }
 
 func newTail(number int64, bits uint) *tail {

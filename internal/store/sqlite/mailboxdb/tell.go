@@ -5,7 +5,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// committed is a commit that the observer has not been told yet.
+// committed is a commit that the observer has not been informed of.
 type committed struct {
 	batch mailbox.Batch
 	ops   []sqlitedb.Op
@@ -23,7 +23,7 @@ func (c *committed) add(d *committed) {
 	c.ops = append(c.ops, d.ops...)
 }
 
-// empty forgets what the batch held and keeps its memory for the next.
+// empty clears the batch and keeps its memory for the next.
 func (c *committed) empty() {
 	b := &c.batch
 	clear(b.Stored)
@@ -37,7 +37,7 @@ func (c *committed) empty() {
 // room beside them.
 const maxTold = 8192
 
-// tell tells the observer of commits, in their order, until the store closes.
+// tell informs the observer of commits, in their order, until the store closes.
 func (s *Store) tell() {
 	for open := true; open; {
 		select {
@@ -59,20 +59,20 @@ func (s *Store) wakeTeller() {
 	}
 }
 
-// tellHere tells the observer on the goroutine of a caller that has committed, unless another goroutine is telling it: then that one
-// goes on.
+// tellHere informs the observer on the goroutine of a caller that has committed, unless another goroutine is doing so: then that one
+// continues.
 func (s *Store) tellHere() {
 	defer sqlitedb.EndOnPanic()
 	if !s.telling.TryLock() {
-		s.wakeTeller() // the goroutine that tells may not have seen the last commit
+		s.wakeTeller() // the other goroutine may not have seen the last commit
 		return
 	}
 	s.tellNext() // each commit has a caller that tells the next one, or has woken the teller: none is left over
 	s.telling.Unlock()
 }
 
-// tellNext tells the observer of the next commit and then releases the callers that wait for it; false: there is none. Commits that have
-// piled up are told in one batch, so that a recipient who gets several of their copies gets them in one piece. s.telling is held.
+// tellNext informs the observer of the next commit and then releases the callers that wait for it; false: there is none. Several waiting
+// commits are reported in one batch, so that a recipient with several copies in them gets these together. s.telling is held.
 func (s *Store) tellNext() bool {
 	var c *committed
 	select {

@@ -14,7 +14,7 @@ import (
 // slow is an observer that takes its time over the first commit.
 type slow struct {
 	entered, leave chan struct{}
-	calls          [][]string // ids that each call told of
+	calls          [][]string // ids that each call reported
 }
 
 func (o *slow) Committed(b *mailbox.Batch) {

@@ -12,7 +12,8 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/objectdb"
 )
 
-// BenchmarkSave stores a device's fifty registrations, of 10,000 devices in turn: first anew, then over what is there.
+// BenchmarkSave stores a device's fifty registrations, of 10,000 devices in turn: first new ones, then over existing
+// ones.
 func BenchmarkSave(b *testing.B) {
 	s, err := objectdb.Open(b.Context(), filepath.Join(b.TempDir(), "objects.db"), config())
 	if err != nil {

@@ -96,7 +96,7 @@ func deleteClient(c *sqlite.Conn, v objectstore.ClientID, before *time.Time) (bo
 	return true, sqlitedb.Each(c, "DELETE FROM client WHERE id = ? AND app = ?", []any{id, v.App}, nil)
 }
 
-// touchOp is background work: what it writes may be lost.
+// touchOp is background work: its writes may be lost.
 type touchOp struct {
 	batch []objectstore.Touch
 	bytes int
@@ -214,7 +214,7 @@ func (s *Store) Watchers(ctx context.Context, app string, k object.Key, after in
 	return found, next, err
 }
 
-// watcher reads one client and says whether it is registered for the object.
+// watcher reads one client and reports whether it is registered for the object.
 func watcher(c *sqlite.Conn, id int64, app string, k object.Key) (w objectstore.Watcher, ok bool, err error) {
 	err = sqlitedb.Each(c, selectClient+" WHERE client.id = ? AND app = ?", []any{id, app}, func(row *sqlite.Stmt) error {
 		v, err := readClient(row)
@@ -267,12 +267,12 @@ func (s *Store) Erase(ctx context.Context, app, recipient string) error {
 		if err != nil {
 			return err
 		}
-		// Versions that it put stay, without its name.
+		// Versions that the recipient put stay, without its name.
 		return sqlitedb.Each(c, "UPDATE object SET source = '' WHERE app = ?1 AND (source = ?2 OR substr(source, 1, length(?2) + 1) = ?2 || '/')", []any{app, recipient}, nil)
 	}))
 }
 
-// eraseRows are deleted in one commit, so that others wait a few milliseconds at most.
+// eraseRows are deleted in one commit, so that other operations wait a few milliseconds at most.
 const eraseRows = 250
 
 // EraseApp deletes all that is kept of a deleted app, in slices.

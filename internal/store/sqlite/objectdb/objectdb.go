@@ -1,5 +1,5 @@
-// Package objectdb keeps objects and registrations in an SQLite file of their own, with a writer of its own: a flood
-// of signals never stalls a publish. docs/adr/0017 says why it looks as it does.
+// Package objectdb keeps objects and registrations in an SQLite file of their own, with a writer of its own: a flood of
+// signals never stalls a publish. docs/adr/0017 gives the reasons for its design.
 package objectdb
 
 import (
@@ -37,8 +37,8 @@ type Store struct {
 	db      *sqlitedb.DB
 	space   *sqlitedb.Space
 	obs     atomic.Pointer[objectstore.Observer]
-	any     atomic.Bool          // a client may be stored: where nobody registers, hellos do not read
-	changes []objectstore.Change // of one commit; of whoever commits
+	any     atomic.Bool          // a client may be stored: while there is none, hellos need no read
+	changes []objectstore.Change // of one commit; used only by the goroutine that commits
 	rows    int64                // objects that there are, and that the open transaction has added; likewise
 	added   int64
 }
@@ -74,7 +74,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// Close writes what is queued and closes the file.
+// Close writes the queue and closes the file.
 func (s *Store) Close() error { return s.db.Close() }
 
 // DB is the database beneath.
@@ -83,10 +83,11 @@ func (s *Store) DB() *sqlitedb.DB { return s.db }
 // Commits counts commits since opening.
 func (s *Store) Commits() uint64 { return s.db.Commits() }
 
-// Observe implements objectstore.Store. Commits are told one after the other, in their order, before the next is made.
+// Observe implements objectstore.Store. Commits are reported one after the other, in their order, before the next is
+// made.
 func (s *Store) Observe(obs objectstore.Observer) { s.obs.Store(&obs) }
 
-// committed tells the observer of a commit's changes before those who made them.
+// committed informs the observer of a commit's changes before the callers get their results.
 func (s *Store) committed(ops []sqlitedb.Op, _ bool) {
 	s.rows, s.added = s.rows+s.added, 0
 	if obs := s.obs.Load(); obs != nil {
@@ -106,7 +107,7 @@ func (s *Store) committed(ops []sqlitedb.Op, _ bool) {
 	}
 }
 
-// failed forgets what a transaction that was rolled back had added.
+// failed drops what a transaction that was rolled back had added.
 func (s *Store) failed(ops []sqlitedb.Op, err error) (again []sqlitedb.Op) {
 	s.added = 0
 	for _, op := range ops {
@@ -121,7 +122,7 @@ func (s *Store) tally(*sqlite.Conn) (sqlitedb.Tally, error) {
 	return sqlitedb.Tally{Stored: n, Open: n}, nil
 }
 
-// countRows counts what there is, unless that was noted.
+// countRows counts the stored rows, unless the count was noted.
 func (s *Store) countRows(ctx context.Context) error {
 	t, ok := s.db.Counted()
 	s.rows = t.Open

@@ -111,7 +111,7 @@ func TestAFailedSyncEndsTheProgramAndAnnouncesNothing(t *testing.T) {
 	if err := s.Put(t.Context(), putOf("b")); !errors.As(err, &fe) {
 		t.Errorf("put: %v, want a fatal error", err)
 	}
-	vfs.FailSyncs(false) // the next sync would succeed, but what it would cover is unknown
+	vfs.FailSyncs(false) // the next sync would succeed, but earlier writes may be lost all the same
 	if err := saved(s, object.Key{Group: "north", Object: "a"}); !errors.As(err, &fe) {
 		t.Errorf("save after the failure: %v, want the fatal error", err)
 	}

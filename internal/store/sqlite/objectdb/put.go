@@ -23,7 +23,8 @@ type putOp struct {
 
 var _ sqlitedb.Op = (*putOp)(nil)
 
-// Put implements objectstore.Store. Once handed over it waits for the commit, or makes it, whatever ctx says: who commits writes the results.
+// Put implements objectstore.Store. Once a put is queued, Put waits for the commit, or makes it, even if ctx ends: the
+// goroutine that commits writes the results.
 func (s *Store) Put(ctx context.Context, batch []*objectstore.Put) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("store objects: %w", context.Cause(ctx))
@@ -85,7 +86,7 @@ func (s *Store) put(c *sqlite.Conn, p *objectstore.Put) error {
 			source = excluded.source, content_type = excluded.content_type, payload = excluded.payload`, []any{p.App, p.Key.Group, p.Key.Object, int64(n.Version), n.Known, n.UpdatedAt.UnixMilli(), n.Origin.String(), n.ContentType, payload}, nil)
 }
 
-// changes appends what the op has changed.
+// changes appends the op's changes.
 func (op *putOp) changes(to []objectstore.Change) []objectstore.Change {
 	if op.full {
 		return to
@@ -99,7 +100,7 @@ func (op *putOp) changes(to []objectstore.Change) []objectstore.Change {
 	return to
 }
 
-// state reads one object; zero: nobody has put it.
+// state reads one object; zero: it was never put.
 func state(c *sqlite.Conn, app string, k object.Key) (st object.State, err error) {
 	err = sqlitedb.Each(c, "SELECT "+stateColumns+" FROM object WHERE app = ? AND grp = ? AND name = ?", []any{app, k.Group, k.Object}, func(row *sqlite.Stmt) error {
 		st, err = readState(row, 0)
@@ -147,7 +148,7 @@ func (s *Store) List(ctx context.Context, app, group, prefix, after string, limi
 	return items, err
 }
 
-// Groups implements objectstore.Store. It steps from group to group along the key: what is in them is not read.
+// Groups implements objectstore.Store. It steps from group to group along the key and skips the objects in them.
 func (s *Store) Groups(ctx context.Context, app, after string, limit int) (groups []string, err error) {
 	err = s.read(ctx, app, "list groups of objects", func(c *sqlite.Conn) error {
 		return sqlitedb.Each(c, `WITH RECURSIVE g(grp) AS (

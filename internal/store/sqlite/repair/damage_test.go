@@ -38,7 +38,7 @@ var kind = repair.Kind{
 	Table: "thing", Of: "open things",
 }
 
-// world is a database as it was written.
+// world is a database before the damage.
 type world struct {
 	*testing.T
 	path  string
@@ -113,7 +113,7 @@ func closed(t *testing.T) *world {
 	return w
 }
 
-// killed is one whose server was killed: half of it was copied from the log, the rest lies there alone.
+// killed is a database whose server was killed: half of the log was copied into it, the rest is in the log alone.
 func killed(t *testing.T) *world {
 	t.Helper()
 	w := begin(t)
@@ -163,7 +163,7 @@ func (w *world) copy(t *testing.T) (path string) {
 	return path
 }
 
-// repair repairs a copy that harm has damaged, and returns it with what it holds.
+// repair repairs a copy that harm has damaged, and returns it with its contents.
 func (w *world) repair(t *testing.T, harm func(path string)) (path string, r repair.Report, left map[string]string) {
 	t.Helper()
 	path = w.copy(t)

@@ -10,7 +10,7 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// Losses says for people what a database has lost, one line each.
+// Losses describes for people what a database has lost, one line each.
 func (r *Report) Losses() (lines []string) {
 	for _, c := range r.Counts {
 		if c.Least == c.Most {
@@ -90,8 +90,8 @@ func (t *table) keyOf(s *sqlite.Stmt, first int) string {
 	return strings.Join(parts, " ")
 }
 
-// name lists the lost rows. An index knows them; if none that has all rows could be read to its end, it also says where rows are
-// missing, and how many at most.
+// name lists the lost rows. An index knows them; if no index with all rows could be read to its end, the result also says where
+// rows are missing, and how many at most.
 func (c *copier) name(t *table, lost []stretch) {
 	if c.quiet[t.name] {
 		return
@@ -140,7 +140,7 @@ func (s stretch) text() string {
 	return fmt.Sprintf("%d to %d", s.first, s.last)
 }
 
-// end is the greatest row number that was ever given, if that is known.
+// end returns the greatest row number that was ever given, if that is known.
 func (c *copier) end(t *table) (rowid int64, known bool) {
 	if slices.Contains(c.counted, t.name) && c.r.noted.Stored > 0 {
 		return c.r.noted.Stored, true
@@ -198,7 +198,8 @@ func (c *copier) scan(t *table, index, where string, found map[string]string) bo
 	}) == nil
 }
 
-// nameIn is what an index says of a row. Where it has texts, numbers beside them say nothing to people.
+// nameIn returns a row's name from an index. If the index has texts, its numbers are left out, since they mean nothing
+// to people.
 func nameIn(s *sqlite.Stmt, t *table, key string, columns []string) (name string) {
 	if !t.rowid {
 		return key

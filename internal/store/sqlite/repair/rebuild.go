@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/checkvfs"
 )
 
-// connect opens a database, with its checksums looked at if it is to be.
+// connect opens a database, with its checksums checked if checked is true.
 func connect(path string, checked bool) (conn *sqlite.Conn, closing func() error, err error) {
 	u := url.URL{Scheme: "file", OmitHost: true, Path: path}
 	var file *checkvfs.File
@@ -98,7 +98,7 @@ func (j *Job) rebuild(ctx context.Context, r *Report, image, before, out string)
 	return errors.Join(err, closeFrom(), closeTo())
 }
 
-// ready has rows say what is said beside them.
+// ready calls the kind's Ready, which writes into rows the state that other tables hold for them.
 func (j *Job) ready(conn *sqlite.Conn, r *Report, lost map[string]bool) error {
 	if j.Ready == nil {
 		return nil
@@ -128,7 +128,7 @@ func (j *Job) tidy(r *Report, path string) error {
 	return errors.Join(err, closing())
 }
 
-// apply removes what the losses have left without meaning.
+// apply removes rows that have no meaning after the losses.
 func (j *Job) apply(conn *sqlite.Conn, r *Report) error {
 	for _, rule := range j.Rules {
 		if rule.Find != "" {
@@ -154,14 +154,14 @@ type copier struct {
 	quiet    map[string]bool
 	lost     map[string]bool    // tables of which rows are
 	counted  []string           // tables whose row numbers the tally knows
-	took     func(*sqlite.Stmt) // told of each row that is put in
-	or       string             // what if a row is there: those of the empty database give way, those saved do not
+	took     func(*sqlite.Stmt) // called for each row that is inserted
+	or       string             // what to do if a row exists: rows of the empty database are replaced, saved ones are not
 }
 
 // table is a table that both databases have.
 type table struct {
 	name    string
-	columns []string // without those that only one of them has
+	columns []string // columns that both databases have
 	key     []string // of columns: its primary key
 	rowid   bool
 }
@@ -209,7 +209,8 @@ func tablesOf(conn *sqlite.Conn) (tables []table, err error) {
 	return tables, err
 }
 
-// known finds the columns that the table has in both databases; false: the damaged one does not have it, or it cannot be told.
+// known finds the columns that the table has in both databases; false: the damaged one does not have the table, or that
+// cannot be read.
 func (c *copier) known(t *table) bool {
 	have := map[string]bool{}
 	err := query(c.from, "SELECT name FROM pragma_table_info(?1)", func(s *sqlite.Stmt) { have[s.ColumnText(0)] = true }, t.name)
@@ -232,7 +233,7 @@ func (c *copier) known(t *table) bool {
 	return err == nil && len(have) > 0
 }
 
-// copy copies what can be read and says what cannot.
+// copy copies the readable rows and returns where others were lost.
 func (c *copier) copy(t *table) ([]stretch, error) {
 	if !t.rowid {
 		return c.copyKeyed(t)

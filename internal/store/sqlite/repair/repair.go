@@ -1,5 +1,5 @@
-// Package repair repairs a damaged database that nobody has open: what it can make exact it does, of the rest it saves the rows
-// that are whole, and it says what is lost. DESIGN.md in internal/store says how.
+// Package repair repairs a damaged database that nobody has open: it restores exactly what can be restored, saves the whole
+// rows of the rest, and reports what is lost. DESIGN.md in internal/store says how.
 package repair
 
 import (
@@ -22,8 +22,8 @@ type Loss struct {
 	What   string `json:"what"`
 	Key    string `json:"key,omitempty"`
 	To     string `json:"to,omitempty"`      // of a notification
-	Rows   int64  `json:"rows,omitempty"`    // how many such things it is; 0: not known
-	AtMost bool   `json:"at_most,omitempty"` // some of them may have been deleted before, or be as they were
+	Rows   int64  `json:"rows,omitempty"`    // how many of them; 0: unknown
+	AtMost bool   `json:"at_most,omitempty"` // some of them may have been deleted before, or be unchanged
 }
 
 // Count is how many of the things that had to be there are missing.
@@ -33,14 +33,14 @@ type Count struct {
 	Most  int64  `json:"at_most"` // the same as Least where it is exact
 }
 
-// Report is what was done to a database.
+// Report is the result of a repair.
 type Report struct {
 	File     string   `json:"file"`
 	State    string   `json:"state"` // whole, mended, rebuilt, lost
 	Repaired []string `json:"mended,omitempty"`
-	Commits  int      `json:"lost_commits,omitempty"`   // the last ones, of which nothing is left
-	AtLeast  bool     `json:"commits_unsure,omitempty"` // there may have been more of them: the power failed before
-	Counts   []Count  `json:"lost_in_all,omitempty"`    // Lost says which, as far as that is known
+	Commits  int      `json:"lost_commits,omitempty"`   // the last commits, of which nothing is left
+	AtLeast  bool     `json:"commits_unsure,omitempty"` // there may have been more such commits: the power had failed before
+	Counts   []Count  `json:"lost_in_all,omitempty"`    // Lost names them, as far as they are known
 	Lost     []Loss   `json:"lost,omitempty"`
 
 	noted    walfile.Tally // with the last commit
@@ -63,7 +63,7 @@ const (
 // Job is a database to repair.
 type Job struct {
 	Path  string
-	Copy  string // folder where copies of what is touched are kept
+	Copy  string // folder for copies of the files that the repair changes
 	Store checkvfs.ID
 	Blank string // an empty database of the same kind
 	Kind
@@ -72,18 +72,18 @@ type Job struct {
 // Kind describes databases of one kind, for their repair.
 type Kind struct {
 	Rules []Rule   // what must fit together
-	Tally string   // a query of what walfile.Tally has; "": it is not counted
-	Table string   // what is counted lies in, its row numbers being given in order
+	Tally string   // a query for the counts of walfile.Tally; "": nothing is counted
+	Table string   // the table of the counted rows; its row numbers are given in order
 	Packs string   // or in this table, several to a row, whose number is that of the first; "": there is none
 	Of    string   // and is called
-	GoOn  []string // statements that make what is stored next be counted after ?1
+	GoOn  []string // statements that set the next row number to be given after ?1
 	// Ready, if not nil, writes into rows the state that other tables hold for them, so that Rules and Tally can select by it. lost names
 	// the tables that have lost rows. It returns the resulting losses and how many rows may differ from before.
 	Ready func(c *sqlite.Conn, lost map[string]bool) (losses []Loss, unsure int64, err error)
-	Quiet map[string]bool // tables of which nothing was promised to anybody, or whose losses the rules tell
+	Quiet map[string]bool // tables whose losses need no report: nothing in them was promised, or the rules report it
 }
 
-// Rule removes what a loss has left without meaning. Find yields a Loss in each row: what, key, to, and how many.
+// Rule removes rows that have no meaning after a loss. Find yields a Loss in each row: what, key, to, and how many.
 type Rule struct{ Find, Remove string }
 
 // Run repairs the database.
@@ -128,7 +128,7 @@ func (j *Job) Run(ctx context.Context) (r Report, err error) {
 	return j.finish(r, image+"2", Rebuilt)
 }
 
-// finish counts what is missing and puts the result in its place.
+// finish counts the missing rows and puts the result in the database's place.
 func (j *Job) finish(r Report, from, state string) (Report, error) {
 	r.State = state
 	if state == Repaired && len(r.Repaired) == 0 && r.Commits == 0 {
@@ -223,7 +223,7 @@ func writeSynced(path string, b []byte) (err error) {
 func removeAll(paths ...string) {
 	for _, path := range paths {
 		for _, suffix := range suffixes {
-			_ = os.Remove(path + suffix) // what is left is in nobody's way
+			_ = os.Remove(path + suffix) // remaining files do no harm
 		}
 	}
 }
@@ -298,7 +298,7 @@ func (j *Job) read(r *Report) (*state, error) {
 	m := walfile.Repair(wal, size, k.Mark, k.LogHeader, k.Notes)
 	r.Repaired = append(r.Repaired, m.Notes...)
 	n := noted(k, size, m)
-	if m.Frames > len(n.frames) { // there are commits that were not noted: what was counted is older
+	if m.Frames > len(n.frames) { // there are later commits than the note's: its counts are older
 		r.noted = walfile.Tally{}
 	}
 	before := n.before(size, m)
@@ -311,7 +311,7 @@ func (j *Job) read(r *Report) (*state, error) {
 		return s, nil
 	}
 	older := overlay(base, size, k, before, &Report{})
-	if m.Blind || s.bad[1] || ahead == 0 && m.Before == nil { // nobody knows which pages are older than they should be, or nothing is newer
+	if m.Blind || s.bad[1] || ahead == 0 && m.Before == nil { // it is unknown which pages are older than they should be, or nothing is newer
 		r.Commits, r.AtLeast = n.commits(k, before), !n.whole
 		return older, nil
 	}
@@ -322,7 +322,7 @@ func (j *Job) read(r *Report) (*state, error) {
 // notes are the notes of a log's frames that were synced to disk.
 type notes struct {
 	frames []walfile.Note
-	copied int  // so many of them are in the database, synced
+	copied int  // so many frames were copied into the database and synced
 	whole  bool // each frame was noted; else there was a power cut, or the notes are of another log
 }
 
@@ -369,7 +369,7 @@ func (n *notes) commits(k *checkvfs.Kept, state *walfile.Repaired) (lost int) {
 }
 
 // newest finds the newest version of each page by the notes of the log's frames: it may be in the log or, if it was copied, in the
-// database. missing counts those that are in neither, ahead those that only the database has although nobody noted that they were copied.
+// database. missing counts pages that are in neither, ahead those that only the database has although no note says that they were copied.
 func (n *notes) newest(base []byte, size int, m *walfile.Repaired) (ahead, missing int) {
 	if len(n.frames) == 0 {
 		return 0, len(m.Holes)
@@ -377,7 +377,7 @@ func (n *notes) newest(base []byte, size int, m *walfile.Repaired) (ahead, missi
 	if !n.whole {
 		return 0, max(len(m.Holes), len(n.frames)-m.Frames)
 	}
-	if m.Frames > len(n.frames) { // whole commits that nobody was told of
+	if m.Frames > len(n.frames) { // complete commits that were never acknowledged
 		return 0, len(m.Holes)
 	}
 	last := make(map[uint32]int)
@@ -412,7 +412,8 @@ func (n *notes) newest(base []byte, size int, m *walfile.Repaired) (ahead, missi
 	return ahead, missing
 }
 
-// overlay lays the pages of a log over those of the database, and repairs or gives up what does not fit its checksum.
+// overlay replaces pages of the database by those of a log, and repairs or gives up pages that do not match their
+// checksums.
 func overlay(base []byte, size int, k *checkvfs.Kept, m *walfile.Repaired, r *Report) *state {
 	s := &state{size: size, base: base, log: m.Pages, pages: m.Size, bad: make(map[int64]bool)}
 	if s.pages == 0 {
@@ -429,7 +430,7 @@ func overlay(base []byte, size int, k *checkvfs.Kept, m *walfile.Repaired, r *Re
 			continue
 		}
 		if m.Copied[uint32(page)] {
-			continue // the newest, whatever its own checksum says: that may not have been written yet
+			continue // the newest version, even if its own checksum differs, which may not have been written yet
 		}
 		if _, hole := m.Holes[uint32(page)]; hole {
 			s.bad[page] = true

@@ -43,8 +43,8 @@ func (o *funcOp) Done(err error) {
 
 func (o *funcOp) Size() (rows, bytes int) { return o.rows, 256 * o.rows }
 
-// Do runs fn inside the next commit and returns once that is on disk. If fn fails, what it did is undone alone.
-// fn may run again if the commit fails for another's sake. Once it has begun, Do waits for it whatever ctx says.
+// Do runs fn inside the next commit and returns once that is on disk. If fn fails, only its changes are undone. fn may
+// run again if the commit fails because of another op. Once fn has begun, Do waits for it even if ctx ends.
 func (db *DB) Do(ctx context.Context, fn func(*sqlite.Conn) error) error {
 	return db.DoFor(ctx, "", fn)
 }
@@ -71,7 +71,7 @@ func (db *DB) do(ctx context.Context, app string, op *funcOp, bulk bool) error {
 	db.w.submit(queued{op: op, app: app}, bulk)
 	select {
 	case err := <-op.done:
-		return db.w.judge(err) // a function that fails is undone alone: nobody else has looked at its error
+		return db.w.judge(err) // only this function's changes are undone, and nothing else has judged its error
 	case <-ctx.Done():
 		if op.state.CompareAndSwap(0, 2) {
 			return context.Cause(ctx)

@@ -9,7 +9,7 @@ const (
 	diskMemory   = 8                     // commits: how many the disk's latest times are the mean of, roughly
 )
 
-// lot is what goes into a commit.
+// lot is the content of a commit.
 type lot struct {
 	ops         []Op
 	rows, bytes int
@@ -20,7 +20,7 @@ func (l *lot) add(op Op, rows, bytes int) {
 	l.rows, l.bytes = l.rows+rows, l.bytes+bytes
 }
 
-// empty forgets the ops and keeps the memory unless it has grown out of proportion.
+// empty clears the ops and keeps the memory, unless that is far too large.
 func (l *lot) empty() {
 	clear(l.ops)
 	if *l = (lot{ops: l.ops[:0]}); cap(l.ops) > keepOps {
@@ -42,11 +42,11 @@ func (w *writer) take() (more bool) {
 	return !w.closed || len(w.fast)+w.byApp.ops+w.bulk.ops > 0
 }
 
-// takeFirst adds what goes before background work, up to what a commit is usually full with.
+// takeFirst adds the ops that precede background work, up to the usual size of a commit.
 func (w *writer) takeFirst() {
 	n, part := 0, 1
 	if w.byApp.ops > 0 {
-		part = 2 // neither kind keeps the other out
+		part = 2 // neither kind takes all the room
 	}
 	rows, bytes := w.batch.rows, w.batch.bytes
 	room := func(part int) bool {
@@ -89,7 +89,7 @@ func (w *writer) takeBulk() {
 	w.waits = time.Now()
 }
 
-// taken lets those in whose bytes have room now.
+// taken admits waiting ops that have room now.
 func (w *writer) taken(bytes int) {
 	if bytes > 0 {
 		w.bytes -= bytes

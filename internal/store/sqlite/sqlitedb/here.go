@@ -13,16 +13,16 @@ func (db *DB) SubmitHere(app string, op Op) bool {
 	return db.w.commitHere()
 }
 
-// commitHere commits the queue, if nobody commits now.
+// commitHere commits the queue, unless another goroutine is committing.
 func (w *writer) commitHere() bool {
 	if !w.turn.TryLock() {
-		w.notify() // whoever commits may not have seen what was queued last
+		w.notify() // the goroutine that commits may not have seen the last op
 		return false
 	}
 	defer w.turn.Unlock()
 	defer EndOnPanic()
 	w.take()
-	return w.commitTaken(true) // what is queued meanwhile has woken the writer, who waits for the turn
+	return w.commitTaken(true) // ops queued meanwhile have woken the writer, which waits for the turn
 }
 
 // EndOnPanic is deferred: it ends the process if work that the caller does in another goroutine's place panics, as the panic would

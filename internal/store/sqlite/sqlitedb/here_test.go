@@ -45,7 +45,8 @@ func ofRows(t *testing.T) *sqlitedb.DB {
 	}}})
 }
 
-// committing queues what ops makes and has the caller commit it, with others if the writer has just looked for work and did.
+// committing queues the ops and has the caller commit them, with others if the writer has just looked for work and found
+// some.
 func committing(t *testing.T, db *sqlitedb.DB, ops func() []*row) []*row {
 	t.Helper()
 	for {
@@ -108,7 +109,7 @@ func TestACallerCommitsForOthersOnce(t *testing.T) {
 	var later *row
 	ops := committing(t, db, func() []*row {
 		own, next := newRow(), newRow()
-		own.after = func() { db.Submit("demo", next) } // by one who finds that somebody commits
+		own.after = func() { db.Submit("demo", next) } // submitted while another goroutine commits
 		later = next
 		return []*row{newRow(), own}
 	})

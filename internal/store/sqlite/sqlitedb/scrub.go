@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// scrubPages are overwritten in one commit: a quarter of a megabyte, so that nobody waits long.
+	// scrubPages are overwritten in one commit: a quarter of a megabyte, so that other commits do not wait long.
 	scrubPages = 64
 	// logTries and logPause bound how long Scrub waits for readers to leave the log.
 	logTries = 100
@@ -65,14 +65,14 @@ func (db *DB) fillFree(ctx context.Context) error {
 // the rest of a page that is filled in part would keep what it held.
 func zeros(page, pages int) int {
 	payload := (page-12)*32/255 - 23 + pages*(page-4)
-	header := 3 // of the record: its own length, and the blob's in two bytes or more
+	header := 3 // bytes of the record's header: its own length, and the blob's in two bytes or more
 	if payload >= 1<<13 {
 		header++
 	}
 	return payload - header
 }
 
-// errLogInUse says that somebody reads the log.
+// errLogInUse says that a reader is using the log.
 var errLogInUse = errors.New("the log is in use")
 
 // emptyLog copies the log into the file, begins it anew once no reader needs it, and overwrites what is behind the new beginning. The file
@@ -104,7 +104,7 @@ func (db *DB) emptyLog(ctx context.Context) error {
 	return db.w.judge(db.w.overwriteLog())
 }
 
-// beginLog has the next commit begin the log anew.
+// beginLog makes the next commit begin the log again.
 func (w *writer) beginLog() error {
 	w.turn.Lock()
 	defer w.turn.Unlock()
@@ -125,7 +125,8 @@ const (
 	frameSalt   = 8
 )
 
-// overwriteLog writes zeros over what is left of former logs, while nobody, in this process or another, writes to this one.
+// overwriteLog writes zeros over the remains of earlier logs, while nobody, in this process or another, writes to this
+// one.
 func (w *writer) overwriteLog() (err error) {
 	if err := step(w.conn, "BEGIN IMMEDIATE"); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/engine/disk"
 )
 
-// spaceEvery is how often the disk is asked for its free space at most.
+// spaceEvery is the least time between two queries of the disk's free space.
 const spaceEvery = 100 * time.Millisecond
 
 // Space watches the disk of a database: below a reserve new data is refused, while a ballast file, given up when
@@ -30,13 +30,13 @@ type Space struct {
 	checked time.Time
 	noted   int64 // written since then
 	disk    int64 // free on the disk
-	free    int64 // with what is free inside the file
+	free    int64 // including free pages inside the file
 	full    bool
 	given   bool // the ballast is not there
 }
 
-// Free is how many bytes of disk are free where a folder lies. If that cannot be told, nothing stands in the way: a full
-// disk shows when it is written to.
+// Free returns the free bytes on the disk of a folder. If that is unknown, it reports plenty: writes to a full disk fail
+// by themselves.
 func Free(dir string) int64 {
 	n, err := disk.Free(dir)
 	if err != nil {

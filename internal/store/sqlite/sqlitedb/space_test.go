@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// fakeDisk is a Space on a disk whose free space the test sets, and which is looked at every time.
+// fakeDisk is a Space on a disk whose free space the test sets, and that is queried every time.
 func fakeDisk(t *testing.T, free *int64, minFree, ballast int64) *Space {
 	t.Helper()
 	s := &Space{
@@ -38,7 +38,7 @@ func TestTheReserveIsKeptFree(t *testing.T) {
 		{399, 0, false, true},
 		{100, 0, false, true},
 		{99, 0, true, true},
-		{1000, -901, true, true},  // most of it will be needed by what is in the log
+		{1000, -901, true, true},  // copying the log into the file will take most of it
 		{60, 500, false, false},   // the file itself has room
 		{49, 500, true, false},    // but the log needs some of the disk
 		{1000, 500, false, false}, // plenty

@@ -43,24 +43,24 @@ type Options struct {
 	WALCap      int64         // bytes of log that are never exceeded by more than a commit; 0: 256 MB
 	CopyAfter   int64         // bytes in the log after which it is copied into the file without waiting for the next tick; 0: 8 MB
 	VFS         string        // name of the registered VFS beneath; empty: the default one. For fault injection
-	Guard       Guard         // what is known of the file, and who is told if it is not so
-	Shared      bool          // other processes write to it as well
+	Guard       Guard         // what is known of the file beforehand, and callbacks for violations
+	Shared      bool          // other processes write to the file as well
 	Lax         bool          // commits are not synced one by one: see checkvfs.Options
-	Hooks       Hooks         // what the file's owner does around each commit
+	Hooks       Hooks         // the owner's functions around each commit
 
-	// Fatal is called once when what was written may not be on disk (fsync failed): the program must exit loudly.
-	// Nothing is acknowledged from then on. Nil: only the callers learn.
+	// Fatal is called once if written data may not be on disk (fsync failed): the program must exit loudly. Nothing is
+	// acknowledged from then on. Nil: only the callers get the error.
 	Fatal func(error)
 	Log   *slog.Logger // nil: discards
 }
 
-// Guard is what the store knows of a file beforehand. Its zero value knows nothing.
+// Guard holds what the store knows of a file beforehand. The zero value makes no checks.
 type Guard struct {
 	Store   checkvfs.ID // what the file must belong to
 	Checked bool        // it had checksums before: it is damage if they are missing
 
-	// Damaged is called once when the file is found damaged. Nothing is acknowledged from then on; what can be read is
-	// read. Nil: only the callers learn.
+	// Damaged is called once if the file is found damaged. Nothing is acknowledged from then on; readable data can still be
+	// read. Nil: only the callers get the error.
 	Damaged func(error)
 }
 
@@ -120,7 +120,7 @@ func (db *DB) open(ctx context.Context, prepare func(*sqlite.Conn) error) error 
 	}
 	keepScratch()
 	db.uri = fileURI(db.path, vfs)
-	db.w = newWriter(db) // before the file is looked at: it may be told of damage at once
+	db.w = newWriter(db) // before the file is opened: the writer may be informed of damage at once
 	if db.file, err = checkvfs.Open(db.path, checkvfs.Options{
 		Expected: db.opts.Guard.Checked, Store: db.opts.Guard.Store, Shared: db.opts.Shared, Lax: db.opts.Lax, Damaged: db.w.damaged,
 	}); err != nil {
@@ -289,7 +289,7 @@ func step(conn *sqlite.Conn, query string) error {
 	return errors.Join(err, stmt.Reset())
 }
 
-// NoteCount notes what is stored. It must be called before anything is handed to the writer.
+// NoteCount notes the current row counts. It must be called before any op is submitted.
 func (db *DB) NoteCount() error {
 	t, err := db.opts.Hooks.Count(db.w.conn)
 	if err == nil {
@@ -304,7 +304,7 @@ func (db *DB) NoteCount() error {
 // Counted is what was noted when the database was closed; false: it was not closed, or nothing was noted.
 func (db *DB) Counted() (Tally, bool) { return db.file.Counted() }
 
-// Gone says which of the files in use was removed, replaced or cut off; nil: none.
+// Gone says which of the files in use was removed, replaced or truncated; nil: none.
 func (db *DB) Gone() error { return db.file.Gone() }
 
 // Refuse ends writing for good: nothing is acknowledged any more. Reading goes on where the file can be read.

@@ -9,7 +9,7 @@ func (db *DB) Trim() {
 		select {
 		case conn := <-db.readers:
 			if conn != nil {
-				_ = pragmas(conn, shrink) // what cannot be freed now stays cached
+				_ = pragmas(conn, shrink) // pages that cannot be freed now stay cached
 			}
 			db.readers <- conn
 		default:
@@ -20,7 +20,7 @@ func (db *DB) Trim() {
 
 const shrink = "shrink_memory"
 
-// trimOp frees the writing connection's pages, between commits and so without getting in anybody's way.
+// trimOp frees the writing connection's pages, between commits, where it delays nothing.
 type trimOp struct{}
 
 func (trimOp) Apply(c *sqlite.Conn) error { return pragmas(c, shrink) }

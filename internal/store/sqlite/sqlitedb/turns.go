@@ -10,11 +10,11 @@ const (
 // turns are the ops that wait for the writer, app by app.
 type turns struct {
 	of   map[string]*turn
-	next []*turn // those with something waiting, in turn
+	next []*turn // apps with something waiting, in turn
 	ops  int
 }
 
-// turn is what one app has waiting.
+// turn is the queue of one app.
 type turn struct {
 	ops   []Op // from head on
 	head  int
@@ -36,7 +36,7 @@ func (t *turns) add(app string, op Op, bytes int) {
 	if q.head == len(q.ops) {
 		t.next = append(t.next, q)
 	}
-	if q.head > len(q.ops)/2 && q.head > turnRows { // what was taken is more than what waits
+	if q.head > len(q.ops)/2 && q.head > turnRows { // the taken part is larger than the waiting part
 		n := copy(q.ops, q.ops[q.head:])
 		clear(q.ops[n:])
 		q.ops, q.head = q.ops[:n], 0

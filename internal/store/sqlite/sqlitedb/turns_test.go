@@ -76,7 +76,7 @@ func TestAnAppThatWritesMuchWaitsForItself(t *testing.T) {
 	}
 }
 
-// lazy is an op that says when it is done.
+// lazy is an op that signals when it is done.
 type lazy struct{ done chan error }
 
 func (*lazy) Apply(*sqlite.Conn) error { return nil }
@@ -88,7 +88,7 @@ func TestLazyWriteGetsNoCommitOfItsOwnAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := open(t, path, sqlitedb.Options{})
 		l := &lazy{done: make(chan error, 1)}
-		// It comes while the writer is at work, which then looks for more.
+		// It arrives while the writer is committing, which then checks for more.
 		if err := db.Do(t.Context(), func(*sqlite.Conn) error { db.SubmitLazy(l); return nil }); err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +136,7 @@ func TestAnAppMayQueueWhatIsLeft(t *testing.T) {
 	}
 	for db.Queued() < 32 {
 	}
-	// Not one more than half is taken: this returns although the writer stands still.
+	// No app takes more than half of the room: this returns although the writer is held.
 	db.Submit("good", &owned{app: "good", bytes: 1 << 20, order: &order, done: &done})
 	if n := db.Queued(); n > 34 {
 		t.Errorf("%d MB are queued", n)

@@ -19,7 +19,7 @@ import (
 // Limits of one commit and of the ops that may wait for the writer.
 const (
 	maxCommitOps   = 1000    // rows: beyond this a larger group saves nothing, unless the disk is slow: see grow
-	maxCommitBytes = 4 << 20 // bounds how long a commit keeps others waiting
+	maxCommitBytes = 4 << 20 // limits how long a commit delays others
 	maxBulkRows    = 500     // background work goes in small slices, so a publish never waits long for one
 	maxBulkBytes   = 1 << 20
 	maxQueuedBytes = 64 << 20 // waiting for the writer; callers wait beyond it
@@ -32,7 +32,7 @@ const (
 type Op interface {
 	// Apply does the work inside the transaction. An error undoes the whole transaction.
 	Apply(c *sqlite.Conn) error
-	// Done tells what became of it, once, unless a hook took that over. It must not block.
+	// Done receives the result, once, unless a hook took that over. It must not block.
 	Done(err error)
 	// Size is roughly how many rows and bytes it writes.
 	Size() (rows, bytes int)
@@ -47,8 +47,8 @@ type Hooks struct {
 	Failed func(ops []Op, err error) (again []Op)
 	// Lastly ends a transaction in which all ops have done their work, if not nil.
 	Lastly func(*sqlite.Conn) error
-	// Count counts what is stored, with what the open transaction does to it, so that a repair can say how much is missing.
-	// It is noted beside the log with each commit.
+	// Count counts the stored rows, with the open transaction's changes, so that a repair can say how many are missing. The
+	// counts are noted beside the log with each commit.
 	Count func(*sqlite.Conn) (Tally, error)
 }
 
@@ -61,7 +61,7 @@ type FatalError struct{ Err error }
 func (e *FatalError) Error() string { return "the disk did not confirm a write: " + e.Err.Error() }
 func (e *FatalError) Unwrap() error { return e.Err }
 
-// DamageError says that a database is not as it was written.
+// DamageError says that a database differs from what was written.
 type DamageError struct {
 	Path string
 	Err  error
@@ -93,11 +93,11 @@ type writer struct {
 	fast    []queued
 	byApp   turns
 	bulk    turns
-	waits   time.Time // since when bulk work waits for a slice of it to be taken
+	waits   time.Time // since when bulk work has waited for a slice of it to be taken
 	urgent  int       // entries of fast that do not wait for company, and all of byApp
 	bytes   int
 	lazies  int       // entries of fast that wait for company
-	lazier  time.Time // since when the first of them waits
+	lazier  time.Time // since when the first of them has waited
 	lazyDue bool
 	timer   *time.Timer // wakes for lazy entries; running iff armed
 	armed   bool
@@ -108,7 +108,7 @@ type writer struct {
 	wake    chan struct{}
 	done    chan struct{}
 	commits atomic.Uint64
-	restart atomic.Int64 // not 0: the checkpointer asks for the log, which has so many bytes, to be restarted
+	restart atomic.Int64 // not 0: the checkpointer wants the log, which has so many bytes, to be restarted
 
 	// How many bytes have been written to the log and are not in the file yet, roughly, and the checkpointer's early call.
 	uncopied   atomic.Int64
@@ -116,7 +116,7 @@ type writer struct {
 	complained atomic.Int64
 
 	batch lot
-	disk  time.Duration // what the disk lately took to commit
+	disk  time.Duration // time that recent commits took on the disk
 }
 
 func newWriter(db *DB) *writer {
@@ -241,7 +241,7 @@ func (w *writer) run() {
 		more := w.take()
 		did := w.commitTaken(false)
 		if !did && !more {
-			return // and keeps the turn: nobody commits any more
+			return // and keeps the turn: nothing is committed any more
 		}
 		w.turn.Unlock()
 		if !did {
@@ -250,7 +250,7 @@ func (w *writer) run() {
 	}
 }
 
-// commitTaken commits what was taken; false: nothing was. The turn is the caller's.
+// commitTaken commits the ops that were taken; false: there were none. The caller has the turn.
 func (w *writer) commitTaken(here bool) bool {
 	if len(w.batch.ops) == 0 {
 		return false
@@ -260,7 +260,7 @@ func (w *writer) commitTaken(here bool) bool {
 	return true
 }
 
-// commit commits the batch, and what it grows by.
+// commit commits the batch, including ops that join it meanwhile.
 func (w *writer) commit(here bool) {
 	for ops, first := w.batch.ops, true; len(ops) > 0; first = false {
 		if dead := w.dead.Load(); dead != nil {
@@ -351,8 +351,8 @@ func (w *writer) refusal() error {
 	return nil
 }
 
-// judge ends writing for good if an error says that the file or the disk cannot be trusted any more, and gives the error
-// its meaning.
+// judge ends writing for good if an error means that the file or the disk cannot be trusted any more, and returns the
+// error with this meaning.
 func (w *writer) judge(err error) error {
 	var fatal *FatalError
 	var damage *DamageError
@@ -372,7 +372,7 @@ func isDamage(code sqlite.ResultCode) bool {
 	return code == resultIOErrData || code.ToPrimary() == sqlite.ResultCorrupt || code.ToPrimary() == sqlite.ResultNotADB
 }
 
-// resultIOErrData is what a read ends with that found another page than was written.
+// resultIOErrData is the result of a read that found another page than was written.
 const resultIOErrData = sqlite.ResultCode(lib.SQLITE_IOERR_DATA)
 
 // damaged is called for pages that differ from those written, whoever read them.
@@ -382,7 +382,7 @@ func (w *writer) damaged(err error) {
 
 const damageFound = "the database is damaged; writing stops. godwit doctor --verify tells more"
 
-// refuse ends writing for good: after a failed fsync or with damaged pages nobody knows what the disk holds, so nothing may
+// refuse ends writing for good: after a failed fsync or with damaged pages the disk's contents are unknown, so nothing may
 // be retried.
 func (w *writer) refuse(err error, what string, tell func(error)) {
 	w.mu.Lock()
@@ -401,7 +401,7 @@ func (w *writer) refuse(err error, what string, tell func(error)) {
 	}
 }
 
-// Refusal says why nothing is written any more, or nil.
+// Refusal returns the reason why nothing is written any more, or nil.
 func (db *DB) Refusal() error {
 	if dead := db.w.dead.Load(); dead != nil {
 		return dead.error

@@ -6,20 +6,20 @@ import (
 	"hash/crc32"
 )
 
-// Repaired is what could be made of a damaged log.
+// Repaired is the usable part of a damaged log.
 type Repaired struct {
 	PageSize int
 	Pages    map[uint32][]byte // newest version of each page
 	Size     int64             // pages of the database after the last commit; 0: there is none
 	Holes    map[uint32]int    // pages whose newest version is lost, and the number of its frame
-	Blind    bool              // a lost frame does not even say which page it held
+	Blind    bool              // which page a lost frame held is unknown
 	Commits  int               // in Pages
-	Frames   int               // of the log up to the last of them
+	Frames   int               // frames of the log up to the last usable one
 	Salts    Salts             // of the log; zero: there is none
-	Copied   map[uint32]bool   // pages whose newest version the database has; whoever compares the two sets it
+	Copied   map[uint32]bool   // pages whose newest version is in the database; set by the caller that compares the two
 	Notes    []string          // what was repaired exactly
 
-	Before *Repaired // the state before the first lost frame, if there is one: nothing is lost in it but what came later
+	Before *Repaired // the state before the first lost frame, if there is one: it lacks only later commits
 }
 
 // Note describes a frame outside the log.
@@ -98,7 +98,7 @@ func (d *repairer) end() int {
 	return min(end, d.frames)
 }
 
-// chain follows the checksums from frame to frame, and repairs or gives up those that do not fit.
+// chain follows the checksums from frame to frame, and repairs or gives up frames that do not match.
 func (d *repairer) chain() {
 	if d.frames == 0 {
 		return
@@ -157,7 +157,7 @@ func (d *repairer) noted(i int) (Note, bool) {
 	return d.kept[i], d.kept[i].Page != 0
 }
 
-// guess looks for the one bit that explains why a frame does not fit.
+// guess searches for the one flipped bit that explains why a frame does not match.
 func (d *repairer) guess(i int, f frame, prev sums) bool {
 	sum, stored := f.sum(d.order, prev), f.stored()
 	if sum == stored {
@@ -203,10 +203,10 @@ func flipBack(b []byte, whole func() bool) bool {
 	return false
 }
 
-// Sum is a page's checksum as it is noted.
+// Sum is a page's checksum as notes hold it.
 func Sum(b []byte) uint32 { return crc32.Checksum(b, table) }
 
-// MendPage puts a page with one flipped bit right, whose CRC-32C is known.
+// MendPage repairs a page with one flipped bit, by its CRC-32C.
 func MendPage(b []byte, sum uint32) bool {
 	diff := crc32.Checksum(b, table) ^ sum
 	return diff == 0 || flipBackCRC(b, diff)

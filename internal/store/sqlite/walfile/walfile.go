@@ -33,16 +33,16 @@ func (s Salts) Older(o Salts) bool { return int32(s[0]-o[0]) < 0 }
 type Mark struct {
 	Salts   Salts
 	Bytes   int64 // from the begin; 0: there is no log
-	Copied  int64 // of these, what is in the database file as well
+	Copied  int64 // of these, the bytes that were copied into the database file
 	Commits int64 // syncs since the log began
-	Tally   Tally // with the last of them, or when the database was last opened
+	Tally   Tally // as of the last of them, or when the database was last opened
 }
 
-// Tally is a count by a database's owner of the things in it, so that a repair can say how many are missing. Zero: nothing is
+// Tally holds the owner's counts of rows in the database, so that a repair can say how many are missing. Zero: nothing is
 // counted.
 type Tally struct {
 	Stored int64 // ever, kept or not
-	Open   int64 // of these, what must still be there
+	Open   int64 // of these, the number that must still be there
 }
 
 // Frame is a frame that belongs to a whole commit.
@@ -51,7 +51,7 @@ type Frame struct {
 	Sum  uint32 // CRC-32C of the page
 }
 
-// Log is a log as it was found.
+// Log is a log as it was read.
 type Log struct {
 	Salts    Salts
 	PageSize int
@@ -81,7 +81,7 @@ func order(header []byte) binary.ByteOrder {
 	return binary.LittleEndian
 }
 
-// Damage is what a log has lost.
+// Damage describes what a log has lost.
 type Damage struct {
 	Path    string
 	Cause   string
@@ -131,7 +131,8 @@ func read(r io.Reader) (*Log, error) {
 	return l, l.frames(r, s)
 }
 
-// header takes what the header says. It is believed as far as it is likely, so that what follows a damaged one can be seen.
+// header reads the header. Plausible values are used even if the header is damaged, so that the frames after it can be
+// read.
 func (l *Log) header(b []byte) (s sums) {
 	m := binary.BigEndian.Uint32(b)
 	l.endian = order(b)
@@ -149,7 +150,7 @@ func (l *Log) header(b []byte) (s sums) {
 func (l *Log) frames(r io.Reader, s sums) error {
 	buf := make([]byte, FrameHead+l.PageSize)
 	var open []Frame     // whole, of a commit that has not ended yet
-	stored, made := s, s // of the frame before: what it says, and what it should say
+	stored, made := s, s // of the frame before: the stored checksums, and the computed ones
 	whole := l.Header    // all frames so far
 	broken, at := 0, -1  // the first that is not
 	ended := false       // the commit with that one: it may have been on its way to the disk when the power failed
@@ -218,7 +219,7 @@ func Check(path string, l *Log, m Mark) error {
 	case known && l.Salts != m.Salts && l.Salts.Older(m.Salts):
 		d.Cause, d.Commits = "it is an older one than the last that was written", int(m.Commits)
 	case l.Salts == m.Salts && l.Good >= m.Bytes:
-		return nil // what follows was never on disk as a whole: nobody was told that it is stored
+		return nil // the following commit was never on disk as a whole, so it was not acknowledged
 	case l.Salts == m.Salts:
 		d.Cause = fmt.Sprintf("frame %d is not whole, and %d bytes after it had been written", len(l.Frames)+1, m.Bytes-l.Good)
 		if l.Size < m.Bytes {
@@ -233,7 +234,7 @@ func Check(path string, l *Log, m Mark) error {
 	return d
 }
 
-// frame is one frame as it lies in the file.
+// frame is one frame as the file has it.
 type frame []byte
 
 func (f frame) page() uint32  { return binary.BigEndian.Uint32(f) }
@@ -243,7 +244,7 @@ func (f frame) salts() Salts  { return Salts(pair(f[8:])) }
 func (f frame) stored() sums  { return pair(f[16:]) }
 func (f frame) data() []byte  { return f[FrameHead:] }
 
-// sum is what the frame's checksum should be after the one before it.
+// sum returns what the frame's checksum should be after the frame before it.
 func (f frame) sum(o binary.ByteOrder, before sums) sums {
 	return before.add(o, f[:8]).add(o, f.data())
 }

@@ -118,7 +118,7 @@ func TestEveryFlippedBitIsSeen(t *testing.T) {
 	}
 }
 
-// Without the note, only what follows the damage shows it.
+// Without the note, only the frames after the damage reveal it.
 func TestAFlippedBitBeforeTheLastCommitIsSeenWithoutTheNote(t *testing.T) {
 	path := crashed(t, 20)
 	whole, err := os.ReadFile(path + "-wal")

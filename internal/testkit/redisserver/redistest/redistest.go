@@ -21,7 +21,7 @@ func Start(t testing.TB, settings ...string) *redisserver.Server {
 	return s
 }
 
-// StartCluster starts three masters that share the keys, with a replica each if asked; like Start.
+// StartCluster starts three masters that share the keys, each with a replica if replicas is true; like Start.
 func StartCluster(t testing.TB, replicas bool) *redisserver.Cluster {
 	t.Helper()
 	c, err := redisserver.StartCluster(redisserver.Options{}, 3, replicas)
