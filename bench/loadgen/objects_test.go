@@ -16,12 +16,12 @@ func TestFramesAboutObjectsAreRead(t *testing.T) {
 	for f, read := range map[frame.Format]func([]byte) (arrival, error){frame.JSON: readJSON, frame.Proto: readProto} {
 		a, err := read(frame.Object(f, key, &object.State{Version: object.MaxVersion, Known: true, Payload: payload, ContentType: "application/json"}))
 		if err != nil || a.kind != signal || string(a.id) != "o0000007" || a.seq != 1<<63-1 || a.unknown || a.due != due {
-			t.Errorf("format %d: a signal is read as %+v, %v", f, a, err)
+			t.Errorf("format %s: a signal is read as %+v, %v", f, a, err)
 		}
 		for floor, s := range []object.State{{}, {Version: 1}} {
 			a, err := read(frame.Object(f, key, &s))
 			if err != nil || a.kind != signal || !a.unknown || a.seq != uint64(floor) {
-				t.Errorf("format %d: an unknown version is read as %+v, %v", f, a, err)
+				t.Errorf("format %s: an unknown version is read as %+v, %v", f, a, err)
 			}
 		}
 		for name, b := range map[string][]byte{
@@ -29,16 +29,16 @@ func TestFramesAboutObjectsAreRead(t *testing.T) {
 			"pong":       frame.AppendPong(nil, f, "00000000000000ff"),
 		} {
 			if a, err := read(b); err != nil || a.kind != agreement || string(a.digest) != "00000000000000ff" {
-				t.Errorf("format %d: %s is read as %+v, %v", f, name, a, err)
+				t.Errorf("format %s: %s is read as %+v, %v", f, name, a, err)
 			}
 		}
 		w := frame.AppendWelcome(nil, f, &frame.Welcome{Session: "s1", App: "demo", Recipient: "r", Heartbeat: time.Minute, Digest: "00000000000000fe"})
 		if a, err := read(w); err != nil || a.kind != welcome || string(a.digest) != "00000000000000fe" {
-			t.Errorf("format %d: a welcome is read as %+v, %v", f, a, err)
+			t.Errorf("format %s: a welcome is read as %+v, %v", f, a, err)
 		}
 		r := frame.AppendRegistrationFailed(nil, f, &frame.RegistrationFailed{Objects: []string{"a"}, Code: "forbidden"})
 		if a, err := read(r); err != nil || a.kind != refusal {
-			t.Errorf("format %d: a refusal is read as %+v, %v", f, a, err)
+			t.Errorf("format %s: a refusal is read as %+v, %v", f, a, err)
 		}
 	}
 }

@@ -32,15 +32,15 @@ func TestFramesOfTheServerAreRead(t *testing.T) {
 		b := append(frame.AppendNotificationHead(nil, f, 41, 2, len(tail)), tail...)
 		a, err := read(b)
 		if err != nil || a.kind != notification || a.seq != 41 || a.attempt != 2 || string(a.id) != "ride-1" || a.due != due {
-			t.Errorf("format %d: read %+v, %v", f, a, err)
+			t.Errorf("format %s: read %+v, %v", f, a, err)
 		}
 		w := frame.AppendWelcome(nil, f, &frame.Welcome{Session: "s1", App: "demo", Recipient: "r", Heartbeat: time.Minute})
 		if a, err := read(w); err != nil || a.kind != welcome {
-			t.Errorf("format %d: a welcome is read as %+v, %v", f, a, err)
+			t.Errorf("format %s: a welcome is read as %+v, %v", f, a, err)
 		}
 		g := frame.AppendGoodbye(nil, f, frame.Goodbye{Reason: "shutdown"})
 		if a, err := read(g); err != nil || a.kind != goodbye {
-			t.Errorf("format %d: a goodbye is read as %+v, %v", f, a, err)
+			t.Errorf("format %s: a goodbye is read as %+v, %v", f, a, err)
 		}
 	}
 }

@@ -129,7 +129,7 @@ func decodeItem(app, recipient string, b []byte) (it mailbox.Item, err error) {
 	case godwitpb.Priority_PRIORITY_LOW:
 		it.N.Priority = notification.Low
 	}
-	it.N.Wire().Add(uint8(frame.Proto), tail)
+	it.N.Wire().Add(frame.Proto.Key(), tail)
 	return it, nil
 }
 

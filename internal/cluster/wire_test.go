@@ -42,7 +42,7 @@ func TestItemSurvivesTheWay(t *testing.T) {
 		}
 		for _, f := range []frame.Format{frame.JSON, frame.Proto, frame.SSE} {
 			if a, b := frame.NotificationTail(it.N, f), frame.NotificationTail(got.N, f); !bytes.Equal(a, b) {
-				t.Errorf("format %d: clients of the other node get\n%s\nwant\n%s", f, b, a)
+				t.Errorf("format %s: clients of the other node get\n%s\nwant\n%s", f, b, a)
 			}
 		}
 		got.N = &notification.Notification{

@@ -48,10 +48,10 @@ type post struct {
 }
 
 func (p *post) encoded(f frame.Format) []byte {
-	if b := p.forms.Get(uint8(f)); b != nil {
+	if b := p.forms.Get(f.Key()); b != nil {
 		return b
 	}
-	return p.forms.Add(uint8(f), frame.EncodeMessage(f, &p.Message))
+	return p.forms.Add(f.Key(), frame.EncodeMessage(f, &p.Message))
 }
 
 // got takes a message from the bus. It does not wait: what there is no room for is dropped and counted.

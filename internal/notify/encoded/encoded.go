@@ -4,6 +4,9 @@ package encoded
 
 import "sync/atomic"
 
+// Key tells a format from others by its address.
+type Key struct{ _ byte }
+
 // Forms are the encodings of one thing. The zero value has none. All methods are safe for concurrent use.
 type Forms struct {
 	first atomic.Pointer[form]
@@ -13,11 +16,11 @@ type Forms struct {
 type form struct {
 	bytes  []byte
 	next   *form
-	format uint8
+	format *Key
 }
 
 // Get returns the encoding in a format, or nil if nobody has added it yet. It must not be changed.
-func (f *Forms) Get(format uint8) []byte {
+func (f *Forms) Get(format *Key) []byte {
 	for e := f.first.Load(); e != nil; e = e.next {
 		if e.format == format {
 			return e.bytes
@@ -27,7 +30,7 @@ func (f *Forms) Get(format uint8) []byte {
 }
 
 // Add keeps an encoding, unless another was quicker, and returns the one that is kept. It is not changed from then on.
-func (f *Forms) Add(format uint8, b []byte) []byte {
+func (f *Forms) Add(format *Key, b []byte) []byte {
 	e := &form{bytes: b, format: format}
 	for {
 		e.next = f.first.Load()

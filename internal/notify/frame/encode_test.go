@@ -146,10 +146,10 @@ func TestTheTailIsEncodedOnce(t *testing.T) {
 	n := note("{}", "application/json")
 	for _, f := range []Format{JSON, Proto, SSE} {
 		if a, b := NotificationTail(n, f), NotificationTail(n, f); &a[0] != &b[0] {
-			t.Errorf("format %d is encoded again for the second receiver", f)
+			t.Errorf("format %s is encoded again for the second receiver", f)
 		}
 		if n := testing.AllocsPerRun(10, func() { NotificationTail(n, f) }); n > 0 {
-			t.Errorf("format %d takes %.0f allocations for each receiver", f, n)
+			t.Errorf("format %s takes %.0f allocations for each receiver", f, n)
 		}
 	}
 }
@@ -260,7 +260,7 @@ func BenchmarkNotificationHead(b *testing.B) {
 func BenchmarkNotificationTail(b *testing.B) {
 	data, _ := json.Marshal(map[string]string{"text": strings.Repeat("ride ", 800)})
 	n := note(string(data), "application/json")
-	for name, encode := range map[string]func(*notification.Notification) []byte{"JSON": textEncoding{}.notificationTail, "Proto": protoEncoding{}.notificationTail, "SSE": textEncoding{events: true}.notificationTail} {
+	for name, encode := range map[string]func(*notification.Notification) []byte{"JSON": textEncoding{}.NotificationTail, "Proto": protoEncoding{}.NotificationTail, "SSE": textEncoding{events: true}.NotificationTail} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -3,54 +3,53 @@ package frame
 import (
 	"slices"
 
+	"godwit.dev/godwit/internal/notify/encoded"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/objects/object"
 )
 
-// Format is a wire format of frames.
-type Format uint8
+// Format is a wire format of frames. Its address tells it from others, so that a gateway may bring one of its own.
+type Format = *Codec
 
-// Formats. A new one takes a number here, an entry in formats, and nothing anywhere else.
-const (
-	JSON    Format = iota // {"notification":{…}}
-	Proto                 // godwit.v1.ServerFrame
-	SSE                   // event: notification\nid: 7\ndata: {…}\n\n
-	Payload               // notification_service.NotificationPayload, of nammayatri's notification-service: notifications alone
+// The formats of the server's own gateways.
+var (
+	JSON    = &Codec{Name: "json", Decode: DecodeJSON, Head: jsonHead, Encoder: textEncoding{}}                // {"notification":{…}}
+	Proto   = &Codec{Name: "proto", Decode: DecodeProto, Head: protoHead, Encoder: protoEncoding{}}            // godwit.v1.ServerFrame
+	SSE     = &Codec{Name: "sse", Decode: DecodeJSON, Head: eventHead, Encoder: textEncoding{events: true}}    // event: notification\nid: 7\ndata: {…}\n\n; clients post JSON
+	Payload = &Codec{Name: "payload", Decode: DecodePayloadAck, Head: payloadHead, Encoder: payloadEncoding{}} // notification_service.NotificationPayload, of nammayatri's notification-service: notifications alone
 )
 
-// formats is what each format brings.
-var formats = [...]struct {
-	name   string
-	decode func(b []byte, into *Client) error // frames of clients; those of SSE are posted as JSON
-	head   func(dst []byte, seq uint64, attempt uint32, tailLen int) []byte
-	encoding
-}{
-	JSON:    {"json", DecodeJSON, jsonHead, textEncoding{}},
-	Proto:   {"proto", DecodeProto, protoHead, protoEncoding{}},
-	SSE:     {"sse", DecodeJSON, eventHead, textEncoding{events: true}},
-	Payload: {"payload", DecodePayloadAck, payloadHead, payloadEncoding{}},
+// Codec is what a format brings.
+type Codec struct {
+	Name string
+	// Decode decodes a client's frame. A returned error is an *Error.
+	Decode func(b []byte, into *Client) error
+	// Head appends what precedes the tail of a notification: what differs from one receiver to the next.
+	Head func(dst []byte, seq uint64, attempt uint32, tailLen int) []byte
+	Encoder
+	key encoded.Key
 }
 
-func (f Format) String() string { return formats[f].name }
+func (c *Codec) String() string { return c.Name }
 
-// Decode decodes a client's frame. A returned error is an *Error.
-func (f Format) Decode(b []byte, into *Client) error { return formats[f].decode(b, into) }
+// Key finds what is encoded in this format.
+func (c *Codec) Key() *encoded.Key { return &c.key }
 
-// encoding writes the server's frames, but for the head of a notification, which is made for every delivery. Arguments
-// passed by value stay off the heap.
-type encoding interface {
-	notificationTail(n *notification.Notification) []byte
-	object(k object.Key, s *object.State) []byte
-	message(m *Message) []byte
-	gap(dst []byte, n uint32) []byte
-	welcome(dst []byte, w Welcome) []byte
-	recall(dst []byte, ids []string) []byte
-	registered(dst []byte, r Registered) []byte
-	registrationFailed(dst []byte, r RegistrationFailed) []byte
-	pong(dst []byte, digest string) []byte
-	goodbye(dst []byte, g Goodbye) []byte
-	error(dst []byte, e Error) []byte
-	request(dst []byte, r *Request) []byte
+// Encoder writes the server's frames, but for the head of a notification, which is made for every delivery. Methods with dst
+// append to it. Arguments passed by value stay off the heap.
+type Encoder interface {
+	NotificationTail(n *notification.Notification) []byte
+	Object(k object.Key, s *object.State) []byte
+	Message(m *Message) []byte
+	Gap(dst []byte, n uint32) []byte
+	Welcome(dst []byte, w Welcome) []byte
+	Recall(dst []byte, ids []string) []byte
+	Registered(dst []byte, r Registered) []byte
+	RegistrationFailed(dst []byte, r RegistrationFailed) []byte
+	Pong(dst []byte, digest string) []byte
+	Goodbye(dst []byte, g Goodbye) []byte
+	Error(dst []byte, e Error) []byte
+	Request(dst []byte, r *Request) []byte
 }
 
 // ServerKind tells which frame a server sends. Gateways get it with the encoded frame, so that none has to look inside.
@@ -85,47 +84,47 @@ func (k ServerKind) Answers() bool { return k == ServerPong || k == ServerError 
 
 // NotificationTail returns the shared part of n in format f.
 func NotificationTail(n *notification.Notification, f Format) []byte {
-	if b := n.Wire().Get(uint8(f)); b != nil {
+	if b := n.Wire().Get(&f.key); b != nil {
 		return b
 	}
-	return n.Wire().Add(uint8(f), formats[f].notificationTail(n))
+	return n.Wire().Add(&f.key, f.NotificationTail(n))
 }
 
 // AppendNotificationHead appends what precedes the tail of a notification frame: what differs from one receiver to
 // the next. tailLen is the length of the tail that will follow.
 func AppendNotificationHead(dst []byte, f Format, seq uint64, attempt uint32, tailLen int) []byte {
-	return formats[f].head(dst, seq, attempt, tailLen)
+	return f.Head(dst, seq, attempt, tailLen)
 }
 
 // Object makes an object frame. It is the same for every receiver: encode it once per format and share it.
-func Object(f Format, k object.Key, s *object.State) []byte { return formats[f].object(k, s) }
+func Object(f Format, k object.Key, s *object.State) []byte { return f.Object(k, s) }
 
 // AppendWelcome appends a welcome frame.
-func AppendWelcome(dst []byte, f Format, w *Welcome) []byte { return formats[f].welcome(dst, *w) }
+func AppendWelcome(dst []byte, f Format, w *Welcome) []byte { return f.Welcome(dst, *w) }
 
 // AppendRecall appends a recall frame of these notification ids.
-func AppendRecall(dst []byte, f Format, ids []string) []byte { return formats[f].recall(dst, ids) }
+func AppendRecall(dst []byte, f Format, ids []string) []byte { return f.Recall(dst, ids) }
 
 // AppendRegistered appends a registered frame.
 func AppendRegistered(dst []byte, f Format, r *Registered) []byte {
-	return formats[f].registered(dst, *r)
+	return f.Registered(dst, *r)
 }
 
 // AppendRegistrationFailed appends a registration_failed frame.
 func AppendRegistrationFailed(dst []byte, f Format, r *RegistrationFailed) []byte {
-	return formats[f].registrationFailed(dst, *r)
+	return f.RegistrationFailed(dst, *r)
 }
 
 // AppendPong appends a pong frame; digest may be empty.
-func AppendPong(dst []byte, f Format, digest string) []byte { return formats[f].pong(dst, digest) }
+func AppendPong(dst []byte, f Format, digest string) []byte { return f.Pong(dst, digest) }
 
 // AppendGoodbye appends a goodbye frame.
-func AppendGoodbye(dst []byte, f Format, g Goodbye) []byte { return formats[f].goodbye(dst, g) }
+func AppendGoodbye(dst []byte, f Format, g Goodbye) []byte { return f.Goodbye(dst, g) }
 
 // AppendError appends an error frame.
-func AppendError(dst []byte, f Format, e *Error) []byte { return formats[f].error(dst, *e) }
+func AppendError(dst []byte, f Format, e *Error) []byte { return f.Error(dst, *e) }
 
 // AppendRequest appends a request frame.
 func AppendRequest(dst []byte, f Format, r *Request) []byte {
-	return formats[f].request(slices.Grow(dst, r.size()), r)
+	return f.Request(slices.Grow(dst, r.size()), r)
 }

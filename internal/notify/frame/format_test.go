@@ -19,11 +19,11 @@ func TestServerKindsAreTheFieldsOfServerFrame(t *testing.T) {
 
 func TestEveryFormatIsComplete(t *testing.T) {
 	names := map[string]bool{}
-	for f, e := range formats {
-		if e.name == "" || e.decode == nil || e.head == nil || e.encoding == nil || names[e.name] {
-			t.Errorf("format %d is called %q, which is another's name, or lacks something", f, e.name)
+	for _, f := range []Format{JSON, Proto, SSE, Payload} {
+		if f.Name == "" || f.Decode == nil || f.Head == nil || f.Encoder == nil || names[f.Name] {
+			t.Errorf("a format is called %q, which is another's name, or lacks something", f.Name)
 		}
-		names[e.name] = true
+		names[f.Name] = true
 	}
 }
 

@@ -20,28 +20,28 @@ func EncodeMessage(f Format, m *Message) []byte {
 		typed.ContentType = anyBytes
 		m = &typed
 	}
-	return formats[f].message(m)
+	return f.Message(m)
 }
 
 // anyBytes is the type of data without a content type (RFC 9110, section 8.3).
 const anyBytes = "application/octet-stream"
 
 // AppendGap appends a message frame that says how many messages were dropped.
-func AppendGap(dst []byte, f Format, n uint32) []byte { return formats[f].gap(dst, n) }
+func AppendGap(dst []byte, f Format, n uint32) []byte { return f.Gap(dst, n) }
 
-func (t textEncoding) message(m *Message) []byte {
+func (t textEncoding) Message(m *Message) []byte {
 	dst := make([]byte, 0, 96+len(m.Topic)+len(m.Data)+len(m.Data)/8+len(m.ContentType))
 	dst = appendString(append(t.open(dst, ServerMessage), `{"topic":`...), m.Topic)
 	dst = t.appendBody(dst, m.Data, m.ContentType)
 	return slices.Clip(t.end(append(dst, '}')))
 }
 
-func (t textEncoding) gap(dst []byte, n uint32) []byte {
+func (t textEncoding) Gap(dst []byte, n uint32) []byte {
 	dst = strconv.AppendUint(append(t.open(dst, ServerMessage), `{"gap":`...), uint64(n), 10)
 	return t.end(append(dst, '}'))
 }
 
-func (protoEncoding) message(m *Message) []byte {
+func (protoEncoding) Message(m *Message) []byte {
 	dst := openProto(make([]byte, 0, 32+len(m.Topic)+len(m.Data)+len(m.ContentType)), ServerMessage)
 	body := len(dst)
 	dst = appendProtoString(dst, 1, m.Topic)
@@ -52,7 +52,7 @@ func (protoEncoding) message(m *Message) []byte {
 	return slices.Clip(putLength(dst, body))
 }
 
-func (protoEncoding) gap(dst []byte, n uint32) []byte {
+func (protoEncoding) Gap(dst []byte, n uint32) []byte {
 	dst = openProto(dst, ServerMessage)
 	return putLength(appendProtoInt(dst, 4, int64(n)), len(dst))
 }

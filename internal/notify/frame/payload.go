@@ -42,7 +42,7 @@ const (
 // payloadHead is empty: such a notification says nothing of its receiver.
 func payloadHead(dst []byte, _ uint64, _ uint32, _ int) []byte { return dst }
 
-func (payloadEncoding) notificationTail(n *notification.Notification) []byte {
+func (payloadEncoding) NotificationTail(n *notification.Notification) []byte {
 	var d PayloadData
 	_ = json.Unmarshal(n.Content.Data, &d) // of other data there is nothing to show, and the rest goes all the same
 	return payloadTail(n, &d)
@@ -52,7 +52,7 @@ func (payloadEncoding) notificationTail(n *notification.Notification) []byte {
 // values need not write them as JSON, which takes longer than all else. It must be called before the notification is handed
 // on.
 func SetPayload(n *notification.Notification, d *PayloadData) {
-	n.Wire().Add(uint8(Payload), payloadTail(n, d))
+	n.Wire().Add(Payload.Key(), payloadTail(n, d))
 }
 
 func payloadTail(n *notification.Notification, d *PayloadData) []byte {
@@ -116,14 +116,14 @@ func ackError(n int) error {
 	return frameError("not a protobuf NotificationAck: %v", protowire.ParseError(n))
 }
 
-func (payloadEncoding) object(object.Key, *object.State) []byte                    { return nil }
-func (payloadEncoding) message(*Message) []byte                                    { return nil }
-func (payloadEncoding) gap(dst []byte, _ uint32) []byte                            { return dst }
-func (payloadEncoding) welcome(dst []byte, _ Welcome) []byte                       { return dst }
-func (payloadEncoding) recall(dst []byte, _ []string) []byte                       { return dst }
-func (payloadEncoding) registered(dst []byte, _ Registered) []byte                 { return dst }
-func (payloadEncoding) registrationFailed(dst []byte, _ RegistrationFailed) []byte { return dst }
-func (payloadEncoding) pong(dst []byte, _ string) []byte                           { return dst }
-func (payloadEncoding) goodbye(dst []byte, _ Goodbye) []byte                       { return dst }
-func (payloadEncoding) error(dst []byte, _ Error) []byte                           { return dst }
-func (payloadEncoding) request(dst []byte, _ *Request) []byte                      { return dst }
+func (payloadEncoding) Object(object.Key, *object.State) []byte                    { return nil }
+func (payloadEncoding) Message(*Message) []byte                                    { return nil }
+func (payloadEncoding) Gap(dst []byte, _ uint32) []byte                            { return dst }
+func (payloadEncoding) Welcome(dst []byte, _ Welcome) []byte                       { return dst }
+func (payloadEncoding) Recall(dst []byte, _ []string) []byte                       { return dst }
+func (payloadEncoding) Registered(dst []byte, _ Registered) []byte                 { return dst }
+func (payloadEncoding) RegistrationFailed(dst []byte, _ RegistrationFailed) []byte { return dst }
+func (payloadEncoding) Pong(dst []byte, _ string) []byte                           { return dst }
+func (payloadEncoding) Goodbye(dst []byte, _ Goodbye) []byte                       { return dst }
+func (payloadEncoding) Error(dst []byte, _ Error) []byte                           { return dst }
+func (payloadEncoding) Request(dst []byte, _ *Request) []byte                      { return dst }

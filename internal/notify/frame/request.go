@@ -120,7 +120,7 @@ func (r *Request) size() int {
 	return n
 }
 
-func (t textEncoding) request(dst []byte, r *Request) []byte {
+func (t textEncoding) Request(dst []byte, r *Request) []byte {
 	dst = appendString(append(t.open(dst, ServerRequest), `{"request_id":`...), r.ID)
 	dst = appendText(dst, "subject", r.Subject)
 	dst = appendText(dst, "method", r.Method)
@@ -171,7 +171,7 @@ func appendHeaders(dst []byte, h Headers) []byte {
 	return append(dst, '}')
 }
 
-func (protoEncoding) request(dst []byte, r *Request) []byte {
+func (protoEncoding) Request(dst []byte, r *Request) []byte {
 	dst = openProto(dst, ServerRequest)
 	body := len(dst)
 	dst = appendProtoString(dst, 1, r.ID)

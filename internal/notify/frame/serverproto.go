@@ -47,7 +47,7 @@ func protoHead(dst []byte, seq uint64, attempt uint32, tailLen int) []byte {
 	return protowire.AppendVarint(dst, uint64(attempt))
 }
 
-func (protoEncoding) notificationTail(n *notification.Notification) []byte {
+func (protoEncoding) NotificationTail(n *notification.Notification) []byte {
 	c := &n.Content
 	dst := make([]byte, 0, tailSize(n))
 	dst = appendProtoString(dst, noteID, n.ID)
@@ -71,7 +71,7 @@ func (protoEncoding) notificationTail(n *notification.Notification) []byte {
 // protoPriority gives the number of godwit.v1.Priority: HIGH is 1, NORMAL 2, LOW 3.
 func protoPriority(p notification.Priority) int64 { return int64(p) + 2 }
 
-func (protoEncoding) welcome(dst []byte, w Welcome) []byte {
+func (protoEncoding) Welcome(dst []byte, w Welcome) []byte {
 	var buf [smallFrame]byte
 	m := appendProtoString(buf[:0], 1, w.Session)
 	m = appendProtoString(m, 2, w.App)
@@ -83,23 +83,23 @@ func (protoEncoding) welcome(dst []byte, w Welcome) []byte {
 	return protowire.AppendBytes(openProto(dst, ServerWelcome), m)
 }
 
-func (protoEncoding) recall(dst []byte, ids []string) []byte {
+func (protoEncoding) Recall(dst []byte, ids []string) []byte {
 	dst = openProto(dst, ServerRecall)
 	return putLength(appendProtoStrings(dst, 1, ids), len(dst))
 }
 
-func (protoEncoding) pong(dst []byte, digest string) []byte {
+func (protoEncoding) Pong(dst []byte, digest string) []byte {
 	var buf [smallFrame]byte
 	return protowire.AppendBytes(openProto(dst, ServerPong), appendProtoString(buf[:0], 1, digest))
 }
 
-func (protoEncoding) goodbye(dst []byte, g Goodbye) []byte {
+func (protoEncoding) Goodbye(dst []byte, g Goodbye) []byte {
 	var buf [smallFrame]byte
 	m := appendProtoString(buf[:0], 1, g.Reason)
 	return protowire.AppendBytes(openProto(dst, ServerGoodbye), appendProtoInt(m, 2, g.RetryAfter.Milliseconds()))
 }
 
-func (protoEncoding) error(dst []byte, e Error) []byte {
+func (protoEncoding) Error(dst []byte, e Error) []byte {
 	var buf [smallFrame]byte
 	m := appendProtoString(buf[:0], 1, e.Code)
 	m = appendProtoString(m, 2, e.Message)
@@ -107,7 +107,7 @@ func (protoEncoding) error(dst []byte, e Error) []byte {
 	return protowire.AppendBytes(openProto(dst, ServerError), appendProtoStrings(m, 4, e.Refused))
 }
 
-func (protoEncoding) registered(dst []byte, r Registered) []byte {
+func (protoEncoding) Registered(dst []byte, r Registered) []byte {
 	dst = openProto(dst, ServerRegistered)
 	body := len(dst)
 	dst = appendProtoStrings(dst, 1, r.Objects)
@@ -115,7 +115,7 @@ func (protoEncoding) registered(dst []byte, r Registered) []byte {
 	return putLength(appendProtoString(dst, 3, r.Group), body)
 }
 
-func (protoEncoding) registrationFailed(dst []byte, r RegistrationFailed) []byte {
+func (protoEncoding) RegistrationFailed(dst []byte, r RegistrationFailed) []byte {
 	dst = openProto(dst, ServerRegistrationFailed)
 	body := len(dst)
 	dst = appendProtoStrings(dst, 1, r.Objects)
@@ -124,7 +124,7 @@ func (protoEncoding) registrationFailed(dst []byte, r RegistrationFailed) []byte
 	return putLength(appendProtoString(dst, 4, r.Group), body)
 }
 
-func (protoEncoding) object(k object.Key, s *object.State) []byte {
+func (protoEncoding) Object(k object.Key, s *object.State) []byte {
 	dst := openProto(make([]byte, 0, objectSize(k, s)), ServerObject)
 	return slices.Clip(protowire.AppendBytes(dst, protoObject(k, s)))
 }

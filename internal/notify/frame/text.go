@@ -54,7 +54,7 @@ func AppendAnswer(dst []byte, f Format, k ServerKind, b []byte) []byte {
 	return json.end(append(json.open(dst, k), object...))
 }
 
-func (t textEncoding) notificationTail(n *notification.Notification) []byte {
+func (t textEncoding) NotificationTail(n *notification.Notification) []byte {
 	return slices.Clip(t.end(append(appendNotification(make([]byte, 0, tailSize(n)), n), '}')))
 }
 
@@ -151,7 +151,7 @@ func (t textEncoding) retry(dst []byte, d time.Duration) []byte {
 	return append(dst, '\n')
 }
 
-func (t textEncoding) welcome(dst []byte, w Welcome) []byte {
+func (t textEncoding) Welcome(dst []byte, w Welcome) []byte {
 	dst = t.open(t.retry(dst, anyTime()), ServerWelcome)
 	dst = appendString(append(dst, `{"session":`...), w.Session)
 	dst = appendString(append(dst, `,"app":`...), w.App)
@@ -163,12 +163,12 @@ func (t textEncoding) welcome(dst []byte, w Welcome) []byte {
 	return t.end(append(dst, '}'))
 }
 
-func (t textEncoding) recall(dst []byte, ids []string) []byte {
+func (t textEncoding) Recall(dst []byte, ids []string) []byte {
 	dst = appendStrings(append(t.open(dst, ServerRecall), `{"ids":`...), ids)
 	return t.end(append(dst, '}'))
 }
 
-func (t textEncoding) pong(dst []byte, digest string) []byte {
+func (t textEncoding) Pong(dst []byte, digest string) []byte {
 	dst = append(t.open(dst, ServerPong), '{')
 	if digest != "" {
 		dst = appendString(append(dst, `"digest":`...), digest)
@@ -176,13 +176,13 @@ func (t textEncoding) pong(dst []byte, digest string) []byte {
 	return t.end(append(dst, '}'))
 }
 
-func (t textEncoding) goodbye(dst []byte, g Goodbye) []byte {
+func (t textEncoding) Goodbye(dst []byte, g Goodbye) []byte {
 	dst = appendString(append(t.open(t.retry(dst, g.comeBack()), ServerGoodbye), `{"reason":`...), g.Reason)
 	dst = appendDuration(append(dst, `,"retry_after":`...), g.RetryAfter)
 	return t.end(append(dst, '}'))
 }
 
-func (t textEncoding) error(dst []byte, e Error) []byte {
+func (t textEncoding) Error(dst []byte, e Error) []byte {
 	dst = appendString(append(t.open(dst, ServerError), `{"code":`...), e.Code)
 	dst = appendString(append(dst, `,"message":`...), e.Message)
 	dst = appendText(dst, "field", e.Field)
@@ -192,20 +192,20 @@ func (t textEncoding) error(dst []byte, e Error) []byte {
 	return t.end(append(dst, '}'))
 }
 
-func (t textEncoding) registered(dst []byte, r Registered) []byte {
+func (t textEncoding) Registered(dst []byte, r Registered) []byte {
 	dst = appendStrings(append(t.open(dst, ServerRegistered), `{"objects":`...), r.Objects)
 	dst = appendString(append(dst, `,"digest":`...), r.Digest)
 	return t.end(append(appendText(dst, "group", r.Group), '}'))
 }
 
-func (t textEncoding) registrationFailed(dst []byte, r RegistrationFailed) []byte {
+func (t textEncoding) RegistrationFailed(dst []byte, r RegistrationFailed) []byte {
 	dst = appendStrings(append(t.open(dst, ServerRegistrationFailed), `{"objects":`...), r.Objects)
 	dst = appendString(append(dst, `,"code":`...), r.Code)
 	dst = strconv.AppendBool(append(dst, `,"transient":`...), r.Transient)
 	return t.end(append(appendText(dst, "group", r.Group), '}'))
 }
 
-func (t textEncoding) object(k object.Key, s *object.State) []byte {
+func (t textEncoding) Object(k object.Key, s *object.State) []byte {
 	dst := make([]byte, 0, objectSize(k, s))
 	dst = appendString(append(t.open(dst, ServerObject), `{"group":`...), k.Group)
 	dst = appendString(append(dst, `,"object":`...), k.Object)

@@ -1,7 +1,10 @@
 package mailbox
 
 import (
+	"math"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,14 +23,14 @@ type Attempt struct {
 	What    What
 	At      time.Time
 	Device  string // empty: it names none
-	Gateway string // ws, grpc, sse, poll; empty: it came by another way than a connection, or is not known
+	Gateway string // ws, grpc, sse, poll or another's name; empty: it came by another way than a connection, or is not known
 	Node    string // that wrote it; empty where there is only one
 	Reason  string // of Nacked; empty: it gave none
 }
 
 // Over is a connection in four bytes: over what, and to which device. The zero value is none.
 type Over struct {
-	Gateway uint8  // a number of Gateway
+	Gateway uint8  // a number of Gateway, of this process
 	Device  uint16 // a hash of its name; 0: it has none
 }
 
@@ -36,14 +39,32 @@ func OverOf(gateway, device string) Over {
 	return Over{Gateway: gatewayOf(gateway), Device: HashDevice(device)}
 }
 
-// The store keeps a gateway's index in this list: never reorder. The last one stands for any other.
+// Named reports whether stores keep the gateway's name, since it has no number there.
+func (o Over) Named() bool { return o.Gateway > MaxGateway }
+
+// Stores keep the index in this list of a gateway that is in it: never reorder. They keep other gateways by name, with the
+// last index, which takes a few bytes more.
 var gateways = [...]string{"", "ws", "grpc", "sse", "poll", "", "", "another gateway"}
 
-// MaxGateway is the highest number of a gateway.
+// MaxGateway is the highest number of a gateway that stores keep.
 const MaxGateway = uint8(len(gateways) - 1)
 
+// maxNamed bounds the names of other gateways in a process: a byte holds no more numbers. Further ones are not told apart.
+const maxNamed = math.MaxUint8 - int(MaxGateway)
+
+// named are the names of other gateways, in the order in which they were first used. Their numbers follow MaxGateway.
+var named struct {
+	sync.Mutex
+	list atomic.Pointer[[]string] // is replaced, never changed
+}
+
 // Gateway names one by its number.
-func Gateway(n uint8) string { return gateways[n&MaxGateway] }
+func Gateway(n uint8) string {
+	if n > MaxGateway {
+		return (*named.list.Load())[n-MaxGateway-1]
+	}
+	return gateways[n]
+}
 
 func gatewayOf(name string) uint8 {
 	if name == "" {
@@ -52,7 +73,34 @@ func gatewayOf(name string) uint8 {
 	if i := slices.Index(gateways[:], name); i > 0 {
 		return uint8(i) //nolint:gosec // of eight
 	}
-	return MaxGateway
+	if n := numberOf(name); n > 0 {
+		return n
+	}
+	named.Lock()
+	defer named.Unlock()
+	if n := numberOf(name); n > 0 {
+		return n
+	}
+	var list []string
+	if l := named.list.Load(); l != nil {
+		list = *l
+	}
+	if len(list) == maxNamed {
+		return MaxGateway
+	}
+	list = append(slices.Clip(list), name)
+	named.list.Store(&list)
+	return MaxGateway + uint8(len(list)) //nolint:gosec // maxNamed
+}
+
+// numberOf is the number of a gateway by name; 0: it has none yet.
+func numberOf(name string) uint8 {
+	if l := named.list.Load(); l != nil {
+		if i := slices.Index(*l, name); i >= 0 {
+			return MaxGateway + 1 + uint8(i) //nolint:gosec // maxNamed
+		}
+	}
+	return 0
 }
 
 // HashDevice is 16 bits of a device's name (FNV-1a, folded), 0 for none. It is stored: never change it.

@@ -38,10 +38,10 @@ type current struct {
 }
 
 func (c *current) frame(k object.Key, f frame.Format) []byte {
-	if b := c.wire.Get(uint8(f)); b != nil {
+	if b := c.wire.Get(f.Key()); b != nil {
 		return b
 	}
-	return c.wire.Add(uint8(f), frame.Object(f, k, &c.State))
+	return c.wire.Add(f.Key(), frame.Object(f, k, &c.State))
 }
 
 // set takes a state if it is newer than the known one, and reports whether it did.

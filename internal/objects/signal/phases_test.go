@@ -326,7 +326,7 @@ func (*countingPeer) Queued() int { return 0 }
 func TestRequestedStateFollowsItsAnswer(t *testing.T) {
 	peer := &countingPeer{}
 	c := &Client{svc: &Service{}, id: objectstore.ClientID{Device: "main"}}
-	l := &liveSession{c: c, peer: peer, started: true}
+	l := &liveSession{c: c, peer: peer, format: peer.Format(), started: true}
 	r, w, st := &reg{}, &watched{name: name{key: object.Key{Group: "north", Object: "a"}}}, version(1)
 	refused := func(when string) {
 		t.Helper()

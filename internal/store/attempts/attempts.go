@@ -45,7 +45,7 @@ func device(v Via, known []string) string {
 
 // Tried is an attempt as it waits in memory: 24 bytes.
 type Tried struct {
-	who string // the device; of a refusal, a line end and its reason follow, which no name has
+	who string // the device; before it the name of a gateway without a number, and a tab; of a refusal, a line end and its reason follow; no name has either
 	at  uint64 // milliseconds << 8 | gateway << 4 | what
 }
 
@@ -55,7 +55,11 @@ func Of(m *mailbox.Mark) Tried {
 	if m.What == mailbox.Nacked && m.Reason != nil {
 		who += "\n" + cut(*m.Reason)
 	}
-	return Tried{who: who, at: uint64(m.DeliveredAt.UnixMilli())<<8 | uint64(m.Over.Gateway)<<4 | uint64(m.What)} //nolint:gosec // after 1970
+	gateway := m.Over.Gateway
+	if m.Over.Named() {
+		who, gateway = mailbox.Gateway(gateway)+"\t"+who, mailbox.MaxGateway
+	}
+	return Tried{who: who, at: uint64(m.DeliveredAt.UnixMilli())<<8 | uint64(gateway)<<4 | uint64(m.What)} //nolint:gosec // after 1970
 }
 
 // cut shortens a reason.
@@ -125,8 +129,12 @@ func Decode(b []byte) (list []mailbox.Attempt, err error) {
 // Attempt is what it tells.
 func (t Tried) Attempt() mailbox.Attempt {
 	device, reason, _ := strings.Cut(t.who, "\n")
+	gateway := mailbox.Gateway(uint8(t.at >> 4 & 15)) //nolint:gosec // four bits
+	if name, rest, named := strings.Cut(device, "\t"); named {
+		gateway, device = name, rest
+	}
 	return mailbox.Attempt{
-		What: t.what(), At: time.UnixMilli(int64(t.at >> 8)).UTC(), Device: device, Reason: reason, Gateway: mailbox.Gateway(uint8(t.at >> 4 & 15)), //nolint:gosec // 48 bits, and four
+		What: t.what(), At: time.UnixMilli(int64(t.at >> 8)).UTC(), Device: device, Reason: reason, Gateway: gateway, //nolint:gosec // 48 bits
 	}
 }
 
@@ -172,7 +180,9 @@ func FindPlain(b []byte, pos, at int64) (Via, error) {
 			return Via{}, errDamaged
 		}
 		p.At, b = p.At+d, b[n:]
-		p.Via = Via{Gateway: b[0] &^ deviceBit}
+		if p.Via = (Via{Gateway: b[0] &^ deviceBit}); p.Via.Named() {
+			return Via{}, errDamaged
+		}
 		if b[0]&deviceBit != 0 {
 			if len(b) < 3 {
 				return Via{}, errDamaged

@@ -39,7 +39,7 @@ func TestAttemptsAreReadOnceInTimeOrder(t *testing.T) {
 		{At: noon, Gateway: "ws"},
 		{At: noon.Add(time.Second), Device: "phone", Gateway: "grpc"},
 		{At: noon.Add(2 * time.Second), Device: "phone", Gateway: "ws", What: mailbox.Nacked, Reason: reason},
-		{At: noon.Add(3 * time.Second), Device: "phone", Gateway: "another gateway", What: mailbox.Nacked},
+		{At: noon.Add(3 * time.Second), Device: "phone", Gateway: "carrier pigeon", What: mailbox.Nacked},
 		{At: noon.Add(4 * time.Second), What: mailbox.Acked},
 	}
 	if got, err := Decode(b); err != nil || !slices.Equal(got, want) {

@@ -69,12 +69,15 @@ func (m *Mark) End(q *mailbox.Settle, as notification.Status, place bool) (via a
 		return via, m.Tried()
 	}
 	acked := as == notification.Acked || as == notification.Replied
-	if place && (acked || as == notification.Delivered) && q.Over != (mailbox.Over{}) && max(m.Attempts, q.Attempts) <= 1 && m.more == nil && (!m.first.Known() || m.first.IsTo(q.Over)) {
+	if place && (acked || as == notification.Delivered) && q.Over != (mailbox.Over{}) && !q.Over.Named() && max(m.Attempts, q.Attempts) <= 1 && m.more == nil && (!m.first.Known() || m.first.IsTo(q.Over)) {
 		return q.Over, nil
 	}
 	list = m.Tried()
-	if acked && (q.Device != "" || len(list) > 0) {
+	switch {
+	case acked && (q.Device != "" || len(list) > 0):
 		list = append(list, attempts.Acked(q))
+	case as == notification.Delivered && q.Over.Named():
+		list = append(list, attempts.Of(&mailbox.Mark{Over: q.Over, DeliveredAt: q.At}))
 	}
 	return via, list
 }
@@ -208,7 +211,7 @@ func (n *Notes) TakeMarkOf(q *mailbox.Settle, pos int64) Mark {
 	m := n.marks[pos]
 	delete(n.marks, pos)
 	n.taken(&m)
-	if q.Over != (mailbox.Over{}) && m.since == 0 && q.As != notification.Delivered && len(n.early[0]) < most {
+	if q.Over != (mailbox.Over{}) && !q.Over.Named() && m.since == 0 && q.As != notification.Delivered && len(n.early[0]) < most {
 		if n.early[0] == nil {
 			n.early[0] = make(map[int64]mailbox.Over)
 		}

@@ -109,6 +109,41 @@ var attemptCases = []testCase{
 			e.reopen()
 		}
 	}},
+	{"GatewaysWithoutANumberKeepTheirNames", []Ability{Attempts}, func(e *env) {
+		pigeon := func(device string) mailbox.Over { return mailbox.OverOf("pigeon", device) }
+		ack := func(to, id string, as notification.Status) {
+			now := e.clock.Now()
+			q := &mailbox.Settle{App: App, Recipient: to, ID: id, Pos: e.posOf(to, id), As: as, Over: pigeon("phone"), Attempts: 1, At: now, DeliveredAt: now}
+			if as == notification.Acked {
+				q.Device = "phone"
+			}
+			if err := e.s.Settle(e.Context(), []*mailbox.Settle{q}); err != nil || q.Outcome != mailbox.SettleDone {
+				e.Fatalf("settle for %s: outcome %d, %v", to, q.Outcome, err)
+			}
+		}
+		begin := e.clock.Now()
+		wrote := func(to string, pos int64) {
+			e.s.Mark([]mailbox.Mark{{App: App, Recipient: to, ID: "x", Pos: pos, Attempts: 1, DeliveredAt: begin, Device: "phone", Over: pigeon("phone")}})
+		}
+		told := e.note("y")
+		told.Ack = notification.AckNone
+		e.stored(told, "told")
+		e.stored(e.note("x"), "r", "quick")
+		wrote("r", e.posOf("r", "x"))
+		e.step()
+		ack("r", "x", notification.Acked)
+		pos := e.posOf("quick", "x")
+		ack("quick", "x", notification.Acked)
+		wrote("quick", pos) // is noted after the acknowledgement
+		ack("told", "y", notification.Delivered)
+		for range 2 {
+			e.wantTried("r", "x", "0 written to phone over pigeon", "1 acked by phone over pigeon")
+			e.wantTried("quick", "x", "0 written to phone over pigeon", "1 acked by phone over pigeon")
+			e.wantTried("told", "y", "1 written to  over pigeon")
+			e.crowd()
+			e.reopen()
+		}
+	}},
 	{"AnAcknowledgementThatOvertakesTheNoteOfItsWriteTellsOfBoth", []Ability{Attempts}, func(e *env) {
 		e.stored(e.note("x"), "r")
 		e.s.Seen([]mailbox.Seen{{App: App, Recipient: "r", Device: "phone", At: e.clock.Now()}})
