@@ -52,19 +52,7 @@ func TestEndpointsAreFoundAfterARepair(t *testing.T) {
 			}
 		})
 		path := filepath.Join(dir, store.CampaignsFile)
-		page := rootOf(t, path, table)
-		b, err := os.ReadFile(path)
-		if err == nil {
-			clear(b[(page-1)*4096 : page*4096])
-			err = os.WriteFile(path, b, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := store.Repair(t.Context(), dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := repairedWithout(t, dir, path, table)
 		if !r.Lossless() {
 			t.Errorf("without %s, the repair says that something is lost: %+v", table, r)
 		}
@@ -116,19 +104,7 @@ func TestLostDeliveriesAreCounted(t *testing.T) {
 	if _, err := store.Repair(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
-	page := rootOf(t, path, "delivery")
-	b, err := os.ReadFile(path)
-	if err == nil {
-		clear(b[(page-1)*4096 : page*4096])
-		err = os.WriteFile(path, b, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := store.Repair(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := repairedWithout(t, dir, path, "delivery")
 	lost := map[string]int64{}
 	for _, f := range r.Files {
 		for _, l := range f.Lost {
@@ -144,6 +120,25 @@ func TestLostDeliveriesAreCounted(t *testing.T) {
 	if fmt.Sprint(left) != "[0 7]" {
 		t.Errorf("counters of deliveries and reactions are %v", left)
 	}
+}
+
+// repairedWithout repairs a folder in which the first page of a table is zeroed.
+func repairedWithout(t *testing.T, dir, path, table string) store.Repaired {
+	t.Helper()
+	page := rootOf(t, path, table)
+	b, err := os.ReadFile(path)
+	if err == nil {
+		clear(b[(page-1)*4096 : page*4096])
+		err = os.WriteFile(path, b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := store.Repair(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // script runs statements on a database that nobody has open, and returns the first column of their rows.

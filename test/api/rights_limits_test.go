@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
@@ -15,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/coder/websocket"
 	"github.com/nats-io/nats.go"
@@ -28,7 +26,6 @@ import (
 	"godwit.dev/godwit/api/godwitpb"
 	"godwit.dev/godwit/internal/messaging/topic"
 	"godwit.dev/godwit/internal/notify/frame"
-	"godwit.dev/godwit/internal/server/app"
 	"godwit.dev/godwit/internal/server/config"
 )
 
@@ -128,30 +125,6 @@ func testNames(t *testing.T) map[string]bool {
 		t.Fatal(err)
 	}
 	return known
-}
-
-// startRightsWith starts a server with other settings.
-func startRightsWith(t *testing.T, change func(*config.Config)) *rightsWorld {
-	t.Helper()
-	cfg := config.Default()
-	cfg.Data, cfg.HTTPAddr, cfg.GRPCAddr, cfg.NATSAddr, cfg.Dev, cfg.MinFree = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", true, 1<<20
-	cfg.LimitLoopback = true
-	change(cfg)
-	a, err := app.Start(t.Context(), cfg, app.Options{Log: slog.New(slog.DiscardHandler), Version: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	transport := &http.Transport{}
-	t.Cleanup(func() {
-		transport.CloseIdleConnections()
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		defer cancel()
-		if err := a.Stop(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	at := a.Addresses()
-	return &rightsWorld{T: t, http: at.HTTP, grpc: at.GRPC, nats: at.NATS, client: &http.Client{Transport: transport, Timeout: time.Minute}}
 }
 
 // limitedToOne is a limit of one.

@@ -21,6 +21,7 @@ import (
 // rightsWorld is a real server with the app demo, and a second app.
 type rightsWorld struct {
 	*testing.T
+	data             string // its folder
 	http, grpc, nats string
 	client           *http.Client
 	access           *access.Registry // on the server's folder, to sign tokens
@@ -29,8 +30,32 @@ type rightsWorld struct {
 
 func startRights(t *testing.T) *rightsWorld {
 	t.Helper()
+	w := startRightsWith(t)
+	apps, closeApps, err := store.OpenApps(t.Context(), store.Config{Data: w.data}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.access, err = access.NewRegistry(t.Context(), apps.Access, access.Config{}, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		w.access.Close()
+		if err := closeApps(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// startRightsWith starts a server with other limits, which then hold for loopback too. It has nothing to sign tokens with.
+func startRightsWith(t *testing.T, limits ...func(*config.Config)) *rightsWorld {
+	t.Helper()
 	cfg := config.Default()
 	cfg.Data, cfg.HTTPAddr, cfg.GRPCAddr, cfg.NATSAddr, cfg.Dev, cfg.MinFree = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", true, 1<<20
+	for _, change := range limits {
+		cfg.LimitLoopback = true
+		change(cfg)
+	}
 	a, err := app.Start(t.Context(), cfg, app.Options{Log: slog.New(slog.DiscardHandler), Version: "test"})
 	if err != nil {
 		t.Fatal(err)
@@ -44,22 +69,8 @@ func startRights(t *testing.T) *rightsWorld {
 			t.Error(err)
 		}
 	})
-	apps, closeApps, err := store.OpenApps(t.Context(), store.Config{Data: cfg.Data}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	registry, err := access.NewRegistry(t.Context(), apps.Access, access.Config{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		registry.Close()
-		if err := closeApps(); err != nil {
-			t.Error(err)
-		}
-	})
 	at := a.Addresses()
-	return &rightsWorld{T: t, http: at.HTTP, grpc: at.GRPC, nats: at.NATS, client: &http.Client{Transport: transport, Timeout: time.Minute}, access: registry}
+	return &rightsWorld{T: t, data: cfg.Data, http: at.HTTP, grpc: at.GRPC, nats: at.NATS, client: &http.Client{Transport: transport, Timeout: time.Minute}}
 }
 
 // token signs a client's token.

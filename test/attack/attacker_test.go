@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"godwit.dev/godwit/test/blackbox"
 )
 
 // An attacker is a process of its own, this program once more, so that it shares no scheduler with the client whose waits
@@ -76,17 +78,7 @@ func startChild(t *testing.T, role string) *child {
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), roleEnv+"="+role)
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in, out := blackbox.StartPiped(t, cmd)
 	t.Cleanup(func() {
 		_ = in.Close()
 		_ = cmd.Wait() // it ends with its input

@@ -5,6 +5,7 @@ package blackbox
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -145,6 +146,22 @@ func lockFile(name string) (unlock func(), err error) {
 		return nil, fmt.Errorf("lock %s: %w", name, err)
 	}
 	return func() { f.Close() }, nil
+}
+
+// StartPiped starts a program and returns its standard input and output.
+func StartPiped(t testing.TB, cmd *exec.Cmd) (in io.WriteCloser, out io.Reader) {
+	t.Helper()
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		out, err = cmd.StdoutPipe()
+	}
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in, out
 }
 
 // Eventually waits until ok returns nil; it fails the test with the last error when patience ends.

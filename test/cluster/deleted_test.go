@@ -26,29 +26,13 @@ func TestAnAppIsDeletedByTwoNodesWhileItsCampaignIsSent(t *testing.T) {
 	c := Start(t, Options{Postgres: func(int) string { return url }, Serve: []blackbox.Option{blackbox.Plain(), blackbox.Args("--allow-private-urls", "--erase-within", "1s")}})
 	db := connect(t, url)
 	api := c.Nodes[0].API()
-	try := func(method, path string, body, into any) error {
-		a, err := api.Do(t.Context(), method, path, body)
-		if err == nil && a.Status >= 300 {
-			err = fmt.Errorf("%s %s: %d %s", method, path, a.Status, a.Body)
-		}
-		if err == nil && into != nil {
-			err = a.JSON(into)
-		}
-		return err
-	}
-	call := func(method, path string, body, into any) {
-		t.Helper()
-		if err := try(method, path, body, into); err != nil {
-			t.Fatal(err)
-		}
-	}
-	call(http.MethodPut, "/v1/channels/telegram", map[string]any{"token": botToken, "base_url": telegram.URL}, nil)
+	api.Call(t, http.MethodPut, "/v1/channels/telegram", map[string]any{"token": botToken, "base_url": telegram.URL}, nil)
 	for i := range chats {
-		call(http.MethodPost, "/v1/endpoints", map[string]any{"channel": "telegram", "address": json.RawMessage(fmt.Sprintf(`{"chat_id":%d}`, 1000+i))}, nil)
+		api.Call(t, http.MethodPost, "/v1/endpoints", map[string]any{"channel": "telegram", "address": json.RawMessage(fmt.Sprintf(`{"chat_id":%d}`, 1000+i))}, nil)
 	}
 	var news struct{ ID string }
-	call(http.MethodPost, "/v1/campaigns", map[string]any{"content": map[string]any{"title": "Hi"}, "audience": map[string]any{"channels": []string{"telegram"}}, "rate": "10/s"}, &news)
-	call(http.MethodPost, "/v1/campaigns/"+news.ID+"/start", nil, nil)
+	api.Call(t, http.MethodPost, "/v1/campaigns", map[string]any{"content": map[string]any{"title": "Hi"}, "audience": map[string]any{"channels": []string{"telegram"}}, "rate": "10/s"}, &news)
+	api.Call(t, http.MethodPost, "/v1/campaigns/"+news.ID+"/start", nil, nil)
 	blackbox.Eventually(t, "a part is sent", func() error {
 		if len(telegram.Messages()) < 3 {
 			return errors.New("nothing is")

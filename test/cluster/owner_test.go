@@ -47,36 +47,22 @@ func TestAnOwnerThatSleptPastItsLeaseSendsNothing(t *testing.T) {
 	}
 	defer db.Close(context.Background())
 	api := c.Front().API()
-	try := func(method, path string, body, into any) error {
-		a, err := api.Do(t.Context(), method, path, body)
-		if err == nil && a.Status >= 300 {
-			err = fmt.Errorf("%s %s: %d %s", method, path, a.Status, a.Body)
-		}
-		if err == nil && into != nil {
-			err = a.JSON(into)
-		}
-		return err
-	}
-	call := func(method, path string, body, into any) {
-		t.Helper()
-		if err := try(method, path, body, into); err != nil {
-			t.Fatal(err)
-		}
-	}
-	call(http.MethodPut, "/v1/channels/telegram", map[string]any{"token": botToken, "base_url": telegram.URL}, nil)
+	api.Call(t, http.MethodPut, "/v1/channels/telegram", map[string]any{"token": botToken, "base_url": telegram.URL}, nil)
 	for i := range chats {
-		call(http.MethodPost, "/v1/endpoints", map[string]any{"channel": "telegram", "address": json.RawMessage(fmt.Sprintf(`{"chat_id":%d}`, 1000+i))}, nil)
+		api.Call(t, http.MethodPost, "/v1/endpoints", map[string]any{"channel": "telegram", "address": json.RawMessage(fmt.Sprintf(`{"chat_id":%d}`, 1000+i))}, nil)
 	}
 	var news struct {
 		ID, State string
 		Counts    map[string]int
 	}
 	blackbox.Eventually(t, "the node that is asked knows of the channel", func() error {
-		return try(http.MethodPost, "/v1/campaigns", map[string]any{
+		return api.Try(t.Context(), http.MethodPost, "/v1/campaigns", map[string]any{
 			"content": map[string]any{"title": "Hi"}, "audience": map[string]any{"channels": []string{"telegram"}}, "rate": "10/s",
 		}, &news)
 	})
-	blackbox.Eventually(t, "the node that is asked starts it", func() error { return try(http.MethodPost, "/v1/campaigns/"+news.ID+"/start", nil, nil) })
+	blackbox.Eventually(t, "the node that is asked starts it", func() error {
+		return api.Try(t.Context(), http.MethodPost, "/v1/campaigns/"+news.ID+"/start", nil, nil)
+	})
 	blackbox.Eventually(t, "a part is sent", func() error {
 		if n := len(telegram.Messages()); n < chats/12 {
 			return fmt.Errorf("%d are", n)
@@ -89,7 +75,7 @@ func TestAnOwnerThatSleptPastItsLeaseSendsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	blackbox.Eventually(t, "another node finishes the campaign", func() error {
-		call(http.MethodGet, "/v1/campaigns/"+news.ID, nil, &news)
+		api.Call(t, http.MethodGet, "/v1/campaigns/"+news.ID, nil, &news)
 		if news.State != "completed" {
 			return fmt.Errorf("it is %s: %v", news.State, news.Counts)
 		}

@@ -219,17 +219,7 @@ func talk(ctx context.Context, t *testing.T, grpcurl, addr string) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, grpcurl, "-plaintext", "-d", "@", addr, "godwit.v1.Client/Connect")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in, out := blackbox.StartPiped(t, cmd)
 	io.WriteString(in, `{"hello":{"app":"demo","recipient":"grpcurl"}}`)
 	answers := json.NewDecoder(out)
 	for {

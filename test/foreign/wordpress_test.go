@@ -65,17 +65,7 @@ func newSite(t *testing.T) *site {
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), blackbox.Tool(t, "php"), "testdata/drive.php", plugin())
 	s := &site{T: t}
 	cmd.Stderr = &s.log
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in, out := blackbox.StartPiped(t, cmd)
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
 	s.in, s.out = in, lines

@@ -2,16 +2,10 @@ package grpcgate_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
-	"net/url"
 	"testing"
 	"time"
 
@@ -249,7 +243,7 @@ func TestCertificateNamesTheClient(t *testing.T) {
 				gatetest.Variant(t)
 			}
 			server, clientConf := certificate(t)
-			name, cas := clientCertificate(t, "godwit://"+gatetest.App+"/region-1/region-1:observer-1")
+			name, cas := issue(t, "client", "godwit://"+gatetest.App+"/region-1/region-1:observer-1")
 			server.ClientAuth, server.ClientCAs = tls.VerifyClientCertIfGiven, cas
 			clientConf.Certificates = []tls.Certificate{name}
 			var g *gate
@@ -262,35 +256,6 @@ func TestCertificateNamesTheClient(t *testing.T) {
 			}
 		})
 	}
-}
-
-func clientCertificate(t testing.TB, uri string) (tls.Certificate, *x509.CertPool) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u, err := url.Parse("godwit:")
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.Opaque = uri[len("godwit:"):] // the recipient holds what net/url takes for a port
-	tmpl := &x509.Certificate{
-		SerialNumber: big.NewInt(2), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), URIs: []*url.URL{u},
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(cert)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
 }
 
 func TestHealthFollowsTheServer(t *testing.T) {

@@ -60,11 +60,18 @@ func stop(t *testing.T, a *app.App) {
 // ask sends one request on a connection of its own.
 func ask(t *testing.T, method, url, body string) (status int, answer string, header http.Header) {
 	t.Helper()
+	return askAs(t, "", method, url, body)
+}
+
+// askAs is ask by a host's name; "": the URL's.
+func askAs(t *testing.T, host, method, url, body string) (status int, answer string, header http.Header) {
+	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 2 * time.Minute}
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
+	req.Host = host
 	req.Header.Set("Authorization", "Bearer dev")
 	resp, err := client.Do(req)
 	if err != nil {

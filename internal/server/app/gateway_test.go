@@ -1,35 +1,12 @@
 package app_test
 
 import (
-	"io"
 	"net/http"
 	"strings"
 	"testing"
 
 	"godwit.dev/godwit/internal/server/app"
 )
-
-// getAs gets a path by a host's name.
-func getAs(t *testing.T, addr, host, path string) (status int, body string, header http.Header) {
-	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Host = host
-	req.Header.Set("Authorization", "Bearer dev")
-	resp, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(b), resp.Header
-}
 
 func TestTheGatewaysOriginHasTheGatewayAlone(t *testing.T) {
 	byHost, byListener, byBoth, byName := settings(t), settings(t), settings(t), settings(t)
@@ -54,7 +31,7 @@ func TestTheGatewaysOriginHasTheGatewayAlone(t *testing.T) {
 	} {
 		check := func(addr string, v visit) {
 			t.Helper()
-			status, body, header := getAs(t, addr, v.host, "/gw/nobody/x")
+			status, body, header := askAs(t, v.host, "GET", "http://"+addr+"/gw/nobody/x", "")
 			if served := status == http.StatusServiceUnavailable && strings.Contains(body, "nobody-serves"); served != (v.has == gateway || v.has == "both") {
 				t.Errorf("%s: /gw/ as %q: %d %s", name, v.host, status, body)
 			}
@@ -62,7 +39,7 @@ func TestTheGatewaysOriginHasTheGatewayAlone(t *testing.T) {
 				t.Errorf("%s: /gw/ as %q has the policies %q", name, v.host, header["Content-Security-Policy"])
 			}
 			for path, sign := range map[string]string{"/": "Sign in", "/ui/": "Sign in", "/v1/keys": `"items"`, "/healthz": "", "/sdk/godwit.js": "", "/gw": ""} {
-				status, body, _ := getAs(t, addr, v.host, path)
+				status, body, _ := askAs(t, v.host, "GET", "http://"+addr+path, "")
 				if served := status == http.StatusOK && strings.Contains(body, sign); served != ((v.has == rest || v.has == "both") && path != "/gw") {
 					t.Errorf("%s: %s as %q: %d %.100s", name, path, v.host, status, body)
 				}
@@ -81,7 +58,7 @@ func TestAGatewayWorksWithoutTheRest(t *testing.T) {
 	cfg := settings(t)
 	cfg.HTTPAddr, cfg.GatewayAddr = "off", "127.0.0.1:0"
 	a := start(t, cfg)
-	if status, body, _ := getAs(t, a.Addresses().Gateway, "", "/gw/nobody/x"); status != http.StatusServiceUnavailable {
+	if status, body, _ := ask(t, "GET", "http://"+a.Addresses().Gateway+"/gw/nobody/x", ""); status != http.StatusServiceUnavailable {
 		t.Errorf("%d %s", status, body)
 	}
 }

@@ -8,13 +8,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/oklog/ulid/v2"
 
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
@@ -42,32 +40,19 @@ func BenchmarkPublishAndAck(b *testing.B) {
 }
 
 func publishAndAck(b *testing.B, url string, size, publishers int, fresh bool) {
-	acks := &acker{c: make(chan []*mailbox.Settle, 1024)}
 	s := open(b, mailboxdb.Config{URL: url})
-	s.Observe(acks)
-	var acking sync.WaitGroup
-	acking.Go(func() {
-		for batch := range acks.c {
-			s.SettleLater(batch)
-		}
-	})
-	warmUp(b, s)
+	stop := storetest.Acknowledge(s)
+	storetest.WarmUp(b, s)
 	cost := startCost(b, url)
 	began := s.Stats()
 	b.ResetTimer()
-	latencies := publishAll(b, []*mailboxdb.Store{s}, size, publishers, 100_000, fresh)
-	for s.Stats().Pending > 0 {
-		time.Sleep(10 * time.Millisecond)
-	}
+	latencies := storetest.PublishAll(b, []mailbox.Store{s}, size, publishers, 100_000, fresh)
+	storetest.NonePending(s)
 	b.StopTimer()
-	slices.Sort(latencies)
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pairs/s")
-	b.ReportMetric(float64(latencies[len(latencies)/2].Microseconds()), "p50-µs")
-	b.ReportMetric(float64(latencies[len(latencies)*99/100].Microseconds()), "p99-µs")
+	storetest.ReportPublishes(b, "pairs/s", latencies)
 	b.ReportMetric(float64(b.N)/float64(s.Stats().Commits-began.Commits), "rows/commit")
 	cost.report(b)
-	close(acks.c)
-	acking.Wait()
+	stop()
 }
 
 // BenchmarkNodes has publishers of one node or of two publish to the same 1,000 recipients.
@@ -78,98 +63,19 @@ func BenchmarkNodes(b *testing.B) {
 	for _, nodes := range []int{1, 2} {
 		b.Run(fmt.Sprint(nodes), func(b *testing.B) {
 			cfg := mailboxdb.Config{URL: server.Database(b)}
-			acks := &acker{c: make(chan []*mailbox.Settle, 1024)}
-			var stores []*mailboxdb.Store
+			var stores []mailbox.Store
 			for range nodes {
-				s := open(b, cfg)
-				s.Observe(acks)
-				stores = append(stores, s)
+				stores = append(stores, open(b, cfg))
 			}
-			var acking sync.WaitGroup
-			acking.Go(func() {
-				for batch := range acks.c {
-					stores[0].SettleLater(batch)
-				}
-			})
-			warmUp(b, stores[0])
+			stop := storetest.Acknowledge(stores...)
+			storetest.WarmUp(b, stores[0])
 			b.ResetTimer()
-			latencies := publishAll(b, stores, 200, 256, 1000, true)
+			latencies := storetest.PublishAll(b, stores, 200, 256, 1000, true)
 			b.StopTimer()
-			slices.Sort(latencies)
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "publishes/s")
-			b.ReportMetric(float64(latencies[len(latencies)/2].Microseconds()), "p50-µs")
-			b.ReportMetric(float64(latencies[len(latencies)*99/100].Microseconds()), "p99-µs")
-			close(acks.c)
-			acking.Wait()
+			storetest.ReportPublishes(b, "publishes/s", latencies)
+			stop()
 		})
 	}
-}
-
-func publishAll(b *testing.B, stores []*mailboxdb.Store, size, publishers, recipients int, fresh bool) (latencies []time.Duration) {
-	data := make([]byte, size)
-	var left atomic.Int64
-	left.Store(int64(b.N))
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	for g := range publishers {
-		wg.Go(func() {
-			var mine []time.Duration
-			for i := 0; left.Add(-1) >= 0; i++ {
-				began := time.Now()
-				n := &notification.Notification{
-					App: "bench", ID: ulid.Make().String(), CreatedAt: began, ExpiresAt: began.Add(time.Hour),
-					Content: notification.Content{Data: data, ContentType: "application/octet-stream"},
-				}
-				if !fresh {
-					n.ID = fmt.Sprintf("n-%d-%d", g, i)
-				}
-				a := &mailbox.Append{N: n, To: []string{fmt.Sprintf("driver-%d", (g*7919+i*31)%recipients)}, Fresh: fresh}
-				if err := stores[g%len(stores)].Append(b.Context(), []*mailbox.Append{a}); err != nil {
-					b.Error(err)
-					return
-				}
-				mine = append(mine, time.Since(began))
-			}
-			mu.Lock()
-			latencies = append(latencies, mine...)
-			mu.Unlock()
-		})
-	}
-	wg.Wait()
-	return latencies
-}
-
-// warmUp makes the recipients known, as they are on a server that has run for a while.
-func warmUp(b *testing.B, s *mailboxdb.Store) {
-	for i := range 100 {
-		a := &mailbox.Append{N: &notification.Notification{App: "bench", ID: fmt.Sprint("warm", i), CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour)}, Fresh: true}
-		for j := range 1000 {
-			a.To = append(a.To, fmt.Sprintf("driver-%d", i*1000+j))
-		}
-		if err := s.Append(b.Context(), []*mailbox.Append{a}); err != nil {
-			b.Fatal(err)
-		}
-	}
-	for s.Stats().Pending > 0 {
-		time.Sleep(10 * time.Millisecond)
-	}
-}
-
-// acker acknowledges everything stored.
-type acker struct{ c chan []*mailbox.Settle }
-
-func (o *acker) Committed(batch *mailbox.Batch) {
-	if len(batch.Stored) == 0 {
-		return
-	}
-	settles := make([]*mailbox.Settle, len(batch.Stored))
-	for i, it := range batch.Stored {
-		settles[i] = &mailbox.Settle{
-			App: it.N.App, Recipient: it.Recipient, ID: it.N.ID, Pos: it.Pos, As: notification.Acked, At: it.N.CreatedAt,
-			DeliveredAt: it.N.CreatedAt, Attempts: 1,
-		}
-	}
-	o.c <- settles
 }
 
 // cost is what a server has spent so far.
@@ -236,16 +142,9 @@ func (c *cost) report(b *testing.B) {
 func BenchmarkReads(b *testing.B) {
 	server := pgtest.Start(b, pgtest.Options{Settings: map[string]string{"shared_buffers": "512MB", "max_wal_size": "4GB"}})
 	s := open(b, mailboxdb.Config{URL: server.URL(), MaxPending: 1 << 20})
-	acks := &acker{c: make(chan []*mailbox.Settle, 1024)}
-	var acking sync.WaitGroup
-	acking.Go(func() {
-		for batch := range acks.c {
-			s.SettleLater(batch)
-		}
-	})
-	s.Observe(acks)
-	warmUp(b, s)
-	warmUp(b, s)
+	stop := storetest.Acknowledge(s)
+	storetest.WarmUp(b, s)
+	storetest.WarmUp(b, s)
 	s.Observe(&storetest.Recorder{})
 	for i := range 100 {
 		a := &mailbox.Append{N: note(time.Now(), fmt.Sprint("waits", i)), Fresh: true}
@@ -266,8 +165,7 @@ func BenchmarkReads(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	close(acks.c)
-	acking.Wait()
+	stop()
 	some := func(i int) (of []mailbox.Address, qs []mailbox.PendingQuery) {
 		for k := range 256 {
 			name := fmt.Sprintf("driver-%d", (i*7919+k*389)%100_000)
@@ -333,16 +231,9 @@ func BenchmarkForeignTransaction(b *testing.B) {
 	for _, held := range []bool{false, true} {
 		b.Run(fmt.Sprintf("held=%t", held), func(b *testing.B) {
 			url := server.Database(b)
-			acks := &acker{c: make(chan []*mailbox.Settle, 1024)}
 			s := open(b, mailboxdb.Config{URL: url})
-			s.Observe(acks)
-			var acking sync.WaitGroup
-			acking.Go(func() {
-				for batch := range acks.c {
-					s.SettleLater(batch)
-				}
-			})
-			warmUp(b, s)
+			stop := storetest.Acknowledge(s)
+			storetest.WarmUp(b, s)
 			cost := startCost(b, url)
 			if held {
 				c, err := pgx.Connect(b.Context(), url)
@@ -355,15 +246,12 @@ func BenchmarkForeignTransaction(b *testing.B) {
 				}
 			}
 			b.ResetTimer()
-			publishAll(b, []*mailboxdb.Store{s}, 200, 64, 10_000, true)
-			for s.Stats().Pending > 0 {
-				time.Sleep(10 * time.Millisecond)
-			}
+			storetest.PublishAll(b, []mailbox.Store{s}, 200, 64, 10_000, true)
+			storetest.NonePending(s)
 			b.StopTimer()
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pairs/s")
 			cost.report(b)
-			close(acks.c)
-			acking.Wait()
+			stop()
 		})
 	}
 }
@@ -378,7 +266,7 @@ func BenchmarkSeal(b *testing.B) {
 	s := open(b, mailboxdb.Config{URL: url, MaxPending: 1 << 20, Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
 	told := &storetest.Recorder{}
 	s.Observe(told)
-	publishAll(b, []*mailboxdb.Store{s}, 200, 256, 100_000, true)
+	storetest.PublishAll(b, []mailbox.Store{s}, 200, 256, 100_000, true)
 	var acks []*mailbox.Settle
 	for i, it := range told.All().Stored {
 		if i%100 != 0 {

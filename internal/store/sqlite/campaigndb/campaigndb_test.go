@@ -28,24 +28,31 @@ func open(t *testing.T) *Store {
 	return s
 }
 
+// reopening returns a function that opens a store, anew where it is open.
+func reopening(t *testing.T, now func() time.Time) (reopen func() *Store) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "campaign.db")
+	var s *Store
+	t.Cleanup(func() { _ = s.Close() })
+	return func() *Store {
+		var err error
+		if s != nil {
+			err = s.Close()
+		}
+		if err == nil {
+			s, err = Open(context.Background(), path, Config{Now: now})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+}
+
 func TestEndpoints(t *testing.T) {
 	storetest.RunEndpoints(t, func(t *testing.T, now func() time.Time) (storetest.EndpointStore, func() storetest.EndpointStore) {
-		path := filepath.Join(t.TempDir(), "campaign.db")
-		var s *Store
-		reopen := func() storetest.EndpointStore {
-			if s != nil {
-				if err := s.Close(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			var err error
-			if s, err = Open(context.Background(), path, Config{Now: now}); err != nil {
-				t.Fatal(err)
-			}
-			return s
-		}
-		t.Cleanup(func() { _ = s.Close() })
-		return reopen(), reopen
+		reopen := reopening(t, now)
+		return reopen(), func() storetest.EndpointStore { return reopen() }
 	})
 }
 

@@ -4,30 +4,23 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
+	"godwit.dev/godwit/internal/store/storetest"
 )
 
 // BenchmarkFanOutAndAck publishes to 3,000 recipients at once, one publish after the other, and acknowledges every copy; b.N counts copies.
 func BenchmarkFanOutAndAck(b *testing.B) {
-	acks := &acker{c: make(chan []*mailbox.Settle, 1024)}
 	path := filepath.Join(b.TempDir(), "mailbox.db")
 	s, err := mailboxdb.Open(b.Context(), path, mailboxdb.Config{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	s.Observe(acks)
-	var acking sync.WaitGroup
-	acking.Go(func() {
-		for batch := range acks.c {
-			s.SettleLater(batch)
-		}
-	})
+	stop := storetest.Acknowledge(s)
 	to := make([]string, 3000)
 	for i := range to {
 		to[i] = fmt.Sprintf("driver-%d", i)
@@ -43,12 +36,9 @@ func BenchmarkFanOutAndAck(b *testing.B) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	for s.Stats().Pending > 0 {
-		time.Sleep(time.Millisecond)
-	}
+	storetest.NonePending(s)
 	b.StopTimer()
-	close(acks.c)
-	acking.Wait()
+	stop()
 	if err := s.Close(); err != nil {
 		b.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func opener(change func(*mailboxdb.Config)) storetest.OpenFunc {
 	}
 }
 
-func openAt(t *testing.T, path string, cfg mailboxdb.Config) *mailboxdb.Store {
+func openAt(t testing.TB, path string, cfg mailboxdb.Config) *mailboxdb.Store {
 	t.Helper()
 	s, err := mailboxdb.Open(t.Context(), path, cfg)
 	if err != nil {

@@ -37,9 +37,9 @@ var (
 	})
 )
 
-// Template returns a function that gives each test a copy of one folder, which make fills at the first call.
-func Template(make func(dir string) error) func(t testing.TB) (dir string) {
-	made := sync.OnceValues(func() (fs.FS, error) { return folder(make) })
+// Template returns a function that gives each test a copy of one folder, which fill fills at the first call.
+func Template(fill func(dir string) error) func(t testing.TB) (dir string) {
+	made := sync.OnceValues(func() (fs.FS, error) { return folder(fill) })
 	return func(t testing.TB) string {
 		t.Helper()
 		files, err := made()
@@ -52,14 +52,14 @@ func Template(make func(dir string) error) func(t testing.TB) (dir string) {
 	}
 }
 
-// folder keeps in memory what make writes into a folder.
-func folder(make func(dir string) error) (files fstest.MapFS, err error) {
+// folder keeps in memory what fill writes into a folder.
+func folder(fill func(dir string) error) (files fstest.MapFS, err error) {
 	dir, err := os.MkdirTemp("", "godwit-empty-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if err := make(dir); err != nil {
+	if err := fill(dir); err != nil {
 		return nil, err
 	}
 	list, err := os.ReadDir(dir)
