@@ -50,7 +50,7 @@ func Acknowledge(stores ...mailbox.Store) (stop func()) {
 	}
 }
 
-// WarmUp makes 100,000 recipients known, as they are on a server that has run for a while. What it stores is acknowledged meanwhile.
+// WarmUp makes 100,000 recipients known, as they are on a server that has run for a while. Acknowledge has to run.
 func WarmUp(b *testing.B, s mailbox.Store) {
 	b.Helper()
 	for i := range 100 {
