@@ -39,6 +39,7 @@ func (w *writer) take() (more bool) {
 		w.takeBulk()
 	}
 	w.taken(w.batch.bytes)
+	w.left = w.urgent > 0
 	return !w.closed || len(w.fast)+w.byApp.ops+w.bulk.ops > 0
 }
 

@@ -22,6 +22,9 @@ func (w *writer) commitHere() bool {
 	defer w.turn.Unlock()
 	defer EndOnPanic()
 	w.take()
+	if w.left {
+		w.notify() // the caller's own op may be among what is left
+	}
 	return w.commitTaken(true) // ops queued meanwhile have woken the writer, which waits for the turn
 }
 

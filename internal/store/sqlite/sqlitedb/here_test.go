@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"zombiezen.com/go/sqlite"
 
@@ -16,11 +17,12 @@ import (
 // row is an op that inserts a row. It may do something meanwhile, and once that is committed.
 type row struct {
 	during, after func()
+	rows          int  // that it counts as
 	here          bool // a caller has committed it
 	done          chan error
 }
 
-func newRow() *row { return &row{done: make(chan error, 1)} }
+func newRow() *row { return &row{rows: 1, done: make(chan error, 1)} }
 
 func (r *row) Apply(c *sqlite.Conn) error {
 	if r.during != nil {
@@ -29,7 +31,7 @@ func (r *row) Apply(c *sqlite.Conn) error {
 	return insert("x")(c)
 }
 func (r *row) Done(err error)          { r.done <- err }
-func (r *row) Size() (rows, bytes int) { return 1, 10 }
+func (r *row) Size() (rows, bytes int) { return r.rows, 10 }
 
 // ofRows opens a database whose ops are rows.
 func ofRows(t *testing.T) *sqlitedb.DB {
@@ -80,6 +82,27 @@ func TestWaiterCommitsIfNobodyElseDoes(t *testing.T) {
 	}
 	if db.CommitHere() {
 		t.Error("a caller has committed nothing")
+	}
+}
+
+// TestOpThatFindsNoRoomInItsCallersCommitIsCommittedNext queues what fills a commit before each op that its caller would commit.
+func TestOpThatFindsNoRoomInItsCallersCommitIsCommittedNext(t *testing.T) {
+	db := ofRows(t)
+	for range 20 { // the writer may look for work at any time, and then it commits both
+		full, op := newRow(), newRow()
+		full.rows = 10_000
+		db.SubmitLazy(full)
+		db.SubmitHere("demo", op)
+		for _, r := range []*row{full, op} {
+			select {
+			case err := <-r.done:
+				if err != nil {
+					t.Fatal(err)
+				}
+			case <-time.After(time.Minute):
+				t.Fatal("nobody commits the op")
+			}
+		}
 	}
 }
 

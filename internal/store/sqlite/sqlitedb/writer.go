@@ -116,6 +116,7 @@ type writer struct {
 	complained atomic.Int64
 
 	batch lot
+	left  bool          // the commit has no room for all that is urgent
 	disk  time.Duration // time that recent commits took on the disk
 }
 
