@@ -87,7 +87,7 @@ func (s *sinkStorm) publish(ctx context.Context, publisher int) {
 		var lines strings.Builder
 		for i := range atOnce {
 			n := b*atOnce + i
-			fmt.Fprintf(&lines, `{"id":"n-%d","to":"%s","ttl":"1h"}`+"\n", n, unitName(n%recipients))
+			fmt.Fprintf(&lines, `{"id":"n-%d","to":"%s","ttl":"1h","category":"RIDE"}`+"\n", n, unitName(n%recipients))
 		}
 		err := blackbox.Poll(ctx, sinkPatience, func() error {
 			a, err := s.api.Do(ctx, http.MethodPost, "/v1/notifications/batch", []byte(lines.String()))
@@ -213,6 +213,10 @@ func (s *sinkStorm) compare(want string) {
 	twice, err := s.house.Ask("SELECT count() - uniqExact(type, id, recipient)" + of)
 	if err != nil || twice != "0" {
 		s.t.Errorf("%s events are there twice, %v", twice, err)
+	}
+	bare, err := s.house.Ask("SELECT count()" + of + " AND type = 'stored' AND NOT reconciled AND category != 'RIDE'")
+	if err != nil || bare != "0" {
+		s.t.Errorf("%s stored events have another category, %v", bare, err)
 	}
 	again, err := s.house.Ask("SELECT count() - uniqExact(event_id), countIf(reconciled) FROM godwit.event")
 	if err != nil {

@@ -64,6 +64,9 @@ type Event struct {
 	// Reconciled says that the event was lost or dropped, and was made again from the mailbox's records.
 	Reconciled bool
 
+	// Category is that of the notification. The log keeps it of stored ones alone; sinks fill it in for later ones, if they remember it.
+	Category string
+
 	// Took is how long after the notification was stored it happened, where TookKnown. Sinks fill it in; no log keeps it.
 	Took      time.Duration
 	TookKnown bool

@@ -2,6 +2,7 @@ package sink
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,7 +10,7 @@ import (
 )
 
 // ends tells of n notifications from one on that each was acknowledged so long after it was stored, and returns of how many that is known.
-func ends(t *testing.T, l *latencies, from, n int, stored time.Time, took time.Duration) (known int) {
+func ends(t *testing.T, l *begun, from, n int, stored time.Time, took time.Duration) (known int) {
 	t.Helper()
 	evs := make([]event.Event, n)
 	for i := range evs {
@@ -27,7 +28,7 @@ func ends(t *testing.T, l *latencies, from, n int, stored time.Time, took time.D
 	return known
 }
 
-func starts(l *latencies, from, n int, at time.Time) {
+func starts(l *begun, from, n int, at time.Time) {
 	evs := make([]event.Event, n)
 	for i := range evs {
 		evs[i] = event.Event{Type: event.Stored, Note: fmt.Sprint("n", from+i), To: fmt.Sprint("to", i%7), At: at}
@@ -37,7 +38,7 @@ func starts(l *latencies, from, n int, at time.Time) {
 
 func TestHowLongItTookIsKnownOfTheNewestHundredThousands(t *testing.T) {
 	const many = 200_000
-	var l latencies
+	var l begun
 	at := time.UnixMilli(1_700_000_000_000)
 	if known := ends(t, &l, 0, 100, at, time.Second); known != 0 {
 		t.Errorf("of %d that were never stored it is known", known)
@@ -62,8 +63,37 @@ func TestHowLongItTookIsKnownOfTheNewestHundredThousands(t *testing.T) {
 	}
 }
 
+func TestLaterEventsHaveTheCategoryThatWasStored(t *testing.T) {
+	var l begun
+	at := time.UnixMilli(1_700_000_000_000)
+	of := func(typ event.Type, note, category string) event.Event {
+		evs := []event.Event{{Type: typ, Note: note, To: "ann", At: at, Category: category}}
+		l.fill(evs)
+		return evs[0]
+	}
+	of(event.Stored, "ride", "RIDE")
+	of(event.Stored, "plain", "")
+	for note, want := range map[string]string{"ride": "RIDE", "plain": "", "unknown": ""} {
+		if got := of(event.Acked, note, ""); got.Category != want || got.TookKnown != (note != "unknown") {
+			t.Errorf("%s has category %q, want %q; it took %s", note, got.Category, want, got.Took)
+		}
+	}
+	for i := range mostNames - 1 {
+		if name := fmt.Sprint("C", i); of(event.Stored, name, name).Category != name || of(event.Expired, name, "").Category != name {
+			t.Fatalf("category %d is not kept", i)
+		}
+	}
+	if stored, acked := of(event.Stored, "many", "one more"), of(event.Acked, "many", ""); stored.Category != "other" || acked.Category != "other" {
+		t.Errorf("beyond the bound there are %q and %q", stored.Category, acked.Category)
+	}
+	long := strings.Repeat("c", 70)
+	if stored := of(event.Stored, "ride", "RIDE"); stored.Category != "RIDE" || of(event.Stored, "long", long).Category != "other" {
+		t.Errorf("a known one is %q", stored.Category)
+	}
+}
+
 func BenchmarkLatencies(b *testing.B) {
-	var l latencies
+	var l begun
 	at := time.UnixMilli(1_700_000_000_000)
 	evs := make([]event.Event, 0, 3_000_000)
 	for i := range 1_000_000 {

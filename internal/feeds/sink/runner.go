@@ -40,7 +40,7 @@ type Runner struct {
 	p       Progress
 	err     error     // why the last attempt failed; nil: it did not
 	since   time.Time // since when it fails
-	started latencies
+	started begun
 	room    []event.Event // a batch's, kept while one is full after the other
 }
 

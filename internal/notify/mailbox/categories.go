@@ -1,10 +1,14 @@
 package mailbox
 
 import (
+	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 const (
@@ -16,57 +20,103 @@ const (
 	otherCategory = "other"
 )
 
+// categoryCounts are of the copies of one category.
+type categoryCounts struct{ stored, delivered, retried, expired atomic.Uint64 }
+
 // categories counts copies by the category that they name. Copies without one are not counted.
 type categories struct {
-	mu     sync.Mutex
-	stored map[string]uint64
+	mu    sync.Mutex                                 // of who adds one
+	known atomic.Pointer[map[string]*categoryCounts] // never changed: adding one makes another
 }
 
-// count adds what one commit has stored.
-func (c *categories) count(items []Item) {
-	locked := false
-	for i := range items {
-		name := items[i].N.Content.Category
-		if name == "" {
-			continue
+// commit adds what one commit has stored, and what has expired by it.
+func (c *categories) commit(b *Batch) {
+	for i := range b.Stored {
+		if name := b.Stored[i].N.Content.Category; name != "" {
+			c.of(name).stored.Add(1)
 		}
-		if !locked {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			locked = true
+	}
+	for i := range b.Settled {
+		if s := &b.Settled[i]; s.As == notification.Expired && s.Category != "" {
+			c.of(s.Category).expired.Add(1)
 		}
-		c.stored[c.label(name)]++
 	}
 }
 
-// label is under which name a category is counted. The lock is held.
-func (c *categories) label(name string) string {
+// delivered adds what was written to connections.
+func (c *categories) delivered(marks []Mark) {
+	for i := range marks {
+		switch m := &marks[i]; {
+		case m.Category == "":
+		case m.Attempts == 1:
+			c.of(m.Category).delivered.Add(1)
+		case m.Attempts > 1:
+			c.of(m.Category).retried.Add(1)
+		}
+	}
+}
+
+// of are the counts under which a category is counted.
+func (c *categories) of(name string) *categoryCounts {
 	if len(name) > maxCategoryBytes {
 		name = name[:maxCategoryBytes]
 	}
-	if _, known := c.stored[name]; known {
-		return name
+	if known := c.known.Load(); known != nil {
+		if counts := (*known)[name]; counts != nil {
+			return counts
+		}
+		if other := (*known)[otherCategory]; other != nil && len(*known) >= maxCategories {
+			return other
+		}
 	}
-	if len(c.stored) >= maxCategories {
-		return otherCategory
-	}
-	if c.stored == nil {
-		c.stored = make(map[string]uint64)
-	}
-	return strings.Clone(name) // it may be a part of something large
+	return c.add(name)
 }
 
-var descCategories = prometheus.NewDesc("godwit_notifications_category_stored_total",
-	"Notification copies stored since start, by category; beyond the first 100 categories: other.", []string{"category"}, nil)
-
-func (c *categories) collect(ch chan<- prometheus.Metric) {
+func (c *categories) add(name string) *categoryCounts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	shown := make(map[string]uint64, len(c.stored)) // what was cut within a character looks as another one might
-	for name, n := range c.stored {
-		shown[strings.ToValidUTF8(name, "")] += n
+	next := map[string]*categoryCounts{}
+	if known := c.known.Load(); known != nil {
+		next = maps.Clone(*known)
 	}
-	for name, n := range shown {
-		ch <- prometheus.MustNewConstMetric(descCategories, prometheus.CounterValue, float64(n), name)
+	if len(next) >= maxCategories {
+		name = otherCategory
+	}
+	if next[name] == nil {
+		next[strings.Clone(name)] = &categoryCounts{} // it may be a part of something large
+		c.known.Store(&next)
+	}
+	return next[name]
+}
+
+var (
+	descCategoryStored = prometheus.NewDesc("godwit_notifications_category_stored_total",
+		"Notification copies stored since start, by category; beyond the first 100 categories: other.", []string{"category"}, nil)
+	descCategoryDelivered = prometheus.NewDesc("godwit_notifications_category_delivered_total",
+		"Notification copies written to a connection for the first time since start, by category; beyond the first 100 categories: other.", []string{"category"}, nil)
+	descCategoryRetried = prometheus.NewDesc("godwit_notifications_category_retried_total",
+		"Times that notification copies were written to a connection again since start, by category; beyond the first 100 categories: other.", []string{"category"}, nil)
+	descCategoryExpired = prometheus.NewDesc("godwit_notifications_category_expired_total",
+		"Notification copies that expired since start, by category; beyond the first 100 categories: other.", []string{"category"}, nil)
+)
+
+func (c *categories) collect(ch chan<- prometheus.Metric) {
+	known := c.known.Load()
+	if known == nil {
+		return
+	}
+	for desc, of := range map[*prometheus.Desc]func(*categoryCounts) *atomic.Uint64{
+		descCategoryStored:    func(n *categoryCounts) *atomic.Uint64 { return &n.stored },
+		descCategoryDelivered: func(n *categoryCounts) *atomic.Uint64 { return &n.delivered },
+		descCategoryRetried:   func(n *categoryCounts) *atomic.Uint64 { return &n.retried },
+		descCategoryExpired:   func(n *categoryCounts) *atomic.Uint64 { return &n.expired },
+	} {
+		shown := make(map[string]uint64, len(*known)) // what was cut within a character looks as another one might
+		for name, counts := range *known {
+			shown[strings.ToValidUTF8(name, "")] += of(counts).Load()
+		}
+		for name, n := range shown {
+			ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n), name)
+		}
 	}
 }

@@ -200,7 +200,7 @@ func firstDeadline(items []Item) time.Time {
 func (m *Mailbox) emitCommit(b *Batch) {
 	m.emit(len(b.Stored), func(i int) (event.Event, bool) {
 		it := &b.Stored[i]
-		return event.Event{App: it.N.App, Type: event.Stored, At: it.N.CreatedAt, Note: it.N.ID, To: it.Recipient}, true
+		return event.Event{App: it.N.App, Type: event.Stored, At: it.N.CreatedAt, Note: it.N.ID, To: it.Recipient, Category: it.N.Content.Category}, true
 	})
 	now := m.now()
 	m.emit(len(b.Settled), func(i int) (event.Event, bool) {
@@ -264,6 +264,7 @@ func (m *Mailbox) Delivered(marks []Mark) {
 		first := mk.Attempts == 1 && !notification.Delivered.Settled(mk.Ack) && (m.told == nil || !m.told(mk.App, mk.ID, mk.Recipient))
 		return event.Event{App: mk.App, Type: event.Delivered, At: mk.DeliveredAt, Note: mk.ID, To: mk.Recipient}, first
 	})
+	m.metrics.categories.delivered(marks)
 	m.store.Mark(marks) // before anybody is told who may look
 	if m.tracer != nil {
 		m.tracer.Delivered(marks)

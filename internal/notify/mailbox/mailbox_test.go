@@ -287,6 +287,25 @@ func TestCategoriesAreCountedUpToABound(t *testing.T) {
 	}
 }
 
+func TestDeliveriesRetriesAndExpiriesAreCountedByCategory(t *testing.T) {
+	m, d := open(t)
+	publish(t, d, notification.Draft{ID: "r1", To: []string{"anna", "bert"}, Content: notification.Content{Category: "RIDE"}, ExpiresAt: time.Now().Add(time.Millisecond)})
+	m.Delivered([]mailbox.Mark{
+		{App: "demo", Recipient: "anna", ID: "r1", Attempts: 1, Category: "RIDE"},
+		{App: "demo", Recipient: "anna", ID: "r1", Attempts: 2, Category: "RIDE"},
+		{App: "demo", Recipient: "anna", ID: "r1", Attempts: 3, Category: "RIDE"},
+		{App: "demo", Recipient: "bert", ID: "none", Attempts: 1},
+	})
+	if _, err := d.store.Expire(t.Context(), time.Now().Add(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]float64{"stored": 2, "delivered": 1, "retried": 2, "expired": 2} {
+		if got := counter(t, m, "godwit_notifications_category_"+name+"_total", "RIDE"); got != want {
+			t.Errorf("%v were %s, want %v", got, name, want)
+		}
+	}
+}
+
 func TestRefusalsForLackOfSpaceAreCounted(t *testing.T) {
 	store, err := mailboxdb.Open(t.Context(), filepath.Join(t.TempDir(), "mailbox.db"), mailboxdb.Config{MinFree: 1 << 62, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

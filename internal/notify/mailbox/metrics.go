@@ -19,7 +19,7 @@ type counters struct {
 
 func (c *counters) count(b *Batch) {
 	c.stored.Add(uint64(len(b.Stored)))
-	c.categories.count(b.Stored)
+	c.categories.commit(b)
 	for i := range b.Settled {
 		c.settled[b.Settled[i].As&15].Add(1)
 	}
@@ -48,7 +48,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (m *Mailbox) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descStored, descSettled, descCategories, descPending, descQueue, descCommits, descRefused, descFree} {
+	for _, d := range []*prometheus.Desc{descStored, descSettled, descCategoryStored, descCategoryDelivered, descCategoryRetried, descCategoryExpired, descPending, descQueue, descCommits, descRefused, descFree} {
 		ch <- d
 	}
 }

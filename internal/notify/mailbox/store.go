@@ -93,6 +93,7 @@ type Settled struct {
 	As                 notification.Status
 	Escalates          bool   // it had steps beyond live
 	Device             string // the Settle's, if one did it
+	Category           string // of an expired copy, where the store has read it
 	At                 time.Time
 }
 
@@ -152,6 +153,7 @@ type Mark struct {
 	Ack                notification.AckMode // of the copy: where a delivery settles it, it counts as delivered once that is on disk
 	Device             string               // of the session; empty: it names none
 	Reason             *string              // of Nacked; nil: it gave none
+	Category           string               // of a copy that was written to a connection
 	Told               bool                 // a Settle that follows tells all of it: it need not be noted
 }
 

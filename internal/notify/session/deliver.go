@@ -164,7 +164,7 @@ func (sc *scratch) mark(s *Session, it *mailbox.Item) {
 	}
 	sc.marks = append(sc.marks, mailbox.Mark{
 		App: s.app, Recipient: s.recipient, ID: it.N.ID, Pos: it.Pos, Attempts: it.Attempts + 1, DeliveredAt: now, Ack: it.N.Ack,
-		Device: s.device, Over: mailbox.OverOf(s.t.Name(), s.device),
+		Device: s.device, Over: mailbox.OverOf(s.t.Name(), s.device), Category: it.N.Content.Category,
 	})
 }
 

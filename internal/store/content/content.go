@@ -76,6 +76,22 @@ func Decode(b []byte) (c notification.Content, err error) {
 	return c, nil
 }
 
+// Category reads the category of a content alone. It is empty where b is only a beginning that ends before it.
+func Category(b []byte) string {
+	var part []byte
+	var err error
+	rest := b[min(1, len(b)):]
+	for range categoryPart {
+		if part, rest, err = cutPart(rest); err != nil {
+			return ""
+		}
+	}
+	return string(part)
+}
+
+// categoryPart is which part of a content its category is.
+const categoryPart = 4
+
 func cutPart(b []byte) (part, rest []byte, err error) {
 	n, w := binary.Uvarint(b)
 	if w <= 0 || n > uint64(len(b)-w) {

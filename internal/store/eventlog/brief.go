@@ -106,6 +106,7 @@ const (
 	stepField       = 2 // in decimal
 	detailField     = 3
 	reconciledField = 4 // "1"
+	categoryField   = 5
 )
 
 // appendKind writes what happened.
@@ -126,13 +127,16 @@ func appendKind(b []byte, e *event.Event) []byte {
 	b = appendField(b, stepField, stepText(e))
 	b = appendField(b, detailField, e.Detail)
 	b = appendField(b, reconciledField, reconciledText(e))
+	b = appendField(b, categoryField, e.Category)
 	return append(b, 0)
 }
 
 // hasFields reports whether an event says more than its type and what it is about.
 func hasFields(e *event.Event) bool { return e.Channel != "" || furtherFields(e) }
 
-func furtherFields(e *event.Event) bool { return e.Step != 0 || e.Detail != "" || e.Reconciled }
+func furtherFields(e *event.Event) bool {
+	return e.Step != 0 || e.Detail != "" || e.Reconciled || e.Category != ""
+}
 
 func stepText(e *event.Event) string {
 	if e.Step == 0 {
@@ -159,6 +163,8 @@ func setField(e *event.Event, field uint64, text string) {
 		e.Detail = text
 	case reconciledField:
 		e.Reconciled = text != ""
+	case categoryField:
+		e.Category = text
 	}
 }
 

@@ -39,6 +39,8 @@ func TestBriefChunksAreReadAsTheyWereEmitted(t *testing.T) {
 				e.Type, e.Channel = "of a newer version", "telegram"
 			case 4:
 				e.Note = "to many"
+			case 5:
+				e.Category = "a/b:c"
 			}
 			evs = append(evs, e)
 		}
@@ -65,9 +67,12 @@ func TestChunksOfALogThatOthersStoreInAreNotBrief(t *testing.T) {
 	q := NewQueue(0, nil)
 	failed := ev("a", 1)
 	failed.Type, failed.Channel = event.StepFailed, "fcm"
-	q.Emit([]event.Event{ev("a", 0), failed})
+	named := ev("a", 2)
+	named.Type, named.Category = event.Stored, "7/R"
+	q.Emit([]event.Event{ev("a", 0), failed, named})
 	chunks, _ := q.Take()
-	want := "\x01\x01\x80\xa0\xab\xfe\xf9b" + "\x01\x00\x00\x06note-0\x08driver-0" + "\x00\x0fstep_failed/fcm\x01\x02\x06note-1\x08driver-1"
+	want := "\x01\x01\x80\xa0\xab\xfe\xf9b" + "\x01\x00\x00\x06note-0\x08driver-0" + "\x00\x0fstep_failed/fcm\x01\x02\x06note-1\x08driver-1" +
+		"\x00\x10stored//:7%2FR//\x01\x02\x06note-2\x08driver-2" // no number: it is no step to nodes that know no categories
 	if got := string(chunks[0].Data); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -105,7 +106,7 @@ func (c *Chunk) append(id uint64, e *event.Event) {
 func appendMarked(b []byte, e *event.Event) []byte {
 	switch {
 	case furtherFields(e):
-		text := []string{string(e.Type), e.Channel, stepText(e), reconciledText(e), e.Detail}
+		text := []string{string(e.Type), e.Channel, stepText(e) + categoryText(e), reconciledText(e), e.Detail}
 		return appendText(append(b, 0), strings.Join(text, channelMark))
 	case e.Channel != "":
 		return appendText(append(b, 0), string(e.Type)+channelMark+e.Channel)
@@ -116,6 +117,20 @@ func appendMarked(b []byte, e *event.Event) []byte {
 		b = appendText(b, string(e.Type))
 	}
 	return b
+}
+
+// The category stands behind the step, and escaped: readers that know no categories find no number there, which is no step to them. Events
+// that have a category have no step.
+const (
+	stepPlace    = 2
+	categoryMark = ":"
+)
+
+func categoryText(e *event.Event) string {
+	if e.Category == "" {
+		return ""
+	}
+	return categoryMark + url.PathEscape(e.Category)
 }
 
 func appendText(b []byte, s string) []byte {
@@ -230,6 +245,11 @@ func (d *decoder) marked(e *event.Event) {
 	switch code := int(d.byte()); {
 	case code == 0:
 		text := strings.SplitN(d.text(), channelMark, markedFields)
+		if len(text) > stepPlace {
+			step, category, _ := strings.Cut(text[stepPlace], categoryMark)
+			text[stepPlace] = step
+			e.Category, _ = url.PathUnescape(category) // it was escaped here
+		}
 		e.Type = event.Type(text[0])
 		for i, field := range []uint64{channelField, stepField, reconciledField, detailField} {
 			if i+1 < len(text) {

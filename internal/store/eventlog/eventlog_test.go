@@ -22,6 +22,9 @@ func TestEveryEventTypeSurvivesEncoding(t *testing.T) {
 		if i%2 == 1 {
 			e.Channel = "fcm"
 		}
+		if typ == event.Stored {
+			e.Category = "a/b:c \u00e9%2f"
+		}
 		c.append(uint64(1000+i*300), &e)
 	}
 	for i, e := range c.decoded() {
@@ -29,6 +32,9 @@ func TestEveryEventTypeSurvivesEncoding(t *testing.T) {
 		want.Type, want.ID = all[i], uint64(1000+i*300)
 		if i%2 == 1 {
 			want.Channel = "fcm"
+		}
+		if e.Type == event.Stored {
+			want.Category = "a/b:c \u00e9%2f"
 		}
 		if e != want {
 			t.Errorf("got %+v, want %+v", e, want)

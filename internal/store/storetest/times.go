@@ -56,7 +56,7 @@ var timeCases = []testCase{
 		}
 		told := map[string]bool{}
 		for _, s := range e.rec.All().Settled {
-			if s.As != notification.Expired {
+			if s.As != notification.Expired || s.Category != "C" {
 				e.Errorf("told %+v", s)
 			}
 			told[s.Recipient+s.ID] = true

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,10 +65,50 @@ func TestABatchThatComesTwiceCountsOnce(t *testing.T) {
 		"SELECT type, count() FROM `it\\`s`.event FINAL GROUP BY type ORDER BY type":            "acked\t1000\nstep_failed\t1\nstored\t1001",
 		"SELECT channel, step, reconciled FROM `it\\`s`.event FINAL WHERE type = 'step_failed'": "fcm\t3\tfalse",
 		"SELECT max(latency_ms[3]) FROM `it\\`s`.minute WHERE type = 'acked'":                   "40",
-		"SELECT max(version), count() FROM `it\\`s`.schema_version":                             "1\t1",
+		"SELECT max(version), count() FROM `it\\`s`.schema_version":                             "2\t2",
 	} {
 		if got, err := house.Ask(q); err != nil || got != want {
 			t.Errorf("%s\n%s, %v\nwant\n%s", q, got, err, want)
+		}
+	}
+}
+
+func TestTablesOfTheVersionBeforeGainCategories(t *testing.T) {
+	house, c := chdbtest.Start(t), client(t)
+	const keep = 90 * 24 * time.Hour
+	ask := func(statement string) string {
+		got, err := house.Ask(statement)
+		if err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+		return got
+	}
+	all := clickhouse.Schema("godwit", keep)
+	before := slices.IndexFunc(all, func(s string) bool { return strings.Contains(s, "VALUES (1)") }) + 1
+	for _, statement := range all[:before] {
+		ask(statement)
+	}
+	const insert = "INSERT INTO godwit.event (app, event_id, type, at, id, recipient) VALUES ('shop', 1, 'stored', '%s', 'old', 'ann')"
+	ask(fmt.Sprintf(insert, time.Now().UTC().Format("2006-01-02 15:04:05")))
+	for _, statement := range all[before : len(all)-1] { // a server that ended before it noted the version
+		ask(statement)
+	}
+	batch := lives(0, 4)
+	for i := range batch {
+		batch[i].Category = []string{"RIDE", "RIDE", "", "say \"hi\""}[i]
+	}
+	if err := clickhouse.New(clickhouse.Config{URL: house.URL, Database: "godwit", Keep: keep, Client: c}).Write(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	for q, want := range map[string]string{
+		"SELECT max(version) FROM godwit.schema_version":                                                             "2",
+		"SELECT id, category FROM godwit.event FINAL ORDER BY event_id":                                              "old\t\nn0\tRIDE\nn0\tRIDE\nn1\t\nn1\tsay \"hi\"",
+		"SELECT type, category, sum(events) FROM godwit.minute_category GROUP BY type, category ORDER BY 1, 2":       "acked\tRIDE\t1\nacked\tsay \"hi\"\t1\nstored\t\t2\nstored\tRIDE\t1",
+		"SELECT type, sum(events), count() = uniqExact(minute) FROM godwit.minute GROUP BY type ORDER BY type":       "acked\t2\t1\nstored\t3\t1",
+		"SELECT toString(max(latency_ms[3])) FROM godwit.minute_category WHERE type = 'acked' AND category = 'RIDE'": "40",
+	} {
+		if got := ask(q); got != want {
+			t.Errorf("%s\n%q\nwant\n%q", q, got, want)
 		}
 	}
 }

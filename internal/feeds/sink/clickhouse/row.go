@@ -20,6 +20,9 @@ func appendRow(b []byte, e *event.Event, s *second) []byte {
 	if e.Channel != "" {
 		b = appendText(append(b, `,"channel":`...), e.Channel)
 	}
+	if e.Category != "" {
+		b = appendText(append(b, `,"category":`...), e.Category)
+	}
 	if e.Step != 0 {
 		b = strconv.AppendInt(append(b, `,"step":`...), int64(e.Step), 10)
 	}

@@ -8,10 +8,11 @@ import (
 )
 
 // schemaVersion grows with each statement that is added to versions: a server makes those that a database lacks.
-const schemaVersion = 1
+const schemaVersion = 2
 
 // versions are the statements that lead from each version of the schema to the next. %[1]s is the database, %[2]d for how many days events
-// are kept. Outside users may read the tables event and minute, whose columns keep their names.
+// are kept. Outside users may read the tables event and minute, whose columns keep their names. Each statement may run again: a server may
+// end between two.
 var versions = [schemaVersion][]string{{
 	// A batch that comes twice is left out by its token; whatever else comes twice is merged away by its id, and counts once in FINAL.
 	`CREATE TABLE IF NOT EXISTS %[1]s.event (
@@ -50,6 +51,16 @@ FROM %[1]s.event GROUP BY app, minute, type, channel`,
 	`CREATE VIEW IF NOT EXISTS %[1]s.minute AS
 SELECT app, minute, type, channel, sum(events) AS events, quantilesTDigestIfMerge(0.5, 0.9, 0.99)(latency) AS latency_ms
 FROM %[1]s.minute_state GROUP BY app, minute, type, channel`,
+}, {
+	`ALTER TABLE %[1]s.event ADD COLUMN IF NOT EXISTS category LowCardinality(String)`,
+	`ALTER TABLE %[1]s.minute_state ADD COLUMN IF NOT EXISTS category LowCardinality(String), MODIFY ORDER BY (app, minute, type, channel, category)`,
+	`ALTER TABLE %[1]s.minute_fill MODIFY QUERY
+SELECT app, toStartOfMinute(toDateTime(at, 'UTC')) AS minute, type, channel, category, count() AS events,
+	quantilesTDigestIfState(0.5, 0.9, 0.99)(assumeNotNull(latency_ms), isNotNull(latency_ms)) AS latency
+FROM %[1]s.event GROUP BY app, minute, type, channel, category`,
+	`CREATE VIEW IF NOT EXISTS %[1]s.minute_category AS
+SELECT app, minute, type, channel, category, sum(events) AS events, quantilesTDigestIfMerge(0.5, 0.9, 0.99)(latency) AS latency_ms
+FROM %[1]s.minute_state GROUP BY app, minute, type, channel, category`,
 }}
 
 const (

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/store/content"
 	"godwit.dev/godwit/internal/store/millis"
 )
 
@@ -92,7 +93,11 @@ type overdue struct {
 	collapse string
 	content  int64
 	lastSeq  int64
+	begins   []byte // the beginning of its content
 }
+
+// beginsBytes is how much of a content is read for its category, which comes after its title and its text.
+const beginsBytes = 4 << 10
 
 // takeOverdue locks recipients of the lane with copies for which due holds ($1 is now), skipping those that others have
 // locked, and reads these copies.
@@ -109,20 +114,20 @@ func (l *lane) takeOverdue(ctx context.Context, tx pgx.Tx, set *tableSet, now in
 	}
 	sql := set.text("overdue"+due, func() string {
 		return `SELECT a.name, r.name, r.last_seq, x.src, p.pos, p.recipient, x.id, p.flags, p.seq, x.created_at, coalesce(p.send_at, 0), p.expires_at,
-				coalesce(p.delivered_at, 0), coalesce(p.attempts, 0), coalesce(x.collapse_key, ''), coalesce(x.content, 0)
+				coalesce(p.delivered_at, 0), coalesce(p.attempts, 0), coalesce(x.collapse_key, ''), coalesce(x.content, 0), x.begins
 			FROM (SELECT * FROM pending p WHERE p.recipient = ANY($2) AND ` + due + ` ORDER BY ` + order + ` LIMIT $3) AS p
 			JOIN recipient r ON r.key = p.recipient JOIN app a ON a.key = r.app
-			CROSS JOIN LATERAL (` + all(set.hours, "SELECT %[1]d::bigint AS src, n.id, n.created_at, n.collapse_key, n.content FROM note_%[1]d n WHERE n.recipient = p.recipient AND n.pos = p.pos") + `) AS x
+			CROSS JOIN LATERAL (` + all(set.hours, "SELECT %[1]d::bigint AS src, n.id, n.created_at, n.collapse_key, n.content, substring(coalesce(n.body, c.body) FOR $4) AS begins FROM note_%[1]d n LEFT JOIN content_%[1]d c ON c.key = n.content WHERE n.recipient = p.recipient AND n.pos = p.pos") + `) AS x
 			ORDER BY ` + order
 	})
-	if rows, err = tx.Query(ctx, sql, now, keys, dueSlice); err != nil {
+	if rows, err = tx.Query(ctx, sql, now, keys, dueSlice, beginsBytes); err != nil {
 		return nil, err
 	}
 	var list []overdue
 	var o overdue
 	_, err = pgx.ForEachRow(rows, []any{
 		&o.app, &o.recipient, &o.lastSeq, &o.src, &o.pos, &o.row.recipient, &o.id, &o.flags, &o.seq, &o.created, &o.sendAt, &o.expires,
-		&o.delivered, &o.attempts, &o.collapse, &o.content,
+		&o.delivered, &o.attempts, &o.collapse, &o.content, &o.begins,
 	}, func() error {
 		list = append(list, o)
 		return nil
@@ -154,7 +159,7 @@ func (t *transaction) expire(o *overdue, now int64) {
 		c.delivered = mark.DeliveredAt
 	}
 	c.attempts = max(c.attempts, int32(mark.Attempts)) //nolint:gosec // counts deliveries
-	t.end(c, ending{id: o.id, as: notification.Expired, at: now, mark: mark})
+	t.end(c, ending{id: o.id, as: notification.Expired, at: now, mark: mark, category: content.Category(o.begins)})
 }
 
 // writeSlice writes the results of a slice; the caller commits.

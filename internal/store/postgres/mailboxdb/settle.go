@@ -200,6 +200,8 @@ type ending struct {
 	reply  *notification.Reply // nil: none
 	by     *mailbox.Settle     // nil: nobody asked for it
 	mark   notes.Mark          // what was not written yet
+
+	category string // where it was read
 }
 
 // ended is a copy that this commit ends, unless another node was faster.
@@ -241,7 +243,7 @@ func (t *transaction) settledNow() {
 			t.pending--
 		}
 		t.tell.Settled = append(t.tell.Settled, mailbox.Settled{
-			App: e.box.App, Recipient: e.box.Recipient, ID: e.ending.id, Pos: e.pos, As: e.ending.as, Escalates: e.flags.escalates(), Device: e.device, At: millis.Time(e.ending.at),
+			App: e.box.App, Recipient: e.box.Recipient, ID: e.ending.id, Pos: e.pos, As: e.ending.as, Escalates: e.flags.escalates(), Device: e.device, At: millis.Time(e.ending.at), Category: e.category,
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/store/await"
+	"godwit.dev/godwit/internal/store/content"
 	"godwit.dev/godwit/internal/store/millis"
 	"godwit.dev/godwit/internal/store/notes"
 )
@@ -216,6 +217,13 @@ func (s *Store) settleEntry(r *recipient, e *entry, end ending) error {
 	if err := s.keepTried(e.pos, &o, &end); err != nil {
 		return err
 	}
+	category := ""
+	if end.as == notification.Expired {
+		var err error
+		if category, err = s.category(e.contentPos()); err != nil {
+			return err
+		}
+	}
 	if err := s.ended(e.pos, o); err != nil {
 		return err
 	}
@@ -245,12 +253,22 @@ func (s *Store) settleEntry(r *recipient, e *entry, end ending) error {
 	}
 	r.active--
 	s.tx.batch.Settled = append(s.tx.batch.Settled, mailbox.Settled{
-		App: r.app.name, Recipient: r.name, ID: end.id, Pos: e.pos, As: end.as, Escalates: e.is(flagSteps), Device: end.device, At: fromMS(end.at),
+		App: r.app.name, Recipient: r.name, ID: end.id, Pos: e.pos, As: end.as, Escalates: e.is(flagSteps), Device: end.device, At: fromMS(end.at), Category: category,
 	})
 	s.mu.Lock()
 	e.set(flagLeaving)
 	s.mu.Unlock()
 	return nil
+}
+
+// category reads what a content names; empty where it is gone.
+func (s *Store) category(pos int64) (name string, err error) {
+	s.stmts.readContent.BindInt64(1, pos)
+	err = each(s.stmts.readContent, func(row *sqlite.Stmt) error {
+		name = content.Category(blob(row, 0))
+		return nil
+	})
+	return name, err
 }
 
 // releaseContent drops a copy's use of its content. The last copy deletes the content and its plan of steps.

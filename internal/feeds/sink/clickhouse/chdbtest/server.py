@@ -20,6 +20,7 @@ class Handler(BaseHTTPRequestHandler):
             body = gzip.decompress(body)
         settings = dict(parse_qsl(urlsplit(self.path).query))
         statement = settings.pop("query", None)
+        settings.pop("wait_end_of_query", None)  # of the HTTP interface alone
         text = body.decode("utf-8")
         try:
             if statement is None:
