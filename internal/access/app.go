@@ -19,11 +19,12 @@ const (
 // App is a namespace and how its clients prove who they are.
 type App struct {
 	Name    string   `json:"name"`
-	Origins []string `json:"origins"` // browser pages that may connect; none: those of the same origin
+	Origins []string `json:"origins"` // origins of browser pages that may connect; none: the server's own origin
 	// JWTKeys verify client tokens. One of them, made with the app, also signs them (JWTKey.Mints).
 	JWTKeys []JWTKey `json:"jwt_keys"`
 	JWKSURL string   `json:"jwks_url,omitempty"`
-	// AnonymousOrigins are of pages whose visitors may register for push messages without a token; none: nobody may.
+	// AnonymousOrigins are the origins of pages whose visitors may register for push messages without a token; none: no
+	// visitor may.
 	AnonymousOrigins []string `json:"anonymous_origins,omitempty"`
 	// IntrospectURL checks opaque tokens (RFC 7662), with HTTP Basic credentials if an id is set.
 	IntrospectURL    string `json:"introspect_url,omitempty"`
@@ -31,14 +32,14 @@ type App struct {
 	IntrospectSecret Secret `json:"introspect_secret,omitempty"`
 	Issuer           string `json:"issuer,omitempty"`   // demanded of tokens when set
 	Audience         string `json:"audience,omitempty"` // demanded of tokens when set
-	// Services are called through the gateway as is said here, by their names.
+	// Services are settings of services that are called through the gateway, by name.
 	Services map[string]Service `json:"services,omitempty"`
 	// Categories say which may not be refused, and how often steps of escalations may begin for a recipient.
 	Categories map[string]preference.Category `json:"categories,omitempty"`
 	CreatedAt  time.Time                      `json:"created_at"`
 }
 
-// AppChange says what to change of an app. Nil fields stay as they are, others replace what was there.
+// AppChange holds changes of an app. Nil fields stay as they are, others replace the stored values.
 type AppChange struct {
 	Origins          *[]string
 	AnonymousOrigins *[]string

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Categories are what an app has said of its categories.
+// Categories returns an app's settings for its categories.
 func (r *Registry) Categories(app string) map[string]preference.Category {
 	if a := r.snap.Load().apps[app]; a != nil {
 		return a.Categories
@@ -17,7 +17,7 @@ func (r *Registry) Categories(app string) map[string]preference.Category {
 	return nil
 }
 
-// SetCategory says what holds for a category of an app, for every server that has the apps' file within a second.
+// SetCategory sets a category's settings in an app; every server that shares the apps' store uses them within a second.
 func (r *Registry) SetCategory(ctx context.Context, app, name string, c preference.Category) error {
 	if err := preference.CheckCategory("category", name); err != nil {
 		return err

@@ -25,7 +25,7 @@ func CertURI(state *tls.ConnectionState) string {
 	return ""
 }
 
-// parseCertURI reads godwit://app/group/recipient by hand: names may hold what net/url takes for a port.
+// parseCertURI parses godwit://app/group/recipient by itself: names may contain parts that net/url takes for a port.
 func parseCertURI(uri string) (identity, error) {
 	rest, ok := strings.CutPrefix(uri, certScheme)
 	parts := strings.Split(rest, "/")

@@ -13,14 +13,14 @@ import (
 // all is the pattern list of a client that may use everything.
 var all = []string{">"}
 
-// Client verifies what a client says of itself. The order is: find the app, verify the credential with that app's
-// own means, then hold everything else the client said against it. Of an unverified token nothing is used but its
-// app claim, its algorithm and its key id, and these only to choose which keys to try. Asking an app's server is
-// bounded by a time of its own and not by ctx, since callers who ask the same share one request.
+// Client verifies a client's claim. The order is: find the app, verify the credential with that app's own means, then
+// compare all else that the client claims with it. Of an unverified token only its app claim, its algorithm and its key
+// id are used, and only to choose which keys to try. A request to an app's server has a timeout of its own, not ctx's,
+// since callers with the same token share one request.
 func (r *Registry) Client(_ context.Context, c Claim) (Client, error) { return r.client(c, true) }
 
-// Known is Client with static keys, key sets that were fetched and answers that were given a while ago. It computes for
-// some tenths of a millisecond at most and waits for nobody; what it cannot say is an *AskError.
+// Known is Client with static keys, key sets that were fetched and recent answers of apps' servers. It computes for some
+// tenths of a millisecond at most and waits for nothing; if that is not enough it returns an *AskError.
 func (r *Registry) Known(c Claim) (Client, error) { return r.client(c, false) }
 
 func (r *Registry) client(c Claim, ask bool) (Client, error) {
@@ -46,7 +46,7 @@ func (r *Registry) client(c Claim, ask bool) (Client, error) {
 	return client, nil
 }
 
-// byCertificate trusts the URI of a certificate that TLS has verified. A token besides must say the same.
+// byCertificate trusts the URI of a certificate that TLS has verified. A token sent along must name the same client.
 func (r *Registry) byCertificate(c Claim, ask bool) (Client, error) {
 	id, err := parseCertURI(c.CertURI)
 	if err != nil {
@@ -96,7 +96,7 @@ func (r *Registry) byToken(c Claim, ask bool) (Client, error) {
 	return id.confirm(c)
 }
 
-// tokenApp finds the app whose keyring is to be tried.
+// tokenApp finds the app whose keys are to be tried.
 func (r *Registry) tokenApp(named string, tok *token) (*App, error) {
 	snap := r.snap.Load()
 	if named == "" && tok != nil {
@@ -137,15 +137,15 @@ func byKey(p Principal, c Claim) (Client, error) {
 	return client, nil
 }
 
-// identity is what a verified credential says.
+// identity is the content of a verified credential.
 type identity struct {
 	App, Recipient, Group, Device string
 	Topics, Objects, Serve        []string
 	Expires                       time.Time
 }
 
-// confirm holds a claim against the verified identity: the client may add what the credential leaves open and must
-// not contradict it.
+// confirm compares a claim with the verified identity: the client may add what the credential leaves open and must not
+// contradict it.
 func (id identity) confirm(c Claim) (Client, error) {
 	switch {
 	case c.App != "" && c.App != id.App:

@@ -67,7 +67,7 @@ func TestKeySetIsRenewedAndOutlivesAShortOutage(t *testing.T) {
 			{jwksRefresh - time.Second, w.body, "a", true, 1},
 			{2 * time.Second, keySet(t, "b"), "a", false, 2}, // withdrawn, noticed when renewed
 			{time.Second, keySet(t, "c"), "c", true, 3},      // new, noticed at once
-			{2 * jwksRefresh, "", "c", true, 4},              // nobody answers: the old ones still hold
+			{2 * jwksRefresh, "", "c", true, 4},              // the server does not answer: the old keys are still valid
 			{jwksStale, "", "c", false, 5},                   // but not for ever
 			{time.Minute, keySet(t, "d"), "d", true, 6},
 		} {

@@ -10,8 +10,8 @@ import (
 	"godwit.dev/godwit/internal/sending/foreign"
 )
 
-// maxAsked is how many requests to apps' own servers are under way at most; one app has at most half of what the others
-// leave, and that alone bounds them: a client's own queue would be first in, first out for all who share a host.
+// maxAsked is the most simultaneous requests to apps' own servers; one app has at most half of what the others leave. No
+// other limit applies: a queue in the HTTP client would be first in, first out for all apps that share a host.
 const maxAsked = 256
 
 // fetcher asks apps' own servers.

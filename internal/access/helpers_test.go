@@ -128,7 +128,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// pem is what an operator configures to verify with.
+// pem is the public key in the form that an operator configures.
 func (s signer) pem() []byte {
 	if b, ok := s.private.([]byte); ok {
 		return b

@@ -22,7 +22,7 @@ const (
 	negativeEntries = 4 << 10          // kept apart, so that invented tokens push out no good ones
 )
 
-// introspector asks an app's own server about opaque tokens (RFC 7662) and remembers the answers a while.
+// introspector verifies opaque tokens with an app's own server (RFC 7662) and caches the answers for a while.
 type introspector struct {
 	asks   *fetcher
 	flight singleflight.Group
@@ -40,7 +40,8 @@ func newIntrospector(f *fetcher) *introspector {
 
 var errInactive = fmt.Errorf("%w: the app's server does not know the token", ErrUnauthenticated)
 
-// verify asks about a token, unless ask is false. The answer may leave out exp: then the session has no end of its own.
+// verify verifies a token; it sends a request only if ask is true. The answer may lack exp: then the session has no end
+// of its own.
 func (i *introspector) verify(life context.Context, app *App, token string, now time.Time, ask bool) (identity, error) {
 	key := sha256.Sum256([]byte(strings.Join([]string{app.Name, app.IntrospectURL, token}, "\x00")))
 	if c, ok := i.good.get(app.Name, key, now); ok {

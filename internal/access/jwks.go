@@ -24,7 +24,7 @@ const (
 	jwksBurst   = 3                // after the first few
 )
 
-// jwksID is one issuer: keys found for it serve no other, whatever their ids.
+// jwksID is one issuer: its keys are used for no other issuer, whatever their ids.
 type jwksID struct{ app, url string }
 
 // jwksCache keeps the key sets of the apps' JWKS URLs, at most one per app.
@@ -77,7 +77,7 @@ func (c *jwksCache) keys(life context.Context, id jwksID, kid string, now time.T
 	return nil, fmt.Errorf("%w: key set of app %s: %w", ErrUnavailable, id.app, err)
 }
 
-// entry finds or makes the entry of an issuer. An app's former URL is forgotten.
+// entry finds or makes the entry of an issuer. The entry of an app's former URL is dropped.
 func (c *jwksCache) entry(id jwksID) *jwksEntry {
 	e := c.byApp[id.app]
 	if e == nil || e.id != id {
@@ -87,7 +87,7 @@ func (c *jwksCache) entry(id jwksID) *jwksEntry {
 	return e
 }
 
-// retain forgets the key sets of apps that are gone.
+// retain drops the key sets of deleted apps.
 func (c *jwksCache) retain(apps map[string]*App) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +98,7 @@ func (c *jwksCache) retain(apps map[string]*App) {
 	}
 }
 
-// refresh fetches the set unless that was done since the caller looked, or too often.
+// refresh fetches the set unless that was done since the caller's lookup, or too often.
 func (c *jwksCache) refresh(life context.Context, id jwksID, e *jwksEntry, looked time.Time) error {
 	c.mu.Lock()
 	e.refreshing = !e.fetched.After(looked) && e.limit.Allow()
@@ -131,8 +131,8 @@ func (c *jwksCache) fetch(ctx context.Context, id jwksID) ([]JWTKey, error) {
 	return parseJWKS(body)
 }
 
-// parseJWKS reads a published key set. Keys of other kinds and uses are passed over, and so are symmetric ones:
-// what anybody can read verifies nothing.
+// parseJWKS reads a published key set. Keys of other kinds and uses are skipped, and so are symmetric ones: a key that
+// everybody can read proves nothing.
 func parseJWKS(body []byte) ([]JWTKey, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`

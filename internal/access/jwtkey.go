@@ -26,7 +26,7 @@ const (
 	minRSABits   = 2048
 )
 
-// algorithms are those a client token may be signed with. Which of them applies is decided by the key alone.
+// algorithms are those that may sign a client token. The key alone decides which of them applies.
 var algorithms = []jose.SignatureAlgorithm{jose.HS256, jose.RS256, jose.ES256, jose.EdDSA}
 
 // JWTKey verifies client tokens with the one algorithm that its type allows. Its material never shows.

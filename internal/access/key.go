@@ -14,7 +14,7 @@ import (
 type Key struct {
 	ID        string
 	App       string
-	Name      string // what it is for, in its owner's words; may be empty
+	Name      string // its purpose, in its owner's words; may be empty
 	Roles     Role
 	CreatedAt time.Time
 	LastUsed  time.Time // within a minute or so; zero: never

@@ -71,10 +71,10 @@ func (r *Registry) SetApp(ctx context.Context, name string, change AppChange) er
 	return r.Reload(ctx)
 }
 
-// Erasing lists the deleted apps whose data is to be erased.
+// Erasing lists the deleted apps whose data has to be erased.
 func (r *Registry) Erasing() []string { return r.snap.Load().erasing }
 
-// AppErased says that a deleted app has no data any more.
+// AppErased notes that a deleted app has no data any more.
 func (r *Registry) AppErased(ctx context.Context, name string) error {
 	if err := r.store.AppErased(ctx, name); err != nil {
 		return fmt.Errorf("end the erasure of app %s: %w", name, err)
@@ -130,7 +130,7 @@ func (r *Registry) DeleteKey(ctx context.Context, app, id string) error {
 	return r.Reload(ctx)
 }
 
-// minBootstrapKey is the least length of a key that somebody else made: 16 bytes hold 128 random bits.
+// minBootstrapKey is the least length of a key that was not made by this server: 16 bytes can hold 128 random bits.
 const minBootstrapKey = 16
 
 // Bootstrap makes sure that an app exists and that the API key in a file is its admin key (GODWIT_BOOTSTRAP_APP,

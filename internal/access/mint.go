@@ -14,7 +14,7 @@ import (
 // MaxTokenTTL is the longest a token made here lives: nothing can revoke it short of replacing the app's key.
 const MaxTokenTTL = 10 * 365 * 24 * time.Hour
 
-// TokenRequest says whom a token is for.
+// TokenRequest describes the client that a token is for.
 type TokenRequest struct {
 	Recipient, Group, Device string
 	Topics, Objects, Serve   []string // nil: no such claim

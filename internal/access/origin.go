@@ -10,9 +10,9 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Origin reports whether a browser page of this origin may connect to an app. The app's list is exact; an app
-// without one accepts pages of this server: of its public URL, or of the host the request went to. With app empty (it is known only after the hello) an
-// origin passes that any app accepts: Client asks again when the app is known.
+// Origin reports whether a browser page of this origin may connect to an app. The app's list is exact; an app without one accepts pages of
+// this server: of its public URL, or of the host the request went to. If app is empty (it is known only after the hello), an origin passes
+// that any app accepts: Client checks again when the app is known.
 func (r *Registry) Origin(app, origin, host string) bool {
 	snap := r.snap.Load()
 	if a, ok := snap.apps[snap.defaultApp(app)]; ok {

@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/reload"
 )
 
-// Dev mode serves one app whose key everybody knows and whose clients need no token.
+// Dev mode serves one app whose key is public and whose clients need no token.
 const (
 	DevApp = "demo"
 	DevKey = "dev"
@@ -26,7 +26,7 @@ const (
 	touchInterval = time.Minute     // how often the last use of keys is written
 )
 
-// Config sets what differs between servers.
+// Config holds settings that differ between servers.
 type Config struct {
 	Dev bool // serve DevApp as described there
 	// Serves has a new app wait until the data of a deleted app of its name is erased.
@@ -38,7 +38,7 @@ type Config struct {
 	Origin string
 }
 
-// Registry knows the apps and keys and verifies with them. It works on a copy in memory of what the store holds.
+// Registry holds the apps and keys and verifies credentials with them. It works on a copy of the store in memory.
 type Registry struct {
 	store Store
 	cfg   Config
@@ -149,7 +149,7 @@ func (r *Registry) Run(ctx context.Context) error {
 	return err
 }
 
-// Close ends what is under way. The store is the caller's to close.
+// Close ends requests under way. The caller has to close the store.
 func (r *Registry) Close() {
 	r.close()
 	r.http.CloseIdleConnections()

@@ -414,7 +414,7 @@ func TestTheStaticKeysOfAnAppAreBounded(t *testing.T) {
 
 func TestPagesOfThePublicURLAreTheServersOwn(t *testing.T) {
 	w := newWorld(t, access.Config{Origin: access.OwnOrigin("https://Push.example.org:443/base/")}, "open")
-	const host = "127.0.0.1:8080" // what a proxy made of it
+	const host = "127.0.0.1:8080" // the address that a proxy has put there
 	for origin, want := range map[string]bool{
 		"https://push.example.org": true, "https://evil.example": false, "http://push.example.org": false,
 		"https://push.example.org:8443": false, "http://127.0.0.1:8080": true,

@@ -19,7 +19,7 @@ const (
 
 // Limits of the gateway's settings.
 const (
-	maxServices       = 256 // of an app: all are read with it
+	maxServices       = 256 // of an app, since all are read together with it
 	maxSides          = 16  // of a split
 	maxWeight         = 1_000_000
 	serviceTimeout    = 10 * time.Second
@@ -34,7 +34,7 @@ type Service struct {
 	Cookies bool           `json:"cookies,omitempty"` // are passed on
 }
 
-// plainService is one that nobody has set.
+// plainService is a service without settings.
 var plainService = Service{Access: ByKey, Timeout: serviceTimeout}
 
 // Check applies the rules of a service's settings and fills in defaults.
@@ -72,7 +72,7 @@ func CheckService(name string) error {
 	return topic.CheckName("service", topic.EncodeToken(name))
 }
 
-// Service is how a service of an app is called, and whether somebody has set that.
+// Service returns the settings of an app's service, and whether somebody has set them.
 func (r *Registry) Service(app, name string) (s Service, set bool) {
 	if a := r.snap.Load().apps[app]; a != nil {
 		if s, set = a.Services[name]; set {
@@ -82,7 +82,7 @@ func (r *Registry) Service(app, name string) (s Service, set bool) {
 	return plainService, false
 }
 
-// Services are those of an app that somebody has set.
+// Services returns those of an app's services whose settings somebody has set.
 func (r *Registry) Services(app string) map[string]Service {
 	if a := r.snap.Load().apps[app]; a != nil {
 		return a.Services
@@ -110,7 +110,7 @@ func (r *Registry) SetService(ctx context.Context, app, name string, s Service) 
 	})
 }
 
-// DeleteService makes a service one that nobody has set. It fails with ErrUnknownService where nobody has.
+// DeleteService removes a service's settings. It fails with ErrUnknownService if there are none.
 func (r *Registry) DeleteService(ctx context.Context, app, name string) error {
 	return r.changeServices(ctx, app, name, func(all map[string]Service) error {
 		if _, there := all[name]; !there {

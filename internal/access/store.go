@@ -13,19 +13,19 @@ var (
 	ErrExists = errors.New("exists already")
 	// ErrUnknownKey: the app has no key with this id.
 	ErrUnknownKey = errors.New("no such key")
-	// ErrUnknownService: nobody has set how this service is called.
+	// ErrUnknownService: the service has no settings.
 	ErrUnknownService = errors.New("no such service")
-	// ErrUnknownCategory: nobody has said anything of this category.
+	// ErrUnknownCategory: the category has no settings.
 	ErrUnknownCategory = errors.New("nothing is said of this category")
 )
 
-// StoredKey is an API key as it is kept: its secret only as a hash.
+// StoredKey is the stored form of an API key: its secret only as a hash.
 type StoredKey struct {
 	Key
 	Hash [sha256.Size]byte
 }
 
-// Snapshot is everything a store holds, read at one moment.
+// Snapshot is all contents of a store, read at one moment.
 type Snapshot struct {
 	Apps []App
 	Keys []StoredKey

@@ -18,13 +18,13 @@ const (
 	clockSkew     = 60 * time.Second // for nbf and iat; exp has none, the session ends at it
 	maxPatterns   = 64               // per claim; they are kept with the session
 	maxPattern    = 256              // bytes
-	endOfTime     = 253402300799     // 9999-12-31: what time.Time can be asked about safely
+	endOfTime     = 253402300799     // 9999-12-31: later times would overflow in time.Time
 )
 
 // errNoKey: no key of the app fits the token's algorithm and key id, so it may be one to introspect.
 var errNoKey = fmt.Errorf("%w: no key of the app fits the token", ErrUnauthenticated)
 
-// claims are what a token, or an answer about one, says.
+// claims are the claims of a token, or of an answer about one.
 type claims struct {
 	jwt.Claims
 	App     string   `json:"app"`
@@ -84,7 +84,8 @@ func (t *token) verifyWith(keys []JWTKey) (payload []byte, tried, ok bool) {
 	return nil, tried, false
 }
 
-// verifyJWT verifies with the app's static keys and then with those of its JWKS URL, which are fetched only if ask.
+// verifyJWT verifies with the app's static keys and then with those of its JWKS URL, which are fetched only if ask is
+// true.
 func (r *Registry) verifyJWT(app *App, t *token, now time.Time, ask bool) (identity, error) {
 	payload, tried, ok := t.verifyWith(app.JWTKeys)
 	shared := false
@@ -110,7 +111,7 @@ func (r *Registry) verifyJWT(app *App, t *token, now time.Time, ask bool) (ident
 	if c.Expiry == nil {
 		return identity{}, fmt.Errorf("%w: the token has no exp", ErrUnauthenticated)
 	}
-	// An issuer's keys may sign for others too, so its token must say that it is meant for this app.
+	// An issuer's keys may sign for others too, so its token must name this app.
 	if shared && c.App == "" && app.Audience == "" {
 		return identity{}, fmt.Errorf("%w: the token names no app", ErrUnauthenticated)
 	}
@@ -157,7 +158,7 @@ func claimProblem(err error) string {
 	return "the token's claims are not valid"
 }
 
-// check holds names and patterns to their rules: tokens come from other software.
+// check applies the rules for names and patterns: tokens come from other software.
 func (id *identity) check() error {
 	for _, f := range []struct{ field, value string }{{"sub", id.Recipient}, {"grp", id.Group}, {"dev", id.Device}} {
 		if f.value == "" && f.field != "sub" {

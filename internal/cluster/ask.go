@@ -31,10 +31,10 @@ type answer struct {
 	Body json.RawMessage `json:"body,omitempty"`
 }
 
-// Handler answers what another node asks. ctx ends when nobody waits for the answer any more.
+// Handler answers a request of another node. ctx ends when the other node no longer waits.
 type Handler func(ctx context.Context, body json.RawMessage) (any, error)
 
-// asks are the questions under way, from here and to here.
+// asks are the requests under way, from and to this node.
 type asks struct {
 	mu       sync.Mutex
 	last     uint64
@@ -46,7 +46,7 @@ type asks struct {
 type handler struct {
 	do       Handler
 	patience time.Duration
-	running  chan struct{} // has room for those that are answered at once
+	running  chan struct{} // has room for the requests that are handled at once
 	queued   int           // guarded by asks.mu
 }
 
@@ -69,8 +69,8 @@ func (c *Cluster) Answer(what string, patience time.Duration, atOnce int, do Han
 	c.asks.handlers[what] = &handler{do: do, patience: patience, running: make(chan struct{}, atOnce)}
 }
 
-// askAll asks all other nodes and hands over each answer, one after the other. complete: no node that may be alive is
-// missing.
+// askAll sends a request to all other nodes and passes on each answer, one after the other. complete: every node that
+// may be alive has answered.
 func (c *Cluster) askAll(ctx context.Context, what string, body any, each func(json.RawMessage)) (complete bool) {
 	return c.askEach(ctx, what, body, func(_ string, body json.RawMessage) { each(body) })
 }
@@ -108,8 +108,8 @@ func (c *Cluster) askEach(ctx context.Context, what string, body any, each func(
 	return complete
 }
 
-// AskAll asks all other nodes, which have a quarter of a second, and hands over each answer, one after the other. complete: no node that
-// may be alive is missing.
+// AskAll sends a request to all other nodes, which have a quarter of a second, and passes on each answer, one after the other. complete:
+// every node that may be alive has answered.
 func (c *Cluster) AskAll(ctx context.Context, what string, each func(json.RawMessage)) (complete bool) {
 	return c.askAll(ctx, what, nil, each)
 }
@@ -117,7 +117,7 @@ func (c *Cluster) AskAll(ctx context.Context, what string, each func(json.RawMes
 // ErrNoNode says that there is no such node, or that it does not answer.
 var ErrNoNode = fmt.Errorf("%w: the node does not answer", topic.ErrUnavailable)
 
-// AskOne asks one node, and waits until ctx ends.
+// AskOne sends a request to one node, and waits until ctx ends.
 func (c *Cluster) AskOne(ctx context.Context, boot, what string, body any) (json.RawMessage, error) {
 	if boots, _ := c.listening(); !slices.Contains(boots, boot) {
 		return nil, ErrNoNode
@@ -186,7 +186,7 @@ func (c *Cluster) gotAsk(m *message) {
 	}
 	a.mu.Unlock()
 	switch {
-	case full: // who asks finds that nobody answers
+	case full: // the sender gets no answer
 	case h == nil:
 		_ = c.publish(oneNode+m.from, message{kind: kindAnswer, body: text(answer{ID: q.ID, Err: "this node's version does not know " + q.What})})
 	default:

@@ -6,17 +6,17 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
-// backups are the recipients of other nodes whose names this one keeps. Each node has a backup, the next one of those that it hears. It
-// tells it who comes and goes, so that somebody can tell followers when it has died.
+// backups are the recipients of other nodes whose names this one keeps. Each node has a backup, the next one of those that it receives
+// heartbeats from. It reports to it which recipients come and go, so that the backup can inform followers when the node has died.
 type backups struct {
 	by     map[string]*backedUp     // by boot
-	news   map[mailbox.Address]bool // who came or went here and the backup has not been told of
+	news   map[mailbox.Address]bool // recipients that came or left and that the backup was not informed of
 	backup string                   // boot; empty: there is none
 	sent   uint64                   // messages that the backup was sent
-	all    bool                     // it is to be sent all names anew
+	all    bool                     // the backup must get all names again
 }
 
-// backedUp is a node, as its backup knows it.
+// backedUp is a node, with its backup's data about it.
 type backedUp struct {
 	got   uint64            // messages
 	names map[string]*names // by app
@@ -25,27 +25,27 @@ type backedUp struct {
 // roster is the body of kindRoster.
 type roster struct {
 	N    uint64              `json:"n"`
-	All  bool                `json:"all,omitempty"`  // what was said before does not hold any more
+	All  bool                `json:"all,omitempty"`  // replaces everything reported before
 	Came map[string][]string `json:"came,omitempty"` // by app
 	Left map[string][]string `json:"left,omitempty"`
 	Over bool                `json:"over,omitempty"` // another node is the backup now
 }
 
-const namesAtOnce = 1000 // in one message: well below what the line takes
+const namesAtOnce = 1000 // in one message: well below the line's limit
 
 func (ws *backups) init() {
 	ws.by = make(map[string]*backedUp)
 	ws.news = make(map[mailbox.Address]bool)
 }
 
-// changed has the backup told of a recipient. p.mu is held.
+// changed schedules a report about a recipient to the backup. p.mu is held.
 func (ws *backups) changed(at mailbox.Address) {
 	if ws.backup != "" {
 		ws.news[at] = true
 	}
 }
 
-// of lists the nodes that a recipient is connected to by their word. p.mu is held.
+// of lists the nodes that have reported to be connected to a recipient. p.mu is held.
 func (ws *backups) of(at mailbox.Address) (boots []string) {
 	for boot, w := range ws.by {
 		if of := w.names[at.App]; of != nil && of.has(at.Recipient) {
@@ -55,21 +55,21 @@ func (ws *backups) of(at mailbox.Address) (boots []string) {
 	return boots
 }
 
-// backup is who this node's backup is, and what it should have got.
+// backup returns this node's backup, and the number of the last report to it.
 func (p *presence) backup() (backup string, sent uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.backups.backup, p.backups.sent
 }
 
-// sendAll has the backup sent all names anew.
+// sendAll schedules a report of all names to the backup.
 func (p *presence) sendAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.backups.all = true
 }
 
-// updateBackup tells the backup who came and left, or all recipients here if the backup is new.
+// updateBackup reports to the backup which recipients came and left, or all recipients here if the backup is new.
 func (c *Cluster) updateBackup() {
 	next, p := c.nextNode(), &c.presence
 	ws := &p.backups
@@ -100,7 +100,7 @@ func (c *Cluster) updateBackup() {
 	for at := range news {
 		p.mu.Lock()
 		cl := p.claims.open[at]
-		here := c.present(at, 0) > 0 || cl != nil && cl.leaving() // until it is decided who tells that it left
+		here := c.present(at, 0) > 0 || cl != nil && cl.leaving() // until it is decided which node reports the departure
 		p.mu.Unlock()
 		if here {
 			r.Came[at.App] = append(r.Came[at.App], at.Recipient)
@@ -123,13 +123,14 @@ func (c *Cluster) sendRoster(backup string, r roster) {
 	p.mu.Lock()
 	r.N = p.backups.sent + 1
 	p.mu.Unlock()
-	_ = c.publish(oneNode+backup, message{kind: kindRoster, body: text(r)}) // what is lost is found by its number
+	_ = c.publish(oneNode+backup, message{kind: kindRoster, body: text(r)}) // a gap in the numbers shows a loss
 	p.mu.Lock()
 	p.backups.sent = r.N
 	p.mu.Unlock()
 }
 
-// nextNode is the node after this one, of those that are heard and know of this, in the order of boots. Empty: there is none.
+// nextNode is the node after this one, in the order of boots, among those that are alive and support backups. Empty:
+// there is none.
 func (c *Cluster) nextNode() string {
 	boots := c.deciding()
 	for _, boot := range boots {
@@ -162,7 +163,7 @@ func (c *Cluster) gotRoster(m *message) {
 		w.note(&r)
 	case w != nil && r.N == w.got+1:
 		w.note(&r)
-	default: // the next beat tells that something is missing
+	default: // the number in the next heartbeat shows that a report is missing
 	}
 	c.presence.mu.Unlock()
 }
@@ -205,8 +206,8 @@ func (c *Cluster) checkRoster(boot string, b beat) {
 	}
 }
 
-// bury claims that the recipients of a node that is gone have left. The other nodes object if a recipient is connected to
-// them. p.mu is held.
+// bury claims that the recipients of a dead node have left. The other nodes object if a recipient is connected to them.
+// p.mu is held.
 func (c *Cluster) bury(boot string) {
 	ws := &c.presence.backups
 	w := ws.by[boot]

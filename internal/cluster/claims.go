@@ -11,29 +11,29 @@ import (
 
 // How claims pace themselves.
 const (
-	decideAfter  = 250 * time.Millisecond // in which one who leaves a node and comes to another did neither
+	decideAfter  = 250 * time.Millisecond // time in which a move from one node to another counts as neither leaving nor coming
 	decideLater  = 100 * time.Millisecond // how long a claim waits that another one precedes
-	claimAgain   = time.Second            // a node that has not answered is asked again
+	claimAgain   = time.Second            // pause before a node that has not answered is asked again
 	claimMost    = 10 * time.Second       // after which it is not waited for
 	rememberTold = time.Minute
-	claimsAtOnce = 500 // in one message: well below what the line takes
+	claimsAtOnce = 500 // in one message: well below the line's limit
 )
 
-// claims are this node's beliefs that recipients came here first of all nodes, or left here last. It asks all other nodes about each, and
-// tells followers when all have answered and none knows better. Nodes number their statements by a common count: each is later than all that
-// its node had heard before. So of two claims made without knowledge of each other both sides find the same one to be the first.
+// claims are this node's assumptions that it is the first node a recipient came to, or the last it left. It asks all other nodes about
+// each, and informs followers when all have answered without an objection. Nodes number their statements by a common count: each is later
+// than all that its node had received before. So of two claims made without knowledge of each other both sides agree which came first.
 type claims struct {
 	open map[mailbox.Address]*claim
 	told map[mailbox.Address]told // that somebody left, lately
 	n    int64                    // the common count
 }
 
-// claim is that a recipient came here first, or left here last.
+// claim is that a recipient came to this node first, or left it last.
 type claim struct {
 	at     mailbox.Address
 	coming bool
 	began  int64            // in the common count
-	left   int64            // when one who came left again before it was decided, in the common count; 0: it has not
+	left   int64            // when a recipient that came left again before the decision, in the common count; 0: it has not
 	since  time.Time        // when this node made it
 	until  time.Time        // it is not decided before
 	asked  time.Time        // last; zero: not yet
@@ -45,15 +45,15 @@ type told struct {
 	at time.Time
 }
 
-// stand is what a node has of a recipient.
+// stand is a node's data about a recipient.
 type stand struct {
 	App      string   `json:"app"`
 	To       string   `json:"to"`
 	N        int64    `json:"n"`                 // of this statement in the common count
 	Here     bool     `json:"here,omitempty"`    // connected to it
-	Coming   int64    `json:"coming,omitempty"`  // since when it claims that the recipient came
-	Leaving  int64    `json:"leaving,omitempty"` // or that it left; with both, that it did one after the other
-	Told     int64    `json:"told,omitempty"`    // when it last told that the recipient left
+	Coming   int64    `json:"coming,omitempty"`  // since when it claims that the recipient came; 0: it does not
+	Leaving  int64    `json:"leaving,omitempty"` // or that it left; with both, that it came and then left
+	Told     int64    `json:"told,omitempty"`    // when it last reported that the recipient left
 	BackedUp []string `json:"wards,omitempty"`   // boots of nodes that the recipient was connected to by their word
 }
 
@@ -68,10 +68,10 @@ func (cs *claims) next() int64 {
 	return cs.n
 }
 
-// claim begins a claim. If a recipient comes back while the claim that it left is open, that claim is dropped and followers hear of
-// neither. If it leaves while the claim that it came is open, followers hear of neither only if it was connected nowhere else before:
-// another node may have said nothing when the recipient left there, since it was here. So the arrival is decided first. A node that is
-// alone need not ask. p.mu is held.
+// claim begins a claim. If a recipient comes back while the claim that it left is open, that claim is dropped and followers are
+// informed of neither. If it leaves while the claim that it came is open, followers are informed of neither only if it was connected
+// nowhere else before: another node may have reported nothing when the recipient left there, since it was here. So the arrival is
+// decided first. A node without others need not ask. p.mu is held.
 func (c *Cluster) claim(at mailbox.Address, coming bool) {
 	cs := &c.presence.claims
 	c.presence.backups.changed(at)
@@ -105,7 +105,7 @@ func (c *Cluster) emitOf(at mailbox.Address, coming bool) {
 	}
 }
 
-// stand says what this node has of a recipient. p.mu is held.
+// stand returns this node's data about a recipient. p.mu is held.
 func (c *Cluster) stand(at mailbox.Address) stand {
 	p := &c.presence
 	st := stand{App: at.App, To: at.Recipient, N: p.claims.next(), Here: c.present(at, 0) > 0, Told: p.claims.told[at].n, BackedUp: p.backups.of(at)}
@@ -117,7 +117,7 @@ func (c *Cluster) stand(at mailbox.Address) stand {
 	return st
 }
 
-// decide asks the other nodes of claims that are new or not answered, and tells followers of those that are decided.
+// decide asks the other nodes about new and unanswered claims, and informs followers about decided ones.
 func (c *Cluster) decide(now time.Time) {
 	nodes, p := c.deciding(), &c.presence
 	var ask []stand
@@ -154,14 +154,14 @@ func (c *Cluster) decide(now time.Time) {
 	}
 }
 
-// decided ends a claim and tells followers if it is right. p.mu is held.
+// decided ends a claim and informs followers if it is right. p.mu is held.
 func (c *Cluster) decided(cl *claim, right bool, now time.Time) {
 	cs := &c.presence.claims
 	delete(cs.open, cl.at)
 	switch {
 	case cl.left > 0 && !right: // it was elsewhere before, where it may have left since
 		cs.open[cl.at] = &claim{at: cl.at, began: cl.left, since: now, until: now, heard: map[string]stand{}}
-	case cl.left > 0: // it has been here, and nobody was told
+	case cl.left > 0: // it has been here, and followers were not informed
 	case right:
 		c.emitOf(cl.at, cl.coming)
 		if !cl.coming {
@@ -171,10 +171,10 @@ func (c *Cluster) decided(cl *claim, right bool, now time.Time) {
 	c.presence.backups.changed(cl.at)
 }
 
-// leaving reports whether it is not decided yet who tells that the recipient left.
+// leaving reports whether it is still undecided which node reports that the recipient left.
 func (cl *claim) leaving() bool { return !cl.coming || cl.left > 0 }
 
-// verdict says whether followers are to be told, or whether another claim has to be decided before. p.mu is held.
+// verdict returns whether to inform followers, or whether another claim has to be decided before. p.mu is held.
 func (c *Cluster) verdict(cl *claim) (tell, wait bool) {
 	backups := c.presence.backups.of(cl.at)
 	for boot, st := range cl.heard {
@@ -186,7 +186,7 @@ func (c *Cluster) verdict(cl *claim) (tell, wait bool) {
 		case st.Here && (!cl.coming || st.Coming == 0):
 			return false, false // it is there
 		case cl.coming && st.Leaving > 0 && st.Coming == 0:
-			return false, false // it went from there to here, and that node says nothing either
+			return false, false // it moved from there to here, and that node reports nothing either
 		case !cl.coming && st.Told > cl.began:
 			return false, false // that node has said so
 		case theirs > 0 && (theirs < cl.began || theirs == cl.began && boot < c.cfg.Boot):
@@ -196,13 +196,13 @@ func (c *Cluster) verdict(cl *claim) (tell, wait bool) {
 	}
 	for _, boot := range backups {
 		if _, itself := cl.heard[boot]; !itself && boot != c.cfg.Boot {
-			return false, false // it is at a node that does not answer; who has its names tells if that one is gone
+			return false, false // it is at a node that does not answer; if that node is dead, its backup informs followers
 		}
 	}
 	return !wait, wait
 }
 
-// gotStands notes what another node has of recipients, and answers if it claims something.
+// gotStands notes another node's data about recipients, and answers if it contains a claim.
 func (c *Cluster) gotStands(m *message) {
 	var list []stand
 	if json.Unmarshal(m.body, &list) != nil {
@@ -215,7 +215,7 @@ func (c *Cluster) gotStands(m *message) {
 	for _, st := range list {
 		at := mailbox.Address{App: st.App, Recipient: st.To}
 		p.claims.n = max(p.claims.n, st.N)
-		if cl := p.claims.open[at]; cl != nil && st.N > max(cl.began, cl.heard[m.from].N) { // what was said before the claim may be over
+		if cl := p.claims.open[at]; cl != nil && st.N > max(cl.began, cl.heard[m.from].N) { // data from before the claim may be outdated
 			cl.heard[m.from] = st
 		}
 		if m.kind == kindClaims {
@@ -224,11 +224,11 @@ func (c *Cluster) gotStands(m *message) {
 	}
 	p.mu.Unlock()
 	if len(answer) > 0 {
-		_ = c.publish(oneNode+m.from, message{kind: kindStands, body: text(answer)}) // who does not get it asks again
+		_ = c.publish(oneNode+m.from, message{kind: kindStands, body: text(answer)}) // a node that does not get the answer asks again
 	}
 }
 
-// forget drops what a node said that is gone.
+// forget drops the statements of a dead node.
 func (cs *claims) forget(boot string) {
 	for _, cl := range cs.open {
 		delete(cl.heard, boot)

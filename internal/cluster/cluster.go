@@ -19,31 +19,32 @@ import (
 // Line carries messages between nodes: at most once, never back to the sender. None of its methods waits but Flush.
 type Line interface {
 	Publish(subject string, data []byte) error
-	// Subscribe has what others publish to a subject come here until End. On this node it is in effect once Flush returns.
+	// Subscribe receives messages that others publish to a subject until End. On this node it is in effect once Flush
+	// returns.
 	Subscribe(subject string) (interface{ End() }, error)
 	Flush(ctx context.Context) error
-	// Dropped counts what could not be sent.
+	// Dropped is the number of messages that could not be sent.
 	Dropped() uint64
 }
 
-// Opener opens a line. Its callbacks come one after the other and must not wait for it: got hands over a message for
-// good, lost says that some may be missing.
+// Opener opens a line. Its callbacks are called one after the other and must not wait for the line: got may keep its
+// message, lost says that some may be missing.
 type Opener func(got func(subject string, data []byte), lost func()) (Line, error)
 
 // Roll knows which nodes are alive by another way than the bus: the store that they share.
 type Roll interface {
-	// Alive lists the boots of the nodes that have lately shown that they live.
+	// Alive lists the boots of the nodes whose leases are current.
 	Alive(ctx context.Context) ([]string, error)
 }
 
-// Member is a node that belongs to the cluster, whether or not it lives.
+// Member is a node that belongs to the cluster, whether or not it is alive.
 type Member struct {
 	Name, Boot string
-	Lives      bool          // the store has heard of it lately
-	Silent     time.Duration // since the store heard of it last; 0 of one that lives
+	Lives      bool          // its lease in the store is current
+	Silent     time.Duration // since its last sign of life in the store; 0 for a live one
 }
 
-// Ledger is a Roll that also knows nodes that were lost.
+// Ledger is a Roll that also lists lost nodes.
 type Ledger interface {
 	Members(ctx context.Context) ([]Member, error)
 }
@@ -51,8 +52,8 @@ type Ledger interface {
 // Config are the parts and settings of a Cluster.
 type Config struct {
 	Open    Opener
-	Node    string // this node's name, which no other has
-	Boot    string // of this start; no other has or had it
+	Node    string // this node's name, unique in the cluster
+	Boot    string // unique to this start of the node
 	Version string
 	Roll    Roll                 // nil: nodes that fall silent are taken for gone after a while
 	Now     func() time.Time     // the store's clock
@@ -63,7 +64,7 @@ type Config struct {
 	Log   *slog.Logger
 }
 
-// Cluster is the other nodes, as the parts of this one see them.
+// Cluster is the interface of this node's parts to the other nodes.
 type Cluster struct {
 	cfg     Config
 	log     *slog.Logger
@@ -90,7 +91,7 @@ type Cluster struct {
 	ended  sync.WaitGroup
 }
 
-// New joins the other nodes. Until there is a hub (Join) nothing is handed on.
+// New joins the other nodes. Until there is a hub (Join) no messages are passed on.
 func New(cfg Config) (*Cluster, error) {
 	c := &Cluster{cfg: cfg, log: cfg.Log, started: time.Now(), reread: make(chan struct{}, 1)}
 	c.ctx, c.stop = context.WithCancel(context.Background())
@@ -127,7 +128,7 @@ func (c *Cluster) Join(hub *session.Hub, m Mailbox) {
 	}
 }
 
-// Close says goodbye to the other nodes. The line is its owner's to close.
+// Close says goodbye to the other nodes. The line's owner has to close it.
 func (c *Cluster) Close() error {
 	c.stop()
 	c.ended.Wait()
@@ -136,20 +137,20 @@ func (c *Cluster) Close() error {
 	_ = c.publish(allNodes, message{kind: kindBye})
 	ctx, cancel := context.WithTimeout(context.Background(), byePatience)
 	defer cancel()
-	_ = c.line.Flush(ctx) // a node that does not hear it finds out by itself
+	_ = c.line.Flush(ctx) // a node that misses the goodbye notices the silence
 	return nil
 }
 
 const byePatience = time.Second
 
-// Subjects on which nodes hear each other.
+// Subjects of messages between nodes.
 const (
 	allNodes = "n"
 	oneNode  = "n."
 )
 
-// publish sends a message. What cannot be sent now the line counts, and others learn of it with the next beat: only who
-// waits for an answer needs the error.
+// publish sends a message. The line counts messages that it cannot send now, and others notice by the next heartbeat:
+// only callers that wait for an answer need the error.
 func (c *Cluster) publish(subject string, m message) error {
 	return c.publishTo([]string{subject}, m)
 }
@@ -172,7 +173,7 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 const keepBuffer = 64 << 10
 
-// got takes what came over the line.
+// got handles a message from the line.
 func (c *Cluster) got(subject string, data []byte) {
 	hub := c.hub.Load()
 	if hub == nil {

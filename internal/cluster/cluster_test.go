@@ -20,7 +20,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
-// routedTotal counts what a node has sent to others.
+// routedTotal counts the notifications that a node has sent to others.
 const routedTotal = "godwit_cluster_routed_total"
 
 // routes waits until another node routes to a session: it is past the comparisons that follow its hello.
@@ -103,10 +103,10 @@ func TestAckOnOneNodeIsARecallOnTheOther(t *testing.T) {
 
 func TestAckAllWaitsForDevicesOnOtherNodes(t *testing.T) {
 	w := newWorld(t, 2)
-	one, other := w.nodes[0].connect("ann", ""), w.nodes[1].connect("ann", "") // nameless: the store knows of them only while online
+	one, other := w.nodes[0].connect("ann", ""), w.nodes[1].connect("ann", "") // without a device: the store knows them only while online
 	w.routes(w.nodes[0], other, "ann")
 	w.routes(w.nodes[1], one, "ann")
-	// Two who come at the same moment may not hear of each other before they say it again.
+	// Two sessions that start at the same moment may become known to each other only by the repeated report.
 	eventually.True(t, "the node where it is acknowledged knows of the other device", func() bool {
 		return len(w.nodes[0].cluster.Online("demo", "ann")) == 1
 	})
@@ -129,7 +129,7 @@ func TestAckAllWaitsForDevicesOnOtherNodes(t *testing.T) {
 	}
 	other.ack("n1")
 	eventually.True(t, "all have acknowledged", func() bool { return status("n1") == notification.Acked })
-	// An acknowledgement over the API asks all nodes.
+	// An acknowledgement over the API queries all nodes.
 	w.nodes[0].publish("ann", "n3", ackAll)
 	eventually.True(t, "every node says in time who is online", func() bool {
 		n, err := w.nodes[0].mail.Ack(t.Context(), "demo", "ann", "", []string{"n3"})
@@ -143,7 +143,8 @@ func TestAckAllWaitsForDevicesOnOtherNodes(t *testing.T) {
 	}
 }
 
-// TestArrivalsDuringPartitionAreKnownAfterwards: else ack "all" is settled while a device on the other node has not acknowledged.
+// TestArrivalsDuringPartitionAreKnownAfterwards: otherwise ack "all" would be settled before a device on the other node
+// has acknowledged.
 func TestArrivalsDuringPartitionAreKnownAfterwards(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
@@ -242,14 +243,14 @@ func TestCutOffNodeIsMissedAndItsSessionsReadTheStore(t *testing.T) {
 	}
 }
 
-// lookers counts how often objects were told that something may be missing.
+// lookers counts the calls that say that changes of objects may be missing.
 type lookers struct{ told atomic.Int32 }
 
 func (l *lookers) Heard([]objectstore.Change)              {}
 func (l *lookers) TellOthers(func(b []objectstore.Change)) {}
 func (l *lookers) Missed()                                 { l.told.Add(1) }
 
-// TestObjectsAreLookedForAsLongAsANodeIsNotHeard: they are told again and again that something may be missing.
+// TestObjectsAreLookedForAsLongAsANodeIsNotHeard: they are called again and again meanwhile.
 func TestObjectsAreLookedForAsLongAsANodeIsNotHeard(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 0)
@@ -280,8 +281,8 @@ func TestLostMessageCausesEarlyRead(t *testing.T) {
 	t.Logf("read after %s", time.Since(begun))
 }
 
-// TestRecipientMissingInTableIsReadAndThenKnown: where it is not heard who has come, what is published comes from the store, and by itself
-// once that is heard again.
+// TestRecipientMissingInTableIsReadAndThenKnown: while a node misses the news of who has come, notifications reach the recipient by reads
+// of the store, and by routing once the news arrives again.
 func TestRecipientMissingInTableIsReadAndThenKnown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
@@ -366,7 +367,7 @@ func TestNodeThatLeavesIsNotMissed(t *testing.T) {
 	})
 }
 
-// TestNodesWhoseStoreHangsHearEachOther: who cannot ask the store any more goes on beating.
+// TestNodesWhoseStoreHangsHearEachOther: a node that cannot reach the store continues its heartbeats.
 func TestNodesWhoseStoreHangsHearEachOther(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 0)

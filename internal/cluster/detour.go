@@ -24,7 +24,7 @@ const (
 	detourBatch = 500
 )
 
-// Detour is the store of a node among others.
+// Detour settles acknowledgements through another node while this one cannot reach the store.
 type Detour struct {
 	mailbox.Store
 	c     *Cluster

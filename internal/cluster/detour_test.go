@@ -37,7 +37,8 @@ func TestOnlyANodeThatReachesTheStoreNowCountsForOthers(t *testing.T) {
 	}
 }
 
-// TestSessionsMoveToNoOtherNodeThanAcknowledgements: a node whose heartbeats say that it has lost the store counts for neither.
+// TestSessionsMoveToNoOtherNodeThanAcknowledgements: a node whose heartbeats say that it cannot reach the store is
+// chosen for neither.
 func TestSessionsMoveToNoOtherNodeThanAcknowledgements(t *testing.T) {
 	w := newWorld(t, 0)
 	w.reach = func(string) time.Duration { return time.Hour }

@@ -2,7 +2,7 @@ package cluster
 
 import "godwit.dev/godwit/internal/notify/mailbox"
 
-// KindTable is of messages in which nodes tell who is connected to them.
+// KindTable is the kind of messages in which nodes report which recipients are connected to them.
 const KindTable = byte(kindTable)
 
 // Keeps reports whether this node keeps the name of a recipient of another one.

@@ -9,13 +9,13 @@ import (
 )
 
 // former is for nodes of the release before, which keep no tables: each subscribes to a subject of every recipient that is connected to
-// it, and publishes there. As long as one of them is heard, this node does so too, beside what it does with tables.
+// it, and publishes there. As long as one of them is alive, this node does so too, in addition to its use of tables.
 //
 // The next release needs none of this: it deletes this file and all uses of c.former.
 type former struct {
 	here atomic.Bool // such a node is heard
 	mu   sync.Mutex
-	ends map[uint64]interface{ End() } // what is subscribed to, by hash
+	ends map[uint64]interface{ End() } // subscriptions, by hash
 }
 
 // look begins and ends the subscriptions that nodes of the release before need. It is called when nodes may have come
@@ -32,7 +32,7 @@ func (f *former) look(c *Cluster) {
 	switch was := f.here.Load(); {
 	case here && !was:
 		f.ends = make(map[uint64]interface{ End() })
-		f.here.Store(true) // who comes from now on is noted by changed
+		f.here.Store(true) // changed handles recipients that come from now on
 		for _, h := range c.wants.all() {
 			f.keep(c, h)
 		}

@@ -11,7 +11,7 @@ import (
 type hashes struct {
 	slots []uint64 // 0: free. A hash is in the slot that is its own, or further on before the next free one
 	n     int
-	seed  uint64 // odd; who chooses names must not choose slots either
+	seed  uint64 // odd; a person who chooses names must not be able to choose slots
 }
 
 // How full slots are. They grow by an eighth at a time, and shrink when half of their entries have gone.
@@ -21,7 +21,7 @@ const (
 	emptyAt    = fullAt / 2
 )
 
-// own is the slot where a hash is looked for first.
+// own returns the slot at which the search for a hash begins.
 func (s *hashes) own(h uint64) int {
 	slot, _ := bits.Mul64(h*s.seed, uint64(len(s.slots)))
 	return int(slot) //nolint:gosec // less than their number
@@ -63,7 +63,7 @@ func (s *hashes) add(h uint64) {
 	s.n++
 }
 
-// remove takes a hash out and moves those back that it kept from their own slots.
+// remove removes a hash and moves back the hashes that it had displaced.
 func (s *hashes) remove(h uint64) {
 	if !s.has(h) {
 		return

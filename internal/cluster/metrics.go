@@ -23,7 +23,7 @@ var (
 // Describe implements prometheus.Collector.
 func (c *Cluster) Describe(ch chan<- *prometheus.Desc) { Describe(ch) }
 
-// Describe says what a cluster's nodes tell Prometheus, also where there is none.
+// Describe describes the metrics of a cluster's nodes, even without a cluster.
 func Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descNodes, descRouted, descReceived, descUndecoded, descUnsent, descRereads} {
 		ch <- d

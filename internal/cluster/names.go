@@ -11,7 +11,7 @@ import (
 type names struct {
 	seed  maphash.Seed
 	text  []byte   // each name behind its length
-	slots []uint32 // where a name begins, and one more; a power of two of them, of which one in four is free
+	slots []uint32 // start of each name plus 1; their number is a power of two, and a quarter is free
 	n     int      // names
 	taken int      // slots that are not free
 	dead  int      // bytes of names that have gone
@@ -19,7 +19,7 @@ type names struct {
 
 const (
 	freeSlot = 0
-	goneSlot = ^uint32(0) // a name was there: what is looked for may be further on
+	goneSlot = ^uint32(0) // a removed name: the search continues after it
 	minSlots = 8
 )
 
@@ -105,7 +105,7 @@ func (s *names) all() iter.Seq[string] {
 	}
 }
 
-// pack writes the set anew without what has gone, and with room for as many again.
+// pack rewrites the set without removed names, and with room for as many again.
 func (s *names) pack() {
 	size := minSlots
 	for size/4*3 <= s.n+s.n/8 {

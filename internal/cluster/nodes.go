@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// How nodes know of each other.
+// Time limits by which nodes notice each other.
 const (
 	beatEvery   = time.Second
-	lateAfter   = 2 * time.Second  // a node that was not heard for so long may not be heard for longer: objects are looked for
-	silentAfter = 3 * time.Second  // a node that was not heard for so long is missing: perhaps it lives and the bus is cut
+	lateAfter   = 2 * time.Second  // without a heartbeat for so long, a node may stay silent: the store is read for changes of objects
+	silentAfter = 3 * time.Second  // without a heartbeat for so long a node is missing: it may be alive with the bus cut
 	goneAfter   = 20 * time.Second // without a roll, it is taken for gone then
 	rollEvery   = 5 * time.Second
 	rereadEvery = 4 * time.Second // while a node is missing
 )
 
-// rereadAfter is when sessions compare themselves after something may have been lost: at once, and when nodes that have just
-// joined know who is connected where.
+// rereadAfter is when sessions compare themselves with the store after a possible loss: at once, and when nodes that have
+// just joined know the connected recipients.
 var rereadAfter = [...]time.Duration{0, time.Second, 5 * time.Second}
 
-// beat is what a node says every second.
+// beat is the heartbeat that a node sends every second.
 type beat struct {
 	Node     string `json:"node"`
 	Version  string `json:"version"`
@@ -35,11 +35,11 @@ type beat struct {
 	Sessions int    `json:"sessions"`
 	NowMS    int64  `json:"now_ms"` // its store's clock
 	Drains   bool   `json:"drains,omitempty"`
-	Claims   bool   `json:"claims,omitempty"` // it answers claims; those of before do not
-	Backup   string `json:"warden,omitempty"` // the node that keeps the names of those who are connected to it
+	Claims   bool   `json:"claims,omitempty"` // it answers claims; nodes of earlier releases do not
+	Backup   string `json:"warden,omitempty"` // the node that keeps the names of the sender's recipients
 	Roster   uint64 `json:"roster,omitempty"` // messages with such names that it has sent there
-	Table    uint64 `json:"table,omitempty"`  // number of its table; those of before keep none
-	// StoreMS is how long ago it last heard from the store that nodes share; nil: it does not say.
+	Table    uint64 `json:"table,omitempty"`  // number of its table; nodes of earlier releases have none
+	// StoreMS is the time since the shared store last answered the sender, in milliseconds; nil: unknown.
 	StoreMS *int64 `json:"store_ms,omitempty"`
 }
 
@@ -51,23 +51,23 @@ type node struct {
 	offset time.Duration // its clock less ours, the way of a message included
 }
 
-// nodes are the others that are or may be alive.
+// nodes are the other nodes that are or may be alive.
 type nodes struct {
 	mu     sync.Mutex
 	by     map[string]*node // by boot
 	others atomic.Int32     // len(by), for the path of a publish
 	n      uint64           // our beats
 	drains bool
-	lives  map[string]bool // boots of nodes that the store said to live when it was asked last; nil: it was not
-	dead   []Member        // nodes that it said to be lost
+	lives  map[string]bool // boots of nodes that were alive by the store's last answer; nil: there was none
+	dead   []Member        // nodes that were lost by that answer
 }
 
 func (ns *nodes) init() { ns.by = make(map[string]*node) }
 
-// alone reports whether no other node was heard of, or all have gone.
+// alone reports whether no other node has appeared, or all have gone.
 func (c *Cluster) alone() bool { return c.nodes.others.Load() == 0 }
 
-// beat says every second that this node is alive, and looks which others are.
+// beat sends a heartbeat every second, and checks which other nodes are alive.
 func (c *Cluster) beat() {
 	c.say()
 	tick := time.NewTicker(beatEvery)
@@ -110,7 +110,7 @@ func (c *Cluster) say() {
 	_ = c.publish(allNodes, message{kind: kindBeat, body: text(b)})
 }
 
-// forgetGone drops nodes that were not heard of for long, and reports whether some are missing, or late with their beat.
+// forgetGone drops nodes that were silent for long, and reports whether some are missing, or late with their heartbeat.
 func (c *Cluster) forgetGone(now time.Time) (missing, late bool) {
 	ns := &c.nodes
 	ns.mu.Lock()
@@ -133,7 +133,7 @@ func (c *Cluster) forgetGone(now time.Time) (missing, late bool) {
 	return missing, late
 }
 
-// keepRoll asks the store now and then who lives. It may take long to answer, while beats go on.
+// keepRoll reads the live nodes from the store now and then. The answer may take long, while heartbeats continue.
 func (c *Cluster) keepRoll() {
 	if c.cfg.Roll == nil {
 		return
@@ -150,13 +150,13 @@ func (c *Cluster) keepRoll() {
 	}
 }
 
-// callRoll drops nodes that do not live, and learns of those that live and are not heard.
+// callRoll drops dead nodes, and notes nodes that are alive but silent.
 func (c *Cluster) callRoll() {
 	ctx, cancel := context.WithTimeout(c.ctx, rollEvery)
 	defer cancel()
 	alive, names, dead, err := c.askRoll(ctx)
 	if err != nil {
-		return // the store is away: it is told elsewhere
+		return // the store is away, which is reported elsewhere
 	}
 	now, ns := time.Now(), &c.nodes
 	ns.mu.Lock()
@@ -183,7 +183,7 @@ func (c *Cluster) callRoll() {
 	}
 }
 
-// askRoll asks the store for the boots of the nodes that live, the names of these as far as it knows them, and the nodes that were lost.
+// askRoll reads from the store the boots of the live nodes, their names if known, and the lost nodes.
 func (c *Cluster) askRoll(ctx context.Context) (alive []string, names map[string]string, dead []Member, err error) {
 	if alive, err = c.cfg.Roll.Alive(ctx); err != nil {
 		return nil, nil, nil, err
@@ -205,7 +205,7 @@ func (c *Cluster) askRoll(ctx context.Context) (alive []string, names map[string
 	return alive, names, dead, nil
 }
 
-// Forgotten says that a node was taken off the list of those that were lost.
+// Forgotten says that a lost node was removed from the list.
 func (c *Cluster) Forgotten(name string) {
 	ns := &c.nodes
 	ns.mu.Lock()
@@ -315,7 +315,8 @@ func (c *Cluster) deciding() (boots []string) {
 	return boots
 }
 
-// lost says that something may not have come. Sessions compare themselves soon, and objects are looked for.
+// lost says that messages may be missing. Sessions compare themselves with the store soon, and changes of objects are
+// read.
 func (c *Cluster) lost() {
 	c.objectsMissed()
 	select {
@@ -324,7 +325,7 @@ func (c *Cluster) lost() {
 	}
 }
 
-// keepReread lets sessions compare themselves after something was lost. A further loss begins the schedule anew.
+// keepReread lets sessions compare themselves with the store after a loss. A further loss restarts the schedule.
 func (c *Cluster) keepReread() {
 	var due []time.Time
 	for {
@@ -339,7 +340,7 @@ func (c *Cluster) keepReread() {
 		case <-c.reread:
 			soon := time.Now()
 			if len(due) > 0 && due[0].Before(soon.Add(rereadAfter[1])) {
-				soon = due[0] // one that is near is kept: who goes on losing goes on reading
+				soon = due[0] // a comparison that is due soon is kept, so that repeated losses cannot postpone it for ever
 			}
 			due = due[:0]
 			for _, after := range rereadAfter {

@@ -16,8 +16,8 @@ type Objects interface {
 	Missed()
 }
 
-// objects tells other nodes what has changed here, on a line of its own: all of it to all, since every node that follows
-// an object has to hear of it, and few objects are followed on one node only.
+// objects sends changes of objects to the other nodes, on a line of its own: all changes to all nodes, since every node
+// with a registration for an object needs them, and few objects have registrations on one node only.
 type objects struct {
 	c    *Cluster
 	line Line
@@ -44,7 +44,7 @@ func (c *Cluster) JoinObjects(open Opener, of Objects) error {
 	return nil
 }
 
-// objectsMissed has objects looked for in the store: what their line carries may be lost where another one's is.
+// objectsMissed has changes of objects read from the store: when messages on one line are lost, others may be lost too.
 func (c *Cluster) objectsMissed() {
 	if o := c.objects.Load(); o != nil {
 		o.of.Missed()
@@ -64,7 +64,7 @@ type change struct {
 	UpdatedMS   int64          `json:"updated_ms"`
 }
 
-// tell tells the other nodes of a commit.
+// tell sends a commit's changes to the other nodes.
 func (o *objects) tell(batch []objectstore.Change) {
 	if o.c.alone() {
 		return
@@ -79,12 +79,12 @@ func (o *objects) tell(batch []objectstore.Change) {
 			}
 		}
 		m := message{kind: kindObjects, from: o.c.cfg.Boot, body: text(list)}
-		_ = o.line.Publish(objectsSubject, m.append(nil)) // what is not sent the others find in the store
+		_ = o.line.Publish(objectsSubject, m.append(nil)) // changes that are not sent are found in the store by the others
 		batch = batch[n:]
 	}
 }
 
-// got takes what other nodes tell.
+// got handles changes that other nodes send.
 func (o *objects) got(_ string, data []byte) {
 	m, err := decode(data)
 	var list []change

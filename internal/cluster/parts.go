@@ -2,16 +2,17 @@ package cluster
 
 import "sync/atomic"
 
-// Part is one that nodes tell each other of in words of its own: of steps *escalation.Service, of traces *tracing.Tracer.
+// Part is a part of the server that exchanges messages of its own between nodes: for steps *escalation.Service, for
+// traces *tracing.Tracer.
 type Part interface {
 	TellOthers(tell func(body []byte))
 	Heard(body []byte) error
 }
 
-// JoinSteps lets steps of escalations take part. The store has what lost messages said.
+// JoinSteps connects steps of escalations. The content of lost messages is in the store as well.
 func (c *Cluster) JoinSteps(of Part) { c.join(&c.steps, kindSteps, of) }
 
-// JoinTraces lets traces take part. If a message is lost, the trace lacks that node's spans.
+// JoinTraces connects traces. If a message is lost, the trace lacks that node's spans.
 func (c *Cluster) JoinTraces(of Part) { c.join(&c.traces, kindTraces, of) }
 
 func (c *Cluster) join(as *atomic.Pointer[Part], k kind, of Part) {

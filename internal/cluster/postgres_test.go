@@ -22,8 +22,8 @@ import (
 	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
-// newPostgres is nodes as they are: each with its own connections to one PostgreSQL. Unless it looks, a node learns of objects
-// that others change from the bus alone.
+// newPostgres makes nodes as in production: each with its own connections to one PostgreSQL. Unless looks is set, a node
+// learns of other nodes' changes of objects from the bus alone.
 func newPostgres(t testing.TB, n int, looks bool) *world {
 	t.Helper()
 	url, mails, objects := pgtest.URL(t), pgtest.Schema(t), pgtest.Schema(t)
@@ -100,7 +100,7 @@ type unit struct {
 	got  map[string]bool
 }
 
-// live connects to a node for a while and acknowledges whatever comes.
+// live connects to a node for a while and acknowledges all notifications.
 func (u *unit) live(n *node, until <-chan struct{}, d time.Duration) {
 	c := n.connect(u.name, "")
 	defer c.leave()

@@ -15,22 +15,22 @@ var _ session.Peers = (*Cluster)(nil)
 // How presence paces itself.
 const (
 	decideEvery = 50 * time.Millisecond
-	sayAgain    = 30 * time.Second // a recipient who is on several nodes is told of anew
+	sayAgain    = 30 * time.Second // interval of repeated reports about recipients that are on several nodes
 	forgetAfter = 75 * time.Second // what was not told anew
-	tellAtOnce  = 1000             // of those whom others are told of anew after a loss, so that these are not lost too
+	tellAtOnce  = 1000             // recipients that are reported again at a time after a loss; more at once could be lost too
 )
 
-// tellAgain is when a node repeats to others that a recipient has come. If a recipient comes to two nodes at once, they
-// hear of each other only when each is in the other's table.
+// tellAgain is when a node repeats to others that a recipient has come. If a recipient comes to two nodes at once, the
+// nodes can inform each other only when each is in the other's table.
 var tellAgain = [...]time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second}
 
-// presence is what nodes tell each other about recipients that are connected to several nodes. Nearly all recipients
+// presence is the data that nodes exchange about recipients that are connected to several nodes. Nearly all recipients
 // are connected to a single node; one other node keeps the name of such a recipient (backups), and nothing else.
 type presence struct {
 	mu      sync.Mutex
 	there   map[mailbox.Address]map[string]*theirs // by boot of the node
-	again   [len(tellAgain) + 1][]reminder         // to tell again, in the order of their times; the last after a loss
-	dirty   map[mailbox.Address]bool               // to be told of; true: and asked about
+	again   [len(tellAgain) + 1][]reminder         // reports to repeat, in the order of their times; the last list is for those after a loss
+	dirty   map[mailbox.Address]bool               // recipients to report; true: the other nodes are to answer
 	wake    chan struct{}
 	claims  claims
 	backups backups
@@ -42,7 +42,7 @@ type theirs struct {
 	heard time.Time
 }
 
-// reminder is to tell of a recipient again.
+// reminder is a report about a recipient that is to be repeated.
 type reminder struct {
 	at  mailbox.Address
 	due time.Time
@@ -51,14 +51,14 @@ type reminder struct {
 // here is the body of kindHere: all that the sender has of a recipient.
 type here struct {
 	Devices []device `json:"devices,omitempty"`
-	Ask     bool     `json:"ask,omitempty"` // who has it too says so
+	Ask     bool     `json:"ask,omitempty"` // nodes that are connected to it too have to answer
 }
 
 type device struct {
 	Name    string `json:"name"`
 	Named   bool   `json:"named,omitempty"`
 	SinceMS int64  `json:"since_ms"`
-	Micros  int64  `json:"us,omitempty"` // of a millisecond; a node of a former version does not say it
+	Micros  int64  `json:"us,omitempty"` // microseconds beyond the millisecond; a node of an earlier version does not send them
 }
 
 func (d *device) since() time.Time { return time.UnixMicro(d.SinceMS*1000 + d.Micros) }

@@ -34,8 +34,8 @@ type Outlet interface {
 	CloseAfterFlush(err error)
 }
 
-// Pool is what posting clients share: places for so many of them, and bytes that wait for all of them together. One app has
-// at most half of what the others leave of either.
+// Pool limits what posting clients share: their number, and the bytes that wait for all of them together. One app has at
+// most half of what the others leave of either.
 type Pool struct{ places, bytes *fair.Shares }
 
 // NewPool makes a pool.
@@ -49,7 +49,7 @@ func (p *Pool) Used() int64 { return p.bytes.Used() }
 // Keep finds a place for a client that was welcomed; false: its app has as many as it may have. Leave gives it back.
 func (p *Pool) Keep(c *PostingClient) bool { return p.places.Try(c.sess.App(), 1) }
 
-// Leave gives back what Keep took.
+// Leave returns the place that Keep took.
 func (p *Pool) Leave(c *PostingClient) { p.places.Give(c.sess.App(), 1) }
 
 // comment keeps an idle event stream alive: one line that clients skip.
@@ -71,7 +71,7 @@ type PostingClient struct {
 	items   []Item
 	size    int            // bytes of all items
 	taken   int64          // of these, from the pool
-	app     string         // whose they count as; empty until the welcome: nothing is counted
+	app     string         // the app for which they are counted; empty until the welcome: nothing is counted
 	refused bool           // a write was refused since the last Take
 	bye     *frame.Goodbye // the session has ended
 	gone    bool           // the client has left: nothing is taken any more
@@ -106,7 +106,7 @@ func (c *PostingClient) Await(ctx context.Context) (*frame.Goodbye, error) {
 		c.mu.Unlock()
 		switch {
 		case welcomed:
-			c.signal() // for what waits is still to be taken
+			c.signal() // because waiting frames still have to be taken
 			return nil, nil
 		case bye != nil:
 			return bye, nil
@@ -141,14 +141,14 @@ func (c *PostingClient) TakeHeld() (items []Item, bye *frame.Goodbye, held int64
 	return items, bye, held
 }
 
-// Release gives back what TakeHeld has held.
+// Release returns the bytes that TakeHeld kept counted.
 func (c *PostingClient) Release(held int64) {
 	if held > 0 {
 		c.pool.bytes.Give(c.sess.App(), held)
 	}
 }
 
-// Attach sends what waits, after prefix, to out and whatever is written later directly. It must be called once.
+// Attach sends the waiting frames, after prefix, to out, and further ones directly. It must be called once.
 func (c *PostingClient) Attach(out Outlet, prefix []byte) {
 	c.mu.Lock()
 	for _, it := range c.items {

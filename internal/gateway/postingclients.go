@@ -33,7 +33,7 @@ func NewPostingClients(o Origins) *PostingClients {
 	return &PostingClients{origins: o, clients: make(map[string]*PostingClient)}
 }
 
-// ForwardTo has posts for sessions of other nodes carried out there. It comes before the first request.
+// ForwardTo forwards posts for sessions of other nodes. It must be called before the first request.
 func (p *PostingClients) ForwardTo(f *Forwarder) { p.forward = f }
 
 // Forward answers a request for a session of another node; see Forwarder.
@@ -64,12 +64,12 @@ func (p *PostingClients) Find(id string) *PostingClient {
 	return p.clients[id]
 }
 
-// NoSession is the answer where a session id is not known, or no longer.
+// NoSession is the answer for a session id that is unknown or has ended.
 func NoSession() error {
 	return problem.NoSuchSession.New()
 }
 
-// ServeHTTP takes client frames that come by POST.
+// ServeHTTP handles client frames that come by POST.
 func (p *PostingClients) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !Admit(w, r, p.origins, http.MethodPost) {
 		return
@@ -106,7 +106,7 @@ func (p *PostingClients) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Reply answers a post with JSON frames.
 func Reply(w http.ResponseWriter, items []Item) {
-	_ = reply(w, []byte("{"), items) // what does not arrive is delivered again
+	_ = reply(w, []byte("{"), items) // frames of a lost answer are delivered again
 }
 
 // ReplyPoll answers a poll with JSON frames, the session's id and the answer's number. An error means that the client cannot
@@ -126,7 +126,7 @@ func reply(w http.ResponseWriter, b []byte, items []Item) error {
 	b = append(b, "]}\n"...)
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store, no-transform")
-	w.Header().Set("Content-Length", strconv.Itoa(len(b))) // readers of JSON that stop at its end know that nothing follows
+	w.Header().Set("Content-Length", strconv.Itoa(len(b))) // parsers that stop at the end of the JSON see that nothing follows
 	_, err := w.Write(b)
 	return err
 }

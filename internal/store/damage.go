@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/walfile"
 )
 
-// Damaged tells whether err says that stored files are damaged or missing, and in which folder; "": it does not.
+// Damaged reports whether err means that stored files are damaged or missing, and in which folder; "": it does not.
 func Damaged(err error) (data string) {
 	var (
 		page    *checkvfs.DamageError
@@ -40,15 +40,15 @@ func Damaged(err error) (data string) {
 	return filepath.Dir(path)
 }
 
-// damage is what was first found damaged. It may be found before all files are open.
+// damage is the first damage found. It may be found before all files are open.
 type damage struct {
 	sync.Mutex
 	err  error
 	open bool // all files are
 }
 
-// damaged stops all storing when one file is found damaged: acknowledged data refers to other files, and an operator is to
-// look at the damage before more is piled up. Reading goes on where the files can be read.
+// damaged stops all writes when one file is found damaged: acknowledged data refers to other files, and an operator should
+// examine the damage before more is written. Readable files can still be read.
 func (s *Stores) damaged(err error) {
 	s.damage.Lock()
 	first := s.damage.err == nil
@@ -79,7 +79,7 @@ func (s *Stores) guarded() {
 	}
 }
 
-// Damage is what was first found damaged, or nil.
+// Damage returns the first damage found, or nil.
 func (s *Stores) Damage() error {
 	s.damage.Lock()
 	defer s.damage.Unlock()
@@ -95,7 +95,7 @@ func (s *Stores) Refuse(err error) {
 	}
 }
 
-// Gone says which of the files in use was removed, replaced or cut off; nil: none.
+// Gone says which of the files in use was removed, replaced or truncated; nil: none.
 func (s *Stores) Gone() error {
 	if s.manifest == nil {
 		return nil

@@ -16,10 +16,10 @@ import (
 // DescribePostgres describes the metrics of PostgreSQL, which exist where it is the store.
 func DescribePostgres(ch chan<- *prometheus.Desc) { pghealth.Describe(ch) }
 
-// Diagnosis is what one check of a database server found, in words for people.
+// Diagnosis is the result of one check of a database server, in words for people.
 type Diagnosis = pghealth.Finding
 
-// DiagnosePostgres looks in a PostgreSQL database for conditions that would keep servers from working with it, and for lost rows. It changes
+// DiagnosePostgres checks a PostgreSQL database for conditions that would keep servers from working with it, and for lost rows. It changes
 // nothing.
 func DiagnosePostgres(ctx context.Context, url string) []Diagnosis {
 	list := pghealth.Diagnose(ctx, url)

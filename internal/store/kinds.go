@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/repair"
 )
 
-// notErased is of notifications: those of recipients that are being erased are no loss.
+// notErased is a condition for notifications: those of recipients that are being erased do not count as lost.
 const (
 	notErased   = " AND n.recipient NOT IN (SELECT recipient FROM erasure) "
 	noContent   = " n.open = 1 AND NOT EXISTS (SELECT 1 FROM content c WHERE c.pos = CASE n.body_offset WHEN -1 THEN n.pos ELSE n.pos - n.body_offset END) "
@@ -24,7 +24,7 @@ const (
 	attributesNamed = " endpoint e, json_each(e.attributes) j, attribute_name n WHERE e.active = 1"
 )
 
-// kinds say what a repair must know of each database.
+// kinds hold what a repair needs for each database.
 var kinds = map[string]repair.Kind{
 	MailboxFile: {
 		Ready: mailboxReady,
@@ -54,7 +54,8 @@ var kinds = map[string]repair.Kind{
 	},
 }
 
-// mailboxReady has each notification be a row that says whether it waits. How copies ended whose settling is lost, nobody knows.
+// mailboxReady makes each notification a row that says whether it is pending. For copies whose settlements are lost the
+// outcome is unknown.
 func mailboxReady(c *sqlite.Conn, lost map[string]bool) (losses []repair.Loss, unsure int64, err error) {
 	r, err := mailboxdb.Ready(c, lost)
 	if r.Ended > 0 {
@@ -63,13 +64,13 @@ func mailboxReady(c *sqlite.Conn, lost map[string]bool) (losses []repair.Loss, u
 	if r.Unsure > 0 {
 		losses = append(losses, repair.Loss{What: "whether notifications had ended: they are delivered once more", Rows: r.Unsure, AtMost: true})
 	}
-	if !lost["notification"] && !lost["pack"] && !lost["content"] { // none of them stands for one that is lost
+	if !lost["notification"] && !lost["pack"] && !lost["content"] { // no rows are lost, so none of the unsure ones replaces a lost row
 		return losses, 0, err
 	}
 	return losses, r.Unsure, err
 }
 
-// The rules are what must fit together in a database that was rebuilt.
+// The rules restore consistency in a database that was rebuilt.
 var (
 	mailboxRules = []repair.Rule{
 		{
@@ -90,8 +91,8 @@ var (
 				"DELETE FROM attempt WHERE pos NOT IN (SELECT pos FROM notification);" +
 				"DELETE FROM plan WHERE pos NOT IN (SELECT pos FROM content);" +
 				"DELETE FROM escalation WHERE pos NOT IN (SELECT n.pos FROM notification n JOIN plan p ON p.pos = CASE n.body_offset WHEN -1 THEN n.pos ELSE n.pos - n.body_offset END WHERE n.open = 1);" +
-				// A copy that has lost its place in its plan begins the plan anew: sends have the same ids again, so none goes out
-				// twice.
+				// A copy that has lost its position in its plan starts the plan again: sends get the same ids as before, so none goes
+				// out twice.
 				"INSERT INTO escalation(pos, step, due_at) SELECT n.pos, 0, max(n.created_at, n.send_at) + json_extract(CAST(p.steps AS TEXT), '$[0].after_ms') FROM notification n" +
 				" JOIN plan p ON p.pos = CASE n.body_offset WHEN -1 THEN n.pos ELSE n.pos - n.body_offset END WHERE n.open = 1 AND n.pos NOT IN (SELECT pos FROM escalation);" +
 				"DELETE FROM block WHERE key >> 20 NOT IN (SELECT number FROM slice);" +
@@ -109,7 +110,7 @@ var (
 			Find:   "SELECT 'deliveries of a campaign that is lost', campaign, '', count(*) FROM delivery WHERE campaign NOT IN (SELECT num FROM campaign) GROUP BY campaign",
 			Remove: "DELETE FROM delivery WHERE campaign NOT IN (SELECT num FROM campaign);",
 		},
-		// Counters count every delivery of a campaign, so they know how many are lost; then they are made anew.
+		// Counters include every delivery of a campaign, so they show how many are lost; then they are computed again.
 		{
 			Find: "SELECT 'deliveries of the campaign', c.id, c.app, s.n - coalesce(d.n, 0) FROM campaign c" +
 				" JOIN (SELECT campaign, sum(n) AS n FROM campaign_count WHERE what < 20 GROUP BY campaign) s ON s.campaign = c.num" +
@@ -117,7 +118,7 @@ var (
 			Remove: "DELETE FROM campaign_count WHERE what < 20;" +
 				"INSERT INTO campaign_count(campaign, channel, what, n) SELECT campaign, channel, outcome, count(*) FROM delivery GROUP BY 1, 2, 3;",
 		},
-		// Tables for finding endpoints are made anew from the endpoints' rows.
+		// Tables for finding endpoints are built again from the endpoints' rows.
 		{Remove: "DELETE FROM endpoint_tag; DELETE FROM attribute_text; DELETE FROM attribute_number; DELETE FROM endpoint_count;" +
 			"INSERT OR IGNORE INTO tag_name(app, name) SELECT DISTINCT e.app, j.value FROM" + tags + ";" +
 			"INSERT INTO endpoint_tag(tag, endpoint) SELECT n.id, e.number FROM" + tagsNamed + " AND n.app = e.app AND n.name = j.value;" +

@@ -15,8 +15,8 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// ManifestFile says which files make up the store. It comes first and goes last: a file that it names is damage if it is
-// missing, and databases that belong to a store without it are, too.
+// ManifestFile lists the files that make up the store. It is written first and removed last: a file that it names counts
+// as damage if it is missing, and so do databases of a store without a manifest.
 const ManifestFile = "store.json"
 
 const manifestFormat = 1
@@ -30,7 +30,7 @@ type manifest struct {
 	id checkvfs.ID
 }
 
-// MissingError says that a part of the store is not there.
+// MissingError says that a part of the store is missing.
 type MissingError struct{ Path, Why string }
 
 func (e *MissingError) Error() string { return e.Path + " is missing: " + e.Why }
@@ -96,7 +96,7 @@ func readManifest(data string) (*manifest, error) {
 	return m, nil
 }
 
-// newManifest makes the manifest where there is none, unless databases say that there was one.
+// newManifest makes the manifest if there is none, unless databases show that there was one.
 func newManifest(data string) (*manifest, error) {
 	path := filepath.Join(data, ManifestFile)
 	for _, name := range filesIn(data, &manifest{}) {
@@ -163,7 +163,7 @@ func (m *manifest) guard(name string, damaged func(error)) sqlitedb.Guard {
 	return sqlitedb.Guard{Store: m.id, Checked: m.Checksums && slices.Contains(m.Files, name), Damaged: damaged}
 }
 
-// gone says if the manifest in a folder is not m any more.
+// gone returns an error if the manifest in a folder is no longer m.
 func (m *manifest) gone(data string) error {
 	now, err := readManifest(data)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -90,7 +90,7 @@ func TestAFileOfAnotherStoreIsNotTaken(t *testing.T) {
 	}
 }
 
-// A start that was cut short before all files were there goes on where it was.
+// A start that was interrupted before all files existed is continued by the next.
 func TestAHalfMadeStoreIsFinished(t *testing.T) {
 	dir := t.TempDir()
 	_, closing, err := store.OpenApps(t.Context(), store.Config{Data: dir}, true)
@@ -104,7 +104,8 @@ func TestAHalfMadeStoreIsFinished(t *testing.T) {
 	open(t, dir)
 }
 
-// Commands that set apps up open what there is, and tell a folder without a store from one that has lost a file.
+// Commands that set up apps open an existing store, and distinguish a folder without a store from one that has lost a
+// file.
 func TestAppsAreOpenedAloneOnlyWhereTheyAre(t *testing.T) {
 	apps := func(dir string) error {
 		_, closing, err := store.OpenApps(t.Context(), store.Config{Data: dir}, false)

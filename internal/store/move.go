@@ -16,28 +16,28 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/objectdb"
 )
 
-// MoveConfig says what is copied to where. Data and Postgres are needed.
+// MoveConfig names the source and the target of a copy. Data and Postgres are needed.
 type MoveConfig struct {
-	Data     string                                   // folder of a server that does not run; nobody else may open it
-	Postgres string                                   // URL of a database that holds nothing else
+	Data     string                                   // folder of a server that is stopped; no other process may open it
+	Postgres string                                   // URL of a database that contains nothing else
 	Progress func(doing string, rows int, left int64) // see move.Config
 	Log      *slog.Logger                             // nil: discards
 }
 
-// Moved says how many things of a kind are the same in both places.
+// Moved says how many things of a kind are equal in both places.
 type Moved = move.Count
 
 // ErrMoved says that everything was copied before.
 var ErrMoved = move.ErrDone
 
-// NotEmptyError says that a database holds what was not copied from this folder.
+// NotEmptyError says that a database has contents that were not copied from this folder.
 type NotEmptyError = move.NotEmptyError
 
 // keptEvents keeps the log of events from deleting old ones while they are copied.
 const keptEvents = 100 * 365 * 24 * time.Hour
 
-// MoveToPostgres copies everything in a data folder into a PostgreSQL database, and compares both. It may be interrupted at any moment,
-// and goes on where it was when it is called again. The folder stays as it is.
+// MoveToPostgres copies everything in a data folder into a PostgreSQL database, and compares both. It may be interrupted at any moment;
+// the next call continues there. The folder does not change.
 func MoveToPostgres(ctx context.Context, cfg MoveConfig) (list []Moved, err error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

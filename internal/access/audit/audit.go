@@ -1,5 +1,6 @@
-// Package audit remembers what people did on the web page and what back ends changed over the API: who, when, from where,
-// what, to what, and how it ended. It gets each action once, at the seams that know them all: the tables of routes.
+// Package audit records what people did on the web page and what back ends changed over the API: who, when, from where,
+// the action, its object, and how it ended. Each action is recorded once, where all of them pass: in the tables of
+// routes.
 package audit
 
 import (
@@ -30,14 +31,14 @@ const (
 	API  = "api"
 )
 
-// Outcome is how an action ended. Invalid requests change nothing and are not remembered.
+// Outcome is how an action ended. Invalid requests change nothing and are not recorded.
 type Outcome string
 
 // Outcomes.
 const (
 	Done    Outcome = "done"
 	Refused Outcome = "refused" // who asked may not
-	Failed  Outcome = "failed"  // the server could not, or not all of it
+	Failed  Outcome = "failed"  // the server could not do it, or not completely
 )
 
 // Entry is an action that somebody did or tried. Texts are cut and cleaned when it is noted; none may be a secret.
@@ -45,15 +46,15 @@ type Entry struct {
 	ID      int64 // grows
 	App     string
 	At      time.Time
-	By      string // public id of a key, or whom a provider vouches for
+	By      string // public id of a key, or the person whom a provider has signed in
 	Way     string
 	Address string
-	Action  string // what it is called, like campaign.start
-	Object  string // what it was done to; may be empty
+	Action  string // the action's name, like campaign.start
+	Object  string // the object of the action; may be empty
 	Outcome Outcome
 }
 
-// Filter says which entries are asked for; the zero value: all.
+// Filter selects entries; the zero value: all.
 type Filter struct {
 	Before       int64 // with a lower id; 0: from the newest on
 	Since, Until time.Time
@@ -66,9 +67,9 @@ type Store interface {
 	AddEntry(ctx context.Context, d *Entry) error
 	// Entries lists an app's, newest first.
 	Entries(ctx context.Context, app string, f Filter, limit int) ([]Entry, error)
-	// TrimEntries forgets an app's that are older, and the oldest beyond so many.
+	// TrimEntries deletes an app's entries that are older, and the oldest beyond so many.
 	TrimEntries(ctx context.Context, app string, before time.Time, most int) error
-	// RenameObject gives the object of an app's entries whose actions begin so another name.
+	// RenameObject renames the object in an app's entries whose actions begin with a prefix.
 	RenameObject(ctx context.Context, app, actions, from, to string) error
 }
 
@@ -80,7 +81,7 @@ type Log struct {
 
 	mu      sync.Mutex
 	noted   map[string]int          // entries by app, for trimming
-	refused map[[3]string]time.Time // when a refusal was last noted, by app, who and action
+	refused map[[3]string]time.Time // when a refusal was last recorded, by app, person and action
 
 	entries, lost prometheus.Counter
 }
@@ -103,13 +104,14 @@ func (l *Log) Collect(ch chan<- prometheus.Metric) { l.entries.Collect(ch); l.lo
 // eraseAction is the name of erasing a recipient.
 const eraseAction = "recipient.erase"
 
-// Erased is what the audit log calls a recipient that was erased: who knows the name can find it, and nobody reads it.
+// Erased is the audit log's name for an erased recipient: with the former name its entries can be found, and the former
+// name cannot be read from it.
 func Erased(app, recipient string) string {
 	sum := sha256.Sum256([]byte(app + "\n" + recipient))
 	return "erased:" + hex.EncodeToString(sum[:8])
 }
 
-// ForgetRecipient takes the name of an erased recipient out of an app's entries.
+// ForgetRecipient removes the name of an erased recipient from an app's entries.
 func (l *Log) ForgetRecipient(ctx context.Context, app, recipient string) error {
 	if err := l.store.RenameObject(ctx, app, "recipient.", recipient, Erased(app, recipient)); err != nil {
 		return fmt.Errorf("take an erased recipient out of the audit log of app %s: %w", app, err)
@@ -118,8 +120,8 @@ func (l *Log) ForgetRecipient(ctx context.Context, app, recipient string) error 
 }
 
 const (
-	writeWithin = 5 * time.Second // who did something waits for its answer meanwhile
-	refusedEach = time.Minute     // one refusal of somebody for the same action is remembered in this time: trying again and again must not push out what others did
+	writeWithin = 5 * time.Second // the action's answer waits for this meanwhile
+	refusedEach = time.Minute     // in this time one refusal of a person for the same action is recorded: repeated tries must not push out other entries
 	maxRefused  = 10_000
 )
 
@@ -136,7 +138,7 @@ func (l *Log) Note(ctx context.Context, d Entry) {
 	if d.Outcome == Refused && !l.firstRefusal(&d) {
 		return
 	}
-	// The action is done whether or not somebody waits for the answer.
+	// The action is done whether or not its client still waits for the answer.
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), writeWithin, fmt.Errorf("not written in %s", writeWithin))
 	defer cancel()
 	err := l.store.AddEntry(ctx, &d)
@@ -165,7 +167,7 @@ func (l *Log) firstRefusal(d *Entry) bool {
 	return true
 }
 
-// trim forgets what is too old or too much, after the first action of an app and then from time to time.
+// trim deletes entries that are too old or too many, after the first action of an app and then from time to time.
 func (l *Log) trim(ctx context.Context, app string) error {
 	l.mu.Lock()
 	due := l.noted[app]%trimEach == 0

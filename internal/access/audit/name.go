@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Of says what a request does, by its route's pattern and the name of its action: {…} in the name takes the path's value,
-// and the object is the path's other values.
+// Of names the action of a request, by its route's pattern and the name of its action: {…} in the name takes the path's
+// value, and the object is the path's other values.
 func Of(r *http.Request, pattern, name string) (action, object string) {
 	var values []string
 	for rest := pattern; ; {

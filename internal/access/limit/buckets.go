@@ -8,9 +8,9 @@ import (
 
 const (
 	shards       = 64      // locks: more than cores, so that accepting loops rarely meet
-	maxEntries   = 1 << 16 // of one limiter: some 4 MB with addresses; an attacker with more pushes out others of his
+	maxEntries   = 1 << 16 // of one limiter: some 4 MB with addresses; an attacker with more addresses mostly pushes out entries of its own
 	shardEntries = maxEntries / shards
-	evictProbes  = 8 // entries, picked by Go's random map order, of which one is evicted
+	evictProbes  = 8 // entries examined, in Go's random map order, of which one is evicted
 )
 
 // buckets are token buckets by key, kept as one instant each (the generic cell rate algorithm): when the bucket

@@ -27,7 +27,7 @@ type Conns struct {
 type holder struct {
 	who   netip.Prefix
 	open  int
-	leave func() // the same for all of them, so that a connection need not remember where it came from
+	leave func() // the same for all of them, so that a connection need not store its address
 }
 
 // NewConns allows so many connections in all and, of one address, mostOf. Loopback is exempt from the latter unless

@@ -1,5 +1,5 @@
-// Package limit bounds how often something may happen: connections and hellos by address, publishes by API key.
-// Its memory is bounded too, whatever addresses come.
+// Package limit limits how often something may happen: connections and hellos by address, publishes by API key. Its
+// memory is limited too, for any number of addresses.
 package limit
 
 import (
@@ -36,7 +36,7 @@ func (a *Addrs) Allow(addr netip.Addr) bool {
 	return a.b.take(Client(addr), 1) == 0
 }
 
-// RetryAfter is how long until Allow would say yes.
+// RetryAfter is the time until Allow would return true.
 func (a *Addrs) RetryAfter(addr netip.Addr) time.Duration {
 	if a == nil || a.exempt(addr) {
 		return 0
@@ -50,7 +50,7 @@ func exempt(addr netip.Addr, loopback bool) bool {
 	return !addr.IsValid() || !loopback && addr.Unmap().IsLoopback()
 }
 
-// Client is who an address stands for: an IPv6 customer has at least a /64 to choose addresses from.
+// Client is the network that an address counts for: an IPv6 customer has at least a /64 to choose addresses from.
 func Client(addr netip.Addr) netip.Prefix {
 	addr = addr.Unmap().WithZone("")
 	bits := 32

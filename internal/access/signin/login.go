@@ -11,28 +11,28 @@ import (
 	"unicode"
 )
 
-// How long a person stays signed in, and how many of an app may be.
+// How long a person stays signed in, and how many people of an app may be.
 const (
 	LongestLogin = 12 * time.Hour
 	LongestIdle  = time.Hour
-	MaxLogins    = 1000 // of an app; the next one ends that which was seen longest ago
+	MaxLogins    = 1000 // of an app; the next one ends the login that was seen longest ago
 )
 
-// seenGrain is how exactly it is known when a person was last seen: a page that follows something asks every second,
-// and must not write as often.
+// seenGrain is the precision of a person's last-seen time: a page that updates itself makes a request every second, and
+// must not write as often.
 const seenGrain = time.Minute
 
-// Person is who has signed in: a key's holder, or somebody whom a provider of OpenID Connect vouches for.
+// Person is a person who has signed in: the holder of a key, or a user of an OpenID Connect provider.
 type Person struct {
 	App     string
 	Key     string // the key's public id; empty: the provider vouches
-	Subject string // the provider's name for them; empty with a key
+	Subject string // the provider's id of the person; empty with a key
 	Email   string // for people to read; may be empty
-	Rules   string // which rules gave somebody their role whom the provider vouches for
+	Rules   string // the rules that gave a provider's user this role, as a fingerprint
 	Role    Role
 }
 
-// Name is what a person is called in lists and logs.
+// Name is the person's name in lists and logs.
 func (p Person) Name() string {
 	switch {
 	case p.Key != "":
@@ -65,12 +65,12 @@ func (s *Login) Over(now time.Time) bool {
 // Hash is how the secret of a login's cookie is kept.
 type Hash = [sha256.Size]byte
 
-// ErrNoLogin says that nobody has signed in with this secret, or not lately, or somebody has ended it.
+// ErrNoLogin says that the secret belongs to no login, or to one that has ended.
 var ErrNoLogin = errors.New("not signed in")
 
-// Bounds say which logins are forgotten when another begins.
+// Bounds select the logins that are deleted when another one is added.
 type Bounds struct {
-	Since, Seen time.Time // begun, or seen, no later than this
+	Since, Seen time.Time // begun, or last seen, no later than this
 	Most        int       // of the app, with the new one
 }
 
@@ -80,11 +80,11 @@ type LoginStore interface {
 	AddLogin(ctx context.Context, hash Hash, s Login, b Bounds) error
 	// Login fails with ErrNoLogin where there is none.
 	Login(ctx context.Context, hash Hash) (Login, error)
-	// SeeLogin notes when a login was last seen.
+	// SeeLogin sets when a login was last seen.
 	SeeLogin(ctx context.Context, hash Hash, at time.Time) error
-	// EndLogins forgets logins of this app and no other's, and says how many there were.
+	// EndLogins deletes logins of this app and no other's, and returns how many there were.
 	EndLogins(ctx context.Context, app string, ids []string) (int, error)
-	// Logins lists an app's, last seen first.
+	// Logins lists an app's logins, last seen first.
 	Logins(ctx context.Context, app string, most int) ([]Login, error)
 }
 
@@ -99,7 +99,7 @@ type Logins struct {
 	now   func() time.Time
 }
 
-// NewLogins keeps who is signed in there.
+// NewLogins keeps logins in a store.
 func NewLogins(store LoginStore, now func() time.Time) *Logins { return &Logins{store, now} }
 
 // Enter signs a person in and returns the cookie's secret. Enter cuts and cleans the address and the browser's name.
@@ -114,7 +114,7 @@ func (s *Logins) Enter(ctx context.Context, who Person, address, browser string)
 	return secret, nil
 }
 
-// Find says whose secret it is; ErrNoLogin: nobody's, or not any more.
+// Find returns the login with a secret; ErrNoLogin: there is none, or it has ended.
 func (s *Logins) Find(ctx context.Context, secret string) (Login, error) {
 	hash, now := sha256.Sum256([]byte(secret)), s.now()
 	login, err := s.look(ctx, hash, now)
@@ -137,19 +137,19 @@ func (s *Logins) look(ctx context.Context, hash [sha256.Size]byte, now time.Time
 	case err != nil:
 		return Login{}, fmt.Errorf("look up who is signed in: %w", err)
 	case login.Over(now):
-		return Login{}, ErrNoLogin // it is forgotten with the next that begins
+		return Login{}, ErrNoLogin // it is deleted when the next login is added
 	}
 	return login, nil
 }
 
-// Remains reports whether somebody who looks at a page that goes on is signed in still. To look is not to do something: it does not
-// make the login longer.
+// Remains reports whether a person with a self-updating page open is still signed in. An open page is no activity: it does not
+// prolong the login.
 func (s *Logins) Remains(ctx context.Context, secret string) bool {
 	_, err := s.look(ctx, sha256.Sum256([]byte(secret)), s.now())
 	return err == nil
 }
 
-// Of lists who is signed in to an app, last seen first.
+// Of lists the logins of an app, last seen first.
 func (s *Logins) Of(ctx context.Context, app string) (list []Login, err error) {
 	all, err := s.store.Logins(ctx, app, MaxLogins)
 	if err != nil {
@@ -164,7 +164,7 @@ func (s *Logins) Of(ctx context.Context, app string) (list []Login, err error) {
 	return list, nil
 }
 
-// End signs out, and says how many were.
+// End ends logins, and returns how many there were.
 func (s *Logins) End(ctx context.Context, app string, ids ...string) (int, error) {
 	if len(ids) == 0 {
 		return 0, nil
@@ -176,7 +176,7 @@ func (s *Logins) End(ctx context.Context, app string, ids ...string) (int, error
 	return n, nil
 }
 
-// maxText bounds what is kept of a text that a browser or a provider gives.
+// maxText limits the part of a browser's or provider's text that is kept.
 const maxText = 200
 
 // Clean makes a text from outside one that can be kept and shown: at most 200 bytes of printable characters.

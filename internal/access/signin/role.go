@@ -1,16 +1,16 @@
-// Package signin knows who uses the web page: what they may do there.
+// Package signin manages the people who use the web page, and their roles.
 package signin
 
 import "godwit.dev/godwit/internal/access"
 
-// Role is what a person may do on the web page. Each includes those before it.
+// Role is a person's permission on the web page. Each includes those before it.
 type Role uint8
 
 // Roles; the zero value may do nothing.
 const (
-	View  Role = iota + 1 // look at everything that is no secret
+	View  Role = iota + 1 // read everything that is not secret
 	Send                  // publish, recall, run campaigns, erase recipients
-	Admin                 // keys, channels, hooks and whatever else the app is set up with
+	Admin                 // keys, channels, hooks and all other settings of the app
 )
 
 // roles are the roles with their names and the roles of keys that are worth as much.
@@ -50,5 +50,5 @@ func (r Role) String() string {
 	return "none"
 }
 
-// May reports whether r includes what is needed.
+// May reports whether r includes the needed role.
 func (r Role) May(need Role) bool { return need != 0 && r >= need }

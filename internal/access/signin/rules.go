@@ -17,18 +17,18 @@ const (
 	maxClaim     = 256 // bytes of a claim's name or value
 )
 
-// Rule gives a role in an app to those of whom a provider of OpenID Connect claims something.
+// Rule gives a role in an app to people with a certain claim from an OpenID Connect provider.
 type Rule struct {
 	Role  Role
 	App   string
 	Claim string
-	Value string // the claim is this text, or a list with it
+	Value string // the claim equals this text, or is a list that contains it
 }
 
 func (r Rule) String() string { return r.Role.String() + " " + r.App + " " + r.Claim + "=" + r.Value }
 
-// protocol are claims that are the same for everybody whom a provider knows, or say how somebody has signed in and not
-// who it is: a rule over one of these would let everybody in.
+// protocol are claims that are the same for all users of a provider, or describe the sign-in and not the person: a rule
+// about one of these would let everybody in.
 var protocol = []string{
 	"iss", "aud", "azp", "exp", "iat", "nbf", "jti", "nonce", "auth_time", "acr", "amr", "at_hash", "c_hash", "sid", "typ", "scope", "ver",
 	"email_verified", "phone_number_verified", "locale", "zoneinfo", "updated_at",
@@ -83,7 +83,7 @@ func parseRule(text string) (r Rule, err error) {
 	return r, nil
 }
 
-// Fingerprint tells rules of a provider from others: who came in by others has to come in anew.
+// Fingerprint distinguishes rules of a provider: people who signed in by other rules have to sign in again.
 func Fingerprint(issuer, clientID string, rules []Rule) string {
 	texts := []string{issuer, clientID}
 	for _, r := range rules {
@@ -108,7 +108,7 @@ func Judge(rules []Rule, claims map[string]any) map[string]Role {
 	return apps
 }
 
-// yes reads what some providers write as a text.
+// yes accepts true, which some providers write as a text.
 func yes(claim any) bool { return claim == true || claim == "true" }
 
 func holds(claim any, value string) bool {

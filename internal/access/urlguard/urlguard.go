@@ -19,8 +19,8 @@ import (
 // ErrPrivate says that the URL leads to an address that is not a public one.
 var ErrPrivate = errors.New("address is not public")
 
-// CheckURL says what is wrong with a URL before it is kept. Where private addresses are allowed (tests, closed
-// networks) http is as well. Names are not resolved here: the client checks what it dials.
+// CheckURL reports what is wrong with a URL before it is stored. If private addresses are allowed (tests, closed
+// networks), http is as well. Names are not resolved here: the client checks the addresses it dials.
 func CheckURL(raw string, allowPrivate bool) error {
 	_, err := ParseURL(raw, allowPrivate)
 	return err
@@ -38,7 +38,7 @@ func ParseURL(raw string, allowPrivate bool) (*url.URL, error) {
 		return nil, errors.New("is not a URL like https://host/path")
 	case u.User != nil:
 		return nil, errors.New("must not contain a user or password")
-	case strings.Contains(raw, "#"): // also an empty one: it cuts off whatever is written after it
+	case strings.Contains(raw, "#"): // also an empty one: it would cut off all that is appended
 		return nil, errors.New("must not contain a fragment")
 	case u.Scheme != "https" && (u.Scheme != "http" || !allowPrivate):
 		return nil, errors.New("must begin with https://")
@@ -123,13 +123,13 @@ func CheckHost(host string, r Reach) error {
 
 // Options bound a client.
 type Options struct {
-	AllowPrivate bool          // Anywhere, as most callers say it
+	AllowPrivate bool          // the setting in the form that most callers have
 	Reach        Reach         // else
 	Timeout      time.Duration // of a whole request; 0: 10 s
 	ConnsPerHost int           // 0: 16; Unbounded
 }
 
-// Unbounded is for clients whose users bound what is under way themselves.
+// Unbounded is for clients whose users limit simultaneous requests themselves.
 const Unbounded = -1
 
 // idlePerHost is how many connections to a host are kept where their number is not bounded.

@@ -151,7 +151,7 @@ func TestPrivateAddressesAreNotDialledHoweverTheyAreWritten(t *testing.T) {
 	}
 }
 
-// The check sits on the dial itself: whatever a name resolved to earlier, what counts is the address dialled.
+// The check is made at the dial itself: only the address dialled counts, not what a name resolved to earlier.
 func TestTheDialledAddressIsTheOneChecked(t *testing.T) {
 	for address, ok := range map[string]bool{
 		"8.8.8.8:443": true, "[2606:4700::1]:443": true,

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// Host writes the host of a URL as browsers send it in Host and Origin: in lower case, a name of other letters as IDNA has it, an address in its
-// shortest form (WHATWG URL, section 3.5). A host that is none stays as it is.
+// Host writes the host of a URL as browsers send it in Host and Origin: in lower case, other scripts by IDNA, an address in its shortest
+// form (WHATWG URL, section 3.5). An invalid host stays as it is.
 func Host(name string) string {
 	if addr, err := netip.ParseAddr(name); err == nil {
 		return addr.String()

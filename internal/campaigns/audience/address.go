@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// channels are those that endpoints may have. Whether a server can send over one is for its settings to say.
+// channels are the channels of endpoints. Whether a server can send over one depends on its settings.
 var channels = []push.Channel{push.Live, push.WebPush, push.FCM, push.APNs, push.Telegram, push.Webhook}
 
 // Known reports whether a channel can have endpoints.
@@ -30,7 +30,7 @@ const (
 	maxURL       = 2048 // push services' URLs have some 200 bytes, Apple's and Windows's up to 800
 	maxToken     = 4096 // FCM documents no limit; tokens have some 160 bytes
 	leastDigits  = 64   // of an APNs token: 32 bytes since there are any
-	mostDigits   = 256  // and so many at most: Apple says that they may become longer; those of today have up to 160
+	mostDigits   = 256  // Apple says that they may become longer; those of today have up to 160
 	maxChatName  = 33   // @ and a public name
 	p256dhBytes  = 65   // an uncompressed P-256 point (RFC 8291, section 3.1)
 	authBytes    = 16   // the authentication secret (RFC 8291, section 3.2)
@@ -94,7 +94,7 @@ func NormalAddress(ch push.Channel, raw json.RawMessage) (json.RawMessage, error
 // MarshalAddress writes an address as JSON.
 func MarshalAddress(v any) (json.RawMessage, error) { return marshal(v) }
 
-// marshal writes JSON without escaping what only matters inside HTML: URLs are full of &.
+// marshal writes JSON without the escapes that only HTML needs: URLs are full of &.
 func marshal(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -254,7 +254,7 @@ func tokenAddress(fields map[string]json.RawMessage, normal func(string) (string
 	return a, err
 }
 
-// fcmToken checks a registration token: what its alphabet does not have was never one.
+// fcmToken checks a registration token: characters outside its alphabet are impossible.
 func fcmToken(token string) (string, error) {
 	if token == "" || len(token) > maxToken || strings.ContainsFunc(token, func(r rune) bool {
 		return r > 0x7f || !nameByte(byte(r), false) && !strings.ContainsRune(":-_.~%+/=", r)
@@ -293,8 +293,8 @@ func webhookAddress(fields map[string]json.RawMessage) (v any, err error) {
 	return a, checkURL("address.url", a.URL)
 }
 
-// CheckPublic refuses an address whose URL is not https or leads to an address that is not public, as far as can be
-// seen without asking for names: what dials checks again.
+// CheckPublic refuses an address whose URL is not https or leads to a non-public address, as far as that shows without
+// DNS: the sender's client checks again when it dials.
 func CheckPublic(e *Endpoint) error {
 	var a struct {
 		Endpoint string `json:"endpoint"`
@@ -314,7 +314,7 @@ func CheckPublic(e *Endpoint) error {
 	return nil
 }
 
-// checkURL checks what every URL must be. http is for tests and closed networks: see CheckPublic.
+// checkURL applies the rules for every URL. http is for tests and closed networks: see CheckPublic.
 func checkURL(field, raw string) error {
 	if len(raw) > maxURL {
 		return notification.BadField(field, "has %d bytes; at most %d are allowed", len(raw), maxURL)

@@ -11,8 +11,8 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Value is what an attribute holds: a text, a number or a truth. True and false are the numbers 1 and 0 to
-// expressions, and remember how they were written.
+// Value is the value of an attribute: a text, a number or a truth value. True and false are the numbers 1 and 0 in
+// expressions, and keep their written form.
 type Value struct {
 	text string
 	num  float64
@@ -85,7 +85,7 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 			return errors.New("is a number out of range")
 		}
 		if *v = Number(n); !Exact(string(b), n) {
-			*v = Text(string(b)) // 64 bits hold no such number; its digits stay
+			*v = Text(string(b)) // 64 bits cannot hold this number, so it stays a text of digits
 		}
 	default:
 		return errors.New("must be a text, a number, true or false")
@@ -102,7 +102,7 @@ func Exact(written string, n float64) bool {
 	return len(digits) <= exactDigits && (n != 0 || digits == "") || digits == significant(strconv.FormatFloat(n, 'e', -1, 64))
 }
 
-// significant are the digits of a number without those that only say where its point is.
+// significant returns the digits of a number without those that only place its point.
 func significant(number string) string {
 	mantissa, _, _ := strings.Cut(strings.ToLower(number), "e")
 	digits := strings.TrimLeft(strings.TrimLeft(strings.ReplaceAll(mantissa, ".", ""), "-"), "0")
@@ -115,7 +115,7 @@ func Guess(s string) Value {
 		return Bool(s == "true")
 	}
 	if n, err := strconv.ParseFloat(s, 64); err == nil && strconv.FormatFloat(n, 'f', -1, 64) == s && math.Abs(n) < 1<<53 {
-		return Number(n) // a phone number with its zero in front stays a text
+		return Number(n) // a phone number with a leading zero stays a text
 	}
 	return Text(s)
 }
@@ -147,10 +147,10 @@ func (a Attributes) check() error {
 // CheckAttributeName applies the rule for names of attributes.
 func CheckAttributeName(name string) error { return checkAttributeName(name) }
 
-// AttributesPrefix stands before the name of an attribute in a heading.
+// AttributesPrefix precedes the name of an attribute in a heading.
 const AttributesPrefix = attributesPrefix
 
-// checkAttributeName applies the rule that lets names stand in expressions and templates.
+// checkAttributeName applies the rule by which names are valid in expressions and templates.
 func checkAttributeName(name string) error {
 	bad := len(name) > MaxAttributeName
 	for i := 0; i < len(name) && !bad; i++ {

@@ -22,8 +22,8 @@ const MaxEndpoints = 1000
 // maxAudienceTags bounds each list of tags of an audience.
 const maxAudienceTags = 100
 
-// Audience picks endpoints as the API writes it: what is given must all hold, what is empty does not matter. The
-// empty audience is everybody in the app.
+// Audience selects endpoints, in the API's form: all given conditions must hold, empty ones are ignored. The empty
+// audience is everybody in the app.
 type Audience struct {
 	Channels   []push.Channel `json:"channels,omitempty"`
 	Recipients []string       `json:"recipients,omitempty"`
@@ -98,7 +98,7 @@ func (a *Audience) Select(field string) (*Selection, error) {
 	return s, nil
 }
 
-// Match reports whether an endpoint, disabled or not, is in the selection. Stores agree with it.
+// Match reports whether an endpoint, disabled or not, is in the selection. Stores give the same result.
 func (s *Selection) Match(e *Endpoint) bool {
 	return among(s.Channels, e.Channel) && among(s.Recipients, e.Recipient) && among(s.Endpoints, e.ID) &&
 		(len(s.TagsAny) == 0 || hasAny(e.Tags, s.TagsAny)) && hasAll(e.Tags, s.TagsAll) &&

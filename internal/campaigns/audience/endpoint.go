@@ -25,21 +25,21 @@ const (
 	MaxTagNames       = 10_000 // different ones in an app
 	MaxAttributeNames = 1000   // different ones in an app
 	MaxReason         = 200    // bytes of why an endpoint is disabled
-	maxLocale         = 35     // BCP 47 says that no useful tag is longer
+	maxLocale         = 35     // by BCP 47 no useful tag is longer
 )
 
-// Status says whether an endpoint is sent to.
+// Status says whether messages are sent to an endpoint.
 type Status string
 
 // Statuses.
 const (
 	Active   Status = "active"
-	Disabled Status = "disabled" // the provider or somebody said that it shall get nothing; see DisabledReason
+	Disabled Status = "disabled" // the provider or somebody has said that it must get nothing; see DisabledReason
 )
 
 // Endpoint is a push address of a recipient or of an anonymous subscriber.
 type Endpoint struct {
-	Number         int64 // of the store, ascending, never used twice: the cursor of enumerations and what deliveries refer to
+	Number         int64 // given by the store, ascending, never used twice: the cursor of enumerations and the reference in deliveries
 	ID             ID    // what the outside calls it
 	App            string
 	Channel        push.Channel
@@ -47,18 +47,18 @@ type Endpoint struct {
 	Address        json.RawMessage // in the form that Address makes
 	Tags           []string        // sorted
 	Attributes     Attributes
-	Locale         string // BCP 47, like nb-NO; empty: not known
-	Timezone       string // IANA, like Europe/Oslo; empty: not known
+	Locale         string // BCP 47, like nb-NO; empty: unknown
+	Timezone       string // IANA, like Europe/Oslo; empty: unknown
 	Status         Status
 	DisabledReason string
 	CreatedAt      time.Time
 	UpdatedAt      time.Time
-	LastSeenAt     time.Time // when it registered last or something showed that it lives; zero: never
-	Token          TokenHash // of the manage token; zero: nobody holds one
+	LastSeenAt     time.Time // when it last registered or showed another sign of life; zero: never
+	Token          TokenHash // of the manage token; zero: there is none
 }
 
-// EndsWith reports whether an active endpoint is to be disabled because its address was found gone at that time: it has not
-// registered after it. Zero: nobody knows when, and it is.
+// EndsWith reports whether an active endpoint is to be disabled because its address was found gone at that time: it is,
+// unless it has registered since. Zero: the time is unknown, and it is.
 func (e *Endpoint) EndsWith(gone time.Time) bool {
 	return e.Status != Disabled && (gone.IsZero() || !e.LastSeenAt.After(gone))
 }
@@ -154,23 +154,23 @@ func Reason(s string) string {
 	return s
 }
 
-// Registration asks that an endpoint be there.
+// Registration is a request to make or renew an endpoint.
 type Registration struct {
 	// Endpoint has the given fields, checked. If an endpoint of this address exists already, it keeps its own value of
 	// every field that is empty here, or nil where an empty value would mean something.
 	Endpoint Endpoint
 	// Dropped names hints about the person that are unknown here, like a time zone: see DropUnknownHints.
 	Dropped []string
-	// Trusted callers may change an endpoint of this address whoever made it. Others have to show its secrets:
+	// Trusted callers may change an endpoint of this address, whoever made it. Others have to present its secrets:
 	// SameHolder.
 	Trusted bool
 }
 
-// Registered is what became of a registration.
+// Registered is the result of a registration.
 type Registered struct {
 	Endpoint Endpoint
 	Created  bool
-	Err      error // the others are not touched by it
+	Err      error // does not affect the other registrations
 }
 
 // ErrTaken says that another subscriber holds the address, or that the id belongs to another address.
@@ -182,7 +182,7 @@ func (e *Endpoint) leaveOwner() {
 	e.Tags, e.Attributes, e.Locale, e.Timezone, e.Token = nil, nil, "", "", TokenHash{}
 }
 
-// GiveTo gives the endpoint to another owner, who inherits nothing of the former one; what else a change says of it is set after that.
+// GiveTo gives the endpoint to another owner, who inherits nothing from the former one; further changes are applied after that.
 // Without an owner ("") it keeps everything but the manage token.
 func (e *Endpoint) GiveTo(recipient string) {
 	switch {
@@ -216,7 +216,8 @@ func (e *Endpoint) Renew(r *Registration, now time.Time) error {
 			*f.to = *f.from
 		}
 	}
-	// A back end does not lock the subscriber out. A visitor who knows the token of a recipient's phone is not the recipient.
+	// A back end does not lock the subscriber out. A visitor who has the token of a recipient's phone does not become that
+	// recipient.
 	stranger := !r.Trusted && n.Recipient == "" && e.Recipient != "" && e.Channel != push.WebPush
 	if !stranger && (e.Token == (TokenHash{}) || !r.Trusted && n.Token != (TokenHash{})) {
 		e.Token = n.Token

@@ -11,8 +11,8 @@ import (
 
 // Expr is a condition on an endpoint: And, Or, Not, Compare, In, Has or Exists.
 type Expr interface {
-	// Match reports whether the endpoint meets the condition. A comparison with what the endpoint does not have, or
-	// what is of another kind, is false; so its negation is true.
+	// Match reports whether the endpoint meets the condition. A comparison with a field that the endpoint lacks, or with a
+	// value of another type, is false; so its negation is true.
 	Match(e *Endpoint) bool
 	// String writes the condition so that Parse reads it again.
 	String() string
@@ -60,7 +60,7 @@ const (
 	Prefix   Op = "prefix"
 )
 
-// Field is what an expression looks at: an attribute, or one of the endpoint's own.
+// Field is the subject of a comparison: an attribute, or a field of the endpoint itself.
 type Field struct {
 	Name      string
 	Attribute bool
@@ -229,7 +229,7 @@ func quoted(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`).Replace(s) + `"`
 }
 
-// checkOwn refuses comparisons that can never hold because of what a field is.
+// checkOwn refuses comparisons that a field can never fulfil.
 func checkOwn(f Field, v Value) string {
 	if s, ok := v.Text(); ok && !f.Attribute && f.Name == ChannelField && !Known(push.Channel(s)) {
 		return "there is no channel " + quoted(notification.Clip(s))

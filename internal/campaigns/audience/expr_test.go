@@ -27,7 +27,7 @@ func TestConditionsMeanWhatTheySay(t *testing.T) {
 		`city = "oslo"`:                                false,
 		`city != "Oslo"`:                               false,
 		`city <> "Bergen"`:                             true,
-		`town != "Oslo"`:                               true, // who has none is not in Oslo
+		`town != "Oslo"`:                               true, // a person without the attribute is not in Oslo
 		`exists town and town != "Oslo"`:               false,
 		`age >= 18`:                                    true,
 		`age > 42`:                                     false,

@@ -10,9 +10,8 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// DropUnknownHints takes away what an endpoint says of its person and nobody here understands, and says what it was. A
-// language and a time zone are hints: without them messages are in the usual language and hours, but with the wrong ones, or
-// none, a registration must not fail.
+// DropUnknownHints removes a locale and a time zone that cannot be interpreted, and returns them. Both are hints: without
+// them messages are in the usual language and hours, but a registration must not fail because they are wrong or missing.
 func (e *Endpoint) DropUnknownHints() (dropped []string) {
 	if known := knownLocale(e.Locale); known == "" && e.Locale != "" {
 		dropped = append(dropped, fmt.Sprintf("locale: %q is not a language like fr or nb-NO and is left out", notification.Clip(e.Locale)))
@@ -29,8 +28,8 @@ func (e *Endpoint) DropUnknownHints() (dropped []string) {
 	return dropped
 }
 
-// knownLocale is a language tag without what POSIX and Apple add to it: en_US.UTF-8, th-TH@calendar=buddhist. Extensions
-// that make a tag too long are left out. "" if nothing is left.
+// knownLocale is a language tag without the additions of POSIX and Apple: en_US.UTF-8, th-TH@calendar=buddhist.
+// Extensions that make a tag too long are left out. "" if nothing is left.
 func knownLocale(s string) string {
 	if at := strings.IndexAny(s, "@."); at >= 0 {
 		s = s[:at]
@@ -47,7 +46,7 @@ func knownLocale(s string) string {
 	return s
 }
 
-// offset is a difference to UTC, as phones whose zone was set by hand write it.
+// offset is a difference to UTC, as phones send it whose time zone was set by hand.
 var offset = regexp.MustCompile(`^(?:GMT|UTC)?([+-])([0-9]{1,2})(?::?00)?$`)
 
 const (

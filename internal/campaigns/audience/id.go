@@ -84,10 +84,10 @@ func parseULID(s string) (id ID, ok bool) {
 	return id, true
 }
 
-// tokenPrefix tells manage tokens from API keys.
+// tokenPrefix distinguishes manage tokens from API keys.
 const tokenPrefix = "gwm_"
 
-// TokenHash is what is kept of a manage token.
+// TokenHash is the stored form of a manage token.
 type TokenHash [sha256.Size]byte
 
 // NewToken makes a manage token, which lets its holder read, change and delete one endpoint, and the hash of it that is

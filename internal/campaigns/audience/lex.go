@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// SyntaxError is what is wrong with an expression, and where.
+// SyntaxError is the fault of an expression, and its place.
 type SyntaxError struct {
 	Pos     int // the character, from 1
 	Problem string
@@ -30,7 +30,7 @@ const (
 // token is a word of an expression.
 type token struct {
 	kind tokenKind
-	text string // of a text: what it says
+	text string // of a text: its content
 	num  float64
 	pos  int // byte in the input
 }

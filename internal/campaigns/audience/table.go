@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// tableColumns are those that every table of endpoints has; attributes.NAME for each attribute come after them.
+// tableColumns are the columns of every table of endpoints; attributes.NAME for each attribute follow.
 var tableColumns = []string{"id", "channel", "recipient", "address", "tags", "locale", "timezone", "status", "disabled_reason", "created_at", "last_seen_at"}
 
 // Table writes endpoints as CSV.
@@ -129,10 +129,10 @@ type Row struct {
 	Locale     string          `json:"locale,omitempty"`
 	Timezone   string          `json:"timezone,omitempty"`
 	Status     Status          `json:"-"` // as the table says
-	Warnings   []string        `json:"-"` // what of the line is not read as the others are
+	Warnings   []string        `json:"-"` // cells of the line that were read differently from the others of their columns
 }
 
-// LineError is what is wrong with one line of a table.
+// LineError is the fault of one line of a table.
 type LineError struct {
 	Line int // from 1
 	Err  error

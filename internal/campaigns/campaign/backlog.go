@@ -12,7 +12,7 @@ import (
 // A campaign that is being sent is a backlog of deliveries: its rows.
 var _ dispatch.Backlog = (*run)(nil)
 
-// namedBy is whom a campaign's audience names, nil if it names nobody.
+// namedBy returns the recipients that a campaign's audience names, nil if it names none.
 func namedBy(c *Campaign) map[string]bool {
 	if len(c.Spec.Audience.Recipients) == 0 {
 		return nil
@@ -38,7 +38,7 @@ func (r *run) Due(ctx context.Context, ch push.Channel, now time.Time, limit int
 
 // NextDue implements dispatch.Backlog. It has ended once every endpoint of the audience has its row.
 func (r *run) NextDue(ctx context.Context, ch push.Channel) (at time.Time, ended bool, err error) {
-	ended = r.enumerated.Load() // first: rows that come after this look show in the next one
+	ended = r.enumerated.Load() // read before the query: rows added after the query are found in the next round
 	at, _, err = r.s.store.NextDue(ctx, r.c.Num, ch)
 	return at, ended, err
 }
@@ -61,8 +61,8 @@ func (r *run) expires(t *Target, now time.Time) time.Time {
 	return at
 }
 
-// Claim implements dispatch.Backlog. Once begun it is given up with the app alone: that the store is away also ends what runs
-// beside it, and is no reason not to find out what was stored.
+// Claim implements dispatch.Backlog. Once begun it is cancelled only with the app: an outage of the store also ends the tasks
+// beside it, but the claim must still find out what was stored.
 func (r *run) Claim(_ context.Context, targets []Target, now time.Time) (claimed []Target, err error) {
 	claimed, err = r.s.store.Claim(r.t.own.hard, r.t.own.epoch, r.c.Num, targets, now)
 	if errors.Is(err, ErrUncertain) {
@@ -95,7 +95,7 @@ func (r *run) Finish(ctx context.Context, results []Result, now time.Time) error
 	if err := r.s.store.Finish(ctx, r.t.own.epoch, r.c.Num, results, now); err != nil {
 		return err
 	}
-	sent := 0 // what has ended other than by not being sent
+	sent := 0 // deliveries that have ended, except those that were not sent
 	for i := range results {
 		if o := results[i].Outcome; o != Pending && o != Suppressed {
 			sent++

@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// State is where a campaign stands.
+// State is the state of a campaign.
 type State string
 
 // States, as the API names them.
@@ -37,7 +37,7 @@ var States = []State{Draft, Scheduled, Running, Paused, Completed, Cancelled, Fa
 
 // A campaign stores and shows its deliveries with the types of package dispatch, which sends them.
 type (
-	// Outcome is what became of one delivery.
+	// Outcome is the result of one delivery.
 	Outcome = dispatch.Outcome
 	// Target is a delivery that may have to be sent. Its Row is the endpoint's number: with the campaign it names the
 	// delivery.
@@ -63,15 +63,15 @@ const (
 // ParseOutcome reads an outcome by its public name.
 func ParseOutcome(s string) (Outcome, bool) { return dispatch.ParseOutcome(s) }
 
-// Channels are those that campaigns can be sent over.
+// Channels are the channels of campaigns.
 func Channels() []push.Channel { return dispatch.Channels() }
 
 // Errors of campaigns.
 var (
 	ErrNotFound = errors.New("no such campaign")
-	// ErrStale tells a former owner of the queue that another has taken it over: nothing of what it does counts.
+	// ErrStale tells a former owner of the queue that another has taken it over: its results are ignored.
 	ErrStale = dispatch.ErrStale
-	// ErrReused is an Idempotency-Key that came before with another body.
+	// ErrReused says that an Idempotency-Key was used before with another body.
 	ErrReused = errors.New("the idempotency key was used with another body")
 )
 
@@ -79,7 +79,7 @@ var (
 type StateError struct {
 	Action string
 	State  State
-	Hint   string // what would be possible; may be empty
+	Hint   string // a possible alternative; may be empty
 }
 
 func (e *StateError) Error() string {
@@ -90,7 +90,7 @@ func (e *StateError) Error() string {
 	return s
 }
 
-// Campaign is a campaign as it is stored. Counts are not part of it: see Figures.
+// Campaign is the stored form of a campaign. Counts are not part of it: see Figures.
 type Campaign struct {
 	Num        int64  // the store's own, small
 	ID         string // ULID
@@ -99,13 +99,13 @@ type Campaign struct {
 	State      State
 	Detail     string         // why it is paused or failed; empty otherwise
 	Channels   []push.Channel // that it is sent over; settled when it starts
-	SendAt     time.Time      // zero: as soon as it is started
+	SendAt     time.Time      // zero: as soon as somebody starts it
 	CreatedAt  time.Time
 	StartedAt  time.Time
 	FinishedAt time.Time
 	Enumerated bool // every endpoint of the audience has its delivery row
 	Cursor     int64
-	Recall     int64 // the recall or the correction has come to this row; see RecallQueue
+	Recall     int64 // the last row that the recall or the correction has handled; see RecallQueue
 	// RecallFrom is the state the recall or the correction began in: a correction leads back to it.
 	RecallFrom State
 }
@@ -128,7 +128,7 @@ type Figures struct {
 	Dismissed int64
 	// NotRecalled counts deliveries that a recall could not take back.
 	NotRecalled int64
-	// Corrected and NotCorrected count the deliveries that the last correction has come to.
+	// Corrected and NotCorrected count the deliveries that the last correction has handled.
 	Corrected, NotCorrected int64
 }
 

@@ -21,15 +21,15 @@ const correctable = push.Telegram
 type Correction struct {
 	Template         string             `json:"template,omitempty"`
 	TemplateRevision int64              `json:"template_revision,omitempty"`
-	Variables        template.Variables `json:"variables,omitempty"` // nil when it is asked for: the campaign's own
+	Variables        template.Variables `json:"variables,omitempty"` // nil in a request: the campaign's own
 	Content          Content            `json:"content"`
 
 	At       time.Time `json:"at"`
 	Messages int64     `json:"messages"` // that it goes over
-	Kept     int64     `json:"kept"`     // over channels whose messages cannot be corrected
+	Kept     int64     `json:"kept"`     // messages of channels that cannot correct them
 }
 
-// same reports whether two corrections make messages say the same.
+// same reports whether two corrections give messages the same content.
 func (k *Correction) same(other *Correction) bool {
 	says := func(k *Correction) []byte {
 		b, _ := json.Marshal(Correction{Template: k.Template, Variables: k.Variables, Content: k.Content}) // was checked
@@ -38,8 +38,8 @@ func (k *Correction) same(other *Correction) bool {
 	return other != nil && bytes.Equal(says(k), says(other))
 }
 
-// Correct changes what was sent of a campaign that has ended, as far as its channels can. Another correction may follow.
-// Asking again for the one that is under way changes nothing.
+// Correct changes the sent messages of an ended campaign, on channels that support it. Another correction may follow.
+// Repeating the one that is under way changes nothing.
 func (s *Service) Correct(ctx context.Context, app, id string, k Correction) (*View, error) {
 	now := s.cfg.Now().Truncate(time.Millisecond)
 	c, err := s.store.Get(ctx, app, id)
@@ -68,7 +68,7 @@ func (s *Service) Correct(ctx context.Context, app, id string, k Correction) (*V
 	if _, err := s.dispatch.Sender(ctx, app, correctable); err != nil {
 		return nil, &ChannelError{Channel: correctable, Err: err}
 	}
-	s.dispatch.Unblock(app) // whoever asks for it has seen to the channel
+	s.dispatch.Unblock(app) // a person who requests it has checked the channel
 	return s.change(ctx, app, id, func(c *Campaign) error {
 		if err := c.mayBeCorrected(&k); err != nil || c.State == Correcting {
 			return err
@@ -78,7 +78,7 @@ func (s *Service) Correct(ctx context.Context, app, id string, k Correction) (*V
 	})
 }
 
-// mayBeCorrected says why a campaign cannot be corrected as it stands.
+// mayBeCorrected returns the reason why a campaign cannot be corrected in its state.
 func (c *Campaign) mayBeCorrected(k *Correction) error {
 	hint := ""
 	switch c.State {
@@ -99,7 +99,7 @@ func (c *Campaign) mayBeCorrected(k *Correction) error {
 	return &StateError{Action: "be corrected", State: c.State, Hint: hint}
 }
 
-// checkCorrection completes what a correction says, and refuses what could not have been sent either.
+// checkCorrection completes a correction, and refuses content that could not have been sent either.
 func (s *Service) checkCorrection(ctx context.Context, c *Campaign, k *Correction) error {
 	spec := Spec{Template: k.Template, TemplateRevision: k.TemplateRevision, Variables: k.Variables, Content: k.Content}
 	if spec.Variables == nil {
@@ -139,7 +139,7 @@ func withMediaOf(t, other *push.TelegramContent) {
 	}
 }
 
-// checkMediaStays refuses other media than the message was sent with. A correction that says nothing of media has the same.
+// checkMediaStays refuses other media than the message was sent with. A correction without media keeps them.
 func checkMediaStays(now, was *push.TelegramContent) error {
 	for _, m := range media {
 		switch is, had := *m.of(now), *m.of(was); {
@@ -154,7 +154,7 @@ func checkMediaStays(now, was *push.TelegramContent) error {
 	return nil
 }
 
-// correct makes what was accepted say what the correction says. It may do some of it twice after a crash, which is harmless.
+// correct corrects the accepted messages. After a crash it may repeat some of them, which is harmless.
 func (s *Service) correct(ctx context.Context, c *Campaign, t *task) error {
 	c, err := s.store.Get(ctx, c.App, c.ID)
 	if err != nil {
@@ -170,7 +170,7 @@ func (s *Service) correct(ctx context.Context, c *Campaign, t *task) error {
 	}
 	_, err = s.store.Change(context.WithoutCancel(ctx), c.App, c.ID, func(c *Campaign) error {
 		if c.State == Correcting {
-			c.State = c.RecallFrom // its end and why it failed stay as they were
+			c.State = c.RecallFrom // the time and reason of its end do not change
 		}
 		return nil
 	})

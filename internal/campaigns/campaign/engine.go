@@ -15,15 +15,15 @@ import (
 const (
 	// slice is how many rows one transaction of background work changes.
 	slice = 500
-	// lookEvery is how often the engine looks for campaigns that nobody told it of, lookShared where other servers change
-	// them too.
+	// lookEvery is how often the engine searches for campaigns that it was not informed of, lookShared the same if other
+	// servers change them too.
 	lookEvery  = 5 * time.Second
 	lookShared = time.Second
-	// retryAfterFault is when work goes on after the store failed.
+	// retryAfterFault is the pause after the store failed.
 	retryAfterFault = time.Second
 )
 
-// task is what the engine is doing for one campaign.
+// task is the engine's work for one campaign.
 type task struct {
 	own    *owned
 	state  State // the work is that of a campaign in this state
@@ -124,7 +124,7 @@ func (s *Service) scheduleApp(ctx context.Context, o *owned) (next time.Duration
 	return next, nil
 }
 
-// launch starts a scheduled campaign whose time has come.
+// launch starts a scheduled campaign that is due.
 func (s *Service) launch(ctx context.Context, c *Campaign) (*Campaign, error) {
 	now := s.cfg.Now().Truncate(time.Millisecond)
 	return s.store.Change(ctx, c.App, c.ID, func(c *Campaign) error {

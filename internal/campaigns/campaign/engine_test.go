@@ -136,7 +136,7 @@ func TestACampaignNeedsAChannel(t *testing.T) {
 }
 
 func TestAllowedVerbsDependOnCampaignState(t *testing.T) {
-	e := newEnv(t, senders{push.Webhook: &provider{}}) // the engine does not run: each state stays
+	e := newEnv(t, senders{push.Webhook: &provider{}}) // the engine does not run, so states do not change
 	ctx := t.Context()
 	verbs := map[string]func(id string) error{
 		"start":  func(id string) error { _, err := e.svc.Start(ctx, app, id, time.Time{}); return err },
@@ -300,7 +300,7 @@ func TestAChannelThatIsTakenAwayPausesTheCampaign(t *testing.T) {
 	e := newEnv(t, senders{push.Telegram: p})
 	channels := &switchable{senders: e.senders}
 	e.serve(channels)
-	e.endpoints(push.Telegram, 100) // of which a sender looks at 60 at once
+	e.endpoints(push.Telegram, 100) // of which a sender handles 60 at once
 	release := p.holdBack(1)
 	defer release()
 	e.run()

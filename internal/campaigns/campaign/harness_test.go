@@ -22,7 +22,7 @@ import (
 
 const app = "demo"
 
-// provider is a channel whose answers a test chooses. It writes down what it was sent.
+// provider is a channel whose answers a test chooses. It records what was sent.
 type provider struct {
 	mu     sync.Mutex
 	got    map[string][]push.Request // by endpoint
@@ -97,7 +97,7 @@ func (p *provider) corrections() []push.Sent {
 	return slices.Clone(p.corrected)
 }
 
-// says is what each endpoint's message was last corrected to, by title.
+// says returns the title of each endpoint's last correction.
 func (p *provider) says() map[string]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +120,7 @@ func (p *provider) total() (n int) {
 	return len(p.order)
 }
 
-// senders is what an app has set up.
+// senders are an app's senders by channel.
 type senders map[push.Channel]push.Sender
 
 func (s senders) Sender(_ context.Context, _ string, ch push.Channel) (push.Sender, error) {
@@ -130,7 +130,7 @@ func (s senders) Sender(_ context.Context, _ string, ch push.Channel) (push.Send
 	return nil, fmt.Errorf("channel %s is not set up", ch)
 }
 
-// switchable are senders that somebody switches off.
+// switchable are senders that a test can switch off.
 type switchable struct {
 	senders
 	off atomic.Bool
@@ -268,7 +268,7 @@ func (e *env) get(id string) *campaign.View {
 // patience is how long a test waits for an event that is certain to come.
 const patience = 2 * time.Minute
 
-// until waits for a campaign to be as a test wants it.
+// until waits until ok accepts a campaign.
 func (e *env) until(id, what string, ok func(*campaign.View) bool) *campaign.View {
 	e.Helper()
 	var v *campaign.View

@@ -27,12 +27,12 @@ type owned struct {
 	ctx   context.Context // ends with that
 	hard  context.Context // of requests under way: they outlive a pause, and a stop for a while
 	lose  context.CancelFunc
-	again atomic.Bool // to be taken over once more, which settles what nobody can tell
+	again atomic.Bool // to be taken over once more, which settles deliveries with an unknown outcome
 	tasks sync.WaitGroup
 }
 
-// want asks to own the apps that have work, gives up those that have none any more, and returns those that this server
-// owns now.
+// want requests the leases of apps that have work, gives up those of apps that have none, and returns the apps that this
+// server owns now.
 func (s *Service) want(ctx context.Context, apps []string) (now []*owned) {
 	s.releaseAll(s.idle(apps))
 	for _, app := range apps {
@@ -82,7 +82,7 @@ func (s *Service) idle(waiting []string) (list []string) {
 	return list
 }
 
-// releaseAll gives apps up and waits until nothing of them is being sent.
+// releaseAll gives apps up and waits until none of their deliveries is being sent.
 func (s *Service) releaseAll(apps []string) {
 	var wg sync.WaitGroup
 	for _, app := range apps {
@@ -92,7 +92,7 @@ func (s *Service) releaseAll(apps []string) {
 	wg.Wait()
 }
 
-// hold has an app's deliveries worked on until ctx ends.
+// hold works on an app's deliveries until ctx ends.
 func (s *Service) hold(ctx context.Context, app string, o *owning, held func() bool) {
 	for ctx.Err() == nil && s.holdOnce(ctx, app, o, held) {
 	}
@@ -123,7 +123,7 @@ func (s *Service) holdOnce(ctx context.Context, app string, o *owning, held func
 	s.notify()
 	<-ctx.Done()
 	s.mu.Lock()
-	o.now = nil // no task of it begins any more
+	o.now = nil // no new task of it begins
 	s.mu.Unlock()
 	w.tasks.Wait()
 	return w.again.Load() && held()

@@ -18,7 +18,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitetest"
 )
 
-// uncertain is a store of which some answers are lost.
+// uncertain is a store some of whose answers are lost.
 type uncertain struct {
 	*campaigndb.Store
 	lost atomic.Int64 // of the next claims
@@ -66,7 +66,8 @@ func TestUnclearOutcomeIsUnknownAndTheRestGoesOn(t *testing.T) {
 	}
 }
 
-// absent is a store that is away for a moment: what adds deliveries fails, and a claim waits until it knows what was stored.
+// absent is a store that is away for a moment: adding deliveries fails, and a claim waits until it knows what was
+// stored.
 type absent struct {
 	*campaigndb.Store
 	claiming chan struct{} // closed when the first claim waits
@@ -90,7 +91,7 @@ func (s *absent) Claim(ctx context.Context, epoch, num int64, targets []campaign
 	}
 	claimed, err := s.Store.Claim(ctx, epoch, num, targets, now)
 	close(s.claiming)
-	<-(<-s.failed).Done() // from here on what runs beside it has been ended
+	<-(<-s.failed).Done() // from here on the tasks beside it have been ended
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("claim: %w", campaign.ErrUncertain)
 	}
@@ -177,7 +178,7 @@ func (c *cluster) sending(app string, n int) string {
 	return v.ID
 }
 
-// untilOf waits for a campaign of an app to be as a test wants it.
+// untilOf waits until ok accepts a campaign of an app.
 func (c *cluster) untilOf(app, id, what string, ok func(*campaign.View) bool) *campaign.View {
 	c.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
@@ -202,7 +203,7 @@ func completed(v *campaign.View) bool { return v.State == campaign.Completed }
 
 func TestACampaignThatChangesItsOwnerReachesNobodyTwice(t *testing.T) {
 	const all = 400
-	p := &provider{pace: push.Pace{Scope: "bot", Rate: all}} // so that the owner changes in the middle of it
+	p := &provider{pace: push.Pace{Scope: "bot", Rate: all}} // so that the owner changes in the middle of the campaign
 	c := newCluster(t, 3, senders{push.Telegram: p})
 	id := c.sending(app, all)
 	for i := range 4 {

@@ -31,7 +31,8 @@ var (
 	descProgress = prometheus.NewDesc("godwit_campaign_deliveries", "Deliveries of the campaigns that this node works on: open, or ended in whatever way.", []string{"state"}, nil)
 )
 
-// collectProgress tells how far the campaigns are that this server works on. They are few: others wait for their turn in the store.
+// collectProgress collects the progress of the campaigns that this server works on. They are few: others wait for their
+// turn in the store.
 func (s *Service) collectProgress(ch chan<- prometheus.Metric) {
 	working := map[State]int{Running: 0, Recalling: 0, Correcting: 0, Cancelled: 0}
 	var nums []int64

@@ -20,7 +20,7 @@ type Book interface {
 	Get(ctx context.Context, app, id string) (*Campaign, error)
 	// List returns an app's campaigns, newest first. cursor is the Num of the last one of the page before, or 0.
 	List(ctx context.Context, app string, limit int, cursor int64) ([]*Campaign, error)
-	// Figures counts what became of a campaign's deliveries, from counters: it costs the same whatever their number.
+	// Figures returns the counts of a campaign's deliveries by outcome, from counters: it costs the same for any number.
 	Figures(ctx context.Context, num int64) (*Figures, error)
 	// Change changes a campaign in one transaction, unless change returns an error.
 	Change(ctx context.Context, app, id string, change func(*Campaign) error) (*Campaign, error)
@@ -31,15 +31,15 @@ type Book interface {
 	Busy(ctx context.Context, app string) ([]*Campaign, error)
 }
 
-// ErrUncertain says that the store was away just when something was stored, so that nobody can tell whether it was. The
-// next owner of the app finds out.
+// ErrUncertain says that the store went away during a write, whose outcome is unknown. The next owner of the app finds
+// out.
 var ErrUncertain = errors.New("the store was away, and it is not known what it has stored")
 
-// Queue keeps deliveries. Those of an app have one owner. Everything that sends does so under an epoch: once somebody else
-// owns them, nothing of a former owner counts (ErrStale).
+// Queue stores deliveries. Those of an app have one owner. All writes of a sender carry an epoch: once another server owns
+// the app, those of a former owner are refused (ErrStale).
 type Queue interface {
-	// Waiting lists the apps that need an owner: those with campaigns that are busy, and those with deliveries that are
-	// being sent, or were when their owner ended.
+	// Waiting lists the apps that need an owner: those with campaigns under way, and those with deliveries that are being
+	// sent, or were when their owner ended.
 	Waiting(ctx context.Context) (apps []string, err error)
 	// Own takes an app's deliveries over and returns the new epoch, which is greater than all before.
 	Own(ctx context.Context, app string) (epoch int64, err error)
@@ -49,16 +49,16 @@ type Queue interface {
 	// Enumerate adds deliveries for the next up to limit endpoints of the audience, in one transaction with the
 	// campaign's cursor. due says when each is to be sent. done: the audience has no more.
 	Enumerate(ctx context.Context, epoch, num int64, limit int, due func(*Target) time.Time) (n int, done bool, err error)
-	// Due reads pending deliveries of a channel whose time has come, longest due first, with their endpoints.
+	// Due reads due pending deliveries of a channel, longest due first, with their endpoints.
 	Due(ctx context.Context, num int64, ch push.Channel, now time.Time, limit int) ([]Target, error)
-	// NextDue says when the next pending delivery comes due; ok is false if there is none but held ones.
+	// NextDue returns when the next pending delivery becomes due; ok is false if only held ones are left, if any.
 	NextDue(ctx context.Context, num int64, ch push.Channel) (at time.Time, ok bool, err error)
 	// Claim marks deliveries as being sent if the campaign is running and they are still pending, and returns those.
 	// It returns once that is on disk: after it a crash leaves them unknown. ErrUncertain: nothing may be sent, and they may
 	// be marked all the same.
 	Claim(ctx context.Context, epoch, num int64, targets []Target, now time.Time) (claimed []Target, err error)
-	// Finish writes what became of deliveries, disables endpoints that are gone and follows those that moved, in
-	// one transaction.
+	// Finish writes results of deliveries, disables endpoints that are gone and updates those that moved, in one
+	// transaction.
 	Finish(ctx context.Context, epoch, num int64, results []Result, now time.Time) error
 	// Sweep moves up to limit deliveries from one outcome to another and returns how many it moved.
 	Sweep(ctx context.Context, num int64, s Sweep, limit int, now time.Time) (n int, err error)
@@ -69,18 +69,18 @@ type RecallQueue interface {
 	// Recallable returns deliveries from a row on, in their order: accepted and unknown ones that were not tried yet.
 	// next is the row to go on from; 0: that was the last one.
 	Recallable(ctx context.Context, num, from int64, limit int) (sent []Target, next int64, err error)
-	// FinishRecall writes outcomes and how far the recall has come in one transaction.
+	// FinishRecall writes outcomes and the recall's progress in one transaction.
 	FinishRecall(ctx context.Context, epoch, num int64, results []RecallResult, next int64, now time.Time) error
-	// FinishCorrection counts what was corrected of a page, keeps why the others were not, and how far the correction has
-	// come, in one transaction. The page from row 0 on begins the count anew. A campaign that is being recalled by now
-	// keeps its place.
+	// FinishCorrection counts the corrected deliveries of a page, stores why the others were not corrected, and the
+	// correction's progress, in one transaction. The page from row 0 on starts the count again. A campaign that is being
+	// recalled by now keeps its progress.
 	FinishCorrection(ctx context.Context, epoch, num int64, results []RecallResult, from, next int64, now time.Time) error
 }
 
-// ReportLooks bounds how many deliveries are looked at for one page of those of an outcome.
+// ReportLooks limits how many deliveries are read for one page of those with an outcome.
 const ReportLooks = 1000
 
-// Reports reads what became of deliveries.
+// Reports reads the results of deliveries.
 type Reports interface {
 	// Deliveries returns deliveries in their order, after the row cursor; of one outcome, if only is not nil. A page may be short although
 	// more follow, since no more than ReportLooks, or limit, are looked at: next is the row to go on after, 0: there are no more.
@@ -104,15 +104,15 @@ type Store interface {
 	RecallQueue
 	Reports
 	Tracks
-	// Endpoints reads endpoints by id, for test messages; those that do not exist are left out.
+	// Endpoints reads endpoints by id, for test messages; unknown ones are left out.
 	Endpoints(ctx context.Context, app string, ids []audience.ID) ([]audience.Endpoint, error)
 	// CountEndpoints counts the active endpoints of an audience by channel.
 	CountEndpoints(ctx context.Context, app string, sel *audience.Selection) (map[push.Channel]int64, error)
-	// EnsureLive gives recipients that have none an endpoint of channel live.
+	// EnsureLive makes an endpoint of channel live for recipients that have none.
 	EnsureLive(ctx context.Context, app string, recipients []string) error
 }
 
-// RecallResult is what became of a recall or a correction of one delivery.
+// RecallResult is the result of a recall or a correction of one delivery.
 type RecallResult struct {
 	Row     int64
 	Channel push.Channel
@@ -120,7 +120,7 @@ type RecallResult struct {
 	Detail  string // why not
 }
 
-// Sweep says which deliveries move where.
+// Sweep says which deliveries change to which outcome.
 type Sweep struct {
 	From   Outcome
 	Held   bool // only those that are held
@@ -152,7 +152,7 @@ type Delivery struct {
 	Correction string
 }
 
-// Reaction is what a receiver did with a message.
+// Reaction is a receiver's reaction to a message.
 type Reaction = push.Reaction
 
 // Reactions.
@@ -162,7 +162,7 @@ const (
 	Dismissed = push.Dismissed
 )
 
-// Day is what happened on a day (UTC).
+// Day counts the events of a day (UTC).
 type Day struct {
 	Day       time.Time
 	Outcomes  map[Outcome]int64

@@ -11,14 +11,15 @@ import (
 )
 
 const (
-	// recallPage is how many deliveries one step of a recall or a correction looks at.
+	// recallPage is how many deliveries one step of a recall or a correction handles.
 	recallPage = 500
-	// recallsInFlight is how many are under way at once: with their answers a second away, what a chat service lets through.
+	// recallsInFlight is how many are under way at once: with answers after a second, that is the rate that a chat service
+	// allows.
 	recallsInFlight = 32
 )
 
-// recall takes back what was accepted. It may do some of it twice after a crash, which is harmless: what is gone stays
-// gone.
+// recall withdraws accepted messages. After a crash it may repeat some of them, which is harmless: a withdrawn message
+// stays withdrawn.
 func (s *Service) recall(ctx context.Context, c *Campaign, t *task) error {
 	c, err := s.store.Get(ctx, c.App, c.ID)
 	if err != nil {
@@ -34,9 +35,9 @@ func (s *Service) recall(ctx context.Context, c *Campaign, t *task) error {
 	return s.end(ctx, c, Recalling, RecallDone, "")
 }
 
-// change is what a walk does with each message.
+// change is the action of a walk for each message.
 type change interface {
-	// wants says whether it is for messages of a channel at all; the others are left alone.
+	// wants reports whether it applies to messages of a channel; others are left alone.
 	wants(ch push.Channel) bool
 	// unable is why a sender cannot do it; empty: it can.
 	unable(sender push.Sender, ch push.Channel) string
@@ -44,7 +45,7 @@ type change interface {
 	finish(ctx context.Context, epoch int64, results []RecallResult, from, next int64, now time.Time) error
 }
 
-// walk goes over what was sent of one campaign, in pages whose results are stored together with how far it has come.
+// walk handles the sent messages of one campaign, in pages whose results are stored together with its progress.
 type walk struct {
 	s       *Service
 	c       *Campaign
@@ -53,7 +54,7 @@ type walk struct {
 	senders map[push.Channel]push.Sender
 }
 
-// run goes on from where the campaign says. done: it has come to the end; without an error, ctx has ended before.
+// run continues at the campaign's stored progress. done: it has reached the end; without an error, ctx has ended before.
 func (w *walk) run(ctx context.Context) (done bool, err error) {
 	w.senders = make(map[push.Channel]push.Sender)
 	for {
@@ -81,7 +82,7 @@ func (w *walk) run(ctx context.Context) (done bool, err error) {
 
 // page changes a page of deliveries.
 func (w *walk) page(ctx context.Context, sent []Target) ([]RecallResult, error) {
-	results := make([]RecallResult, 0, len(sent)) // never grows: what is under way writes into it
+	results := make([]RecallResult, 0, len(sent)) // never grows: goroutines write into it
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(recallsInFlight)
 	for i := range sent {
@@ -157,7 +158,7 @@ func (r recaller) finish(ctx context.Context, epoch int64, results []RecallResul
 	return r.s.store.FinishRecall(ctx, epoch, r.c.Num, results, next, now)
 }
 
-// sent is what is to be changed, as it was sent, but for what it says.
+// sent returns a message as it was sent, but without its content.
 func (s *Service) sent(c *Campaign, t *Target) push.Sent {
 	return push.Sent{
 		Request: push.Request{

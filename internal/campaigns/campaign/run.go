@@ -55,7 +55,7 @@ func (s *Service) send(ctx context.Context, c *Campaign, t *task) error {
 	if err != nil {
 		return err
 	}
-	// Deliveries that were held for a person to look at are tried again.
+	// Deliveries that were held until a person checks the channel are tried again.
 	if err := s.sweep(ctx, c, Sweep{From: Pending, Held: true, To: Pending, Due: s.cfg.Now()}); err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (r *run) enumerate(ctx context.Context) error {
 	return nil
 }
 
-// due says when an endpoint's turn is: spread over the time asked for by a number that stays the same, and not in its
+// due returns when an endpoint's turn is: spread over the configured time by a hash that does not change, and not in its
 // quiet hours.
 func (r *run) due(t *Target) time.Time {
 	at := r.c.StartedAt
@@ -125,11 +125,11 @@ func fraction(num, row int64) float64 {
 	return float64(h>>11) / (1 << 53)
 }
 
-// fewHeld is the share of a campaign's deliveries up to which those held back by a place that refuses our credential
-// are given up: a stranger's server that says 403 must not keep a campaign from ending.
+// fewHeld is the share of a campaign's deliveries up to which those held back by a place that refuses our credential are
+// given up: a stranger's server that answers 403 must not keep a campaign from ending.
 const fewHeld = 0.01
 
-// end settles what is left when there is nothing to send any more: nothing, or what channels hold back.
+// end settles the remaining deliveries when nothing more can be sent: none, or those that channels hold back.
 func (r *run) end(ctx context.Context) error {
 	f, err := r.s.store.Figures(ctx, r.c.Num)
 	if err != nil {
@@ -141,7 +141,7 @@ func (r *run) end(ctx context.Context) error {
 	}
 	switch why := r.job.Refusal(); {
 	case why == "":
-		return nil // became pending again a moment ago: the engine looks once more
+		return nil // deliveries became pending again a moment ago: the engine checks once more
 	case float64(open) > fewHeld*float64(f.Total()):
 		return r.s.end(ctx, r.c, Running, Paused, fmt.Sprintf("%d deliveries wait: %s", open, why))
 	default:

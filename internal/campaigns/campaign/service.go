@@ -29,22 +29,22 @@ type Config struct {
 	PublicURL string
 	// Own decides which server sends for an app. Nil: this one is the only one.
 	Own lease.Func
-	// Templates are those that campaigns may name. Nil: there are none.
+	// Templates are the templates that campaigns may name. Nil: there are none.
 	Templates Templates
 	Tokens    *sealed.Tokens // nil: with the secrets of Store
 	Log       *slog.Logger
 }
 
-// Service runs campaigns: its methods are what a person can do to one, Run is what makes them happen.
+// Service runs campaigns: its methods are the actions of people, Run carries them out.
 type Service struct {
 	cfg      Config
 	store    Store
 	dispatch *dispatch.Dispatcher
 	log      *slog.Logger
 	metrics  *metrics
-	wake     chan struct{} // something has changed that the engine has to look at
+	wake     chan struct{} // has an element if the engine has to check for changes
 
-	apps map[string]*owning // whose deliveries this server wants to own; of Run's goroutine
+	apps map[string]*owning // apps whose deliveries this server wants to own; of Run's goroutine
 
 	tokens *sealed.Tokens
 
@@ -76,7 +76,7 @@ func (s *Service) notify() {
 	}
 }
 
-// View is a campaign with its counts and how fast it goes.
+// View is a campaign with its counts and its current speed.
 type View struct {
 	Campaign
 	Figures
@@ -156,7 +156,7 @@ func (s *Service) created(ctx context.Context, app string, spec Spec, sendAt tim
 	return c, nil
 }
 
-// Revise replaces what a campaign is to be, as long as it has not begun.
+// Revise replaces a campaign's settings, if it has not begun.
 func (s *Service) Revise(ctx context.Context, app, id string, spec Spec, sendAt time.Time) (*View, error) {
 	now := s.cfg.Now().Truncate(time.Millisecond)
 	if err := s.compose(ctx, app, &spec); err != nil {
@@ -191,8 +191,8 @@ func newID(now time.Time) string {
 	return id.String()
 }
 
-// channels settles what a campaign is sent over: the channels it names, which must all be able to send, or those of
-// the app that are.
+// channels decides a campaign's channels: those it names, which must all be able to send, or all those of the app that
+// are.
 func (s *Service) channels(ctx context.Context, c *Campaign) (able []push.Channel, err error) {
 	named := c.Spec.Audience.Channels
 	if len(named) > 0 {
@@ -267,7 +267,7 @@ func (s *Service) List(ctx context.Context, app string, limit int, cursor int64)
 	return vs, nil
 }
 
-// change changes a campaign and has the engine look at it.
+// change changes a campaign and has the engine check it.
 func (s *Service) change(ctx context.Context, app, id string, change func(*Campaign) error) (*View, error) {
 	c, err := s.store.Change(ctx, app, id, change)
 	if err != nil {
@@ -292,7 +292,7 @@ func (s *Service) Start(ctx context.Context, app, id string, sendAt time.Time) (
 	if err != nil {
 		return nil, err
 	}
-	s.dispatch.Unblock(app) // whoever starts one has seen to the channels
+	s.dispatch.Unblock(app) // a person who starts a campaign has checked the channels
 	return s.change(ctx, app, id, func(c *Campaign) error {
 		switch c.State {
 		case Draft, Scheduled:
@@ -335,7 +335,7 @@ func (s *Service) Pause(ctx context.Context, app, id string) (*View, error) {
 	})
 }
 
-// Resume lets a paused campaign go on. Channels that refused their credential are tried again.
+// Resume continues a paused campaign. Channels that refused their credential are tried again.
 func (s *Service) Resume(ctx context.Context, app, id string) (*View, error) {
 	now := s.cfg.Now().Truncate(time.Millisecond)
 	s.dispatch.Unblock(app)
@@ -370,14 +370,14 @@ func (s *Service) Cancel(ctx context.Context, app, id string) (*View, error) {
 	return v, err
 }
 
-// Recall takes back what was accepted, as far as its channels can, and suppresses what is pending.
+// Recall withdraws accepted messages, on channels that support it, and suppresses pending ones.
 func (s *Service) Recall(ctx context.Context, app, id string) (*View, error) {
 	return s.change(ctx, app, id, func(c *Campaign) error {
 		switch c.State {
 		case Running, Paused, Completed, Cancelled, Failed, Correcting:
 			c.RecallFrom, c.State, c.Detail, c.FinishedAt, c.Recall = c.State, Recalling, "", time.Time{}, 0
 		case Recalling:
-		case RecallDone: // again: what failed for a passing reason may work now
+		case RecallDone: // again: recalls that failed for a temporary reason may succeed now
 			c.State, c.FinishedAt, c.Recall = Recalling, time.Time{}, 0
 		default:
 			return &StateError{Action: "be recalled", State: c.State, Hint: "nothing was sent; cancel it"}
@@ -386,8 +386,8 @@ func (s *Service) Recall(ctx context.Context, app, id string) (*View, error) {
 	})
 }
 
-// RetryUnknown sends again what may or may not have arrived: somebody has decided that twice is better than never.
-// It returns how many deliveries that are.
+// RetryUnknown sends messages with an unknown outcome again: somebody has decided that twice is better than never. It
+// returns how many these are.
 func (s *Service) RetryUnknown(ctx context.Context, app, id string) (n int64, err error) {
 	now := s.cfg.Now().Truncate(time.Millisecond)
 	c, err := s.store.Get(ctx, app, id)
@@ -422,7 +422,7 @@ func (s *Service) RetryUnknown(ctx context.Context, app, id string) (n int64, er
 	return n, err
 }
 
-// Delete removes a campaign and its report, unless something may still happen to it.
+// Delete removes a campaign and its report, unless work for it may be left.
 func (s *Service) Delete(ctx context.Context, app, id string) error {
 	c, err := s.store.Get(ctx, app, id)
 	if err != nil {

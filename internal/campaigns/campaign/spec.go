@@ -22,7 +22,7 @@ const (
 	MaxSpread       = 7 * 24 * time.Hour
 	MaxAhead        = 366 * 24 * time.Hour // of send_at
 	DefaultTTL      = 24 * time.Hour
-	MaxTTL          = 28 * 24 * time.Hour // what push services keep a message for at most
+	MaxTTL          = 28 * 24 * time.Hour // the longest time for which push services keep a message
 	MaxRate         = 1_000_000           // a second
 )
 
@@ -45,17 +45,17 @@ type Spec struct {
 	Collapse string            `json:"collapse_key,omitempty"`
 	UTM      string            `json:"utm,omitempty"`   // query that is added to URLs: utm_source=…&utm_medium=…
 	Track    *bool             `json:"track,omitempty"` // nil: yes
-	// Correction is what Telegram's messages say instead of Content since they were corrected; nil: they were not.
+	// Correction replaces Content in Telegram's messages since they were corrected; nil: they were not.
 	Correction *Correction `json:"correction,omitempty"`
 }
 
 // Content is a campaign's message: texts with variables, and variants of them in other languages.
 type Content = template.Content
 
-// Variant is what of it differs in a language.
+// Variant is the part of the content that differs in a language.
 type Variant = template.Variant
 
-// Person is whom it is rendered for.
+// Person is the reader for whom content is rendered.
 type Person = template.Person
 
 // QuietHours are hours of the day in which nobody is to be disturbed, in the recipient's time zone or a named one.
@@ -66,7 +66,7 @@ type QuietHours struct {
 	Fallback string `json:"fallback,omitempty"` // time zone of recipients who have none; empty: UTC
 }
 
-// Tracked reports whether receivers are asked to report the message's fate.
+// Tracked reports whether receivers report whether the message was shown and clicked.
 func (s *Spec) Tracked() bool { return s.Track == nil || *s.Track }
 
 // Life is how long a delivery may be tried from its first attempt on.
@@ -98,7 +98,7 @@ func (s *Spec) Render(p Person, ch push.Channel) push.Content {
 	return c
 }
 
-// Says is the content that messages of a channel have.
+// Says returns the content of a channel's messages.
 func (s *Spec) Says(ch push.Channel) *Content {
 	if s.Correction != nil && ch == correctable {
 		return &s.Correction.Content
@@ -106,7 +106,7 @@ func (s *Spec) Says(ch push.Channel) *Content {
 	return &s.Content
 }
 
-// Check refuses what cannot be sent, naming the field.
+// Check refuses specs that cannot be sent, and names the field.
 func (s *Spec) Check(now, sendAt time.Time) error {
 	if utf8.RuneCountInString(s.Name) > MaxName || !utf8.ValidString(s.Name) {
 		return notification.BadField("name", "must be text of at most %d characters", MaxName)

@@ -40,7 +40,7 @@ func (s *Service) open(ctx context.Context, token, link string) (num, row int64,
 	return int64(n), int64(r), nil //nolint:gosec // checked
 }
 
-// React notes what a receiver did with a message.
+// React records a receiver's reaction to a message.
 func (s *Service) React(ctx context.Context, token string, what Reaction) error {
 	num, row, err := s.open(ctx, token, "")
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Service) Follow(ctx context.Context, token, link string, person bool) e
 		return err
 	}
 	if err := s.react(ctx, num, row, Clicked); err != nil {
-		s.log.WarnContext(ctx, "click is not counted", "error", err) // whoever clicked is not to suffer for it
+		s.log.WarnContext(ctx, "click is not counted", "error", err) // the person who clicked must not notice it
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ const MaxTest = 20
 // testPatience is how long a test message may take.
 const testPatience = 10 * time.Second
 
-// Tested is what became of a test message.
+// Tested is the result of a test message.
 type Tested struct {
 	Endpoint string
 	Channel  push.Channel
@@ -24,8 +24,8 @@ type Tested struct {
 	Detail   string
 }
 
-// Test sends the campaign to these endpoints at once, whatever its state, without a trace in its counts. Its ids are
-// others than those of the campaign proper, which will reach the same endpoints later.
+// Test sends the campaign to these endpoints at once, in any state, without an effect on its counts. The messages' ids
+// differ from those of the campaign itself, which will reach the same endpoints later.
 func (s *Service) Test(ctx context.Context, app, id string, endpoints []audience.ID) ([]Tested, error) {
 	c, err := s.store.Get(ctx, app, id)
 	if err != nil {
@@ -83,7 +83,7 @@ type Preview struct {
 	Audience map[push.Channel]int64
 }
 
-// Preview renders a campaign's message for somebody made up, or for an endpoint's subscriber if one is named, and
+// Preview renders a campaign's message for an invented person, or for an endpoint's subscriber if one is named, and
 // counts its audience as it is now.
 func (s *Service) Preview(ctx context.Context, app, id string, p Person, ch push.Channel, endpoint *audience.ID) (*Preview, error) {
 	c, err := s.store.Get(ctx, app, id)

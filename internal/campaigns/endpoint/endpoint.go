@@ -16,7 +16,7 @@ import (
 type Config struct {
 	Store Store
 	Now   func() time.Time // the store's clock
-	// AllowPrivateURLs lets addresses be http and lead to private addresses.
+	// AllowPrivateURLs allows addresses with http, and such that lead to private networks.
 	AllowPrivateURLs bool
 	// Created is called with each endpoint that is registered for the first time, one by one and not in a batch. It must not wait. May be nil.
 	Created func(e audience.Endpoint)
@@ -49,7 +49,7 @@ func (s *Service) Registration(who *Holder, e audience.Endpoint) (audience.Regis
 	return r, s.check(&r.Endpoint)
 }
 
-// Register makes endpoints or renews those whose address is there already: see Store.
+// Register makes endpoints or renews those whose address exists already: see Store.
 func (s *Service) Register(ctx context.Context, app string, regs []audience.Registration) ([]audience.Registered, error) {
 	return s.cfg.Store.Register(ctx, app, regs)
 }
@@ -108,7 +108,7 @@ func (s *Service) register(ctx context.Context, app string, r audience.Registrat
 	return done[0], done[0].Err
 }
 
-// Find returns an endpoint if who may touch it. To others it does not exist: audience.ErrNotFound.
+// Find returns an endpoint if the caller may access it. For others it does not exist: audience.ErrNotFound.
 func (s *Service) Find(ctx context.Context, who *Holder, id audience.ID) (audience.Endpoint, error) {
 	e, err := s.cfg.Store.Endpoint(ctx, who.App, id)
 	if err == nil && !who.mayTouch(&e) {
@@ -117,8 +117,8 @@ func (s *Service) Find(ctx context.Context, who *Holder, id audience.ID) (audien
 	return e, err
 }
 
-// Change changes an endpoint if who may touch it, and returns it as it is then. A device that gives it a new address makes
-// it active again, as by registering: what was gone is the old one. change may run more than once.
+// Change changes an endpoint if the caller may, and returns the changed one. A device that gives it a new address makes it
+// active again, as by registering: only the old address was gone. change may run more than once.
 func (s *Service) Change(ctx context.Context, who *Holder, id audience.ID, change func(*audience.Endpoint)) (audience.Endpoint, error) {
 	return s.cfg.Store.UpdateEndpoint(ctx, who.App, id, who.BackEnd, func(e *audience.Endpoint) error {
 		if !who.mayTouch(e) {
@@ -171,7 +171,7 @@ func (s *Service) Of(ctx context.Context, app, recipient string) ([]audience.End
 	return s.cfg.Store.EndpointsOf(ctx, app, recipient)
 }
 
-// Erase deletes a recipient's endpoints and preferences and says how many there were.
+// Erase deletes a recipient's endpoints and preferences and returns how many there were.
 func (s *Service) Erase(ctx context.Context, app, recipient string) (int, error) {
 	return s.cfg.Store.EraseRecipient(ctx, app, recipient)
 }
@@ -201,9 +201,9 @@ func (s *Service) Names(ctx context.Context, app string, limit int) (tags, attri
 	return s.cfg.Store.Names(ctx, app, limit)
 }
 
-// Join registers an address that came by itself, a chat with a bot say, which also wakes its endpoint if that was
-// disabled. A language that nobody knows is left out. name becomes the attribute first_name, unless it has one: what a back
-// end says of a person stands.
+// Join registers an address by which somebody has subscribed outside of the API, such as a chat with a bot, and activates
+// its endpoint if that was disabled. An unknown language is left out. name becomes the attribute first_name, unless it has
+// one: a back end's value is kept.
 func (s *Service) Join(ctx context.Context, app string, ch push.Channel, address json.RawMessage, locale, name string) error {
 	e := audience.Endpoint{Channel: ch, Address: address, Locale: locale}
 	e.DropUnknownHints()
@@ -238,7 +238,7 @@ func (s *Service) Join(ctx context.Context, app string, ch push.Channel, address
 // FirstName is the attribute that keeps how a chat's user is called.
 const FirstName = "first_name"
 
-// Leave disables the endpoint of an address, if it is known.
+// Leave disables the endpoint of an address, if it exists.
 func (s *Service) Leave(ctx context.Context, app string, ch push.Channel, address json.RawMessage, reason string) error {
 	normal, err := audience.NormalAddress(ch, address)
 	if err != nil {

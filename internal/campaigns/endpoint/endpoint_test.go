@@ -237,7 +237,7 @@ func TestOnlyWhatIsNewIsTold(t *testing.T) {
 	if _, _, err := s.RegisterOne(t.Context(), "shop", reg); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Register(t.Context(), "shop", []audience.Registration{{Endpoint: fcm("b"), Trusted: true}}); err != nil { // brought along: who they are from has greeted them
+	if _, err := s.Register(t.Context(), "shop", []audience.Registration{{Endpoint: fcm("b"), Trusted: true}}); err != nil { // these were subscribers elsewhere, and were greeted there
 		t.Fatal(err)
 	}
 	if len(told) != 1 || told[0] != one.Endpoint.ID {
@@ -276,7 +276,7 @@ func TestClientsEndpointsAreLimited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 2 { // what is disabled does not count
+	for i := range 2 { // disabled endpoints do not count
 		if _, err := s.Change(t.Context(), backEnd, all[i].ID, func(e *audience.Endpoint) { e.Status = audience.Disabled }); err != nil {
 			t.Fatal(err)
 		}

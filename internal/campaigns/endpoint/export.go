@@ -23,8 +23,8 @@ type Encoder struct {
 	encode      func(list []audience.Endpoint) ([]byte, error)
 }
 
-// Encoder makes one for "ndjson", which is also what "" means, or "csv". Without addresses nothing secret is written; what is
-// written can then be read, and not imported.
+// Encoder makes one for "ndjson", which is also what "" means, or "csv". Without addresses nothing secret is written; the
+// file can then be read, but not imported.
 func (s *Service) Encoder(ctx context.Context, app, format string, addresses bool) (*Encoder, error) {
 	var e Encoder
 	switch format {

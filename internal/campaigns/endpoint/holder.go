@@ -17,24 +17,24 @@ type Holder struct {
 	Token     string // a manage token; empty: none
 }
 
-// Visitor reports whether the caller is neither a back end nor a recipient. A manage token tells which endpoint it is
-// for, not who holds it.
+// Visitor reports whether the caller is neither a back end nor a recipient. A manage token identifies its endpoint, not
+// its holder.
 func (h *Holder) Visitor() bool { return !h.BackEnd && h.Recipient == "" }
 
 func (h *Holder) mayTouch(e *audience.Endpoint) bool {
 	return h.BackEnd || h.Token != "" && e.Token.Opens(h.Token) || h.Recipient != "" && e.Recipient == h.Recipient
 }
 
-// NotAllowedError says that whoever asks may not do that with an endpoint.
+// NotAllowedError says that the caller may not do that with an endpoint.
 type NotAllowedError struct{ Why string }
 
 func (e *NotAllowedError) Error() string { return "not allowed: " + e.Why }
 
-// devices are the channels whose addresses are made by a device for one server: their holder alone knows them. Others
-// name somebody who was not asked, so only a back end may register them.
+// devices are the channels whose addresses are made by a device for one server: only their holder knows them. Other
+// addresses name a person who was not asked, so only a back end may register them.
 var devices = []push.Channel{push.WebPush, push.FCM, push.APNs}
 
-// mayRegister refuses what who registers may not say of an endpoint, and adds what follows from who it is.
+// mayRegister refuses fields that the caller may not set, and adds those that follow from the caller's identity.
 func (h *Holder) mayRegister(e *audience.Endpoint) error {
 	switch {
 	case h.BackEnd:
@@ -52,7 +52,7 @@ func (h *Holder) mayRegister(e *audience.Endpoint) error {
 	return nil
 }
 
-// MayChange refuses a change of a field by somebody who may not make it.
+// MayChange refuses a change of a field if the caller may not make it.
 func (h *Holder) MayChange(field string) error {
 	switch field {
 	case "recipient", "status", "disabled_reason":
@@ -63,7 +63,7 @@ func (h *Holder) MayChange(field string) error {
 	return nil
 }
 
-// mayMove says whether the address of an endpoint may change to what it is now.
+// mayMove reports whether the address of an endpoint may change to its current one.
 func (h *Holder) mayMove(e *audience.Endpoint) error {
 	if !h.BackEnd && !slices.Contains(devices, e.Channel) {
 		return &NotAllowedError{"address: only an API key with role publish changes it on this channel"}

@@ -9,8 +9,8 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// These are for visitors of pages that used Perfecty Push, where whoever knows a visitor's id may replace or end the
-// subscription. So they reach anonymous Web Push endpoints only.
+// These are for visitors of pages that used Perfecty Push, where anyone with a visitor's id may replace or end the
+// subscription. So they apply to anonymous Web Push endpoints only.
 
 func visitors(e *audience.Endpoint) bool { return e.Channel == push.WebPush && e.Recipient == "" }
 
@@ -30,8 +30,8 @@ func (s *Service) RegisterVisitor(ctx context.Context, app string, subscription 
 	return done.Endpoint.ID, done.Created, err
 }
 
-// moveVisitor gives a visitor who is known its new subscription. False: it is not known, or the subscription is that of
-// an endpoint already.
+// moveVisitor gives a known visitor a new subscription. False: the visitor is unknown, or another endpoint has the
+// subscription already.
 func (s *Service) moveVisitor(ctx context.Context, app string, id audience.ID, address json.RawMessage) (moved bool, err error) {
 	_, err = s.cfg.Store.UpdateEndpoint(ctx, app, id, false, func(e *audience.Endpoint) error {
 		if !visitors(e) {

@@ -14,7 +14,7 @@ const (
 	MaxPer   = 24 * time.Hour
 )
 
-// Category is what an app says of one of its categories.
+// Category holds an app's settings for one of its categories.
 type Category struct {
 	Critical bool  `json:"critical,omitempty"`      // preferences are not asked
 	Limit    Limit `json:"escalate_limit,omitzero"` // the zero one is none

@@ -14,14 +14,14 @@ type Step struct {
 	Channel  push.Channel
 	Category string // of its notification
 	High     bool   // its notification's priority is high
-	Critical bool   // its app says so of the category
+	Critical bool   // set by the app for the category
 	Now      time.Time
 	Expires  time.Time // of its copy
 }
 
-// Verdict is what preferences say to a step. The zero value lets it start.
+// Verdict is the decision of preferences about a step. The zero value lets it start.
 type Verdict struct {
-	Skip  string    // why nothing of it is sent
+	Skip  string    // the reason why nothing is sent
 	Until time.Time // it is put off until then
 }
 
@@ -51,12 +51,12 @@ func (p *Preferences) Decide(s *Step) Verdict {
 	return Verdict{Until: until}
 }
 
-// Beyond says why a step is skipped that a limit does not let start.
+// Beyond is the reason for skipping a step because of a limit.
 func Beyond(l Limit, category string) string {
 	return fmt.Sprintf("as many steps of %s as the app allows have begun for the recipient: %s", what(category), l)
 }
 
-// what names what a notification is of.
+// what describes the category of a notification.
 func what(category string) string {
 	if category == "" {
 		return "what has no category"

@@ -1,5 +1,5 @@
-// Package preference holds what recipients say about how they may be reached beyond their sessions, what an app says of its
-// categories, and what follows from both when a step of an escalation starts.
+// Package preference decides, from recipients' wishes about how they may be reached beyond their sessions and an app's
+// settings for its categories, whether a step of an escalation may start.
 package preference
 
 import (
@@ -17,10 +17,10 @@ import (
 // switches.
 const MaxCategories = 64
 
-// Rest stands for every category that is not named, and for notifications without one.
+// Rest is the entry for every category without one of its own, and for notifications without a category.
 const Rest = "*"
 
-// Preferences are a recipient's. The zero value holds for recipients who never set any: every channel, at any time.
+// Preferences are a recipient's. The zero value is for recipients who never set any: every channel, at any time.
 // Preferences do not apply to sessions: live delivery does not disturb people.
 type Preferences struct {
 	Categories map[string]Choice `json:"categories,omitempty"`
@@ -28,18 +28,18 @@ type Preferences struct {
 	Timezone   string            `json:"timezone,omitempty"` // of the quiet hours
 }
 
-// Choice is over which channels a category may come.
+// Choice lists the channels that a category may use.
 type Choice struct {
 	Channels []push.Channel `json:"channels,omitzero"` // nil: all; empty: none
 }
 
-// Hours are those in which a recipient is not to be disturbed.
+// Hours are those in which a recipient must not be disturbed.
 type Hours struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 }
 
-// IsZero reports whether nothing is said.
+// IsZero reports whether no preference is set.
 func (p *Preferences) IsZero() bool {
 	return len(p.Categories) == 0 && p.Quiet == nil && p.Timezone == ""
 }
@@ -74,7 +74,7 @@ func (p *Preferences) Check() error {
 	return nil
 }
 
-// CheckCategory applies the rule for the names of categories: those of names, or Rest.
+// CheckCategory applies the rule for the names of categories: that of names, or Rest.
 func CheckCategory(field, name string) error {
 	if name == Rest {
 		return nil
@@ -97,7 +97,7 @@ func checkChannels(field string, list []push.Channel) error {
 	return nil
 }
 
-// allow reports whether a category may come over a channel.
+// allow reports whether a category may use a channel.
 func (p *Preferences) allow(category string, ch push.Channel) bool {
 	choice, named := p.Categories[category]
 	if !named {

@@ -1,4 +1,4 @@
-// Package quiet holds hours of the day in which nobody is to be disturbed, and the time zones that they are counted in.
+// Package quiet defines hours of the day in which a person must not be disturbed, in time zones.
 package quiet
 
 import (
@@ -65,7 +65,7 @@ func moments(year int, month time.Month, day, minute int, in *time.Location) (fi
 	begins, ends := t.ZoneBounds()
 	wall := time.Date(year, month, day, minute/60, minute%60, 0, 0, time.UTC)
 	switch shown := clockOf(t); {
-	case shown.After(wall): // time.Date took the offset before the change, and came out after it
+	case shown.After(wall): // time.Date used the offset before the change, and returned a time after it
 		return begins, begins
 	case shown.Before(wall):
 		return ends, ends
@@ -88,7 +88,7 @@ func shows(wall, at time.Time) (t time.Time, ok bool) {
 	return t, same == offset
 }
 
-// clockOf is what clocks show at a moment, as if they were in UTC.
+// clockOf returns the local time at a moment, as if it were UTC.
 func clockOf(t time.Time) time.Time {
 	_, offset := t.Zone()
 	return t.UTC().Add(time.Duration(offset) * time.Second)
@@ -102,10 +102,10 @@ func At(wall time.Time, in *time.Location) time.Time {
 
 const (
 	maxZone  = 64   // bytes of a time zone's name; the longest has some 30
-	maxZones = 1000 // remembered: there are some 600, so good ones never fill it
+	maxZones = 1000 // cached: there are some 600, so valid ones never fill it
 )
 
-// zones remembers time zones: looking one up reads a file.
+// zones caches time zones: looking one up reads a file.
 var zones struct {
 	sync.Mutex
 	known map[string]*time.Location
@@ -134,7 +134,7 @@ func Zone(name string) *time.Location {
 	return l
 }
 
-// CheckZone refuses what is no time zone.
+// CheckZone refuses names that are no time zone.
 func CheckZone(field, name string) (*time.Location, error) {
 	if l := Zone(name); l != nil {
 		return l, nil

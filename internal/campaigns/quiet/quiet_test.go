@@ -102,7 +102,7 @@ var zoneNames string
 // in every time zone.
 func TestQuietHoursEndWhereClocksSaySo(t *testing.T) {
 	from, to := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
-	seen := map[string]bool{} // many zones are other names of one
+	seen := map[string]bool{} // many zones are aliases of one
 	for name := range strings.FieldsSeq(zoneNames) {
 		zone := Zone(name)
 		if zone == nil {
@@ -131,7 +131,7 @@ func TestQuietHoursEndWhereClocksSaySo(t *testing.T) {
 func compareAround(t *testing.T, name string, zone *time.Location, change time.Time) {
 	t.Helper()
 	const around = 36 * 60
-	clocks := make([]time.Time, 2*around) // what they show, minute by minute
+	clocks := make([]time.Time, 2*around) // their local times, minute by minute
 	first := change.Add(-around * time.Minute)
 	for i := range clocks {
 		clocks[i] = clockOf(first.Add(time.Duration(i) * time.Minute).In(zone))

@@ -11,11 +11,11 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Column is a column of a table and what it is read as.
+// Column is a column of a table and how it is interpreted.
 type Column struct {
 	Heading string   // as the file has it
 	Name    string   // of the part of a registration, or of the attribute
-	Samples []string // the first cells that say something
+	Samples []string // the first cells that are not empty
 	use     use
 	kind    kind
 	said    bool   // its heading says which kind
@@ -29,14 +29,14 @@ const (
 	address              // a part of its address
 	attribute            // of its own name
 	members              // a JSON object of attributes
-	heeded               // says whether the line is to be registered
+	heeded               // it decides whether the line is registered
 	dropped              // not stored
 )
 
 // shownSamples are as many cells of a column as a preview shows.
 const shownSamples = 3
 
-// Becomes says what becomes of a column.
+// Becomes says how a column is used.
 func (c *Column) Becomes() string {
 	switch c.use {
 	case address:
@@ -72,10 +72,10 @@ var parts = map[string]use{
 	"endpoint": address, "p256dh": address, "auth": address, "chat_id": address, "token": address, "url": address, "attributes": members,
 }
 
-// otherNames are what other programs call columns.
+// otherNames are other programs' names of columns.
 var otherNames = map[string]string{"key_p256dh": "p256dh", "key_auth": "auth", "web_p256": "p256dh", "web_auth": "auth", "uuid": "id"}
 
-// oneSignal is what OneSignal's export calls columns. Its identifier is an address of the kind that device_type says.
+// oneSignal are the names of columns in OneSignal's export. Its identifier is an address of the kind in device_type.
 var oneSignal = map[string]string{"identifier": "identifier", "external_user_id": "recipient", "language": "locale", "invalid_identifier": "invalid_identifier"}
 
 // notes are the columns of Godwit's exports that an import does not store: the new endpoint has its own.
@@ -91,7 +91,7 @@ func normal(heading string) string {
 	}, strings.TrimFunc(heading, notPart))
 }
 
-// notPart are characters around a heading that nobody sees.
+// notPart matches invisible characters around a heading.
 func notPart(c rune) bool { return unicode.IsSpace(c) || c == '\ufeff' || c == '\u200b' }
 
 func knownColumn(heading string) (string, bool) {
@@ -103,7 +103,7 @@ func knownColumn(heading string) (string, bool) {
 	return name, ok
 }
 
-// table is what the headings say of a whole table.
+// table is what follows from the headings for the whole table.
 type table struct {
 	ours      bool // Godwit's own export
 	oneSignal bool
@@ -131,7 +131,7 @@ func columns(heads []string) (list []Column, t table, err error) {
 	for i, heading := range heads {
 		c := Column{Heading: strings.TrimFunc(heading, notPart)}
 		if c.Heading == "" {
-			c.use, c.Name = dropped, "" // a trailing separator: a cell in it is refused
+			c.use, c.Name = dropped, "" // a trailing separator: a line with a cell there is refused
 			list = append(list, c)
 			continue
 		}
@@ -152,7 +152,7 @@ func columns(heads []string) (list []Column, t table, err error) {
 	return list, t, nil
 }
 
-// read finds out what a column is.
+// read decides how a column is interpreted.
 func (t *table) read(c *Column) error {
 	name := normal(c.Heading)
 	if other, ok := oneSignal[name]; ok && t.oneSignal {

@@ -176,7 +176,7 @@ func (r *csvReader) row(cells []string) (row audience.Row, err error) {
 	return row, nil
 }
 
-// set takes what a cell says.
+// set sets a row's field from a cell.
 func (r *csvReader) set(row *audience.Row, c *Column, cell string) error {
 	switch c.use {
 	case dropped:

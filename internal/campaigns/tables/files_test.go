@@ -225,7 +225,7 @@ func TestColumnsAreReadAsOneKind(t *testing.T) {
 			}
 		}
 	}
-	// The reader looks at the first rows only. A later cell of another kind is named.
+	// The reader samples the first rows only. A later cell of another kind is reported.
 	rows, bad := readTable(t, "chat_id,age\n"+strings.Repeat("1,42\n", sampleRows)+"2,n/a\n")
 	last := rows[len(rows)-1]
 	if len(bad) > 0 || last.Attributes["age"] != audience.Text("n/a") || len(last.Warnings) != 1 {

@@ -9,11 +9,11 @@ import (
 	"godwit.dev/godwit/internal/campaigns/audience"
 )
 
-// kind is what the cells of a column are read as.
+// kind is how the cells of a column are interpreted.
 type kind uint8
 
 const (
-	open   kind = iota // by the first cell that says something
+	open   kind = iota // decided by the first cell that is not empty
 	text               // as they are
 	number             // as numbers
 	truth              // as true and false
@@ -39,14 +39,15 @@ func readNumber(s string) (v audience.Value, ok bool) {
 	return audience.Number(n), true
 }
 
-// truths are what spreadsheets write for true and false, in any letters or, in other languages than English, in capitals.
+// truths are the words of spreadsheets for true and false, in any letters or, in other languages than English, in
+// capitals.
 var truths = map[string]bool{
 	"TRUE": true, "FALSE": false, "WAHR": true, "FALSCH": false, "VRAI": true, "FAUX": false, "VERDADERO": true, "FALSO": false, "VERO": true,
 	"VERDADEIRO": true, "WAAR": true, "ONWAAR": false, "PRAWDA": true, "FAŁSZ": false, "ИСТИНА": true, "ЛОЖЬ": false, "SANT": true, "FALSKT": false,
 	"SANN": true, "USANN": false, "SAND": true, "FALSK": false,
 }
 
-// saidTruths are read besides in a column whose heading says that it holds true and false.
+// saidTruths are further words that are read in a column whose heading says that it holds true and false.
 var saidTruths = map[string]bool{"YES": true, "NO": false, "Y": true, "N": false, "T": true, "F": false, "1": true, "0": false, "ON": true, "OFF": false}
 
 func readTruth(s string, said bool) (v audience.Value, ok bool) {
@@ -83,8 +84,8 @@ func kindOf(s string) kind {
 	return text
 }
 
-// settle finds a kind that all cells of a column can be read as. why is the cell for which others stay text that could be
-// more by themselves.
+// settle finds a kind that fits all cells of a column. why is the cell because of which the column is text, although
+// others alone could be more.
 func settle(cells []string) (k kind, why string) {
 	some := open // of the cells that are no text by themselves
 	for _, s := range cells {
@@ -111,7 +112,7 @@ func settle(cells []string) (k kind, why string) {
 	return k, why
 }
 
-// value reads a cell of a column. warning says that it is no such thing as the others.
+// value reads a cell of a column. warning says that it does not fit the column's kind.
 func (c *Column) value(s string) (v audience.Value, warning string, err error) {
 	if c.kind == open {
 		c.kind = kindOf(s)

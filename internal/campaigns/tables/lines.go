@@ -28,15 +28,15 @@ type line struct {
 // lines reads lines of bounded length. Some may be given back.
 type lines struct {
 	in      *bufio.Reader
-	ends    byte // with which lines end: \n, behind which \r may stand, or \r alone
-	decoded bool // U+FFFD stands for what could not be decoded
+	ends    byte // how lines end: \n, with an optional \r after it, or \r alone
+	decoded bool // U+FFFD replaces bytes that could not be decoded
 	number  int
 	back    []line // given back, to be read again
 }
 
 // newLines finds the line ends of a file: \r alone if the first lines have no other.
 func newLines(in *bufio.Reader, decoded bool) *lines {
-	head, _ := in.Peek(MaxLine) // what is wrong with the file is found by who reads it
+	head, _ := in.Peek(MaxLine) // errors of the file are found by the reader
 	ends := byte('\n')
 	if bytes.IndexByte(head, '\n') < 0 && bytes.IndexByte(head, '\r') >= 0 {
 		ends = '\r'
@@ -80,7 +80,7 @@ func (l *lines) skip(err error) error {
 		_, err = l.in.ReadSlice(l.ends)
 	}
 	if errors.Is(err, io.EOF) {
-		return nil // it was the last: the next call says so
+		return nil // it was the last: the next call reports that
 	}
 	return err
 }

@@ -20,15 +20,15 @@ type record struct {
 	err   error // it cannot be read; the next ones can
 }
 
-// records reads CSV record by record. encoding/csv takes them apart; where they begin and end is found here, so that one
-// quote that nobody closed costs its own line alone.
+// records reads CSV record by record. encoding/csv splits them into cells; their ends are found here, so that a quote
+// that is not closed affects only its own line.
 type records struct {
 	lines     *lines
 	separator byte
 	buf       *bufio.Reader // of csv
 }
 
-// next reads a record that says something; io.EOF after the last.
+// next reads the next record that is not empty; io.EOF after the last.
 func (r *records) next() (record, error) {
 	for {
 		first, err := r.lines.next()
@@ -56,12 +56,12 @@ func (r *records) next() (record, error) {
 	}
 }
 
-// strayError is a quote that does not belong where it stands.
+// strayError is a misplaced quote.
 type strayError struct{ what string }
 
 func (e *strayError) Error() string { return e.what }
 
-// complete adds the lines that a record goes on over. If its quotes do not fit together, those are given back.
+// complete adds the further lines of a record. If its quotes do not match, these lines are returned to the input.
 func (r *records) complete(first line) ([]byte, error) {
 	var s quotes
 	s.read(first.text, r.separator)
@@ -102,7 +102,7 @@ const (
 	bare                     // within a cell without quotes, where a quote is a character
 	quoted                   // within quotes
 	ended                    // behind a quote that ends a cell, or is the first of two
-	broken                   // behind a quote stands what may not
+	broken                   // an invalid character follows a quote
 )
 
 func (q *quotes) read(text []byte, separator byte) {

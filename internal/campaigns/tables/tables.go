@@ -1,5 +1,5 @@
-// Package tables reads endpoints from files that people and other programs made, CSV and NDJSON: it finds encoding,
-// separator and kinds of columns, says what it found, and refuses lines one by one. Memory does not grow with the file.
+// Package tables reads endpoints from files that people and other programs made, CSV and NDJSON: it detects encoding,
+// separator and kinds of columns, reports them, and refuses lines one by one. Memory does not grow with the file.
 package tables
 
 import (
@@ -49,7 +49,7 @@ func Open(r io.Reader, o Options) (*Reader, error) {
 // Next reads a line; io.EOF after the last. An error that is a *audience.LineError concerns this line alone.
 func (r *Reader) Next() (row audience.Row, line int, err error) { return r.rows.Next() }
 
-// Found says for people how the file is read.
+// Found describes for people how the file is interpreted.
 func (r *Reader) Found() string { return r.found }
 
 // Columns are the columns of a CSV file and their uses. NDJSON has none.
@@ -85,7 +85,7 @@ func parseObject(text []byte) (row audience.Row, err error) {
 	var one struct {
 		audience.Row
 		Status         audience.Status `json:"status"`
-		CreatedAt      any             `json:"created_at"` // of an export: the new endpoint has its own
+		CreatedAt      any             `json:"created_at"` // in an export: the new endpoint gets its own
 		UpdatedAt      any             `json:"updated_at"`
 		LastSeenAt     any             `json:"last_seen_at"`
 		DisabledReason any             `json:"disabled_reason"`

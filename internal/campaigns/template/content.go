@@ -14,14 +14,14 @@ import (
 
 // Limits of a content.
 const (
-	MaxContentBytes = 32 << 10 // no channel takes more than 4 KB of it; the rest is other languages
+	MaxContentBytes = 32 << 10 // no channel takes more than 4 KB of it; the rest is for other languages
 	MaxLocales      = 100
 )
 
 // Content is a message: texts with variables, and variants of them in other languages.
 type Content struct {
 	push.Content
-	Language string             `json:"language,omitempty"` // of the texts here: a BCP 47 tag; empty: that of whoever has none of the others
+	Language string             `json:"language,omitempty"` // of the texts here: a BCP 47 tag; empty: of readers for whose language there is no variant
 	Locales  map[string]Variant `json:"locales,omitempty"`  // by BCP 47 tag: fr, fr-CA
 }
 
@@ -37,17 +37,17 @@ type Variant struct {
 	WebPush  *VariantWebPush  `json:"webpush,omitempty"`
 }
 
-// VariantTelegram is what of a message of Telegram is in a language.
+// VariantTelegram is the part of a Telegram message that differs in a language.
 type VariantTelegram struct {
 	Buttons [][]push.TelegramLink `json:"buttons,omitempty"`
 }
 
-// VariantWebPush is what of a browser's notification is in a language.
+// VariantWebPush is the part of a browser's notification that differs in a language.
 type VariantWebPush struct {
 	Actions []push.Action `json:"actions,omitempty"`
 }
 
-// Check refuses what cannot be sent; in is the field that it is in.
+// Check refuses content that cannot be sent; in is the field that contains it.
 func (t *Content) Check(in string) error { return check(in, t) }
 
 func check(in string, c *Content) error {
@@ -152,7 +152,7 @@ func checkButtons(field string, rows [][]push.TelegramLink) error {
 	return nil
 }
 
-// checkActions holds the buttons of browsers to what a service worker can show and open: without a label none is shown at all.
+// checkActions checks that a service worker can show and open a browser's buttons: without a label none is shown at all.
 func checkActions(field string, actions []push.Action) error {
 	for i, a := range actions {
 		at := fmt.Sprintf("%s[%d]", field, i)
@@ -174,7 +174,7 @@ func checkActions(field string, actions []push.Action) error {
 	return nil
 }
 
-// checkButtonURL lets through what Telegram opens: web addresses and its own links.
+// checkButtonURL allows the URLs that Telegram opens: web addresses and its own links.
 func checkButtonURL(text string) error {
 	if err := checkTemplate(text); err != nil {
 		return err
@@ -217,8 +217,7 @@ func (v *Variant) check(prefix string) error {
 	return nil
 }
 
-// checkURL lets only web addresses through: a click must not run script. Variables may stand in it, but not in its
-// scheme and host.
+// checkURL allows only web addresses: a click must not run script. Variables are allowed, but not in scheme and host.
 func checkURL(text string) error {
 	plain, _, _ := strings.Cut(text, "{{")
 	u, err := url.Parse(plain)

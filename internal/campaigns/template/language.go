@@ -29,10 +29,10 @@ func (t *Content) variant(locale string) (v Variant, ok bool) {
 	return v, ok
 }
 
-// choices remembers which language is nearest: finding it takes 100 µs, and a campaign asks it for each endpoint.
+// choices caches which language is nearest: finding it takes 100 µs, and a campaign needs it for each endpoint.
 var choices chooser
 
-// maxChoices bounds them: readers' languages are few, but anybody may make tags up.
+// maxChoices limits the cache: readers have few languages, but anybody may invent tags.
 const maxChoices = 10_000
 
 type chooser struct {
@@ -76,7 +76,7 @@ func nearest(tag, base string, names []string) string {
 		return of[at]
 	}
 	_, at, confidence := language.NewMatcher(have).Match(want)
-	// Of other languages the matcher knows which their readers mostly understand: that is for the author to decide, not for a table.
+	// The matcher also offers other languages that most readers understand: that choice is the author's, not a table's.
 	if confidence == language.No && !sameScript(want, have[at]) || family(want) != family(have[at]) {
 		return ""
 	}
@@ -102,7 +102,7 @@ func family(t language.Tag) string {
 	base, _ := canonical.Base()
 	switch b := base.String(); b {
 	case "nb", "nn":
-		return "no" // written Norwegian has two forms, which all readers know
+		return "no" // written Norwegian has two forms, and all readers know both
 	case "yue":
 		return "zh" // Cantonese is written as Chinese
 	default:
@@ -117,7 +117,7 @@ func sameScript(a, b language.Tag) bool {
 	return x == y
 }
 
-// nearestParent is for tags that no registry knows: of fr-old-x it tries fr-old, then fr.
+// nearestParent is for unregistered tags: for fr-old-x it tries fr-old, then fr.
 func nearestParent(tag, base string, names []string) string {
 	for ; tag != ""; tag = tag[:max(strings.LastIndexByte(tag, '-'), 0)] {
 		if strings.EqualFold(tag, base) {

@@ -15,7 +15,7 @@ func TestTheNearestLanguageIsUsed(t *testing.T) {
 		{"zh-SG", "", "zh-CN zh-TW", "zh-CN"},
 		{"zh-CN", "", "zh-Hant zh-Hans", "zh-Hans"},
 		{"zh_Hant_HK", "", "zh zh-Hant", "zh-Hant"},
-		{"zh-TW", "en", "zh", "zh"}, // most readers of one script read the other before a foreign language
+		{"zh-TW", "en", "zh", "zh"}, // most readers of one script prefer the other script to a foreign language
 		{"yue-HK", "en", "zh-Hans zh-Hant", "zh-Hant"},
 		{"zh-Hant-HK", "en", "zh-CN zh-TW", "zh-TW"},
 		{"zh-Hant-HK", "", "zh-Hans zh-HK zh-TW", "zh-HK"},

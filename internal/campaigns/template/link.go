@@ -16,7 +16,8 @@ func escapeInURL(value string) string {
 	return strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
 }
 
-// escapeFallback escapes what cannot stand in a URL at all: the author of a text may mean its slashes and signs.
+// escapeFallback escapes only characters that are invalid in any part of a URL: the author of a text may intend its
+// slashes and signs.
 func escapeFallback(text string) string {
 	var b strings.Builder
 	for i := range len(text) {
@@ -29,8 +30,8 @@ func escapeFallback(text string) string {
 	return b.String()
 }
 
-// withUTM adds the suffix to a URL's query. The URL stays as it is written, byte for byte, and a name that its query has
-// already is not added.
+// withUTM adds the suffix to a URL's query. The URL itself stays unchanged, byte for byte, and a parameter that its
+// query has already is not added.
 func withUTM(link, utm string) string {
 	if link == "" || utm == "" || strings.HasPrefix(link, "tg:") { // the app's own links go to no site
 		return link

@@ -51,7 +51,7 @@ func (s *Service) Fill(ctx context.Context, app string, d *notification.Draft) e
 	if d.Locale != "" && !validTag(d.Locale) {
 		return notification.BadField("locale", "%.40q is not a language tag like fr or fr-CA", d.Locale)
 	}
-	d.Content.Key = keyOf(d, given) // first: a publish made again is recognised by it, whatever became of the template
+	d.Content.Key = keyOf(d, given) // first: the key identifies a repeated publish, even if the template has changed since
 	r, err := s.use(ctx, app, d.Template, "template")
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (s *Service) Fill(ctx context.Context, app string, d *notification.Draft) e
 	return nil
 }
 
-// withoutData is a content of which the publisher's own data takes the place of the template's.
+// withoutData is a content without data, where the publisher's own replaces the template's.
 func withoutData(c Content) Content {
 	c.Data = nil
 	all := make(map[string]Variant, len(c.Locales))
@@ -91,7 +91,7 @@ func withoutData(c Content) Content {
 	return c
 }
 
-// keyOf is what two publishes of one id must agree in: what was asked for, whichever revision the template is at.
+// keyOf is what two publishes of one id must have the same: the publisher's input, for any revision of the template.
 func keyOf(d *notification.Draft, given Variables) string {
 	b, _ := json.Marshal(struct {
 		Template, Locale string

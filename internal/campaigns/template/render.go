@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Person is whom a message is rendered for.
+// Person is the reader for whom a message is rendered.
 type Person struct {
 	Recipient  string
 	Locale     string
@@ -116,7 +116,7 @@ func escapeMarkdown(s string) string {
 	return b.String()
 }
 
-// checkTemplate refuses texts whose variables cannot be read.
+// checkTemplate refuses texts with malformed variables.
 func checkTemplate(text string) error {
 	for {
 		_, rest, ok := strings.Cut(text, "{{")
@@ -145,7 +145,7 @@ func fill(text string, p Person, escape func(string) string) string {
 	return fillWith(text, p, escape, nil)
 }
 
-// fillWith is fill, with an escape for what the author wants said where an attribute is missing.
+// fillWith is fill, with an escape for the author's alternative text where an attribute is missing.
 func fillWith(text string, p Person, escape, escapeOtherwise func(string) string) string {
 	at := strings.Index(text, "{{")
 	if at < 0 {
@@ -174,13 +174,13 @@ func fillWith(text string, p Person, escape, escapeOtherwise func(string) string
 	return b.String()
 }
 
-// Says reports whether something is known of a variable.
+// Says reports whether a variable has a value.
 func (p *Person) Says(name string) bool {
 	_, given := p.Variables[name]
 	return given || p.value(name) != ""
 }
 
-// value is what a variable or an attribute says, as text; "" if there is none.
+// value is the value of a variable or an attribute, as text; "" if there is none.
 func (p Person) value(name string) string {
 	if v, ok := p.Variables[name]; ok {
 		return v

@@ -84,7 +84,7 @@ func (s *Service) List(ctx context.Context, app, after string, limit int) ([]Tem
 	return s.store.Templates(ctx, app, after, limit)
 }
 
-// Delete removes a template. Messages made of it stay.
+// Delete removes a template. Messages made from it stay.
 func (s *Service) Delete(ctx context.Context, app, name string, m Match) error {
 	err := s.store.DeleteTemplate(ctx, app, name, m.check)
 	s.forget(app, name)

@@ -273,8 +273,7 @@ func TestVariablesAreTextsNumbersAndBooleans(t *testing.T) {
 	}
 }
 
-// FuzzRender holds what must be so whatever a content says: what was checked can be rendered for everybody in the end, and a value is never
-// read as a text with variables.
+// FuzzRender: any content that passes the checks can be rendered for everybody, and a value is never parsed as a text with variables.
 func FuzzRender(f *testing.F) {
 	f.Add([]byte(welcome), "plan", "{{name}}", "de-CH")
 	f.Add([]byte(`{"title":"{{a|{{b}}","locales":{"fr":{"title":"{{b}}"}}}`), "b", "}}", "fr_CA")

@@ -13,13 +13,13 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// MaxTemplates bounds those of an app, which are 6 MB then at most.
+// MaxTemplates limits the templates of an app, which then have at most 6 MB.
 const MaxTemplates = 200
 
 // Errors of templates.
 var (
 	ErrUnknown = errors.New("no such template")
-	// ErrRevision: somebody has changed it meanwhile.
+	// ErrRevision: the template was changed meanwhile.
 	ErrRevision = errors.New("the template is at another revision")
 )
 
@@ -54,8 +54,8 @@ type Store interface {
 	Template(ctx context.Context, app, name string) (*Template, error)
 	// Templates reads up to limit of them by name, after a name.
 	Templates(ctx context.Context, app, after string, limit int) ([]Template, error)
-	// UpdateTemplate changes or makes a template, whose revision is 0 then, in one transaction; others is how many the app has beside it. It fails
-	// with access.ErrUnknownApp where there is no such app.
+	// UpdateTemplate changes or makes a template (a new one has revision 0) in one transaction; others is how many further templates the
+	// app has. It fails with access.ErrUnknownApp if the app does not exist.
 	UpdateTemplate(ctx context.Context, app, name string, change func(t *Template, others int) error) error
 	// DeleteTemplate deletes one unless check fails. It fails with ErrUnknown where there is none.
 	DeleteTemplate(ctx context.Context, app, name string, check func(*Template) error) error

@@ -25,7 +25,7 @@ const (
 // Variables are values of variables, the same for every recipient. In JSON they are texts, numbers or booleans.
 type Variables map[string]string
 
-// UnmarshalJSON implements json.Unmarshaler. A number is written in a text as it was given.
+// UnmarshalJSON implements json.Unmarshaler. A number appears in a text as it was given.
 func (v *Variables) UnmarshalJSON(b []byte) error {
 	var raw map[string]json.RawMessage
 	if json.Unmarshal(b, &raw) != nil {
@@ -73,13 +73,13 @@ func (v Variables) Check(in string) error {
 	return nil
 }
 
-// Variable is one that a content says.
+// Variable is a variable in a content.
 type Variable struct {
 	Name     string `json:"name"`
-	Required bool   `json:"required"` // in some place nothing is said in its stead
+	Required bool   `json:"required"` // at some place it has no alternative text
 }
 
-// Variables lists those of a content in all its languages, by name.
+// Variables lists the variables of a content in all its languages, by name.
 func (t *Content) Variables() []Variable {
 	uses := t.uses()
 	list := make([]Variable, len(uses.of))
@@ -89,7 +89,7 @@ func (t *Content) Variables() []Variable {
 	return list
 }
 
-// uses is where a content, in all its languages, says variables.
+// uses lists the places of variables in a content, in all its languages.
 type uses struct {
 	of    []use // by name
 	bytes int   // of all texts
@@ -116,7 +116,7 @@ func (t *Content) uses() (u uses) {
 	return u
 }
 
-// variablesOf are the variables that a text says, and whether nothing is said in their stead.
+// variablesOf returns the variables in a text, and whether they lack an alternative text.
 func variablesOf(text string) iter.Seq2[string, bool] {
 	return func(yield func(string, bool) bool) {
 		for {
@@ -137,7 +137,7 @@ func variablesOf(text string) iter.Seq2[string, bool] {
 	}
 }
 
-// missing names the first variable that a content needs and nobody gave; empty: there is none.
+// missing names the first variable without a value that a content needs; empty: there is none.
 func (u *uses) missing(given Variables) string {
 	for _, v := range u.of {
 		if _, ok := given[v.Name]; v.Required && !ok {
@@ -147,7 +147,7 @@ func (u *uses) missing(given Variables) string {
 	return ""
 }
 
-// maxFilledBytes bounds what variables make of a content: one may stand in it thousands of times.
+// maxFilledBytes limits a content with its variables filled in: one variable may occur in it thousands of times.
 const maxFilledBytes = 256 << 10
 
 // CheckFilled refuses variables that make too much of a content.
@@ -167,7 +167,7 @@ func (u *uses) checkFilled(field string, given Variables) error {
 	return nil
 }
 
-// texts are all texts of a content in which variables stand.
+// texts returns all texts of a content that may have variables.
 func (t *Content) texts() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		c := &t.Content

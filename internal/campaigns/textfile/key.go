@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Key is a key file as PEM, if it holds a key that PEM can hold: line breaks that are written out as \n, quotes around it, indented lines and DER, also
-// in base64 without a head, become PEM. Another file comes back as Plain has it.
+// Key returns a key file as PEM, if PEM can hold its key: it accepts line breaks written as \n, quotes around the key, indented lines and
+// DER, also in base64 without a header. Another file is returned as by Plain.
 func Key(b []byte) string {
 	if block := der(b); block != nil {
 		return string(pem.EncodeToMemory(block))
@@ -32,7 +32,7 @@ func Key(b []byte) string {
 	return s
 }
 
-// armour brings the lines of PEM into the form that readers take. The text between them stays as it is.
+// armour puts the header and footer lines of PEM into the standard form. The text between them stays as it is.
 func armour(s string) string {
 	s = strings.NewReplacer(`\r\n`, "\n", `\n`, "\n", `\r`, "\n").Replace(s)
 	s = strings.ReplaceAll(strings.ReplaceAll(s, "-----BEGIN ", "\n-----BEGIN "), "-----END ", "\n-----END ")
@@ -44,13 +44,13 @@ func armour(s string) string {
 			line = strings.TrimSpace(rest)
 		}
 		if line != "" {
-			// Keys that went through one line have spaces where their line breaks were.
+			// In keys that were on one line, spaces replace the line breaks.
 			b.WriteString(strings.Join(strings.Fields(line), "\n") + "\n")
 		}
 	}
 	text := b.String()
 	if block, _ := pem.Decode([]byte(text)); block == nil {
-		return strings.TrimSpace(s) // with headers of its own, or damaged: for the reader to say
+		return strings.TrimSpace(s) // with headers of its own, or damaged: the reader reports that
 	}
 	return text
 }

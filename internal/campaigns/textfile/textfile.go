@@ -1,5 +1,5 @@
-// Package textfile reads files that people and other programs made: it finds how their text is encoded, or is told, and
-// takes off what editors add.
+// Package textfile reads text files that people and other programs made: it detects the encoding, or is given it, and
+// removes additions of editors.
 package textfile
 
 import (
@@ -17,17 +17,17 @@ import (
 	utf "golang.org/x/text/encoding/unicode"
 )
 
-// headBytes is how much of a file is looked at to find its encoding.
+// headBytes is how much of a file is examined to detect its encoding.
 const headBytes = 64 << 10
 
 // Text is a file's text as UTF-8.
 type Text struct {
 	*bufio.Reader
-	Encoding string // what the file is in, for people
-	Decoded  bool   // what cannot be decoded stands as U+FFFD
+	Encoding string // the file's encoding, for people
+	Decoded  bool   // undecodable bytes were replaced by U+FFFD
 }
 
-// AskError says that a file's encoding cannot be known: it has to be named.
+// AskError says that a file's encoding cannot be detected: it has to be named.
 type AskError struct{}
 
 func (*AskError) Error() string {
@@ -117,7 +117,7 @@ func sequences(b []byte) (whole, broken int) {
 	return whole, broken
 }
 
-// otherNames are common names of encodings beside those that they have here.
+// otherNames are common names of encodings besides the ones used here.
 var otherNames = map[string]string{"ansi": "windows1252", "latin1": "iso88591", "latin2": "iso88592", "latin9": "iso885915", "mac": "macintosh"}
 
 func plain(name string) string {

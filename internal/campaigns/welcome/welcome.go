@@ -1,5 +1,5 @@
-// Package welcome greets who subscribes: one message by Web Push to a browser that registers for the first time, said by a template of
-// the app.
+// Package welcome greets new subscribers: a browser that registers for the first time gets one Web Push message, made from a template
+// of the app.
 package welcome
 
 import (
@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	maxWaiting = 1000             // greetings that wait; what comes to more is left out, and never holds up who registers
+	maxWaiting = 1000             // greetings that wait; further ones are left out, so that registrations are never delayed
 	atOnce     = 4                // sent at the same time
 	patience   = 10 * time.Second // for one
-	lifetime   = time.Hour        // who has subscribed is there: a greeting the next day would be odd
+	lifetime   = time.Hour        // a person who has just subscribed is still there: a greeting the next day would be odd
 )
 
-// Setting is the setting of the channel webpush that names the template. Empty: nobody is greeted.
+// Setting is the setting of the channel webpush that names the template. Empty: there are no greetings.
 const Setting = "welcome"
 
-// Channels are the settings of apps, and what sends.
+// Channels returns apps' settings and senders.
 type Channels interface {
 	Get(app string, ch push.Channel) (channel.Info, error)
 	Sender(ctx context.Context, app string, ch push.Channel) (push.Sender, error)

@@ -23,12 +23,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// site is an app shop that greets by the template hello, and another that greets nobody.
+// site is an app shop that greets by the template hello, and another one without greetings.
 type site struct {
 	mu      sync.Mutex
 	sent    []push.Request
 	refuse  error
-	holds   bool // the push service answers nothing until hold is closed
+	holds   bool // the push service does not answer until hold is closed
 	hold    chan struct{}
 	log     bytes.Buffer
 	setting map[string]any
@@ -80,7 +80,7 @@ func (s *site) run(t *testing.T, greet func(*welcome.Service)) {
 		synctest.Wait()
 		greet(w)
 		synctest.Wait()
-		time.Sleep(time.Minute) // of the test's own clock: what is held up is given up
+		time.Sleep(time.Minute) // of the test's own clock: the sends that hang are given up
 		stop()
 		ran.Wait()
 	})

@@ -1,5 +1,5 @@
-// Package lease is about what one server at a time does of those that share a store: it sends an app's campaigns, posts its
-// events, listens to its bot.
+// Package lease gives work to only one of the servers that share a store: sending an app's campaigns, posting its events,
+// listening to its bot.
 package lease
 
 import (
@@ -52,7 +52,7 @@ func Finishing(ctx context.Context, held func() bool) (hard context.Context, end
 	}
 }
 
-// Alone is for a server that is the only one: it owns what it asks for at once, until ctx ends.
+// Alone is for a server without others: it gets each lease at once, until ctx ends.
 func Alone(ctx context.Context) Func {
 	return func(_ string, run func(context.Context, func() bool)) (release func()) {
 		ctx, end := context.WithCancel(ctx)

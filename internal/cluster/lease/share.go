@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Share lets several parts of a server own a name together: each that asks for it has it while the server has it. It is given up when
+// Share lets several parts of a server use a lease together: each that wants it has it while the server holds it. It is given up when
 // the last of them has released it, or when one returns before it has to.
 func Share(f Func) Func {
 	s := &sharing{own: f, names: map[string]*shared{}}
@@ -18,11 +18,11 @@ type sharing struct {
 	names map[string]*shared
 }
 
-// shared is a name that somebody here asks for.
+// shared is a lease that a part of this server wants.
 type shared struct {
 	users   map[*user]struct{}
 	release func()
-	ending  bool  // it is being released; who asks meanwhile has it asked for anew
+	ending  bool  // it is being released; a part that wants it meanwhile causes a new request
 	now     *term // nil: another server has it
 }
 
@@ -57,12 +57,12 @@ func (s *sharing) ask(name string, run func(context.Context, func() bool)) (rele
 	return sync.OnceFunc(func() { s.leave(name, of, u) })
 }
 
-// begin asks for a name. s.mu is held.
+// begin requests a lease. s.mu is held.
 func (s *sharing) begin(name string, of *shared) {
 	of.release = s.own(name, func(ctx context.Context, held func() bool) { s.have(ctx, of, held) })
 }
 
-// have has all users run until ctx ends or one of them gives the name up.
+// have runs all users until ctx ends or one of them gives the lease up.
 func (s *sharing) have(ctx context.Context, of *shared, held func() bool) {
 	t := &term{held: held}
 	t.ctx, t.end = context.WithCancel(ctx)
@@ -80,7 +80,7 @@ func (s *sharing) have(ctx context.Context, of *shared, held func() bool) {
 	t.runs.Wait()
 }
 
-// start has a user run. The lock of sharing is held.
+// start runs a user. The lock of sharing is held.
 func (t *term) start(u *user) {
 	ctx, end := context.WithCancel(t.ctx)
 	done := make(chan struct{})

@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/lease/leasetest"
 )
 
-// part is one of a server that asks for a name.
+// part is a part of a server that wants a lease.
 type part struct {
 	begun, ended chan struct{}
 	giveUp       chan struct{} // one received: its run returns before it has to
@@ -51,7 +51,7 @@ func TestPartsOfAServerOwnANameTogether(t *testing.T) {
 	<-b.begun
 	<-late.begun
 	b.giveUp <- struct{}{}
-	<-late.ended // it is lost to both, and gained anew
+	<-late.ended // both lose the lease, and get it again
 	<-late.begun
 	<-b.ended
 	<-b.begun

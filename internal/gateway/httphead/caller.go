@@ -2,9 +2,9 @@ package httphead
 
 import "strings"
 
-// vouched are headers that say who calls, or from which address. Workers take the word of the gateway, or of a proxy that they know,
-// for these, so callers cannot send them. Servers, proxies and identity providers use these names. Content-Type is a field of its own;
-// CGI programs read Proxy as the address of a proxy; NATS gives a meaning to its own.
+// vouched are headers that state the caller's identity or address. Workers trust the gateway, or a proxy that they know, for these, so
+// callers cannot send them. Servers, proxies and identity providers use these names. Content-Type is a field of its own; CGI programs
+// read Proxy as the address of a proxy; NATS gives a meaning to its own.
 var vouched = setOf(`authorization cookie content-type godwit-* nats-* proxy proxy-* wl-proxy-* host
 
 	forwarded x-forwarded-* x-forwarded x-forward-* forwarded-for x-original-forwarded-for x-vercel-forwarded-for
@@ -19,8 +19,8 @@ var vouched = setOf(`authorization cookie content-type godwit-* nats-* proxy pro
 	x-authentik-* x-consumer-* x-credential-* x-anonymous-consumer oidc-* x-userinfo
 	x-ssl-* ssl-* x-tls-client-* x-arr-* client-cert client-cert-chain`)
 
-// FromCaller returns the headers of a call that its worker gets. Left out are headers of one connection, and those that workers
-// take the gateway's word for. With cookies the caller's cookies stay, except those of this server.
+// FromCaller returns the headers of a call that its worker gets. It leaves out headers of one connection, and those for which
+// workers trust the gateway. With cookies the caller's cookies stay, except those of this server.
 func FromCaller(h map[string][]string, cookies bool) map[string][]string {
 	out := make(map[string][]string, len(h)+3) // the gateway adds as many
 	options := connectionOptions(h)
@@ -47,7 +47,8 @@ func withoutHTTP(name string) string {
 	return name
 }
 
-// foreignCookies are the cookies of Cookie headers without this server's own: with them a worker could act as who sent them.
+// foreignCookies returns the cookies of Cookie headers without this server's own: with those a worker could act as the
+// caller.
 func foreignCookies(values []string) (kept []string) {
 	for _, v := range values {
 		var left []string

@@ -26,7 +26,7 @@ func TestSpellingsOfAnIdentityHeaderDoNotReachWorkers(t *testing.T) {
 	}
 }
 
-// Programs look for HTTP_X_FORWARDED_FOR among headers, too: it is what CGI calls X-Forwarded-For.
+// Programs also read HTTP_X_FORWARDED_FOR as a header: it is CGI's name for X-Forwarded-For.
 func TestCGINamesOfAnIdentityHeaderDoNotReachWorkers(t *testing.T) {
 	for _, name := range []string{
 		"HTTP_X_FORWARDED_FOR", "HTTP_CLIENT_IP", "HTTP_PROXY", "Http-Proxy", "HTTP_AUTHORIZATION", "Http-Cookie", "HTTP_GODWIT_RECIPIENT", "http.godwit.key", "HTTP_HTTP_GODWIT_KEY",

@@ -57,7 +57,7 @@ func (b *back) operation() error {
 // rest hands on a line to its end.
 func (b *back) rest(part []byte) error {
 	for {
-		_, _ = b.out.Write(part) // a writer that has failed goes on failing
+		_, _ = b.out.Write(part) // once a write has failed, all further ones fail too
 		var err error
 		if part, err = b.in.ReadSlice('\n'); err == nil {
 			_, err = b.out.Write(part)

@@ -29,7 +29,7 @@ type conn struct {
 // end closes both sides.
 func (c *conn) end() {
 	c.once.Do(func() {
-		_ = c.client.Close() // whoever is left finds it closed
+		_ = c.client.Close() // whichever goroutine is left finds it closed
 		if s := c.server.Load(); s != nil {
 			_ = (*s).Close()
 		}
@@ -90,7 +90,7 @@ func (s *Server) serve(ctx context.Context, nc net.Conn) {
 		inbox: inbox, subs: subs, publishes: s.cfg.PublishLimit, count: &s.counts.refused,
 	}
 	if v.run() == nil {
-		ended.Wait() // the server was told, and says why it closes
+		ended.Wait() // the server has got the error, and sends the reason before it closes
 	}
 	c.end()
 	ended.Wait()
@@ -102,10 +102,10 @@ const (
 	writeRoom = 8 << 10
 )
 
-// inboxChars is how much of random text tells a connection's inboxes from all others: 80 bits.
+// inboxChars is the length of the random text that distinguishes a connection's inboxes: 80 bits.
 const inboxChars = 16
 
-// greet says what the server is and secures the connection.
+// greet sends the server's INFO and secures the connection.
 func (s *Server) greet(ctx context.Context, nc net.Conn) (client net.Conn, cert string, err error) {
 	if _, err := nc.Write(s.info); err != nil || s.cfg.TLS == nil {
 		return nc, "", err
@@ -120,7 +120,7 @@ func (s *Server) greet(ctx context.Context, nc net.Conn) (client net.Conn, cert 
 
 var errGreeting = errors.New("a client must begin with CONNECT")
 
-// connect reads what a client says of itself and lets it in.
+// connect reads a client's CONNECT and lets the client in.
 func (s *Server) connect(ctx context.Context, in *bufio.Reader, cert string) (*who, said, error) {
 	var line []byte
 	for {
@@ -144,14 +144,15 @@ func (s *Server) connect(ctx context.Context, in *bufio.Reader, cert string) (*w
 	return w, hello, err
 }
 
-// errTooMany: limit_hellos counts here as it does for sessions.
+// errTooMany is the refusal by limit_hellos, which counts here as it does for sessions.
 var errTooMany = errors.New("too many hellos of this address: limit_hellos")
 
-// refuse tells a client that it is not let in. One whose credentials cannot be checked now is closed and comes again.
+// refuse sends a client the reason why it is not let in. If its credentials cannot be checked now, the connection is
+// only closed, and the client reconnects.
 func (s *Server) refuse(client net.Conn, err error) {
 	s.counts.unknown.Add(1)
 	s.cfg.Log.Debug("NATS client refused", "error", err)
-	said := "Authorization Violation" // a client library looks at the beginning
+	said := "Authorization Violation" // client libraries recognise errors by this beginning
 	switch {
 	case errors.Is(err, access.ErrUnavailable):
 		return
@@ -163,7 +164,7 @@ func (s *Server) refuse(client net.Conn, err error) {
 	_, _ = io.WriteString(client, "-ERR '"+said+"'\r\n") // it is closed in any case
 }
 
-// introduce tells the server who connects, and gives what it says from then on.
+// introduce sends the server the client's CONNECT, and returns a reader of what follows.
 func introduce(server net.Conn, hello said) (out *bufio.Reader, err error) {
 	if err := server.SetDeadline(time.Now().Add(patience)); err != nil {
 		return nil, err

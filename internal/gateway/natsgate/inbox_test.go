@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/server/certs/certstest"
 )
 
-// TestNobodyReadsAnothersAnswers has everybody who may subscribe to anything listen while a client asks.
+// TestNobodyReadsAnothersAnswers: every client that may subscribe to anything does so while one client makes requests.
 func TestNobodyReadsAnothersAnswers(t *testing.T) {
 	w := newWorld(t)
 	worker := w.connect(t, nats.Token("both"))
@@ -135,7 +135,7 @@ func TestSubscriptionsAreLimitedAsThoseOfSessions(t *testing.T) {
 	}
 }
 
-// TestMessagesOfTopicsHaveTheSizeThatSessionsTake: what is larger is refused for everybody, whoever publishes it.
+// TestMessagesOfTopicsHaveTheSizeThatSessionsTake: larger messages are refused, whoever publishes them.
 func TestMessagesOfTopicsHaveTheSizeThatSessionsTake(t *testing.T) {
 	w := newWorld(t)
 	got := make(chan int, 100)

@@ -1,10 +1,10 @@
-// Package natsgate lets NATS clients take part in the topics and requests of their app: it takes their connections,
-// asks who they are, and stands between them and the bus's NATS server, which listens nowhere itself. Each subscription
-// and each message that a client sends is held against its rights, as frames of sessions are; what it may not do goes on
-// under a subject that the server refuses, so that the client gets the error that its library knows, with its own subject in it.
-// Inboxes get a name of their connection on the way to the server and lose it on the way back: nobody else can subscribe to them.
+// Package natsgate lets NATS clients take part in the topics and requests of their app: it accepts their connections, identifies
+// them, and relays between them and the bus's NATS server, which listens nowhere itself. Each subscription and each message of a
+// client is checked against its rights, like frames of sessions; a forbidden one is forwarded under a subject that the server
+// refuses, so that the client gets the error that its library knows, with its own subject in it. Inboxes get a name of their
+// connection on the way to the server and lose it on the way back: nobody else can subscribe to them.
 //
-// The server's own permissions would not do: a client that may subscribe to rides.* could subscribe to rides.> there.
+// The server's own permissions would not suffice: a client that may subscribe to rides.* could subscribe to rides.> there.
 package natsgate
 
 import (
@@ -25,9 +25,9 @@ import (
 
 // Limits of connections.
 const (
-	patience     = 10 * time.Second       // from its connection until a client has said who it is
-	recheckEvery = 250 * time.Millisecond // how often changes of apps and keys are looked for
-	maxConnect   = 20 << 10               // of the line that says who it is: a token has up to 16 KB
+	patience     = 10 * time.Second       // from its connection until a client has sent its credentials
+	recheckEvery = 250 * time.Millisecond // interval of checks for changes of apps and keys
+	maxConnect   = 20 << 10               // of the line with the credentials: a token has up to 16 KB
 )
 
 // Access verifies clients: *access.Registry.
@@ -38,13 +38,13 @@ type Access interface {
 	Revision() uint64
 }
 
-// Config is what a listener needs.
+// Config holds what a listener needs.
 type Config struct {
 	Access Access
 	// Open connects to the bus's server as an app; a client that may do all is not limited within it.
 	Open  func(app string, all bool) (c net.Conn, user, password string, left func(), err error)
 	Admit func(netip.Addr) (leave func(), ok bool) // counts a connection of an address in, or not
-	Hello func(netip.Addr) bool                    // whether an address may say who it is; nil: always
+	Hello func(netip.Addr) bool                    // whether an address may send credentials; nil: always
 	// PublishLimit takes n messages of topics from a key's budget; wait > 0: refused. Nil: no limit.
 	PublishLimit func(key string, n int) (wait time.Duration)
 	TLS          *tls.Config // nil: plain
@@ -150,7 +150,7 @@ func (s *Server) leave(c *conn) {
 	delete(s.conns, c)
 }
 
-// recheck ends the connections of those who may no longer do what they might, soon after apps or keys have changed.
+// recheck ends the connections of clients whose rights have shrunk, soon after apps or keys have changed.
 func (s *Server) recheck(ctx context.Context) {
 	tick := time.NewTicker(recheckEvery)
 	defer tick.Stop()

@@ -52,7 +52,7 @@ func TestRights(t *testing.T) {
 	}{
 		{"stars", sub, "godwit.a.t.rides.oslo", true},
 		{"stars", sub, "godwit.a.t.rides.*", true},
-		{"stars", sub, "godwit.a.t.rides.>", false}, // what the NATS server alone would let through
+		{"stars", sub, "godwit.a.t.rides.>", false}, // the NATS server alone would allow this
 		{"stars", sub, "godwit.a.t.rides.oslo.new", false},
 		{"stars", sub, "godwit.a.t.*.oslo", false},
 		{"stars", sub, "godwit.a.t.>", false},
@@ -228,7 +228,7 @@ func TestAppsDoNotSeeEachOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, app := range []string{"a", "a.t"} { // the way of what was published before, so it comes after it
+	for _, app := range []string{"a", "a.t"} { // on the same connection as the earlier messages, so it arrives after them
 		if err := w.bus.Publish(ctx, app, topic.Message{Subject: "t.end"}); err != nil {
 			t.Fatal(err)
 		}
@@ -295,7 +295,7 @@ func TestTokenEndsTheConnectionWithIt(t *testing.T) {
 			defer nc.Close()
 			break
 		}
-		if !errors.Is(err, nats.ErrAuthorization) || left > patience { // it may be over before the connection stands
+		if !errors.Is(err, nats.ErrAuthorization) || left > patience { // the refusal may come before the connection is complete
 			t.Fatal(err)
 		}
 	}
@@ -370,7 +370,7 @@ func TestOtherProtocolsAreClosed(t *testing.T) {
 	}
 }
 
-// readAll reads until the other side closes, and says so if it does not.
+// readAll reads until the other side closes, and reports it if that does not happen.
 func readAll(nc net.Conn) string {
 	var all strings.Builder
 	b := make([]byte, 4096)

@@ -7,13 +7,14 @@ import (
 	"godwit.dev/godwit/internal/notify/frame"
 )
 
-// kind is what a subscription is to. Each kind has a limit of its own, those of topics and of subjects the same as a session's.
+// kind is the kind of subject that a subscription is for. Each kind has a limit of its own; for topics and for subjects
+// it is the same as a session's.
 type kind int
 
 const (
 	topics kind = iota
 	served
-	others // inboxes, discovery, and whatever else an admin's key subscribes to
+	others // inboxes, discovery, and all other subjects that an admin's key subscribes to
 	kinds
 )
 
@@ -22,7 +23,7 @@ const maxOthers = 4 * frame.MaxPatterns
 
 var mostOf = [kinds]int{topics: frame.MaxPatterns, served: frame.MaxPatterns, others: maxOthers}
 
-// subscriptions are what a connection subscribes to, counted as the server does.
+// subscriptions are the subscriptions of a connection, counted as the server does.
 type subscriptions struct {
 	mu    sync.Mutex
 	by    map[string]*subscription
@@ -72,7 +73,7 @@ func (s *subscriptions) remove(args []string) (ok bool) {
 	return true
 }
 
-// got notes that a message has come for a subscription.
+// got counts a message for a subscription.
 func (s *subscriptions) got(sid []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

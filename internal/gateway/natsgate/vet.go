@@ -15,8 +15,8 @@ import (
 	"godwit.dev/godwit/internal/notify/frame"
 )
 
-// vet hands on a client's operations. It writes them anew from its own parse, so that the server reads the same. It makes the
-// server refuse those that the client may not do.
+// vet forwards a client's operations. It writes them again from its own parse, so that the server reads the same. Operations
+// that the client has no right to are changed so that the server refuses them.
 type vet struct {
 	in         *bufio.Reader
 	out        *bufio.Writer
@@ -30,7 +30,8 @@ type vet struct {
 	count      *atomic.Uint64
 }
 
-// Why an operation is refused. The letter is the second token of the subject that goes on in its place; back tells the client.
+// Reasons why an operation is refused. The letter is the second token of the substitute subject; back sends the reason
+// to the client.
 const (
 	byRights = "r"
 	bySubs   = "s"
@@ -64,7 +65,7 @@ const beyondAll = 999_999_999
 func (v *vet) run() error {
 	for {
 		if err := v.operation(); err != nil {
-			switch { // what cannot be written is not waited for: the connection ends
+			switch { // a failed write is not awaited: the connection ends
 			case errors.Is(err, errWrong):
 				_, _ = v.out.WriteString("WRONG\r\n")
 			case errors.Is(err, errLarge):
@@ -158,14 +159,14 @@ func (v *vet) publish(verb string, args []string, numbers int) error {
 		return err
 	}
 	if end != [2]byte{'\r', '\n'} {
-		return io.ErrUnexpectedEOF // within a message nothing can be said
+		return io.ErrUnexpectedEOF // in the middle of a message no error can be sent
 	}
 	_, err := v.out.Write(end[:])
 	return err
 }
 
 func (v *vet) send(verb string, args []string) error {
-	_, _ = v.out.WriteString(verb) // a writer that has failed goes on failing
+	_, _ = v.out.WriteString(verb) // once a write has failed, all further ones fail too
 	for _, a := range args {
 		_ = v.out.WriteByte(' ')
 		_, _ = v.out.WriteString(a)
@@ -185,7 +186,8 @@ const (
 	discovery = "$SRV."
 )
 
-// subscribe gives the subject that a subscription goes on with: the client's, one of its own inboxes, or one that the server refuses.
+// subscribe returns the subject under which a subscription is forwarded: the client's, one of its own inboxes, or one
+// that the server refuses.
 func (v *vet) subscribe(subject, sid string) string {
 	of, ok := v.maySubscribe(subject)
 	if !ok {
@@ -200,8 +202,8 @@ func (v *vet) subscribe(subject, sid string) string {
 	return subject
 }
 
-// maySubscribe: topics and requests by the client's rights; inboxes for those who may ask, and discovery for those who
-// serve. Nobody subscribes to all inboxes: each connection has its own.
+// maySubscribe: topics and requests by the client's rights; inboxes for clients that may make requests, and discovery
+// for those that may serve. Nobody subscribes to all inboxes: each connection has its own.
 func (v *vet) maySubscribe(subject string) (of kind, ok bool) {
 	rest, own := strings.CutPrefix(subject, v.prefix)
 	inbox, isInbox := strings.CutPrefix(subject, inboxes)
@@ -225,12 +227,13 @@ func (v *vet) maySubscribe(subject string) (of kind, ok bool) {
 	return others, false
 }
 
-// isRefused: subjects that stand for refused ones are nobody's to use.
+// isRefused: subjects that replace refused ones must not be used by any client.
 func (v *vet) isRefused(subject string) bool { return strings.HasPrefix(subject, v.refused+".") }
 
-// mayPublish: topics and requests by the client's rights, and discovery for those who may ask. Whether an answer is one
-// the server knows. Answers go to inboxes: elsewhere whoever gives them would publish what the client may not. What no
-// session could be sent is no message of a topic, whoever publishes it.
+// mayPublish: topics and requests by the client's rights, and discovery for clients that may make requests. Whether a
+// message is an answer, the server knows. Answers go to inboxes only: elsewhere the worker would publish under a subject
+// that the client may not use. A message that could not be sent to sessions is refused as a message of a topic, whoever
+// publishes it.
 func (v *vet) mayPublish(subject, reply string, data, header int) (why string, ok bool) {
 	if rest, own := strings.CutPrefix(subject, v.prefix); own {
 		if name, ok := topic.CutTopic(rest); ok {

@@ -57,8 +57,8 @@ func TestVet(t *testing.T) {
 	}
 }
 
-// FuzzVet: whatever a client sends, what the server gets is operations in the one spelling that it is read in, each of
-// them allowed or refused by name.
+// FuzzVet: whatever a client sends, the server gets operations in a single spelling, each of them either allowed or
+// changed to one that it refuses.
 func FuzzVet(f *testing.F) {
 	for _, seed := range []string{
 		"SUB godwit.a.t.rides.> 7\r\n", "PUB godwit.a.t.cars.x 5\r\nSUB x\r\nPING\r\n", "HPUB godwit.a.t.cars.x 12 13\r\nNATS/1.0\r\n\r\nx\r\n",
@@ -80,7 +80,7 @@ func FuzzVet(f *testing.F) {
 	})
 }
 
-// read reads one operation as strictly as can be, and holds it against the rights in other words.
+// read parses one operation as strictly as possible, and checks it against the rights by an independent implementation.
 func read(b []byte) (rest []byte, err error) {
 	line, rest, ok := bytes.Cut(b, []byte("\r\n"))
 	if !ok {
@@ -114,7 +114,7 @@ func read(b []byte) (rest []byte, err error) {
 			return nil, fmt.Errorf("size %q", f[len(f)-1])
 		}
 		if len(rest) < n+2 {
-			return nil, nil // the client went within a message
+			return nil, nil // the client disconnected within a message
 		}
 		if string(rest[n:n+2]) != "\r\n" {
 			return nil, fmt.Errorf("a message that goes on")
@@ -150,7 +150,8 @@ func TestErrorsNameTheSubjectAsTheClientWroteIt(t *testing.T) {
 	}
 }
 
-// Only the subject of a message is the client's own name of an inbox; its reply is where the answer goes, whoever asked.
+// Only the subject of a message is the client's own name of an inbox; its reply is the destination of the answer, for
+// any sender.
 func TestMessagesComeUnderTheClientsNames(t *testing.T) {
 	long := "INFO {" + strings.Repeat("a", 10_000) + "}\r\n"
 	for in, want := range map[string]string{

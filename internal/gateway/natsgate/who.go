@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 )
 
-// said is what a client says when it connects, as far as it matters here and to the server.
+// said holds those fields of a client's CONNECT that matter here and to the server.
 type said struct {
 	User     string `json:"user,omitempty"`
 	Password string `json:"pass,omitempty"`
@@ -28,7 +28,7 @@ type said struct {
 	Version      string `json:"version,omitempty"`
 }
 
-// maxText is how much of its name and language a client may say.
+// maxText is the most characters of a client's name and language.
 const maxText = 128
 
 func readSaid(line []byte) (said, error) {
@@ -58,8 +58,8 @@ type who struct {
 // errCertificate: a certificate names a recipient, which has a mailbox and objects, and neither is here.
 var errCertificate = fmt.Errorf("%w: a client certificate alone gives no right to topics and requests; connect with a key or a token as well", access.ErrForbidden)
 
-// identify finds out who connects. An API key comes as the token, or as the password of a user who is the app; a
-// client's token likewise.
+// identify finds the client of a connection. An API key comes as the token, or as the password of a user named like the
+// app; so does a client's token.
 func identify(ctx context.Context, a Access, s said, cert string) (*who, error) {
 	secret := s.Token
 	if secret == "" {
@@ -85,7 +85,7 @@ func identify(ctx context.Context, a Access, s said, cert string) (*who, error) 
 	return &who{app: c.App, rights: c.Rights(), expires: c.Expires, claim: claim}, nil
 }
 
-// still reports whether a client may do exactly what it could when it connected.
+// still reports whether a client has exactly the rights that it had when it connected.
 func (w *who) still(ctx context.Context, a Access) bool {
 	if w.principal.Key != "" {
 		p, err := a.Key(ctx, w.claim.Token)
@@ -93,7 +93,7 @@ func (w *who) still(ctx context.Context, a Access) bool {
 	}
 	c, err := a.Known(w.claim)
 	if _, unasked := errors.AsType[*access.AskError](err); unasked {
-		return true // its app's server, which is asked at its own times, is not what has changed
+		return true // answers of the app's own server, which is queried at its own intervals, have not changed
 	}
 	return err == nil && c.App == w.app && reflect.DeepEqual(c.Rights(), w.rights)
 }

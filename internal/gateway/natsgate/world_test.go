@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long anything may take on a machine that is busy with other things.
+// patience is how long anything may take on a busy machine.
 const patience = time.Minute
 
 // people verifies the keys and clients in its maps.

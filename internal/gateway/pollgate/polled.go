@@ -29,14 +29,14 @@ type polled struct {
 	kept   *answer       // that one; nil: the client has it
 }
 
-// answer is what a poll is answered with.
+// answer is the answer to a poll.
 type answer struct {
 	number uint64
 	items  []gateway.Item
 	held   int64 // of the bytes that wait for all clients
-	bye    bool  // the session has ended with it
+	bye    bool  // the session has ended with this answer
 
-	line   *reactor.Line // of the poll that it answers; nil: that is not known
+	line   *reactor.Line // the connection of the poll that it answers; nil: unknown
 	shared bool          // by streams of HTTP/2
 	taken  uint64        // bytes that had come over line before it was sent
 	at     time.Time     // when it was sent
@@ -44,7 +44,7 @@ type answer struct {
 	again  bool          // it was sent before
 }
 
-// sendTo notes where the answer goes.
+// sendTo notes the connection on which the answer leaves.
 func (a *answer) sendTo(r *http.Request) {
 	a.line, a.shared, a.at, a.cut = reactor.LineOf(r.Context()), r.ProtoMajor > 1, time.Now(), false
 	if a.line != nil {
@@ -98,7 +98,7 @@ func (a *answer) lost(now time.Time) bool {
 		return false
 	case a.line.Reset():
 		return true
-	case a.shared: // what is on its way may be another stream's
+	case a.shared: // the bytes in flight may be those of another stream
 		return false
 	}
 	_, all, open := a.line.Acked()
@@ -116,7 +116,7 @@ func (c *polled) next(r *http.Request, turn chan struct{}, must bool) *answer {
 		return a
 	}
 	if !must && a.line != nil && a.line.PeerLeft() {
-		return nil // nobody reads the answer; net/http ends the poll's context as soon as it notices
+		return nil // the client is gone; net/http ends the poll's context as soon as it notices
 	}
 	items, bye, held := c.client.TakeHeld()
 	if len(items) == 0 && bye == nil {
@@ -131,7 +131,7 @@ func (c *polled) next(r *http.Request, turn chan struct{}, must bool) *answer {
 	return a
 }
 
-// answer sends an answer, and looks whether it arrives: what the kernel took is no sign of the client's life.
+// answer sends an answer, and checks whether it arrives: bytes that the kernel took prove nothing about the client.
 func (c *polled) answer(w http.ResponseWriter, r *http.Request, id string, a *answer) {
 	err := gateway.ReplyPoll(w, id, a.number, a.items)
 	if err != nil || r.Context().Err() != nil {

@@ -1,5 +1,5 @@
-// Package pollgate serves sessions to clients that can only ask: GET /v1/poll answers with the frames that have come,
-// or waits for some. The client sends its frames by POST /v1/frames.
+// Package pollgate serves sessions to clients that can only make requests: GET /v1/poll returns waiting frames, or waits
+// for some. The client sends its frames by POST /v1/frames.
 package pollgate
 
 import (
@@ -18,13 +18,14 @@ import (
 
 const (
 	defaultWait = 30 * time.Second
-	maxWait     = 50 * time.Second // below what proxies and our own heartbeat allow
-	// heartbeat makes a session that was not polled for two of them, 60 s, end.
+	maxWait     = 50 * time.Second // shorter than proxies and our own heartbeat allow
+	// heartbeat: a session that is not polled for two of them, 60 s, ends.
 	heartbeat = 30 * time.Second
-	// sweepEvery is how often ended sessions that nobody came back to are forgotten: after one to two of these.
+	// sweepEvery is the interval at which ended sessions that their clients did not poll again are dropped: one to two of
+	// these after their end.
 	sweepEvery = 30 * time.Second
 	maxPolls   = 100_000   // sessions of one node, half of them of one app
-	maxBytes   = 128 << 20 // that wait for all of them together, likewise
+	maxBytes   = 128 << 20 // bytes that wait for all of them together; also half for one app
 )
 
 // Config are the parts of a Gateway.
@@ -123,8 +124,7 @@ func (g *Gateway) open(w http.ResponseWriter, r *http.Request) {
 	_ = gateway.ReplyPoll(w, id, 1, items)
 }
 
-// poll answers with the frames that wait, or waits for some. An answer of which the client does not say that it has it is
-// given again.
+// poll returns the waiting frames, or waits for some. An answer that the client does not confirm is sent again.
 func (g *Gateway) poll(w http.ResponseWriter, r *http.Request, id string, wait time.Duration) {
 	had, named, err := hadOf(r)
 	if err != nil {

@@ -128,7 +128,7 @@ func TestANewerPollTakesOver(t *testing.T) {
 	defer cancel()
 	var wg sync.WaitGroup
 	wg.Go(func() { first <- older.poll(ctx, "50s") })
-	for { // whichever poll came first, one of the two is ended by the other
+	for { // either of the two polls may come first, and the other one ends it
 		if err := c.poll(ctx, "0"); err != nil {
 			t.Fatal(err)
 		}
@@ -311,7 +311,7 @@ func TestAnAnswerComesAgainUntilAPollNamesIt(t *testing.T) {
 		t.Errorf("a poll that has had answer 2 gets %d %s, want nothing new", n, more)
 	}
 	s.Stop(t)
-	for range 2 { // the session's last answer can be lost as any other
+	for range 2 { // the session's last answer can be lost like any other
 		if n, bye := fetch(t, s, c.Session, "2"); n != 3 || !strings.Contains(bye, "goodbye") {
 			t.Errorf("a poll that has had answer 2 gets %d %s, want the goodbye", n, bye)
 		}
@@ -380,7 +380,7 @@ func TestAnAnswerThatNobodyReadComesAgainOnceUnasked(t *testing.T) {
 		s.Send(t, notification.Draft{To: []string{"driver-1"}, ID: id, Content: notification.Content{Title: "x"}})
 	}
 	first := breakOff(func() { send("ride-1") })
-	// An unacknowledged notification would also come in a later answer, as most frames would not.
+	// An unacknowledged notification would also come in a later answer, unlike most frames.
 	if again := breakOff(func() {}); again != first {
 		t.Errorf("the poll after the first that was broken off gets %s, want the same answer: %s", again, first)
 	}

@@ -13,7 +13,7 @@ import (
 
 // A client of a stream answers no probe. Its TCP acknowledges the comment, or bytes before it: that is the sign of life.
 const (
-	answerAfter = 250 * time.Millisecond // when it is looked at first: most round trips are shorter
+	answerAfter = 250 * time.Millisecond // when it is first checked: most round trips are shorter
 	lookAgain   = time.Second            // and then, until the session ends
 )
 

@@ -18,7 +18,7 @@ const (
 	maxKept  = 2000             // streams that stay in net/http, half of them of one app: each costs a goroutine and its buffers
 	maxBytes = 128 << 20        // that wait for all of these together, likewise
 	patience = 30 * time.Second // for a client of these to take a write
-	fullFor  = 30 * time.Second // that a client stays away for which there is no place
+	fullFor  = 30 * time.Second // after which a client may reconnect that found no place
 )
 
 // Config are the parts of a Gateway.
@@ -41,9 +41,9 @@ func New(cfg Config) *Gateway {
 	return &Gateway{cfg: cfg, pool: gateway.NewPool(maxKept, maxBytes)}
 }
 
-// ServeHTTP opens a stream. A client that is refused for good is answered with a problem: a browser's EventSource gives up
-// after any status but 200 (HTML, section 9.2.3). A client that may come back is therefore answered with a stream that ends at
-// once and says when.
+// ServeHTTP opens a stream. A client that is finally refused gets a problem: a browser's EventSource gives up after any status
+// but 200 (HTML, section 9.2.3). A client that may come back therefore gets a stream that ends at once and gives the time to
+// reconnect.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !gateway.Admit(w, r, g.cfg.Origins, http.MethodGet) {
 		return
@@ -136,11 +136,12 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, client *gateway.
 	}
 }
 
-// life looks for signs of life on a connection of net/http: what was written to it is none before it is acknowledged.
+// life checks whether the peer of a net/http connection is alive: written bytes prove nothing before they are
+// acknowledged.
 type life struct {
-	line  *reactor.Line // nil: the system does not tell, so that what was written counts
+	line  *reactor.Line // nil: the system does not count acknowledgements, so written bytes count
 	look  *time.Timer
-	acked uint32 // before the first write that has not been looked at
+	acked uint32 // count before the first write that was not checked yet
 	due   bool   // look will fire
 }
 
@@ -164,7 +165,7 @@ func (l *life) writing() {
 	l.look.Reset(answerAfter)
 }
 
-// seen reports whether the peer has acknowledged something since; if not, it is looked again.
+// seen reports whether the peer has acknowledged bytes since; if not, the next call checks again.
 func (l *life) seen() bool {
 	l.due = false
 	if l.line == nil {

@@ -292,8 +292,8 @@ func TestHTTP10StreamsAreServedOnTheReactor(t *testing.T) {
 	}
 }
 
-// A peer whose window is full acknowledges nothing more, as one whose machine is gone: what the kernel keeps for it says
-// nothing of its life.
+// A peer whose window is full acknowledges nothing more, just as one whose machine is gone: bytes in the kernel's buffer
+// do not prove that it is alive.
 func TestAPeerThatTakesNothingIsNoticedWithinTwoHeartbeats(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes two heartbeats, which are 5 s at least")
@@ -337,7 +337,7 @@ func TestAPeerThatTakesNothingIsNoticedWithinTwoHeartbeats(t *testing.T) {
 	}
 }
 
-// stoppable is a connection that nobody reads once its owner stands still.
+// stoppable is a connection that nobody reads while its owner is suspended.
 type stoppable struct {
 	net.Conn
 	stands, closed chan struct{}

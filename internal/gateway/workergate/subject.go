@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/messaging/topic"
 )
 
-// maxSegments of a path are tokens of the subject; "_" stands for those that follow. The whole path is in the request.
+// maxSegments of a path become tokens of the subject; "_" replaces further ones. The whole path is in the request.
 const maxSegments = 12
 
 // rest is the token for the segments of a path that are not in the subject.
@@ -41,7 +41,7 @@ func Subject(service, method, path string) string {
 	return s
 }
 
-// splitKey is the header by which a caller stays on one side of a split.
+// splitKey is the header whose value decides the side of a split that a caller stays on.
 const splitKey = "Godwit-Split-Key"
 
 // side is the service that a call goes to: of a split, one is drawn by its weights, or found by the caller's key.

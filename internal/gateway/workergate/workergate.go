@@ -1,5 +1,5 @@
-// Package workergate puts HTTP in front of workers: a call of /gw/{service}/{path…} goes as a request to one of those who
-// serve the subject it stands for, whose status, headers and body come back. Workers need no address and no open port.
+// Package workergate puts HTTP in front of workers: a call of /gw/{service}/{path…} goes as a request to one of the
+// workers that serve its subject, whose status, headers and body come back. Workers need no address and no open port.
 package workergate
 
 import (
@@ -44,7 +44,7 @@ type Config struct {
 	Asker  Asker
 	Access Access
 	Log    *slog.Logger
-	Place  httphead.Place // whose origin the answers are of
+	Place  httphead.Place // the origin of its answers
 	Memory int64          // bytes of requests and answers under way; 0: 128 MB
 }
 
@@ -177,7 +177,8 @@ func tooLarge() error {
 	return problem.TooLarge.Withf("a request through the gateway has at most %d bytes", frame.MaxBody)
 }
 
-// writeAnswer sends what a worker has answered. bodiless: the call was HEAD, whose answer has the length of one to GET and no body.
+// writeAnswer sends a worker's answer. bodiless: the call was HEAD, whose answer has the length of one to GET and no
+// body.
 func (g *Gate) writeAnswer(w http.ResponseWriter, bodiless bool, a *request.Answer) {
 	h := w.Header()
 	httphead.FromWorker(h, a.Header, g.cfg.Place)
@@ -220,13 +221,13 @@ func (g *Gate) fail(w http.ResponseWriter, r *http.Request, err error) {
 	gateway.Fail(w, err)
 }
 
-// caller is who calls, and how the service is called.
+// caller is a call's client, and the service's settings.
 type caller struct {
 	app, key, recipient, addr string
 	service                   access.Service
 }
 
-// caller finds out who calls and whether they may.
+// caller identifies the client of a call and checks its rights.
 func (g *Gate) caller(r *http.Request, service string) (*caller, error) {
 	who := &caller{addr: remote(r)}
 	secret := access.Bearer(r.Header)
@@ -292,7 +293,7 @@ func checkType(s string) error {
 	return nil
 }
 
-// passOn is what the worker gets of a call's headers: what the gateway found out takes the place of what a caller says of itself.
+// passOn returns the headers that the worker gets: the gateway's own findings replace what a caller claims about itself.
 func passOn(h http.Header, who *caller) frame.Headers {
 	out := frame.Headers(httphead.FromCaller(h, who.service.Cookies))
 	for _, f := range [...]struct{ name, value string }{

@@ -30,7 +30,7 @@ var (
 	_ session.Corker    = (*conn)(nil)
 )
 
-// Why clients are sent away who speak WebSocket in a way that nobody here understands; each has a close code of its own.
+// Reasons to end the connections of clients whose WebSocket use is not supported; each has a close code of its own.
 const (
 	tooLarge  = "message_too_large"
 	wrongType = "wrong_message_type"

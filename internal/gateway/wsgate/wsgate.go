@@ -84,7 +84,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// check refuses what cannot become a session.
+// check refuses requests that cannot become a session.
 func (g *Gateway) check(w http.ResponseWriter, r *http.Request) error {
 	h := r.Header
 	switch origin := h.Get("Origin"); {
@@ -121,7 +121,7 @@ const proxyDrops = "a proxy on the way does not pass the headers Upgrade and Con
 
 func known(protocol string) bool { return protocol == ProtocolJSON || protocol == ProtocolProto }
 
-// hasToken looks for a token in a header of comma-separated lists.
+// hasToken searches for a token in a header of comma-separated lists.
 func hasToken(values []string, token string) bool {
 	for _, v := range values {
 		for t := range strings.SplitSeq(v, ",") {

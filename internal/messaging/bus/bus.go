@@ -31,10 +31,10 @@ const (
 	sweepEvery = 10 * time.Second
 )
 
-// Config sets what differs between servers.
+// Config holds settings that differ between servers.
 type Config struct {
 	External External // used in place of the server within the process, if it has a URL
-	Cluster  *Cluster // joins the server within the process to those of other nodes; nil: it is alone
+	Cluster  *Cluster // connects the server within the process to those of other nodes; nil: it is alone
 	Log      *slog.Logger
 }
 
@@ -73,7 +73,7 @@ func Start(_ context.Context, cfg Config) (*Bus, error) {
 	}
 	b.swept.Go(b.sweep)
 	if cfg.External.URL != "" {
-		_, err := b.use("") // says now whether it can be reached, and is not closed when idle
+		_, err := b.use("") // reports now whether NATS can be reached, and is not closed when idle
 		if err != nil {
 			return nil, errors.Join(err, b.Close())
 		}
@@ -123,8 +123,8 @@ func (b *Bus) Reply(ctx context.Context, app, to string, m topic.Message) error 
 	return l.publish(ctx, to, m)
 }
 
-// Request asks one of those who serve a subject and waits for its answer until ctx ends. topic.ErrNoResponders comes at
-// once: nobody serves it. It is asked once: the worker may have done what it was asked even if no answer came.
+// Request sends a request to one of the workers of a subject and waits for its answer until ctx ends. Without workers it
+// returns topic.ErrNoResponders at once. It is sent once: the worker may have carried it out even if no answer came.
 func (b *Bus) Request(ctx context.Context, app string, m topic.Message) (topic.Message, error) {
 	l, err := b.use(app)
 	if err != nil {
@@ -134,19 +134,19 @@ func (b *Bus) Request(ctx context.Context, app string, m topic.Message) (topic.M
 	return l.request(ctx, subject(app, m.Subject), m)
 }
 
-// Alone reports whether all that is subscribed to in an app was subscribed to with Subscribe: no NATS client and no
-// other node has a part in it.
+// Alone reports whether all subscriptions of an app were made with Subscribe: neither NATS clients nor other nodes
+// subscribe in it.
 func (b *Bus) Alone(app string) bool { return b.dial.alone(app) }
 
-// Subscribe has got called with each message of a subject within the app, wildcards allowed, until stop is called. With
-// a queue, each message goes to one of the queue's members in this app wherever they are connected, and each call of
+// Subscribe calls got with each message of a subject within the app, wildcards allowed, until stop is called. With a
+// queue, each message goes to one of the queue's members in this app wherever they are connected, and each call of
 // Subscribe makes a member of its own.
 //
-// got and lost are called one after the other for all topics of an app, and so for all else; they must not block. The
-// message is got's to keep and not to alter. lost comes before the next message and says how many were dropped since
-// the last, because those who subscribed took them too slowly; what an outage of an external NATS swallowed nobody can
-// count. stop waits for no callback. A member of a queue still gets what was given to it before stop took hold, since
-// nobody else does.
+// got and lost are called one after the other for all topics of an app, and so for all else; they must not block. got
+// may keep the message but not alter it. lost comes before the next message and says how many were dropped since the
+// last, because the subscribers were too slow; messages lost in an outage of an external NATS cannot be counted. stop
+// waits for no callback. A member of a queue still gets the messages that were given to it before stop took effect,
+// since nobody else does.
 func (b *Bus) Subscribe(app, pattern, queue string, got func(topic.Message), lost func(n int)) (stop func(), err error) {
 	l, err := b.use(app)
 	if err != nil {
@@ -203,7 +203,7 @@ func (b *Bus) add(app string) (l *link, closed bool) {
 	return l, false
 }
 
-// sweep closes connections that nobody uses.
+// sweep closes unused connections.
 func (b *Bus) sweep() {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long anything may take on a machine that is busy with other things.
+// patience is how long anything may take on a busy machine.
 const patience = time.Minute
 
 // start starts a bus that ends with the test.
@@ -37,7 +37,7 @@ func start(t *testing.T) *bus.Bus {
 	return b
 }
 
-// inbox takes what a subscription gets.
+// inbox receives a subscription's messages.
 type inbox struct {
 	ch   chan topic.Message
 	mu   sync.Mutex
@@ -346,7 +346,7 @@ func TestAppsInUseHaveAConnection(t *testing.T) {
 	stop()
 	b.CloseIdle(later)
 	connections(0)
-	for i := range 20 { // apps that come and go share what accounts there are
+	for i := range 20 { // apps that come and go share the existing accounts
 		app := "c" + strconv.Itoa(i)
 		in, stop := subscribe(t, b, app, "t.>", "")
 		publish(t, b, app, "t.x", app)

@@ -11,22 +11,22 @@ import (
 	"godwit.dev/godwit/internal/messaging/topic"
 )
 
-// Limits of a caller. A message counts with what it costs to keep it.
+// Limits of a caller. A message counts with the memory that it takes.
 const (
 	maxCallerBytes = 8 << 20
 	messageCost    = 256
 )
 
-// subscription is one of NATS, and who listens to it.
+// subscription is a NATS subscription with its listeners.
 type subscription struct {
 	key    key
-	prefix int // bytes of a subject before what lies within the app
+	prefix int // length of a subject's part before the app's own, in bytes
 	caller *caller
 	nats   *nats.Subscription
 
 	listeners atomic.Pointer[[]*listener] // replaced, never altered
-	missed    int                         // guarded by caller.mu: dropped and not told
-	library   atomic.Int64                // dropped by the client library, as far as it is counted
+	missed    int                         // guarded by caller.mu: dropped and not reported
+	library   atomic.Int64                // dropped by the client library, as far as this was counted
 	suspect   atomic.Bool                 // the library dropped some, and perhaps more since
 }
 
@@ -39,7 +39,7 @@ func (s *subscription) add(of *listener) {
 	s.listeners.Store(&list)
 }
 
-// remove takes a listener out and says how many are left.
+// remove removes a listener and returns how many are left.
 func (s *subscription) remove(of *listener) int {
 	var list []*listener
 	for _, l := range *s.listeners.Load() {
@@ -57,7 +57,7 @@ var (
 	errLarge   = errors.New("message of a topic is too large")
 )
 
-// message is what a message of NATS is within the app.
+// message converts a NATS message to one within the app.
 func (s *subscription) message(m *nats.Msg) (msg topic.Message, err error) {
 	msg = topic.Message{Subject: m.Subject[s.prefix:], Header: topic.Header(m.Header), Data: m.Data}
 	if isInbox(m.Reply) {
@@ -90,16 +90,16 @@ func (s *subscription) droppedByLibrary() int {
 // caller calls listeners, one after the other.
 type caller struct {
 	counts *counts
-	bytes  atomic.Int64 // of what is queued or being handed on
+	bytes  atomic.Int64 // of messages that are queued or being handed over
 
 	mu    sync.Mutex
 	queue []item
 	spare []item          // the room of the queue before
-	short []*subscription // those that missed something after their last message
+	short []*subscription // those that lost messages after their last one
 	wake  chan struct{}
 }
 
-// item is a message, or what was missed before one.
+// item is a message, or the number of messages lost before one.
 type item struct {
 	of     *subscription
 	missed int
@@ -134,7 +134,7 @@ func (l *caller) put(s *subscription, m topic.Message) {
 	l.stir()
 }
 
-// drop notes what was lost before it came here.
+// drop notes messages that were lost before they came here.
 func (l *caller) drop(s *subscription, n int) {
 	l.mu.Lock()
 	l.miss(s, n)
@@ -172,7 +172,7 @@ func (l *caller) run(done chan struct{}) {
 	}
 }
 
-// take takes what is queued, and after it what was missed without a message to follow.
+// take takes the queue, followed by losses after which no message came.
 func (l *caller) take() []item {
 	l.mu.Lock()
 	defer l.mu.Unlock()

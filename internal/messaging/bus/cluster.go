@@ -18,11 +18,11 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// Cluster says how the server within the process is joined to those of other nodes. All of them are connected with each
-// other; one that is not among the peers of another is found through those that are.
+// Cluster configures how the server within the process connects to those of other nodes. All of them are connected with
+// each other; a node that is missing among another's peers is found through the others.
 type Cluster struct {
-	Node   string      // for people, in the log of the others
-	Boot   string      // of this start: unlike that of any other; empty: random
+	Node   string      // shown in the logs of other nodes
+	Boot   string      // unique to this start; empty: random
 	Addr   string      // to listen at for other nodes
 	Peers  []string    // addresses of other nodes, this one allowed
 	Secret string      // the same on all nodes
@@ -51,7 +51,7 @@ func newClustered(c *Cluster, log *slog.Logger) (*embedded, error) {
 	e := newEmbedded()
 	e.cluster, e.logger = c, newJournal(log, c.Secret)
 	c.Boot = cmp.Or(c.Boot, rand.Text()[:8])
-	// The server would only say that it took no connection.
+	// The server's own error would not name the reason.
 	ln, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", c.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("open cluster_addr: %w", err)
@@ -61,7 +61,7 @@ func newClustered(c *Cluster, log *slog.Logger) (*embedded, error) {
 	}
 	opened := ln.Addr().(*net.TCPAddr) //nolint:forcetypeassert // of a listener for tcp
 	if _, port, _ := net.SplitHostPort(c.Addr); port == "0" || port == "" {
-		opened.Port = 0 // the server chooses one itself: somebody else could take that of ln in between
+		opened.Port = 0 // the server chooses a port itself, since another process could take ln's in between
 	}
 	c.Addr = opened.String()
 	e.mu.Lock()
@@ -73,12 +73,12 @@ func newClustered(c *Cluster, log *slog.Logger) (*embedded, error) {
 	return e, nil
 }
 
-// maxBetweenNodes is the largest message on a line: what MaxPayload allows, as base64 in JSON. Apps' messages stay below
+// maxBetweenNodes is the largest message on a line: a message of MaxPayload as base64 in JSON. Apps' messages stay below
 // MaxPayload.
 const maxBetweenNodes = 2 * MaxPayload
 
-// join has the server listen for other nodes and connect to them. It has to listen for clients too, or its routes would
-// never start: on loopback, at a port that the system chooses, and nobody has the secrets that Check asks for.
+// join makes the server listen for other nodes and connect to them. It has to listen for clients too, or its routes
+// would never start: on loopback, at a port that the system chooses, and nobody has the secrets that Check requires.
 func (c *Cluster) join(o *server.Options) {
 	host, text, _ := net.SplitHostPort(c.Addr)
 	port, _ := strconv.Atoi(text)
@@ -106,8 +106,8 @@ func (c *Cluster) join(o *server.Options) {
 	}
 }
 
-// elsewhere says of accounts that are not known here that another node may know them. The server then keeps what nodes
-// subscribe to in apps that are not in use here yet, instead of forgetting it.
+// elsewhere resolves accounts that are unknown here, since another node may know them. The server then keeps the
+// subscriptions of nodes in apps that are not in use here yet.
 type elsewhere struct{}
 
 var errElsewhere = errors.New("accounts are made where they are used")
@@ -120,8 +120,8 @@ func (elsewhere) IsTrackingUpdate() bool       { return true }
 func (elsewhere) Reload() error                { return nil }
 func (elsewhere) Close()                       {}
 
-// shared is the account of an app that nodes know by its name. The server takes an account that it learnt from another
-// node for expired until it gets the account's claims.
+// shared returns the account of an app, which nodes know by the app's name. The server considers an account learnt from
+// another node expired until it gets the account's claims.
 func shared(s *server.Server, app string) *server.Account {
 	name := "app:" + app
 	a, _ := s.LookupOrRegisterAccount(name)
@@ -207,7 +207,7 @@ func (b *Bus) Routes() (list []Route, ok bool) {
 	return list, true
 }
 
-// ClusterAddr is where other nodes reach this one; empty: it is alone.
+// ClusterAddr is the address at which other nodes reach this one; empty: it is alone.
 func (b *Bus) ClusterAddr() string {
 	if e, ok := b.dial.(*embedded); ok && e.cluster != nil {
 		return e.cluster.Addr
@@ -215,7 +215,7 @@ func (b *Bus) ClusterAddr() string {
 	return ""
 }
 
-// joined tells lines that they may have missed something.
+// joined informs lines that they may have lost messages.
 func (b *Bus) joined() {
 	b.mu.RLock()
 	lines := slices.Clone(b.lines)

@@ -39,7 +39,7 @@ func (l *logged) String() string {
 	return l.b.String()
 }
 
-// node starts a bus that is joined to those at the addresses given.
+// node starts a bus that is connected to those at the given addresses.
 func node(t *testing.T, name string, change func(*bus.Cluster), peers ...string) (*bus.Bus, *logged) {
 	t.Helper()
 	log := &logged{}
@@ -83,7 +83,7 @@ func connected(t *testing.T, nodes ...*bus.Bus) {
 	})
 }
 
-// line opens a line whose messages a test takes.
+// line opens a line whose messages a test receives.
 func line(t *testing.T, b *bus.Bus, name string) (*bus.Line, chan string, chan struct{}) {
 	t.Helper()
 	got, lost := make(chan string, 10_000), make(chan struct{}, 1)
@@ -210,7 +210,7 @@ func TestNodeWithAnotherSecretIsRefused(t *testing.T) {
 
 func TestNodesShowEachOtherCertificates(t *testing.T) {
 	ca, later := certstest.NewAuthority(t), time.Now().Add(time.Hour)
-	var its logged // what is said of its own certificate
+	var its logged // log of errors of its own certificate
 	with := func(ca *certstest.Authority, ends time.Time) func(*bus.Cluster) {
 		cert, key, authorities := ca.Node(t, ends)
 		files, err := certs.LoadMutual(cert, key, authorities, slog.New(slog.NewTextHandler(&its, nil)))

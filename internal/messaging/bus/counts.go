@@ -50,7 +50,7 @@ func (b *Bus) Up() bool {
 	return up == 1
 }
 
-// state counts connections and says whether the server is there: 1, or 0.
+// state counts connections and reports whether the server can be reached: 1, or 0.
 func (b *Bus) state() (links, up int) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()

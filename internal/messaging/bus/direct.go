@@ -23,7 +23,7 @@ type direct struct {
 
 	mu     sync.Mutex
 	conn   *patient // nil while there is none
-	all    wanted   // the ring of what is subscribed to
+	all    wanted   // the ring of subscriptions
 	ids    uint64
 	asked  []chan error // PINGs under way, in their order
 	closed bool
@@ -40,7 +40,7 @@ type wanted struct {
 	subject    string
 }
 
-// readRoom is what the server may say in one line, INFO above all, and what is read at once.
+// readRoom is the longest line of the server, which is INFO, and the most bytes read at once.
 const readRoom = 32 << 10
 
 // connectDirectly connects a line, and keeps it connected until close.
@@ -78,7 +78,7 @@ func (d *direct) run(r *bufio.Reader) {
 	}
 }
 
-// connect says who this is and all that is subscribed to, and returns once the server has understood it.
+// connect sends the name and all subscriptions, and returns once the server has handled them.
 func (d *direct) connect() (*bufio.Reader, error) {
 	c, err := d.dial()
 	if err != nil {
@@ -115,7 +115,7 @@ func (d *direct) connect() (*bufio.Reader, error) {
 	}
 }
 
-// greet writes what a connection begins with; known gets an element when the server has read it.
+// greet writes the first operations of a connection; known gets an element when the server has read them.
 func (d *direct) greet(c net.Conn, known chan error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -146,11 +146,11 @@ func (d *direct) handle(op operation) {
 	switch op.verb {
 	case opMessage:
 		d.to.take(op.subject, op.data)
-	case opError: // after most of them it ends the connection
+	case opError: // after most errors the server ends the connection
 		d.to.lost()
 	case opPing:
 		d.mu.Lock()
-		_ = d.write([]byte("PONG\r\n")) // what cannot be written ends the connection
+		_ = d.write([]byte("PONG\r\n")) // a failed write ends the connection
 		d.mu.Unlock()
 	case opPong:
 		d.mu.Lock()
@@ -162,7 +162,7 @@ func (d *direct) handle(op operation) {
 	}
 }
 
-// write writes without waiting. d.mu is held: what is written in pieces stays together.
+// write writes without waiting. d.mu is held, so that the pieces stay together.
 func (d *direct) write(pieces ...[]byte) error {
 	if d.conn == nil {
 		return errAway
@@ -232,7 +232,7 @@ func (w *wanted) End() {
 	}
 	w.prev.next, w.next.prev = w.next, w.prev
 	w.prev, w.next = nil, nil
-	_ = d.write(appendUnsubscribe(room[:0], w.id)) // a new connection does not hear of it
+	_ = d.write(appendUnsubscribe(room[:0], w.id)) // a new connection does not subscribe to it again
 }
 
 func (d *direct) flush(ctx context.Context) error {

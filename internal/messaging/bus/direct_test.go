@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/messaging/topic"
 )
 
-// otherEnd is that of the connections that a line makes, one after the other.
+// otherEnd is the server end of the connections that a line makes, one after the other.
 type otherEnd struct {
 	t     *testing.T
 	conns chan net.Conn
@@ -26,7 +26,7 @@ func (s *otherEnd) dial() (net.Conn, error) {
 	return here, nil
 }
 
-// accept begins a connection and returns what the client says up to its PING, but for CONNECT.
+// accept begins a connection and returns the client's lines up to its PING, without CONNECT.
 func (s *otherEnd) accept() (net.Conn, *bufio.Reader, []string) {
 	s.t.Helper()
 	c := <-s.conns
@@ -39,7 +39,7 @@ func (s *otherEnd) accept() (net.Conn, *bufio.Reader, []string) {
 	return c, r, said[1:]
 }
 
-// until is what the client says before a line.
+// until returns the client's lines before a given one.
 func (s *otherEnd) until(r *bufio.Reader, end string) (said []string) {
 	s.t.Helper()
 	for {

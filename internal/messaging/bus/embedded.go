@@ -22,7 +22,7 @@ const startPatience = 10 * time.Second
 type embedded struct {
 	secret  string   // of connections that carry the bus's own messages
 	cluster *Cluster // nil: it is alone
-	logger  *journal // of a server that others connect to; nil: what it says is of no use
+	logger  *journal // log of a server that others connect to; nil: nothing is logged
 
 	mu     sync.Mutex
 	nats   *server.Server // nil until it is used
@@ -33,8 +33,8 @@ type embedded struct {
 	guests map[string]guest // who may connect, by secret
 }
 
-// held is an account and how many connections are in it or about to be. An account that no connection is in has nothing
-// of the app that had it, and goes to the next: the server has no way to delete one.
+// held is an account and the number of its connections, open or about to be. An account without connections has nothing
+// left of its former app, and is given to the next one: the server cannot delete accounts.
 type held struct {
 	account *server.Account
 	n       int
@@ -143,8 +143,8 @@ func (e *embedded) hold(app string) error {
 	return nil
 }
 
-// account finds an account for an app, or makes one. Nodes know an app's account by its name; a server that is alone gives
-// those that are unused to others.
+// account finds an account for an app, or makes one. Nodes know an app's account by its name; a server without other nodes
+// reuses unused accounts for other apps.
 func (e *embedded) account(app string) (*server.Account, error) {
 	if e.cluster != nil {
 		return shared(e.nats, app), nil
@@ -206,7 +206,7 @@ func (e *embedded) alone(app string) bool {
 
 func (e *embedded) disconnected(l *link) { e.drop(l.name) }
 
-// name is that of an app's link: each has its own.
+// name returns the name of an app's link: each app has its own.
 func (e *embedded) name(app string) string { return app }
 
 // inProcess makes the connections of a link or line, the first and each after a loss.

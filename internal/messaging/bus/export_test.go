@@ -2,10 +2,10 @@ package bus
 
 import "time"
 
-// CloseIdle closes what nobody has used until then.
+// CloseIdle closes connections that were not used until then.
 func (b *Bus) CloseIdle(now time.Time) { b.closeIdle(now) }
 
-// Connections counts those of the server within the process, and the accounts that were made.
+// Connections returns the number of connections to the server within the process, and of accounts that were made.
 func (b *Bus) Connections() (n, accounts int) {
 	e := b.dial.(*embedded)
 	if e.nats == nil {

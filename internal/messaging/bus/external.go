@@ -17,8 +17,8 @@ type External struct {
 	URL         string // nats:// or tls://, several with commas between
 	Credentials string // file with a NATS user's JWT and key; empty: none
 	CA          string // PEM file with the authorities of its certificate; empty: the system's
-	// Nodes names those that it joins: the same on each of them, and unlike that of others who use the same NATS. One token of a
-	// subject; empty: it joins none.
+	// Nodes is the name of the cluster: the same on each of its nodes, and different from that of others on the same NATS. One
+	// token of a subject; empty: no cluster.
 	Nodes string
 
 	pingEvery time.Duration // 0: pingEvery
@@ -67,7 +67,7 @@ func (x *external) dial(w *wired, options ...nats.Option) (*nats.Conn, error) {
 
 func (x *external) disconnected(*link) {}
 
-// alone implements dialer: nobody knows who else is there.
+// alone implements dialer: other clients of an external NATS are unknown.
 func (x *external) alone(string) bool { return false }
 
 func (x *external) close() {}

@@ -57,7 +57,7 @@ func TestTLSIsNeverLeftOutIfAskedFor(t *testing.T) {
 	}
 }
 
-// Credentials run out and are written anew.
+// Credentials expire and are replaced.
 func TestCredentialsMayBeMendedLater(t *testing.T) {
 	n := natstest.Guard(t, true)
 	between := startBetween(t, n.Addr)
@@ -71,7 +71,7 @@ func TestCredentialsMayBeMendedLater(t *testing.T) {
 	in.next(t)
 }
 
-// A NATS whose process stands still keeps its connections open, and new ones are made.
+// A suspended NATS keeps its connections open, and accepts new ones.
 func TestExternalNATSThatIsSilentCountsAsGone(t *testing.T) {
 	s, _ := elsewhere(t, -1)
 	between := startBetween(t, s.Addr().String())
@@ -95,11 +95,11 @@ func TestExternalNATSThatIsSilentCountsAsGone(t *testing.T) {
 	in.next(t)
 }
 
-// between stands between a bus and its NATS, and may stand still.
+// between is a proxy between a bus and its NATS that can be paused.
 type between struct {
 	addr     string
 	accepted atomic.Int64
-	moving   sync.RWMutex // held for each piece that is handed on; whoever has it makes all stand still
+	moving   sync.RWMutex // held while a piece is passed on; locking it pauses everything
 	still    bool
 }
 

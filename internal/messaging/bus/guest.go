@@ -19,7 +19,7 @@ type guest struct {
 	all bool
 }
 
-// answerFor is how long after a request an answer to it may come.
+// answerFor is how long after a request its answer may come.
 const answerFor = 2 * time.Minute
 
 // Refused is the first token of subjects that no guest may use: the server answers them with the error that clients know.

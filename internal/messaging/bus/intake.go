@@ -16,8 +16,8 @@ import (
 // use.
 const inRow = 8192
 
-// intake takes what comes over one connection to those who subscribed. All subscriptions share one channel, which costs
-// a quarter of a callback each; a pump empties it at once into two callers, so that a storm of topics holds up no request.
+// intake passes messages from one connection to subscribers. All subscriptions share one channel, which costs a quarter of
+// a callback each; a pump empties it at once into two callers, so that a storm of topics delays no request.
 type intake struct {
 	counts  *counts
 	ch      chan *nats.Msg
@@ -32,7 +32,7 @@ type intake struct {
 	ended  sync.WaitGroup
 }
 
-// key names what is subscribed to.
+// key identifies a subscription.
 type key struct{ app, pattern, queue string }
 
 // listener is one call of Subscribe.
@@ -100,11 +100,11 @@ func (in *intake) unsubscribe(s *subscription, of *listener) {
 		delete(in.shared, s.key)
 	}
 	delete(in.byNATS, s.nats)
-	_ = s.nats.Unsubscribe() // fails only where the connection is closed, and the subscription with it
+	_ = s.nats.Unsubscribe() // fails only if the connection is closed, and the subscription with it
 }
 
 // drain ends the membership of a queue. Messages that the server gave this member before it learnt of the end go to no
-// other member, so they are still handed on: the last message of a subscription says that none follows.
+// other member, so they are still handed over: an empty message marks the last.
 func (in *intake) drain(s *subscription) {
 	last := &nats.Msg{Sub: s.nats}
 	s.nats.SetClosedHandler(func(string) {
@@ -143,7 +143,7 @@ func (in *intake) take() {
 			return
 		case m := <-in.ch:
 			if len(in.ch) == 0 {
-				runtime.Gosched() // what comes at the same time is handed on together, and the mailbox goes first
+				runtime.Gosched() // messages that arrive together are handed over together, and the mailbox goes first
 			}
 			in.mu.RLock()
 			s := in.byNATS[m.Sub]
@@ -162,7 +162,7 @@ func (in *intake) take() {
 				s.caller.put(s, msg)
 			case errors.Is(err, errLarge):
 				in.counts.refused.Add(1)
-				s.caller.drop(s, 1) // subscribers are told of a gap
+				s.caller.drop(s, 1) // subscribers get a report of the gap
 			default:
 				in.counts.refused.Add(1)
 			}

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// journal says in the server's log what the bus says of its connections with other nodes. NATS tries again every second,
-// so a line is written once a minute for each address.
+// journal writes the bus's messages about connections with other nodes to the server's log. NATS tries again every
+// second, so each address gets at most one line a minute.
 type journal struct {
 	log    *slog.Logger
 	secret string
@@ -22,7 +22,7 @@ type journal struct {
 
 const (
 	sayAgain = time.Minute
-	mostSaid = 256 // lines that are remembered as said
+	mostSaid = 256 // lines that are kept to avoid repetition
 )
 
 func newJournal(log *slog.Logger, secret string) *journal {
@@ -47,7 +47,7 @@ var sayings = []struct{ part, message string }{
 	{"duplicate name", "another node calls itself by the name and boot of this one"},
 }
 
-// Noticef implements server.Logger. Of all that it is told, only that connections come and go is worth a line, at debug.
+// Noticef implements server.Logger. Only connections that open or close are worth a line, at debug.
 func (j *journal) Noticef(format string, v ...any) {
 	if text := fmt.Sprintf(format, v...); strings.Contains(text, "Route") {
 		j.log.Debug("connection with another node", "nats", j.clean(text))
@@ -69,7 +69,7 @@ func (j *journal) Debugf(string, ...any) {}
 // Tracef implements server.Logger.
 func (j *journal) Tracef(string, ...any) {}
 
-// say writes a line, with where the other node is and why.
+// say writes a line, with the other node's address and the reason.
 func (j *journal) say(text string) {
 	text = j.clean(text)
 	message := "NATS says"
@@ -96,7 +96,7 @@ func (j *journal) say(text string) {
 		return
 	}
 	args := []any{"problem", message, "error", why}
-	if addr != "" { // NATS does not always say which
+	if addr != "" { // NATS does not always name it
 		args = append(args, "address", addr)
 	}
 	j.log.Warn("message bus between nodes", args...)
@@ -109,7 +109,7 @@ func (j *journal) secretDiffers() bool {
 	return !j.differs.IsZero() && time.Since(j.differs) < sayAgain
 }
 
-// first reports whether a line was not said lately.
+// first reports whether a line was not written lately.
 func (j *journal) first(line string, now time.Time) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -123,7 +123,7 @@ func (j *journal) first(line string, now time.Time) bool {
 	return true
 }
 
-// clean takes the secret out, wherever it came from.
+// clean removes the secret from a text.
 func (j *journal) clean(text string) string {
 	if j.secret == "" {
 		return text

@@ -16,7 +16,8 @@ import (
 // maxLineInRow is how many messages may lie between the client library and the pump.
 const maxLineInRow = 8192
 
-// library carries a line to an external NATS: the client library knows its credentials, its TLS and its other servers.
+// library connects a line to an external NATS: the client library handles its credentials, its TLS and its other
+// servers.
 type library struct {
 	wired
 	nc     *nats.Conn
@@ -25,7 +26,7 @@ type library struct {
 	log    *slog.Logger
 
 	ch    chan *nats.Msg // of all subscriptions
-	said  atomic.Bool    // that it is refused; not again before it is connected anew
+	said  atomic.Bool    // a refusal was logged; not again before the next connection
 	done  chan struct{}
 	ended sync.WaitGroup
 }
@@ -46,7 +47,7 @@ func connectByLibrary(x *external, l *Line, prefix string, log *slog.Logger) (*l
 	return c, nil
 }
 
-// back says that the line is connected, for the first time or again.
+// back notes that the line is connected, for the first time or again.
 func (c *library) back(nc *nats.Conn) {
 	c.said.Store(false)
 	if most := nc.MaxPayload(); c.to.name == Mailboxes && most < maxBetweenNodes {
@@ -56,7 +57,7 @@ func (c *library) back(nc *nats.Conn) {
 	c.to.lost()
 }
 
-// refused is what NATS says, or the client library: that something may be missing.
+// refused handles an error of NATS or the client library: messages may be missing.
 func (c *library) refused(why error) {
 	if errors.Is(why, nats.ErrPermissionViolation) && !c.said.Swap(true) {
 		c.log.Error("NATS refuses what nodes tell each other: allow the user of nats_credentials to publish and subscribe to "+ownPrefix+">", "error", why)
@@ -71,10 +72,10 @@ func (c *library) publish(subject string, data []byte) error {
 	return problem(c.nc.Publish(c.prefix+subject, data))
 }
 
-// interest is what is subscribed to.
+// interest is a subscription of a line.
 type interest nats.Subscription
 
-// End ends it. It fails only where the connection is closed, and the interest with it.
+// End ends the subscription. It fails only if the connection is closed, and the subscription with it.
 func (i *interest) End() { _ = (*nats.Subscription)(i).Unsubscribe() }
 
 func (c *library) subscribe(subject string) (interface{ End() }, error) {

@@ -10,11 +10,11 @@ import (
 
 // Limits of a line.
 const (
-	maxLineBytes   = 16 << 20 // that wait for who listens, and as many that wait to be written
-	lineMessageTax = 128      // what a waiting message costs beside its bytes
+	maxLineBytes   = 16 << 20 // bytes that wait for the listener, and as many that wait to be written
+	lineMessageTax = 128      // memory of a waiting message besides its bytes
 )
 
-// Line is a connection on which nodes talk to each other. Messages are lost while the other nodes cannot be reached or do
+// Line is a connection on which nodes exchange messages. Messages are lost while the other nodes cannot be reached or do
 // not keep up; both ends then learn that messages may be missing. Only Flush waits.
 type Line struct {
 	name string
@@ -48,10 +48,10 @@ type heard struct {
 	data    []byte
 }
 
-// LineConfig is who listens on a line. Both functions are called one after the other, and must not wait for the line.
+// LineConfig holds a line's callbacks. They are called one after the other, and must not wait for the line.
 type LineConfig struct {
 	Got func(subject string, data []byte) // data is Got's to keep
-	// Lost says that something may be missing: the bus was away, a node has joined, or what came was too much.
+	// Lost says that messages may be missing: the bus was away, a node has joined, or too many came.
 	Lost func()
 }
 
@@ -83,11 +83,11 @@ func (l *Line) Publish(subject string, data []byte) error {
 	return nil
 }
 
-// Dropped counts what Publish could not send.
+// Dropped is the number of messages that Publish could not send.
 func (l *Line) Dropped() uint64 { return l.dropped.Load() }
 
-// Subscribe has what other nodes publish to a subject come here until End, and what was under way then. It is in effect on this
-// node once Flush has returned, and on others some moments later.
+// Subscribe receives messages that other nodes publish to a subject until End, and those under way then. It is in effect on
+// this node once Flush has returned, and on others some moments later.
 func (l *Line) Subscribe(subject string) (interface{ End() }, error) {
 	of, err := l.on.subscribe(subject)
 	if err != nil {
@@ -99,7 +99,7 @@ func (l *Line) Subscribe(subject string) (interface{ End() }, error) {
 // flushPatience is how long the bus of this process may take to answer. It takes a fraction of a millisecond.
 const flushPatience = 5 * time.Second
 
-// Flush returns once this node's bus knows what was subscribed to.
+// Flush returns once this node's bus has handled all subscriptions.
 func (l *Line) Flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, flushPatience, fmt.Errorf("the message bus did not answer in %s", flushPatience))
 	defer cancel()
@@ -119,7 +119,7 @@ func (l *Line) take(subject string, data []byte) {
 	l.stir()
 }
 
-// lost has whoever listens told that something may be missing.
+// lost informs the listener that messages may be missing.
 func (l *Line) lost() {
 	l.mu.Lock()
 	l.gap = true

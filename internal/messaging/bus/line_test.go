@@ -28,7 +28,7 @@ func TestLines(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// known returns once what was subscribed to is known where it is published.
+			// known returns once a subscription is known to the node that publishes.
 			known := func(subject string) {
 				t.Helper()
 				eventually.True(t, subject+" is heard", func() bool { return from.Publish(subject, []byte("?")) == nil && len(got) > 0 })

@@ -22,11 +22,11 @@ type dialer interface {
 	carry(l *Line, log *slog.Logger) (carrier, error)
 	disconnected(l *link)
 	name(app string) string // of the link that serves an app
-	alone(app string) bool  // nobody else may have subscribed to anything in the app
+	alone(app string) bool  // no other client may have subscribed in the app
 	close()
 }
 
-// link is a connection to the server and what is subscribed over it.
+// link is a connection to the server with its subscriptions.
 type link struct {
 	name  string
 	users atomic.Int64 // callers within and subscriptions
@@ -81,7 +81,7 @@ func (l *link) open() error {
 	return nil
 }
 
-// wired is what has a connection, the newest of those that followed each other.
+// wired holds the connection, the newest of several in a row.
 type wired struct{ wire atomic.Pointer[patient] }
 
 // patiently keeps a new connection's end for publishers to wait at, and ends the one before: the client library does not
@@ -114,7 +114,7 @@ func (l *link) close() {
 	l.intake.close()
 }
 
-// lost ends requests under way: their answers will not come.
+// lost ends requests under way, since their answers will not come.
 func (l *link) lost(nc *nats.Conn, why error) {
 	l.mu.Lock()
 	asking := l.asking
@@ -161,7 +161,7 @@ func (l *link) request(ctx context.Context, to string, m topic.Message) (topic.M
 	return topic.Message{Header: topic.Header(answer.Header), Data: answer.Data}, nil
 }
 
-// ask notes a request under way.
+// ask registers a request under way.
 func (l *link) ask(ctx context.Context) (asking context.Context, end func()) {
 	asking, cancel := context.WithCancelCause(ctx)
 	l.mu.Lock()
@@ -201,7 +201,7 @@ func (l *link) message(ctx context.Context, to string, m topic.Message) (*nats.M
 
 var errAway = fmt.Errorf("%w: NATS does not answer", topic.ErrUnavailable)
 
-// problem says in the bus's words what the client library says.
+// problem converts errors of the client library to the bus's own.
 func problem(err error) error {
 	switch {
 	case err == nil:

@@ -14,10 +14,10 @@ const maxBacklog = 1 << 20
 // keepIdle is the buffer size that an idle connection keeps for later writes.
 const keepIdle = 64 << 10
 
-// patient is a connection whose writes never wait: a goroutine writes what has gathered. The client library writes with
-// its lock held and needs that lock to go on reading, the server's end reads no further while what it sends is not
-// read, and so a storm of publishes would have each wait for the other. Publishers wait for room before they take the
-// lock instead.
+// patient is a connection whose writes never wait: a goroutine writes the gathered bytes. The client library writes with
+// its lock held and needs that lock to continue reading. The server reads no further while its own output is not read.
+// So a storm of publishes would make each wait for the other. Publishers wait for room before they take the lock
+// instead.
 type patient struct {
 	net.Conn
 
@@ -58,7 +58,7 @@ func (p *patient) write() {
 		case <-p.done:
 			return
 		}
-		runtime.Gosched() // who publishes at the same time shares the write, and the mailbox goes first
+		runtime.Gosched() // simultaneous publishers share the write, and the mailbox goes first
 		p.mu.Lock()
 		out := p.waiting
 		p.waiting, p.spare = p.spare[:0], nil
@@ -71,7 +71,7 @@ func (p *patient) write() {
 		p.err = err
 		p.mu.Unlock()
 		if err != nil {
-			_ = p.Close() // the reader, who finds it closed, connects again
+			_ = p.Close() // the reader finds it closed and connects again
 			return
 		}
 	}

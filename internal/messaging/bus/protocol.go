@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/messaging/topic"
 )
 
-// operation is what a NATS server sends to a client that asked for no headers and no acknowledgements.
+// operation is an operation of a NATS server for a client without headers and acknowledgements.
 // https://docs.nats.io/reference/reference-protocols/nats-protocol
 type operation struct {
 	verb    verb
@@ -24,7 +24,7 @@ type operation struct {
 type verb int
 
 const (
-	opNothing verb = iota // tells nothing that a line needs to know
+	opNothing verb = iota // an operation that a line ignores
 	opInfo
 	opMessage
 	opPing
@@ -32,7 +32,7 @@ const (
 	opError
 )
 
-// errProtocol is what no NATS server sends.
+// errProtocol is the error for bytes that no NATS server sends.
 var errProtocol = errors.New("not the NATS protocol")
 
 // readOperation reads the next operation. The result shares no memory with the reader.
@@ -107,7 +107,7 @@ func appendUnsubscribe(b []byte, id uint64) []byte {
 	return append(strconv.AppendUint(append(b, "UNSUB "...), id, 10), "\r\n"...)
 }
 
-// checkSubject keeps what would be taken for something else out of the protocol.
+// checkSubject refuses subjects that would break the protocol.
 func checkSubject(s string) error {
 	if s == "" || strings.ContainsAny(s, " \t\r\n\x00") {
 		return fmt.Errorf("%.100q is no subject", s)
@@ -115,7 +115,7 @@ func checkSubject(s string) error {
 	return nil
 }
 
-// checkSize holds what one node tells others to what the bus takes.
+// checkSize limits a message between nodes to the bus's maximum.
 func checkSize(data []byte) error {
 	if len(data) > maxBetweenNodes {
 		return fmt.Errorf("%w: the message is too large: %d bytes are allowed", topic.ErrUnavailable, maxBetweenNodes)

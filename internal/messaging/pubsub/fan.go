@@ -9,14 +9,14 @@ import (
 	"godwit.dev/godwit/internal/notify/frame"
 )
 
-// fan brings an app's messages to the sessions that subscribe. One goroutine does so while there are any, one message
-// after the other, so what is published in order comes in order.
+// fan passes an app's messages to the sessions that subscribe. One goroutine does so while there are any, one message
+// after the other, so messages keep the order in which they were published.
 type fan struct {
 	svc *Service
 	app string
 
 	mu     sync.Mutex
-	feeds  map[string]*feed // by pattern; those of queues are their session's alone
+	feeds  map[string]*feed // by pattern; feeds of queues belong to a single session
 	counts map[tallied]*tally
 	closed bool
 
@@ -24,24 +24,24 @@ type fan struct {
 	members []*subscriber // reused by the goroutine
 }
 
-// waiting is what is to be fanned out.
+// waiting holds the messages that are to be fanned out.
 type waiting struct {
 	mu      sync.Mutex
 	items   []item
 	bytes   int
-	short   []*feed // of which messages were dropped since
+	short   []*feed // those with messages dropped since
 	running bool
 	closed  bool
 }
 
-// item is a message for those who subscribe to a pattern, or the news that some were lost.
+// item is a message for the subscribers of a pattern, or a count of lost ones.
 type item struct {
 	feed *feed
 	post *post
 	lost int
 }
 
-// post is a message that is encoded once for each format that somebody reads.
+// post is a message that is encoded once for each format in use.
 type post struct {
 	frame.Message
 	forms encoded.Forms
@@ -91,7 +91,7 @@ func (w *waiting) miss(of *feed, n int) {
 	of.missed += n
 }
 
-// stir has what waits fanned out. f.waiting.mu is held.
+// stir starts the fan-out of the waiting messages. f.waiting.mu is held.
 func (f *fan) stir() {
 	if !f.waiting.running && !f.waiting.closed {
 		f.waiting.running = true
@@ -139,7 +139,7 @@ func (f *fan) take(done []item) []item {
 	return items
 }
 
-// spread hands messages of one pattern, which have come in a row, to all who subscribe to it: many leave in one system call.
+// spread hands consecutive messages of one pattern to all its subscribers: many leave in one system call.
 func (f *fan) spread(items []item) {
 	of := items[0].feed
 	f.members = of.listed(f.members[:0])
@@ -186,7 +186,7 @@ func (f *fan) join(s *subscriber, pattern, queue string) (*feed, error) {
 	return of, nil
 }
 
-// leave ends what join began. over: so do all others of the session, which is marked.
+// leave undoes join. over: all other subscriptions of the session, which is marked, end too.
 func (f *fan) leave(s *subscriber, of *feed, over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -202,7 +202,7 @@ func (f *fan) leave(s *subscriber, of *feed, over bool) {
 	of.stop()
 }
 
-// close ends what is left of subscriptions.
+// close ends the remaining subscriptions.
 func (f *fan) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 type feed struct {
 	fan            *fan
 	pattern, queue string
-	wild           bool   // it stands for more than one topic
-	stop           func() // ends the subscription; set before anybody joins
+	wild           bool   // it matches more than one topic
+	stop           func() // ends the subscription; set before the first session joins
 	tally          *tally
-	missed         int // dropped for want of room and not told; guarded by fan.waiting.mu
+	missed         int // dropped for lack of room and not reported; guarded by fan.waiting.mu
 
 	mu      sync.Mutex
 	members []*subscriber // some may be over

@@ -12,7 +12,7 @@ type counts struct {
 	subscriptions            atomic.Int64
 }
 
-// Counts are what has happened since start, and how many subscriptions there are.
+// Counts are the events since start, and the number of subscriptions.
 type Counts struct {
 	Subscriptions            int
 	Published, Sent, Dropped uint64

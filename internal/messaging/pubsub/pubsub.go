@@ -1,5 +1,5 @@
-// Package pubsub is topics: what is published to one goes to every session that subscribes to it, at most once. It keeps
-// nothing. Messages come and go over a bus, which NATS clients share. DESIGN.md says why it is as it is.
+// Package pubsub implements topics: a message published to one goes to every session that subscribes to it, at most
+// once. It stores nothing. Messages travel over a bus, which NATS clients share. DESIGN.md gives the reasons.
 package pubsub
 
 import (
@@ -26,13 +26,13 @@ type Bus interface {
 	Subscribe(app, pattern, queue string, got func(topic.Message), lost func(n int)) (stop func(), err error)
 }
 
-// Limits. Those of the client protocol are documented there.
+// Limits. Those of the client protocol are documented in its description.
 const (
 	maxWaiting  = 1 << 20 // bytes of an app's messages that wait to be fanned out; more are dropped and counted
-	messageCost = 256     // what a waiting message takes besides its bytes
+	messageCost = 256     // memory of a waiting message besides its bytes
 	// givenWay is how long a message waits while something is being published to the mailbox, which takes about as long.
 	givenWay   = 200 * time.Microsecond
-	queueShare = 128 << 10 // bytes up to which messages fill a connection's queue; what is left is for the mailbox
+	queueShare = 128 << 10 // bytes up to which messages fill a connection's queue; the rest of it is for the mailbox
 )
 
 // contentType is the header in which a message's type travels.
@@ -52,7 +52,7 @@ type Service struct {
 	bus  Bus
 	busy func() bool // nil: nothing goes first
 	mu   sync.RWMutex
-	apps map[string]*fan // of those that ever had a subscription here
+	apps map[string]*fan // those that ever had a subscription on this node
 
 	gaps    teller
 	running sync.WaitGroup
@@ -77,8 +77,8 @@ func New(cfg Config) *Service {
 	return s
 }
 
-// GiveWayTo lets something go first that is busy just now. It is called before the first publish. Where there are few cores, each
-// message that is handed on takes one of them from the mailbox, which is slower for it by more than a message is that waits.
+// GiveWayTo gives priority to other work while busy returns true. It must be called before the first publish. On few cores, each
+// message that is handed over takes a core from the mailbox, which loses more time by it than a message that waits.
 func (s *Service) GiveWayTo(busy func() bool) { s.busy = busy }
 
 // Close ends all subscriptions and returns when none of the service's goroutines runs. Sessions have ended before.
@@ -146,7 +146,7 @@ func (s *Service) Publish(ctx context.Context, app string, m *Message) error {
 	if s.busy != nil && s.busy() {
 		time.Sleep(givenWay)
 	}
-	runtime.Gosched() // the mailbox goes first: what waits here is kept nowhere and may be dropped
+	runtime.Gosched() // the mailbox goes first: messages that wait here are not stored and may be dropped
 	if err := s.bus.Publish(ctx, app, out); err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (s *Service) Open(_ context.Context, to session.Sender, who session.Client,
 	return &subscriber{fan: s.fan(who.App), to: to, rights: who.Rights, observer: who.Observer}
 }
 
-// fan finds what fans out the messages of an app.
+// fan finds or makes the fan of an app.
 func (s *Service) fan(app string) *fan {
 	s.mu.RLock()
 	f := s.apps[app]

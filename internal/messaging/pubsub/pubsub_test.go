@@ -153,7 +153,7 @@ func TestRefusedPatternsAreNamed(t *testing.T) {
 		none.want("error forbidden topics [rides.oslo]")
 		looks := w.connectAs(session.Client{App: app, Rights: &session.Rights{Topics: []string{">"}}, Observer: true}, frame.JSON)
 		looks.say(frame.KindSubscribe, "q", "rides.*")
-		looks.want("error forbidden topics [rides.*]") // it would take messages from those who work
+		looks.want("error forbidden topics [rides.*]") // it would take messages from the workers
 		looks.subscribe("rides.*")
 		looks.want()
 	})
@@ -233,7 +233,7 @@ func TestAGapIsToldWhenNothingFollows(t *testing.T) {
 		c.blocked(false)
 		c.part.Drained()
 		c.want("gap 2")
-		c.waits(w.svc.cfg.QueueShare) // the gateway says nothing when this has left
+		c.waits(w.svc.cfg.QueueShare) // the gateway does not report when this has left
 		w.publish("a")
 		c.want()
 		time.Sleep(time.Minute)
@@ -279,7 +279,7 @@ func TestMessagesLeaveRoomForTheMailbox(t *testing.T) {
 	})
 }
 
-// TestMessagesBeyondTheQueueAreCounted has the fan held up by a client, and publishes more than may wait.
+// TestMessagesBeyondTheQueueAreCounted: a client delays the fan, and more messages are published than may wait.
 func TestMessagesBeyondTheQueueAreCounted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.connect()
@@ -357,7 +357,7 @@ func TestWithoutABusWhoAsksIsTold(t *testing.T) {
 	})
 }
 
-// TestEachSessionGetsWhatItsPatternsSay holds random subscriptions against the rules as they are written.
+// TestEachSessionGetsWhatItsPatternsSay compares random subscriptions with the documented rules.
 func TestEachSessionGetsWhatItsPatternsSay(t *testing.T) {
 	inWorld(t, func(w *world) {
 		r := rand.New(rand.NewPCG(1, 2))

@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/notify/session"
 )
 
-// subscriber is what a session subscribes to.
+// subscriber holds a session's subscriptions.
 type subscriber struct {
 	fan  *fan
 	to   session.Sender
@@ -19,8 +19,8 @@ type subscriber struct {
 
 	mu       sync.Mutex
 	rights   *session.Rights
-	feeds    []*feed // in the order in which they were asked for
-	gap      uint32  // messages that were dropped and not told
+	feeds    []*feed // in the order of the subscribe frames
+	gap      uint32  // messages that were dropped and not reported
 	overlaps bool    // a message may match several of the patterns that have no queue
 	owing    bool    // listed by the teller
 	observer bool
@@ -94,7 +94,7 @@ func (s *subscriber) subscribe(f *frame.Client) {
 	s.refuse(codeUnavailable, "the message bus cannot be reached now; subscribe again later to", unavailable)
 }
 
-// allowed reports whether the client may subscribe to all that a pattern stands for.
+// allowed reports whether the client may subscribe to all topics that a pattern matches.
 func (s *subscriber) allowed(pattern, queue string) bool {
 	return s.rights.CanSubscribe(pattern) && (queue == "" || !s.observer)
 }
@@ -134,7 +134,8 @@ func (s *subscriber) overlapping() {
 	s.overlaps = shared > 1 && wild > 0
 }
 
-// Renew implements session.Part: what the new credential does not allow ends, and the client is told.
+// Renew implements session.Part: subscriptions that the new credential does not allow end, and the client gets a frame
+// about it.
 func (s *subscriber) Renew(who session.Client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,7 +232,7 @@ func (s *subscriber) miss(n int) {
 	}
 }
 
-// tellGap tells what was dropped; false: there is no room for that either. s.mu is held.
+// tellGap sends the number of dropped messages; false: there is no room for that either. s.mu is held.
 func (s *subscriber) tellGap() bool {
 	if s.gap == 0 {
 		return true

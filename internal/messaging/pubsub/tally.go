@@ -6,7 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// tallied is what sessions are counted by; tally is how many they are, and how many messages came for them. A queue is counted as one.
+// tallied is the pattern and queue by which sessions are counted; tally is the number of these sessions, and of messages
+// for them. A queue is counted as one.
 type (
 	tallied struct{ pattern, queue string }
 	tally   struct {
@@ -29,7 +30,7 @@ func (f *fan) tally(pattern, queue string) *tally {
 	return t
 }
 
-// forget drops a count that is of nobody. f.mu is held.
+// forget drops a count without sessions. f.mu is held.
 func (f *fan) forget(of *feed) {
 	if k := (tallied{of.pattern, of.queue}); of.tally.sessions == 0 && f.counts[k] == of.tally {
 		delete(f.counts, k)
@@ -40,10 +41,10 @@ func (f *fan) forget(of *feed) {
 type Subscription struct {
 	Pattern, Queue string
 	Sessions       int
-	Messages       uint64 // since there is one who subscribes; in a queue, each session's own
+	Messages       uint64 // since there is a subscriber; in a queue, each session has its own count
 }
 
-// Subscriptions lists those of an app, those of most sessions first, and says how many there are.
+// Subscriptions lists an app's subscriptions, those with the most sessions first, and returns how many there are.
 func (s *Service) Subscriptions(app string, most int) (list []Subscription, all int) {
 	s.mu.RLock()
 	f := s.apps[app]

@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// tellEvery is how long a gap waits at most once there is room for it. Most are told earlier, before the next message.
+// tellEvery is the longest that a gap frame waits once there is room for it. Most are sent earlier, before the next
+// message.
 const tellEvery = 250 * time.Millisecond
 
-// teller tells sessions of gaps when no message follows that would.
+// teller sends gap frames to sessions that get no further message, before which the gap would be sent.
 type teller struct {
 	svc     *Service
 	mu      sync.Mutex
@@ -34,7 +35,7 @@ func (t *teller) close() {
 	t.closed = true
 }
 
-// run goes round until nobody is owed anything.
+// run repeats its rounds until no gap frame is left to send.
 func (t *teller) run() {
 	tick := time.NewTicker(tellEvery)
 	defer tick.Stop()
@@ -65,7 +66,7 @@ func (t *teller) run() {
 	}
 }
 
-// told tells what was dropped, and takes the session off the list if that was possible.
+// told sends the number of dropped messages, and takes the session off the list if that succeeded.
 func (s *subscriber) told() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

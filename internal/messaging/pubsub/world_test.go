@@ -167,7 +167,7 @@ func (c *client) waits(bytes int) {
 	c.queued = bytes
 }
 
-// take returns what came since the last call.
+// take returns the frames since the last call.
 func (c *client) take() []string {
 	synctest.Wait()
 	c.mu.Lock()

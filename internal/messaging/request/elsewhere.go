@@ -8,16 +8,17 @@ import (
 	"time"
 )
 
-// Elsewhere is the sessions of recipients on other nodes.
+// Elsewhere finds sessions of recipients on other nodes.
 type Elsewhere interface {
 	// NewestNode names the node that has a session of a recipient which does not only observe, with a device that one's, and
 	// is newer than since. Empty: no node that answers has one.
 	NewestNode(ctx context.Context, app, recipient, device string, since time.Time) string
-	// Ask has a node do what AnswerNode does there, and waits until ctx ends.
+	// Ask makes a node call AnswerNode, and waits until ctx ends.
 	Ask(ctx context.Context, node string, question any) (json.RawMessage, error)
 }
 
-// LookElsewhere has recipients asked on the node to which they are connected. It comes before the first request.
+// LookElsewhere sends requests for recipients to the node that they are connected to. It must be called before the first
+// request.
 func (s *Service) LookElsewhere(e Elsewhere) { s.elsewhere = e }
 
 // nodeQuestion is a request to a recipient of another node, nodeAnswer the answer or error.
@@ -33,11 +34,11 @@ type nodeAnswer struct {
 	Err    string  `json:"error,omitempty"` // of errorNames
 }
 
-// errorNames are how nodes tell each other what an asker is to know.
+// errorNames are the names of errors in messages between nodes.
 var errorNames = map[string]error{"offline": ErrOffline, "busy": ErrBusy, "no answer": ErrNoAnswer, "worker gone": ErrWorkerGone, "bad answer": errBroken}
 
-// askNode asks a recipient who is connected to another node. After the question has left, the recipient may have been asked
-// even if no answer came.
+// askNode sends a request to a recipient on another node. Once it has left, the recipient may have received it even if no
+// answer came.
 func (s *Service) askNode(ctx context.Context, node, app, recipient, device string, r *Request) (*Answer, error) {
 	begun := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, r.Timeout, fmt.Errorf("%w: waited %s", ErrNoAnswer, r.Timeout))
@@ -61,7 +62,7 @@ func (s *Service) askNode(ctx context.Context, node, app, recipient, device stri
 	return a.Answer, nil
 }
 
-// AnswerNode asks a recipient of this node for another node.
+// AnswerNode sends a request to a recipient of this node for another node.
 func (s *Service) AnswerNode(ctx context.Context, question json.RawMessage) (any, error) {
 	var q nodeQuestion
 	if err := json.Unmarshal(question, &q); err != nil {

@@ -10,7 +10,8 @@ import (
 	"godwit.dev/godwit/internal/notify/frame"
 )
 
-// askHere asks the workers of this node without the bus, as it would: one of each queue, and the first answer counts.
+// askHere sends a request to the workers of this node without the bus, but by the same rules: one worker of each queue,
+// and the first answer counts.
 func (s *Service) askHere(ctx context.Context, app string, r *Request) (*Answer, error) {
 	queues := s.pool(app).serving(r.Subject)
 	e := newExchange(r, len(queues))
@@ -32,13 +33,13 @@ func (s *Service) askHere(ctx context.Context, app string, r *Request) (*Answer,
 	return a, nil
 }
 
-// exchange is a request that workers of this node are asked, and what they answer.
+// exchange is a request to workers of this node, and their answers.
 type exchange struct {
 	of      *Request
 	begun   time.Time
 	late    *time.Timer
 	answers chan result // has room for all
-	only    task        // for the worker, where one is asked
+	only    task        // the task, if there is only one worker
 	frame   frame.Request
 }
 
@@ -47,7 +48,7 @@ type result struct {
 	err    error
 }
 
-// exchanges are those that are over and were of one worker, which has answered: nobody knows them any more.
+// exchanges are ended ones that had one worker, which has answered: nothing refers to them any more.
 var exchanges = sync.Pool{New: func() any {
 	e := &exchange{answers: make(chan result, 1), late: time.NewTimer(MaxTimeout)}
 	e.only.answer = e.answer

@@ -16,7 +16,7 @@ import (
 const (
 	outAnswered    = "answered"     // status below 500
 	outFailed      = "failed"       // the worker answered with 500 or more
-	outNobody      = "no_responder" // nobody serves the subject, or the recipient is offline
+	outNobody      = "no_responder" // no worker serves the subject, or the recipient is offline
 	outBusy        = "busy"
 	outGone        = "worker_gone"
 	outTimeout     = "timeout"
@@ -35,7 +35,7 @@ type metrics struct {
 	dropped  prometheus.Counter
 
 	total, failures atomic.Uint64
-	latency         latency.Histogram // for figures, whose percentiles are finer
+	latency         latency.Histogram // for the console's statistics, whose percentiles are finer
 }
 
 func newMetrics() *metrics {

@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/messaging/topic"
 )
 
-// pool is what the workers of one app on this node share.
+// pool is the state that the workers of one app on this node share.
 type pool struct {
 	svc *Service
 	app string
@@ -62,8 +62,9 @@ func (g *group) list() []*worker {
 
 func (g *group) set(list []*worker) { g.members.Store(&list) }
 
-// got takes a request that the bus gave to a member of a group. Where that one has no room, because others came before it
-// had left the queue, another of this node gets it; where none has, who asked learns at once that nobody got it.
+// got handles a request that the bus gave to a member of a group. If that member has no room, because others came before
+// it or had left the queue, another worker of this node gets the request; if none has room, the sender gets an error at
+// once.
 func (h *pool) got(g *group, first *worker, m topic.Message) {
 	name, ok := topic.CutRequest(m.Subject)
 	now := time.Now()
@@ -143,8 +144,8 @@ type outgoing struct {
 	message topic.Message
 }
 
-// outbox sends answers one after the other, so that no session waits for the bus. The windows of the sessions that were
-// asked bound its length.
+// outbox sends answers one after the other, so that no session waits for the bus. The windows of the workers limit its
+// length.
 type outbox struct {
 	send func(outgoing)
 
@@ -187,7 +188,7 @@ func (o *outbox) run() {
 	}
 }
 
-// close waits until what is queued has been sent.
+// close waits until the queue is sent.
 func (o *outbox) close() {
 	o.mu.Lock()
 	o.closed = true

@@ -1,6 +1,6 @@
-// Package request is request and reply: a request goes to one of the sessions that serve its subject, or to one client
-// by its name, and the answer comes back to the asker, at most once. It keeps nothing. Requests travel over a bus,
-// which NATS clients share. DESIGN.md says why it is as it is.
+// Package request implements request and reply: a request goes to one of the sessions that serve its subject, or to one
+// client by its name, and the answer comes back to the sender, at most once. It stores nothing. Requests travel over a
+// bus, which NATS clients share. DESIGN.md gives the reasons.
 package request
 
 import (
@@ -21,8 +21,9 @@ import (
 // Bus carries requests to workers, and answers back. A subscription made before a request over the same bus may get
 // that request.
 type Bus interface {
-	// Request asks one of each queue that serves a subject and waits for the first answer until ctx ends. It is asked
-	// once. topic.ErrNoResponders: nobody serves it, which is known at once. topic.ErrUnavailable: there is no bus now.
+	// Request sends to one worker of each queue that serves a subject and waits for the first answer until ctx ends. It is
+	// sent once. topic.ErrNoResponders: no worker serves the subject, which is known at once. topic.ErrUnavailable: the bus
+	// cannot be reached.
 	Request(ctx context.Context, app string, m topic.Message) (topic.Message, error)
 	// Alone reports whether all that is subscribed to in an app was subscribed to with Subscribe.
 	Alone(app string) bool
@@ -33,7 +34,7 @@ type Bus interface {
 	Subscribe(app, pattern, queue string, got func(topic.Message), lost func(n int)) (stop func(), err error)
 }
 
-// Sessions finds the session that is asked when a recipient is.
+// Sessions finds the session that gets a request to a recipient.
 type Sessions interface {
 	// Newest is the newest live session of a recipient that does not only observe, with a device only that one's. Nil:
 	// there is none.
@@ -42,26 +43,26 @@ type Sessions interface {
 
 // Limits. Those of frames are in package frame.
 const (
-	DefaultTimeout = 5 * time.Second  // for an answer, where the asker says nothing
+	DefaultTimeout = 5 * time.Second  // for an answer, if the sender sets none
 	MaxTimeout     = 60 * time.Second // a request is not a job
-	DefaultQueue   = "q"              // of who serves without naming one; what NATS services use
+	DefaultQueue   = "q"              // the queue of workers that name none; NATS services use the same
 )
 
-// Errors that askers tell apart, beside topic.ErrNoResponders and topic.ErrUnavailable. Wrapped, never bare.
+// Errors that callers distinguish, besides topic.ErrNoResponders and topic.ErrUnavailable. Wrapped, never bare.
 var (
-	// ErrNoAnswer: the deadline passed. The worker may have done what it was asked.
+	// ErrNoAnswer: the deadline passed. The worker may have carried out the request.
 	ErrNoAnswer = errors.New("no answer came in time")
-	// ErrWorkerGone: the session that was asked ended without an answer. It may have done what it was asked.
+	// ErrWorkerGone: the worker's session ended without an answer. It may have carried out the request.
 	ErrWorkerGone = errors.New("the worker that was asked has gone")
-	// ErrBusy: those who serve the subject have as much to do as they take. None was given the request.
+	// ErrBusy: all workers of the subject have as many requests as they take. None was given this one.
 	ErrBusy = errors.New("all workers of this subject are busy")
-	// ErrOffline: the recipient has no session that could be asked.
+	// ErrOffline: the recipient has no session that takes requests.
 	ErrOffline = errors.New("the recipient is not connected")
 )
 
-// BadAnswerError says that what came back is no answer of HTTP. The worker may have done what it was asked.
+// BadAnswerError says that the reply is no valid HTTP answer. The worker may have carried out the request.
 type BadAnswerError struct {
-	Why string // without what the worker sent: it may be secret
+	Why string // without the worker's text, which may be secret
 }
 
 func (e *BadAnswerError) Error() string { return "the worker's answer cannot be passed on: " + e.Why }
@@ -119,7 +120,7 @@ type Service struct {
 	elsewhere Elsewhere // nil: there are no other nodes
 
 	mu     sync.RWMutex
-	pools  map[string]*pool // by app: those that ever had a worker here
+	pools  map[string]*pool // by app: those that ever had a worker on this node
 	closed bool
 
 	metrics *metrics
@@ -147,8 +148,8 @@ func (s *Service) Close() error {
 	return nil
 }
 
-// Ask asks one of those who serve a subject and waits for the answer. It is asked once: where no answer comes, the
-// worker may have done what it was asked.
+// Ask sends a request to one of the workers of a subject and waits for the answer. It is sent once: even if no answer
+// comes, the worker may have carried it out.
 func (s *Service) Ask(ctx context.Context, app string, r *Request) (*Answer, error) {
 	if err := topic.CheckName("subject", r.Subject); err != nil {
 		return nil, err
@@ -176,7 +177,7 @@ func (s *Service) Ask(ctx context.Context, app string, r *Request) (*Answer, err
 	return a, nil
 }
 
-// Find says where sessions of recipients are found. Until it is called, none is.
+// Find sets how sessions of recipients are found. Until it is called, none is.
 func (s *Service) Find(in Sessions) { s.sessions.Store(&in) }
 
 // AskRecipient asks a session of a recipient: the newest that does not only observe, with a device its newest.
@@ -207,7 +208,7 @@ func (s *Service) newestHere(app, recipient, device string) time.Time {
 	return time.Time{}
 }
 
-// askSession asks a session of this node.
+// askSession sends a request to a session of this node.
 func (s *Service) askSession(ctx context.Context, app, recipient, device string, r *Request) (*Answer, error) {
 	w := s.workerOf(app, recipient, device)
 	if w == nil {
@@ -234,7 +235,7 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// workerOf is what the session of a recipient has of this capability; nil: there is none.
+// workerOf returns this capability's part of a recipient's session; nil: there is none.
 func (s *Service) workerOf(app, recipient, device string) *worker {
 	in := s.sessions.Load()
 	if in == nil {
@@ -253,7 +254,7 @@ func (s *Service) Frames() (first, later []frame.Kind) {
 	return []frame.Kind{frame.KindServe}, []frame.Kind{frame.KindUnserve, frame.KindReply}
 }
 
-// Open implements session.Capability. Nothing is stored: who served serves again when it connects again.
+// Open implements session.Capability. Nothing is stored: a worker that reconnects serves its subjects again.
 func (s *Service) Open(_ context.Context, to session.Sender, who session.Client, load bool) session.Part {
 	if load {
 		return nil
@@ -261,7 +262,7 @@ func (s *Service) Open(_ context.Context, to session.Sender, who session.Client,
 	return &worker{pool: s.pool(who.App), to: to, rights: who.Rights, window: max(int(who.Window), 1)}
 }
 
-// pool finds what the workers of an app share.
+// pool finds or makes the pool of an app's workers.
 func (s *Service) pool(app string) *pool {
 	s.mu.RLock()
 	h := s.pools[app]

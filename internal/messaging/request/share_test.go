@@ -57,7 +57,7 @@ func (l *line) Uncork() {
 	}
 }
 
-// nowhere is a bus to which nobody else is connected.
+// nowhere is a bus without other clients.
 type nowhere struct{ Bus }
 
 func (nowhere) Alone(string) bool { return true }
@@ -82,7 +82,7 @@ func newWorker(t *testing.T, window uint16) (*Service, *line, *worker) {
 	return s, l, w
 }
 
-// ask asks so many times at once, and answers what was asked once all have been.
+// ask makes so many requests at once, and answers them once the worker has all.
 func ask(t *testing.T, s *Service, w *worker, times int) {
 	t.Helper()
 	var askers sync.WaitGroup

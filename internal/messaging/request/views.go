@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// Serving is what workers of this node serve by one pattern, as members of one queue.
+// Serving is a pattern that workers of this node serve as members of one queue.
 type Serving struct {
 	Pattern, Queue string
 	Workers        int
-	Full           int // of them: they have as many requests as they take at once
+	Full           int // workers that have as many requests as they take at once
 	Asked          int // requests that they have and have not answered
 }
 
-// Serving lists what workers of an app serve, the busiest first, and says how many there are.
+// Serving lists the patterns that workers of an app serve, the busiest first, and returns how many there are.
 func (s *Service) Serving(app string, most int) (list []Serving, all int) {
 	s.mu.RLock()
 	h := s.pools[app]

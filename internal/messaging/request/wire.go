@@ -22,13 +22,13 @@ const (
 	headStatus   = "Godwit-Status"
 	headType     = "Content-Type"
 
-	// headFailure says of an answer that no worker gave it, and why.
+	// headFailure marks an answer that no worker gave, with the reason.
 	headFailure = "Godwit-Failure"
 	gone        = "gone"
 	busy        = "busy"
 	broken      = "broken"
 
-	// What NATS services answer with where they failed.
+	// The header in which NATS services report a failure.
 	natsCode = "Nats-Service-Error-Code"
 	natsText = "Nats-Service-Error"
 )
@@ -37,7 +37,7 @@ const ourPrefix = "Godwit-"
 
 const deadlineLayout = "2006-01-02T15:04:05.000Z07:00"
 
-// message is the request as it travels.
+// message is the request as a message on the bus.
 func (r *Request) message(deadline time.Time) topic.Message {
 	h := make(topic.Header, len(r.Header)+5)
 	for name, values := range r.Header {
@@ -57,7 +57,7 @@ func (r *Request) message(deadline time.Time) topic.Message {
 	return topic.Message{Header: h, Data: r.Data}
 }
 
-// deadline is until when a message's asker waits; who says nothing is taken to wait for the longest time.
+// deadline returns until when a message's sender waits; without a deadline in the message, the longest time.
 func deadline(m *topic.Message, now time.Time) time.Time {
 	most := now.Add(MaxTimeout)
 	if at, err := time.Parse(time.RFC3339, m.Header.Get(headDeadline)); err == nil && at.Before(most) {
@@ -66,7 +66,7 @@ func deadline(m *topic.Message, now time.Time) time.Time {
 	return most
 }
 
-// frame is the request as a client gets it that is asked without the bus.
+// frame is the request as a frame for a client that gets it without the bus.
 func (r *Request) frame(deadline time.Time) frame.Request {
 	return frame.Request{
 		Subject: r.Subject, Method: r.Method, Path: r.Path, Query: r.Query, Headers: unreserved(r.Header),
@@ -82,7 +82,7 @@ func frameOf(subject string, m *topic.Message, deadline time.Time) *frame.Reques
 	}
 }
 
-// unreserved are headers without those that have a place of their own in a frame.
+// unreserved returns headers without those that are separate fields of a frame.
 func unreserved(h frame.Headers) frame.Headers {
 	for name := range h {
 		if reserved(name) {
@@ -121,7 +121,7 @@ func said(h topic.Header, name string) string {
 	return ""
 }
 
-// answerOf is what a client's reply says.
+// answerOf converts a client's reply frame.
 func answerOf(r *frame.Reply) *Answer {
 	a := &Answer{Status: r.Status, ContentType: r.ContentType, Data: bytes.Clone(r.Data)}
 	for name, values := range r.Headers {
@@ -133,7 +133,7 @@ func answerOf(r *frame.Reply) *Answer {
 	return a
 }
 
-// add adds a header, unless it has a place of its own.
+// add adds a header, unless it is a separate field.
 func (a *Answer) add(name string, values []string) {
 	name = textproto.CanonicalMIMEHeaderKey(name)
 	if name == headType || name == natsCode || name == natsText || strings.HasPrefix(name, ourPrefix) {
@@ -145,7 +145,7 @@ func (a *Answer) add(name string, values []string) {
 	a.Header[name] = append(a.Header[name], values...)
 }
 
-// message is the answer as it travels.
+// message is the answer as a message on the bus.
 func (a *Answer) message() topic.Message {
 	h := make(topic.Header, len(a.Header)+2)
 	for name, values := range a.Header {
@@ -170,7 +170,7 @@ func failure(err error) topic.Message {
 	return topic.Message{Header: topic.Header{headStatus: {status}, headFailure: {why}, headType: {"text/plain"}}, Data: []byte(err.Error())}
 }
 
-// answer reads what came back. NATS services may say neither a status nor a type.
+// answer parses a reply. Replies of NATS services may lack a status and a type.
 func answer(m topic.Message) (*Answer, error) {
 	switch m.Header.Get(headFailure) {
 	case gone:
@@ -211,7 +211,7 @@ func status(h topic.Header) (int, error) {
 	case err == nil && n >= 200 && n <= 599 && (!failed || n >= 400):
 		return n, nil
 	case failed:
-		return 500, nil // a NATS service failed with a code of its own
+		return 500, nil // a NATS service failed with a code that is no HTTP status
 	}
 	return 0, &BadAnswerError{Why: "its status is no number from 200 to 599"}
 }

@@ -21,7 +21,7 @@ type task struct {
 	answer   func(*Answer, error) // called at most once; does not block
 }
 
-// worker is what a session serves, and what it was asked.
+// worker holds the subjects that a session serves, and its open requests.
 type worker struct {
 	pool *pool
 	to   session.Sender
@@ -33,9 +33,9 @@ type worker struct {
 	asked   map[string]*task
 	away    bool // has left its queues, because it has no room
 	blocked bool // the connection did not take a request
-	sharing bool // what it is given now leaves in one write, soon
+	sharing bool // requests given to it now are written together, soon
 	over    bool
-	timer   *time.Timer // while away: frees what is overdue, tries again
+	timer   *time.Timer // while away: drops overdue requests, tries again
 }
 
 // serving is one pattern that a session serves, as a member of one queue.
@@ -122,7 +122,7 @@ func (w *worker) allowed(pattern string) bool {
 	return w.rights.CanServe(pattern)
 }
 
-// refuse tells what is not served, and why.
+// refuse reports patterns that are not served, and why.
 func (w *worker) refuse(code, why string, patterns []string) {
 	if len(patterns) == 0 {
 		return
@@ -155,8 +155,8 @@ func (w *worker) join(s *serving) (err error) {
 	return err
 }
 
-// share is give for those who ask at the same time: what they give leaves in one write. The first of them yields to the
-// others, unless nothing else is under way, and writes.
+// share is give for simultaneous requests: they leave in one write. The first caller yields to the others, unless
+// nothing else is under way, and writes.
 func (w *worker) share(t *task) bool {
 	w.mu.Lock()
 	if w.sharing || len(w.asked) == 0 {
@@ -223,14 +223,14 @@ func (w *worker) send(r *frame.Request) bool {
 	return w.to.Send(frame.ServerRequest, nil, long) // which nobody copies
 }
 
-// newID makes the name of a request, which only who was asked knows: 128 random bits.
+// newID makes the id of a request, which only its worker knows: 128 random bits.
 func newID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// full reports whether the window has no room, once what is overdue has left it.
+// full reports whether the window has no room, after overdue requests have left it.
 func (w *worker) full() bool {
 	if len(w.asked) >= w.window {
 		w.expire(time.Now())
@@ -238,7 +238,8 @@ func (w *worker) full() bool {
 	return len(w.asked) >= w.window
 }
 
-// expire forgets what nobody waits for any more: an answer to it would be dropped. It returns when the next one is due.
+// expire drops requests whose sender no longer waits: answers to them would be dropped. It returns when the next one is
+// due.
 func (w *worker) expire(now time.Time) (next time.Time) {
 	for id, t := range w.asked {
 		switch {
@@ -251,7 +252,7 @@ func (w *worker) expire(now time.Time) (next time.Time) {
 	return next
 }
 
-// leave has others of the queues asked until there is room.
+// leave removes the worker from its queues until it has room.
 func (w *worker) leave() {
 	if w.away {
 		return
@@ -268,7 +269,7 @@ func (w *worker) leave() {
 
 func (w *worker) wakeAt(at time.Time) {
 	if at.IsZero() {
-		return // the connection says when it has room
+		return // the connection reports when it has room
 	}
 	if w.timer == nil {
 		w.timer = time.AfterFunc(time.Until(at), w.look)
@@ -308,7 +309,7 @@ func (w *worker) comeBack() bool {
 	return true
 }
 
-// reply takes an answer, if it is to something that this session was asked and comes in time.
+// reply handles an answer, if it is to an open request of this session and in time.
 func (w *worker) reply(r *frame.Reply) {
 	t := w.asked[string(r.RequestID)]
 	if t == nil {
@@ -316,7 +317,7 @@ func (w *worker) reply(r *frame.Reply) {
 		return
 	}
 	delete(w.asked, string(r.RequestID))
-	w.comeBack() // before the answer leaves: who gets it may ask again
+	w.comeBack() // before the answer leaves, since its receiver may send the next request at once
 	if !t.deadline.After(time.Now()) {
 		w.pool.svc.metrics.late()
 		return
@@ -328,7 +329,8 @@ func (w *worker) reply(r *frame.Reply) {
 	t.answer(answerOf(r), nil)
 }
 
-// Renew implements session.Part: what the new credential does not allow ends, and the client is told.
+// Renew implements session.Part: patterns that the new credential does not allow end, and the client gets a frame about
+// it.
 func (w *worker) Renew(who session.Client) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -352,7 +354,7 @@ func (w *worker) Drained() {
 	w.comeBack()
 }
 
-// Closed implements session.Part: who asked and was not answered learns at once that nobody will.
+// Closed implements session.Part: senders of unanswered requests get an error at once.
 func (w *worker) Closed() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/messaging/topic"
 )
 
-// The model says the rules in other words, one token after the other, and is short rather than quick.
+// The model implements the rules independently, one token after the other, and is short rather than quick.
 func modelValid(s string, wild bool) bool {
 	toks := strings.Split(s, ".")
 	for i, tok := range toks {
@@ -37,8 +37,8 @@ func modelMatches(pattern, name string) bool {
 	return modelMatch(strings.Split(pattern, "."), strings.Split(name, "."))
 }
 
-// modelNames are names of a pattern that stand for all others: each wildcard as something nobody wrote, > of one to
-// three tokens.
+// modelNames returns names that represent all others that a pattern matches: each wildcard replaced by a word that is
+// used nowhere else, > by one to three of them.
 func modelNames(pattern string) []string {
 	one := strings.ReplaceAll(pattern, "*", "zz")
 	if !strings.HasSuffix(one, ">") {

@@ -11,10 +11,10 @@ import (
 // MaxData is the largest message of a topic, in bytes.
 const MaxData = 64 << 10
 
-// MaxHeader is how much a NATS client may say in headers beside it, in bytes.
+// MaxHeader is the most bytes of headers that a NATS client may send with a message.
 const MaxHeader = 32 << 10
 
-// Errors of a bus that callers tell apart.
+// Errors of a bus that callers distinguish.
 var (
 	ErrNoResponders = errors.New("nobody serves this subject")
 	ErrUnavailable  = errors.New("the message bus cannot be reached now")
@@ -47,7 +47,7 @@ func (h Header) Check() error {
 	return nil
 }
 
-// Message is what the bus carries.
+// Message is a message on the bus.
 type Message struct {
 	Subject string // within the app: "t.rides.oslo", "r.orders.get", or an inbox
 	Reply   string // where an answer is to go, within the app; empty: none is expected
@@ -73,7 +73,7 @@ func CutTopic(subject string) (name string, ok bool) { return strings.CutPrefix(
 // CutRequest takes the name of a request out of a subject within an app; ok: it is one.
 func CutRequest(subject string) (name string, ok bool) { return strings.CutPrefix(subject, requests) }
 
-// tokenByte are the bytes of a token: those of names without the dot.
+// tokenByte are the allowed bytes of a token: those of names without the dot.
 var tokenByte = func() (t [256]bool) {
 	for _, c := range "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_:@+-" {
 		t[c] = true

@@ -1,10 +1,10 @@
-// Package topic holds the words of publish/subscribe and of requests: names of dot-separated tokens, patterns that stand
-// for many of them, what is within what, and how names become subjects of the bus. It knows no connection.
+// Package topic defines the names of publish/subscribe and of requests: names of dot-separated tokens, patterns that
+// match many of them, which patterns contain others, and how names become subjects of the bus. It has no connections.
 //
-// A name is "rides.oslo.new": 1 to 16 tokens with dots between, 255 bytes at most. A token is of A-Z a-z 0-9 _ : @ + -;
-// a byte that must not stand in one, a dot first of all, is written %2E (EncodeToken). A pattern is a name in which a
-// whole token may be "*", which stands for any one token, and the last one ">", which stands for one or more. Topics
-// and the subjects of requests are names of the same kind in two spaces: "t." and "r." before them (Topic, Request).
+// A name is "rides.oslo.new": 1 to 16 tokens with dots between, 255 bytes at most. A token consists of A-Z a-z 0-9 _ : @
+// + -; any other byte, such as a dot, is written %2E (EncodeToken). A pattern is a name in which a whole token may be
+// "*", which matches any one token, and the last one ">", which matches one or more. Topics and the subjects of requests
+// are names of the same kind in two spaces: "t." and "r." before them (Topic, Request).
 package topic
 
 import (
@@ -54,7 +54,7 @@ func check(field, s string, wild bool) error {
 	return nil
 }
 
-// tokenProblem says what is wrong with a token; "": nothing.
+// tokenProblem describes the fault of a token; "": there is none.
 func tokenProblem(tok string, wild bool) string {
 	for i := 0; i < len(tok); i++ {
 		switch c := tok[i]; {

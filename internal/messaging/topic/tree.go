@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Tree finds the values whose pattern a name is one of, without looking at the others. The zero value is empty.
+// Tree finds the values whose pattern matches a name, without a search through the others. The zero value is empty.
 type Tree[T comparable] struct {
 	next map[string]*Tree[T] // by token; wildcards are tokens as they are written
 	here []T
@@ -42,7 +42,7 @@ func (t *Tree[T]) Remove(pattern string, v T) {
 	}
 }
 
-// Match visits the values whose pattern a name is one of.
+// Match visits the values whose pattern matches a name.
 func (t *Tree[T]) Match(name string, visit func(T)) {
 	tok, rest, more := strings.Cut(name, ".")
 	if all := t.next[">"]; all != nil {

@@ -28,21 +28,21 @@ type Store interface {
 type Service struct {
 	store Store
 	now   func() time.Time
-	reach Reach // nil: live is all there is
+	reach Reach // nil: live is the only channel
 	fill  Fill  // nil: there are no templates
 	trace Tracer
 	took  latency.Histogram
 	under atomic.Int64 // calls of Publish
 }
 
-// Reach says why a step beyond live cannot be done for an app: the field that is wrong, and in words for its publisher why; an empty
-// field: it can. An error: that is not known now.
+// Reach returns why a step beyond live cannot be done for an app: the wrong field, and a reason for its publisher; an empty field:
+// it can be done. An error: that is unknown now.
 type Reach func(ctx context.Context, app string, step notification.Step) (field, why string, err error)
 
 // Tracer follows publishes.
 type Tracer interface {
-	// Publishing gets the batch that goes to the store now, and the trace that each notification came with; done gets the store's
-	// answer.
+	// Publishing gets the batch that is about to be stored, and the trace context that came with each notification; done gets the
+	// store's error.
 	Publishing(batch []*mailbox.Append, of []notification.Trace) (done func(error))
 }
 
@@ -52,14 +52,14 @@ type Fill func(ctx context.Context, app string, d *notification.Draft) error
 // New makes a Service; now is the store's clock.
 func New(st Store, now func() time.Time) *Service { return &Service{store: st, now: now} }
 
-// EscalateOver lets notifications escalate by the steps that reach accepts. It is called before the first publish; without it, live
-// is the only channel.
+// EscalateOver lets notifications escalate by the steps that reach accepts. It must be called before the first publish; without it,
+// live is the only channel.
 func (s *Service) EscalateOver(reach Reach) { s.reach = reach }
 
 // TraceWith lets t follow publishes. It is called before the first one; without it none is traced.
 func (s *Service) TraceWith(t Tracer) { s.trace = t }
 
-// FillWith lets drafts name templates. It is called before the first publish.
+// FillWith lets drafts name templates. It must be called before the first publish.
 func (s *Service) FillWith(fill Fill) { s.fill = fill }
 
 // Latency counts how long it took since start to store and route what a call of Publish brought.
@@ -151,7 +151,7 @@ func (s *Service) checked(ctx context.Context, app string, d *notification.Draft
 	return n, err
 }
 
-// append stores a batch, whose publishes came as those drafts.
+// append stores a batch that was made of these drafts.
 func (s *Service) append(ctx context.Context, batch []*mailbox.Append, drafts []*notification.Draft, slots []int) error {
 	if s.trace == nil {
 		return s.store.Append(ctx, batch)
@@ -201,7 +201,7 @@ func (s *Service) checkSteps(ctx context.Context, app string, d *notification.Dr
 	return nil
 }
 
-// copies makes a copy per recipient; those whose name is bad are refused here.
+// copies makes a copy per recipient; recipients with bad names are refused here.
 func copies(to []string) []Copy {
 	cs := make([]Copy, len(to))
 	for i, name := range to {

@@ -20,7 +20,7 @@ func (s *taker) Append(_ context.Context, batch []*mailbox.Append) error {
 	return nil
 }
 
-// told is a tracer that notes what it is told.
+// told is a tracer that records its calls.
 type told struct{ began, ended []notification.Trace }
 
 func (t *told) Publishing(_ []*mailbox.Append, of []notification.Trace) func(error) {
@@ -28,7 +28,7 @@ func (t *told) Publishing(_ []*mailbox.Append, of []notification.Trace) func(err
 	return func(error) { t.ended = append(t.ended, of...) }
 }
 
-// A publish takes what it took before there was tracing: results, copies, the batch and the notification among others.
+// Without tracing, a publish allocates only its results, copies, the batch and the notification.
 func TestTracingThatIsOffAllocatesNothing(t *testing.T) {
 	const before = 6
 	s := delivery.New(&taker{make([]mailbox.AppendResult, 1)}, time.Now)

@@ -1,5 +1,5 @@
-// Package encoded keeps the encodings of one thing, one for each wire format that somebody asked for: made once, then
-// shared by all. It knows no format, so that what is never sent in some format costs nothing for it.
+// Package encoded caches the encodings of a value, one for each wire format in use: each is made once and shared by all.
+// It knows no format, so an unused format costs nothing.
 package encoded
 
 import "sync/atomic"

@@ -17,7 +17,7 @@ import (
 // would not fit; the store has them.
 const (
 	tokenShown = 1 << 0
-	tokenHead  = 1 + 16 // what is in every token: options and the id
+	tokenHead  = 1 + 16 // bytes that every token has: options and the id
 )
 
 // ackToken makes the token of a send.
@@ -31,7 +31,7 @@ func ackToken(key sealed.Key, id [16]byte, options notification.StepOptions, exp
 	return key.Seal(sealed.Acknowledge, says, "")
 }
 
-// readToken reads what a token says; ok is false if that is nothing that ackToken wrote, or too old.
+// readToken reads a token's content; ok is false if ackToken did not write it, or if it is too old.
 func readToken(says []byte, event *push.Reaction, now time.Time) (a Answer, ok bool) {
 	if len(says) <= tokenHead {
 		return a, false
@@ -45,8 +45,8 @@ func readToken(says []byte, event *push.Reaction, now time.Time) (a Answer, ok b
 	return a, true
 }
 
-// Acknowledge takes what receivers say with the tokens of their messages: event, or without one that they acknowledge. n counts the
-// copies that this settled. Tokens that are no good are passed over; sealed.ErrBad: there was no other.
+// Acknowledge handles reports of receivers, which contain the tokens of their messages: event, or without one an acknowledgement. n
+// counts the copies that this settled. Invalid tokens are skipped; sealed.ErrBad: all were invalid.
 func (s *Service) Acknowledge(ctx context.Context, tokens []string, event *push.Reaction) (n int, err error) {
 	now := s.cfg.Now()
 	answers := make(map[string][]Answer) // by app
@@ -95,7 +95,7 @@ func (s *Service) answered(ctx context.Context, app string, answers []Answer, no
 	if len(acks) == 0 {
 		return 0, nil
 	}
-	open, unread := s.cfg.Mailbox.Items(ctx, refs) // of what is settled, nobody knows any more when it was due
+	open, unread := s.cfg.Mailbox.Items(ctx, refs) // for settled copies, the time when they were due is no longer known
 	n, err = s.cfg.Mailbox.AckCopies(ctx, acks)
 	if err != nil || unread != nil {
 		return n, err
@@ -108,7 +108,7 @@ func (s *Service) answered(ctx context.Context, app string, answers []Answer, no
 	return n, nil
 }
 
-// device is who acknowledges what was sent.
+// device names the device that acknowledges a send.
 func device(s *Send) string {
 	if to := s.Options.To; to != "" {
 		return string(s.Channel) + ":" + to

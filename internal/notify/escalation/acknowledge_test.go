@@ -38,7 +38,7 @@ func (r *receipts) Answered(_ context.Context, app string, answers []Answer, _ t
 	return sends, nil
 }
 
-// Items has copies that were published an hour before all of them expire.
+// Items returns copies that were published an hour before all of them expire.
 func (r *receipts) Items(_ context.Context, refs []mailbox.Ref) ([]*mailbox.Item, error) {
 	items := make([]*mailbox.Item, len(refs))
 	for i := range refs {

@@ -13,21 +13,21 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// start is what becomes of steps whose time has come.
+// start is the decision about due steps.
 type start struct {
 	sends  []Send
 	done   []mailbox.StepDone
 	places map[Place]bool // where something is to be sent
 }
 
-// start finds out what steps have to send, which are skipped and which are put off.
+// start decides what steps have to send, which are skipped and which are postponed.
 func (s *Service) start(ctx context.Context, due []mailbox.StepDue, now time.Time) (*start, error) {
 	asked, err := s.ask(ctx, due, now)
 	if err != nil {
 		return nil, err
 	}
 	lists := make([][]Send, len(due))
-	counted := make(map[string][]int) // those that limits count, by app
+	counted := make(map[string][]int) // steps to which limits apply, by app
 	for i := range due {
 		d := &due[i]
 		if asked[i].Skip != "" {
@@ -37,7 +37,7 @@ func (s *Service) start(ctx context.Context, due []mailbox.StepDue, now time.Tim
 		if lists[i], err = s.sends(ctx, d); err != nil {
 			return nil, fmt.Errorf("step %d of %s to %s: %w", d.Step, d.ID, d.Recipient, err)
 		}
-		// A step that reaches nobody anyway neither waits nor counts.
+		// A step without endpoints is not postponed and does not count.
 		if !lists[i][0].Nobody() && asked[i].Until.IsZero() && !asked[i].limit.IsZero() {
 			counted[d.App] = append(counted[d.App], i)
 		}
@@ -72,7 +72,7 @@ func ref(d *mailbox.StepDue) mailbox.Ref {
 	return mailbox.Ref{App: d.App, Recipient: d.Recipient, Pos: d.Pos}
 }
 
-// nobody is the send of a step that is skipped, which says why.
+// nobody is the send of a step that is skipped, with the reason.
 func nobody(d *mailbox.StepDue, why string) Send {
 	return Send{
 		ID: ID(d, audience.ID{}), App: d.App, Recipient: d.Recipient, Note: d.ID, Pos: d.Pos, Step: d.Step, Channel: push.Channel(d.Channel),
@@ -88,7 +88,7 @@ type answer struct {
 	limit    preference.Limit
 }
 
-// ask asks the preferences of recipients, and what apps say of their categories. Where neither says anything, as is usual, it
+// ask reads the preferences of recipients, and the apps' settings for their categories. If there are none, as is usual, it
 // reads no notification.
 func (s *Service) ask(ctx context.Context, due []mailbox.StepDue, now time.Time) ([]answer, error) {
 	asked := make([]answer, len(due))
@@ -113,7 +113,7 @@ func (s *Service) ask(ctx context.Context, due []mailbox.StepDue, now time.Time)
 	}
 	for n, i := range of {
 		if items[n] == nil {
-			continue // settled meanwhile: nothing of it leaves
+			continue // settled meanwhile: nothing of it is sent
 		}
 		d, note := &due[i], items[n].N
 		a := &asked[i]
@@ -133,7 +133,7 @@ func (s *Service) ask(ctx context.Context, due []mailbox.StepDue, now time.Time)
 	return asked, nil
 }
 
-// said reads what the recipients of steps have said, one look for each app.
+// said reads the preferences of the recipients of steps, with one query for each app.
 func (s *Service) said(ctx context.Context, due []mailbox.StepDue) (map[mailbox.Address]preference.Preferences, error) {
 	recipients := make(map[string][]string)
 	seen := make(map[mailbox.Address]bool)
@@ -157,7 +157,7 @@ func (s *Service) said(ctx context.Context, due []mailbox.StepDue) (map[mailbox.
 	return said, nil
 }
 
-// limit counts steps of an app, and has those reach nobody that are too many.
+// limit counts an app's steps, and skips those that exceed a limit.
 func (s *Service) limit(ctx context.Context, app string, list []int, due []mailbox.StepDue, asked []answer, lists [][]Send, now time.Time) error {
 	steps := make([]preference.Begun, len(list))
 	for n, i := range list {

@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// people are recipients with one endpoint each, but for nobody, and what they said.
+// people are recipients with one endpoint each, except nobody, and their preferences.
 type people struct {
 	said  map[string]preference.Preferences // by recipient
 	begun map[string]int                    // by recipient and category
@@ -102,7 +102,7 @@ func newPeople(said map[string]preference.Preferences) *people {
 	return &people{said: said, begun: map[string]int{}, notes: map[int64]*notification.Notification{}}
 }
 
-// became says what became of each step: sent, until when it is put off, or why it is skipped.
+// became describes the decision about each step: sent, postponed until when, or why it is skipped.
 func became(t *testing.T, s *Service, due []mailbox.StepDue) (list []string) {
 	t.Helper()
 	st, err := s.start(t.Context(), due, night)

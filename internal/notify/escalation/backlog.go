@@ -21,7 +21,7 @@ type backlog struct {
 	place Place
 
 	mu    sync.Mutex
-	known map[int64]*Due                       // what was looked at and has no result yet
+	known map[int64]*Due                       // sends that were read and have no result yet
 	notes map[int64]*notification.Notification // of those that were claimed
 	key   sealed.Key                           // of tokens to acknowledge with
 }
@@ -147,7 +147,8 @@ func (s *backlog) Request(d *dispatch.Delivery, _ time.Time) push.Request {
 	return q
 }
 
-// content is what a notification says over a channel: what its template says in the endpoint's language, if it was made of one.
+// content returns a notification's content for a channel: its template's in the endpoint's language, if it was made from
+// one.
 func (s *backlog) content(n *notification.Notification, d *dispatch.Delivery) (c push.Content) {
 	own := true
 	if c = (push.Content{Title: n.Content.Title, Body: n.Content.Body, Category: n.Content.Category}); n.Content.Push != nil {
@@ -186,7 +187,7 @@ func urgency(p notification.Priority) push.Urgency {
 
 // Finish implements dispatch.Backlog. Messages that may be shown are withdrawn if their copy is not open any more.
 func (s *backlog) Finish(ctx context.Context, results []dispatch.Result, now time.Time) error {
-	done := s.forget(results) // first: what is put off may be looked at again as soon as it is stored
+	done := s.forget(results) // first: postponed sends may be read again as soon as they are stored
 	s.s.beginTelling(done)
 	if err := s.s.cfg.Store.FinishSends(ctx, s.place, results, now); err != nil {
 		s.s.endTelling(done)
@@ -201,7 +202,7 @@ func (s *backlog) Finish(ctx context.Context, results []dispatch.Result, now tim
 	return nil
 }
 
-// looked is a send between the look at it and its result.
+// looked is a send between its read and its result.
 type looked struct {
 	due  *Due
 	note *notification.Notification

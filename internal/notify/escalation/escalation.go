@@ -1,8 +1,8 @@
-// Package escalation brings notifications that nobody acknowledges over the live connection to the push channels that their
+// Package escalation sends notifications that nobody acknowledges over the live connection to the push channels that their
 // publisher named, one step after the other, until somebody does.
 //
 // The way of a step: mailbox.Escalator.StepsDue → Service.handOver: a Send for each endpoint, on disk → HandedOver → dispatch, with
-// backlog as where sends come from. DESIGN.md says why in this order.
+// backlog as the source of sends. DESIGN.md gives the reasons for this order.
 package escalation
 
 import (
@@ -21,7 +21,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Send is what one step sends to one endpoint, or that it reached nobody.
+// Send is a message of one step to one endpoint, or the note that the step had no endpoint.
 type Send struct {
 	Num       int64 // of the store; 0: not stored yet
 	ID        [16]byte
@@ -32,7 +32,7 @@ type Send struct {
 	Step      int
 	Channel   push.Channel
 	Endpoint  int64 // its number; 0: the recipient had none
-	// EndpointID is what the outside calls it.
+	// EndpointID is the endpoint's id in the API.
 	EndpointID audience.ID
 	ExpiresAt  time.Time
 	Options    notification.StepOptions // of the step; with To there is no endpoint, and Address names the target
@@ -43,25 +43,25 @@ type Send struct {
 	First    time.Time // of the first attempt; zero: none yet
 	External string    // the provider's name for the message
 	Detail   string
-	Tried    bool   // it could not be withdrawn; Detail says why
-	Held     bool   // it waits until a person has looked at why its channel was refused; Detail says it
+	Tried    bool   // it could not be withdrawn; Detail is the reason
+	Held     bool   // it waits until a person has checked why its channel was refused; Detail is the reason
 	Address  []byte // of the endpoint; nil: it is gone
 
 	Shown, Clicked, Dismissed bool // as its receiver says
 	Answered                  bool // its receiver has acknowledged: it is not withdrawn
 }
 
-// Nobody reports whether the step had nobody to send to.
+// Nobody reports whether the step had no endpoint to send to.
 func (s *Send) Nobody() bool { return s.Endpoint == 0 && s.Options.To == "" }
 
-// Answer is what a receiver says of a send.
+// Answer is a receiver's report about a send.
 type Answer struct {
 	ID      [16]byte
 	Event   *push.Reaction // nil: only that it acknowledges
 	Settles bool           // it acknowledges the notification
 }
 
-// Due is a send whose time has come.
+// Due is a send that is due.
 type Due struct {
 	dispatch.Delivery
 	Note      string
@@ -77,7 +77,7 @@ type Place struct {
 	Channel push.Channel
 }
 
-// ErrStale says that another server has taken over what steps send.
+// ErrStale says that another server has taken over the sends of steps.
 var ErrStale = dispatch.ErrStale
 
 // Store keeps sends. Rows are named by their numbers, as dispatch.Delivery.Row.
@@ -87,9 +87,10 @@ type Store interface {
 	// RecoverSends settles what of an app was being sent when the process ended, or another server lost its right to: pending again on
 	// the channels named, else unknown. From then on this store claims and finishes them; one that recovered before fails with ErrStale.
 	RecoverSends(ctx context.Context, app string, resend []push.Channel, now time.Time) (n int, err error)
-	// WaitingSends lists where something is pending that nobody has to look at first, or is being sent, or was when somebody ended.
+	// WaitingSends lists places with sends that are pending without being held for a person, are being sent, or were when a
+	// server ended.
 	WaitingSends(ctx context.Context) ([]Place, error)
-	// DueSends, NextSend, ClaimSends and FinishSends are what a dispatch.Backlog promises of the sends of a place.
+	// DueSends, NextSend, ClaimSends and FinishSends do for the sends of a place what a dispatch.Backlog requires.
 	DueSends(ctx context.Context, p Place, now time.Time, limit int) ([]Due, error)
 	NextSend(ctx context.Context, p Place) (at time.Time, err error)
 	ClaimSends(ctx context.Context, p Place, rows []int64, now time.Time) (claimed map[int64]bool, err error)
@@ -103,7 +104,8 @@ type Store interface {
 	ShownSends(ctx context.Context, after int64, now time.Time, limit int) ([]Send, error)
 	// Withdrawn notes that such a send was taken back, or why it could not be. Why it was unknown stays in its detail.
 	Withdrawn(ctx context.Context, num int64, failed string, now time.Time) error
-	// Answered notes what receivers say of an app's sends, and returns those as they are then, in order; zero: there is no such send.
+	// Answered records receivers' reports about an app's sends, and returns the changed sends in order; zero: there is no
+	// such send.
 	Answered(ctx context.Context, app string, answers []Answer, now time.Time) ([]Send, error)
 	// PruneSends ends sends that have expired while they waited for a person, and deletes what ended before a time.
 	PruneSends(ctx context.Context, before, now time.Time, limit int) (more bool, err error)
@@ -112,8 +114,8 @@ type Store interface {
 // namespace of the ids: made once, at random.
 var namespace = [16]byte{0x3d, 0xb2, 0x91, 0x0c, 0x7f, 0x44, 0x4e, 0x6a, 0x8b, 0x17, 0xe0, 0x5c, 0x29, 0xd8, 0xa3, 0x60}
 
-// ID is the UUID (version 5, RFC 9562) of what a step sends to an endpoint: the same on every attempt, and if the step is handed
-// over twice. The zero endpoint stands for nobody.
+// ID is the UUID (version 5, RFC 9562) of a step's send to an endpoint: the same on every attempt, and if the step is handed
+// over twice. The zero endpoint is for a step without endpoints.
 func ID(d *mailbox.StepDue, endpoint audience.ID) (u [16]byte) {
 	h := sha1.New() //nolint:gosec // see above
 	h.Write(namespace[:])
@@ -137,10 +139,10 @@ func text(u [16]byte) string {
 	return string(b)
 }
 
-// TargetAddress is the address of one of an app's targets, which its channel knows.
+// TargetAddress is the address of one of an app's targets, which are named in the channel's settings.
 func TargetAddress(name string) json.RawMessage { return json.RawMessage(`{"target":"` + name + `"}`) } // names need no escapes
 
-// targetID stands for a target where endpoints are told apart.
+// targetID is the endpoint id of a target.
 func targetID(app, name string) (id audience.ID) {
 	sum := sha256.Sum256([]byte("target\n" + app + "\n" + name))
 	copy(id[:], sum[:])

@@ -8,8 +8,8 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
-// Foresee says what its recipient's preferences will say to a step that begins at a time, as they are now. It leaves out limits, which depend on
-// counts.
+// Foresee predicts how the recipient's preferences, as they are now, will decide about a step that begins at a time. It leaves out limits,
+// which depend on counts.
 func (s *Service) Foresee(ctx context.Context, d *mailbox.StepDue, at time.Time) (preference.Verdict, error) {
 	asked, err := s.ask(ctx, []mailbox.StepDue{*d}, at)
 	if err != nil {

@@ -39,7 +39,7 @@ func (s *Service) hurry(ctx context.Context, stored []storedCopy) map[mailbox.Re
 	return hurried
 }
 
-// handOver writes down what the steps that are due have to send, and then tells the mailbox.
+// handOver stores the sends of due steps, and then informs the mailbox.
 func (s *Service) handOver(ctx context.Context) (next time.Time, err error) {
 	for {
 		apps := s.owned()
@@ -66,14 +66,14 @@ func (s *Service) handOver(ctx context.Context) (next time.Time, err error) {
 			return next, err
 		}
 		for i := range st.done {
-			if st.done[i].Skipped { // nothing else will say that it has ended
+			if st.done[i].Skipped { // no later event will report that it has ended
 				s.sent(copyOf{st.done[i].Ref, due[i].ID})
 			}
 		}
 	}
 }
 
-// sends lists what a step sends: one to each endpoint of its channel, or one to nobody.
+// sends returns a step's sends: one to each endpoint of its channel, or one that says that there is none.
 func (s *Service) sends(ctx context.Context, d *mailbox.StepDue) (list []Send, err error) {
 	send := Send{
 		App: d.App, Recipient: d.Recipient, Note: d.ID, Pos: d.Pos, Step: d.Step, Channel: push.Channel(d.Channel), ExpiresAt: d.ExpiresAt,
@@ -102,7 +102,7 @@ func (s *Service) sends(ctx context.Context, d *mailbox.StepDue) (list []Send, e
 	return list, nil
 }
 
-// send has what waits at a place sent, if this server owns the app.
+// send starts sending what waits at a place, if this server owns the app.
 func (s *Service) send(ctx context.Context, p Place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -56,7 +56,7 @@ func (m *metrics) tookUntilAcked(c push.Channel, d time.Duration) {
 	m.of(m.acked, c, mailbox.NewAcked).Observe(max(d, 0).Seconds())
 }
 
-// of is a channel's histogram. Channels are those that are known.
+// of returns a channel's histogram.
 func (m *metrics) of(all map[push.Channel]prometheus.Histogram, c push.Channel, first func(string) prometheus.Histogram) prometheus.Histogram {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -68,12 +68,13 @@ func (m *metrics) of(all map[push.Channel]prometheus.Histogram, c push.Channel, 
 	return h
 }
 
-// Counts are how many sends were taken by their providers since start, and how many were not, or nobody can tell.
+// Counts returns how many sends were accepted by their providers since start, and how many failed or have an unknown
+// outcome.
 func (s *Service) Counts() (accepted, failed uint64) {
 	return s.metrics.accepted.Load(), s.metrics.failed.Load()
 }
 
-// Describe implements prometheus.Collector. Histograms of channels come as channels are used.
+// Describe implements prometheus.Collector. Histograms of channels appear when the channels are used.
 func (s *Service) Describe(ch chan<- *prometheus.Desc) {
 	s.metrics.steps.Describe(ch)
 	s.metrics.delay.Describe(ch)

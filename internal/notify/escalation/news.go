@@ -15,12 +15,12 @@ type Events interface {
 	Emit(evs []event.Event)
 }
 
-// news is what is remembered so that figures and events are right. It is in memory alone: after a restart an event may come once
-// more, and what was under way is in no figure. It belongs to Service.mu.
+// news is the state needed for correct metrics and events. It is only in memory: after a restart an event may be emitted once
+// more, and sends under way are in no metric. It belongs to Service.mu.
 type news struct {
 	due       map[[16]byte]begun       // by send: of its step
 	exhausted map[mailbox.Ref]struct{} // told of already
-	telling   map[[16]byte]struct{}    // sends whose outcome is being stored, and is told of next
+	telling   map[[16]byte]struct{}    // sends whose outcome is being stored, and reported next
 }
 
 // begun is a step whose sends have begun.
@@ -33,7 +33,7 @@ func newNews() news {
 	return news{due: make(map[[16]byte]begun), exhausted: make(map[mailbox.Ref]struct{}), telling: make(map[[16]byte]struct{})}
 }
 
-// begun remembers when the step of sends was due.
+// begun stores when the step of sends was due.
 func (s *Service) begun(sends []Send, due time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +59,7 @@ func eventOf(o dispatch.Outcome) event.Type {
 	return ""
 }
 
-// beginTelling remembers sends until what became of them is told: nobody says before that all has ended.
+// beginTelling keeps sends until their outcomes are reported: before that no event says that all steps have ended.
 func (s *Service) beginTelling(done map[int64]looked) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *Service) endTelling(done map[int64]looked) {
 	}
 }
 
-// untold reports whether what became of a send is stored at most, and not told.
+// untold reports whether the outcome of a send is not reported yet.
 func (s *Service) untold(id [16]byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *Service) untold(id [16]byte) bool {
 	return is
 }
 
-// tell says what became of sends, and has their copies looked at.
+// tell reports the outcomes of sends, and schedules a check of their copies.
 func (s *Service) tell(p Place, done map[int64]looked, results []dispatch.Result, now time.Time) {
 	var evs []event.Event
 	var copies []copyOf
@@ -133,7 +133,7 @@ func (s *Service) lookAt(ctx context.Context, c copyOf, sends []Send) error {
 		switch one := &sends[i]; {
 		case one.Pos != c.Pos: // the id was used before
 		case one.Outcome == dispatch.Pending || one.Outcome == dispatch.Sending || s.untold(one.ID):
-			return nil // it is looked at again once that has ended
+			return nil // it is checked again once that has ended
 		default:
 			last = max(last, one.Step)
 		}
@@ -155,7 +155,7 @@ func (s *Service) lookAt(ctx context.Context, c copyOf, sends []Send) error {
 	return nil
 }
 
-// clip shortens what a provider says to what an event takes.
+// clip shortens a provider's text to the limit of an event.
 func clip(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), event.MaxDetail)], "")
 }

@@ -10,7 +10,8 @@ import (
 	"godwit.dev/godwit/internal/engine/pause"
 )
 
-// owning is an app whose steps this server wants to have sent: from its first step here, or the first that nobody else has sent, until the server stops.
+// owning is an app whose sends this server wants to own: from its first step here, or the first that no other server has
+// sent, until the server stops.
 type owning struct {
 	release func()
 	now     *owned // nil: another server has them sent
@@ -26,10 +27,10 @@ type owned struct {
 	tasks sync.WaitGroup
 }
 
-// shared says that other servers have steps sent, too.
+// shared reports whether other servers send steps, too.
 func (s *Service) shared() bool { return s.cfg.Own != nil }
 
-// begin lets apps be asked for until ctx ends.
+// begin allows requests for apps until ctx ends.
 func (s *Service) begin(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,7 +39,7 @@ func (s *Service) begin(ctx context.Context) {
 	}
 }
 
-// end gives all apps up, and returns when nothing of them is being sent any more.
+// end gives all apps up, and returns when none of their sends is under way.
 func (s *Service) end() {
 	s.mu.Lock()
 	s.own = nil
@@ -52,7 +53,7 @@ func (s *Service) end() {
 	wg.Wait()
 }
 
-// want asks for an app, unless it was asked for already.
+// want requests an app, unless that was done already.
 func (s *Service) want(app string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +72,7 @@ func (s *Service) owns(app string) bool {
 	return s.ownedNow(app) != nil
 }
 
-// ownedNow is nil where another server has an app's steps sent. s.mu is held.
+// ownedNow is nil if another server owns an app's sends. s.mu is held.
 func (s *Service) ownedNow(app string) *owned {
 	if o := s.apps[app]; o != nil && o.now != nil && o.now.ctx.Err() == nil {
 		return o.now
@@ -124,7 +125,7 @@ func (s *Service) hold(ctx context.Context, app string, of *owning, held func() 
 	poke(s.wake)
 	<-ctx.Done()
 	s.mu.Lock()
-	of.now = nil // no task of it begins any more
+	of.now = nil // no new task of it begins
 	s.mu.Unlock()
 	o.tasks.Wait()
 }

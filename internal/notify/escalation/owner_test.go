@@ -28,7 +28,7 @@ import (
 
 const patience = time.Minute
 
-// mail is the mailbox that servers share: copies that stay open, to recipients who are away.
+// mail is the mailbox that servers share: copies that stay open, for recipients who are offline.
 type mail struct {
 	mu    sync.Mutex
 	steps []mailbox.StepDue
@@ -90,7 +90,7 @@ func (m *mail) append(app, to string) mailbox.Item {
 	return mailbox.Item{N: n, Recipient: to, Pos: pos, Seq: 1, Escalates: true}
 }
 
-// bots take messages, and remember which server sent them, in order.
+// bots accept messages, and record which server sent them, in order.
 type bots struct {
 	mu  sync.Mutex
 	log []sent
@@ -150,7 +150,7 @@ type world struct {
 	told      chan told
 }
 
-// told is what a server told the others.
+// told is a message of a server to the others.
 type told struct {
 	server int
 	In     int64
@@ -236,7 +236,7 @@ func TestOneServerAtATimeSendsAllOfAnApp(t *testing.T) {
 	w := newWorld(t, servers)
 	w.reach("shop", chats)
 	w.reach("taxi", chats)
-	w.leases.Give("shop", 2) // which is asked for by its campaign first
+	w.leases.Give("shop", 2) // which its campaign requests first
 	w.leases.Give("taxi", 1) // and this one by its steps
 	w.campaign(0, "shop")
 	w.publish("shop")
@@ -273,7 +273,8 @@ func (w *world) wantSteps(n int) {
 	eventually.True(w.T, "steps", func() bool { return w.bots.count("shop", true) == n && w.bots.count("taxi", true) == n })
 }
 
-// TestTheOwnerIsToldOfWhatItWouldSeeTooLate: what another server stores that is due within a second, and what it settles.
+// TestTheOwnerIsToldOfWhatItWouldSeeTooLate: steps that another server stores and that are due within a second, and
+// copies that it settles.
 func TestTheOwnerIsToldOfWhatItWouldSeeTooLate(t *testing.T) {
 	w := newWorld(t, 2)
 	w.reach("shop", 1)
@@ -290,7 +291,7 @@ func TestTheOwnerIsToldOfWhatItWouldSeeTooLate(t *testing.T) {
 		return it
 	}
 	w.steps[0].Stored([]mailbox.Item{in("shop", 0), in("taxi", time.Hour), in("taxi", 900*time.Millisecond), in("taxi", 950*time.Millisecond)})
-	// Messages from before each app had its owner may come first.
+	// Messages from before each app had its owner may arrive first.
 	got := w.hears("when a step of the other's app is due", func(m told) bool { return m.server == 0 && slices.Equal(m.Apps, []string{"taxi"}) })
 	if got.In > 900 {
 		t.Errorf("told %+v; want when the first step is due", got)
@@ -303,7 +304,7 @@ func TestTheOwnerIsToldOfWhatItWouldSeeTooLate(t *testing.T) {
 	}
 }
 
-// hears waits for a message that servers tell each other.
+// hears waits for a message between servers.
 func (w *world) hears(what string, is func(told) bool) told {
 	w.Helper()
 	late := time.After(patience)

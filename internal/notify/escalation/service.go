@@ -28,10 +28,10 @@ const (
 	leftEvery = time.Minute
 	// upkeepEvery is how often sends that ended long ago are deleted.
 	upkeepEvery = time.Minute
-	// retryAfterFault is when work goes on after a store failed.
+	// retryAfterFault is the pause after a store failed.
 	retryAfterFault = time.Second
-	// mostTold is how many copies may wait for a check whether their recipients are online, or of their sends. For copies beyond it,
-	// the first step comes at its time, messages already sent stay until they are opened, and no event says that the plan is
+	// mostTold is how many copies may wait for a check of whether their recipients are online, or of their sends. For copies beyond
+	// it, the first step comes at its time, messages already sent stay until they are opened, and no event says that the plan is
 	// exhausted.
 	mostTold = 10_000
 )
@@ -48,7 +48,7 @@ type Endpoints interface {
 	EndpointsOf(ctx context.Context, app, recipient string) ([]audience.Endpoint, error)
 }
 
-// Preferences are what recipients say about how they may be reached, and which steps have begun that limits count.
+// Preferences stores recipients' wishes about how they may be reached, and the begun steps that limits count.
 type Preferences interface {
 	Preferences(ctx context.Context, app string, recipients []string) (map[string]preference.Preferences, error)
 	Begin(ctx context.Context, app string, steps []preference.Begun, now time.Time) (may []bool, err error)
@@ -61,7 +61,7 @@ type Config struct {
 	Mailbox     Mailbox
 	Endpoints   Endpoints
 	Preferences Preferences
-	Categories  func(app string) map[string]preference.Category // what an app says of its
+	Categories  func(app string) map[string]preference.Category // an app's settings for its categories
 	Store       Store
 	Tokens      *sealed.Tokens
 	Dispatch    *dispatch.Dispatcher
@@ -69,7 +69,7 @@ type Config struct {
 	Changed     func() <-chan struct{} // closed when channels are set up in another way
 	Now         func() time.Time       // the store's clock
 	Own         lease.Func             // decides which server hands over and sends for an app, campaigns too. Nil: this one is the only one
-	Retain      time.Duration          // how long what has ended can be seen
+	Retain      time.Duration          // how long ended sends can be read
 	Log         *slog.Logger
 }
 
@@ -79,20 +79,20 @@ type Service struct {
 	metrics *metrics
 	wake    chan struct{}     // a step may be due, or something waits to be sent
 	commits chan struct{}     // something was stored or settled here
-	left    chan struct{}     // what ended may still be shown
-	others  func(body []byte) // told; nil: there are no others
+	left    chan struct{}     // messages of ended copies may still be shown
+	others  func(body []byte) // sends a message to the other servers; nil: there are none
 
-	released atomic.Bool // sends that nobody told of wait to be sent
+	released atomic.Bool // sends without a notice are waiting to be sent
 
 	mu      sync.Mutex
 	own     lease.Func // nil: it does not run
 	apps    map[string]*owning
-	refused map[string]bool // apps of which a credential was refused here
-	stored  []storedCopy    // committed just now: who is away gets the first step at once
-	ended   []copyOf        // settled just now, or something of it was sent: see lookAtEnded
-	looks   int             // of those, how many are being looked at
-	soon    time.Time       // when a step is due of which the last look did not know; zero: there is none
-	planned time.Time       // when it is looked next; zero: it is being looked
+	refused map[string]bool // apps with a credential that was refused here
+	stored  []storedCopy    // committed just now: recipients who are offline get the first step at once
+	ended   []copyOf        // settled just now, or one of their sends was sent: see lookAtEnded
+	looks   int             // how many of these are being checked
+	soon    time.Time       // time of a due step that was stored after the last query; zero: there is none
+	planned time.Time       // time of the next query; zero: one is running
 	news    news
 	jobs    map[Place]*dispatch.Job
 }
@@ -141,7 +141,7 @@ func (s *Service) Settled(done []mailbox.Settled) {
 	poke(s.commits)
 }
 
-// poke has somebody look who waits for it, or who comes by next.
+// poke wakes the goroutine that waits on c, or the next that will.
 func poke(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -149,7 +149,7 @@ func poke(c chan struct{}) {
 	}
 }
 
-// settled says that a copy has ended, here or elsewhere.
+// settled notes that a copy has ended, here or on another node.
 func (s *Service) settled(c copyOf) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +159,7 @@ func (s *Service) settled(c copyOf) {
 	}
 }
 
-// sent says that something of a copy was sent, or need not be.
+// sent notes that one of a copy's sends was sent, or need not be.
 func (s *Service) sent(c copyOf) {
 	s.mu.Lock()
 	if len(s.ended)+s.looks < mostTold {
@@ -233,7 +233,7 @@ func (s *Service) lookBy(at time.Time) {
 	}
 }
 
-// plan says in how long to look again, when it would be after so long.
+// plan returns the time until the next query, which would otherwise be after so long.
 func (s *Service) plan(after time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -258,7 +258,7 @@ func (s *Service) looking() {
 func (s *Service) loop(ctx context.Context) {
 	look := time.NewTimer(0)
 	defer look.Stop()
-	var looked time.Time // for everything that waits, not only for what is due now
+	var looked time.Time // for all waiting steps, not only for those due now
 	for {
 		all := s.released.Swap(false) || looked.IsZero() || time.Since(looked) >= lookEvery
 		next, err := s.step(ctx, all)
@@ -279,7 +279,7 @@ func (s *Service) loop(ctx context.Context) {
 	}
 }
 
-// step does what there is to do and says when to look again.
+// step does the due work and returns the time until the next call.
 func (s *Service) step(ctx context.Context, all bool) (time.Duration, error) {
 	s.looking()
 	at, err := s.handOver(ctx)
@@ -302,7 +302,7 @@ func (s *Service) step(ctx context.Context, all bool) (time.Duration, error) {
 	return next, nil
 }
 
-// SendsOf lists what was sent for a copy; see Store.
+// SendsOf lists a copy's sends; see Store.
 func (s *Service) SendsOf(ctx context.Context, app, note, recipient string) ([]Send, error) {
 	return s.cfg.Store.SendsOf(ctx, app, note, recipient)
 }

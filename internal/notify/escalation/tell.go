@@ -11,7 +11,7 @@ import (
 // told is a message between servers; the owner of the app acts on it. If it is lost, the owner finds the same in the
 // store.
 type told struct {
-	Due   bool        `json:"due,omitempty"` // a step may be due sooner than was known
+	Due   bool        `json:"due,omitempty"` // a step may be due sooner than the owner knows
 	In    int64       `json:"in,omitempty"`  // in so many milliseconds
 	Apps  []string    `json:"apps,omitempty"`
 	Ended []endedCopy `json:"ended,omitempty"`
@@ -28,10 +28,10 @@ type endedCopy struct {
 // tellAtMost bounds the copies of one message.
 const tellAtMost = 200
 
-// TellOthers has what the owners of apps must learn told by tell. It is called before Run.
+// TellOthers sets the function that sends messages to the owners of apps. It must be called before Run.
 func (s *Service) TellOthers(tell func(body []byte)) { s.others = tell }
 
-// Heard takes what another server told. It does not wait.
+// Heard handles a message of another server. It does not wait.
 func (s *Service) Heard(body []byte) error {
 	var t told
 	if err := json.Unmarshal(body, &t); err != nil {
@@ -63,8 +63,8 @@ func (s *Service) say(t told) {
 	}
 }
 
-// tellDue tells the owner of apps when steps of theirs are due that it would see too late, and hears of no sooner time after it: from its
-// next look it knows of all that comes within a second.
+// tellDue informs the owners of apps about steps that they would find too late. Each owner gets one message, with the time of its soonest
+// step: its query at that time finds all steps due within a second.
 func (s *Service) tellDue(stored []storedCopy, hurried map[mailbox.Ref]bool) {
 	if !s.shared() {
 		return
@@ -86,7 +86,7 @@ func (s *Service) tellDue(stored []storedCopy, hurried map[mailbox.Ref]bool) {
 	}
 }
 
-// tellEnded tells the owners of apps what was settled here.
+// tellEnded informs the owners of apps about copies settled here.
 func (s *Service) tellEnded() {
 	if !s.shared() {
 		return
@@ -108,7 +108,7 @@ func (s *Service) tellEnded() {
 		theirs = theirs[len(part):]
 		t := told{}
 		for _, c := range part {
-			s.want(c.App) // whoever owns none of it now finds it in the store
+			s.want(c.App) // without an owner now, the next one finds it in the store
 			t.Ended = append(t.Ended, endedCopy{c.App, c.Recipient, c.Pos, c.note})
 		}
 		s.say(t)

@@ -7,9 +7,9 @@ import (
 	"godwit.dev/godwit/internal/engine/pause"
 )
 
-// upkeep lets refused channels be tried again when a person has changed them, and deletes what ended long ago.
+// upkeep lets refused channels be tried again when a person has changed them, and deletes old ended sends.
 func (s *Service) upkeep(ctx context.Context) {
-	for !s.release(ctx) && pause.For(ctx, retryAfterFault) { // who starts a server has looked
+	for !s.release(ctx) && pause.For(ctx, retryAfterFault) { // a person who starts a server has checked the channels
 	}
 	tick := time.NewTicker(upkeepEvery)
 	defer tick.Stop()
@@ -40,8 +40,8 @@ func (s *Service) prune(ctx context.Context, one func(now time.Time) (more bool,
 	}
 }
 
-// release lets what waits for a person be tried again, of all apps: who owns them may be the one that had it wait, or none. It does so twice: what a
-// job looked at before its app was unblocked waits once more.
+// release lets sends that wait for a person be tried again, of all apps, since their present owner may be the server that held them, or
+// none. It does so twice: sends that a job read before its app was unblocked would otherwise keep waiting.
 func (s *Service) release(ctx context.Context) (done bool) {
 	done = true
 	for range 2 {
@@ -65,7 +65,7 @@ func (s *Service) release(ctx context.Context) (done bool) {
 	return done
 }
 
-// wasRefused remembers that a credential of an app was.
+// wasRefused notes that a credential of an app was refused.
 func (s *Service) wasRefused(app string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 const withdrawalsInFlight = 32
 
 // lookAtEnded withdraws messages whose copies have ended, and emits events for copies whose plan is exhausted. It runs beside all other
-// work, as it is not urgent.
+// work, since it is not urgent.
 func (s *Service) lookAtEnded() {
 	s.mu.Lock()
 	mine := make(map[string][]copyOf)
@@ -126,10 +126,10 @@ func (s *Service) withdrawAll(ctx context.Context) {
 	}
 }
 
-// shows reports whether a device may show what was sent: its provider took it, or nobody can tell.
+// shows reports whether a device may show a message: its provider accepted it, or the outcome is unknown.
 func shows(o dispatch.Outcome) bool { return o == dispatch.Accepted || o == dispatch.Unknown }
 
-// withdraw takes back those of sends that may be shown and whose copies are not open any more.
+// withdraw withdraws those sends that may be shown and whose copies are no longer open.
 func (s *Service) withdraw(ctx, hard context.Context, sends []Send) {
 	now := s.cfg.Now()
 	var shown []Send

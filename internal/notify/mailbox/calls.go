@@ -6,7 +6,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// What the API gets of the store as it is. Publishes and sessions go to the store itself.
+// Calls that the API makes directly on the store. Publishes and sessions use the store itself.
 
 // Items reads copies by position; see Reader.
 func (m *Mailbox) Items(ctx context.Context, refs []Ref) ([]*Item, error) {
@@ -42,7 +42,7 @@ func (m *Mailbox) Recipient(ctx context.Context, app, recipient string) (Recipie
 	return m.store.Recipient(ctx, app, recipient)
 }
 
-// Erase forgets a recipient; see Admin.
+// Erase deletes a recipient; see Admin.
 func (m *Mailbox) Erase(ctx context.Context, app, recipient string) error {
 	return m.store.Erase(ctx, app, recipient)
 }
@@ -50,5 +50,5 @@ func (m *Mailbox) Erase(ctx context.Context, app, recipient string) error {
 // Stats are the store's figures.
 func (m *Mailbox) Stats() Stats { return m.store.Stats() }
 
-// Ready says why nothing could be stored now, or nil.
+// Ready returns the reason why nothing could be stored now, or nil.
 func (m *Mailbox) Ready(ctx context.Context) error { return m.store.Ready(ctx) }

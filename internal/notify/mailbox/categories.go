@@ -111,7 +111,7 @@ func (c *categories) collect(ch chan<- prometheus.Metric) {
 		descCategoryRetried:   func(n *categoryCounts) *atomic.Uint64 { return &n.retried },
 		descCategoryExpired:   func(n *categoryCounts) *atomic.Uint64 { return &n.expired },
 	} {
-		shown := make(map[string]uint64, len(*known)) // what was cut within a character looks as another one might
+		shown := make(map[string]uint64, len(*known)) // a name that was cut within a character may look like another one
 		for name, counts := range *known {
 			shown[strings.ToValidUTF8(name, "")] += of(counts).Load()
 		}

@@ -7,7 +7,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// StepDue is a step beyond live whose time has come: nobody has acknowledged its copy.
+// StepDue is a due step beyond live: its copy is not acknowledged yet.
 type StepDue struct {
 	App, Recipient, ID string
 	Pos                int64
@@ -18,23 +18,23 @@ type StepDue struct {
 	ExpiresAt time.Time // of the copy
 }
 
-// StepDone says that a step was handed over: what is to be sent for it is on disk elsewhere.
+// StepDone says that a step was handed over: its sends are on disk elsewhere.
 type StepDone struct {
 	Ref
 	Step    int
-	Skipped bool      // it reached nobody: the next one is due at once
-	Until   time.Time // set: nothing of it is handed over, it is put off and due once more then
+	Skipped bool      // it had no endpoints: the next one is due at once
+	Until   time.Time // set: nothing is handed over, the step is postponed and due again at this time
 }
 
 // Escalator is the ability of a store to keep escalations: for each open copy with steps beyond live, which step is next and when. A
 // settled copy has no next step from the commit on that settles it.
 type Escalator interface {
-	// StepsDue reads up to limit steps of apps, nil for all, whose time has come, of copies that are open, longest due first. It reads a step
-	// again unless HandedOver got it. next is when to come again; zero: no step waits. One caller at a time.
+	// StepsDue reads up to limit due steps of apps (nil: of all) whose copies are open, longest due first. It returns a step again until
+	// HandedOver gets it. next is the time of the next call; zero: no step waits. One caller at a time.
 	StepsDue(ctx context.Context, apps []string, now time.Time, limit int) (due []StepDue, next time.Time, err error)
-	// HandedOver arms the steps after those, and returns once that is on disk. A step that is not the next of its copy is
-	// passed over: it was told before, or the copy is settled. After a step that was put off, the next one comes no sooner after
-	// it than the plan says.
+	// HandedOver schedules the steps after those, and returns once that is on disk. A step that is not the next of its copy is
+	// ignored: it was reported before, or the copy is settled. After a postponed step, the next one keeps at least the distance
+	// of the plan.
 	HandedOver(ctx context.Context, done []StepDone, now time.Time) error
 	// Hurry makes the first steps of copies due now: StepsDue finds them once it has returned. It need not be kept: after a restart they may come
 	// at their time.

@@ -1,5 +1,5 @@
-// Package mailbox keeps what waits for a recipient: append, pending, acknowledgement, expiry, redelivery. The store
-// beneath it is an interface; sessions and back ends come to it from above.
+// Package mailbox keeps the notifications that wait for a recipient: append, pending, acknowledgement, expiry,
+// redelivery. The store beneath it is an interface; sessions and back ends call it from above.
 package mailbox
 
 import (
@@ -16,18 +16,19 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Router brings what the store made durable to the sessions of this node.
+// Router passes durable changes of the store to the sessions of this node.
 type Router interface {
 	// Route hands over deliverable items, each recipient's in commit order; for different recipients it may be called at
 	// once. It must not wait for the store's writer.
 	Route(items []Item)
-	// Settled tells that copies need not be delivered or shown any more.
+	// Settled says that copies need not be delivered or shown any more.
 	Settled(done []Settled)
-	// Reread says that something of a recipient's may not have been handed over.
+	// Reread says that some notification of a recipient may not have been handed over.
 	Reread(app, recipient string)
 }
 
-// Presence knows the devices that are connected to any node. It may have to ask other nodes, which takes up to a quarter of a second.
+// Presence lists the devices that are connected to any node. It may have to query other nodes, which takes up to a
+// quarter of a second.
 type Presence interface {
 	// Online names the devices of a recipient that are connected, by device name or session id. An error: they are not all
 	// known.
@@ -41,7 +42,7 @@ type Emitter interface {
 
 // Escalations learns about notifications with steps beyond live. It neither keeps its arguments nor waits.
 type Escalations interface {
-	// Stored tells of copies that are deliverable now.
+	// Stored reports copies that are deliverable now.
 	Stored(items []Item)
 	Settled(done []Settled)
 }
@@ -93,7 +94,8 @@ func New(cfg Config) *Mailbox {
 	return m
 }
 
-// LeaveOut has the log not told of first deliveries that told says it knows already, from before a crash. It is called before anything is delivered.
+// LeaveOut keeps first deliveries out of the log that told reports as recorded there before a crash. It must be called
+// before the first delivery.
 func (m *Mailbox) LeaveOut(told func(app, note, to string) bool) { m.told = told }
 
 // sessions are the sessions as the mailbox sees them.
@@ -113,7 +115,7 @@ func (m *Mailbox) Online(ctx context.Context, app, recipient string) ([]string, 
 	return m.above.Load().Online(ctx, app, recipient)
 }
 
-// nobody is the sessions of a mailbox that has none.
+// nobody replaces the sessions of a mailbox that has none.
 type nobody struct{}
 
 func (nobody) Route([]Item)                                             {}
@@ -154,7 +156,7 @@ func (m *Mailbox) Committed(b *Batch) {
 	}
 }
 
-// tellSteps tells of those with steps beyond live, if there are any.
+// tellSteps reports copies with steps beyond live, if there are any.
 func tellSteps(e Escalations, b *Batch) {
 	for _, items := range [][]Item{b.Stored, b.Due} {
 		if slices.ContainsFunc(items, func(it Item) bool { return it.Escalates }) {
@@ -196,7 +198,7 @@ func firstDeadline(items []Item) time.Time {
 	return first
 }
 
-// emitCommit tells the log of what a commit stored and settled.
+// emitCommit emits the events of a commit.
 func (m *Mailbox) emitCommit(b *Batch) {
 	m.emit(len(b.Stored), func(i int) (event.Event, bool) {
 		it := &b.Stored[i]
@@ -216,7 +218,7 @@ func (m *Mailbox) emitCommit(b *Batch) {
 // emitAtOnce is how many events the log is handed at once. It copies them: a longer list would only take room.
 const emitAtOnce = 256
 
-// emit has the log take what of tells of the things from 0 to n, where there is something to tell.
+// emit emits the events that of makes for the things from 0 to n, except where it returns false.
 func (m *Mailbox) emit(n int, of func(i int) (event.Event, bool)) {
 	if n == 0 {
 		return
@@ -265,7 +267,7 @@ func (m *Mailbox) Delivered(marks []Mark) {
 		return event.Event{App: mk.App, Type: event.Delivered, At: mk.DeliveredAt, Note: mk.ID, To: mk.Recipient}, first
 	})
 	m.metrics.categories.delivered(marks)
-	m.store.Mark(marks) // before anybody is told who may look
+	m.store.Mark(marks) // before the report to others, who may read the store
 	if m.tracer != nil {
 		m.tracer.Delivered(marks)
 	}

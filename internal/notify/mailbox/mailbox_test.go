@@ -23,12 +23,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// diary notes in order what a mailbox tells its router and its feed.
+// diary records in order the calls of a mailbox to its router and its feed.
 type diary struct {
 	mu    sync.Mutex
 	lines []string
 	more  chan struct{}
-	away  error // why nobody knows who is online
+	away  error // why presence is unknown
 	store mailbox.Store
 }
 

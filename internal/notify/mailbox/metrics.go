@@ -25,7 +25,7 @@ func (c *counters) count(b *Batch) {
 	}
 }
 
-// Counts returns how many copies were stored since start, and how many settled as what.
+// Counts returns how many copies were stored since start, and how many settled by final status.
 func (m *Mailbox) Counts() (stored uint64, settled map[notification.Status]uint64) {
 	settled = make(map[notification.Status]uint64)
 	for s := range m.metrics.settled {

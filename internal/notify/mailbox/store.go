@@ -8,9 +8,9 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Errors of a store that callers tell apart. Wrapped, never bare.
+// Errors of a store that callers distinguish. Wrapped, never bare.
 var (
-	// ErrConflict: the id is taken by a notification of other content.
+	// ErrConflict: a notification of other content has the same id.
 	ErrConflict = errors.New("another notification with this id exists")
 	// ErrFull: the recipient has too many pending notifications.
 	ErrFull = errors.New("too many pending notifications")
@@ -34,12 +34,12 @@ type Item struct {
 	Pos       int64 // grows within a recipient's mailbox in commit order, never reused; across recipients it follows time roughly
 	Recipient string
 	Seq       uint64 // counts per recipient from 1; 0 while scheduled
-	Attempts  uint32 // times written to a connection so far, as far as is known
-	Escalates bool   // it has steps beyond live; of what a commit has stored or made due
+	Attempts  uint32 // times written to a connection so far, at least
+	Escalates bool   // it has steps beyond live; set for copies that a commit has stored or made due
 	N         *notification.Notification
 }
 
-// Append asks to store one notification for one or more recipients.
+// Append is a request to store one notification for one or more recipients.
 type Append struct {
 	N       *notification.Notification
 	To      []string
@@ -48,45 +48,45 @@ type Append struct {
 	Results []AppendResult // one per recipient, filled by the store
 }
 
-// AppendResult says what became of one recipient's copy.
+// AppendResult is the result for one recipient's copy.
 type AppendResult struct {
-	Status    notification.Status // scheduled, stored, or where a duplicate stands
+	Status    notification.Status // scheduled, stored, or the status of the earlier copy
 	Duplicate bool
 	ExpiresAt time.Time // of the stored one, which for a duplicate is the first
 	Err       error     // ErrConflict, ErrFull or Append.Refused
 }
 
-// Settle asks to end one recipient's copy of a notification, or to count one device's acknowledgement of it, or one more
-// time that a device could not take it.
+// Settle is a request to end one recipient's copy of a notification, or to count one device's acknowledgement of it, or
+// one more refusal by a device (nack).
 type Settle struct {
 	App, Recipient, ID string
 	Pos                int64               // 0: look ID up
 	As                 notification.Status // Acked, Replied, Delivered (ack "none"), Recalled or Failed
-	Nack               bool                // a client could not take it: counted, and notification.MaxNacks of them end it As Failed
+	Nack               bool                // a client could not take it: counted, and after notification.MaxNacks of them the copy ends as Failed
 	Reason             string              // of a nack; kept, the last one that gave any
-	Device             string              // who acknowledges: device name or session id; for ack "all"
+	Device             string              // the acknowledging device or session id; for ack "all"
 	Online             []string            // for ack "all": all devices online now, by the same names
 	At                 time.Time
 	DeliveredAt        time.Time // zero: not known here
 	Attempts           uint32
-	Over               Over                // the connection of the session that says so and had written it; zero: it is said by another way
-	Reply              *notification.Reply // of Replied; what did not ask for one is Acked instead
+	Over               Over                // the connection on which the acknowledging session had got it; zero: it came another way
+	Reply              *notification.Reply // of Replied; a copy without a question becomes Acked instead
 	Outcome            SettleOutcome       // filled by the store
 }
 
-// SettleOutcome is what a Settle did.
+// SettleOutcome is the effect of a Settle.
 type SettleOutcome uint8
 
 // Outcomes.
 const (
 	SettleUnknown SettleOutcome = iota // no such notification for this recipient
 	SettleDone                         // it is settled by this call
-	SettlePartial                      // ack "all" or a nack: counted, others are waited for
+	SettlePartial                      // ack "all" or a nack: counted, and the copy stays open
 	SettleAlready                      // it was settled before
 	SettleLate                         // too late: it had expired undelivered or more than 60 s ago
 )
 
-// Settled is one copy that reached its end, whatever ended it.
+// Settled is one copy that has ended, for any reason.
 type Settled struct {
 	App, Recipient, ID string
 	Pos                int64
@@ -97,16 +97,16 @@ type Settled struct {
 	At                 time.Time
 }
 
-// Batch is what one commit made durable.
+// Batch is the durable content of one commit.
 type Batch struct {
 	Stored  []Item    // newly stored, each recipient's in commit order; Seq 0: scheduled, not to be delivered yet
 	Due     []Item    // scheduled ones that have become due
 	Settled []Settled // ended by this commit
 }
 
-// Observer learns of commits before the callers of Append are answered. Commits for one recipient arrive in order, one call after
-// the other; those for different recipients may arrive at once. It must not call the store's writing methods and wait, nor keep
-// the batch: it is reused.
+// Observer learns of commits before Append returns to its callers. Commits for one recipient arrive in order, one call after the
+// other; those for different recipients may arrive at once. It must not call the store's writing methods and wait, nor keep the
+// batch: it is reused.
 type Observer interface {
 	Committed(b *Batch)
 }
@@ -114,17 +114,17 @@ type Observer interface {
 // Address names a recipient.
 type Address struct{ App, Recipient string }
 
-// Head is how a recipient's mailbox stands.
+// Head is the state of a recipient's mailbox.
 type Head struct {
-	LastSeq uint64 // the newest seq; 0 where nothing waits and a read would be needed to know it
+	LastSeq uint64 // the newest seq; 0 if nothing is pending and a read would be needed to know it
 	Waits   bool   // Pending would find something if no position and no device was left out
 }
 
-// PendingQuery asks for what a recipient should get next.
+// PendingQuery selects the copies that a recipient should get next.
 type PendingQuery struct {
 	App, Recipient string
-	Device         string  // leave out what this device has acknowledged already (ack "all")
-	Have           []int64 // positions to leave out: in flight on the asking session; sorted
+	Device         string  // leave out copies that this device has acknowledged already (ack "all")
+	Have           []int64 // positions to leave out: in flight on the querying session; sorted
 	Limit          int
 	Bytes          int // of contents, after which no further one is read; 0: no limit
 }
@@ -154,7 +154,7 @@ type Mark struct {
 	Device             string               // of the session; empty: it names none
 	Reason             *string              // of Nacked; nil: it gave none
 	Category           string               // of a copy that was written to a connection
-	Told               bool                 // a Settle that follows tells all of it: it need not be noted
+	Told               bool                 // a Settle that follows contains the same: this need not be noted
 }
 
 // Seen records that a recipient was connected; with a device, that the device is known.
@@ -179,11 +179,11 @@ type Record struct {
 	Nacks       uint32 // times that a client could not take it
 	Reason      string // the last one that a nack gave
 	Pos         int64
-	Reply       *notification.Reply // of one that is Replied, where it was looked up for one recipient
+	Reply       *notification.Reply // the answer, if Replied and looked up for one recipient
 	Tried       []Attempt           // in the order of time, where it was looked up for one recipient; not all of many, and none if they are not kept
 }
 
-// Acked reports whether somebody has acknowledged it, or answered.
+// Acked reports whether it was acknowledged or answered.
 func (r *Record) Acked() bool {
 	return r.Status == notification.Acked || r.Status == notification.Replied
 }
@@ -196,7 +196,7 @@ func (r *Record) Due() time.Time {
 	return r.CreatedAt
 }
 
-// RecipientInfo is what the store knows of a recipient.
+// RecipientInfo is the store's data about a recipient.
 type RecipientInfo struct {
 	Name     string
 	Pending  int
@@ -223,17 +223,18 @@ type Store interface {
 	Upkeep
 	Admin
 
-	// Observe has an observer told of every commit from now on, instead of the one before. Until it is called nobody is told.
+	// Observe sets the observer of all further commits, in place of the one before. Before it is called, commits are not
+	// reported.
 	Observe(obs Observer)
-	// Clock is the time by which the store judges what is due and what has expired. It neither jumps nor goes back.
+	// Clock is the clock that decides what is due and what has expired. It neither jumps nor goes back.
 	Clock() func() time.Time
 }
 
-// Writer is what publishers and sessions change.
+// Writer holds the changes that publishers and sessions make.
 type Writer interface {
-	// Append returns once everything is on disk and the Observer has been told.
+	// Append returns once everything is on disk and the Observer was called.
 	Append(ctx context.Context, batch []*Append) error
-	// Settle returns once the outcomes are on disk and the Observer has been told.
+	// Settle returns once the outcomes are on disk and the Observer was called.
 	Settle(ctx context.Context, batch []*Settle) error
 	// SettleLater takes the batch over, queues it like Settle and does not wait: acks ride on the next commit or a 5 ms timer.
 	SettleLater(batch []*Settle)
@@ -244,12 +245,12 @@ type Writer interface {
 
 // Diverter is a Store that may be out of reach while another server reaches it.
 type Diverter interface {
-	// Divert has acknowledgements that nobody waits for handed to by while the store cannot be reached. It takes a batch over, or
-	// reports false; it does not wait. What cannot be brought on its way comes back by SettleLater.
+	// Divert passes acknowledgements that nobody waits for to by while the store cannot be reached. It takes a batch over, or
+	// reports false; it does not wait. Those that cannot be sent on come back by SettleLater.
 	Divert(by func(batch []*Settle) bool)
 }
 
-// Reader is what sessions deliver from.
+// Reader holds the queries that sessions need to deliver.
 type Reader interface {
 	// Heads answers for many recipients in one go, without reading a notification: it is asked for every session every
 	// half minute, and nearly always finds that nothing waits.
@@ -262,34 +263,34 @@ type Reader interface {
 	Lookup(ctx context.Context, app, id, to string) ([]Record, error)
 }
 
-// Copies is what a Store can do besides whose notifications have very many copies.
+// Copies is implemented by stores whose notifications may have very many copies.
 type Copies interface {
 	// Copies finds copies of a notification by its id, so many at most, or fails with ErrNotFound. It reads no more than these.
 	Copies(ctx context.Context, app, id string, limit int) ([]Record, error)
 }
 
-// Upkeep is what time brings about. Each call does a bounded slice.
+// Upkeep is the work that becomes due with time. Each call does a limited slice.
 type Upkeep interface {
-	// Due makes scheduled copies whose time has come deliverable, Expire ends overdue ones. Each says when to come again
+	// Due makes scheduled copies deliverable at their time, Expire ends overdue ones. Each returns the time of the next call
 	// (zero: nothing waits).
 	Due(ctx context.Context, now time.Time) (next time.Time, err error)
 	Expire(ctx context.Context, now time.Time) (next time.Time, err error)
-	// Prune deletes what settled before retainedSince.
+	// Prune deletes copies that settled before retainedSince.
 	Prune(ctx context.Context, retainedSince time.Time) (more bool, err error)
-	// LookAgain is how long Due and Expire may be left alone when this process knows of nothing that comes due: an hour
-	// where no other process writes, a second where one may.
+	// LookAgain is the longest pause between calls of Due and Expire when this process knows of nothing due: an hour if no
+	// other process writes, a second if one may.
 	LookAgain() time.Duration
 }
 
-// Admin is what people ask for.
+// Admin holds operations that people request.
 type Admin interface {
 	// History lists a recipient's copies, newest first; status 0 is any; cursor is a position (0: from the newest).
 	History(ctx context.Context, app, recipient string, status notification.Status, limit int, cursor int64) (items []Record, next int64, err error)
 	Recipients(ctx context.Context, app string, limit int, cursor string) (items []RecipientInfo, next string, err error)
 	Recipient(ctx context.Context, app, recipient string) (RecipientInfo, error)
-	// Erase forgets a recipient, everything it ever got, and its counter.
+	// Erase deletes a recipient, all its notifications, and its counter.
 	Erase(ctx context.Context, app, recipient string) error
 	Stats() Stats
-	// Ready says why nothing could be stored now, or nil.
+	// Ready returns the reason why nothing could be stored now, or nil.
 	Ready(ctx context.Context) error
 }

@@ -8,7 +8,7 @@ import (
 
 // How upkeep paces itself.
 const (
-	pruneEvery  = time.Minute           // how often retention looks for work
+	pruneEvery  = time.Minute           // interval of retention's runs
 	prunePause  = 20 * time.Millisecond // between slices, so that clean-up never holds up publishes
 	retryUpkeep = time.Second           // after a store error
 )
@@ -22,7 +22,7 @@ func (m *Mailbox) Run(ctx context.Context) error {
 	return nil
 }
 
-// loop calls step at the times step asks for, or earlier when woken.
+// loop calls step at the times that step returns, or earlier when woken.
 func (m *Mailbox) loop(ctx context.Context, w *waker, step func(context.Context) (time.Time, error)) {
 	for {
 		w.begin(m.now)
@@ -64,7 +64,7 @@ func (m *Mailbox) prune(ctx context.Context) (time.Time, error) {
 
 // waker lets a loop sleep until the earliest of the times it is given.
 type waker struct {
-	most  time.Duration // sleeps no longer, whatever is announced
+	most  time.Duration // the longest sleep
 	mu    *sync.Mutex
 	next  time.Time
 	awake chan struct{}

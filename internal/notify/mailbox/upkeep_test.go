@@ -12,12 +12,12 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// shared is a store that another process writes to: what comes due is seen by looking.
+// shared is a store that another process writes to: due copies are found by polling.
 type shared struct {
 	mailbox.Store
 	look   time.Duration
 	looks  int
-	looked func() // called when the first look has seen nothing
+	looked func() // called when the first query has found nothing
 }
 
 func (s *shared) Observe(mailbox.Observer) {}
@@ -84,7 +84,7 @@ func (r *told) Route(items []mailbox.Item) {
 	}
 }
 
-// A store with several writers tells of different recipients at once; each one's stay in order.
+// A store with several writers reports commits of different recipients at once; each recipient's stay in order.
 func TestRecipientsAreRoutedAtOnceEachInItsOrder(t *testing.T) {
 	r := &told{last: map[string]int64{}}
 	m := mailbox.New(mailbox.Config{Store: &shared{look: time.Second}, Events: &r.diary, Log: slog.New(slog.DiscardHandler)})

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// FieldError is bad input: it names the field as the public contract does and says what is wrong with it.
+// FieldError is an error of the input: it names the field as the public contract does, and describes the fault.
 type FieldError struct {
 	Field   string
 	Problem string
@@ -19,7 +19,7 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
 
-// Clip shortens what a client sent before it is shown back.
+// Clip shortens a client's text before it is shown in an answer.
 func Clip(s string) string {
 	const most = 100
 	if len(s) <= most {
@@ -47,7 +47,7 @@ func IsLapsed(err error) bool {
 // Trace is what a publisher sent along of the trace that its publish belongs to, as W3C's headers traceparent and tracestate write it.
 type Trace struct{ Parent, State string }
 
-// Draft is a publish as a back end asked for it, before the rules are applied.
+// Draft is a publish as the back end sent it, before the rules are applied.
 type Draft struct {
 	To          []string
 	ID          string
@@ -61,9 +61,9 @@ type Draft struct {
 	Escalate    []Step
 	ReplyBy     time.Duration // 0: not asked
 
-	Template  string            // whose content it gets; empty: Content is given
+	Template  string            // the source of its content; empty: Content is given
 	Variables map[string]string // of the template
-	Locale    string            // in which sessions get it, and endpoints of no known language; empty: the template's own
+	Locale    string            // language for sessions, and for endpoints without a known language; empty: the template's own
 
 	Trace Trace // empty: its publisher said nothing
 }
@@ -196,7 +196,7 @@ func (c *Content) check() error {
 	return nil
 }
 
-// IsJSON reports whether a content type is JSON, so that data may stand in a JSON frame as it is.
+// IsJSON reports whether a content type is JSON, so that data may be put into a JSON frame unchanged.
 func IsJSON(contentType string) bool {
 	base, _, _ := strings.Cut(contentType, ";")
 	base = strings.TrimSpace(base)

@@ -8,7 +8,7 @@ import (
 // MaxSteps bounds an escalation: more channels than exist are of no use.
 const MaxSteps = 8
 
-// Live is the channel by which every notification goes: the sessions of its recipient. An escalation begins with it, named or not.
+// Live is the channel of every notification: the sessions of its recipient. An escalation begins with it, named or not.
 const Live = "live"
 
 // Step is one step of an escalation: a channel, and how long after it became due a notification must have been
@@ -19,20 +19,20 @@ type Step struct {
 	StepOptions
 }
 
-// StepOptions say more of what a step beyond live sends.
+// StepOptions are further options of a step beyond live.
 type StepOptions struct {
 	Shown bool   // that a device has shown it acknowledges the notification
-	Keep  bool   // it stays where it was sent when the notification is settled elsewhere
+	Keep  bool   // its message is not withdrawn when the notification is settled elsewhere
 	To    string // of channel webhook: one of the app's targets; empty: the recipient's own endpoints
 }
 
 // webhook is the one channel that has targets.
 const webhook = "webhook"
 
-// SettleShown is how publishers ask for StepOptions.Shown.
+// SettleShown is the publisher's word for StepOptions.Shown.
 const SettleShown = "shown"
 
-// ParseSettle reads what acknowledges a step's messages beside clicking and dismissing them.
+// ParseSettle reads which events acknowledge a step's messages besides clicking and dismissing them.
 func ParseSettle(field, text string) (shown bool, err error) {
 	if text != SettleShown {
 		return false, BadField(field, "%q is not %s", Clip(text), SettleShown)
@@ -40,8 +40,8 @@ func ParseSettle(field, text string) (shown bool, err error) {
 	return true, nil
 }
 
-// PutOff moves steps, from one on that begins so long after their notification, to where they are then: those after it keep their
-// distance to it. Steps that would begin later by themselves stay.
+// PutOff postpones the steps from number from on, so that the first of them begins so long after the notification: those after it
+// keep their distance to it. Steps that would begin later anyway do not change.
 func PutOff(steps []Step, from int, after time.Duration) {
 	if by := after - steps[from].After; by > 0 {
 		for i := from; i < len(steps); i++ {
@@ -58,7 +58,7 @@ func (n *Notification) Due() time.Time {
 	return n.SendAt
 }
 
-// setSteps gives n the steps beyond live. Which channels there are is known elsewhere.
+// setSteps sets n's steps beyond live. Which channels exist is checked elsewhere.
 func (d *Draft) setSteps(n *Notification) error {
 	if len(d.Escalate) > MaxSteps {
 		return BadField("escalate", "has %d steps; at most %d are allowed", len(d.Escalate), MaxSteps)

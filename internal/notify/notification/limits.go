@@ -4,12 +4,12 @@ import "bytes"
 
 // Limits of JSON in a publish, so that no parser of a receiver gives up on it. They are part of the public contract.
 const (
-	MaxJSONDepth  = 64   // objects and lists within each other; parsers in use end at 100, or with the program
+	MaxJSONDepth  = 64   // nesting of objects and arrays; common parsers fail at 100, or exhaust the stack
 	MaxJSONDigits = 1000 // of one number; Python refuses to read integers of more than 4,300
 )
 
-// CheckJSON refuses JSON that is valid and yet more than receivers can be trusted to read. A number beyond a double passes:
-// it harms nobody, and what becomes of it is for the receiver's language to say.
+// CheckJSON refuses JSON that is valid but exceeds what all receivers can parse. A number beyond a double is allowed: it
+// does no harm, and its value depends on the receiver's language.
 func CheckJSON(field string, b []byte) error {
 	if !suspect(b) {
 		return nil
@@ -58,7 +58,7 @@ func suspect(b []byte) bool {
 	return false
 }
 
-// longNumber reports whether what might be a number around i, if it stood in no string, is longer than one may be.
+// longNumber reports whether the text around i would be too long a number, if it is not in a string.
 func longNumber(b []byte, i int) bool {
 	from, to := i, i
 	for from > 0 && to-from <= MaxJSONDigits && inNumber(b[from-1]) {
@@ -72,5 +72,5 @@ func longNumber(b []byte, i int) bool {
 
 func inNumber(c byte) bool { return c >= '0' && c <= '9' || partOfNumber(c) }
 
-// partOfNumber tells what else stands in numbers.
+// partOfNumber reports whether c is one of the other characters in numbers.
 func partOfNumber(c byte) bool { return c == '.' || c == '-' || c == '+' || c == 'e' || c == 'E' }

@@ -1,5 +1,5 @@
-// Package notification holds the words of the mailbox: what a notification is, what may become of it, and the
-// rules a published one must meet. It knows nothing of stores or connections.
+// Package notification defines what a notification is, its states, and the rules that a published one must meet. It has
+// no stores or connections.
 package notification
 
 import (
@@ -23,18 +23,18 @@ const (
 	MaxNacks        = 5                   // a notification that clients could not take so often is set aside as failed
 )
 
-// Content is what a notification says. Two publishes of one id must agree in it.
+// Content is the content of a notification. Two publishes of one id must have the same.
 type Content struct {
 	Title, Body, Category string
 	Data                  []byte
 	ContentType           string // of Data
-	// Push is what push channels get in place of it, as the package template writes it; nil: the same.
+	// Push is the content for push channels, as the package template writes it; nil: the same.
 	Push []byte
 	// Key is what two publishes of one id must agree in instead, where the texts were made of something that may change meanwhile.
 	Key string
 }
 
-// Notification is one publish: what all its recipients share. It is immutable once published.
+// Notification is one publish: the data that all its recipients share. It is immutable once published.
 type Notification struct {
 	App         string
 	ID          string
@@ -46,19 +46,19 @@ type Notification struct {
 	SendAt      time.Time // zero: at once
 	ExpiresAt   time.Time
 	ReplyBy     time.Time // when its recipient should have answered, at which it also expires; zero: it asks for no reply
-	Steps       []Step    // of its escalation beyond live; nil: it goes to sessions alone
+	Steps       []Step    // escalation steps beyond live; nil: it goes to sessions alone
 
 	wire encoded.Forms
 }
 
-// Reply is what a recipient answered to a notification that asked.
+// Reply is a recipient's answer to a notification with a question.
 type Reply struct {
 	Status      int // as of HTTP
 	ContentType string
 	Data        []byte // at most MaxReplyBytes
 }
 
-// Wire is what all its receivers share of its frames, by wire format.
+// Wire holds the parts of its frames that all receivers share, by wire format.
 func (n *Notification) Wire() *encoded.Forms { return &n.wire }
 
 // Priority orders a recipient's backlog. The zero value is normal.
@@ -71,17 +71,17 @@ const (
 	Low    Priority = 1
 )
 
-// AckMode says when a notification is settled.
+// AckMode decides when a notification is settled.
 type AckMode uint8
 
 // Ack modes.
 const (
 	AckAny  AckMode = iota // the first device to acknowledge settles it
-	AckAll                 // every device online or known acknowledges
+	AckAll                 // every device online or known must acknowledge
 	AckNone                // the first write to a connection settles it
 )
 
-// Status is what became of one recipient's copy of a notification.
+// Status is the state of one recipient's copy of a notification.
 type Status uint8
 
 // Statuses. The numbers are stored: never renumber.

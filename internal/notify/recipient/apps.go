@@ -13,9 +13,9 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
-// AppsConfig is what Apps stands on.
+// AppsConfig holds what Apps needs.
 type AppsConfig struct {
-	Erasing func() []string                             // deleted apps whose data is still there
+	Erasing func() []string                             // deleted apps whose data still exists
 	Erased  func(ctx context.Context, app string) error // has none any more
 	Mailbox Mailbox
 	Objects Objects
@@ -39,7 +39,7 @@ const (
 	appWorkers, appPage = 8, 500
 )
 
-// Run erases what is to be erased until the context ends.
+// Run erases the data of deleted apps until the context ends.
 func (a *Apps) Run(ctx context.Context) error {
 	if a.Own == nil {
 		a.follow(ctx, func() bool { return true })

@@ -13,23 +13,23 @@ import (
 	"time"
 )
 
-// Forgetter is a log that names recipients: events, or the audit log.
+// Forgetter is a log with names of recipients: events, or the audit log.
 type Forgetter interface {
 	ForgetRecipient(ctx context.Context, app, recipient string) error
 }
 
-// EraserConfig is what an Eraser stands on.
+// EraserConfig holds what an Eraser needs.
 type EraserConfig struct {
-	File   string        // where it is kept what is still to be done; it exists only then
+	File   string        // file with the remaining work; it exists only while there is some
 	After  time.Duration // how long after an erasure files are overwritten, so that many share it
 	Forget []Forgetter
-	// Scrub overwrites what was deleted in files. It returns the SQL that does so with what it has left of a database.
+	// Scrub overwrites deleted data in files. It returns the SQL for the parts of a database that it could not overwrite.
 	Scrub func(context.Context) (left string, err error)
 	Log   *slog.Logger
 }
 
 // Eraser removes erased recipients from logs and overwrites deleted data in files. Logs are cleaned at once, and again before files are
-// overwritten, since events of the erasure itself come later. A restart goes on with it.
+// overwritten, since events of the erasure itself come later. After a restart it continues.
 type Eraser struct {
 	cfg  EraserConfig
 	wake chan struct{}
@@ -44,7 +44,7 @@ type erased struct {
 	Name string `json:"name,omitempty"`
 }
 
-// NewEraser reads what an earlier process has left to do.
+// NewEraser reads the work that an earlier process has left.
 func NewEraser(cfg EraserConfig) (*Eraser, error) {
 	e := &Eraser{cfg: cfg, wake: make(chan struct{}, 1)}
 	b, err := os.ReadFile(cfg.File)
@@ -61,7 +61,7 @@ func NewEraser(cfg EraserConfig) (*Eraser, error) {
 	return e, nil
 }
 
-// Erased has the traces of a recipient forgotten.
+// Erased removes the traces of a recipient.
 func (e *Eraser) Erased(ctx context.Context, app, name string) error {
 	if err := e.add(erased{app, name}); err != nil {
 		return err
@@ -69,14 +69,14 @@ func (e *Eraser) Erased(ctx context.Context, app, name string) error {
 	return e.forget(context.WithoutCancel(ctx), erased{app, name})
 }
 
-// Deleted says that something of an app was deleted that nobody shall find in a file any more.
+// Deleted notes that data of an app was deleted that must be overwritten in files.
 func (e *Eraser) Deleted(app string) {
 	if err := e.add(erased{App: app}); err != nil {
 		e.cfg.Log.Error("what was deleted will not be overwritten", "app", app, "error", err)
 	}
 }
 
-// Run does what is pending until the context ends.
+// Run does the pending work until the context ends.
 func (e *Eraser) Run(ctx context.Context) error {
 	for {
 		select {
@@ -96,7 +96,7 @@ func (e *Eraser) Run(ctx context.Context) error {
 	}
 }
 
-// work does what is pending now.
+// work does the work that is pending now.
 func (e *Eraser) work(ctx context.Context) error {
 	e.mu.Lock()
 	all := slices.Clone(e.pending)
@@ -159,7 +159,7 @@ func (e *Eraser) poke() {
 	}
 }
 
-// save keeps what is pending, or removes the file.
+// save stores the pending work, or removes the file if there is none.
 func (e *Eraser) save() error {
 	if len(e.pending) == 0 {
 		if err := os.Remove(e.cfg.File); err != nil && !errors.Is(err, fs.ErrNotExist) {

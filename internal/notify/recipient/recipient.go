@@ -1,5 +1,5 @@
-// Package recipient says all that is known of an app's recipients: what waits for them, where they are connected, which endpoints
-// and registrations they have. It also forgets them, in all of these places.
+// Package recipient combines all data about an app's recipients: pending notifications, connections, endpoints and registrations.
+// It also erases them, in all of these places.
 package recipient
 
 import (
@@ -15,15 +15,15 @@ import (
 	"godwit.dev/godwit/internal/objects/signal"
 )
 
-// Mailbox knows who was ever published to.
+// Mailbox lists the recipients that notifications were published to.
 type Mailbox interface {
 	Recipients(ctx context.Context, app string, limit int, cursor string) (items []mailbox.RecipientInfo, next string, err error)
 	Recipient(ctx context.Context, app, recipient string) (mailbox.RecipientInfo, error)
 	Erase(ctx context.Context, app, recipient string) error
 }
 
-// Presence knows the live sessions. Asking for those of other nodes may take up to a quarter of a second; an answer is
-// partial if not all of them could be asked.
+// Presence lists the live sessions. Queries to other nodes may take up to a quarter of a second; an answer is partial if
+// some of them did not answer.
 type Presence interface {
 	// Sessions lists the sessions of each of these recipients.
 	Sessions(ctx context.Context, app string, recipients []string) (live [][]session.Info, partial bool, err error)
@@ -31,24 +31,24 @@ type Presence interface {
 	Disconnect(ctx context.Context, app, recipient, reason string) (n int, partial bool, err error)
 }
 
-// Endpoints are where messages reach a recipient who is not connected.
+// Endpoints lists the push addresses of a recipient.
 type Endpoints interface {
 	Of(ctx context.Context, app, recipient string) ([]audience.Endpoint, error)
 	Erase(ctx context.Context, app, recipient string) (int, error)
 }
 
-// Objects know who is registered for which.
+// Objects lists registrations for objects.
 type Objects interface {
 	OfRecipient(ctx context.Context, app, recipient string) ([]signal.Registration, error)
 	Erase(ctx context.Context, app, recipient string) error
 }
 
-// Traces are the logs and files that may still hold an erased recipient.
+// Traces are the logs and files that may still contain an erased recipient.
 type Traces interface {
 	Erased(ctx context.Context, app, name string) error
 }
 
-// Config is what a Service stands on.
+// Config holds what a Service needs.
 type Config struct {
 	Mailbox   Mailbox
 	Presence  Presence
@@ -58,13 +58,13 @@ type Config struct {
 	Log       *slog.Logger
 }
 
-// Service knows the recipients of all apps.
+// Service combines the data about recipients of all apps.
 type Service struct{ Config }
 
 // New makes a Service.
 func New(cfg Config) *Service { return &Service{cfg} }
 
-// View is all that is known of a recipient.
+// View is all data about a recipient.
 type View struct {
 	mailbox.RecipientInfo
 	Sessions      []session.Info
@@ -93,7 +93,7 @@ func (s *Service) Get(ctx context.Context, app, name string) (*View, error) {
 	return v, s.complete(ctx, app, v)
 }
 
-// complete adds registrations and what sessions know better.
+// complete adds registrations, and data that sessions have newer.
 func (s *Service) complete(ctx context.Context, app string, v *View) (err error) {
 	for i := range v.Sessions {
 		if v.Sessions[i].LastSeen.After(v.LastSeen) {
@@ -104,7 +104,7 @@ func (s *Service) complete(ctx context.Context, app string, v *View) (err error)
 	return err
 }
 
-// List reads recipients by name, those whose names begin with prefix; next is what to go on after, or empty.
+// List reads recipients whose names begin with prefix, by name; next is the cursor of the next page, or empty.
 func (s *Service) List(ctx context.Context, app, prefix string, limit int, after string) (list []*View, next string, err error) {
 	infos, next, err := s.named(ctx, app, prefix, limit, after)
 	if err != nil {
@@ -158,8 +158,8 @@ func (s *Service) named(ctx context.Context, app, prefix string, limit int, afte
 	return append(infos, found...), next, nil
 }
 
-// Erase forgets a recipient; by is the id of the caller's key. The mailbox forgets first: a session that ended before could
-// come back in between.
+// Erase deletes a recipient; by is the id of the caller's key. The mailbox comes first: otherwise a session that ended
+// earlier could reconnect in between.
 func (s *Service) Erase(ctx context.Context, app, name, by string) error {
 	regs, err := s.Objects.OfRecipient(ctx, app, name)
 	if err != nil {

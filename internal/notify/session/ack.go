@@ -11,14 +11,14 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// nameless says that some session without a device acknowledged, where it does not matter which.
+// nameless is the acknowledging device if it was any session without one.
 const nameless = "~"
 
 // toBeFound stands for the devices that are online until the session is unlocked and settleLater finds them.
 var toBeFound = []string{}
 
 // settleLater hands acknowledgements of one recipient to the store. No session is locked. The registry and the peers
-// know which other devices of the recipient are online, so no other node is asked.
+// know which other devices of the recipient are online, so no other node is queried.
 func (h *Hub) settleLater(acks []*mailbox.Settle) {
 	i := slices.IndexFunc(acks, func(st *mailbox.Settle) bool { return st.Online != nil })
 	if i >= 0 {
@@ -56,7 +56,7 @@ func (s *Session) ack(ids [][]byte) []*mailbox.Settle {
 				st.Device, st.Online = s.name(), toBeFound
 			}
 			st.Over = mailbox.OverOf(s.t.Name(), s.device)
-			st.DeliveredAt = now                                                                      // the store keeps an earlier one it knows of
+			st.DeliveredAt = now                                                                      // the store keeps an earlier time if it has one
 			s.hub.counts.took.acked.Observe(float64(max(int32(s.hub.millis(now)-f.since), 0)) / 1000) //nolint:gosec // of at most 24 days
 			s.takeFlight(k, true)
 		} else {
@@ -68,7 +68,7 @@ func (s *Session) ack(ids [][]byte) []*mailbox.Settle {
 	return batch
 }
 
-// reply settles a notification with what the client answered to it.
+// reply settles a notification with the client's answer.
 func (s *Session) reply(r *frame.Reply) []*mailbox.Settle {
 	if len(r.Data) > notification.MaxReplyBytes {
 		s.badLocked(&frame.Error{
@@ -84,9 +84,10 @@ func (s *Session) reply(r *frame.Reply) []*mailbox.Settle {
 	return batch
 }
 
-// nack asks for redelivery after a while, or with none given after the usual backoff. Until then it is out of the window,
-// so that what a client cannot take blocks nothing behind it. Nacks that say why the store counts, and ends what got too
-// many; the others only put off, so that a handler that fails for an hour loses nothing.
+// nack schedules redelivery after a while, or by the usual backoff if none is given. Until then the notification is out
+// of the window, so that one that a client cannot take blocks no others. Nacks with a reason are counted by the store,
+// which ends notifications with too many; those without only postpone, so that a handler that fails for an hour loses
+// nothing.
 func (s *Session) nack(ids [][]byte, after time.Duration, reason []byte) (batch []*mailbox.Settle) {
 	now := s.hub.instant()
 	why := string(reason)
@@ -109,7 +110,7 @@ func (s *Session) nack(ids [][]byte, after time.Duration, reason []byte) (batch 
 			s.arm(f.due)
 		}
 		if f.is(off) {
-			continue // another time for what was counted
+			continue // a second nack of the same notification
 		}
 		s.win.putOff(f)
 		marks = append(marks, mailbox.Mark{

@@ -22,7 +22,7 @@ func TestAcknowledgementsFindTheOtherDevicesWithTheSessionUnlocked(t *testing.T)
 		w.mail.settled = func(batch []*mailbox.Settle) {
 			for _, c := range []*wire{phone, tablet} {
 				free := c.s.mu.TryLock()
-				for range 3 { // somebody else may just look at it; who hands over does not let go meanwhile
+				for range 3 { // another goroutine may just hold it; the one that hands over does not let go meanwhile
 					if !free {
 						time.Sleep(time.Millisecond)
 						free = c.s.mu.TryLock()

@@ -11,7 +11,8 @@ import (
 // storing and the bus still brings what they store. Then the session gets the notification with the next seq at once.
 // Notifications beyond a gap wait for a read, which keeps the order of seqs.
 
-// maxKept bounds the notifications that are kept for sessions while the store is being read for them. Further ones come with a later read.
+// maxKept limits the notifications that are kept for sessions while the store is being read for them. Further ones come
+// with a later read.
 const maxKept = 16_384
 
 // kept are notifications that were routed to sessions during a store read. If the read fails they are delivered, and else it has brought them.
@@ -34,7 +35,7 @@ func (k *kept) add(s *Session, it *mailbox.Item) {
 	k.n.Add(1)
 }
 
-// take returns what was kept for a session, and forgets it.
+// take removes and returns the notifications kept for a session.
 func (k *kept) take(s *Session) []mailbox.Item {
 	if k.n.Load() == 0 {
 		return nil
@@ -51,7 +52,7 @@ func (k *kept) take(s *Session) []mailbox.Item {
 func (s *Session) beside(it *mailbox.Item, sc *scratch) {
 	h := s.hub
 	switch {
-	case !h.several: // what is stored comes from this node, which can read it too
+	case !h.several: // all stored notifications are from this node, whose reads include them
 	case s.queued:
 		h.kept.add(s, it)
 	case h.blind.Load():
@@ -59,7 +60,8 @@ func (s *Session) beside(it *mailbox.Item, sc *scratch) {
 	}
 }
 
-// deliverBeside delivers an item without a read if it is the session's next. The session stays behind, so the next read finds what is missing.
+// deliverBeside delivers an item without a read if it is the session's next. The session stays behind, so the next read
+// finds items still missing.
 func (s *Session) deliverBeside(it *mailbox.Item, sc *scratch) {
 	if it.Seq == s.last+1 && !s.has(it) && s.deliver(it, sc) {
 		s.last = it.Seq

@@ -37,7 +37,7 @@ func (h *hangingStore) Pending(ctx context.Context, qs []mailbox.PendingQuery) (
 	return h.memory.Pending(ctx, qs)
 }
 
-// inClusterWorld is inWorld where there are other nodes, whose notifications the bus brings.
+// inClusterWorld is inWorld with other nodes, whose notifications come over the bus.
 func inClusterWorld(t *testing.T, f func(w *world, store *hangingStore)) {
 	synctest.Test(t, func(t *testing.T) {
 		mail := &memory{items: map[string][]mailbox.Item{}, seqs: map[string]uint64{}}

@@ -39,7 +39,7 @@ type Part interface {
 
 // Digester is a Part with a digest, which welcomes and pongs carry.
 type Digester interface {
-	// Digest returns the digest of the stored registrations, and their number. Empty: not known yet.
+	// Digest returns the digest of the stored registrations, and their number. Empty: unknown so far.
 	Digest() (digest string, registrations int)
 }
 
@@ -58,17 +58,17 @@ type Sender interface {
 
 var _ Sender = (*Session)(nil)
 
-// Client is what capabilities need to know of a verified client.
+// Client is the data of a verified client that capabilities need.
 type Client struct {
 	App, Recipient, Group, Device string
 	Rights                        *Rights // shared, never altered; nil: none but to register for all objects
 	Only                          string  // the one group whose objects may be registered; empty: all
-	Observer                      bool    // only looks on: nothing is expected to be acknowledged
-	Window                        uint16  // how much it takes at once; not known yet of what is opened with load
+	Observer                      bool    // an observer: it is not expected to acknowledge anything
+	Window                        uint16  // how many notifications it takes at once; unknown for a part opened with load
 }
 
-// client takes what capabilities need; special: its rights are not what its grants say. An observer counts as one without a device: what it registers ends with its
-// session.
+// client makes the data for capabilities; special: its rights are not those that its grants give. An observer counts as one without a
+// device: its registrations end with its session.
 func client(c access.Client) (who Client, special bool) {
 	who = Client{App: c.App, Recipient: c.Recipient, Group: c.Group, Device: c.Device}
 	who.Rights, special = rights(c)
@@ -89,7 +89,8 @@ type side struct {
 	parts   []Part // by capability; nil: it uses others only
 }
 
-// plainSide is the side of a client that needed none so far: it named no group, and its rights are what its grants say.
+// plainSide makes the side of a client that needed none so far: it named no group, and its rights are those that its
+// grants give.
 func (s *Session) plainSide() *side {
 	who, _ := client(access.Client{App: s.app, Recipient: s.recipient, Device: s.device, Peek: s.peek})
 	who.Rights = common[s.grants]
@@ -208,7 +209,7 @@ func (s *Session) use(f *frame.Client) {
 	p.Frame(f)
 }
 
-// begin opens what the session has of a capability.
+// begin opens the session's part of a capability.
 func (s *Session) begin(c Capability, at int) Part {
 	if s.side == nil {
 		s.side = s.plainSide()
@@ -222,7 +223,7 @@ func (s *Session) begin(c Capability, at int) Part {
 	return p
 }
 
-// Part is what the session has of a capability, opened if it has nothing of it so far. Nil: the session is over.
+// Part returns the session's part of a capability, and opens it if there is none yet. Nil: the session is over.
 func (s *Session) Part(c Capability) Part {
 	at := slices.Index(s.hub.capabilities, c)
 	s.mu.Lock()
@@ -236,7 +237,7 @@ func (s *Session) Part(c Capability) Part {
 	return s.begin(c, at)
 }
 
-// digest is what the server says of the client's registrations; ok: it has some.
+// digest returns the digest and number of the client's registrations; ok: there are some.
 func (s *Session) digest() (digest string, registrations int, ok bool) {
 	if s.side != nil {
 		for _, p := range s.side.parts {

@@ -12,11 +12,12 @@ import (
 	"godwit.dev/godwit/internal/notify/frame"
 )
 
-// signals notes what sessions ask of objects. Devices whose name begins with "r" have registrations.
+// signals records the calls that sessions make of the objects capability. Devices whose name begins with "r" have
+// registrations.
 type signals struct {
 	mu    sync.Mutex
 	calls []string
-	gate  chan struct{} // opening waits for it; nil: it does not
+	gate  chan struct{} // opening waits for this channel; nil: it does not wait
 }
 
 func (o *signals) note(format string, args ...any) {
@@ -114,7 +115,7 @@ func TestFirstRegistrationOpensWithoutWaiting(t *testing.T) {
 		o := &signals{}
 		w.hub.offer([]Capability{o})
 		c := w.connect(frame.Hello{Recipient: "anna"})
-		c.s.Frame(&frame.Client{Kind: frame.KindObjectAck, Object: []byte("a"), Version: 1}) // of what is no longer registered
+		c.s.Frame(&frame.Client{Kind: frame.KindObjectAck, Object: []byte("a"), Version: 1}) // of an object that is no longer registered
 		c.s.Frame(register("a"))
 		c.s.Frame(register("b"))
 		o.want(t, "open  load false", "join", "start", "register [a]", "register [b]")

@@ -16,13 +16,13 @@ type catchUps struct {
 	limit   int
 	mu      sync.Mutex
 	apps    map[string]*appBehind
-	turns   []*appBehind // those with sessions that wait; the first is next
+	turns   []*appBehind // apps with sessions that wait; the first is next
 	running int
 	closed  bool           // no reader starts any more
 	wg      sync.WaitGroup // of readers
 }
 
-// appBehind is what of one app waits to be read, or is being read.
+// appBehind holds the sessions of one app that wait to be read, or are being read.
 type appBehind struct {
 	app     string
 	queue   []*Session
@@ -51,7 +51,7 @@ func (c *catchUps) add(s *Session) (start bool) {
 	return start
 }
 
-// close waits for the readers. Other nodes may still ask for reads: nobody starts them.
+// close waits for the readers. Other nodes may still request reads, which are not started.
 func (c *catchUps) close() {
 	c.mu.Lock()
 	c.closed = true
@@ -59,7 +59,8 @@ func (c *catchUps) close() {
 	c.wg.Wait()
 }
 
-// next is the batch that a reader reads, and whose it is; done: the one that it has read. Nil: there is no more for it.
+// next returns the batch that a reader reads, and its app; done: the app of the batch that it has read. Nil: there is
+// nothing more to read.
 func (c *catchUps) next(done *appBehind) (a *appBehind, batch []*Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,17 +123,17 @@ func (h *Hub) readBehind() {
 	}
 }
 
-// reading is what one session of a batch asks the store.
+// reading is one session's part in a batch of reads.
 type reading struct {
 	s       *Session
-	head    int  // index of the Address that it compares itself with first; -1: none
+	head    int  // references that wait for redelivery or, in a comparison, all that are in flight
 	query   int  // index of its PendingQuery; -1: none
 	refs    int  // index of its first Ref
 	nrefs   int  // what waits for redelivery or, to compare, all that is in flight
 	nothing bool // there was nothing to read after all
 }
 
-// reads is what a batch of sessions asks the store, and what it answers.
+// reads is the store's queries for a batch of sessions, and their results.
 type reads struct {
 	plan    []reading
 	of      []mailbox.Address
@@ -140,10 +141,10 @@ type reads struct {
 	results []mailbox.PendingResult
 	refs    []mailbox.Ref
 	items   []*mailbox.Item
-	fresh   bool // one of them is new here
+	fresh   bool // one of the sessions is new on this node
 }
 
-// catchUp reads for a batch of sessions and delivers what they miss.
+// catchUp reads for a batch of sessions and delivers the notifications that they lack.
 func (h *Hub) catchUp(batch []*Session) {
 	rd := &reads{plan: make([]reading, 0, len(batch))}
 	for _, s := range batch {
@@ -185,15 +186,16 @@ func (h *Hub) catchUp(batch []*Session) {
 	h.scratch.Put(sc)
 }
 
-// flushPeers comes before a read for sessions that are new: what is routed after the read's snapshot has to come here.
-// Without the other nodes it is read all the same; what they route meanwhile is found when they are back.
+// flushPeers precedes a read for sessions that are new: notifications routed after the read's snapshot must reach this
+// node. If other nodes cannot be reached, the read is done all the same; what they route meanwhile is found when they
+// are back.
 func (h *Hub) flushPeers() {
 	if err := h.peers.Flush(h.ctx); err != nil && h.ctx.Err() == nil {
 		h.log.DebugContext(h.ctx, "sessions read their mailboxes while other nodes cannot be told of them", "error", err)
 	}
 }
 
-// readHeads comes before rows are read: only sessions that may lack some ask for them.
+// readHeads precedes the read of rows, so that only sessions that may lack some query them.
 func (h *Hub) readHeads(rd *reads) error {
 	heads, err := h.cfg.Store.Heads(h.ctx, rd.of)
 	if err != nil {
@@ -260,10 +262,10 @@ func (s *Session) askWritten(rd *reads) (n int) {
 	return n
 }
 
-// ask adds the rows that a session which is behind can take.
+// ask adds the queries for the rows that a session can take.
 func (s *Session) ask(r *reading, rd *reads) {
 	if room := s.room(); s.behind && !s.blocked && room > 0 {
-		r.query, s.missed = len(rd.qs), 0 // what was dropped so far was stored before the read
+		r.query, s.missed = len(rd.qs), 0 // all that was dropped so far was stored before the read
 		q := mailbox.PendingQuery{App: s.app, Recipient: s.recipient, Device: s.name(), Limit: min(room, maxWindow), Bytes: readBytes}
 		if s.win != nil {
 			q.Have = s.win.have()
@@ -288,7 +290,7 @@ func (s *Session) compare(r *reading, head mailbox.Head, rd *reads) {
 	s.last = max(s.last, head.LastSeq)
 }
 
-// apply delivers what a read brought. Redeliveries come first: they are older.
+// apply delivers the result of a read. Redeliveries come first: they are older.
 func (s *Session) apply(r *reading, rd *reads, sc *scratch) {
 	if r.nothing {
 		return
@@ -310,7 +312,7 @@ func (s *Session) apply(r *reading, rd *reads, sc *scratch) {
 	}
 	res := &rd.results[r.query]
 	if s.peek && res.LastSeq < s.last {
-		s.last = 0 // the store went back: what it has may be new
+		s.last = 0 // the store was restored to an earlier state: its items may be new
 	}
 	for i := range res.Items {
 		it := &res.Items[i]
@@ -318,18 +320,18 @@ func (s *Session) apply(r *reading, rd *reads, sc *scratch) {
 			continue
 		}
 		if !s.deliver(it, sc) {
-			s.catchUpLocked() // the window is full or the transport is: stays behind
+			s.catchUpLocked() // the window or the transport is full: the session stays behind
 			return
 		}
 	}
-	if !res.More || s.peek { // an observer sees the first of a long backlog, then what is new
-		s.last = res.LastSeq // less than before if the store went back; during a read, nothing else moves it
+	if !res.More || s.peek { // of a long backlog an observer sees only the beginning, then new notifications
+		s.last = res.LastSeq // less than before if the store was restored to an earlier state; during a read, nothing else changes it
 		s.behind = s.missed > s.last
 	}
 	s.catchUpLocked()
 }
 
-// redeliver writes again what waited too long for its acknowledgement, and drops what was settled meanwhile.
+// redeliver writes notifications again whose acknowledgement is overdue, and drops those settled meanwhile.
 func (s *Session) redeliver(items []*mailbox.Item, refs []mailbox.Ref, sc *scratch) {
 	now := s.hub.instant()
 	for i, it := range items {
@@ -365,7 +367,8 @@ func (s *Session) redeliver(items []*mailbox.Item, refs []mailbox.Ref, sc *scrat
 	s.arm(s.nextWake(now))
 }
 
-// settleWritten settles once more what the store seems to have missed: it is not written twice to a connection that stays.
+// settleWritten settles a copy once more that the store still lists as pending: it is not written twice to the same
+// connection.
 func (s *Session) settleWritten(pos int64, it *mailbox.Item, sc *scratch) {
 	switch {
 	case s.win == nil || !slices.Contains(s.win.written.at, pos):
@@ -377,7 +380,7 @@ func (s *Session) settleWritten(pos int64, it *mailbox.Item, sc *scratch) {
 	}
 }
 
-// retryRead leaves a session whose read failed to its timer, and delivers what the bus brought meanwhile.
+// retryRead schedules another try for a session whose read failed, and delivers what the bus brought meanwhile.
 func (s *Session) retryRead(r *reading, sc *scratch) {
 	if r.nothing {
 		return

@@ -2,7 +2,7 @@ package session
 
 import "godwit.dev/godwit/internal/notify/mailbox"
 
-// chain says which items of a batch are for the same recipient, in their order.
+// chain links the items of a batch that are for the same recipient, in their order.
 type chain struct {
 	last  map[address]int32 // the last item of each recipient, while the chain is made
 	after []int32           // by item, the next one of its recipient: one more than its index, 0 is none

@@ -87,7 +87,7 @@ func settleDown(h *Hub, ready func() bool) {
 	}
 }
 
-// cpuTime is what the process has used so far.
+// cpuTime returns the CPU time that the process has used so far.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)

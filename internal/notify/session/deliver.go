@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// scratch is what routing and catching up reuse from one batch to the next.
+// scratch holds buffers that routing and catching up reuse from one batch to the next.
 type scratch struct {
 	sessions []*Session
 	head     []byte
@@ -136,7 +136,7 @@ func (s *Session) deliver(it *mailbox.Item, sc *scratch) bool {
 	return true
 }
 
-// settleDelivered makes what ends a copy that asks for no acknowledgement.
+// settleDelivered makes the settle of a copy that needs no acknowledgement.
 func (s *Session) settleDelivered(it *mailbox.Item) *mailbox.Settle {
 	now := s.hub.cfg.Now()
 	return &mailbox.Settle{
@@ -174,8 +174,8 @@ func (h *Hub) backoff(attempt uint32) instant {
 	return ticks(min(d, max(h.cfg.Redeliver, redeliverMost)))
 }
 
-// Settled implements mailbox.Router: what was settled elsewhere leaves the windows, and clients that may show it
-// are told.
+// Settled implements mailbox.Router: notifications settled elsewhere leave the windows, and clients that may show them
+// get a recall.
 func (h *Hub) Settled(done []mailbox.Settled) {
 	var found [4]*Session
 	for i := range done {
@@ -199,7 +199,7 @@ func (s *Session) settled(d *mailbox.Settled, only bool) {
 	switch d.As {
 	case notification.Recalled, notification.Replaced:
 	case notification.Acked, notification.Replied:
-		// An acknowledgement over HTTP names no device; a recipient's only session takes it for its own.
+		// An acknowledgement over HTTP names no device; a recipient's only session counts as its sender.
 		if !held || d.Device == s.name() || d.Device == "" && only {
 			return
 		}

@@ -19,7 +19,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// memory is a mailbox of one app in memory: enough of a store to hold what sessions read and settle.
+// memory is a mailbox of one app in memory, with only the operations that sessions need.
 type memory struct {
 	mu      sync.Mutex
 	hub     *Hub
@@ -27,14 +27,14 @@ type memory struct {
 	seqs    map[string]uint64
 	pos     int64
 	settles []mailbox.Settle
-	said    []mailbox.Mark // by clients, of what it does not settle
+	said    []mailbox.Mark // marks by clients, which do not settle anything
 	held    bool           // acknowledgements stay queued, as before a commit
 	nacks   map[string]int
 	marks   []mailbox.Mark
 	reads   int // of rows
 	looks   int // at heads
 	fail    bool
-	settled func(batch []*mailbox.Settle) // called with what sessions settle; may be nil
+	settled func(batch []*mailbox.Settle) // called with the settles of sessions; may be nil
 }
 
 var errStore = errors.New("store is away")
@@ -52,7 +52,7 @@ func (m *memory) publish(n *notification.Notification, to string) {
 // copyOf is one copy of a notification.
 type copyOf struct{ to, id string }
 
-// publishAtOnce routes what one commit stored: one notification for each copy.
+// publishAtOnce routes the copies of one commit, each of a notification of its own.
 func (m *memory) publishAtOnce(copies ...copyOf) {
 	var items []mailbox.Item
 	for _, c := range copies {
@@ -62,7 +62,7 @@ func (m *memory) publishAtOnce(copies ...copyOf) {
 	m.hub.Route(items)
 }
 
-// asked is how often rows were read and heads looked at.
+// asked returns how often rows and heads were read.
 func (m *memory) asked() (reads, looks int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,7 +85,7 @@ func (m *memory) lose(to, id string) {
 	m.items[to] = append(m.items[to], mailbox.Item{Pos: m.pos, Recipient: to, Seq: m.seqs[to], N: n})
 }
 
-// forget ends what a recipient has and tells nobody.
+// forget removes a recipient's copies without informing the sessions.
 func (m *memory) forget(to string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -101,7 +101,7 @@ func (m *memory) goBack(to string, seq uint64) {
 	m.seqs[to] = seq
 }
 
-// routeAgain routes what a recipient has.
+// routeAgain routes all copies of a recipient.
 func (m *memory) routeAgain(to string) {
 	m.mu.Lock()
 	items := slices.Clone(m.items[to])
@@ -198,7 +198,7 @@ func (m *memory) SettleLater(batch []*mailbox.Settle) {
 		}
 	}
 	m.mu.Unlock()
-	// The session that acknowledges holds its lock: as in a real store, news of the commit comes from elsewhere.
+	// The session that acknowledges holds its lock: as in a real store, the commit is reported from another goroutine.
 	go m.hub.Settled(done)
 }
 
@@ -277,7 +277,7 @@ func (w *wire) Uncork() {
 	}
 }
 
-// left returns how the frames left, and forgets it.
+// left returns how the frames were sent, and clears the record.
 func (w *wire) left() []int {
 	synctest.Wait()
 	w.mu.Lock()
@@ -326,7 +326,7 @@ func (w *wire) Close(g frame.Goodbye) {
 	go w.s.Closed()
 }
 
-// got returns the frames so far as "kind id" strings and forgets them.
+// got returns the frames so far as "kind id" strings and clears them.
 func (w *wire) got() []string {
 	synctest.Wait()
 	w.mu.Lock()

@@ -18,7 +18,7 @@ type verification struct {
 	s     *Session
 	o     *opening
 	renew bool
-	at    time.Time // when it began to wait for its app's server to be asked
+	at    time.Time // when it began to wait for its app's server
 }
 
 // hello starts verification: off the connection's loop, with the transport paused so that frames stay in order.
@@ -51,8 +51,8 @@ func (s *Session) hello(hello *frame.Hello) {
 	h.verify.add(v)
 }
 
-// verified checks a hello with the keys and answers known here first, so that it waits for no other server unless it
-// needs one. Hellos that need the app's own server wait for each other, app by app.
+// verified checks a hello with the keys and answers known here first, so that it waits for another server only if
+// needed. Hellos that need the app's own server queue up app by app.
 func (h *Hub) verified(v verification) {
 	claim := v.o.claim()
 	c, err := h.cfg.Verifier.Known(claim)
@@ -67,7 +67,7 @@ func (h *Hub) verified(v verification) {
 	}
 }
 
-// asked has an app's server asked. How long that may take is the verifier's business.
+// asked sends a claim to its app's server. The verifier limits how long that may take.
 func (h *Hub) asked(v verification) {
 	claim := v.o.claim()
 	if time.Since(v.at) > askPatience {
@@ -86,10 +86,10 @@ func later(reason string) frame.Goodbye {
 	return frame.Goodbye{Reason: reason, RetryAfter: laterLeast + time.Duration(mrand.Int64N(int64(laterLeast)))}
 }
 
-// laterLeast is the least time that such a client stays away.
+// laterLeast is the least time after which such a client may reconnect.
 const laterLeast = 5 * time.Second
 
-// decide does with a hello what its verification says.
+// decide handles a hello by the result of its verification.
 func (h *Hub) decide(v verification, claim access.Claim, c access.Client, err error) {
 	if err == nil {
 		err = notification.CheckName("recipient", c.Recipient)
@@ -112,7 +112,7 @@ func (h *Hub) decide(v verification, claim access.Claim, c access.Client, err er
 	v.s.t.Resume()
 }
 
-// claim joins what the connection said with what the hello says; the hello wins where it says something.
+// claim combines the data of the connection with that of the hello, which takes precedence.
 func (o *opening) claim() access.Claim {
 	c, hello := o.peer.Claim, &o.hello
 	for _, f := range [...]struct {
@@ -132,8 +132,8 @@ func (o *opening) claim() access.Claim {
 	return c
 }
 
-// admit registers a verified client and welcomes it. The lock is held from registration to the welcome, so that
-// the welcome is the first frame; reading what is pending comes after both, so that nothing falls between.
+// admit registers a verified client and welcomes it. The lock is held from registration to the welcome, so that the
+// welcome is the first frame; pending notifications are read after both, so that none is missed.
 func (s *Session) admit(c access.Client, hello *frame.Hello) {
 	h := s.hub
 	kept := s.open(c)
@@ -157,8 +157,8 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 		kept.each(Part.Closed)
 		return
 	}
-	// Asked again, and only now that it is registered: a drain or a stop that began meanwhile either finds the session in the registry, or
-	// is seen here.
+	// Checked again after the registration: a drain or a stop that began meanwhile either finds the session in the registry, or is found
+	// here.
 	if g, refused := h.refuses(); refused {
 		h.reg.remove(address{s.app, s.recipient}, s)
 		s.goodbyeLocked(g)
@@ -189,7 +189,7 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 	}
 }
 
-// renewed takes the new expiry of a token for a session that is already live.
+// renewed sets the new expiry of a token for a session that is already live.
 func (s *Session) renewed(c access.Client, hello *frame.Hello) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,7 +206,7 @@ func (s *Session) renewed(c access.Client, hello *frame.Hello) {
 	s.arm(s.nextWake(now))
 }
 
-// welcome takes from a hello how long the session lives, and answers it.
+// welcome sets the session's lifetime from a hello, and answers the hello.
 func (s *Session) welcome(c access.Client, hello *frame.Hello, now instant) {
 	beat := hello.Heartbeat
 	if beat == 0 {
@@ -225,13 +225,13 @@ func (s *Session) welcome(c access.Client, hello *frame.Hello, now instant) {
 	}))
 }
 
-// Looking up what clients still show takes a read each.
+// Each lookup of a notification that a client still shows takes a read.
 const (
 	heldChecks = 4    // at once
 	heldQueue  = 1024 // of an app that wait
 )
 
-// heldCheck is what a client said that it still shows.
+// heldCheck lists the notifications that a client says it still shows.
 type heldCheck struct {
 	s    *Session
 	held []string

@@ -20,16 +20,16 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Store is what sessions read of mailboxes and note there.
+// Store is the part of the mailboxes that sessions read and write.
 type Store interface {
 	mailbox.Reader
 	SettleLater(batch []*mailbox.Settle)
-	// Mark notes what clients say of copies that does not settle them. The batch stays the caller's.
+	// Mark records reports of clients that do not settle a copy. The batch stays the caller's.
 	Mark(batch []mailbox.Mark)
 	Seen(batch []mailbox.Seen)
 }
 
-// Mailbox is who learns of deliveries and brings what becomes durable.
+// Mailbox records deliveries and passes on notifications once they are durable.
 type Mailbox interface {
 	Delivered(marks []mailbox.Mark)
 	// RouteTo makes r the receiver of notifications that become durable from now on, and p the source of presence.
@@ -38,9 +38,9 @@ type Mailbox interface {
 
 // Verifier checks a client's claim about itself. It is never called from a connection's loop.
 type Verifier interface {
-	// Known checks at once, with the keys and answers known here. *access.AskError: these are not enough.
+	// Known verifies at once, with the keys and answers known here. *access.AskError: these are not enough.
 	Known(c access.Claim) (access.Client, error)
-	// Client asks the app's own server where it must, which may take long.
+	// Client queries the app's own server if necessary, which may take long.
 	Client(ctx context.Context, c access.Claim) (access.Client, error)
 }
 
@@ -50,7 +50,7 @@ type Config struct {
 	Mailbox  Mailbox // which observes it
 	Verifier Verifier
 	Events   mailbox.Emitter
-	// Capabilities are what sessions can do beside their mailbox. Frames that none of them handles are answered
+	// Capabilities are features of sessions besides the mailbox. Frames that none of them handles are answered
 	// "unsupported".
 	Capabilities []Capability
 	Log          *slog.Logger
@@ -59,8 +59,8 @@ type Config struct {
 	Window       int                        // default window; 0: 64
 	Redeliver    time.Duration              // what is not acknowledged is written again after this, then twice that, up to 5 minutes; 0: 10 s
 	Reread       time.Duration              // a session compares itself with the store at least this often; 0: 30 s
-	Peers        Peers                      // other nodes; nil: there are none
-	Node         string                     // what ids of sessions end with, so that others find the node of one; empty: nothing
+	Peers        Peers                      // the other nodes; nil: there are none
+	Node         string                     // suffix of session ids, by which others find a session's node; empty: none
 }
 
 // Limits and pace of sessions. The client protocol documents those that clients can observe.
@@ -76,18 +76,18 @@ const (
 	redeliverMost    = 5 * time.Minute
 	maxPerRecipient  = 64               // sessions of one recipient; each costs a write on every publish
 	maxBadFrames     = 100              // after which a client that cannot speak is sent away
-	verifiers        = 64               // hellos verified at once with what is known here
-	askers           = 64               // and by asking apps' servers; an app has as many of them as are still free
-	askQueue         = 4096             // hellos of one app that wait to be asked about
-	askPatience      = 10 * time.Second // for which they wait: after it a client is sent away to come again
+	verifiers        = 64               // hellos verified at once with the keys and answers known here
+	askers           = 64               // hellos verified at once by apps' servers; an app may use as many as are free
+	askQueue         = 4096             // hellos of one app that wait for its server
+	askPatience      = 10 * time.Second // for which they wait: after it the client must reconnect later
 	readers          = 5                // catch-up reads at once, of one app all but one
-	readBytes        = 512 << 10        // read at once for one session: what a transport takes and some more
+	readBytes        = 512 << 10        // read at once for one session: slightly more than a transport takes
 	readBatch        = 256              // sessions in one catch-up read
 	shutdownPerSec   = 5000
 	shutdownMost     = 30 * time.Second
 )
 
-// Peer is what a gateway knows of a client before its hello.
+// Peer is a gateway's data about a client before its hello.
 type Peer struct {
 	Claim access.Claim // from the URL, headers, metadata or certificate; the hello adds to it
 	Addr  netip.Addr
@@ -119,7 +119,7 @@ type Hub struct {
 	scratch sync.Pool   // *scratch
 	counts  counts
 	closing atomic.Bool
-	leaving atomic.Bool     // sessions are sent to other nodes, for as long as this node cannot reach the store
+	leaving atomic.Bool     // sessions are moved to other nodes while this node cannot reach the store
 	ctx     context.Context // ends with the hub: bounds verification and store reads
 	stop    context.CancelFunc
 }
@@ -161,7 +161,7 @@ const tick = 100 * time.Millisecond
 // instant is a time in ticks since the hub started: four bytes instead of twenty-four.
 type instant uint32
 
-// grain divides a tick where it matters which of two sessions came first.
+// grain is the precision, finer than a tick, with which the starts of two sessions are compared.
 const grain = 2 * time.Microsecond
 
 // never stands for no time.
@@ -171,8 +171,8 @@ func (h *Hub) instant() instant { return instant(h.cfg.Now().Sub(h.start) / tick
 
 func ticks(d time.Duration) instant { return instant((d + tick - 1) / tick) }
 
-// Accept makes a session on a new connection. The gateway then hands it every client frame; a gateway whose hello
-// came in the request hands over a hello frame it made itself.
+// Accept makes a session on a new connection. The gateway then passes it every client frame; a gateway whose hello came
+// in the request passes a hello frame it made itself.
 func (h *Hub) Accept(t Transport, p Peer) *Session {
 	o, _ := openings.Get().(*opening)
 	o.peer, o.side.opening = p, o
@@ -184,8 +184,8 @@ func (h *Hub) Accept(t Transport, p Peer) *Session {
 	return s
 }
 
-// Shutdown says goodbye to every session, asking clients to come back spread over a time that grows with their
-// number, and refuses new ones. It returns when all are gone or ctx ends.
+// Shutdown says goodbye to every session, with times to reconnect that are spread more the more clients there are, and
+// refuses new ones. It returns when all are gone or ctx ends.
 func (h *Hub) Shutdown(ctx context.Context) error {
 	h.closing.Store(true)
 	all := h.reg.all()
@@ -196,8 +196,8 @@ func (h *Hub) Shutdown(ctx context.Context) error {
 	return h.reg.wait(ctx)
 }
 
-// away asks a session to come back at some moment of the time after now, but not at once: frames count in milliseconds, and 0
-// says at once.
+// away tells a client to reconnect at a random time within spread, but not at once: frames count in milliseconds, and 0 means
+// at once.
 func away(spread time.Duration) frame.Goodbye {
 	return frame.Goodbye{Reason: frame.Shutdown, RetryAfter: time.Millisecond + time.Duration(mrand.Int64N(int64(spread)))}
 }
@@ -209,7 +209,7 @@ func elsewhere(spread time.Duration) frame.Goodbye {
 	return g
 }
 
-// refuses says how new sessions are sent away, if they are.
+// refuses reports whether new sessions are refused, and with which goodbye.
 func (h *Hub) refuses() (g frame.Goodbye, refused bool) {
 	switch {
 	case h.closing.Load():
@@ -220,7 +220,7 @@ func (h *Hub) refuses() (g frame.Goodbye, refused bool) {
 	return g, false
 }
 
-// How a drained node sends its sessions away: some at a time, so that the other nodes take them one after the other.
+// How a drained node ends its sessions: some at a time, so that the other nodes take them gradually.
 const (
 	drainPerSec = 1000
 	drainMost   = time.Minute
@@ -237,7 +237,8 @@ func (h *Hub) Drain(ctx context.Context) error {
 	return h.reg.wait(ctx)
 }
 
-// Leave refuses new sessions and sends those that are here to other nodes, spread as by Drain, until ctx ends. Then sessions are welcome again.
+// Leave refuses new sessions and moves the present ones to other nodes, spread as by Drain, until ctx ends. Then new
+// sessions are accepted again.
 func (h *Hub) Leave(ctx context.Context) {
 	h.leaving.Store(true)
 	defer h.leaving.Store(false)
@@ -245,7 +246,7 @@ func (h *Hub) Leave(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// sendAway says goodbye to the sessions that are here, spread.
+// sendAway says goodbye to the present sessions, spread over time.
 func (h *Hub) sendAway(ctx context.Context, how func(spread time.Duration) frame.Goodbye) error {
 	all := h.reg.all()
 	spread := min(time.Second+time.Duration(len(all))*time.Second/drainPerSec, drainMost)
@@ -267,7 +268,7 @@ func (h *Hub) sendAway(ctx context.Context, how func(spread time.Duration) frame
 	return nil
 }
 
-// Close stops the hub's goroutines. Sessions that are left are not told.
+// Close stops the hub's goroutines. Remaining sessions get no goodbye.
 func (h *Hub) Close() error {
 	h.closing.Store(true)
 	h.stop()
@@ -276,11 +277,11 @@ func (h *Hub) Close() error {
 	h.held.Wait()
 	h.release.wait()
 	h.timers.Wait()
-	h.behind.close() // those before it may still have begun a read
+	h.behind.close() // the stopped goroutines may still have begun a read
 	return nil
 }
 
-// refusal says how a client whose claim failed is sent away.
+// refusal returns the goodbye for a client whose claim failed.
 func refusal(err error) frame.Goodbye {
 	var fe *notification.FieldError
 	switch {

@@ -31,10 +31,10 @@ func (s *Session) info() Info {
 	}
 }
 
-// Beside has figures count other sessions of this node too, those of a service that it stands in for. Nil: there are none.
+// Beside adds other sessions of this node to the metrics, those of a service that it replaces. Nil: there are none.
 func (h *Hub) Beside(live func() int) { h.beside = live }
 
-// Live counts the sessions of this node.
+// Live returns the number of sessions on this node.
 func (h *Hub) Live() int {
 	n := h.reg.len()
 	if h.beside != nil {

@@ -36,7 +36,7 @@ func TestOnceSessionGetsEachNotificationOnceAndSettlesNone(t *testing.T) {
 	})
 }
 
-// A once session forgets a notification that another session settles.
+// A session without acknowledgements drops a notification that another session settles.
 func TestOnceSessionForgetsWhatIsSettled(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.connect(frame.Hello{Recipient: "anna", Once: true})

@@ -9,21 +9,21 @@ import (
 	"godwit.dev/godwit/internal/notify/frame"
 )
 
-// Peers are the other nodes, as a hub sees them. All methods but Flush are called with sessions locked: they note what
-// they are told and do not wait, and do not call the hub.
+// Peers are the other nodes, as a hub sees them. All methods but Flush are called with sessions locked: they take a
+// note, do not wait, and do not call the hub.
 type Peers interface {
-	// Came says that a session is registered here: from now on, or at the latest when Flush returns, what is routed to its
-	// recipient has to come here. first: it is the only one here that is no observer.
+	// Came says that a session is registered here: from now on, or at the latest when Flush returns, notifications for its
+	// recipient must be routed to this node. first: no other session of it here is more than an observer.
 	Came(app, recipient string, first bool)
-	// Left says that a session is gone. last: no other is left that is no observer.
+	// Left says that a session is gone. last: all that remain are observers.
 	Left(app, recipient string, last bool)
-	// Flush returns once what Came asked for before is in effect on this node.
+	// Flush returns once all earlier calls of Came are in effect on this node.
 	Flush(ctx context.Context) error
-	// Online names the recipient's devices on other nodes, as far as is known without asking.
+	// Online names the recipient's devices on other nodes, as far as this node knows without a query.
 	Online(app, recipient string) []string
 }
 
-// nobody is the peers of a hub that is alone.
+// nobody replaces the peers of a hub that is alone.
 type nobody struct{ h *Hub }
 
 func (p nobody) Came(app, recipient string, first bool) {
@@ -41,14 +41,15 @@ func (p nobody) Left(app, recipient string, last bool) {
 func (nobody) Flush(context.Context) error    { return nil }
 func (nobody) Online(string, string) []string { return nil }
 
-// Of a session that is new here, other nodes learn some moments later; what is routed meanwhile does not come. So it
-// compares itself with the store soon after its hello.
+// Other nodes learn of a new session some moments later, and notifications that they route meanwhile do not reach it. So
+// it compares itself with the store soon after its hello.
 const (
 	rereadFirst = time.Second
 	rereadNext  = 5 * time.Second
 )
 
-// firstReread is when a session compares itself for the first time. Those who connect together compare at different times.
+// firstReread is when a session compares itself with the store for the first time. Sessions that connect together do so
+// at different times.
 func (s *Session) firstReread(now instant) instant {
 	if s.hub.several {
 		return now + ticks(rereadFirst)
@@ -71,7 +72,8 @@ func (s *Session) fresh(now instant) bool {
 	return s.hub.several && now-min(now, s.connected) <= ticks(rereadNext)
 }
 
-// Reread lets the sessions of a recipient compare themselves with the store, since a message for it is missing.
+// Reread lets the sessions of a recipient compare themselves with the store, since a message for the recipient is
+// missing.
 func (h *Hub) Reread(app, recipient string) {
 	var found [4]*Session
 	for _, s := range h.reg.find(address{app, recipient}, found[:0]) {
@@ -79,7 +81,7 @@ func (h *Hub) Reread(app, recipient string) {
 	}
 }
 
-// RereadAll lets all sessions do so, since it is not known whose messages are missing.
+// RereadAll lets all sessions compare themselves with the store, since any recipient's messages may be missing.
 func (h *Hub) RereadAll() {
 	var some []*Session
 	for i := range h.reg.shards {
@@ -90,7 +92,7 @@ func (h *Hub) RereadAll() {
 	}
 }
 
-// reread takes a session for behind what is in the store until it has looked.
+// reread marks a session as behind until it has compared itself with the store.
 func (s *Session) reread() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,11 +107,11 @@ func (h *Hub) EachHere(f func(app, recipient string)) {
 	h.reg.each(func(a address) { f(a.app, a.recipient) })
 }
 
-// Device is a session as other nodes need to know it.
+// Device is the data of a session that other nodes need.
 type Device struct {
 	Name  string    // of the device, or one made for this session
 	Named bool      // it is that of a device
-	Since time.Time // in whole microseconds, as nodes tell each other
+	Since time.Time // in whole microseconds, as nodes exchange it
 }
 
 // Since is when the session was welcomed, by the store's clock, which nodes share to some milliseconds.
@@ -137,15 +139,15 @@ func (h *Hub) Here(app, recipient string) (list []Device) {
 	return list
 }
 
-// Emit tells followers that a recipient came or went.
+// Emit reports to followers that a recipient came or left.
 func (h *Hub) Emit(t event.Type, app, recipient string) {
 	if h.cfg.Events != nil {
 		h.cfg.Events.Emit([]event.Event{{App: app, Type: t, At: h.cfg.Now(), To: recipient}})
 	}
 }
 
-// Replaced says that a device is connected to another node since then. The sessions that it had here before end. lesser
-// decides where both came at once.
+// Replaced says that a device connected to another node at by.Since. Its earlier sessions here end. lesser decides
+// between sessions of the same time.
 func (h *Hub) Replaced(app, recipient string, by Device, lesser bool) {
 	var found [4]*Session
 	for _, s := range h.reg.find(address{app, recipient}, found[:0]) {

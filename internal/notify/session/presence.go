@@ -28,8 +28,7 @@ func (h *Hub) online(app, recipient string) []string {
 	return names
 }
 
-// Sessions lists the live sessions of each of these recipients. partial: some are missing because not every node could
-// be asked.
+// Sessions lists the live sessions of each of these recipients. partial: some are missing because a node did not answer.
 func (h *Hub) Sessions(_ context.Context, app string, recipients []string) (live [][]Info, partial bool, err error) {
 	live = make([][]Info, len(recipients))
 	var found [4]*Session

@@ -17,7 +17,7 @@ type registry struct {
 	shards [shards]shard
 	mu     sync.Mutex
 	live   int
-	empty  chan struct{} // closed when live falls to 0 while somebody waits
+	empty  chan struct{} // closed when live falls to 0; nil while nobody waits
 }
 
 type shard struct {
@@ -66,7 +66,7 @@ func (r *registry) add(a address, s *Session) (replaced *Session, first, ok bool
 	return replaced, first, true
 }
 
-// remove forgets s and reports whether it was the recipient's last that is no observer.
+// remove removes s and reports whether only observers remain of the recipient's sessions.
 func (r *registry) remove(a address, s *Session) (last bool) {
 	sh, h := r.shard(a)
 	sh.mu.Lock()

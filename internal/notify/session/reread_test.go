@@ -14,7 +14,7 @@ func TestComparingBringsNothingBackThatWasJustAcknowledged(t *testing.T) {
 		w.expect(c, "welcome")
 		w.beforeComparison(c, time.Millisecond)
 		w.mail.mu.Lock()
-		w.mail.held = true // the store has not come to it when the session compares itself
+		w.mail.held = true // the store has not handled the acknowledgement when the session compares itself
 		w.mail.mu.Unlock()
 		w.publish("anna", "n1")
 		w.expect(c, "notification n1")
@@ -36,7 +36,7 @@ func TestRepeatedComparisonsBringNoAcknowledgedCopyBack(t *testing.T) {
 		w.publish("anna", "n1")
 		w.expect(c, "welcome", "notification n1")
 		c.ack("n1")
-		for range 10 { // what is known already is published again, which says that something may be missing
+		for range 10 { // a known notification is routed again, which means that others may be missing
 			w.hub.Reread("demo", "anna")
 			w.expect(c)
 			time.Sleep(100 * time.Millisecond)
@@ -48,7 +48,7 @@ func TestIdleSessionsCompareThemselvesByHeadsAlone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		anna := w.connect(frame.Hello{Recipient: "anna"})
 		w.connect(frame.Hello{Recipient: "bert", Device: "phone"})
-		w.publish("carl", "n1") // which nobody acknowledges to whom it is only shown
+		w.publish("carl", "n1") // an observer never acknowledges it
 		carl := w.connect(frame.Hello{Recipient: "carl", Token: "peek"})
 		w.publish("anna", "n2")
 		anna.ack("n2")

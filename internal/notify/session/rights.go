@@ -2,7 +2,7 @@ package session
 
 import "godwit.dev/godwit/internal/access"
 
-// Rights are the patterns of what a client may do.
+// Rights are the patterns of a client's permissions.
 type Rights struct {
 	Objects       []string // that it may register for; nil: all
 	Topics, Serve []string // topics that it may subscribe to, subjects that it may serve; nil: none
@@ -21,8 +21,7 @@ func (r *Rights) CanServe(pattern string) bool {
 // AllObjects reports whether the client may register for every object.
 func (r *Rights) AllObjects() bool { return r == nil || r.Objects == nil }
 
-// grants are rights that most clients have who have any: to everything. They take a byte of a session, which needs no
-// side for them.
+// grants are the usual rights, each to everything. They take a byte of a session, which then needs no side for them.
 type grants uint8
 
 const (
@@ -47,7 +46,7 @@ func grantsOf(c access.Client) (g grants) {
 	return g
 }
 
-// rights takes what a client may do. special: it is not what its grants say, and has to be kept.
+// rights returns a client's rights. special: they are not those that its grants give, and have to be stored.
 func rights(c access.Client) (r *Rights, special bool) {
 	g := grantsOf(c)
 	if c.Objects == nil && (c.Topics == nil || g&allTopics != 0) && (c.Serve == nil || g&allServe != 0) {

@@ -12,8 +12,8 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Session is one live connection of a recipient. An idle one is this struct and nothing else, so every field
-// counts: what only a few need is behind a pointer.
+// Session is one live connection of a recipient. An idle one is this struct and nothing else, so every field counts:
+// data that only few sessions need is behind a pointer.
 type Session struct {
 	hub   *Hub
 	t     Transport
@@ -28,7 +28,7 @@ type Session struct {
 
 	mu      sync.Mutex
 	state   state
-	peek    bool  // only observes: what is written to it is not a delivery
+	peek    bool  // an observer: frames written to it are no deliveries
 	behind  bool  // routed items are dropped until a store read has caught up
 	queued  bool  // in the catch-up queue
 	blocked bool  // the transport refused a write and has not drained since
@@ -42,7 +42,7 @@ type Session struct {
 	connected instant
 	probedFor instant // the silence, by its last sign of life, that was probed
 	grants    grants
-	once      bool   // the client cannot acknowledge: what is written stays in the mailbox, and is not written again
+	once      bool   // the client cannot acknowledge: notifications written to it stay in the mailbox, and are not written again
 	grain     uint16 // of the tick in which it was welcomed
 
 	last   uint64  // newest seq this session is up to date with
@@ -60,9 +60,9 @@ const (
 	over
 )
 
-// opening is what a session needs only until it is welcomed.
+// opening is the data that a session needs only until it is welcomed.
 type opening struct {
-	side  side // what points here until the hello
+	side  side // side points here until the hello is handled
 	peer  Peer
 	hello frame.Hello
 }
@@ -70,7 +70,7 @@ type opening struct {
 // openings are reused: in a storm of connects they would leave holes between the sessions that stay.
 var openings = sync.Pool{New: func() any { return new(opening) }}
 
-// App is the app whose client this is, known once it was welcomed.
+// App returns the client's app, which is known once the session was welcomed.
 func (s *Session) App() string { return s.app }
 
 // ID is the session's secret identifier (128 random bits, 22 base64url characters), known once it was welcomed. Where there
@@ -137,8 +137,8 @@ func (s *Session) frame(f *frame.Client) (acks []*mailbox.Settle) {
 	return nil
 }
 
-// Bad answers a frame that could not be decoded with an error frame; the session goes on, up to a bound. The asker
-// of a broken reply learns of it at once.
+// Bad answers a frame that could not be decoded with an error frame; the session goes on, up to a limit. The sender of a
+// request whose reply is broken gets the error at once.
 func (s *Session) Bad(e *frame.Error) {
 	s.Alive()
 	s.mu.Lock()
@@ -193,7 +193,7 @@ func (s *Session) goodbyeLocked(g frame.Goodbye) {
 	s.hub.counts.goodbye(g.Reason)
 }
 
-// endLocked takes the session out of everything; what it had in flight stays pending in the store.
+// endLocked removes the session from all lists; its notifications in flight stay pending in the store.
 func (s *Session) endLocked() {
 	was := s.state
 	s.state = over
@@ -214,7 +214,8 @@ func (s *Session) endLocked() {
 	}
 }
 
-// releaseAll asks the store to look again at what every device must acknowledge: this nameless one will not.
+// releaseAll makes the store check copies again that every device must acknowledge: this session without a device will
+// not.
 func (s *Session) releaseAll() {
 	var batch []*mailbox.Settle
 	for _, f := range s.win.flight {

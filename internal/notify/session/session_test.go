@@ -119,7 +119,8 @@ func TestSecondSessionOfADeviceReplacesTheFirst(t *testing.T) {
 	})
 }
 
-// TestLaterSessionOfADeviceStays: nodes tell each other of it within microseconds, and of two that came at once one stays.
+// TestLaterSessionOfADeviceStays: nodes learn of each other's sessions within microseconds, and of two that start at
+// once one stays.
 func TestLaterSessionOfADeviceStays(t *testing.T) {
 	for by, c := range map[time.Duration]struct{ lesser, ends bool }{
 		-time.Millisecond:     {true, false},

@@ -12,7 +12,7 @@ func TestSessionFitsItsSizeClass(t *testing.T) {
 	}
 }
 
-// The side is what a session of a named group has besides.
+// The side is the further memory of a session with a named group.
 func TestSideFitsItsSizeClass(t *testing.T) {
 	if size := unsafe.Sizeof(side{}); size > 128 {
 		t.Errorf("a side takes %d bytes, want at most 128: the next size class takes 144", size)

@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// Order is what makes a session slow in a list of the slowest.
+// Order is the measure by which a list of the slowest sessions is sorted.
 type Order string
 
 // Orders.
 const (
-	ByOldest  Order = "oldest"  // what waits longest for its acknowledgement
+	ByOldest  Order = "oldest"  // by the notification that has waited longest for its acknowledgement
 	ByUnacked Order = "unacked" // most notifications in flight
 	ByQueued  Order = "queued"  // most bytes that the connection does not take
 )
@@ -22,7 +22,7 @@ type Lag struct {
 	Info
 	Recipient string
 	Oldest    int64 // position of its oldest notification in flight; 0: none
-	Queued    int   // bytes that wait for the connection to take them, as far as its gateway can tell
+	Queued    int   // bytes that wait for the connection, if its gateway can count them
 }
 
 // SortLags puts the slowest first.
@@ -43,12 +43,12 @@ func (l *Lag) rank(by Order) int64 {
 	return math.MaxInt64 - l.Oldest // positions grow with time, roughly
 }
 
-// queuer is a Transport that knows how much waits in it. Those of streams that share a connection do not.
+// queuer is a Transport that counts its queued bytes. Streams that share a connection cannot.
 type queuer interface{ Queued() int }
 
-// Slowest lists up to n sessions of an app that have something in flight or queued, the slowest first. It looks at
-// every session once, each for itself: nobody else waits for it, and nobody pays who does not ask. partial: there may be
-// slower ones.
+// Slowest lists up to n sessions of an app that have notifications in flight or bytes queued, the slowest first. It
+// locks one session at a time, so it delays no others, and it costs nothing unless called. partial: there may be slower
+// ones.
 func (h *Hub) Slowest(_ context.Context, app string, by Order, n int) (found []Lag, partial bool, err error) {
 	var some []*Session
 	for i := range h.reg.shards {

@@ -7,11 +7,11 @@ import (
 	"godwit.dev/godwit/internal/notify/frame"
 )
 
-// readRetry is when a session whose store read failed asks again.
+// readRetry is the pause after which a session whose store read failed tries again.
 const readRetry = time.Second
 
-// arm sets the session's one timer. Everything that waits (heartbeat, redelivery, the token's end, the next
-// comparison with the store) shares it: tick looks at what is due and nextWake says when to look again.
+// arm sets the session's one timer. All deadlines (heartbeat, redelivery, the token's end, the next comparison with the
+// store) share it: tick handles those that have passed and nextWake returns the next one.
 func (s *Session) arm(at instant) {
 	s.wakeAt = at
 	s.hub.wheel.Set(&s.timer, time.Duration(at)*tick-s.hub.cfg.Now().Sub(s.hub.start))

@@ -7,7 +7,7 @@ import (
 // Transport is one client connection as its gateway presents it to a session. All methods are safe for concurrent
 // use and none blocks; none calls back into the session before it returns.
 type Transport interface {
-	// Format says how frames to this client are encoded.
+	// Format returns the encoding of frames to this client.
 	Format() frame.Format
 	// Write sends one encoded frame of a kind: head is borrowed until Write returns, tail (may be nil) is shared and
 	// immutable.
@@ -29,7 +29,7 @@ type Transport interface {
 
 // Corker is a Transport that can send many small frames at once.
 type Corker interface {
-	// Cork has what is written wait for Uncork, which must follow soon. Calls nest.
+	// Cork collects written frames until Uncork, which must follow soon. Calls nest.
 	Cork()
 	// Uncork sends what has waited.
 	Uncork()

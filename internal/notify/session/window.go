@@ -8,11 +8,11 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
-// window is what a busy session has to remember. An idle one has none: most sessions are idle.
+// window is the state of a session with notifications in flight. An idle session, as most are, has none.
 type window struct {
 	flight  []inflight
 	off     int       // so many of flight were nacked and wait outside the window for their time
-	crowded bool      // one of those that were nacked found no room when its time had come
+	crowded bool      // a nacked notification was due again and found no room
 	acked   unsettled // by the client
 	doubted instant   // when acked was last compared with the store
 	written unsettled // what asks for no acknowledgement
@@ -25,11 +25,11 @@ type inflight struct {
 	due     instant // of the next redelivery
 	attempt uint16
 	all     bool   // every device must acknowledge
-	step    steps  // what it waits for; none: its acknowledgement
+	step    steps  // the further steps that it waits for; none: only its acknowledgement
 	since   uint32 // milliseconds of the hub's time when it was due, as a remainder: it may have been before the hub began
 }
 
-// steps are what a notification in flight may wait for beside its acknowledgement.
+// steps are what a notification in flight may wait for besides its acknowledgement.
 type steps uint8
 
 const (
@@ -62,7 +62,7 @@ var windows = sync.Pool{New: func() any { return new(window) }}
 
 const keepWindow = 64 // entries a window that is reused may have room for
 
-// flight is what waits for an acknowledgement, oldest first, in the window or outside.
+// flight returns the notifications that wait for an acknowledgement, oldest first, in the window or outside.
 func (s *Session) flight() []inflight {
 	if s.win == nil {
 		return nil
@@ -98,7 +98,7 @@ func (w *window) putBack(f *inflight) {
 	}
 }
 
-// takeFlight removes what is at i. An acknowledged position stays known until the store has settled it.
+// takeFlight removes the notification at i. An acknowledged position is kept until the store has settled it.
 func (s *Session) takeFlight(i int, acked bool) {
 	w := s.win
 	w.putBack(&w.flight[i])
@@ -110,7 +110,7 @@ func (s *Session) takeFlight(i int, acked bool) {
 	s.catchUpLocked()
 }
 
-// settledAck forgets a position that the store has settled.
+// settledAck drops a position that the store has settled.
 func (s *Session) settledAck(pos int64) {
 	if w := s.win; w != nil {
 		w.acked.drop(pos)
@@ -123,8 +123,8 @@ func (s *Session) settledAck(pos int64) {
 // disk takes it.
 const ackedLasts = 3 * time.Second
 
-// forgetAcked gives up waiting, at each comparison: the store did not take acknowledgements that came before the last
-// comparison and are not settled by now. Newer ones may wait for a commit under way.
+// forgetAcked runs at each comparison. It drops acknowledgements from before the last comparison that are still not
+// settled: the store did not take them. Newer ones may wait for a commit under way.
 func (s *Session) forgetAcked(now instant) {
 	w := s.win
 	if w == nil || w.acked.stale > 0 && now-w.doubted < ticks(ackedLasts) {

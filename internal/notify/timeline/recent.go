@@ -9,18 +9,18 @@ import (
 	"godwit.dev/godwit/internal/notify/recipient"
 )
 
-// MostRecent is how many notifications a page of a recipient's timeline tells of, at most.
+// MostRecent is the most notifications on a page of a recipient's timeline.
 const MostRecent = 200
 
-// Recent is what became of one of a recipient's notifications, briefly.
+// Recent is a summary of what happened to one of a recipient's notifications.
 type Recent struct {
 	Record mailbox.Record
-	At     time.Time // of the last thing that is known to have happened
-	Why    string    // how it stands over connections, in a sentence
+	At     time.Time // of the last known event
+	Why    string    // its state over connections, in a sentence
 }
 
-// OfRecipient lists a recipient's notifications, newest first, a page at a time: those before cursor; 0 begins with the newest. It reads a page of
-// the history and looks once who is connected, however many recipients and notifications there are.
+// OfRecipient lists a recipient's notifications, newest first, a page at a time: those before cursor; 0 begins with the newest. It reads a
+// page of the history and queries the connected recipients once, for any number of recipients and notifications.
 func (s *Service) OfRecipient(ctx context.Context, app, to string, limit int, cursor int64) (list []Recent, next int64, err error) {
 	records, next, err := s.Mailbox.History(ctx, app, to, 0, min(limit, MostRecent), cursor)
 	if err != nil || len(records) == 0 {

@@ -18,10 +18,10 @@ func published(r *mailbox.Record) string {
 	return "published, to be acknowledged before " + clock(r.ExpiresAt)
 }
 
-// clock is a time as sentences say it.
+// clock formats a time for sentences.
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// Times says how often something happened.
+// Times says "once", "twice" or how many times.
 func Times(n uint32) string {
 	if n == 1 {
 		return "once"
@@ -29,7 +29,7 @@ func Times(n uint32) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// written tells how often a copy was written to connections, and what clients said who could not take it.
+// written says how often a copy was written to connections, and why clients refused it.
 func written(r *mailbox.Record) string {
 	s := "written to a connection"
 	if r.Attempts > 1 {
@@ -44,7 +44,7 @@ func written(r *mailbox.Record) string {
 	return s
 }
 
-// because adds a reason that somebody gave.
+// because adds a given reason.
 func because(reason string) string {
 	if reason == "" {
 		return ""
@@ -52,7 +52,7 @@ func because(reason string) string {
 	return ": " + reason
 }
 
-// ended tells how a copy ended.
+// ended describes the end of a copy.
 func ended(r *mailbox.Record) string {
 	switch r.Status {
 	case notification.Delivered:
@@ -73,7 +73,7 @@ func ended(r *mailbox.Record) string {
 	return r.Status.String()
 }
 
-// took is a duration as sentences say it.
+// took formats a duration for sentences.
 func took(d time.Duration) string {
 	d = max(d, 0)
 	if d < time.Second {
@@ -82,7 +82,7 @@ func took(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// stepText tells of a step beyond live.
+// stepText describes a step beyond live.
 func stepText(s *Step) string {
 	switch s.Status {
 	case "waiting":
@@ -118,7 +118,7 @@ func stepText(s *Step) string {
 	return s.Status + because(s.Detail)
 }
 
-// why says in a sentence how a copy stands and what that comes from.
+// why explains a copy's state in a sentence.
 func why(r *mailbox.Record, steps []Step, who *recipient.View, now time.Time) string {
 	return live(r, who, now) + beyond(r, steps)
 }
@@ -146,7 +146,7 @@ func live(r *mailbox.Record, who *recipient.View, now time.Time) string {
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// attempts tells how often what ended was written before.
+// attempts says how often a copy was written before it ended.
 func attempts(r *mailbox.Record) string {
 	if r.Attempts == 0 {
 		return ", without having been written to a connection"
@@ -154,7 +154,7 @@ func attempts(r *mailbox.Record) string {
 	return ""
 }
 
-// unwritten tells why what has expired was not acknowledged.
+// unwritten explains why an expired copy was not acknowledged.
 func unwritten(r *mailbox.Record, who *recipient.View) string {
 	switch {
 	case r.Attempts > 0:
@@ -167,7 +167,7 @@ func unwritten(r *mailbox.Record, who *recipient.View) string {
 	return ": it was never written to a connection, although " + r.To + " was there at " + clock(who.LastSeen)
 }
 
-// waits tells what a copy that was never written waits for.
+// waits says what a copy that was never written is waiting for.
 func waits(r *mailbox.Record, who *recipient.View, now time.Time) string {
 	if len(who.Sessions) == 0 {
 		if who.LastSeen.IsZero() {

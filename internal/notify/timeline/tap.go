@@ -12,14 +12,14 @@ import (
 // tapPage is how many notifications a tap shows at once: of more that come within a second the newest.
 const tapPage = 50
 
-// Arrival is a notification that has come for a recipient.
+// Arrival is a notification that was published to a recipient.
 type Arrival struct {
 	Record  mailbox.Record
-	Content *notification.Content // nil: it came by another node
+	Content *notification.Content // nil: another node stored it
 }
 
-// Tap passes the notifications that come for a recipient from now on to tell, oldest first, until ctx ends or tell fails; more says that some were left out.
-// It acknowledges nothing, and the recipient does not count as connected. alive is called when nothing came for a while.
+// Tap passes new notifications of a recipient to tell, oldest first, until ctx ends or tell fails; more means that some were left out. It
+// acknowledges nothing, and the recipient does not count as connected. alive is called when nothing came for a while.
 func (s *Service) Tap(ctx context.Context, app, to string, tell func(list []Arrival, more bool) error, alive func() error) error {
 	one, end, err := s.Watchers.watch(mailbox.Address{App: app, Recipient: to}, true)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *Service) Tap(ctx context.Context, app, to string, tell func(list []Arri
 	}
 }
 
-// came lists what came for a recipient behind a position.
+// came lists the notifications of a recipient after a position.
 func (s *Service) came(ctx context.Context, app, to string, last int64, contents map[int64]notification.Content) (list []Arrival, err error) {
 	records, _, err := s.Mailbox.History(ctx, app, to, 0, tapPage, 0)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package timeline tells what became of a recipient's copy of a notification: what happened over each channel, and in a sentence
-// why it has not arrived, or how it has.
+// Package timeline describes what happened to a recipient's copy of a notification: the events on each channel, and a sentence
+// that explains why it has not arrived, or how it has.
 package timeline
 
 import (
@@ -24,32 +24,32 @@ type Mailbox interface {
 	History(ctx context.Context, app, recipient string, status notification.Status, limit int, cursor int64) (items []mailbox.Record, next int64, err error)
 }
 
-// Steps says how escalations beyond live stand.
+// Steps returns the state of escalations beyond live.
 type Steps interface {
 	// StepsOf returns the steps of an open copy and which one is next.
 	StepsOf(ctx context.Context, ref mailbox.Ref) (steps []notification.Step, next int, err error)
-	// SendsOf lists what was sent for a copy, in the order of steps.
+	// SendsOf lists the sends for a copy, in the order of steps.
 	SendsOf(ctx context.Context, app, note, recipient string) ([]escalation.Send, error)
-	// Foresee says what the recipient's preferences will say to a step that begins at a time.
+	// Foresee returns how the recipient's preferences will decide about a step that begins at a time.
 	Foresee(ctx context.Context, d *mailbox.StepDue, at time.Time) (preference.Verdict, error)
 }
 
-// Recipients say where somebody is connected.
+// Recipients returns where recipients are connected.
 type Recipients interface {
 	Get(ctx context.Context, app, name string) (*recipient.View, error)
 }
 
-// Config is what a Service stands on.
+// Config holds what a Service needs.
 type Config struct {
 	Mailbox    Mailbox
 	Steps      Steps // nil: there are none beyond live
 	Recipients Recipients
 	Now        func() time.Time
-	Watchers   *Watchers // nil: there is nobody who follows but by looking again
-	Started    time.Time // when this server started, if it keeps what was tried; zero: it does not
+	Watchers   *Watchers // nil: followers only poll
+	Started    time.Time // when this server started, if it records attempts; zero: it does not
 }
 
-// Service tells of the copies of all apps.
+// Service builds the timelines of copies of all apps.
 type Service struct{ Config }
 
 // New makes a Service.
@@ -60,7 +60,7 @@ func New(cfg Config) *Service {
 	return &Service{cfg}
 }
 
-// Step is how a copy stands over a channel beyond live.
+// Step is a copy's state on a channel beyond live.
 type Step struct {
 	Number   int
 	Channel  push.Channel
@@ -116,7 +116,7 @@ func (s *Service) Of(ctx context.Context, app, id, to string) (*Timeline, error)
 	return t, nil
 }
 
-// StepsOf lists what a copy's steps have sent and which of them wait.
+// StepsOf lists the sends of a copy's steps, and the steps that wait.
 func (s *Service) StepsOf(ctx context.Context, app string, r *mailbox.Record) ([]Step, error) {
 	if s.Steps == nil {
 		return nil, nil
@@ -147,7 +147,8 @@ func (s *Service) StepsOf(ctx context.Context, app string, r *mailbox.Record) ([
 
 const quiet = "the recipient's quiet hours last until then"
 
-// waiting is a step that comes, at the time at which it will: one that falls into quiet hours is put off, and those after it keep their distance.
+// waiting predicts when a step will begin: one that falls into quiet hours is postponed, and the steps after it keep
+// their distance.
 func (s *Service) waiting(ctx context.Context, app string, r *mailbox.Record, steps []notification.Step, i int) (Step, error) {
 	at := r.Due().Add(steps[i].After)
 	step := Step{Number: i, Channel: push.Channel(steps[i].Channel), Status: "waiting", To: steps[i].To, At: at}
@@ -186,7 +187,7 @@ func sent(s *escalation.Send) Step {
 	return step
 }
 
-// status names what became of a send.
+// status names the state of a send.
 func status(s *escalation.Send) string {
 	switch {
 	case s.Nobody():
@@ -199,17 +200,17 @@ func status(s *escalation.Send) string {
 		return "failed"
 	case s.Clicked:
 		return "clicked"
-	case s.Shown, s.Dismissed: // who says so got it, whatever else is known
+	case s.Shown, s.Dismissed: // only a device that got it can report this, whatever the outcome says
 		return "shown"
 	case s.Held:
 		return "held"
 	case s.Outcome == dispatch.Pending:
-		return "sending" // its turn has come, or will
+		return "sending" // it is due, or will be
 	}
 	return s.Outcome.String()
 }
 
-// entries put what happened in order.
+// entries orders the events of a copy by time.
 func (s *Service) entries(r *mailbox.Record, steps []Step, now time.Time) []Entry {
 	list := []Entry{{At: r.CreatedAt, Event: "published", Text: published(r)}}
 	if r.SendAt.After(r.CreatedAt) {

@@ -24,7 +24,7 @@ var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func after(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
 
-// known is everything about one copy in app shop and its recipient.
+// known is all data about one copy in app shop and its recipient.
 type known struct {
 	record mailbox.Record
 	sends  []escalation.Send
@@ -81,7 +81,7 @@ func (k *known) Get(context.Context, string, string) (*recipient.View, error) {
 	return k.who, nil
 }
 
-// tell tells of it a minute after it was published.
+// tell returns the timeline a minute after the copy was published.
 func (k *known) tell(t *testing.T) *timeline.Timeline {
 	t.Helper()
 	k.record.ID, k.record.To, k.record.Pos, k.record.CreatedAt = "ride-1", "anna", 7, start
@@ -160,7 +160,7 @@ func TestTheSentenceTellsWhatWasTried(t *testing.T) {
 		"Acknowledged by phone, 2s after it was due.": {
 			record: mailbox.Record{Status: notification.Acked, Attempts: 1, SettledAt: after(2), Tried: []mailbox.Attempt{wrote(1, "phone"), by(2, "phone", "ws")}},
 		},
-		"Acknowledged by phone, 3s after it was due.": { // what came before it is not known in detail
+		"Acknowledged by phone, 3s after it was due.": { // earlier attempts are not recorded in detail
 			record: mailbox.Record{Status: notification.Acked, Attempts: 1, SettledAt: after(3), Tried: []mailbox.Attempt{by(3, "phone", "ws")}},
 		},
 		"Acknowledged by a connection over ws, 2s after it was due.": {

@@ -25,7 +25,7 @@ func connection(a *mailbox.Attempt) string {
 	return name
 }
 
-// acknowledged names who has acknowledged a copy, if that is known.
+// acknowledged names the device that has acknowledged a copy, if it is known.
 func acknowledged(a *mailbox.Attempt) string {
 	if a.Device == "" && a.Gateway == "" {
 		return ""
@@ -72,7 +72,7 @@ func last(r *mailbox.Record) int {
 	return -1
 }
 
-// by says who has acknowledged what is acknowledged.
+// by names the device that has acknowledged a copy.
 func by(r *mailbox.Record) string {
 	if i := last(r); i >= 0 {
 		if who := acknowledged(&r.Tried[i]); who != "" {
@@ -82,7 +82,7 @@ func by(r *mailbox.Record) string {
 	return ""
 }
 
-// story tells in a part of a sentence where and when a copy was written, and what its clients said.
+// story says, in a part of a sentence, where and when a copy was written, and how its clients answered.
 func story(r *mailbox.Record) string {
 	var names []string
 	times := make(map[string][]time.Time)
@@ -115,7 +115,7 @@ func story(r *mailbox.Record) string {
 	return b.String() + refused(r)
 }
 
-// fewRepeats are told one by one.
+// fewRepeats is how many repeated attempts are listed one by one.
 const fewRepeats = 4
 
 func repeats(at []time.Time) string {
@@ -136,7 +136,7 @@ func repeats(at []time.Time) string {
 	return ", again at " + parts[0]
 }
 
-// refused tells what clients said who could not take a copy.
+// refused says why clients refused a copy.
 func refused(r *mailbox.Record) string {
 	n, reason := r.Nacks, r.Reason
 	said := uint32(0)

@@ -16,31 +16,31 @@ import (
 
 // Limits of following timelines.
 const (
-	maxWatchers = 1000             // on one node, half of them of one app; each reads a timeline now and then
-	readEvery   = time.Second      // a follower's copy is read no more often, whatever happens to it
-	lookAgain   = 3 * time.Second  // and at least this often: other nodes and providers do not say what they do
+	maxWatchers = 1000             // followers on one node, half of them of one app; each reads a timeline now and then
+	readEvery   = time.Second      // the least time between two reads of a follower's copy
+	lookAgain   = 3 * time.Second  // and the longest: other nodes and providers do not report their events here
 	heartbeat   = 15 * time.Second // proxies close connections that are silent for a minute or less
 )
 
-// ErrTooMany says that there are as many followers as there may be.
+// ErrTooMany says that the limit of followers is reached.
 var ErrTooMany = errors.New("too many follow timelines of this app")
 
-// Watchers receive the events of recipients that somebody follows. For all others an event costs one addition.
+// Watchers receive the events of recipients that have followers. For all other recipients an event costs one addition.
 type Watchers struct {
-	next   mailbox.Tracer // told of everything, too; nil: there is none
+	next   mailbox.Tracer // receives all events, too; nil: there is none
 	places *fair.Shares
 	n      atomic.Int32
 	mu     sync.Mutex
 	of     map[mailbox.Address][]*watcher
 }
 
-// watcher is somebody who follows a recipient.
+// watcher is one follower of a recipient.
 type watcher struct {
 	changed  chan struct{}
-	contents map[int64]notification.Content // of what came lately, by position; nil: they are not asked for. Guarded by Watchers.mu
+	contents map[int64]notification.Content // contents of recent arrivals, by position; nil: not wanted. Guarded by Watchers.mu
 }
 
-// NewWatchers begins with none. next is told as well; nil: there is no other.
+// NewWatchers starts without followers. next receives all events as well; nil: there is no other.
 func NewWatchers(next mailbox.Tracer) *Watchers {
 	return &Watchers{next: next, places: fair.NewShares(maxWatchers), of: make(map[mailbox.Address][]*watcher)}
 }
@@ -94,7 +94,7 @@ func (w *Watchers) wake(who mailbox.Address) {
 	}
 }
 
-// arrived keeps what came for those who want to see it.
+// arrived keeps new contents for the followers that want to see them.
 func (w *Watchers) arrived(who mailbox.Address, it *mailbox.Item) {
 	for _, one := range w.of[who] {
 		if one.contents != nil && len(one.contents) < tapPage {
@@ -103,7 +103,7 @@ func (w *Watchers) arrived(who mailbox.Address, it *mailbox.Item) {
 	}
 }
 
-// taken is what came since it was asked for last.
+// taken returns the contents that came since the last call.
 func (w *Watchers) taken(one *watcher) map[int64]notification.Content {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -145,13 +145,14 @@ func (w *Watchers) watch(who mailbox.Address, contents bool) (one *watcher, end 
 
 // Follower receives the timeline of a copy.
 type Follower struct {
-	// Tell gets the timeline, and again each time it has changed.
+	// Tell gets the timeline, at first and after each change.
 	Tell func(*Timeline) error
-	// Alive is called when nothing was told for a while.
+	// Alive is called when Tell was not called for a while.
 	Alive func() error
 }
 
-// Follow tells of a copy until it has ended and nothing more comes of it, ctx ends, or the follower fails.
+// Follow passes a copy's timeline to a follower until the copy has ended with all its sends, ctx ends, or the follower
+// fails.
 func (s *Service) Follow(ctx context.Context, app, id, to string, f Follower) error {
 	t, err := s.Of(ctx, app, id, to)
 	if err != nil {
@@ -212,13 +213,13 @@ func (t *Timeline) over() bool {
 	}
 	for i := range t.Steps {
 		if s := t.Steps[i].Status; s == "sending" || s == "waiting" || s == "held" {
-			return t.Record.Status == notification.Expired // nothing of it is sent any more
+			return t.Record.Status == notification.Expired // no more sends of it will start
 		}
 	}
 	return true
 }
 
-// same reports whether two say the same, but for how long ago something was.
+// same reports whether two timelines are equal except for the age of events.
 func (t *Timeline) same(other *Timeline) bool {
 	return without(t.Why) == without(other.Why) && reflect.DeepEqual(t.Entries, other.Entries) && t.Record.Status == other.Record.Status
 }

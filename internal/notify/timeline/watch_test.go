@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/notify/timeline"
 )
 
-// changing is a copy's data that changes while somebody follows it.
+// changing is the data of a copy that changes while it is followed.
 type changing struct {
 	mu    sync.Mutex
 	now   known
@@ -38,7 +38,7 @@ func (c *changing) History(ctx context.Context, app, to string, status notificat
 	return c.now.History(ctx, app, to, status, limit, cursor)
 }
 
-// comes has a notification come for anna; told is whether this node says so.
+// comes publishes a notification to anna; told is whether this node reports it.
 func (c *changing) comes(w *timeline.Watchers, id string, told bool) {
 	c.mu.Lock()
 	pos := int64(10 + len(c.now.history))
@@ -77,7 +77,7 @@ func following(now func() time.Time) (*changing, *timeline.Watchers, *timeline.S
 	return c, w, timeline.New(timeline.Config{Mailbox: c, Recipients: c, Watchers: w, Now: now})
 }
 
-// told is what a follower got.
+// told is the record of a follower's calls.
 type told struct {
 	mu   sync.Mutex
 	list []string
@@ -167,7 +167,7 @@ func TestAFollowerLeaves(t *testing.T) {
 		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Errorf("ended with %v", err)
 		}
-		w.Committed(&mailbox.Batch{Settled: []mailbox.Settled{annas}}) // nobody is there to be told
+		w.Committed(&mailbox.Batch{Settled: []mailbox.Settled{annas}}) // there are no followers
 	})
 }
 
@@ -234,7 +234,7 @@ func TestATapShowsWhatComesFromNowOn(t *testing.T) {
 		}
 		mu.Unlock()
 		c.comes(w, "first", true)
-		synctest.Wait() // it is shown; all that comes in the second after it is shown together
+		synctest.Wait() // it is passed on; all changes in the second after it come together
 		mu.Lock()
 		got = nil
 		mu.Unlock()

@@ -18,7 +18,7 @@ func (k Key) Hash() Digest {
 	return Digest(binary.BigEndian.Uint64(sum[:8]))
 }
 
-// DigestOf is the digest of a set; no key may come twice.
+// DigestOf returns the digest of a set; no key may occur twice.
 func DigestOf(keys ...Key) (d Digest) {
 	for _, k := range keys {
 		d += k.Hash()

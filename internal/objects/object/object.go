@@ -12,7 +12,7 @@ import (
 
 // Limits that are part of the public contract.
 const (
-	MaxPayload       = 4 << 10 // a signal says that something changed; what changed is fetched where it lives
+	MaxPayload       = 4 << 10 // 4 KiB: a signal says only that something changed; clients fetch the data itself elsewhere
 	MaxRegistrations = 10_000  // of one device or nameless session
 	maxContentType   = 200
 )
@@ -45,7 +45,7 @@ func (k Key) Compare(o Key) int {
 // unknown and the floor is 0.
 type State struct {
 	Version     Version // of an unknown object: the floor, which the next version must exceed
-	Known       bool    // false: nobody can say which version is the latest
+	Known       bool    // false: the latest version is unknown
 	Payload     []byte
 	ContentType string // of Payload
 	Origin      Origin // who made this version

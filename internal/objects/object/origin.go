@@ -6,7 +6,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Origin is the client that caused a change and is not told of it: a recipient, or one of its devices. The zero
+// Origin is the client that caused a change and need not be informed: a recipient, or one of its devices. The zero
 // Origin is nobody.
 type Origin struct{ Recipient, Device string }
 

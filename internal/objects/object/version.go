@@ -15,7 +15,7 @@ const MaxVersion Version = math.MaxInt64
 
 func (v Version) String() string { return strconv.FormatInt(int64(v), 10) }
 
-// ParseVersion reads a version as it stands in JSON or a query: decimal digits, in quotes or not.
+// ParseVersion reads a version in JSON or in a query: decimal digits, in quotes or not.
 func ParseVersion(s string) (Version, error) {
 	if len(s) >= 2 && s[0] == '"' && s[len(s)-1] == '"' {
 		s = s[1 : len(s)-1]

@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/objectdb"
 )
 
-// counter is a peer that counts what it is told.
+// counter is a peer that counts its frames.
 type counter struct {
 	objects, answers *atomic.Int64
 	reached          chan struct{} // has room for one

@@ -13,9 +13,9 @@ import (
 	"godwit.dev/godwit/internal/objects/object/objectstore"
 )
 
-// Client is a device, or a session without one, that has registrations. It outlives its session for as long as part of
-// it is not stored. Small types hold its states, each with its own rules: phase, saves, progressPhase, pendingAnswers, reg.
-// DESIGN.md draws them.
+// Client is a device, or a session without one, that has registrations. It outlives its session until all of its state is
+// stored. Small types hold its states, each with its own rules: phase, saves, progressPhase, pendingAnswers, reg. DESIGN.md
+// draws them.
 type Client struct {
 	svc   *Service
 	id    objectstore.ClientID
@@ -35,7 +35,7 @@ type Client struct {
 	away     set           // in place of regs while there is no session
 	saves    saves         // of the set
 	pending  pendingAnswers
-	reset    *reset // of which more frames are to come; nil: none
+	reset    *reset // a reset with more frames to come; nil: none
 }
 
 // set is what regs are on disk, and in memory while the client has no session: one is about to join, or the client is not
@@ -52,9 +52,9 @@ type liveSession struct {
 	who     session.Client // guarded by c.mu
 	format  frame.Format
 	over    atomic.Bool
-	holds   atomic.Int32 // on its number: its own, and one for each object that lists it
+	holds   atomic.Int32 // uses of its number: its own, and one for each object that lists it
 	id      sessionID
-	started bool // welcomed; guarded by c.mu like what follows
+	started bool // welcomed; guarded by c.mu like the fields below
 	blocked bool // a write was refused and there was no room since
 }
 
@@ -161,13 +161,13 @@ func (c *Client) detach() {
 	}
 	x.sessions.leave(l)
 	c.session, c.regs, c.reset, c.pending = nil, nil, nil, pendingAnswers{}
-	if c.saves.phase != saveFailed { // else the timer will try again to store what is not
+	if c.saves.phase != saveFailed { // else the timer will store the rest
 		c.svc.wheel.Stop(&c.timer)
 		c.wakeAt = 0
 	}
 }
 
-// later has the client processed by a goroutine that holds nothing.
+// later has the client processed by a goroutine that holds no locks.
 func (c *Client) later() {
 	if !c.queued {
 		c.queued = true

@@ -33,7 +33,7 @@ func (f *flaky) Touch(batch []objectstore.Touch, done func(error)) {
 
 var mainOfUnit1 = objectstore.ClientID{App: app, Recipient: "unit-1", Group: "north", Device: "main"}
 
-// closing closes the service and reports how that went.
+// closing closes the service and sends on closed when that is done.
 func (w *world) closing() (closed chan error) {
 	closed = make(chan error, 1)
 	go func() { closed <- w.svc.Close() }()
@@ -74,7 +74,7 @@ func TestCloseWritesDownWhatWasAcknowledgedDuringTheWriteBefore(t *testing.T) {
 		u.ack("a", 1)
 		time.Sleep(2 * time.Second) // it is being written down
 		u.ack("a", 2)
-		u.register("b") // its set waits for what is being written
+		u.register("b") // its set waits for the save under way
 		u.close()
 		closed := w.closing()
 		release()
@@ -119,8 +119,8 @@ func TestNothingBeginsAfterClose(t *testing.T) {
 	})
 }
 
-// TestSessionsMayEndWhileTheServiceCloses is for the race detector: what a session asks for meanwhile either begins before
-// Close waits, or not at all.
+// TestSessionsMayEndWhileTheServiceCloses is for the race detector: a task that a session starts meanwhile either begins
+// before Close waits, or not at all.
 func TestSessionsMayEndWhileTheServiceCloses(t *testing.T) {
 	for range 20 {
 		inWorld(t, signal.Config{Workers: 1}, func(w *world) {

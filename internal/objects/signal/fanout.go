@@ -22,7 +22,7 @@ func (s *Service) Changed(batch []objectstore.Change) {
 	}
 }
 
-// Heard takes changes that other nodes have made. Changes that are older, or were heard already, have no effect.
+// Heard takes changes that other nodes have made. Older or repeated changes have no effect.
 func (s *Service) Heard(batch []objectstore.Change) {
 	for i := range batch {
 		ch := &batch[i]
@@ -32,12 +32,12 @@ func (s *Service) Heard(batch []objectstore.Change) {
 	}
 }
 
-// TellOthers sets the function that tells other nodes what changes here from now on. tell is called in the order of
-// commits; it must neither wait nor keep the batch.
+// TellOthers sets the function that sends changes made here to other nodes. tell is called in the order of commits; it
+// must neither wait nor keep the batch.
 func (s *Service) TellOthers(tell func(batch []objectstore.Change)) { s.others.Store(&tell) }
 
-// Missed says that changes of other nodes may not have been heard, nor may others in the next seconds: the store is looked at
-// now, unless that was done two seconds ago at most, and more often for a while.
+// Missed says that changes of other nodes may have been lost, and may be in the next seconds: the store is read now, unless
+// it was at most two seconds ago, and more often for a while.
 func (s *Service) Missed() {
 	select {
 	case s.missed <- struct{}{}:
@@ -73,7 +73,7 @@ func (s *Service) announce(w *watched) {
 type fanoutWorker struct {
 	mu       sync.Mutex
 	queue    []waiting
-	until    time.Time // the worker looks at its queue by then
+	until    time.Time // by this time the worker checks its queue
 	wake     chan struct{}
 	sessions []*liveSession // reused
 }
@@ -128,7 +128,7 @@ func (s *Service) runWorker(ctx context.Context, ln *fanoutWorker) {
 	}
 }
 
-// take removes what is ready; wait is how long until something else is.
+// take removes the waiting objects that are ready; wait is the time until the next one is.
 func (ln *fanoutWorker) take(now time.Time) (due []waiting, wait time.Duration) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
@@ -189,7 +189,7 @@ func (s *Service) spread(w *watched, sessions []*liveSession) {
 const (
 	idleWorker = time.Hour
 	keepListed = 1 << 14 // how many a worker keeps memory for, of what waits, and for the sessions of an object
-	spreadFrom = 128     // sessions for which another core is worth waking
+	spreadFrom = 128     // sessions from which on a second core is worth waking
 )
 
 // offered passes a state to one session.
@@ -201,7 +201,7 @@ func (l *liveSession) offered(w *watched, st *current, now second) {
 		return
 	}
 	r := c.find(w.id)
-	if r == nil || w.gone.Load() { // forgotten meanwhile, and its id may be another's by now
+	if r == nil || w.gone.Load() { // dropped meanwhile, and its id may be another object's by now
 		return
 	}
 	if !c.offer(l, r, w, st, now) {
@@ -281,7 +281,7 @@ func (p *paces) interval(app string) time.Duration {
 		return 0
 	}
 	if time.Since(a.judged) > batchForget {
-		a.interval = 0 // what was measured so long ago says nothing of now
+		a.interval = 0 // so old a measurement says nothing about the present
 	}
 	return a.interval
 }

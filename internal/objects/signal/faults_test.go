@@ -156,7 +156,7 @@ func TestErasedRecipientHasNothing(t *testing.T) {
 		erased := make(chan error, 1)
 		go func() { erased <- w.svc.Erase(w.Context(), app, "unit-1") }()
 		synctest.Wait()
-		release() // what was under way must not bring it back
+		release() // the save under way must not bring it back
 		if err := <-erased; err != nil {
 			w.Fatal(err)
 		}

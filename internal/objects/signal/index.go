@@ -23,10 +23,10 @@ type watched struct {
 	hash object.Digest
 	refs int // registrations; guarded by the shard
 	now  atomic.Pointer[current]
-	gone atomic.Bool // nobody is registered any more, and the id may be another's
+	gone atomic.Bool // no client is registered any more, and the id may be another object's
 
 	mu       sync.Mutex
-	sessions []sessionID // sessions registered for it; those that are over are taken out when they are half
+	sessions []sessionID // sessions registered for it; ended ones are removed when they are half
 	over     int         // how many of them are
 	waiting  bool        // in a worker's queue
 }
@@ -130,7 +130,7 @@ func (x *index) acquire(n name) (w *watched, fresh bool) {
 	return w, true
 }
 
-// release takes back one registration; the last one lets the object be forgotten.
+// release takes back one registration; with the last one the object can be dropped.
 func (x *index) release(w *watched) {
 	sh := x.shard(w.key.Object)
 	x.n.Add(-1)
@@ -155,7 +155,7 @@ func (x *index) get(id uint32) *watched {
 	return x.byID[id]
 }
 
-// each calls do with the objects of registrations; it must not come back to the index.
+// each calls do with the objects of registrations; do must not call the index.
 func (x *index) each(regs []reg, do func(r *reg, w *watched)) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -11,16 +11,16 @@ type counts struct {
 	changes, coalesced, sent, resent, acked, refused, resyncs, collected atomic.Uint64
 }
 
-// Counts are what has happened since start, for figures and tests.
+// Counts are the events since start, for metrics and tests.
 type Counts struct{ Changes, Sent, Resent, Acked, Resyncs uint64 }
 
-// Counts returns what has happened since start.
+// Counts returns the counts since start.
 func (s *Service) Counts() Counts {
 	c := &s.counts
 	return Counts{c.changes.Load(), c.sent.Load(), c.resent.Load(), c.acked.Load(), c.resyncs.Load()}
 }
 
-// Live counts registrations of live sessions.
+// Live returns the number of registrations of live sessions.
 func (s *Service) Live() int { return int(s.index.n.Load()) }
 
 var (

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// lookEvery is how often changes of other nodes are looked for. The bus tells of them sooner, but may lose one.
+	// lookEvery is how often the store is read for changes of other nodes. The bus reports them sooner, but may lose one.
 	lookEvery = 5 * time.Second
-	// lookSoon is how often while the bus may be losing them: for uneasyFor from the start, and from when that was last
-	// said (Missed) or the store could not be asked.
+	// lookSoon is how often while the bus may be losing changes: for uneasyFor from the start, and from the last loss that
+	// was reported (Missed) or the last failed read.
 	lookSoon  = 2 * time.Second
 	uneasyFor = 10 * time.Second
 	newsPage  = 1000 // changes read at once
 )
 
-// lookForNews has what other nodes have changed reach the sessions here, each change within some seconds of its commit.
+// lookForNews brings changes of other nodes to the sessions here, each within some seconds of its commit.
 func (s *Service) lookForNews(shared objectstore.Shared) {
 	since, last, failing := s.cfg.Now(), time.Now(), false
 	uneasy := last.Add(uneasyFor)
@@ -60,8 +60,8 @@ func lookPace(uneasy bool) time.Duration {
 	return lookEvery
 }
 
-// readNews has those objects read that are followed here and were changed elsewhere. Most of what it finds is known: what
-// changed here, what the bus told of, and what the last looks have found.
+// readNews reads those objects that have registrations here and were changed elsewhere. Most of the changes it finds are
+// known: they were made here, came over the bus, or were found by the last reads.
 func (s *Service) readNews(shared objectstore.Shared, since time.Time) error {
 	var from *objectstore.NewsMark
 	for {
@@ -105,7 +105,7 @@ func (s *Service) sayHere(ctx context.Context) error {
 	return nil
 }
 
-// seen writes down that clients were seen.
+// seen writes to the store when clients were last seen.
 func (s *Service) seen(here []objectstore.Touch) error {
 	if len(here) == 0 {
 		return nil

@@ -27,7 +27,7 @@ type shared struct {
 	mu   sync.Mutex
 	news []objectstore.News
 	at   []time.Time
-	asks []time.Time // since when it was asked for news
+	asks []time.Time // times of the queries for news
 }
 
 func (s *shared) Observe(obs objectstore.Observer) {
@@ -61,7 +61,7 @@ func (s *shared) News(_ context.Context, since time.Time, from *objectstore.News
 	return nil, nil, nil
 }
 
-// looks is how often it was asked for news.
+// looks is how often news was queried.
 func (s *shared) looks() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,11 +124,11 @@ func TestOtherNodesChangesArriveWithinSeconds(t *testing.T) {
 		w.put("a", 3)
 		u.want("a 3")
 		time.Sleep(6 * time.Second)
-		u.want() // what is known is not told again
+		u.want() // a known change is not sent again
 	})
 }
 
-// TestPossibleBusLossCausesEarlierLook: at the start, when it is said, and for a while after.
+// TestPossibleBusLossCausesEarlierLook: at the start, after a reported loss, and for a while after each.
 func TestPossibleBusLossCausesEarlierLook(t *testing.T) {
 	inSharedWorld(t, signal.Config{}, func(w *world, other *shared) {
 		u := w.connect("unit-1", "main")
@@ -158,7 +158,7 @@ func TestPossibleBusLossCausesEarlierLook(t *testing.T) {
 			w.Errorf("it looked %d times in a minute in which nothing was lost", n)
 		}
 		before = other.looks()
-		for range 100 { // who goes on losing does not go on reading
+		for range 100 { // repeated losses do not cause endless reads
 			w.svc.Missed()
 			synctest.Wait()
 		}
@@ -168,8 +168,8 @@ func TestPossibleBusLossCausesEarlierLook(t *testing.T) {
 	})
 }
 
-// TestNewsThatCouldNotBeReadAreSoonReadAgain: a change that was stored while the database went away may have reached no
-// node.
+// TestNewsThatCouldNotBeReadAreSoonReadAgain: a change that was stored while the database became unreachable may not
+// have been reported to any node.
 func TestNewsThatCouldNotBeReadAreSoonReadAgain(t *testing.T) {
 	inSharedWorld(t, signal.Config{}, func(w *world, other *shared) {
 		u := w.connect("unit-1", "main")

@@ -57,7 +57,7 @@ func (c *Client) open(ctx context.Context, p session.Sender, who session.Client,
 	return l, true
 }
 
-// load reads what is stored of the client. False: nothing, and nobody else is interested.
+// load reads the client's stored registrations. False: there are none, and no other goroutine needs the client.
 func (c *Client) load(ctx context.Context) bool {
 	v, err := c.svc.store.Load(ctx, c.id)
 	c.mu.Lock()
@@ -85,7 +85,7 @@ func (c *Client) load(ctx context.Context) bool {
 	if c.session != nil {
 		c.restore()
 		if c.session.started {
-			c.pending.add(0, "", nil) // the welcome could not say the digest
+			c.pending.add(0, "", nil) // the welcome could not include the digest
 		}
 		c.later()
 	}
@@ -182,7 +182,7 @@ func (l *liveSession) Digest() (digest string, registrations int) {
 }
 
 // Renew implements session.Part. Registrations that the new token does not allow are dropped; the digests differ then,
-// and the client learns why when it asks again.
+// and the client learns the reason when it registers again.
 func (l *liveSession) Renew(who session.Client) {
 	c := l.c
 	c.mu.Lock()
@@ -221,7 +221,7 @@ func (c *Client) changed() {
 	c.later()
 }
 
-// roster knows the clients that have a session or something to be stored. Those of one recipient are in one shard.
+// roster holds the clients that have a session or unsaved state. Those of one recipient are in one shard.
 type roster struct {
 	seed   maphash.Seed
 	n      atomic.Int64
@@ -263,7 +263,7 @@ func (r *roster) enter(s *Service, id objectstore.ClientID) *Client {
 	return c
 }
 
-// remove takes a client out. Its lock is held: nothing takes it while holding a shard.
+// remove removes a client. The client's lock is held: no goroutine takes it while holding a shard.
 func (r *roster) remove(c *Client) {
 	if !c.phase.remove() {
 		return

@@ -3,10 +3,10 @@ package signal
 import "godwit.dev/godwit/internal/objects/object"
 
 // pendingAnswers are the answers to a client's register frames, in their order. Each waits until its change is on disk, or is known
-// not to get there. Beyond maxAnswers one more stands for all the others and says the digest alone.
+// to have failed. Beyond maxAnswers, one further answer replaces all the others and holds only the digest.
 type pendingAnswers struct{ answers []answer }
 
-// answer is what one register frame is told.
+// answer is the answer to one register frame.
 type answer struct {
 	change  uint32
 	group   string
@@ -46,7 +46,7 @@ func (o *pendingAnswers) next(stored uint32) *answer {
 	return nil
 }
 
-// pop takes out what next returned.
+// pop removes the answer that next returned.
 func (o *pendingAnswers) pop() {
 	if o.answers = o.answers[1:]; len(o.answers) == 0 {
 		o.answers = nil
@@ -55,7 +55,7 @@ func (o *pendingAnswers) pop() {
 
 func (o *pendingAnswers) none() bool { return len(o.answers) == 0 }
 
-// reset collects a whole set that comes in several frames, and what these are told once it is complete.
+// reset collects a whole set that comes in several frames, and the answers to them once it is complete.
 type reset struct {
 	keys    []object.Key
 	pending pendingAnswers

@@ -1,14 +1,13 @@
 package signal
 
-// phase is how far a client has got with the registrations that are stored for it. It only goes forward, except when a
-// read fails.
+// phase is the progress of loading a client's stored registrations. It only goes forward, except when a read fails.
 type phase uint8
 
 const (
 	unread    phase = iota // they have yet to be read
 	rereading              // a read has failed, and they are being read again
 	loaded                 // the client has its whole set, with or without a session
-	removed                // not in the roster any more: whoever still finds it looks again
+	removed                // no longer in the roster: a goroutine that still finds it searches again
 )
 
 // reread reports whether the caller is to read again: nobody else does, and it is of use.
@@ -20,7 +19,7 @@ func (p *phase) reread() bool {
 	return true
 }
 
-// readFailed lets somebody read again later.
+// readFailed allows another read later.
 func (p *phase) readFailed() {
 	if *p == rereading {
 		*p = unread

@@ -311,7 +311,7 @@ func TestRegistrationAfterAResetIsSentNothingOlder(t *testing.T) {
 	}
 }
 
-// countingPeer is a peer that counts what it is sent.
+// countingPeer is a peer that counts the frames sent to it.
 type countingPeer struct{ frames int }
 
 func (p *countingPeer) Format() frame.Format { return frame.JSON }

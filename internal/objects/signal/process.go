@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/objects/object/objectstore"
 )
 
-// process does for a client what has become due: store its set, answer, send, be gone.
+// process does a client's due work: store its set, answer, send, and drop it.
 func (c *Client) process() {
 	t := newScratch()
 	if v := c.advance(t); v != nil {
@@ -42,7 +42,7 @@ func (c *Client) advance(t *scratch) (save *objectstore.Save) {
 	return save
 }
 
-// tellAll sends what is due: answers, and if something may be missing, states. It is one write whatever their number.
+// tellAll sends due answers, and if some may be missing, states. It makes one write for any number of them.
 func (c *Client) tellAll(l *liveSession, t *scratch) {
 	if c.pending.none() && !c.behind {
 		return
@@ -62,18 +62,18 @@ func (c *Client) loadAgain(l *liveSession) {
 	}
 }
 
-// leaveRoster forgets a client that is away and wholly written down.
+// leaveRoster drops a client that has no session and is completely stored.
 func (c *Client) leaveRoster() {
 	if c.opening == 0 && c.saves.stored() && c.progress == progressStored {
 		c.svc.roster.remove(c)
 	}
 }
 
-// save makes what the store is handed: the whole set. Changes that come meanwhile are stored after it, together.
+// save makes a save of the whole set. Changes that come meanwhile are stored after it, together.
 func (c *Client) save(t *scratch) *objectstore.Save {
 	t.keys, t.progress = c.keysTo(t.keys[:0]), c.progressTo(t.progress[:0])
 	v := c.saves.begin(c.digest, len(t.keys))
-	c.svc.running.begin() // who processes a client is a task
+	c.svc.running.begin() // the goroutine that processes a client counts as a task
 	return &objectstore.Save{ID: c.id, Keys: t.keys, SeenAt: c.svc.cfg.Now(), Progress: t.progress, Done: func(err error) {
 		defer c.svc.running.end()
 		c.mu.Lock()
@@ -86,8 +86,7 @@ func (c *Client) save(t *scratch) *objectstore.Save {
 	}}
 }
 
-// notSaved leaves the change to the timer. The client that asked for it learns that it is not stored, and may ask
-// again.
+// notSaved leaves the change to the timer. The client that made it learns that it is not stored, and may try again.
 func (c *Client) notSaved(change uint32, err error) {
 	if !errors.Is(err, mailbox.ErrClosed) {
 		c.svc.log.Warn("storing registrations failed, will try again", "app", c.id.App, "recipient", c.id.Recipient, "error", err)
@@ -96,7 +95,7 @@ func (c *Client) notSaved(change uint32, err error) {
 	c.pending.lose(change)
 }
 
-// answerStored tells the client of changes that are stored, or cannot be.
+// answerStored answers changes that are stored, or could not be.
 func (c *Client) answerStored(l *liveSession, t *scratch) {
 	for a := c.pending.next(c.saves.disk.change); a != nil; a = c.pending.next(c.saves.disk.change) {
 		b, kind := t.frame[:0], frame.ServerRegistered
@@ -140,7 +139,7 @@ func (c *Client) catchUp(l *liveSession) {
 func (c *Client) offer(l *liveSession, r *reg, w *watched, st *current, now second) bool {
 	switch {
 	case st == nil:
-		return true // being read; who reads it offers it to all
+		return true // being read; the reading goroutine offers it to all sessions
 	case r.wanted && (!c.pending.none() || !c.saves.stored()):
 		return false // registered is answered first
 	case !r.needs(st, &l.who, now):

@@ -12,10 +12,10 @@ type reg struct {
 	due         second // of the next redelivery; 0: none
 	attempt     uint8
 	told        told
-	wanted      bool // asked for by a register frame: to be sent whatever was acknowledged or who made it
+	wanted      bool // requested by a register frame: sent even if acknowledged or made by this client
 }
 
-// told is what was last sent on this session.
+// told says what was last sent on this session.
 type told uint8
 
 const (
@@ -24,7 +24,7 @@ const (
 	toldUnknown      // and sent the version of before
 )
 
-// ask wants the state sent whatever the client had: it does not know.
+// ask makes the state be sent whatever the client had: the client does not know it.
 func (r *reg) ask() { r.acked, r.wanted, r.due = 0, true, 0 }
 
 // renewed is the registration after a reset: asked for and not acknowledged. It keeps the version that the session was
@@ -43,8 +43,8 @@ func (r *reg) ack(v object.Version) bool {
 	return true
 }
 
-// needs reports whether a state is to be sent. An acknowledgement holds back known versions only: an unknown one is
-// told once on every session.
+// needs reports whether a state is to be sent. An acknowledgement holds back known versions only: an unknown one is sent
+// once on every session.
 func (r *reg) needs(st *current, who *session.Client, now second) bool {
 	switch {
 	case r.wanted:
@@ -54,7 +54,7 @@ func (r *reg) needs(st *current, who *session.Client, now second) bool {
 	case st.Version <= r.acked:
 		return false
 	case r.told != toldNothing && r.sent > st.Version:
-		return false // what was sent since is newer
+		return false // the state sent since is newer
 	case r.told != toldNothing && r.sent == st.Version:
 		return r.told == toldVersion && r.due != 0 && now >= r.due
 	}

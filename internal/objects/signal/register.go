@@ -11,7 +11,7 @@ import (
 // Codes of refused registrations.
 const (
 	codeForbidden = "forbidden"      // the token's patterns or group do not allow it
-	codeTooMany   = "too_many"       // the device has as many as it may have
+	codeTooMany   = "too_many"       // the device has the most registrations allowed
 	codeNoGroup   = "group_required" // neither the frame nor the hello named a group
 	codeStore     = "unavailable"    // could not be stored now
 )
@@ -75,7 +75,7 @@ func names(keys []object.Key) []string {
 	return out
 }
 
-// permit takes out what the client may not have, and answers for it.
+// permit removes the objects that the client has no right to, and answers for them.
 func (l *liveSession) permit(group string, keys []object.Key) (allowed []object.Key) {
 	if l.who.Only == "" && l.who.Rights.AllObjects() {
 		return keys
@@ -93,8 +93,8 @@ func (l *liveSession) permit(group string, keys []object.Key) (allowed []object.
 	return allowed
 }
 
-// register adds objects. An object that is registered already is sent again: the client asks because it does not know
-// its state.
+// register adds objects. An object that is registered already is sent again: a client that registers does not know its
+// state.
 func (l *liveSession) register(group string, keys []object.Key) {
 	c := l.c
 	if c.phase != loaded {
@@ -136,7 +136,7 @@ func (l *liveSession) register(group string, keys []object.Key) {
 		c.pending.add(c.saves.made, group, names(done))
 	}
 	c.behind = true
-	c.touch() // what was asked for again is not acknowledged any more
+	c.touch() // an object that is registered again no longer counts as acknowledged
 	c.later()
 }
 
@@ -196,7 +196,7 @@ func (l *liveSession) stage(group string, keys []object.Key, more bool, t *scrat
 	}
 }
 
-// swap replaces the set. New objects come in before old ones go.
+// swap replaces the set. New objects are added before old ones are removed.
 func (c *Client) swap(keys []object.Key, t *scratch) {
 	before, old, x := c.digest, c.regs, &c.svc.index
 	ws := t.watched[:0]

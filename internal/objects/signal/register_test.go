@@ -21,7 +21,7 @@ func TestNothingIsConfirmedBeforeItIsStored(t *testing.T) {
 		u.register("a")
 		u.register("b")
 		w.put("a", 1)
-		u.want() // not even the object: registered comes first
+		u.want() // not even the object: the registered frame comes first
 		u.wantDigest()
 		release()
 		u.want("registered a", "registered b", "a 1", "b ?")
@@ -99,7 +99,7 @@ func TestRegistrationsRefusedForGoodLeaveTheDigestAlone(t *testing.T) {
 		u.register("camera-3", "camera-4")
 		u.want("registered camera-3", "camera-3 ?", "failed too_many camera-4")
 		u.register("camera-4")
-		u.want("failed too_many camera-4") // and nothing is said to be registered
+		u.want("failed too_many camera-4") // and no registered frame is sent
 		u.wantDigest("camera-1", "camera-2", "camera-3")
 		u.send(`{"register":{"objects":["camera-1","camera-2","camera-4","camera-5"],"reset":true}}`)
 		u.want("failed too_many camera-5", "registered camera-1 camera-2 camera-4", "camera-1 ?", "camera-2 ?", "camera-4 ?")

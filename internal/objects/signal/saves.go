@@ -35,13 +35,13 @@ func (s *saves) stored() bool { return s.disk.change == s.made }
 // due reports whether a save is to begin.
 func (s *saves) due() bool { return !s.stored() && s.phase == notSaving }
 
-// begin starts a save of the set as it is.
+// begin starts a save of the current set.
 func (s *saves) begin(digest object.Digest, count int) saved {
 	s.phase = saving
 	return saved{change: s.made, count: uint32(count), digest: digest}
 }
 
-// end takes what has become of the save.
+// end handles the result of the save.
 func (s *saves) end(v saved, err error) {
 	s.phase = notSaving
 	if err != nil {
@@ -55,14 +55,14 @@ func (s *saves) end(v saved, err error) {
 	}
 }
 
-// retry lets a save that failed be tried again.
+// retry allows another try of a save that failed.
 func (s *saves) retry() {
 	if s.phase == saveFailed {
 		s.phase = notSaving
 	}
 }
 
-// keep makes the set count as stored: what was read just now, or what is never stored because it ends with its session.
+// keep makes the set count as stored: it was read just now, or is never stored because it ends with its session.
 func (s *saves) keep(digest object.Digest, count int) {
 	s.disk = saved{change: s.made, count: uint32(count), digest: digest}
 }

@@ -16,7 +16,7 @@ type sessionTable struct {
 	free []sessionID
 }
 
-// enter gives a session its number, which it holds until leave.
+// enter gives a session its number, which stays in use until leave.
 func (t *sessionTable) enter(l *liveSession) {
 	l.holds.Store(1)
 	t.mu.Lock()
@@ -30,14 +30,14 @@ func (t *sessionTable) enter(l *liveSession) {
 	t.all = append(t.all, l)
 }
 
-// leave takes back the session's own hold on its number.
+// leave ends the session's own use of its number.
 func (t *sessionTable) leave(l *liveSession) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.release(l)
 }
 
-// release takes back one hold. t.mu is held.
+// release ends one use of a session's number, which is free after the last. t.mu is held.
 func (t *sessionTable) release(l *liveSession) {
 	if l.holds.Add(-1) == 0 {
 		t.all[l.id] = nil
@@ -56,7 +56,7 @@ func (t *sessionTable) get(ids []sessionID, dst []*liveSession) []*liveSession {
 	return dst
 }
 
-// sweep takes those that are over out of a list, all of them if the list itself is.
+// sweep removes ended sessions from a list, or all sessions if the list itself is dropped.
 func (t *sessionTable) sweep(ids []sessionID, all bool) []sessionID {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,7 +73,7 @@ func (t *sessionTable) sweep(ids []sessionID, all bool) []sessionID {
 
 // add lists a session that is registered for the object from now on.
 func (w *watched) add(l *liveSession) {
-	l.holds.Add(1) // beside its own, so it cannot go meanwhile
+	l.holds.Add(1) // in addition to the session's own, so the number stays in use meanwhile
 	w.mu.Lock()
 	w.sessions = append(w.sessions, l.id)
 	w.mu.Unlock()
@@ -92,7 +92,7 @@ func (w *watched) left(t *sessionTable) {
 	}
 }
 
-// remove takes out one session that goes on without this object.
+// remove removes one session that continues without this object.
 func (w *watched) remove(t *sessionTable, l *liveSession) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,7 +104,7 @@ func (w *watched) remove(t *sessionTable, l *liveSession) {
 	}
 }
 
-// dismiss empties the list of an object that nobody is registered for any more.
+// dismiss empties the list of an object without registrations.
 func (w *watched) dismiss(t *sessionTable) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,7 +112,7 @@ func (w *watched) dismiss(t *sessionTable) {
 	w.sessions, w.over = nil, 0
 }
 
-// listed appends those that are registered for the object; some may be over.
+// listed appends the sessions registered for the object; some may have ended.
 func (w *watched) listed(t *sessionTable, dst []*liveSession) []*liveSession {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,6 +1,6 @@
 // Package signal brings versions of objects to clients: it keeps their registrations and the version that each client is
-// known to have, and tells every client the latest version of its objects, whatever fails in between. DESIGN.md says why
-// it is as it is.
+// known to have, and sends every client the latest version of its objects, whatever fails in between. DESIGN.md gives
+// the reasons.
 package signal
 
 import (
@@ -22,16 +22,16 @@ const (
 	redeliverMost   = 5 * time.Minute
 	defaultRetain   = 60 * 24 * time.Hour
 	storeRetry      = 2 * time.Second        // after a failed read or write of a client's registrations
-	flushEvery      = time.Second            // acknowledgements wait this long for others to be written with
-	collectMost     = time.Hour              // between two looks for clients that stay away
+	flushEvery      = time.Second            // acknowledgements wait this long, to be written together with others
+	collectMost     = time.Hour              // between two searches for clients that stay away
 	collectShare    = 4                      // looks within the time that they are kept, so that a short one is kept to as well
 	collectBatch    = 200                    // clients dropped in one commit
 	processors      = 4                      // clients processed at once
 	loadBatch       = 500                    // objects read at once
-	maxAnswers      = 16                     // register frames whose objects are repeated in the answer; further ones get the digest alone
+	maxAnswers      = 16                     // register frames whose objects are repeated in the answer; further answers hold only the digest
 	wheelTick       = 250 * time.Millisecond // redelivery need not be more punctual
 	batchStep       = 10 * time.Millisecond  // by which an app's batching interval grows
-	batchGrain      = 5 * time.Millisecond   // what is held back becomes ready in groups
+	batchGrain      = 5 * time.Millisecond   // objects held back become ready in groups
 	batchQueueing   = 50 * time.Millisecond  // queueing above which it does
 	batchJudgeEvery = 100 * time.Millisecond
 	batchForget     = time.Second
@@ -69,7 +69,7 @@ type Service struct {
 	wheel   *timerwheel.Wheel[*Client]
 	running tasks
 	others  atomic.Pointer[func([]objectstore.Change)] // nil: there are none
-	missed  chan struct{}                              // has an element when others' changes may have been missed
+	missed  chan struct{}                              // has an element if changes of other nodes may have been lost
 	ctx     context.Context                            // ends with the service
 	stop    context.CancelFunc
 	closing atomic.Bool
@@ -115,9 +115,8 @@ func New(cfg Config) *Service {
 	return s
 }
 
-// Close writes down what clients have acknowledged and returns when none of the service's goroutines runs and the store
-// owes it no answer. Sessions have ended before; what they asked for last may or may not be done, and nothing is done
-// after Close.
+// Close writes clients' acknowledgements and returns when none of the service's goroutines runs and no call to the store
+// is open. Sessions must have ended before; their last requests may or may not be done, and nothing is done after Close.
 func (s *Service) Close() error {
 	if s.closing.Swap(true) {
 		return nil

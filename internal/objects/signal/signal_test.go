@@ -38,7 +38,7 @@ func TestAnswersAndStatesLeaveInOneWrite(t *testing.T) {
 		w.put("b", 2)
 		first := w.connect("unit-1", "main")
 		defer first.close()
-		first.register("a", "b", "c") // now all three states are known
+		first.register("a", "b", "c") // now the states of all three are known
 		first.want("registered a b c", "a 1", "b 2", "c ?")
 		u := w.connect("unit-2", "main")
 		defer u.close()
@@ -54,7 +54,7 @@ func TestAnswersAndStatesLeaveInOneWrite(t *testing.T) {
 }
 
 // TestNumbersOfSessionsAreUsedAgain has sessions come and go while others stay registered for the same objects: lists
-// forget them late, and a number must neither be lost nor given to another while a list still has it.
+// drop them late, and a number must neither be lost nor given to another session while a list still has it.
 func TestNumbersOfSessionsAreUsedAgain(t *testing.T) {
 	inWorld(t, signal.Config{}, func(w *world) {
 		stays := make([]*unit, 5)
@@ -176,10 +176,10 @@ func TestSourceIsNotTold(t *testing.T) {
 		main.want()
 		spare.want()
 		other.want("a 2")
-		main.register("a") // asks, so it does not know
+		main.register("a") // it registers again, so it does not know the version
 		main.want("registered a", "a 2")
 		w.putAs("a", object.Put{Unknown: true, Origin: object.Origin{Recipient: "unit-1"}})
-		main.want("a ?2") // what nobody knows, the source does not know either
+		main.want("a ?2") // if nobody knows the version, the source does not know it either
 	})
 }
 
@@ -333,7 +333,7 @@ func TestHeldBackChangesOfOneObjectBecomeOne(t *testing.T) {
 		u.want("a 9", "b 9")
 		time.Sleep(time.Second)
 		w.put("a", 10)
-		u.want("a 10") // the queue was short, so nothing is held back any more
+		u.want("a 10") // the queue was short, so no object is held back any more
 	})
 }
 

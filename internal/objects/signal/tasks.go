@@ -70,7 +70,7 @@ func (q *queue[T]) init(t *tasks, limit int, do func(T)) {
 	q.tasks, q.limit, q.do, q.most = t, limit, do, 1
 }
 
-// add queues an item. Once the service has closed nothing is done with it.
+// add queues an item. After the service has closed the item is ignored.
 func (q *queue[T]) add(item T) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -8,13 +8,13 @@ import (
 	"godwit.dev/godwit/internal/objects/object/objectstore"
 )
 
-// flusher collects clients whose acknowledgements are to be written down.
+// flusher collects clients whose acknowledgements are to be written.
 type flusher struct {
 	mu   sync.Mutex
 	list []*Client
 }
 
-// progressPhase is how far a client's acknowledgements, and when it was seen, have got to disk.
+// progressPhase says how far a client's acknowledgements and last-seen time are on their way to disk.
 type progressPhase uint8
 
 const (
@@ -24,7 +24,7 @@ const (
 	progressStale                 // being written, and listed again because it has changed since
 )
 
-// touch notes a change, and reports whether the flusher is to be told.
+// touch notes a change, and reports whether the flusher must add the client.
 func (p *progressPhase) touch() bool {
 	switch *p {
 	case progressStored:
@@ -38,10 +38,10 @@ func (p *progressPhase) touch() bool {
 	return false
 }
 
-// write begins to write down what was listed.
+// write begins to write the listed progress.
 func (p *progressPhase) write() { *p = progressWriting }
 
-// drop forgets what was listed: there is nothing to write down.
+// drop removes the progress from the list: there is nothing to write.
 func (p *progressPhase) drop() { *p = progressStored }
 
 // written ends the write.
@@ -56,7 +56,7 @@ func (p *progressPhase) written() {
 // busy reports whether it is being written.
 func (p progressPhase) busy() bool { return p == progressWriting || p == progressStale }
 
-// touch notes that a client was seen or has acknowledged something. Its lock is held.
+// touch notes that a client was seen or has acknowledged an object. Its lock is held.
 func (c *Client) touch() {
 	if !c.lasting() || !c.progress.touch() {
 		return
@@ -67,8 +67,8 @@ func (c *Client) touch() {
 	f.mu.Unlock()
 }
 
-// keepFlushed writes down what clients have once a second, and a last time when the service ends. Nobody else does, so
-// there is never more than one such write under way.
+// keepFlushed writes clients' progress once a second, and a last time when the service ends. Only it does, so at most
+// one such write is under way.
 func (s *Service) keepFlushed() {
 	tick := time.NewTicker(flushEvery)
 	defer tick.Stop()
@@ -92,7 +92,7 @@ func (s *Service) flushNow() {
 	now := s.cfg.Now()
 	var batch []objectstore.Touch
 	var writing []*Client
-	all := make([]objectstore.Progress, 0, len(list)) // of all clients: not nil, which would mean that it stays as it was
+	all := make([]objectstore.Progress, 0, len(list)) // of all clients: not nil, which would leave the stored progress unchanged
 	for _, c := range list {
 		c.mu.Lock()
 		if c.phase == loaded {
@@ -124,7 +124,7 @@ func (s *Service) flushNow() {
 	<-done
 }
 
-// collectEvery is how often collect looks, so that nobody is kept for much longer than was asked for.
+// collectEvery is how often collect runs, so that no client is kept much longer than configured.
 func (s *Service) collectEvery() time.Duration { return min(s.cfg.Retain/collectShare, collectMost) }
 
 // collect drops the registrations of clients that have been away for too long.
@@ -143,8 +143,8 @@ func (s *Service) collect() {
 	}
 }
 
-// Collect drops the registrations of clients that have been away for longer than Config.Retain. Of a store that nodes
-// share it drops them later: each says once in a while who is connected to it.
+// Collect drops the registrations of clients that have been away for longer than Config.Retain. If nodes share the store
+// it drops them later, since each node reports only now and then who is connected to it.
 func (s *Service) Collect(ctx context.Context) error {
 	before := s.cfg.Now().Add(-s.cfg.Retain)
 	if _, ok := s.store.(objectstore.Shared); ok {

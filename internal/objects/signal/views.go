@@ -25,7 +25,7 @@ func (s *Service) Put(ctx context.Context, app string, k object.Key, p *object.P
 	return v.State, v.Changed, v.Err
 }
 
-// Get reads one object. ok is false if nobody has put it.
+// Get reads one object. ok is false if it was never put.
 func (s *Service) Get(ctx context.Context, app string, k object.Key) (st object.State, ok bool, err error) {
 	states, err := s.store.Get(ctx, app, []object.Key{k})
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *Service) Get(ctx context.Context, app string, k object.Key) (st object.
 	return states[0], !states[0].UpdatedAt.IsZero(), nil
 }
 
-// List reads objects of a group whose names begin with prefix, by name. next is what to go on after, or empty.
+// List reads objects of a group whose names begin with prefix, by name. next is the cursor of the next page, or empty.
 func (s *Service) List(ctx context.Context, app, group, prefix, after string, limit int) (items []objectstore.Item, next string, err error) {
 	items, err = s.store.List(ctx, app, group, prefix, after, limit+1)
 	if err != nil || len(items) <= limit {
@@ -62,7 +62,7 @@ type Registration struct {
 	SentVersion, Acked object.Version
 }
 
-// Registrations lists who is registered for an object, online or not.
+// Registrations lists the clients that are registered for an object, online or not.
 func (s *Service) Registrations(ctx context.Context, app string, k object.Key) ([]Registration, error) {
 	found := s.liveRegistrations(app, k)
 	here := make(map[objectstore.ClientID]bool, len(found))
@@ -90,9 +90,10 @@ func (s *Service) Registrations(ctx context.Context, app string, k object.Key) (
 	return found, nil
 }
 
-// Stored clients that are looked at for those who are registered for an object. No index is over all registrations.
+// How many stored clients one read examines for those registered for an object. There is no index over all
+// registrations.
 const (
-	allLooks = 200 // at once, if all are asked for: PostgreSQL reads all progress there is beside some thousands
+	allLooks = 200 // if all are wanted; above some thousands PostgreSQL would read the whole progress table
 	// WatchLooks bounds them for a part of Watching: some milliseconds, however few are registered.
 	WatchLooks = 2000
 )
@@ -127,7 +128,7 @@ func (s *Service) Watching(ctx context.Context, app string, k object.Key, after 
 	return found, more, next, nil
 }
 
-// connected reports whether a client has a session here, whose registrations are listed as that knows them.
+// connected reports whether a client has a session here; its registrations are then listed from memory.
 func (s *Service) connected(id objectstore.ClientID) bool {
 	for _, c := range s.roster.of(id.App, id.Recipient) {
 		c.mu.Lock()
@@ -204,7 +205,7 @@ func (s *Service) OfRecipient(ctx context.Context, app, recipient string) (found
 	return found, nil
 }
 
-// Erase forgets all registrations of a recipient. Its sessions are told nothing more: whoever erases it ends them, also if
+// Erase deletes all registrations of a recipient. Its sessions get no further states: the caller has to end them, also if
 // this fails.
 func (s *Service) Erase(ctx context.Context, app, recipient string) error {
 	var saves []<-chan struct{}

@@ -29,19 +29,19 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errAway = errors.New("the store is away")
 
-// flaky is a real store that fails or delays its answers when the test wants it.
+// flaky is a real store that fails or delays its answers on demand.
 type flaky struct {
 	objectstore.Store
 	reads, writes atomic.Bool
-	slow          atomic.Int64                  // how long it takes until what was read is answered
-	touches       atomic.Pointer[chan struct{}] // closed when what is to be noted may reach the store; nil: at once
+	slow          atomic.Int64                  // how long a read is delayed
+	touches       atomic.Pointer[chan struct{}] // closed when touches may reach the store; nil: at once
 	saved         func(v *objectstore.Save)
 	mu            sync.Mutex
 	held          []func() // calls that wait; nil and holding false: none do
 	holding       bool
 }
 
-// hold keeps saves waiting until the function it returns is called.
+// hold delays saves until the function it returns is called.
 func (f *flaky) hold() (release func()) {
 	f.mu.Lock()
 	f.holding = true
@@ -90,7 +90,7 @@ func (f *flaky) Get(ctx context.Context, app string, keys []object.Key) ([]objec
 	return f.Store.Get(ctx, app, keys)
 }
 
-// world is a service on a real store, with clients that keep what they are told.
+// world is a service on a real store, with clients that record their frames.
 type world struct {
 	*testing.T
 	path  string
@@ -98,7 +98,7 @@ type world struct {
 	store *flaky
 	db    *objectdb.Store
 	svc   *signal.Service
-	wrap  func(objectstore.Store) objectstore.Store // what the service sees of the store; nil: the store itself
+	wrap  func(objectstore.Store) objectstore.Store // wraps the store for the service; nil: the store itself
 }
 
 // inWorld runs a test in a bubble of its own time.
@@ -202,7 +202,7 @@ func (u *unit) Send(_ frame.ServerKind, head, tail []byte) bool {
 	return true
 }
 
-// connect is a hello of recipient/device in group north. It may change who it is.
+// connect connects recipient/device in group north; change may alter the client.
 func (w *world) connect(recipient, device string, change ...func(*session.Client)) *unit {
 	w.Helper()
 	u := &unit{w: w, who: session.Client{App: app, Recipient: recipient, Group: "north", Device: device}}
@@ -255,8 +255,8 @@ func (u *unit) block(full bool) {
 
 func (u *unit) close() { u.s.Closed() }
 
-// told returns the frames so far, in short, and forgets them: "config 7", "config ?7", "registered a b",
-// "failed forbidden a", "failed unavailable* a" if that is for now.
+// told returns the frames so far, in short, and clears them: "config 7", "config ?7", "registered a b", "failed
+// forbidden a", "failed unavailable* a" if that is temporary.
 func (u *unit) told() []string {
 	u.w.Helper()
 	synctest.Wait()
@@ -311,7 +311,7 @@ func (u *unit) told() []string {
 	return out
 }
 
-// want compares the frames told since the last call. Frames of different objects may come in any order.
+// want compares the frames since the last call. Frames of different objects may come in any order.
 func (u *unit) want(frames ...string) {
 	u.w.Helper()
 	got := u.told()
@@ -321,7 +321,7 @@ func (u *unit) want(frames ...string) {
 	}
 }
 
-// wantDigest insists on what the service says is registered and stored.
+// wantDigest checks the service's digest against these objects.
 func (u *unit) wantDigest(objects ...string) {
 	u.w.Helper()
 	synctest.Wait()

@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Reasons that are told apart
+// Reasons that need different treatment
 // (https://developer.apple.com/documentation/usernotifications/handling-notification-responses-from-apns).
 const (
 	badDevice      = "BadDeviceToken"
@@ -26,29 +26,29 @@ const (
 	tooManyAtOne   = "TooManyRequests"
 	idle           = "IdleTimeout"
 	maxReason      = 64
-	deviceRest     = time.Minute // of a device that gets too many, where APNs does not say for how long
+	deviceRest     = time.Minute // pause for a device that gets too many, if APNs names no time
 	maxAnswerBytes = 4 << 10
 )
 
 // settings are the reasons beside those of denials that have nothing to do with one message or device.
 var settings = map[string]bool{"BadTopic": true, "MissingTopic": true, "TopicDisallowed": true, "BadCertificate": true, "BadCertificateEnvironment": true}
 
-// denials are the reasons for which APNs ends a connection whose credentials it does not take.
+// denials are the reasons with which APNs ends a connection because of bad credentials.
 var denials = map[string]bool{
 	expiredToken: true, "InvalidProviderToken": true, "MissingProviderToken": true, "BadCertificate": true,
 	"BadCertificateEnvironment": true, "BadEnvironmentKeyIdInToken": true, "UnrelatedKeyIdInToken": true,
 }
 
-// answer is what APNs said, as far as it has a meaning. Nothing else of it is shown: it may repeat the device's token.
+// answer is the meaningful part of APNs' answer. The rest is not shown, since it may repeat the device's token.
 type answer struct {
 	status int // 0: it has ended the connection instead
 	reason string
-	since  time.Time // from when on the device's token has been invalid; zero: not said
+	since  time.Time // since when the device's token has been invalid; zero: unknown
 	after  time.Duration
 	raw    provider.Answer
 }
 
-// readAnswer reads an answer; what cannot be read of it is absent.
+// readAnswer reads an answer; unreadable parts are left empty.
 func readAnswer(got *provider.Answer, now time.Time) answer {
 	a := answer{raw: *got, status: got.Status, after: provider.RetryAfter(got.Header, now)}
 	if got.Status != http.StatusOK {
@@ -57,7 +57,7 @@ func readAnswer(got *provider.Answer, now time.Time) answer {
 	return a
 }
 
-// readFarewell reads what APNs says when it ends a connection.
+// readFarewell reads the reason with which APNs ends a connection.
 func readFarewell(said string) (a answer) {
 	a.reason, _ = readReason([]byte(said))
 	return a
@@ -97,7 +97,7 @@ func (a answer) says(what string) string {
 	return fmt.Sprintf("%s %s %s: %s", name, did, reason, what)
 }
 
-// judge tells what an answer means.
+// judge returns the error that an answer means.
 func (s *Sender) judge(a answer) error {
 	switch a.reason { // some have a meaning of their own
 	case unregistered, expiredDevice:
@@ -135,7 +135,7 @@ func (s *Sender) byStatus(a answer) error {
 	case a.reason != "" && a.status >= 400 && a.status < 500 && a.status != http.StatusTooManyRequests && a.status != http.StatusRequestEntityTooLarge:
 		return &push.PermanentError{Reason: a.says("the message is refused")}
 	}
-	if a.status >= 200 && a.status < 300 && len(bytes.TrimSpace(a.raw.Body)) > 0 { // Apple says nothing about what it took
+	if a.status >= 200 && a.status < 300 && len(bytes.TrimSpace(a.raw.Body)) > 0 { // Apple sends no body for an accepted message
 		return &push.RetryError{Scope: s.scope, Reason: a.says("something else may answer in its place")}
 	}
 	table := provider.Table{Name: name, Scope: s.scope, Quiet: true, Denied: func(_ int, reason string) error {
@@ -143,13 +143,13 @@ func (s *Sender) byStatus(a answer) error {
 	}}
 	err := table.Judge(&a.raw, s.cfg.Now())
 	var gone *push.GoneError
-	if errors.As(err, &gone) { // Apple says of a device that is gone why
+	if errors.As(err, &gone) { // Apple gives the reason for a device that is gone
 		return &push.RetryError{Scope: s.scope, Reason: a.says("which makes no sense here")}
 	}
 	return err
 }
 
-// hint is what is mostly wrong where many devices are not known.
+// hint names the usual mistake if many devices are unknown.
 func (s *Sender) hint() string {
 	if s.cfg.Environment == Sandbox {
 		return "apps from TestFlight and the App Store have tokens of production"

@@ -169,7 +169,7 @@ func TestRestartedServerKeepsItsToken(t *testing.T) {
 }
 
 func TestATokenThatAPNsFindsTooOldIsRenewedOnce(t *testing.T) {
-	// Our clock has stood still for longer than APNs takes a token, then goes on.
+	// Our clock was stopped for longer than APNs accepts a token, then goes on.
 	w := start(t, func(w *world, _ *apns.Config) { w.ours = testclock.At(w.clock.Now()) })
 	_, address := w.Register(apnsserver.Accepting)
 	w.send(t, hello("d", address))
@@ -256,7 +256,7 @@ func TestOneMessageAtATimeUntilTheTokenIsAccepted(t *testing.T) {
 			}
 		})
 	}
-	wg.Wait() // start fails where more came at once
+	wg.Wait() // start fails if more came at once
 	if w.Accepted() != 200 || w.Tokens() != 1 {
 		t.Errorf("%d accepted, %d tokens", w.Accepted(), w.Tokens())
 	}

@@ -39,7 +39,7 @@ const (
 	maxLife, defaultLife = 30 * 24 * time.Hour, 24 * time.Hour
 )
 
-// Config is what a sender needs.
+// Config holds a sender's settings and connections.
 type Config struct {
 	Key         *Key
 	KeyID       string
@@ -142,7 +142,7 @@ type message struct {
 	body                                             []byte
 }
 
-// message makes what a request asks for, or says why it can never be sent.
+// message converts a request, or returns the reason why it can never be sent.
 func (s *Sender) message(r *push.Request) (*message, error) {
 	device, err := parseAddress(r.Address)
 	if err != nil {
@@ -201,8 +201,8 @@ func (s *Sender) post(ctx context.Context, m *message) (answer, error) {
 	return s.try(ctx, m, renewed)
 }
 
-// try makes one request. What APNs says when it ends the connection instead of answering counts as its answer where the
-// message certainly was not looked at.
+// try makes one request. If APNs ends the connection with a reason and certainly did not process the message, the reason
+// counts as the answer.
 func (s *Sender) try(ctx context.Context, m *message, token string) (answer, error) {
 	got, unsuited, err := provider.Post(ctx, s.posts, s.request(m, token), name, s.scope)
 	if unsuited {
@@ -226,7 +226,7 @@ func (s *Sender) request(m *message, token string) *h2post.Request {
 			{Name: "apns-topic", Value: s.cfg.Topic},
 			{Name: "apns-push-type", Value: m.kind},
 			{Name: "apns-priority", Value: m.priority},
-			// Another one each time: not worth a place in the table.
+			// These values differ each time: not worth a place in the header table.
 			{Name: "apns-id", Value: m.id, Sensitive: true},
 			{Name: "apns-expiration", Value: m.expiration, Sensitive: true},
 			{Name: "apns-collapse-id", Value: m.collapse, Sensitive: true},
@@ -245,13 +245,13 @@ func (s *Sender) Recall(ctx context.Context, sent []push.Sent) []error {
 	})
 }
 
-// Pace has one scope: APNs names no rate, and says when a device gets too many.
+// Pace has one scope: APNs publishes no rate, and reports when a device gets too many.
 func (s *Sender) Pace(json.RawMessage) push.Pace { return push.Pace{Scope: s.scope} }
 
-// impossible is a device that cannot be: APNs looks at the credentials before it says so.
+// impossible is a device token that cannot exist: APNs checks the credentials before it rejects the token.
 var impossible = strings.Repeat("0", 64)
 
-// Check asks to send to a device that cannot be.
+// Check sends to a device token that cannot exist, so only the credentials are tested.
 func (s *Sender) Check(ctx context.Context) (string, error) {
 	r := push.Request{ID: "check", Address: json.RawMessage(`{"token":"` + impossible + `"}`)}
 	r.Content.APNs.Background = true

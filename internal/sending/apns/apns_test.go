@@ -52,7 +52,7 @@ func p8(t testing.TB, private any) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
-// world is a push service, a sender that it knows, and their clock.
+// world is a push service, a sender with its credentials, and their clock.
 type world struct {
 	*apnsserver.Server
 	sender *apns.Sender

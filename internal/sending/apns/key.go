@@ -59,7 +59,7 @@ const (
 	clockBack = time.Minute
 )
 
-// signer makes the token that says who we are, and keeps it: APNs refuses who changes it often.
+// signer makes the token that authenticates us, and reuses it: APNs refuses senders that change it often.
 type signer struct {
 	key           *Key
 	keyID, teamID string
@@ -67,7 +67,7 @@ type signer struct {
 	mu      sync.Mutex
 	current string
 	made    time.Time
-	keep    time.Time // until then APNs wants no other
+	keep    time.Time // until then APNs wants no new token
 }
 
 // token is the one to send now.
@@ -94,7 +94,7 @@ func (s *signer) renew(old string, now time.Time) (string, error) {
 	return s.make(now)
 }
 
-// tooMany notes that APNs wants the token kept.
+// tooMany notes that APNs wants the same token to be used longer.
 func (s *signer) tooMany(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,8 +19,8 @@ const (
 	FieldBaseURL     = "base_url"
 )
 
-// Kind is what an app's APNs settings mean. Without a Client each app's sender has connections of its own; what Apple knows
-// of a connection is one team's.
+// Kind makes senders from an app's APNs settings. Without a Client each app's sender has connections of its own, since
+// Apple ties a connection to one team.
 type Kind struct {
 	Client       *http.Client
 	AllowPrivate bool

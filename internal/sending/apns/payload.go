@@ -15,10 +15,10 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// maxPayload is what APNs takes, for all but calls over VoIP.
+// maxPayload is the most bytes that APNs accepts, except for calls over VoIP.
 const maxPayload = 4096
 
-// payload is what the app gets; docs/guides/iphone.md is its contract.
+// payload is the payload that the app gets; docs/guides/iphone.md is its contract.
 type payload struct {
 	APS    aps             `json:"aps"`
 	ID     string          `json:"godwit_id,omitempty"`
@@ -33,7 +33,7 @@ type payload struct {
 	Data   json.RawMessage `json:"data,omitempty"`
 }
 
-// aps is what the system reads.
+// aps is the part that the system reads.
 type aps struct {
 	Alert     *alert `json:"alert,omitempty"`
 	Sound     string `json:"sound,omitempty"`
@@ -107,7 +107,7 @@ func payloadOf(r *push.Request) (*payload, error) {
 
 var uuidForm = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// messageID is the apns-id: the delivery's, or a UUID made of it (RFC 9562, version 8). A withdrawal is a message of
+// messageID is the apns-id: the delivery's, or a UUID made from it (RFC 9562, version 8). A withdrawal is a message of
 // its own.
 func messageID(r *push.Request) string {
 	if !r.Recall && uuidForm.MatchString(r.ID) {
@@ -123,9 +123,9 @@ func messageID(r *push.Request) string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// collapseID names what replaces what: messages of one collapse key, else of one id. It is a hash, so that Apple does not
-// read our keys and any of them fits into 64 bytes. A recall replaces its message where it still waits for the device, but
-// not those of the same key that came later.
+// collapseID decides which messages replace each other: those of one collapse key, else of one id. It is a hash, so that
+// Apple does not see our keys and each fits into 64 bytes. A recall replaces its message where that still waits for the
+// device, but not later messages of the same key.
 func collapseID(r *push.Request) string {
 	tag := godwitID(r)
 	switch {

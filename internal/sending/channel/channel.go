@@ -1,5 +1,5 @@
 // Package channel keeps the settings and credentials of each app's push channels, and the senders made from them.
-// Credentials go in and never come out again.
+// Credentials can be set and are never shown.
 package channel
 
 import (
@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Errors that callers tell apart. Wrapped, never bare.
+// Errors that callers distinguish. Wrapped, never bare.
 var (
 	// ErrUnknown: this server has no channel of that name.
 	ErrUnknown = errors.New("no such channel")
@@ -32,7 +32,7 @@ func (Values) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[redacted]
 // LogValue hides the values from slog.
 func (Values) LogValue() slog.Value { return slog.StringValue("[redacted]") }
 
-// Type is what a field takes.
+// Type is the type of a field's value.
 type Type = setting.Type
 
 // Types of fields.
@@ -52,7 +52,7 @@ type Kind interface {
 	Auto() bool
 	// Complete checks values and adds what is made where it is not given. An error is a *notification.FieldError.
 	Complete(v Values) (made Values, err error)
-	// Shown returns values that are shown beside the settings: a public key, say.
+	// Shown returns further values to show with the settings: a public key, say.
 	Shown(v Values) map[string]string
 	// Open makes the sender of an app.
 	Open(app string, v Values) (push.Sender, error)
@@ -70,7 +70,7 @@ type Record struct {
 // Store keeps records. A new one is enabled and empty.
 type Store = setting.Store[Record]
 
-// Info is what may be seen of a channel's settings.
+// Info is the part of a channel's settings that may be shown.
 type Info struct {
 	Channel     push.Channel
 	Configured  bool // there are settings, or none are needed
@@ -80,7 +80,7 @@ type Info struct {
 	UpdatedAt   time.Time      // zero: never
 }
 
-// Change says what to change. Values that are not named stay, empty ones are taken away.
+// Change holds new values. Values that it does not name stay, empty ones are removed.
 type Change struct {
 	Enabled *bool
 	Values  Values

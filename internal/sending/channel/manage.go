@@ -18,7 +18,7 @@ const (
 	keyField = "public_key"
 )
 
-// List shows an app's channels, also those that are not set up.
+// List shows an app's channels, including those that are not set up.
 func (s *Service) List(app string) []Info {
 	infos := make([]Info, 0, len(s.kinds))
 	for ch := range s.kinds {
@@ -111,7 +111,7 @@ func (s *Service) Set(ctx context.Context, app string, ch push.Channel, change C
 	return info, made, s.Reload(ctx)
 }
 
-// check looks at the form of values; what they mean is the kind's to check.
+// check checks the form of values; their meaning is checked by the kind.
 func check(kind Kind, values Values) error {
 	fields := kind.Fields()
 	for k, v := range values {

@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Service hands out senders and changes settings. It works on a copy in memory of what the store holds.
+// Service hands out senders and changes settings. It works on a copy of the stored settings in memory.
 type Service struct {
 	store Store
 	kinds map[push.Channel]Kind
@@ -90,7 +90,7 @@ func same(a, b Record) bool { return a.Enabled == b.Enabled && maps.Equal(a.Valu
 
 func untouched(a, b Record) bool { return same(a, b) && a.UpdatedAt.Equal(b.UpdatedAt) }
 
-// drop forgets a sender. Calls that use it already run to their end.
+// drop drops a sender. Calls that are using it can finish.
 func (s *Service) drop(n name) {
 	if c, ok := s.senders[n].(io.Closer); ok {
 		s.closing.Go(func() {
@@ -102,8 +102,8 @@ func (s *Service) drop(n name) {
 	delete(s.senders, n)
 }
 
-// Changed is closed when any settings are set after the call, be it to what they were: who sets them has looked, and what was wrong may
-// have been mended elsewhere.
+// Changed is closed when any settings are set after the call, even to the same values: a person who sets them has checked them, and the
+// fault may have been fixed elsewhere.
 func (s *Service) Changed() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,8 +126,8 @@ func (s *Service) Apps(ch push.Channel) (apps []string) {
 // Channels lists the channels of this server, in order.
 func (s *Service) Channels() []push.Channel { return slices.Sorted(maps.Keys(s.kinds)) }
 
-// Sender returns an app's sender for a channel. It is to be asked for anew every few seconds at least, so that a
-// change of settings takes effect. Channels that need no settings get those they make themselves on first use.
+// Sender returns an app's sender for a channel. Call it again every few seconds at least, so that a change of settings
+// takes effect. Channels that need no settings get generated ones on first use.
 func (s *Service) Sender(ctx context.Context, app string, ch push.Channel) (push.Sender, error) {
 	kind, ok := s.kinds[ch]
 	if !ok {

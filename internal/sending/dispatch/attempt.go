@@ -46,7 +46,7 @@ func (l *channelSender) deliver(d *Delivery, sender push.Sender) {
 		now = l.d.now()
 		d.scope.Pacer.Answered(t.seq, now, false)
 		d.scope.Leave()
-		l.job.results <- landed{Result: d.again(now), of: l} // not sent: whoever owns it now may do so
+		l.job.results <- landed{Result: d.again(now), of: l} // not sent: the new owner may send it
 		return
 	}
 	receipt, err := l.send(ctx, sender, &req, d)
@@ -57,7 +57,7 @@ func (l *channelSender) deliver(d *Delivery, sender push.Sender) {
 	l.job.results <- landed{Result: res, of: l}
 }
 
-// send sends, and has it traced where somebody follows the notification.
+// send sends, and adds a span if somebody traces the notification.
 func (l *channelSender) send(ctx context.Context, sender push.Sender, req *push.Request, d *Delivery) (push.Receipt, error) {
 	if l.d.tracer == nil || req.GodwitID == "" {
 		return sender.Send(ctx, *req)
@@ -70,7 +70,7 @@ func (l *channelSender) send(ctx context.Context, sender push.Sender, req *push.
 	return receipt, err
 }
 
-// judge says what an attempt's end means for the delivery, and for the scope it was sent in.
+// judge decides, from an attempt's result, the state of the delivery and of the scope it was sent in.
 func (l *channelSender) judge(d *Delivery, until time.Time, receipt push.Receipt, err error, t try, now time.Time) Result {
 	s := d.scope
 	d.Attempts++
@@ -113,9 +113,9 @@ func (l *channelSender) judge(d *Delivery, until time.Time, receipt push.Receipt
 	return l.unknown(d, until, err, now)
 }
 
-// gone is the end of a delivery whose endpoint does not exist any more.
+// gone ends a delivery whose endpoint no longer exists.
 func (d *Delivery) gone(e *push.GoneError) Result {
-	// Nobody is there: an earlier attempt cannot have been seen either.
+	// The endpoint does not exist: no earlier attempt can have been seen either.
 	d.Unsure = false
 	res := d.ends(Refused, e.Reason)
 	res.Disable, res.Since = e.Reason, e.Since
@@ -125,7 +125,7 @@ func (d *Delivery) gone(e *push.GoneError) Result {
 	return res
 }
 
-// stop holds a delivery, and all that come after it, since the credential was refused.
+// stop holds a delivery, and all later ones, because the credential was refused.
 func (l *channelSender) stop(d *Delivery, scope, reason string) Result {
 	d.scope.block(scope, reason)
 	l.refusal.Store(&reason)
@@ -133,7 +133,8 @@ func (l *channelSender) stop(d *Delivery, scope, reason string) Result {
 	return d.held(reason)
 }
 
-// objected ends a delivery that was refused for a cause which only other endpoints can tell, or puts it off until they have.
+// objected handles a delivery that was refused for a cause that is either its own or all endpoints': it ends, or waits
+// until results of other endpoints show which.
 func (l *channelSender) objected(d *Delivery, until time.Time, e *push.ObjectionError, t try, now time.Time) Result {
 	s := d.scope.named(e.Scope, now)
 	if s.refused != "" { // a part of the credential, which shows in the answer alone: FCM's for Apple

@@ -19,33 +19,33 @@ import (
 //
 // Its methods are called by several goroutines at once, Claim and Finish too.
 type Backlog interface {
-	// Due reads up to limit pending deliveries of a channel whose time has come, longest due first.
+	// Due reads up to limit due pending deliveries of a channel, longest due first.
 	Due(ctx context.Context, ch push.Channel, now time.Time, limit int) ([]Delivery, error)
-	// NextDue says when the next pending delivery of a channel comes due; zero: there is none but held ones. ended: all
-	// deliveries were there already before it looked that will ever be. Once they are settled, the job is done.
+	// NextDue returns when the next pending delivery of a channel becomes due; zero: only held ones are left, if any. ended:
+	// no deliveries will be added any more. Once they are settled, the job is done.
 	NextDue(ctx context.Context, ch push.Channel) (at time.Time, ended bool, err error)
 	// Window is when a delivery may leave: not before from, nor at until or later, when it expires. It is asked before
 	// each attempt and must not wait for anything.
 	Window(d *Delivery, now time.Time) (from, until time.Time)
-	// Claim marks deliveries as being sent and returns those that it has marked, as they were given. It is asked last
-	// before they leave: it leaves out what is not to be sent any more, and settles that if nobody else does. If it
-	// returns none, the job is about to be stopped.
+	// Claim marks deliveries as being sent and returns those that it has marked, unchanged. It is called last before they
+	// leave: it leaves out those that must no longer be sent, and settles them if nobody else does. If it returns none, the
+	// job is about to be stopped.
 	Claim(ctx context.Context, ds []Delivery, now time.Time) (claimed []Delivery, err error)
 	// Request renders the message. Its ExpiresAt is the until of Window: no attempt is planned beyond it.
 	Request(d *Delivery, now time.Time) push.Request
-	// Finish writes what became of deliveries, claimed ones and such as need not be sent, of several channels perhaps.
-	// It disables endpoints that are gone and follows those that moved.
+	// Finish writes the results of deliveries, claimed ones and such as need not be sent, of one or several channels. It
+	// disables endpoints that are gone and updates those that moved.
 	Finish(ctx context.Context, results []Result, now time.Time) error
 }
 
-// Work is what a backlog has to be sent.
+// Work is a backlog and how to send it.
 type Work struct {
 	App      string
 	Channels []push.Channel
 	Backlog  Backlog
 	Rate     float64 // a second, all channels together; 0: as fast as the providers let through
-	// Held reports whether the work is still this process's own. It is asked before each request leaves: a process that was
-	// stopped for a while does not know yet that somebody else does its work. Nil: it always is.
+	// Held reports whether the work is still this process's own. It is called before each request leaves: a process that was
+	// suspended does not know yet that another one has taken the work over. Nil: it always is.
 	Held func() bool
 	// Urgent work goes first within a scope: it takes the turns that work which is not urgent waits for.
 	Urgent bool

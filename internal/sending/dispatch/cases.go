@@ -10,8 +10,8 @@ import (
 	"godwit.dev/godwit/internal/sending/pace"
 )
 
-// maxCases bounds how many scopes are known. Origins come from strangers: beyond it, idle ones are forgotten, and then
-// all new ones of an app's channel share one.
+// maxCases limits how many scopes are kept. Strangers can create origins: beyond the limit idle scopes are dropped, and
+// then all new ones of an app's channel share one.
 const maxCases = 10_000
 
 // cases holds the evidence about every scope.
@@ -65,7 +65,7 @@ func (cs *cases) reset(app string) {
 
 var partySeed = maphash.MakeSeed()
 
-// party is whom a delivery is for.
+// party identifies whom a delivery is for.
 func party(d *Delivery) judge.Party {
 	if d.Recipient != "" {
 		return judge.Party(maphash.String(partySeed, d.Recipient))
@@ -79,9 +79,10 @@ const (
 	enterWithin = 100 * time.Millisecond
 	// Deliveries of a crowded host are looked at again after this long, for longer the longer it is crowded.
 	leastCrowded, mostCrowded = 250 * time.Millisecond, 5 * time.Second
-	// shuffled is over how long those that wait in a doubt are scattered: chance says who finds out.
+	// shuffled is the time over which deliveries that wait during a doubt are scattered, so that chance decides which are
+	// tried.
 	shuffled = 5 * time.Second
-	// maxCrowds bounds the crowded hosts that a sender remembers.
+	// maxCrowds limits the crowded hosts that a sender keeps in memory.
 	maxCrowds = 1_000
 )
 
@@ -97,7 +98,8 @@ func (l *channelSender) room() int {
 	return min(l.policy.share, cap(l.inFlight)-len(l.inFlight))
 }
 
-// enter takes a place under way in the scope. Not ok: there is none, and the result says when to look again.
+// enter takes one of the scope's places for requests under way. Not ok: there is none, and the result says when to try
+// again.
 func (b *batch) enter(d *Delivery, s scope, now time.Time) (Result, bool) {
 	l := b.of
 	var late <-chan time.Time
@@ -110,7 +112,7 @@ func (b *batch) enter(d *Delivery, s scope, now time.Time) (Result, bool) {
 		if wait == nil {
 			return d.again(now.Add(scatter(d, shuffled))), false
 		}
-		b.claim() // those in the group hold places, too
+		b.claim() // deliveries of the group hold places, too
 		since, crowded := l.crowds[s.Case]
 		if crowded {
 			off := min(max(now.Sub(since), leastCrowded), mostCrowded)
@@ -135,7 +137,7 @@ func (b *batch) enter(d *Delivery, s scope, now time.Time) (Result, bool) {
 	}
 }
 
-// scatter is a part of a time that differs from delivery to delivery, and from look to look.
+// scatter returns a part of a time, which differs for each delivery and each try.
 func scatter(d *Delivery, over time.Duration) time.Duration {
 	return time.Duration(maphash.Comparable(maphash.MakeSeed(), d.Row) % uint64(over)) //nolint:gosec // no secret
 }

@@ -22,11 +22,11 @@ type channelSender struct {
 	backlog Backlog
 	channel push.Channel
 	policy  *policy
-	most    int // deliveries that it looks at together: no more than leave within peekAhead
+	most    int // deliveries handled together: as many as may leave within peekAhead
 	sender  push.Sender
-	pacer   push.Pacer // of the sender; nil: it does not know how fast it may go
+	pacer   push.Pacer // the sender's own; nil: the sender does not report its pace
 
-	inFlight chan struct{} // holds one entry for each delivery claimed and not written back yet
+	inFlight chan struct{} // holds one entry for each claimed delivery whose result is not written yet
 	attempts chan attempt  // to a worker that has nothing to do
 	workers  sync.WaitGroup
 	wake     chan struct{}
@@ -62,7 +62,7 @@ const (
 	peekMost  = 500
 	// peekAlone bounds that time for channels that claim one by one.
 	peekAlone = 60
-	// patience is how long a sender with many scopes waits for one of them; if it would be longer, other scopes go first.
+	// patience is how long a sender with many scopes waits for one of them; if the wait is longer, other scopes go first.
 	patience = 250 * time.Millisecond
 	// forever is longer than anything waits.
 	forever = 1000 * time.Hour
@@ -98,7 +98,7 @@ func (l *channelSender) run(ctx context.Context) error {
 
 // idle waits for something to do. done: there will never be any.
 func (l *channelSender) idle(ctx context.Context) (done bool, err error) {
-	flying := len(l.inFlight) > 0 // in this order: what ends meanwhile shows in the next look
+	flying := len(l.inFlight) > 0 // read before NextDue: a delivery that ends in between is seen in the next round
 	at, ended, err := l.backlog.NextDue(ctx, l.channel)
 	if err != nil {
 		return false, err
@@ -154,7 +154,7 @@ func (l *channelSender) take(ctx context.Context, ds []Delivery) (err error) {
 	return nil
 }
 
-// finish tells the backlog what need not be sent now, as often as it takes.
+// finish writes the results of deliveries that need not be sent now, and tries until it succeeds.
 func (l *channelSender) finish(ctx context.Context, settled []Result) error {
 	for {
 		err := l.backlog.Finish(ctx, settled, l.d.now())
@@ -165,7 +165,7 @@ func (l *channelSender) finish(ctx context.Context, settled []Result) error {
 	}
 }
 
-// batch is what a sender has looked at and not yet told its backlog.
+// batch holds the deliveries that a sender has handled and not yet reported to its backlog.
 type batch struct {
 	of      *channelSender
 	ctx     context.Context
@@ -228,7 +228,7 @@ func (b *batch) depart(d *Delivery, p place) bool {
 // claimsAtOnce is how many groups of a sender may be on their way to the disk: they share its commits.
 const claimsAtOnce = 4
 
-// claim has the group marked as being sent, and sends those that were.
+// claim has the group marked as being sent, and sends those that were marked.
 func (b *batch) claim() {
 	if len(b.group) == 0 {
 		return
@@ -246,13 +246,13 @@ func (b *batch) claim() {
 	})
 }
 
-// drop gives back what is not going to be sent now.
+// drop returns deliveries that will not be sent now.
 func (b *batch) drop() {
 	b.of.release(b.group, nil)
 	b.group = nil
 }
 
-// release gives back the places of those of a group that were not claimed.
+// release frees the places of those of a group that were not claimed.
 func (l *channelSender) release(group, claimed []Delivery) {
 	if len(claimed) == len(group) {
 		return

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Outcome is what became of one delivery. The numbers are stored: append, never renumber.
+// Outcome is the result of one delivery. The numbers are stored: append, never renumber.
 type Outcome uint8
 
 // Outcomes. Sending is shown as pending.
@@ -18,9 +18,9 @@ const (
 	Sending                   // claimed: its request may have left
 	Accepted                  // the provider took it
 	Refused                   // it will never be taken: failed
-	Expired                   // its time ran out before anybody took it
+	Expired                   // its time ran out before a provider accepted it
 	Suppressed                // not sent: it was called off, the subscriber left
-	Unknown                   // it left and nobody can tell whether it was taken
+	Unknown                   // it was sent, and whether it was accepted is unknown
 	TakenBack                 // it was accepted and then recalled
 	outcomes
 )
@@ -44,8 +44,7 @@ func ParseOutcome(s string) (Outcome, bool) {
 	return 0, false
 }
 
-// ErrStale tells a former owner of a backlog's deliveries that another has taken them over: nothing of what it does
-// counts.
+// ErrStale tells a former owner of a backlog's deliveries that another has taken them over: its results are ignored.
 var ErrStale = errors.New("the delivery queue has another owner")
 
 // ChannelError is a channel that cannot send: not set up, or switched off.
@@ -80,7 +79,7 @@ type Delivery struct {
 	Locale     string
 	Timezone   string
 
-	scope scope // that it is paced with; known once its turn was found
+	scope scope // the scope that paces it; known once its turn was found
 }
 
 // Result is what became of a delivery that was claimed, or of one that need not be sent.
@@ -89,7 +88,7 @@ type Result struct {
 	Channel  push.Channel
 	Outcome  Outcome // Pending: once more at Due
 	Due      time.Time
-	Held     bool // pending until a person has looked at the channel
+	Held     bool // pending until a person has checked the channel
 	Attempts int
 	Unsure   bool
 	External string
@@ -112,7 +111,7 @@ func (d *Delivery) again(at time.Time) Result {
 	return Result{Row: d.Row, Channel: d.Channel, Outcome: Pending, Due: at, Attempts: d.Attempts, Unsure: d.Unsure}
 }
 
-// held puts a delivery off until a person has looked at why its channel was refused.
+// held postpones a delivery until a person has checked why its channel was refused.
 func (d *Delivery) held(why string) Result {
 	res := d.again(time.Time{})
 	res.Held, res.Detail = true, why

@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Senders hands out the live sender of an app's channel. An error says why there is none.
+// Senders hands out the live sender of an app's channel. An error gives the reason why there is none.
 type Senders interface {
 	Sender(ctx context.Context, app string, ch push.Channel) (push.Sender, error)
 }
@@ -23,10 +23,10 @@ type Senders interface {
 // Config are the parts of a Dispatcher.
 type Config struct {
 	Senders Senders
-	// Channels are those that Senders may have senders of.
+	// Channels are the channels that Senders may have senders for.
 	Channels []push.Channel
 	Tracer   Tracer           // nil: there is none
-	Now      func() time.Time // the clock of what is stored
+	Now      func() time.Time // the clock of stored times
 	Log      *slog.Logger
 }
 
@@ -36,7 +36,7 @@ type Tracer interface {
 	Pushing(app, recipient, id, channel string, attempt int) (done func(error))
 }
 
-// Dispatcher is what deliveries leave through.
+// Dispatcher sends deliveries.
 type Dispatcher struct {
 	Senders // that it sends with
 
@@ -63,7 +63,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	return &Dispatcher{Senders: cfg.Senders, channels: cfg.Channels, tracer: cfg.Tracer, now: cfg.Now, log: cfg.Log, paces: pace.NewScopes(), cases: newCases(), metrics: newMetrics(cfg.Channels)}, nil
 }
 
-// Unblock lets an app's credentials that were refused be tried again: a person has looked.
+// Unblock allows an app's refused credentials to be tried again: a person has checked them.
 func (d *Dispatcher) Unblock(app string) {
 	d.paces.Unblock(app)
 	d.cases.reset(app)

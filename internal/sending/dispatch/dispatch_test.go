@@ -209,7 +209,7 @@ func TestARefusedCredentialHoldsItsScopeUntilSomebodyHasLooked(t *testing.T) {
 	})
 }
 
-// refused are the credentials that metrics say are refused, of all channels.
+// refused returns the number of refused credentials in the metrics, of all channels.
 func refused(t *testing.T, d *Dispatcher) (n float64) {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -390,7 +390,7 @@ func TestDeliveriesTakenOverElsewhereAreNotSent(t *testing.T) {
 				t.Errorf("one left %s after that", at.Sub(lost))
 			}
 		}
-		// The others are pending: they are known not to have left.
+		// The others are pending, since they certainly did not leave.
 		if n := s.count(Accepted); n == 0 || n != p.total() || s.count(Pending) != 50-n {
 			t.Errorf("%d of %d requests were accepted, %d are pending", n, p.total(), s.count(Pending))
 		}

@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// rows is a backlog in memory. Tests look into it and change how it answers.
+// rows is a backlog in memory. Tests read it and change its answers.
 type rows struct {
 	mu     sync.Mutex
 	job    *Job
@@ -182,7 +182,7 @@ func (s *rows) count(o Outcome) (n int) {
 	return n
 }
 
-// service is a provider whose answers a test chooses. It notes when it was asked.
+// service is a provider whose answers a test chooses. It records the times of requests.
 type service struct {
 	mu     sync.Mutex
 	asked  []time.Time
@@ -230,7 +230,7 @@ func (p *service) total() int {
 	return len(p.asked)
 }
 
-// most is how many requests came within a second at most.
+// most returns the greatest number of requests within a second.
 func (p *service) most() (most int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

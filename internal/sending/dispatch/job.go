@@ -19,7 +19,7 @@ type Job struct {
 	d       *Dispatcher
 	work    Work
 	log     *slog.Logger
-	rate    *rate           // the work's own; nil: none was asked for
+	rate    *rate           // the work's own rate; nil: none is set
 	hard    context.Context // of requests under way; set by Run
 	senders []*channelSender
 	results chan landed
@@ -58,14 +58,14 @@ func (d *Dispatcher) Job(w Work) (*Job, error) {
 	return j, nil
 }
 
-// Kick has the job look at its backlog at once: something was added.
+// Kick makes the job read its backlog at once: something was added.
 func (j *Job) Kick() {
 	for _, l := range j.senders {
 		l.kick()
 	}
 }
 
-// Refusal is what the first channel that holds deliveries back was told; empty: none does.
+// Refusal is the provider's reason for the first channel that holds deliveries back; empty: none does.
 func (j *Job) Refusal() string {
 	for _, l := range j.senders {
 		if why := l.refusal.Load(); why != nil {
@@ -103,12 +103,12 @@ func (j *Job) Run(ctx, hard context.Context) error {
 	return errors.Join(written, err)
 }
 
-// write has outcomes written as they come: whatever has come while one batch was being committed is the next.
+// write writes outcomes as they come: those that arrived during one commit are the next batch.
 func (j *Job) write() error {
 	var failed error
 	batch := make([]landed, 0, resultBatch)
 	for first := range j.results {
-		runtime.Gosched() // whose answer has come as well goes first and shares the commit
+		runtime.Gosched() // requests that have also ended get to run first and share the commit
 		batch = append(batch[:0], first)
 	fill:
 		for len(batch) < resultBatch {
@@ -133,8 +133,7 @@ func (j *Job) write() error {
 	return failed
 }
 
-// commit writes outcomes. They are not given up while the process lives: without them, what was sent would count as
-// unknown.
+// commit writes outcomes. It tries as long as the process lives: without them, sent deliveries would count as unknown.
 func (j *Job) commit(batch []landed) error {
 	results := make([]Result, len(batch))
 	for i, l := range batch {

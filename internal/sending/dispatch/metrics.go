@@ -27,7 +27,7 @@ func newMetrics(channels []push.Channel) *metrics {
 		}, []string{"channel"}),
 		ended: make(map[push.Channel]*[outcomes]atomic.Uint64, len(channels)),
 	}
-	for _, c := range channels { // from the start, so that the first of an outcome is seen as one more
+	for _, c := range channels { // from the start, so that the first of an outcome shows as an increase
 		for o := range outcomes {
 			if o != Sending {
 				m.deliveries.WithLabelValues(string(c), o.String())

@@ -18,8 +18,8 @@ type policy struct {
 	// receiver drops repeated ids. Otherwise it is parked until a person decides.
 	resend   bool
 	inFlight int // requests at once
-	// share is how many of them one host or credential may have. However many hosts hang, the last of them leave places
-	// free for others (channelSender.room).
+	// share is how many of them one host or credential may have. Even if many hosts hang, the last of them leave places free
+	// for others (channelSender.room).
 	share int
 	// solo: everything goes through one scope, so a sender waits for it instead of looking for others.
 	solo    bool
@@ -80,8 +80,8 @@ const (
 	maxTries = 6
 	// A message that may have arrived is not sent more often than this: a request that hangs once mostly hangs again.
 	maxUnsure = 3
-	// A message that fails because the place itself has trouble, or says when to come back, is given up after more than
-	// an hour.
+	// A message that fails because of trouble at the place itself, or that is told when to come back, is given up after more
+	// than an hour.
 	maxTriesInTrouble = 20
 	firstRetry        = 2 * time.Second
 	lastRetry         = 5 * time.Minute

@@ -16,7 +16,7 @@ import (
 // changeTries is how often a recall or a correction is tried that fails for a passing reason.
 const changeTries = 4
 
-// change takes back or corrects what was sent, in one attempt.
+// change withdraws or corrects a message that was sent, in one attempt.
 type change func(ctx context.Context, sender push.Sender, ch push.Channel, sent push.Sent) error
 
 // Recall takes one message back when its turn comes (most providers count calls) and again if that fails for a passing
@@ -26,7 +26,7 @@ func (d *Dispatcher) Recall(ctx, hard context.Context, sender push.Sender, ch pu
 	return d.change(ctx, hard, sender, ch, sent, recall)
 }
 
-// Correct changes what one message says, like Recall.
+// Correct changes the content of one message, with the limits of Recall.
 func (d *Dispatcher) Correct(ctx, hard context.Context, sender push.Sender, ch push.Channel, sent push.Sent) (failed, err error) {
 	return d.change(ctx, hard, sender, ch, sent, correct)
 }
@@ -87,7 +87,7 @@ func recall(ctx context.Context, sender push.Sender, ch push.Channel, sent push.
 	return errs[0]
 }
 
-// passing reports whether a failed change is worth another try, after how long.
+// passing reports whether a failed change is worth another try, and after how long.
 func (s scope) passing(err error, t try, now time.Time) (after time.Duration, yes bool) {
 	var retry *push.RetryError
 	var unknown *push.UnknownError

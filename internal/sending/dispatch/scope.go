@@ -11,9 +11,9 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Beside the Dispatcher, which holds the scopes, and their cases only this file knows package pace.
+// Apart from the Dispatcher, which holds the scopes, and their cases, only this file uses package pace.
 
-// scope is what a delivery is paced with: a credential, or a credential at one origin. Urgent deliveries go first in it.
+// scope is the unit of pacing: a credential, or a credential at one origin. Urgent deliveries go first in it.
 type scope struct {
 	*pace.Pacer
 	*judge.Case
@@ -40,7 +40,7 @@ func (s scope) named(name string, now time.Time) scope {
 	return other
 }
 
-// try is an attempt as its scope knows it.
+// try is an attempt, with the data that its scope needs.
 type try struct {
 	pace.Try
 	seq uint64
@@ -61,7 +61,8 @@ func (s scope) depart(ctx context.Context, endpoint audience.ID) try {
 	return try{Try: pace.Try{Endpoint: endpoint, Left: now}, seq: seq}
 }
 
-// objected notes whom a provider wants to wait, a whole scope, the endpoint, or maybe only that, and returns the scope.
+// objected notes that a provider wants a whole scope, the endpoint, or possibly only the endpoint to wait, and returns
+// the scope.
 func (s scope) objected(e *push.RetryError, t try, now time.Time) scope {
 	s = s.named(e.Scope, now)
 	switch {
@@ -89,12 +90,12 @@ func (s scope) opens(now time.Time) time.Time {
 	return now
 }
 
-// block stops the scope whose credential was refused, until Unblock.
+// block stops the scope with the refused credential, until Unblock.
 func (s scope) block(name, reason string) {
 	s.d.paces.Block(pace.Scope{App: s.key.App, Channel: s.key.Channel, Name: name}, reason)
 }
 
-// book says when to look again at a message that found no turn.
+// book returns when to try a message again that found no turn.
 func (s scope) book(now time.Time) time.Time {
 	if s.urgent {
 		return s.BookFirst(now)
@@ -162,7 +163,7 @@ type place struct {
 	every time.Duration // between two messages to the chat; 0: there is none
 }
 
-// place finds it. Not ok: nothing may leave there now, and the result says when to look again.
+// place finds a delivery's place. Not ok: nothing may leave there now, and the result says when to try again.
 func (l *channelSender) place(d *Delivery, now time.Time) (place, Result, bool) {
 	var limits push.Pace
 	if l.pacer != nil {
@@ -188,7 +189,7 @@ func (l *channelSender) place(d *Delivery, now time.Time) (place, Result, bool) 
 	return p, Result{}, true
 }
 
-// turn finds the moment that all limits allow. Not ok: that is too far off, and the result says when to look again.
+// turn finds the moment that all limits allow. Not ok: that is too far off, and the result says when to try again.
 func (l *channelSender) turn(d *Delivery, p place, now time.Time) (turn, Result, bool) {
 	patience := patience
 	if l.policy.solo {

@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// TestUrgentWorkDoesNotWaitForOthersTurns has many campaigns saturate a bot, each waiting for a slot of its own.
+// TestUrgentWorkDoesNotWaitForOthersTurns: many campaigns saturate a bot, each waiting for a slot of its own.
 func TestUrgentWorkDoesNotWaitForOthersTurns(t *testing.T) {
 	for _, urgent := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestUrgentWorkDoesNotWaitForOthersTurns(t *testing.T) {
 	}
 }
 
-// TestUrgentWorkKeepsToTheRateOfItsScope has urgent work alone want more than the provider lets through.
+// TestUrgentWorkKeepsToTheRateOfItsScope: urgent work alone exceeds the provider's rate.
 func TestUrgentWorkKeepsToTheRateOfItsScope(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &service{pace: push.Pace{Scope: "bot", Rate: 30}, takes: 40 * time.Millisecond}

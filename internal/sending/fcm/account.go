@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// defaultTokenURI is where Google's service accounts get their tokens, if the file does not say.
+	// defaultTokenURI is where Google's service accounts get their tokens, if the file names no other URL.
 	defaultTokenURI = "https://oauth2.googleapis.com/token"
 	minKeyBits      = 2048 // Google makes keys of 2,048 bits
 )
@@ -23,7 +23,7 @@ const (
 // projectForm is that of a project's id: it becomes a part of the URL.
 var projectForm = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9.:-]{0,61}[a-z0-9])?$`)
 
-// Account is the service account that sends for a project: Google's JSON file of it, checked.
+// Account is the service account that sends for a project: the content of Google's JSON file, checked.
 type Account struct {
 	Project string // id of the Firebase project
 	Email   string
@@ -77,7 +77,7 @@ func ParseAccount(text []byte, allowPrivate bool) (*Account, error) {
 	return &Account{Project: f.Project, Email: f.Email, keyID: f.KeyID, tokenURI: f.TokenURI, key: f.Key}, nil
 }
 
-// checkKey says what is wrong with a private key: at once, not when the first message is to be sent.
+// checkKey returns the fault of a private key: at once, not when the first message is to be sent.
 func checkKey(text string) error {
 	if text == "" {
 		return errors.New("has no private_key")

@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// quotaWait is how long FCM wants to be left alone after a 429 that does not say
+	// quotaWait is how long FCM wants no requests after a 429 that names no time
 	// (firebase.google.com/docs/cloud-messaging/scale-fcm).
 	quotaWait = time.Minute
-	// leastWait is the least wait after a 500 or 503 that does not say, and jitter the most that is added to it, so that
-	// what failed together does not come back together.
+	// leastWait is the least wait after a 500 or 503 that names no time, and jitter the most that is added to it, so that
+	// requests that failed together do not come back together.
 	leastWait = 10 * time.Second
 	jitter    = 5 * time.Second
 )
 
-// failure is what FCM says in place of a message's name: google.rpc.Status as JSON, with the details that mean something.
+// failure is FCM's answer to a failed message: google.rpc.Status as JSON, with the details that matter.
 type failure struct {
 	Status    string // like NOT_FOUND; empty: the answer is none of FCM's
 	Message   string
@@ -32,10 +32,10 @@ type failure struct {
 	OfAPNs    bool   // the objection is Apple's
 	OfOne     bool   // a limit of one device or topic
 	bad       bool   // 400
-	described string // what its violated fields and quotas are said to be
+	described string // the descriptions of its violated fields and quotas
 }
 
-// status is the answer as it is written.
+// status is the wire form of the answer.
 type status struct {
 	Error struct {
 		Status  string `json:"status"`
@@ -55,7 +55,7 @@ type status struct {
 	} `json:"error"`
 }
 
-// parseFailure reads an answer. A body that cannot be read means nothing: a proxy's page, say.
+// parseFailure reads an answer. An unreadable body is ignored: a proxy's page, say.
 func parseFailure(a *provider.Answer) (f failure) {
 	var s status
 	if json.Unmarshal(a.Body, &s) != nil {
@@ -89,7 +89,7 @@ func parseFailure(a *provider.Answer) (f failure) {
 	return f
 }
 
-// ofToken reports whether the token is what is wrong with a message.
+// ofToken reports whether the token is the message's fault.
 func (f *failure) ofToken() bool {
 	for _, field := range f.Fields {
 		if field == "message.token" {
@@ -104,7 +104,8 @@ func (f *failure) ambiguous() bool {
 	return f.bad && len(f.Fields) == 0 && (f.Code == "INVALID_ARGUMENT" || f.Code == "" && f.Status == "INVALID_ARGUMENT")
 }
 
-// judge tells what an answer other than 2xx means. It knows of nothing but the answer: what is asked next is Send's.
+// judge returns the error that an answer other than 2xx means. It uses only the answer: the further check of a token is
+// in Send.
 func (s *Sender) judge(a *provider.Answer, f *failure, device string) error {
 	says := func(what string) string {
 		return fmt.Sprintf("FCM answered %d: %s%s", a.Status, what, s.said(f, device))
@@ -121,7 +122,7 @@ func (s *Sender) judge(a *provider.Answer, f *failure, device string) error {
 	return later(table.Judge(a, s.cfg.Now()))
 }
 
-// inWords tells what FCM says in words of its own; nil: nothing that is known.
+// inWords interprets the text of FCM's error; nil: an unknown text.
 func (s *Sender) inWords(a *provider.Answer, f *failure, says func(string) string) error {
 	after := provider.RetryAfter(a.Header, s.cfg.Now())
 	project := s.cfg.Account.Project
@@ -142,7 +143,7 @@ func (s *Sender) inWords(a *provider.Answer, f *failure, says func(string) strin
 	return nil
 }
 
-// denied tells what a refusal means that may be about one device or about the project.
+// denied interprets a refusal that may be about one device or about the project.
 func (s *Sender) denied(a *provider.Answer, f *failure, says func(string) string) error {
 	project := s.cfg.Account.Project
 	switch {
@@ -167,7 +168,7 @@ func later(err error) error {
 	return err
 }
 
-// orQuota is what FCM asked for after a 429, or else what it wants.
+// orQuota is the wait that FCM requested after a 429, or else quotaWait.
 func orQuota(after time.Duration) time.Duration {
 	if after > 0 {
 		return after
@@ -183,8 +184,7 @@ func (f *failure) party() string {
 	return "/webpush"
 }
 
-// orBackoff is what FCM asked for, or else the least that it wants to be left alone; whoever tries again makes it more
-// each time.
+// orBackoff is the wait that FCM requested, or else its least wait, which the caller increases with each try.
 func orBackoff(after time.Duration) time.Duration {
 	if after > 0 {
 		return after
@@ -192,7 +192,7 @@ func orBackoff(after time.Duration) time.Duration {
 	return leastWait + rand.N(jitter) //nolint:gosec // no secret
 }
 
-// said is what FCM wrote, for reasons, without the device's token and ours should it repeat them.
+// said is FCM's text, for reasons, without the device's token or ours in case it repeats them.
 func (s *Sender) said(f *failure, device string) string {
 	text := f.Message + f.described
 	if text == "" {

@@ -11,8 +11,8 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// FuzzAnswer holds the reading of answers to ending in one of the known errors, with a short reason that shows neither the
-// device's token nor ours.
+// FuzzAnswer: reading an answer must end in one of the known errors, with a short reason that shows neither the device's
+// token nor ours.
 func FuzzAnswer(f *testing.F) {
 	for _, body := range []string{
 		"", "<html>", `{"error":{}}`, `{"error":[]}`, `{"error":{"status":"NOT_FOUND","details":[{"@type":"x/FcmError","errorCode":"UNREGISTERED"}]}}`,

@@ -7,19 +7,19 @@ import (
 )
 
 const (
-	// askAgain is how long an endpoint's token is not asked about again.
+	// askAgain is the time during which an endpoint's token is not checked again.
 	askAgain = 24 * time.Hour
-	// maxAsked bounds the tokens that are remembered, and so how many are asked about in a day.
+	// maxAsked limits the tokens that are kept, and so how many are checked in a day.
 	maxAsked = 20_000
 )
 
-// asked remembers which tokens FCM was asked about.
+// asked keeps the tokens that were checked with FCM.
 type asked struct {
 	mu   sync.Mutex
 	when map[[sha256.Size]byte]time.Time
 }
 
-// may reports whether a token may be asked about now, and notes that it is.
+// may reports whether a token may be checked now, and notes the check.
 func (a *asked) may(token string, now time.Time) bool {
 	key := sha256.Sum256([]byte(token))
 	a.mu.Lock()
@@ -44,7 +44,7 @@ func (a *asked) may(token string, now time.Time) bool {
 	return true
 }
 
-// forget lets a token be asked about again: there was no answer.
+// forget allows another check of a token, after one without an answer.
 func (a *asked) forget(token string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

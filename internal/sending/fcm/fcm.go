@@ -29,11 +29,11 @@ const (
 	// (firebase.google.com/docs/cloud-messaging/throttling-and-quotas). Not every project is let have it at once, so
 	// sending begins slowly.
 	projectRate = 600_000.0 / 60
-	// checkTopic is that of the message with which credentials are tried. It is sent to nobody.
+	// checkTopic is the topic of the message that tests credentials. It is not sent to anybody.
 	checkTopic = "godwit"
 )
 
-// Config is what a sender needs.
+// Config holds a sender's settings and connections.
 type Config struct {
 	Account *Account
 	BaseURL string // empty: DefaultURL
@@ -107,8 +107,8 @@ func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error)
 	return push.Receipt{ExternalID: external}, err
 }
 
-// which finds out whether a message was refused because of its token, by asking about an empty one to it. refusal stands
-// if the token is fine, and where it was asked about within a day.
+// which finds out whether a message was refused because of its token, by a dry run of an empty message to it. The
+// refusal stands if the token is fine, or if it was checked within a day.
 func (s *Sender) which(ctx context.Context, device string, refusal error) error {
 	if !s.asked.may(device, s.cfg.Now()) {
 		return refusal
@@ -207,7 +207,8 @@ func (s *Sender) http2(body []byte, access string) *h2post.Request {
 	}
 }
 
-// Recall sends each a data message that tells the app to take down what it shows, and not to show it if it comes later.
+// Recall sends each device a data message that tells the app to remove the notification it shows, and not to show it if
+// it arrives later.
 func (s *Sender) Recall(ctx context.Context, sent []push.Sent) []error {
 	return provider.Each(sent, func(m *push.Sent) error {
 		r := m.Request
@@ -226,7 +227,7 @@ func (s *Sender) Pace(json.RawMessage) push.Pace {
 	return push.Pace{Scope: s.cfg.Account.Project, Rate: projectRate}
 }
 
-// Check has FCM look at a message that it sends to nobody.
+// Check has FCM validate a message that is not sent to anybody.
 func (s *Sender) Check(ctx context.Context) (string, error) {
 	body, err := marshal(&envelope{ValidateOnly: true, Message: message{Topic: checkTopic}})
 	if err != nil {

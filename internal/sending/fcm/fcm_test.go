@@ -182,7 +182,7 @@ func TestATokenIsAskedAboutOnceADay(t *testing.T) {
 	}
 }
 
-// TestAQuestionWithoutAnAnswerIsNotSpent asks again when the message comes again.
+// TestAQuestionWithoutAnAnswerIsNotSpent: if the check got no answer, it is made again with the next try of the message.
 func TestAQuestionWithoutAnAnswerIsNotSpent(t *testing.T) {
 	server, s := start(t, fcmserver.Options{})
 	token, address := server.Device(fcmserver.Behaviour{})
@@ -286,7 +286,7 @@ func TestAnswersOfTheTokenService(t *testing.T) {
 func TestPrivateAddressesAreNotAskedForTokens(t *testing.T) {
 	server := fcmserver.Start(fcmserver.Options{})
 	defer server.Close()
-	account, err := fcm.ParseAccount(server.Account(), true) // as a name that has changed what it means since
+	account, err := fcm.ParseAccount(server.Account(), true) // as if the name's meaning had changed since
 	if err != nil {
 		t.Fatal(err)
 	}

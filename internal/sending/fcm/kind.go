@@ -17,7 +17,7 @@ const (
 	FieldEmail   = "client_email" // shown, not set
 )
 
-// Kind is what an app's FCM settings mean. Without a Client each app's sender has connections of its own.
+// Kind makes senders from an app's FCM settings. Without a Client each app's sender has connections of its own.
 type Kind struct {
 	Client       *http.Client
 	AllowPrivate bool
@@ -52,7 +52,7 @@ func (k Kind) Complete(v channel.Values) (channel.Values, error) {
 	return nil, nil
 }
 
-// Shown is whose account it is.
+// Shown shows whose account it is.
 func (k Kind) Shown(v channel.Values) map[string]string {
 	a, err := ParseAccount([]byte(v[FieldAccount]), k.AllowPrivate)
 	if err != nil {

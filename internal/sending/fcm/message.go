@@ -53,7 +53,7 @@ type androidNotification struct {
 	Sound     string `json:"sound,omitempty"`
 }
 
-// apns is for tokens of iPhones whose app gets its pushes through FCM.
+// apns holds fields for tokens of iPhones whose app gets its pushes through FCM.
 type apns struct {
 	Headers apnsHeaders `json:"headers"`
 	Payload struct {
@@ -79,7 +79,7 @@ type text struct {
 	Body  string `json:"body,omitempty"`
 }
 
-// webpush is for tokens of browsers whose page uses Firebase's library.
+// webpush holds fields for tokens of browsers whose page uses Firebase's library.
 type webpush struct {
 	Headers      webpushHeaders       `json:"headers"`
 	Notification *webpushNotification `json:"notification,omitempty"`
@@ -155,7 +155,7 @@ func (m *message) show(r *push.Request, tag string) {
 	}
 }
 
-// data is what the app gets; docs/reference/fcm-payload.md is its contract. FCM takes texts only.
+// data is the payload that the app gets; docs/reference/fcm-payload.md is its contract. FCM takes texts only.
 func data(r *push.Request) map[string]string {
 	id := idOf(r)
 	d := make(map[string]string, 8)
@@ -190,8 +190,8 @@ func data(r *push.Request) map[string]string {
 	return d
 }
 
-// size is how many bytes an Android device gets. Others get more beside, which FCM itself judges: whose token it is it
-// knows alone.
+// size is the number of bytes that an Android device gets. Other devices get further fields, whose size FCM itself
+// checks: only FCM knows a token's kind of device.
 func (m *message) size() (n int) {
 	for k, v := range m.Data {
 		n += len(k) + len(v)
@@ -202,7 +202,7 @@ func (m *message) size() (n int) {
 	return n
 }
 
-// idOf is what the app deduplicates by.
+// idOf is the id by which the app deduplicates.
 func idOf(r *push.Request) string {
 	if r.GodwitID != "" {
 		return r.GodwitID
@@ -210,7 +210,7 @@ func idOf(r *push.Request) string {
 	return r.ID
 }
 
-// tagOf names what replaces what where it is shown: messages of one collapse key, else of one id.
+// tagOf decides which shown messages replace each other: those of one collapse key, else of one id.
 func tagOf(r *push.Request) string {
 	if r.Collapse != "" {
 		return r.Collapse

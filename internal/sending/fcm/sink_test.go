@@ -15,7 +15,7 @@ import (
 // sinkWish has this program be an FCM for BenchmarkSend, so that its work is not counted as the sender's.
 const sinkWish = "GODWIT_FCM_SINK"
 
-// sink tells the sender how to reach it.
+// sink is the address and credentials of an FCM server for the sender.
 type sink struct {
 	URL       string
 	Cert      []byte
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the benchmark has ended
 }
 
-// startSink starts an FCM in a process of its own.
+// startSink starts an FCM server in a process of its own.
 func startSink(b *testing.B) (s sink) {
 	b.Helper()
 	cmd := exec.CommandContext(b.Context(), os.Args[0])

@@ -24,7 +24,7 @@ const (
 	renewEarly = 5 * time.Minute
 	// renewAgain is how long after a renewal has failed the next is tried, as long as the old token works.
 	renewAgain = 10 * time.Second
-	// usualLife is how long Google's tokens live; for answers that do not say.
+	// usualLife is the lifetime of Google's tokens, for answers that name none.
 	usualLife = time.Hour
 )
 
@@ -54,7 +54,7 @@ type flight struct {
 	err   error
 }
 
-// get returns a token other than refused, which FCM did not take; "": any.
+// get returns a token other than refused, which FCM did not accept; "": any.
 func (t *tokens) get(ctx context.Context, refused string) (string, error) {
 	now := t.now()
 	t.mu.Lock()
@@ -71,7 +71,7 @@ func (t *tokens) get(ctx context.Context, refused string) (string, error) {
 	}
 	f, text := t.flight, t.current.text
 	t.mu.Unlock()
-	if valid { // nobody waits for a renewal that comes early
+	if valid { // an early renewal delays nobody
 		return text, nil
 	}
 	select {
@@ -82,7 +82,7 @@ func (t *tokens) get(ctx context.Context, refused string) (string, error) {
 	}
 }
 
-// fetch ends a flight. It belongs to all who wait for it, so it ends with the client's own timeout and not with theirs.
+// fetch completes a flight. All waiting callers share it, so it ends with the client's own timeout and not with theirs.
 func (t *tokens) fetch(f *flight) {
 	defer t.fetches.Done()
 	f.token, f.err = t.exchange()
@@ -97,7 +97,7 @@ func (t *tokens) fetch(f *flight) {
 	close(f.done)
 }
 
-// exchange gets a token for a signed assertion (RFC 7523). Nothing that it says holds either.
+// exchange gets a token for a signed assertion (RFC 7523). Its errors contain neither.
 func (t *tokens) exchange() (token, error) {
 	a := t.account
 	seen := &noting{next: t.client.Transport}
@@ -126,7 +126,7 @@ func (t *tokens) exchange() (token, error) {
 	return token{text: got.AccessToken, until: now.Add(life), renew: now.Add(life - min(renewEarly, life/2))}, nil
 }
 
-// refusal tells what an answer other than a token means.
+// refusal interprets an answer other than a token.
 func (t *tokens) refusal(e *oauth2.RetrieveError) error {
 	status := e.Response.StatusCode
 	if status == http.StatusTooManyRequests || status == http.StatusRequestTimeout || status >= 500 {
@@ -152,7 +152,7 @@ func (t *tokens) config(reason string) error {
 	return &push.ConfigError{Scope: t.account.Project, Reason: reason}
 }
 
-// noting remembers what went wrong on the way: the OAuth2 library tells only the text of it, with the URL.
+// noting keeps the transport error: the OAuth2 library returns only its text, with the URL.
 type noting struct {
 	next http.RoundTripper
 	err  error

@@ -1,6 +1,6 @@
-// Package foreign words what other people's servers say: providers, receivers of webhooks, collectors, databases of apps. Such a server may
-// repeat the secret that it was shown, anywhere in its answer. Its words go to no log. To the app whose server it is they go in a short
-// excerpt without the secrets.
+// Package foreign makes texts of the answers of other people's servers safe to show: providers, receivers of webhooks, collectors,
+// databases of apps. Such a server may repeat the secret that it was sent, anywhere in its answer. Its texts go to no log. The app that the
+// server belongs to gets a short excerpt without the secrets.
 package foreign
 
 import (
@@ -49,16 +49,16 @@ func Excerpt(text string, secrets ...string) string {
 	return text
 }
 
-// tokens are runs of characters that are hardly words: keys, parts of signed tokens, addresses of devices. Also those that were made for
-// the request and that nobody here keeps.
+// tokens are runs of characters that are hardly words: keys, parts of signed tokens, addresses of devices, also tokens made for one
+// request.
 var tokens = regexp.MustCompile(`[A-Za-z0-9_+-]{32,}=*`)
 
-// unseen are spaces, control characters, and what changes the direction or place of others' words.
+// unseen matches spaces, control characters, and characters that change the direction or place of other text.
 func unseen(r rune) bool {
 	return r <= ' ' || r >= 0x7f && r <= 0xa0 || r == 0x061c || r >= 0x200b && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2060 && r <= 0x206f || r == 0xfeff
 }
 
-// forms are the ways in which a secret is likely to be repeated.
+// forms returns the forms in which a secret is likely to be repeated.
 func forms(secret string) []string {
 	if len(secret) < leastSecret {
 		return nil
@@ -89,7 +89,7 @@ func (o Own) Error() string { return string(o) }
 // Plain is the text.
 func (o Own) Plain() string { return string(o) }
 
-// plain are errors that say what went wrong without another server's words.
+// plain is implemented by errors that can describe themselves without another server's text.
 type plain interface{ Plain() string }
 
 // refused are errors that a Redis answered (rueidis.RedisError).
@@ -98,8 +98,8 @@ type refused interface {
 	IsClusterDown() bool
 }
 
-// Cause words why a request to another server got no answer that can be read. Errors of net/http repeat parts of what the other side
-// sent, so nothing but their kind is told.
+// Cause describes why a request to another server got no readable answer. Errors of net/http repeat parts of the other side's text,
+// so only their kind is used.
 func Cause(err error) string {
 	var at *url.Error
 	var name *net.DNSError

@@ -47,7 +47,7 @@ type conn struct {
 	table        uint32
 	draining     bool  // takes no more messages
 	dead         error // why it is closed
-	bye          error // what the server said when it ended it; nil: nothing yet
+	bye          error // the server's reason for ending the connection; nil: not ended yet
 	heard        time.Time
 	used         time.Time
 	pinged       bool
@@ -60,12 +60,12 @@ type conn struct {
 	block bytes.Buffer
 	out   []byte
 	batch []*stream
-	limit uint32 // table as the encoder knows it
+	limit uint32 // size of the encoder's header table
 
-	uncredited int // bytes read that the server was not told of; the reader's
+	uncredited int // bytes read that were not given back to the server's window; the reader's
 }
 
-// open connects and waits for what a server says first: its settings.
+// open connects and waits for the server's first frame: its settings.
 func open(ctx context.Context, h *host) (*conn, error) {
 	cfg := &h.c.cfg
 	nc, err := cfg.Dial(ctx, "tcp", h.address)
@@ -129,7 +129,7 @@ func greet(ctx context.Context, h *host, nc net.Conn) (*conn, error) {
 	return c, secure.SetDeadline(time.Time{})
 }
 
-// begin starts what serves the connection. h.mu is held, as for all below but the loops.
+// begin starts the connection's goroutines. h.mu is held, as for all below but the loops.
 func (c *conn) begin() {
 	c.heard = time.Now()
 	c.used = c.heard
@@ -158,9 +158,9 @@ func (c *conn) queue(s *stream) {
 	c.kick()
 }
 
-// endUnseen settles a message that the server certainly did not look at.
+// endUnseen settles a message that the server certainly did not process.
 func (c *conn) endUnseen(s *stream, err error) {
-	if s.ended { // who posted it reads it already
+	if s.ended { // the caller is reading it already
 		return
 	}
 	s.again, s.left = true, false
@@ -196,7 +196,7 @@ func (c *conn) retire() {
 	}
 }
 
-// die ends the connection and all that is under way on it.
+// die ends the connection and all messages under way on it.
 func (c *conn) die(err error) {
 	if c.dead != nil {
 		return
@@ -224,7 +224,7 @@ func (c *conn) fail(err error) {
 	c.die(err)
 }
 
-// look asks a silent server whether it lives, and closes a connection that nobody uses.
+// look pings a silent server, and closes an unused connection.
 func (c *conn) look() {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
@@ -278,7 +278,7 @@ func (c *conn) flush() error {
 	return err
 }
 
-// take collects what is to be written. From here on messages may arrive.
+// take collects the bytes to write. From here on messages may arrive.
 func (c *conn) take() bool {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()

@@ -22,17 +22,17 @@ import (
 const (
 	// usualConns bounds the connections to one server, if Config does not; most allow a hundred messages at once on each.
 	usualConns = 32
-	// maxFarewell bounds what is kept of why a server ends a connection.
+	// maxFarewell limits the reason that is kept when a server ends a connection, in bytes.
 	maxFarewell = 256
 	// maxAgain is how often a message that a server certainly did not look at is tried on another connection.
 	maxAgain = 3
-	// maxAnswer bounds what is kept of an answer's body; providers' errors are far shorter.
+	// maxAnswer limits the part of an answer's body that is kept, in bytes; providers' errors are far shorter.
 	maxAnswer = 16 << 10
 	// redialAfter is how long after a connection could not be made another one is tried, where there are some already.
 	redialAfter = time.Second
-	// plainFor is how long a server that does not speak HTTP/2 is not asked again.
+	// plainFor is how long a server without HTTP/2 is not tried again.
 	plainFor = time.Hour
-	// maxHosts bounds what is remembered of servers without connections. Their names come from strangers.
+	// maxHosts limits the servers without connections that are kept. Strangers can choose their names.
 	maxHosts = 1024
 )
 
@@ -60,18 +60,18 @@ func (e *GoAwayError) Error() string {
 	return e.Plain() + ": " + e.Said
 }
 
-// Plain is the error without what the server said.
+// Plain is the error without the server's text.
 func (e *GoAwayError) Plain() string {
 	return "the server has ended the connection (" + e.Code.String() + ")"
 }
 
-// Config says how servers are connected to.
+// Config holds the time limits and connections of a Client.
 type Config struct {
 	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	TLS     func() *tls.Config // nil, or returning nil: the system's roots
-	Timeout time.Duration      // for connecting, and for the network to take what is written
-	Silence time.Duration      // after which a connection is asked whether it lives; twice that, and it is dead
-	Idle    time.Duration      // after which a connection that nobody uses is closed
+	Timeout time.Duration      // for connecting, and for the network to take written bytes
+	Silence time.Duration      // after which a connection gets a ping; after twice that it is dead
+	Idle    time.Duration      // after which an unused connection is closed
 	Conns   int                // most connections to one server; 0: 32
 }
 
@@ -84,7 +84,7 @@ type Request struct {
 	Body      []byte
 }
 
-// Answer is what the server said.
+// Answer is the server's answer.
 type Answer struct {
 	Status int
 	Header http.Header // nil for a 2xx
@@ -175,7 +175,7 @@ func (c *Client) forget() {
 		h.mu.Lock()
 		unused := len(h.conns)+h.dialing+len(h.waiting) == 0
 		h.mu.Unlock()
-		if unused { // who has just got hold of it can still use it: it only is not shared any more
+		if unused { // a caller that has just got it can still use it; it is only no longer shared
 			delete(c.hosts, address)
 		}
 	}

@@ -266,14 +266,14 @@ func TestThereAreNoMoreConnectionsThanTheClientMayHave(t *testing.T) {
 func TestWhyAServerEndsAConnectionIsTold(t *testing.T) {
 	const why = `{"reason":"IdleTimeout"}`
 	for name, c := range map[string]struct {
-		last uint32 // that it says it has looked at
+		last uint32 // last message that it says it has processed
 		sent bool
 	}{"of a message that it has looked at": {1, true}, "of one that it has not": {0, false}} {
 		address := script(t, func(p *peer) {
 			p.greet()
 			if p.next(nil) != nil {
 				p.check(p.fr.WriteGoAway(1<<31-1, http2.ErrCodeNo, []byte(why)))
-				p.check(p.fr.WriteGoAway(c.last, http2.ErrCodeNo, nil)) // says less, and does not take that back
+				p.check(p.fr.WriteGoAway(c.last, http2.ErrCodeNo, nil)) // a second GOAWAY without a reason does not cancel the first one's
 			}
 		})
 		_, sent, err := post(t, client(t), message(address, "m"))
@@ -285,7 +285,7 @@ func TestWhyAServerEndsAConnectionIsTold(t *testing.T) {
 }
 
 func TestMessagesWaitForTheConnectionsWindow(t *testing.T) {
-	// 65,535 bytes may be under way: six messages. The server takes them, and lets a seventh come.
+	// 65,535 bytes may be under way: six messages. After the server has read them, a seventh is sent.
 	const size = 10_000
 	held := make(chan int, 1)
 	address := script(t, func(p *peer) {

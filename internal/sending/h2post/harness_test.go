@@ -35,14 +35,14 @@ type peer struct {
 	enc   *hpack.Encoder
 }
 
-// asked is a message as the server got it.
+// asked is a message as the server received it.
 type asked struct {
 	id     uint32
 	fields map[string]string
 	body   []byte
 }
 
-// certificate is for 127.0.0.1; the pool has clients trust it.
+// certificate is for 127.0.0.1; the pool makes clients trust it.
 var certificate = sync.OnceValues(func() (tls.Certificate, *x509.CertPool) {
 	s := httptest.NewTLSServer(http.NotFoundHandler())
 	defer s.Close()
@@ -102,8 +102,8 @@ func accept(t *testing.T, l net.Listener, serve func(*peer)) {
 	}
 }
 
-// inBubble runs a test with a client whose connections are in memory and lead to serve, in a bubble of time of its own:
-// what waits for time waits for nothing else.
+// inBubble runs a test with a client whose connections are in memory and lead to serve, in a synctest bubble: only time
+// is waited for, no real network.
 func inBubble(t *testing.T, serve func(*peer), change func(*Config), test func(t *testing.T, c *Client)) {
 	t.Helper()
 	cert, _ := certificate() // made outside
@@ -121,7 +121,7 @@ func inBubble(t *testing.T, serve func(*peer), change func(*Config), test func(t
 	})
 }
 
-// greet says what the server says first and reads what the client says first.
+// greet sends the server's first frames and reads the client's.
 func (p *peer) greet(settings ...http2.Setting) {
 	if err := p.fr.WriteSettings(settings...); err != nil {
 		p.t.Error(err)
@@ -175,7 +175,7 @@ func (p *peer) head(id uint32, end bool, fields ...string) {
 	p.check(p.fr.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: p.block.Bytes(), EndHeaders: true, EndStream: end}))
 }
 
-// check lets a client go that has had enough.
+// check ends serve if the client has closed the connection.
 func (p *peer) check(err error) {
 	var gone *net.OpError
 	if err != nil && !errors.As(err, &gone) {

@@ -18,7 +18,7 @@ type host struct {
 	conns   []*conn
 	dialing int
 	waiting []*waiter
-	plain   time.Time // until then it is known to be unsuited
+	plain   time.Time // until then it counts as a server without HTTP/2
 	redial  time.Time // not before, after one more connection could not be made
 }
 
@@ -35,13 +35,13 @@ type stream struct {
 	id     uint32 // 0: not given out yet
 	left   bool   // it is being written, or was
 	ended  bool   // done is closed
-	again  bool   // the server certainly did not look at it
+	again  bool   // the server certainly did not process it
 	answer Answer
 	err    error
 	done   chan struct{}
 }
 
-// admit queues a message on a connection that has room for it, and waits for one.
+// admit queues a message on a connection that has room, and waits for one if necessary.
 func (h *host) admit(ctx context.Context, s *stream) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (h *host) small(s *stream) bool {
 	return false
 }
 
-// full reports whether another connection would help: those that there are take no more messages.
+// full reports whether another connection would help: the present ones take no more messages.
 func (h *host) full() bool {
 	for _, c := range h.conns {
 		if !c.draining && c.active < c.maxStreams {
@@ -112,7 +112,8 @@ func (h *host) full() bool {
 	return true
 }
 
-// dial opens one more connection. It belongs to no message: it goes on when the one that asked for it waits no longer.
+// dial opens one more connection. It belongs to no single message: it continues even if the message that needed it stops
+// waiting.
 func (h *host) dial() {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), h.c.cfg.Timeout, foreign.Own("no connection in time"))
 	defer cancel()
@@ -140,7 +141,7 @@ func (h *host) dial() {
 	}
 }
 
-// wakeOne lets one message look again: there is room for one more. h.mu is held, as for all below.
+// wakeOne lets one message try again: there is room for one more. h.mu is held, as for all below.
 func (h *host) wakeOne() {
 	if len(h.waiting) == 0 {
 		return
@@ -170,7 +171,7 @@ func (h *host) leave(w *waiter) {
 	}
 	h.wakeOne()
 	if h.c.closed.Load() {
-		h.retire() // the connection that it was told of may be nobody's now
+		h.retire() // the connection given to it may be unused now
 	}
 }
 

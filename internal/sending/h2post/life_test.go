@@ -65,7 +65,7 @@ func TestUnusedConnectionsAreClosed(t *testing.T) {
 		if closed.Load() != 0 {
 			t.Error("closed before its time")
 		}
-		time.Sleep(11 * time.Second) // it is looked after twice in a silence
+		time.Sleep(11 * time.Second) // a connection is checked twice in a period of silence
 		synctest.Wait()
 		if n := closed.Load(); n != 1 {
 			t.Errorf("%d are closed", n)
@@ -82,7 +82,7 @@ func TestUnusedConnectionsAreClosed(t *testing.T) {
 	})
 }
 
-// stuck is a connection whose other side stops reading.
+// stuck is a connection whose peer stops reading.
 type stuck struct {
 	net.Conn
 	room  atomic.Int64 // bytes that still go through

@@ -69,7 +69,7 @@ func (c *conn) handle(f http2.Frame) error {
 	case *http2.GoAwayFrame:
 		c.goAway(f)
 	case *http2.PushPromiseFrame:
-		return http2.ConnectionError(http2.ErrCodeProtocol) // we said that we want none
+		return http2.ConnectionError(http2.ErrCodeProtocol) // we have disabled server push
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func (c *conn) headers(f *http2.MetaHeadersFrame) error {
 			return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeProtocol, Cause: errNoStatus}
 		}
 		if status < 200 {
-			return nil // the answer is yet to come
+			return nil // an informational answer: the final one follows
 		}
 		if s.answer.Status = status; status >= 300 {
 			s.answer.Header = make(http.Header)
@@ -117,7 +117,7 @@ func (c *conn) headers(f *http2.MetaHeadersFrame) error {
 	return nil
 }
 
-// data takes a part of an answer's body, and lets the server send as much again.
+// data takes a part of an answer's body, and opens the server's window by as much.
 func (c *conn) data(f *http2.DataFrame) error {
 	if c.uncredited += int(f.Length); c.uncredited >= 1<<15 {
 		c.queueControl(appendWindow(nil, 0, uint32(c.uncredited))) //nolint:gosec // below 2^16
@@ -164,7 +164,7 @@ func (c *conn) settings(f *http2.SettingsFrame) error {
 	return nil
 }
 
-// adopt does as the server's settings say.
+// adopt applies the server's settings.
 func (c *conn) adopt(f *http2.SettingsFrame) error {
 	if v, ok := f.Value(http2.SettingMaxConcurrentStreams); ok {
 		c.maxStreams = int(min(v, math.MaxInt32))
@@ -193,7 +193,7 @@ func (c *conn) widen(f *http2.WindowUpdateFrame) error {
 	return nil
 }
 
-// goAway lets the messages end that the server has begun with; the others it certainly did not look at.
+// goAway lets the messages finish that the server has begun to process; it certainly did not process the others.
 func (c *conn) goAway(f *http2.GoAwayFrame) {
 	c.draining = true
 	if debug := f.DebugData(); c.bye == nil || len(debug) > 0 {

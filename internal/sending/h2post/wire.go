@@ -31,7 +31,7 @@ func appendFrame(b []byte, size int, kind, flags byte, stream uint32) []byte {
 	return binary.BigEndian.AppendUint32(b, stream)
 }
 
-// appendGreeting is what a client says first.
+// appendGreeting appends the client's first frames.
 func appendGreeting(b []byte) []byte {
 	b = append(b, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"...)
 	b = appendFrame(b, 12, frameSettings, 0, 0)
@@ -61,7 +61,7 @@ func appendWindow(b []byte, stream, more uint32) []byte {
 	return binary.BigEndian.AppendUint32(appendFrame(b, 4, frameWindow, 0, stream), more)
 }
 
-// appendHeaders writes a block of header fields; what does not fit into a frame goes on in the next.
+// appendHeaders writes a block of header fields; the part that does not fit into a frame goes into the next.
 func appendHeaders(b []byte, stream uint32, block []byte, end bool) []byte {
 	kind, flags := byte(frameHeaders), byte(0)
 	if end {

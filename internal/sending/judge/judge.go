@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// several different recipients that are refused in a row, with nobody served in between, raise a doubt about what they
+	// several different recipients that are refused in a row, with none accepted in between, raise a doubt about what they
 	// share. Fewer are a coincidence: of 20 % stale addresses five come in a row once in 3,000 messages.
 	several = 5
 	// confirming is how many more refusals turn the doubt into a ruling. Only messages that left after the doubt arose
@@ -20,18 +20,19 @@ const (
 	// leastTries is how often an address is refused at least before it is alone at fault: between two tries others show
 	// whether they are served.
 	leastTries = 2
-	// aloneTries is how often an address is tried about which no other address says anything: more than a minute, by the
-	// waits of package dispatch, in which a host that answers nonsense recovers.
+	// aloneTries is how often an address is tried if no other address gives evidence: more than a minute, by the waits of
+	// package dispatch, in which a host with wrong answers can recover.
 	aloneTries = 6
 	// provenFor is how long a message that was taken proves that a credential works, for an address that is the only one
 	// to be refused.
 	provenFor = time.Minute
-	// endedAfter is how long a host has to say that an address does not exist, while it says so of all, to be believed.
+	// endedAfter is how long a host that says of all addresses that they do not exist has to repeat that before it is
+	// believed.
 	endedAfter = 10 * time.Minute
 )
 
-// Party is whom a message is for: a recipient, or an anonymous subscriber. Addresses of one recipient are one party: a
-// client registers as many as it likes.
+// Party identifies whom a message is for: a recipient, or an anonymous subscriber. All addresses of one recipient are
+// one party, since a client may register as many as it likes.
 type Party uint64
 
 // Message is one that was sent.
@@ -48,12 +49,12 @@ type Objection struct {
 	Host  bool // if all are refused, the host is ill; else it is the credential
 }
 
-// Ruling is what an objection means.
+// Ruling is the meaning of an objection.
 type Ruling uint8
 
 // Rulings.
 const (
-	Later   Ruling = iota // it is not known yet: try again
+	Later   Ruling = iota // unknown so far: try again
 	Address               // this address alone is at fault
 	Ill                   // the host refuses everybody: try again when it has recovered
 	Shared                // the credential is at fault: stop
@@ -62,7 +63,7 @@ const (
 // Case holds the evidence about one scope: a credential, or a credential at one host. The zero value has none.
 type Case struct {
 	mu      sync.Mutex
-	refused map[Party]struct{} // in a row, nobody was served in between; at most several
+	refused map[Party]struct{} // refused in a row with none accepted in between; at most several
 	doubted time.Time          // when the doubt about all of them arose; zero: there is none
 	confirm int                // refusals since then
 	probed  time.Time          // when the last message left
@@ -73,7 +74,7 @@ type Case struct {
 	free    chan struct{}      // closed when there may be room for another; nil: nobody waits
 }
 
-// Took notes that a message was taken: what all share is in order.
+// Took notes that a message was accepted: what all share is in order.
 func (c *Case) Took(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,7 +83,7 @@ func (c *Case) Took(now time.Time) {
 	c.calm()
 }
 
-// Answered notes an answer that says nothing about anybody else.
+// Answered notes an answer that is no evidence about other addresses.
 func (c *Case) Answered() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,7 +106,7 @@ func (c *Case) calm() {
 	c.wake()
 }
 
-// Reset forgets all refusals: a person has looked at the credential, which has to prove itself again.
+// Reset drops all refusals: a person has checked the credential, which has to prove itself again.
 func (c *Case) Reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,7 +136,7 @@ func (c *Case) Objected(m Message, o Objection, now time.Time) Ruling {
 	return Later
 }
 
-// alone reports whether others are served while this address is refused.
+// alone reports whether other addresses succeed while this one is refused.
 func (c *Case) alone(m Message) bool {
 	if m.Tries < leastTries || c.taken.IsZero() {
 		return false

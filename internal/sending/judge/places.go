@@ -15,7 +15,7 @@ const (
 	probeGap    = time.Second
 )
 
-// most is how many messages may be under way, of so many that others leave it.
+// most is how many messages may be under way in this case, if room places are free.
 func (c *Case) most(room int) int {
 	switch {
 	case !c.doubted.IsZero():
@@ -30,8 +30,8 @@ func (c *Case) most(room int) int {
 	return room
 }
 
-// Enter takes a place under way, of so many that there are for this scope. If all are taken it says what to wait for; nil:
-// there is a doubt, and who leaves next is drawn from all that are due later.
+// Enter takes a place for a message under way, of room places in this scope. If all are taken it returns a channel to wait
+// for; nil: there is a doubt, and chance picks who leaves next among all that are due later.
 func (c *Case) Enter(room int, now time.Time) (wait <-chan struct{}, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,7 +58,7 @@ func (c *Case) Leave() {
 	c.wake()
 }
 
-// wake has all look again who wait for a place.
+// wake makes all that wait for a place try again.
 func (c *Case) wake() {
 	if c.free != nil {
 		close(c.free)
@@ -66,7 +66,7 @@ func (c *Case) wake() {
 	}
 }
 
-// Idle reports whether the case may be forgotten: nothing is under way and nobody is refused.
+// Idle reports whether the case may be dropped: nothing is under way and no address is refused.
 func (c *Case) Idle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// answer is what a simulated provider says to a message.
+// answer is a simulated provider's answer to a message.
 type answer uint8
 
 const (
@@ -96,7 +96,7 @@ func (w *world) run(n int, seed uint64, until time.Duration) *world {
 	return w
 }
 
-// look has a message leave or puts it off.
+// look sends a message or postpones it.
 func (w *world) look(m *message) {
 	wait, ok := w.c.Enter(w.room, w.start.Add(w.now))
 	switch {

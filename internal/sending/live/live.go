@@ -68,7 +68,8 @@ func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error)
 	return push.Receipt{ExternalID: d.ID}, nil
 }
 
-// judge tells what a refusal means. A notification that may have been stored is unknown; sending it again is harmless.
+// judge returns the error that a refusal means. A notification that may have been stored is unknown; sending it again is
+// harmless.
 func judge(err error) error {
 	var field *notification.FieldError
 	switch {
@@ -113,7 +114,7 @@ func priority(u push.Urgency) notification.Priority {
 	return notification.Normal
 }
 
-// Recall withdraws notifications that nobody has acknowledged yet.
+// Recall withdraws notifications that are not acknowledged yet.
 func (s *Sender) Recall(ctx context.Context, sent []push.Sent) []error {
 	return provider.Each(sent, func(m *push.Sent) error {
 		n, err := s.recaller.Recall(ctx, m.Request.App, m.ExternalID, m.Request.Recipient)
@@ -129,7 +130,7 @@ func (s *Sender) Recall(ctx context.Context, sent []push.Sent) []error {
 	})
 }
 
-// Kind is the channel live: there is nothing to set.
+// Kind is the channel live, which has no settings.
 type Kind struct{ Sender *Sender }
 
 var _ channel.Kind = Kind{}

@@ -18,7 +18,7 @@ const (
 	overSick = 1.5
 	// mostAllowed is the share that adds up however many are sick, mostSick how many are ever believed to be.
 	mostAllowed, mostSick = 0.9, 0.5
-	// measured is how many messages are counted before it is believed that fewer are sick.
+	// measured is how many messages must be counted before the estimate of sick endpoints may fall.
 	measured = 500
 	// recovered is what is left of their share when one that had objected takes something: it was not sick.
 	recovered = 0.5
@@ -29,11 +29,11 @@ const (
 	contradicted = 0.95
 	muchTheSame  = 1.5
 
-	// probeGap lies between the messages that find out whether a place takes any again.
+	// probeGap is the pause between the messages that test whether a place accepts any again.
 	probeGap = 100 * time.Millisecond
-	// drawnFrom is over how many bookings those that find out are scattered, so that chance says which they are.
+	// drawnFrom is the number of bookings among which the probing messages are scattered, so that chance picks them.
 	drawnFrom = 500
-	// maxObjectors bounds the endpoints of one scope whose objections are remembered.
+	// maxObjectors limits the endpoints of one scope whose objections are kept.
 	maxObjectors = 50_000
 )
 
@@ -43,7 +43,7 @@ type Try struct {
 	Left     time.Time
 }
 
-// blame counts the objections in a scope and remembers the endpoints that object.
+// blame counts the objections in a scope and keeps the endpoints that object.
 type blame struct {
 	objectors map[audience.ID]objector
 	score     float64 // points
@@ -51,25 +51,25 @@ type blame struct {
 	sent      int     // messages of this round
 	against   int     // objections among them
 
-	judged  time.Time // the last verdict; what had left by then says no more
+	judged  time.Time // the last verdict; messages that had left before it are no further evidence
 	taken   bool      // something was since then
 	probing bool      // nothing was since the pause: few may leave
 
 	rate, share float64 // at the verdict before the rate was lowered
 	most        float64 // messages a second that the place took then
 
-	sick         float64 // share of endpoints believed to object whatever the rate is
+	sick         float64 // estimated share of endpoints that object at any rate
 	seen, denied int     // messages and objections, to see whether it is less
 }
 
 // objector is an endpoint that has objected and not taken anything since.
 type objector struct {
-	at, until time.Time // when it did last, and until when it wants nothing
+	at, until time.Time // the time of its last objection, and the end of its rest
 	round     int       // in which it did
 	own       bool      // others were served meanwhile
 }
 
-// Resting says until when an endpoint wants nothing, if it has objected and that lies ahead.
+// Resting returns until when an endpoint must rest, if it has objected and that time lies ahead.
 func (p *Pacer) Resting(id audience.ID, now time.Time) (until time.Time, yes bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,7 +102,7 @@ func (p *Pacer) Succeeded(t Try, now time.Time) {
 }
 
 // ObjectedAt notes an objection that may be the endpoint's own or the place's. The endpoint rests; when enough of them
-// object, the scope goes slower or waits.
+// object, the scope slows down or waits.
 func (p *Pacer) ObjectedAt(t Try, now time.Time, after time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,7 +124,7 @@ func (p *Pacer) ObjectedAt(t Try, now time.Time, after time.Duration) {
 	}
 }
 
-// Rests notes that a provider wants nothing for an endpoint for so long, which says nothing of the scope.
+// Rests notes that a provider wants an endpoint to rest for so long, which is no evidence about the scope.
 func (p *Pacer) Rests(t Try, now time.Time, after time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

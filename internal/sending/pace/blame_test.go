@@ -21,10 +21,10 @@ func shares() []int {
 	return []int{0, 10, 50}
 }
 
-// seeds are how many runs of each simulation have to hold.
+// seeds is the number of runs of each simulation that must succeed.
 const seeds = 3
 
-// retryAfter are what places and endpoints ask for; 0: nothing.
+// retryAfter are the times that places and endpoints ask to wait; 0: none.
 var retryAfter = []time.Duration{0, time.Second, 5 * time.Second, time.Minute}
 
 func TestSickEndpointsWaitAlone(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package pace holds back what would be too fast for a provider: for each scope (a credential, or a credential at one origin) a schedule
-// whose rate follows what the provider says.
+// Package pace delays messages that would be too fast for a provider: each scope (a credential, or a credential at one origin) has a
+// schedule whose rate follows the provider's answers.
 package pace
 
 import (
@@ -9,7 +9,7 @@ import (
 
 // How fast a scope (a credential, or a credential at one origin) is sent to.
 const (
-	// underCap is the part of a known cap at which messages are begun.
+	// underCap is the part of a known cap that is used.
 	underCap = 0.97
 	// A provider counts messages as they arrive, which is known only to lie between their leaving and the answer. So the
 	// 31st of a cap of 30/s leaves a second after the first was answered, less what an answer takes on its way at least.
@@ -21,17 +21,17 @@ const (
 	// makeUp is for how much lost time the schedule makes up: a busy machine's timers are late, and that is to cost no
 	// rate as long as the cap holds.
 	makeUp = 200 * time.Millisecond
-	// Where no cap is known, or one that is higher than this, sending begins slowly and doubles as long as it is used to the
-	// full and nobody objects.
+	// If no cap is known, or a higher one than this, sending begins slowly, and the rate doubles as long as it is fully used
+	// without objections.
 	startRate   = 500.0
 	doubleEvery = 100 * time.Millisecond
 	fullRate    = 100_000.0 // faster than any machine sends: as good as no limit
 	// After an objection: less, then slowly more again.
 	cutTo     = 0.7
 	growBy    = 0.5  // a second for each second
-	growShare = 0.02 // Of the rate, where no cap is known: from thousands half a message a second would lead nowhere
+	growShare = 0.02 // A share of the rate, if no cap is known: from thousands a second, steps of half a message would take too long
 	leastRate = 0.2
-	// timerSlack is what is made up for where no cap is known.
+	// timerSlack is the lateness of timers that is made up for if no cap is known.
 	timerSlack = 5 * time.Millisecond
 
 	minPause = time.Second
@@ -50,7 +50,7 @@ type Pacer struct {
 	seq    uint64        // Of the newest message that was counted
 	quick  time.Duration // the quickest answer; 0: none yet
 	booked time.Time     // how far messages have been put off to
-	drawn  int           // of those, who finds out whether the scope works again
+	drawn  int           // the one of those that tests whether the scope works again
 	// For urgent messages: slots that others wait for, until when one is let pass, how far they have been put off to.
 	held        []time.Time
 	passing     time.Time
@@ -69,7 +69,7 @@ type counted struct {
 	left, answered time.Time
 }
 
-// New makes the pacer of a scope whose provider lets through so many messages a second; 0: nobody knows.
+// New makes the pacer of a scope whose provider accepts so many messages a second; 0: unknown.
 func New(most float64, now time.Time) *Pacer {
 	p := Fixed(most, now)
 	if most == 0 {
@@ -80,13 +80,13 @@ func New(most float64, now time.Time) *Pacer {
 	switch {
 	case most >= 1 && most <= maxCounted:
 		p.counts = make([]counted, int(most))
-	case p.cap > startRate: // a provider may count less for who is new to it
+	case p.cap > startRate: // a provider may have a lower limit for new senders
 		p.rate, p.slow = startRate, true
 	}
 	return p
 }
 
-// Fixed makes a pacer that keeps a rate which somebody wishes for and no provider counts.
+// Fixed makes a pacer with a rate that a user has set and no provider enforces.
 func Fixed(rate float64, now time.Time) *Pacer {
 	return &Pacer{cap: rate, rate: rate, grown: now, tat: now, lived: now}
 }
@@ -128,8 +128,8 @@ func (p *Pacer) Slot(now time.Time, patience time.Duration) (at time.Time, ok bo
 	return at, true
 }
 
-// Depart asks to leave right now. If the provider could still count too many within a second, it says how long to wait
-// before asking again; else the message is counted, and seq names it for answered.
+// Depart asks to leave right now. If the provider could still count too many within a second, it returns how long to
+// wait before the next call; else the message is counted, and seq names it for Answered.
 func (p *Pacer) Depart(now time.Time) (seq uint64, wait time.Duration) {
 	if p.counts == nil {
 		return 0, 0
@@ -202,7 +202,7 @@ func (p *Pacer) Answered(seq uint64, now time.Time, beside bool) {
 	}
 }
 
-// Stopped takes a slot back whose time has come if nothing may leave until after it.
+// Stopped takes back a slot whose time has come if a pause covers it.
 func (p *Pacer) Stopped(slot, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -214,14 +214,14 @@ func (p *Pacer) Stopped(slot, now time.Time) bool {
 	return true
 }
 
-// Paused reports until when nothing may leave, if that lies ahead.
+// Paused returns until when nothing may leave, if that lies ahead.
 func (p *Pacer) Paused(now time.Time) (until time.Time, yes bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.until, p.until.After(now)
 }
 
-// Book says when to look again at a message that found no slot. Bookings follow each other a little faster than the
+// Book returns when to try again for a message that found no slot. Bookings follow each other a little faster than the
 // rate, which may have grown by then: if too many come back they wait again; if too few did, slots would stay empty.
 func (p *Pacer) Book(now time.Time) time.Time {
 	p.mu.Lock()
@@ -287,9 +287,9 @@ func (p *Pacer) grow(now time.Time) {
 	}
 }
 
-// Objected is what a provider's 429 does, or a 503 with Retry-After: nothing leaves for as long as it says, then fewer a
-// second. Objections to messages that had left before the pause began are one objection. after 0 is trouble that does
-// not say how long it lasts: the pause doubles with each in a row.
+// Objected handles a provider's 429, or a 503 with Retry-After: nothing leaves for the named time, then fewer messages a
+// second. Objections to messages that had left before the pause began are one objection. after 0 means that no time was
+// named: the pause doubles with each objection in a row.
 func (p *Pacer) Objected(now time.Time, after time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -316,7 +316,7 @@ func (p *Pacer) pause(now time.Time, after time.Duration) {
 // cut lowers the rate.
 func (p *Pacer) cut(now time.Time) {
 	rate := p.rate
-	if p.slow { // it may be far above what is really sent
+	if p.slow { // the rate may be far above the real one
 		if took := now.Sub(p.grown) + doubleEvery; p.used > 0 {
 			rate = min(rate, max(float64(p.used)/took.Seconds(), startRate/2))
 		}

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// provider lets through cap messages in any second and says 429 to the rest.
+// provider accepts cap messages in any second and answers 429 to the rest.
 type provider struct {
 	cap    int
 	recent []time.Time

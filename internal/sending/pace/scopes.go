@@ -7,11 +7,11 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// maxScopes bounds how many scopes and chats are remembered. Origins come from strangers: beyond it, those that are
-// long idle are forgotten, which only makes them start slowly again.
+// maxScopes limits how many scopes and chats are kept. Strangers can create origins: beyond it, long-idle ones are
+// dropped, which only makes them start slowly again.
 const maxScopes = 10_000
 
-// Scope names a pacer: scopes of two apps have nothing to do with each other.
+// Scope identifies a pacer: scopes of two apps are separate.
 type Scope struct {
 	App     string
 	Channel push.Channel
@@ -23,7 +23,7 @@ type Scopes struct {
 	mu      sync.Mutex
 	scopes  map[Scope]*Pacer
 	chats   map[Scope]time.Time // when each may get its next message
-	blocked map[Scope]string    // scopes whose credential was refused, and how
+	blocked map[Scope]string    // scopes whose credential was refused, and why
 }
 
 // NewScopes makes an empty set.
@@ -63,7 +63,7 @@ func (ps *Scopes) forget(now time.Time) {
 	}
 }
 
-// Chat says when a chat may get a message; ok: now, or within patience.
+// Chat returns when a chat may get a message; ok: now, or within patience.
 func (ps *Scopes) Chat(s Scope, now time.Time) (at time.Time, ok bool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -105,7 +105,7 @@ func (ps *Scopes) Block(s Scope, reason string) {
 	}
 }
 
-// Unblock lets an app's scopes be tried again: a person has looked.
+// Unblock lets an app's scopes be tried again: a person has checked the credential.
 func (ps *Scopes) Unblock(app string) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/audience"
 )
 
-// place is an origin in a simulation: it says whether it takes a message that arrives.
+// place is an origin in a simulation: it decides whether it accepts a message.
 type place interface {
 	takes(now time.Duration) bool
 }
@@ -85,7 +85,7 @@ type simulation struct {
 	gaveUp  int       // of the healthy
 }
 
-// figures are what a place was asked and answered.
+// figures count a place's requests and answers.
 type figures struct{ asked, denied, taken int }
 
 // event is something that happens at its time.
@@ -127,7 +127,7 @@ func (s *simulation) begin(seed uint64) *simulation {
 	return s
 }
 
-// until lets everything happen up to a time.
+// until runs the simulation up to a time.
 func (s *simulation) until(d time.Duration) {
 	for len(s.events) > 0 && s.events[0].at <= d {
 		e := heap.Pop(&s.events).(event)
@@ -145,7 +145,7 @@ type message struct {
 	due      time.Duration
 }
 
-// campaign is sent by one sender that looks at what is due, in order.
+// campaign is sent by one sender that handles due messages in order.
 type campaign struct {
 	s       *simulation
 	waiting queue
@@ -184,7 +184,7 @@ func (s *simulation) campaign(n int) *campaign {
 
 const placesInFlight = 256
 
-// look sees to the next message that is due.
+// look handles the next due message.
 func (c *campaign) look() {
 	s := c.s
 	if len(c.waiting) == 0 {

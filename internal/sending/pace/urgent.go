@@ -6,17 +6,17 @@ import (
 )
 
 // Urgent messages go first within a scope, at its rate. Other messages hold the slots that they wait for, and an urgent
-// one takes the earliest slot that is held and not used yet: every slot is used once, so the cap stands.
+// one takes the earliest held slot that is not used yet: every slot is used once, so the cap is kept.
 
 const (
-	// standBack is how long other messages still let an urgent one pass after the time at which it should have asked
-	// again: a busy machine's timers are late.
+	// standBack is how long after an urgent message's next try was due other messages still let it pass: a busy machine's
+	// timers are late.
 	standBack = 20 * time.Millisecond
-	// askAgain is after how long a message that may not leave yet asks again: an answer may come and make it shorter.
+	// askAgain is the interval at which a message that may not leave yet tries again: an answer may shorten the wait.
 	askAgain = 10 * time.Millisecond
 )
 
-// Hold notes that a slot is waited for. Until Begin, an urgent message may take it.
+// Hold notes that a message waits for a slot. Until Begin, an urgent message may take it.
 func (p *Pacer) Hold(at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,7 +59,7 @@ func (p *Pacer) Urgent(now time.Time, patience time.Duration) (at time.Time, ok 
 	return at, true
 }
 
-// DepartFirst is Depart for an urgent message: if it has to wait, those that are not urgent wait for it.
+// DepartFirst is Depart for an urgent message: if it has to wait, messages that are not urgent wait for it.
 func (p *Pacer) DepartFirst(now time.Time) (seq uint64, wait time.Duration) {
 	if p.counts == nil {
 		return 0, 0
@@ -73,7 +73,7 @@ func (p *Pacer) DepartFirst(now time.Time) (seq uint64, wait time.Duration) {
 	return seq, wait
 }
 
-// BookFirst is Book for an urgent message: it does not queue behind what is not urgent.
+// BookFirst is Book for an urgent message: it does not queue behind others.
 func (p *Pacer) BookFirst(now time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"math/big"
 )
 
-// SigningInput is what a token's signature is made of (RFC 7515, section 5.1). head is JSON.
+// SigningInput is the text that a token's signature covers (RFC 7515, section 5.1). head is JSON.
 func SigningInput(head string, claims any) (string, error) {
 	body, err := json.Marshal(claims)
 	if err != nil {

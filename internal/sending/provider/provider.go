@@ -1,5 +1,5 @@
-// Package provider holds what the senders share: a client for many requests to few providers, answers of bounded size,
-// and errors that say whether a request may have arrived and hold no URL, since many a URL is a secret.
+// Package provider is shared by the senders: a client for many requests to few providers, answers of limited size, and
+// errors that say whether a request may have arrived and contain no URL, since many a URL is a secret.
 package provider
 
 import (
@@ -28,10 +28,10 @@ const (
 	Timeout = 20 * time.Second
 	// maxAnswer bounds how much of an answer is read; none that means anything is longer.
 	maxAnswer = 16 << 10
-	// maxRetryAfter bounds what a provider may ask for, so that a mistake of its own does not stop a campaign for good.
+	// maxRetryAfter limits the wait that a provider may demand, so that its mistake does not stop a campaign for good.
 	maxRetryAfter = 24 * time.Hour
-	// pingAfter is when a silent HTTP/2 connection is asked whether it is still alive; without, requests would be
-	// written into a dead one until the kernel gives up on it.
+	// pingAfter is when a silent HTTP/2 connection gets a ping; without, requests would be written into a dead one until the
+	// kernel gives up on it.
 	pingAfter = 15 * time.Second
 )
 
@@ -118,14 +118,14 @@ func Post(ctx context.Context, c *h2post.Client, r *h2post.Request, name, scope 
 	return Answer{Status: got.Status, Header: got.Header, Body: got.Body, Cut: got.Cut}, false, nil
 }
 
-// Answer is what a provider said.
+// Answer is a provider's answer.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte // as far as it could be read
 	Cut    error  // the body broke off
 
-	Farewell string // beside an error: what the server said when it ended the connection instead
+	Farewell string // with an error: the server's reason for ending the connection without an answer
 }
 
 // Do sends a request and reads the answer. name is what errors call the provider, scope the Pace.Scope that waits
@@ -135,7 +135,7 @@ func Do(c *http.Client, req *http.Request, name, scope string) (Answer, error) {
 	return DoUpTo(c, req, name, scope, maxAnswer)
 }
 
-// DoUpTo is Do for answers of at most so many bytes; what is longer is cut.
+// DoUpTo is Do for answers of at most so many bytes; longer ones are cut.
 func DoUpTo(c *http.Client, req *http.Request, name, scope string, most int64) (Answer, error) {
 	ctx := req.Context()
 	if err := ctx.Err(); err != nil {
@@ -166,13 +166,13 @@ func failed(ctx context.Context, err error, name, scope string, left bool) error
 	if left {
 		return &push.UnknownError{Reason: fmt.Sprintf("sent to %s, which gave no answer: %s", name, why)}
 	}
-	if ctx.Err() != nil { // the caller's wish says nothing about the provider
+	if ctx.Err() != nil { // a cancelled request is no evidence about the provider
 		return &push.RetryError{Reason: fmt.Sprintf("not sent to %s: %s", name, why)}
 	}
 	return &push.RetryError{Credential: true, Scope: scope, Reason: fmt.Sprintf("%s cannot be reached: %s", name, why)}
 }
 
-// reason is what went wrong, without the URL.
+// reason describes an error without the URL.
 func reason(ctx context.Context, err error) string {
 	if ctx.Err() != nil {
 		return Cause(ctx)
@@ -202,14 +202,14 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// Bounded keeps what a provider asks for within reason.
+// Bounded limits the wait that a provider demands.
 func Bounded(d time.Duration) time.Duration { return min(max(d, 0), maxRetryAfter) }
 
 // Clip makes a provider's words fit for a reason that the app's admin reads: short, one line, no control characters, nothing that looks
 // like a token.
 func Clip(s string) string { return foreign.Excerpt(s) }
 
-// Said is the beginning of an answer's body, for reasons: ": …", or nothing.
+// Said returns the beginning of an answer's body, for reasons: ": …", or nothing.
 func (a *Answer) Said() string {
 	if text := Clip(string(a.Body[:min(len(a.Body), 256)])); text != "" {
 		return ": " + text

@@ -14,19 +14,19 @@ import (
 // differences.
 type Table struct {
 	Name  string // of the provider, in reasons
-	Scope string // the Pace.Scope that waits when the provider wants less
-	// Denied is what 400, 401, 403 and 404 mean, unless Lenient.
+	Scope string // the Pace.Scope that waits if the provider sends too many requests away
+	// Denied is the meaning of 400, 401, 403 and 404, unless Lenient.
 	Denied func(status int, reason string) error
 	// Least is the least wait after a 5xx that does not say. Nil: the caller's own backoff.
 	Least func(asked time.Duration) time.Duration
-	// Lenient: the receiver is a program of anybody. It may answer 2xx with a page, and most refusals are its own and final.
-	// The host's proxy may give some in its place: the judge compares them with the answers to others at the host.
+	// Lenient: the receiver may be any program. It may answer 2xx with a page, and most refusals are its own and final. The
+	// host's proxy may have sent some instead: the judge compares them with the answers to others at the host.
 	Lenient bool
-	Ends    bool // a 410 ends an address whatever its body is: of a page, others at the host tell whether it does
+	Ends    bool // a 410 ends an address whatever its body is; if that is a page, results of other addresses at the host confirm it
 	Quiet   bool // nothing of the body is repeated in reasons
 }
 
-// Judge tells what an answer means; nil: the message was taken.
+// Judge returns the error that an answer means; nil: the message was accepted.
 func (t *Table) Judge(a *Answer, now time.Time) error {
 	reason := func(what string) string {
 		r := fmt.Sprintf("%s answered %d: %s", t.Name, a.Status, what)
@@ -57,13 +57,13 @@ func (t *Table) Judge(a *Answer, now time.Time) error {
 			after = t.Least(after)
 		}
 		return &push.RetryError{After: after, Reason: reason("it failed")}
-	case after > 0 && a.Status >= 400: // 406 of Microsoft's, say: whoever says when to come back wants us to
+	case after > 0 && a.Status >= 400: // such as Microsoft's 406: an answer with a time to come back wants another try
 		return &push.RetryError{After: after, Scope: t.Scope, Reason: reason("not now")}
 	}
 	return t.refused(a, reason)
 }
 
-// page tells what a web page in the provider's place means; nil: the status decides.
+// page interprets a web page instead of the provider's answer; nil: the status decides.
 func (t *Table) page(status int) error {
 	reason := fmt.Sprintf("%s answered %d with a web page: something else may answer in its place", t.Name, status)
 	switch {
@@ -87,7 +87,7 @@ func Checked(err error) error {
 	return err
 }
 
-// refused is a refusal that says nothing of later.
+// refused is the error for a refusal that names no later time.
 func (t *Table) refused(a *Answer, reason func(string) string) error {
 	switch a.Status {
 	case http.StatusRequestEntityTooLarge:

@@ -1,5 +1,5 @@
-// Package push holds the words of sending to addresses outside: what a message to one endpoint says, what a provider
-// answered, and the few ways in which a send ends.
+// Package push defines messages to external addresses: the content of a message to one endpoint, a provider's answer,
+// and the few ways in which a send ends.
 package push
 
 import (
@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// Channel is a way to reach somebody who has no session.
+// Channel is a way to reach a recipient without a session.
 type Channel string
 
-// The channels that addresses may have. Live is the recipient's mailbox.
+// The channels of addresses. Live is the recipient's mailbox.
 const (
 	Live     Channel = "live"
 	WebPush  Channel = "webpush"
@@ -33,7 +33,7 @@ const (
 	UrgencyHigh   Urgency = "high"
 )
 
-// Content is what a message says, already in the recipient's language and with its variables filled in.
+// Content is the content of a message, already in the recipient's language and with its variables filled in.
 type Content struct {
 	Title    string          `json:"title,omitempty"`
 	Body     string          `json:"body,omitempty"`
@@ -48,7 +48,8 @@ type Content struct {
 	APNs     APNsContent     `json:"apns,omitzero"`
 }
 
-// DataWithLinks is what a notification gets as data: what it has no fields of its own for is added where data is an object or empty.
+// DataWithLinks returns a notification's data. Content that has no field of its own is added if the data is an object or
+// empty.
 func (c *Content) DataWithLinks() []byte {
 	links := map[string]string{"url": c.URL, "icon": c.Icon, "image": c.Image}
 	maps.DeleteFunc(links, func(_, v string) bool { return v == "" })
@@ -71,7 +72,7 @@ func (c *Content) DataWithLinks() []byte {
 	return b
 }
 
-// TelegramContent is what only Telegram understands.
+// TelegramContent holds fields for Telegram only.
 type TelegramContent struct {
 	ParseMode string `json:"parse_mode,omitempty"` // "", HTML, MarkdownV2 or Markdown: title and body are such text; empty: plain, escaped by the sender
 	Silent    bool   `json:"silent,omitempty"`
@@ -90,29 +91,29 @@ type TelegramLink struct {
 	URL  string `json:"url"`
 }
 
-// WebPushContent is what only browsers understand.
+// WebPushContent holds fields for browsers only.
 type WebPushContent struct {
 	Actions            []Action `json:"actions,omitempty"`
 	RequireInteraction bool     `json:"require_interaction,omitempty"`
 }
 
-// FCMContent is what only Firebase Cloud Messaging understands.
+// FCMContent holds fields for Firebase Cloud Messaging only.
 type FCMContent struct {
 	ChannelID string `json:"channel_id,omitempty"` // of Android's notification channel
 	Sound     string `json:"sound,omitempty"`      // a sound of the app, or default; empty: silent on iOS, the channel's own on Android
 	DataOnly  *bool  `json:"data_only,omitempty"`  // false: Android shows the notification itself; nil: the app gets data and shows it
 }
 
-// APNsContent is what only Apple's devices understand.
+// APNsContent holds fields for Apple's devices only.
 type APNsContent struct {
 	Sound             string `json:"sound,omitempty"`              // "default", or a file in the app; empty: none
-	Badge             *int   `json:"badge,omitempty"`              // number on the app's icon; 0 takes it away; absent: it stays
+	Badge             *int   `json:"badge,omitempty"`              // number on the app's icon; 0 removes it; absent: unchanged
 	ThreadID          string `json:"thread_id,omitempty"`          // notifications of one thread are shown together
 	InterruptionLevel string `json:"interruption_level,omitempty"` // passive, active, time-sensitive or critical; empty: active
 	Background        bool   `json:"background,omitempty"`         // wakes the app and shows nothing
 }
 
-// InterruptionLevels are those that APNs knows.
+// InterruptionLevels are APNs' values.
 var InterruptionLevels = []string{"passive", "active", "time-sensitive", "critical"}
 
 // Action is a button on a notification.
@@ -138,21 +139,21 @@ type Request struct {
 	Track     string // signed token with which the receiver reports shown, clicked and dismissed; empty: not tracked
 	AckToken  string // signed token with which the receiver acknowledges, without anything else; empty: it cannot
 	Settle    string // which report beside clicked and dismissed acknowledges as well: shown; empty: none
-	Recall    bool   // takes back what was sent under ID, where that is itself a message (Web Push)
+	Recall    bool   // withdraws the message sent under ID, on channels where a withdrawal is a message (Web Push)
 }
 
-// Receipt is what a provider said when it accepted a message.
+// Receipt is the provider's data about a message that it accepted.
 type Receipt struct {
 	ExternalID string          // its name for the message, needed to take it back
 	Address    json.RawMessage // not nil: the endpoint has moved here
 }
 
-// RetryError says that the message was certainly not taken and may be sent again. With neither Credential nor Scope, what
-// the provider asked for is about this address alone: nothing else is sent to it for so long.
+// RetryError says that the message was certainly not accepted and may be sent again. With neither Credential nor Scope,
+// the wait is for this address alone: nothing else is sent to it for so long.
 type RetryError struct {
-	After      time.Duration // what the provider asked for; 0: the caller's own backoff
+	After      time.Duration // the wait that the provider demanded; 0: the caller's own backoff
 	Credential bool          // everything of this Scope has to wait, not this message alone
-	Scope      string        // the Pace.Scope that has to wait; without Credential: it or this address alone, nobody says which
+	Scope      string        // the Pace.Scope that has to wait; without Credential: the scope or this address alone, which is unknown
 	Reason     string
 	Plain      string // for the log: Reason without the provider's words; empty: its kind alone is logged
 }
@@ -164,21 +165,21 @@ func (e *RetryError) Error() string {
 	return e.Reason
 }
 
-// GoneError says that the endpoint does not exist any more: disable it.
+// GoneError says that the endpoint no longer exists: disable it.
 type GoneError struct {
 	Reason string
-	Since  time.Time // who has registered after that is somebody else by now, and stays; zero: it is not known
+	Since  time.Time // an endpoint registered after that is a new one, and stays; zero: unknown
 }
 
 func (e *GoneError) Error() string { return e.Reason }
 
 // ObjectionError says that the provider refused a message, and that its answer fits two causes: this address alone, or
-// what all addresses of Scope share. Package judge compares it with other addresses.
+// something that all addresses of Scope share. Package judge compares it with other addresses.
 type ObjectionError struct {
-	Scope  string // where others are sent to with the same credential
+	Scope  string // scope of the other addresses with the same credential
 	Reason string
 	Ended  bool   // an address that is alone with this answer does not exist any more: disable it
-	Shared Shared // what is at fault if the others are told the same
+	Shared Shared // the cause if other addresses get the same answer
 }
 
 func (e *ObjectionError) Error() string { return e.Reason }
@@ -188,7 +189,7 @@ type Shared uint8
 
 // Kinds of Shared.
 const (
-	Credential Shared = iota // a person has to look at it
+	Credential Shared = iota // a person has to check it
 	Host                     // it is ill and recovers by itself
 )
 
@@ -200,7 +201,7 @@ type MovedError struct {
 
 func (e *MovedError) Error() string { return e.Reason }
 
-// PermanentError says that this message will never be taken; the endpoint may be fine.
+// PermanentError says that this message will never be accepted; the endpoint may be fine.
 type PermanentError struct{ Reason string }
 
 func (e *PermanentError) Error() string { return e.Reason }
@@ -214,7 +215,7 @@ type ConfigError struct {
 
 func (e *ConfigError) Error() string { return e.Reason }
 
-// UnknownError says that the message left and nobody can tell whether it was taken.
+// UnknownError says that the message left and that it is unknown whether it was accepted.
 type UnknownError struct{ Reason string }
 
 func (e *UnknownError) Error() string { return e.Reason }
@@ -238,8 +239,8 @@ func Outcome(err error) string {
 	return "failed"
 }
 
-// ForLog is what the log may hold of an error: of a provider's answer its kind alone, since its words may repeat secrets. The app's own
-// admin reads those.
+// ForLog returns the part of an error that may be logged: of a provider's answer only its kind, since its text may repeat secrets. The
+// app's own admin can read the text.
 func ForLog(err error) string {
 	if kind := Outcome(err); kind != "failed" {
 		return kind

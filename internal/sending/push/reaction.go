@@ -1,6 +1,6 @@
 package push
 
-// Reaction is what a receiver did with a message. The numbers are stored.
+// Reaction is a receiver's reaction to a message. The numbers are stored.
 type Reaction uint8
 
 // Reactions.

@@ -1,8 +1,8 @@
-// Package sealed makes the tokens that travel with messages and come back from their receivers: they say what they are about
-// and prove that this server, or another one on its database, made them.
+// Package sealed makes the tokens that travel with messages and come back from their receivers: they name the message and prove
+// that this server, or another one on its database, made them.
 //
-// A token is its app, a tilde, and in base64url: one byte that says what it is for, what it says, and 16 bytes of HMAC-SHA256 of
-// both under the app's secret. So a token for one purpose is none for another.
+// A token is its app, a tilde, and in base64url: one byte for its purpose, its content, and 16 bytes of HMAC-SHA256 of both
+// under the app's secret. So a token for one purpose is not valid for another.
 package sealed
 
 import (
@@ -21,15 +21,15 @@ type Purpose byte
 
 // Purposes.
 const (
-	Track       Purpose = iota + 1 // to report what became of a campaign's message
+	Track       Purpose = iota + 1 // to report a receiver's reaction to a campaign's message
 	Acknowledge                    // to acknowledge a notification
 )
 
 const (
 	macBytes = 16
-	// MaxToken bounds a token: an app's name has at most 128 bytes, and what a token says fits 60.
+	// MaxToken limits a token, in bytes: an app's name has at most 128 bytes, and the content fits 60.
 	MaxToken = 256
-	// separator stands behind the app, whose secret is needed to read the rest. Names have no tilde.
+	// separator follows the app, whose secret is needed to read the rest. Names have no tilde.
 	separator = "~"
 )
 
@@ -74,7 +74,7 @@ func (t *Tokens) Key(ctx context.Context, app string) (Key, error) {
 	return k, nil
 }
 
-// Seal makes a token. bound is what must be shown along with it, such as where a link leads; empty: nothing.
+// Seal makes a token. bound must be presented along with it, such as the target of a link; empty: nothing.
 func (k Key) Seal(p Purpose, says []byte, bound string) string {
 	b := append(make([]byte, 0, 1+len(says)+macBytes), byte(p))
 	b = append(b, says...)
@@ -89,7 +89,7 @@ func (k Key) mac(payload []byte, bound string) []byte {
 	return h.Sum(nil)[:macBytes]
 }
 
-// Open checks a token and returns its app and what it says. ErrBad: it is none of ours, or not for this.
+// Open checks a token and returns its app and its content. ErrBad: it is not valid, or not for this purpose.
 func (t *Tokens) Open(ctx context.Context, token string, p Purpose, bound string) (app string, says []byte, err error) {
 	app, sealed, ok := strings.Cut(token, separator)
 	if !ok || len(token) > MaxToken || len(sealed) < base64.RawURLEncoding.EncodedLen(1+macBytes) {

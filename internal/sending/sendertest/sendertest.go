@@ -14,10 +14,10 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Situation is what a provider does with a message.
+// Situation is a provider's handling of a message.
 type Situation string
 
-// Situations. A provider puts itself into each it knows; a suite skips those it does not.
+// Situations. A provider can be put into those it supports; a suite skips the others.
 const (
 	Accepts     Situation = "accepts"
 	Gone        Situation = "says the address is gone"
@@ -85,9 +85,9 @@ func OutcomeOf(err error) Outcome {
 // Bed is a sender and its provider under test.
 type Bed struct {
 	Sender push.Sender
-	// Put puts the provider into a situation; false: this provider cannot be in it.
+	// Put puts the provider into a situation; false: it does not support that one.
 	Put func(Situation) bool
-	// Request is one that the provider would accept, each with an ID of its own.
+	// Request returns one that the provider would accept, each with an ID of its own.
 	Request func(id string) push.Request
 	// Took counts the messages that the provider accepted.
 	Took func() int
@@ -97,11 +97,11 @@ type Bed struct {
 	Scope string
 }
 
-// Suite says how a sender differs from the others.
+// Suite holds the differences between senders.
 type Suite struct {
 	// New makes a fresh bed for one test.
 	New func(t *testing.T) *Bed
-	// Outcomes replace what is expected in a situation.
+	// Outcomes replace the expected outcomes of situations.
 	Outcomes map[Situation]Outcome
 }
 
@@ -173,7 +173,7 @@ func (s *Suite) outcome(t *testing.T, situation Situation) {
 	}
 }
 
-// timed is a context whose time is over when over is closed.
+// timed is a context whose deadline passes when over is closed.
 type timed struct {
 	context.Context
 	over chan struct{}

@@ -13,7 +13,8 @@ import (
 	"godwit.dev/godwit/internal/sending/telegram"
 )
 
-// What something else than Telegram answers with a status from 300 to 499 never reached the bot: no message went out.
+// An answer with a status from 300 to 499 that is not Telegram's means that the request never reached the bot: no
+// message was sent.
 func TestAnAnswerThatIsNotTelegramsIsJudgedByItsStatus(t *testing.T) {
 	const page = "<html><body>nginx</body></html>"
 	for _, c := range []struct {

@@ -12,8 +12,8 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Bots keeps a listener for each app whose Telegram channel asks for it, and runs it while this server is the one that
-// listens: Telegram answers two that ask for the updates of one bot with errors.
+// Bots keeps a listener for each app whose Telegram channel wants one, and runs it while this server holds the lease for
+// it: Telegram answers two listeners of one bot with errors.
 type Bots struct {
 	channels *channel.Service
 	audience Audience
@@ -48,7 +48,7 @@ func (b *Bots) Run(ctx context.Context) error {
 	}
 }
 
-// adjust ends the listeners whose settings have changed and starts those that are missing.
+// adjust ends listeners whose settings have changed and starts missing ones.
 func (b *Bots) adjust(ctx context.Context) {
 	wanted := make(map[string]*Sender)
 	for _, app := range b.channels.Apps(push.Telegram) {

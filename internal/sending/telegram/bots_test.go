@@ -78,7 +78,7 @@ func (b *bots) run(listeners *Bots) (stop func()) {
 	}
 }
 
-// heard waits until all that was said has been heard.
+// heard waits until all updates were handled.
 func (b *bots) heard() {
 	b.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); b.server.Waiting() > 0; time.Sleep(time.Millisecond) {
@@ -122,7 +122,7 @@ func TestBotsAudienceKeepsItself(t *testing.T) {
 	}
 }
 
-// crowd counts what a server hears.
+// crowd counts the updates that a server handles.
 type crowd struct {
 	Audience
 	heard atomic.Int64

@@ -37,7 +37,7 @@ type keyboard struct {
 	Rows [][]push.TelegramLink `json:"inline_keyboard"`
 }
 
-// withMedia adds what the message carries beside its text and returns the method that sends it.
+// withMedia adds the message's media and returns the method that sends it.
 func (m *message) withMedia(t *push.TelegramContent) (method string, err error) {
 	method = "sendMessage"
 	for _, f := range []struct {
@@ -135,13 +135,13 @@ func units(s string) (n int) {
 	return n
 }
 
-// EscapeHTML makes a text stand for itself in parse mode HTML.
+// EscapeHTML escapes a text for parse mode HTML.
 func EscapeHTML(s string) string { return html.EscapeString(valid(s)) }
 
 // markdownSpecial must be escaped in MarkdownV2 (https://core.telegram.org/bots/api#markdownv2-style).
 const markdownSpecial = "_*[]()~`>#+-=|{}.!\\"
 
-// EscapeMarkdown makes a text stand for itself in parse mode MarkdownV2.
+// EscapeMarkdown escapes a text for parse mode MarkdownV2.
 func EscapeMarkdown(s string) string {
 	var b strings.Builder
 	for _, r := range valid(s) {
@@ -153,7 +153,7 @@ func EscapeMarkdown(s string) string {
 	return b.String()
 }
 
-// escapeLegacy makes a text stand for itself between the markup of parse mode Markdown
+// escapeLegacy escapes a text between the markup of parse mode Markdown
 // (https://core.telegram.org/bots/api#markdown-style).
 func escapeLegacy(s string) string {
 	return strings.NewReplacer("_", "\\_", "*", "\\*", "`", "\\`", "[", "\\[").Replace(valid(s))

@@ -9,8 +9,8 @@ import (
 // unchanged begins the answer to an edit that changes nothing, as one does that is made again after a crash.
 const unchanged = "Bad Request: message is not modified"
 
-// Correct edits the text of a message, or the caption of one with media; its buttons follow. The media and how loud it
-// came stay. Telegram sets no time within which a bot may edit its own messages.
+// Correct edits the text of a message, or the caption of one with media, and its buttons. The media and the sound
+// setting stay. Telegram sets no time within which a bot may edit its own messages.
 func (s *Sender) Correct(ctx context.Context, sent push.Sent) error {
 	chat, id, ok := parseID(sent.ExternalID)
 	if !ok {
@@ -22,7 +22,7 @@ func (s *Sender) Correct(ctx context.Context, sent push.Sent) error {
 	}
 	edit := &message{
 		ChatID: itoa(chat), MessageID: id, Text: m.Text, Caption: m.Caption, ParseMode: m.ParseMode, Preview: m.Preview,
-		Markup: m.Markup, // without any, those that the message has are taken away
+		Markup: m.Markup, // without any, the message's buttons are removed
 	}
 	by := "editMessageText"
 	if method != "sendMessage" {

@@ -15,7 +15,7 @@ const (
 	FieldUpdates = "updates"
 )
 
-// Kind is what an app's Telegram settings mean. Without a Client each app's sender has connections of its own.
+// Kind makes senders from an app's Telegram settings. Without a Client each app's sender has connections of its own.
 type Kind struct {
 	Client       *http.Client
 	AllowPrivate bool

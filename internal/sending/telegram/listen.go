@@ -14,19 +14,19 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Chat is one that wants messages.
+// Chat is a chat that has subscribed to messages.
 type Chat struct {
 	Address json.RawMessage // of its endpoint
-	Locale  string          // BCP 47, as the user's Telegram is set; empty: not known
+	Locale  string          // BCP 47, from the user's Telegram settings; empty: unknown
 	Name    string          // the user's first name; empty in groups
-	Start   string          // what followed /start: the parameter of a deep link
+	Start   string          // text after /start: the parameter of a deep link
 }
 
-// Audience keeps the chats that want messages. Both calls may come again for the same chat.
+// Audience keeps the subscribed chats. Both methods may be called again for the same chat.
 type Audience interface {
 	// Join registers a chat, or enables it again.
 	Join(ctx context.Context, app string, c Chat) error
-	// Leave disables a chat, if it is known.
+	// Leave disables a chat, if it exists.
 	Leave(ctx context.Context, app string, address json.RawMessage, reason string) error
 }
 
@@ -40,7 +40,7 @@ const (
 // Listens reports whether Listen is wanted.
 func (s *Sender) Listens() bool { return s.cfg.Listens }
 
-// update is one thing that happened to the bot. Kinds that we do not ask for do not come.
+// update is an event of the bot. Only the requested kinds arrive.
 type update struct {
 	ID      int64 `json:"update_id"`
 	Message *struct {
@@ -111,7 +111,7 @@ func (s *Sender) updates(ctx context.Context, client *http.Client, offset int64)
 	return list, err
 }
 
-// pollMost updates fit into maxAnswer, whatever people write.
+// pollMost is how many updates fit into maxAnswer, with texts of any length.
 const pollMost = 20
 
 // cutSpace cuts a text at its first white space.

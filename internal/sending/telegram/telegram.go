@@ -38,7 +38,7 @@ const (
 	maxAnswer = 1 << 20 // bytes: pollMost updates, each with a text of 4,096 characters
 )
 
-// Config is what a sender needs.
+// Config holds a sender's settings and connections.
 type Config struct {
 	Token   string // of the bot: 123456:ABC…
 	BaseURL string // empty: DefaultURL
@@ -55,7 +55,7 @@ type Sender struct {
 	base  *url.URL // with the token: never in an error
 	scope string
 
-	username atomic.Pointer[string] // of the bot; nil: it was not asked for yet
+	username atomic.Pointer[string] // the bot's name; nil: not queried yet
 }
 
 var (
@@ -116,7 +116,7 @@ func (s *Sender) Close() error {
 	return nil
 }
 
-// response is what every method answers.
+// response is the form of every method's answer.
 type response struct {
 	OK          bool            `json:"ok"`
 	Result      json.RawMessage `json:"result"`
@@ -151,16 +151,16 @@ func (s *Sender) call(ctx context.Context, client *http.Client, method string, p
 		}
 		return 0, nil
 	case a.Status >= 500, a.Status < 300 && !a.Page():
-		// Neither says whether the message went out: a proxy's page, an internal error, an answer that broke off.
+		// A proxy's page, an internal error or a truncated answer does not show whether the message was sent.
 		return 0, &push.UnknownError{Reason: fmt.Sprintf("telegram answered %d without saying what became of the message", a.Status)}
 	case !readable || r.Description == "":
-		// A proxy's page, which no gateway of Telegram's sends with this status: nothing went out.
+		// A proxy's page, which no gateway of Telegram's sends with this status: nothing was sent.
 		return 0, s.byStatus(&a)
 	}
 	return r.Parameters.MigrateTo, s.judge(&a, &r)
 }
 
-// byStatus tells what an answer means that is not Telegram's own.
+// byStatus interprets an answer that is not Telegram's own.
 func (s *Sender) byStatus(a *provider.Answer) error {
 	err := (&provider.Table{Name: "telegram", Scope: s.scope, Quiet: true, Denied: func(_ int, reason string) error {
 		return &push.ObjectionError{Scope: s.scope, Reason: reason, Shared: push.Host}
@@ -242,7 +242,7 @@ func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error)
 		} `json:"chat"`
 	}
 	moved, err := s.call(ctx, s.cfg.Client, method, m, &sent)
-	if moved != 0 { // to a supergroup; what was none has no topics
+	if moved != 0 { // to a supergroup; the group before it had no topics
 		return receipt, &push.MovedError{Address: address(moved), Reason: "the group has moved to chat " + itoa(moved)}
 	}
 	if err == nil {
@@ -309,7 +309,7 @@ func (s *Sender) Pace(address json.RawMessage) push.Pace {
 	return p
 }
 
-// Check asks who the bot is.
+// Check queries the bot's name.
 func (s *Sender) Check(ctx context.Context) (string, error) {
 	var me struct {
 		Username string `json:"username"`

@@ -8,12 +8,12 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Hooks posts events, each hook with secrets of its own.
+// Hooks posts events; each hook has secrets of its own.
 type Hooks struct{ Poster *Poster }
 
 var _ hook.Poster = Hooks{}
 
-// Check says what is wrong with a URL and secrets.
+// Check reports what is wrong with a URL and secrets.
 func (h Hooks) Check(url string, secrets []string) error {
 	if _, err := CheckURL(url, h.Poster.AllowPrivate); err != nil {
 		return notification.BadField("url", "%s", err)

@@ -16,8 +16,8 @@ const FieldSecrets = "secrets"
 // fieldTargets is the setting that names the URLs to which steps of escalations may go in the place of a recipient's endpoints.
 const fieldTargets = "targets"
 
-// Kind is what an app's webhook settings mean. Each app's sender has connections of its own: where another app's receivers
-// hang, at the same host too, it does not wait for them.
+// Kind makes senders from an app's webhook settings. Each app's sender has connections of its own, so that it does not
+// wait for another app's receivers that hang, even at the same host.
 type Kind struct{ AllowPrivate bool }
 
 var _ channel.Kind = Kind{}
@@ -30,7 +30,7 @@ func (Kind) Fields() []channel.Field {
 	}
 }
 
-// Auto reports that somebody must see the secret first.
+// Auto is false, since a person must see the secret first.
 func (Kind) Auto() bool { return false }
 
 // Complete makes a secret where none is given.
@@ -65,7 +65,7 @@ func (k Kind) Open(_ string, v channel.Values) (push.Sender, error) {
 	return New(NewPoster(provider.Client(k.AllowPrivate), k.AllowPrivate), secrets, targets)
 }
 
-// targets reads which names stand for which URLs.
+// targets reads the URLs of targets by their names.
 func (k Kind) targets(v channel.Values) (map[string]string, error) {
 	targets := make(map[string]string)
 	for i, one := range strings.Fields(v[fieldTargets]) {

@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Poster posts signed messages. It knows no secrets; they come with each message.
+// Poster posts signed messages. It has no secrets; they come with each message.
 type Poster struct {
 	Client       *http.Client
 	AllowPrivate bool
@@ -31,7 +31,7 @@ func NewPoster(client *http.Client, allowPrivate bool) *Poster {
 
 const maxURL = 2048
 
-// CheckURL says what is wrong with a URL that is to get messages, and finds its origin.
+// CheckURL reports what is wrong with a receiver's URL, and returns its origin.
 func CheckURL(raw string, allowPrivate bool) (origin string, err error) {
 	if len(raw) > maxURL {
 		return "", fmt.Errorf("has more than %d bytes", maxURL)
@@ -67,8 +67,8 @@ func (p *Poster) Post(ctx context.Context, secrets Secrets, to, id string, body 
 	return judge(&a, origin, now)
 }
 
-// judge tells what an answer means. Receivers are programs of anybody: what they say beside the status is not repeated, and
-// one that does not believe us says nothing about those at other hosts.
+// judge returns the error that an answer means. Receivers may be any program: their text is not repeated, and one that
+// refuses our signature is no evidence about other hosts.
 func judge(a *provider.Answer, origin string, now time.Time) error {
 	if a.Status == http.StatusConflict {
 		return &push.RetryError{After: provider.RetryAfter(a.Header, now), Reason: fmt.Sprintf("webhook at %s answered %d", origin, a.Status)}
@@ -90,7 +90,7 @@ var (
 	_ push.Pacer    = (*Sender)(nil)
 )
 
-// New makes a sender that signs with these secrets and knows these targets by their names.
+// New makes a sender that signs with these secrets and has these targets by their names.
 func New(p *Poster, secrets Secrets, targets map[string]string) (*Sender, error) {
 	if len(secrets) == 0 {
 		return nil, errors.New("webhook: there is no secret")
@@ -181,7 +181,7 @@ func fill(d *data, r *push.Request) {
 	}
 }
 
-// Recall tells the receivers that a notification is taken back; what they do with that is theirs.
+// Recall notifies the receivers that a notification is withdrawn; how they handle that is up to them.
 func (s *Sender) Recall(ctx context.Context, sent []push.Sent) []error {
 	return provider.Each(sent, func(m *push.Sent) error {
 		r := m.Request

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/access/urlguard"
 )
 
-// subscription is where a message goes and for whom it is encrypted, as a browser's PushSubscription says it.
+// subscription is the address of a message and the keys to encrypt it, in the form of a browser's PushSubscription.
 type subscription struct {
 	endpoint *url.URL
 	origin   string

@@ -29,7 +29,7 @@ const (
 // refuses longer ones with 413.
 const constrained = 3052
 
-// buckets are the sizes of whole bodies. Padding to them hides how long a message is.
+// buckets are the sizes of whole bodies. Padding to them hides the length of a message.
 var buckets = [...]int{256, 512, 1024, 2048, constrained}
 
 // bodySize is the bucket of a plaintext. Longer messages than the last bucket are not padded: a byte less may be what
@@ -79,7 +79,7 @@ func seal(to *subscription, plain []byte, key *ecdh.PrivateKey, salt [saltBytes]
 	copy(body[saltBytes+5:], own)
 	record := body[headBytes : cap(body)-tagBytes]
 	copy(record, plain)
-	record[len(plain)] = lastRecord // what follows is zero: the padding
+	record[len(plain)] = lastRecord // the rest is zero: the padding
 	return gcm.Seal(body, nonce[:], record, nil), nil
 }
 

@@ -20,11 +20,11 @@ const (
 	FieldWelcome = "welcome"
 )
 
-// Kind is what an app's Web Push settings mean. Without a Client each app's sender has connections of its own.
+// Kind makes senders from an app's Web Push settings. Without a Client each app's sender has connections of its own.
 type Kind struct {
 	Client       *http.Client
 	AllowPrivate bool
-	Server       string // public URL of this server; empty: service workers know it
+	Server       string // public URL of this server; empty: service workers have it themselves
 }
 
 var _ channel.Kind = Kind{}
@@ -60,7 +60,7 @@ func (Kind) Complete(v channel.Values) (channel.Values, error) {
 	return nil, nil
 }
 
-// The longest defaults: a message must have room for its own words beside them.
+// The longest defaults: they must leave room for a message's own text.
 const (
 	maxDefaultTitle = 200
 	maxDefaultURL   = 500

@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// payload is what the service worker gets; docs/reference/webpush-payload.md is its contract.
+// payload is the payload that the service worker gets; docs/reference/webpush-payload.md is its contract.
 type payload struct {
 	ID                 string          `json:"id,omitempty"`
 	GodwitID           string          `json:"godwit_id,omitempty"`
@@ -35,12 +35,12 @@ type payload struct {
 	Extra              extra           `json:"extra"`
 }
 
-// extra is where Perfecty Push's service worker looks for the URL; without it that fails.
+// extra is the field where Perfecty Push's service worker expects the URL; without it that worker fails.
 type extra struct {
 	URLToOpen string `json:"url_to_open"`
 }
 
-// tag names what replaces what: messages of one collapse key, else of one id.
+// tag decides which messages replace each other: those of one collapse key, else of one id.
 func tag(r *push.Request) string {
 	switch {
 	case r.Collapse != "":
@@ -51,10 +51,10 @@ func tag(r *push.Request) string {
 	return r.ID
 }
 
-// Defaults are what a message says where it says nothing itself.
+// Defaults are used for fields that a message leaves out.
 type Defaults struct{ Title, Icon, URL string }
 
-// fill puts them into what is left out.
+// fill sets missing fields to the defaults.
 func (d *Defaults) fill(c push.Content) push.Content {
 	c.Title, c.Icon, c.URL = cmp.Or(c.Title, d.Title), cmp.Or(c.Icon, d.Icon), cmp.Or(c.URL, d.URL)
 	return c

@@ -128,8 +128,8 @@ func parsePEMKey(s string) (*Key, error) {
 
 const (
 	tokenLife  = 12 * time.Hour // at most 24 h (RFC 8292, section 2); clocks differ
-	tokenReuse = 8 * time.Hour  // what is left covers a provider's queue and a clock that is wrong
-	// maxOrigins bounds the cache: origins are what subscribers say they are. There are about five real ones.
+	tokenReuse = 8 * time.Hour  // the rest of the lifetime covers a provider's queue and a wrong clock
+	// maxOrigins limits the cache: subscribers can name any origin. There are about five real ones.
 	maxOrigins = 1024
 )
 
@@ -162,7 +162,7 @@ func (s *signer) authorization(origin string, now time.Time) (string, error) {
 		return "", err
 	}
 	if len(s.cached) >= maxOrigins {
-		clear(s.cached) // somebody makes origins up; signing the real ones again costs microseconds
+		clear(s.cached) // somebody invents origins; signing for the real ones again costs microseconds
 	}
 	header := "vapid t=" + token + ", k=" + s.key.public
 	s.cached[origin] = signed{header: header, until: now.Add(tokenReuse)}

@@ -22,11 +22,11 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Config is what a sender needs.
+// Config holds a sender's settings and connections.
 type Config struct {
 	Key     *Key
 	Subject string // mailto: or https: contact that push services can complain to
-	Server  string // public URL of this server, for service workers that report to it; empty: they know
+	Server  string // public URL of this server, for reports of service workers; empty: they have it themselves
 
 	Defaults     Defaults
 	AllowPrivate bool         // let endpoints lead to private addresses, and be plain http: tests
@@ -71,8 +71,8 @@ func (s *Sender) Close() error {
 	return provider.Close(s.cfg.Client, s.posts)
 }
 
-// CheckSubject says what is wrong with a VAPID subject that somebody sets. Empty is allowed by RFC 8292, but Apple refuses it,
-// and so it does a contact that nobody outside can reach.
+// CheckSubject reports what is wrong with a VAPID subject in settings. RFC 8292 allows an empty one, but Apple refuses it, as
+// it does a contact that cannot be reached from outside.
 func CheckSubject(s string) error {
 	if err := usableSubject(s); err != nil || s == "" {
 		return err
@@ -119,7 +119,7 @@ func public(host string) bool {
 	return len(labels) > 1 && len(last) > 1 && !notPublic[last] && strings.Trim(last, "0123456789") == last
 }
 
-// Advice says what a person should change in the settings of this sender; empty: nothing.
+// Advice returns what a person should change in this sender's settings; empty: nothing.
 func (s *Sender) Advice() string {
 	if err := CheckSubject(s.cfg.Subject); err != nil {
 		return "the VAPID subject " + err.Error() + ": set another, as in godwit channel set webpush --set subject=mailto:you@example.org"
@@ -161,7 +161,7 @@ func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error)
 	return push.Receipt{}, s.judge(&answer, name, to.origin)
 }
 
-// message is what a push service gets.
+// message is a message to a push service.
 type message struct {
 	body                               []byte
 	authorization, ttl, topic, urgency string
@@ -228,7 +228,7 @@ func (m *message) http2(to *url.URL) *h2post.Request {
 			{Name: "user-agent", Value: valAgent},
 			{Name: "ttl", Value: m.ttl},
 			{Name: "urgency", Value: m.urgency},
-			{Name: "topic", Value: m.topic, Sensitive: true}, // another one each time: not worth a place in the table
+			{Name: "topic", Value: m.topic, Sensitive: true}, // it differs each time: not worth a place in the header table
 		},
 	}
 }

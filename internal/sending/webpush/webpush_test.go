@@ -31,7 +31,7 @@ func newKey(t testing.TB) *webpush.Key {
 	return k
 }
 
-// start starts a push service and a sender that it knows.
+// start starts a push service and a sender with its credentials.
 func start(t testing.TB, change ...func(*webpush.Config)) (*pushserver.Server, *webpush.Sender) {
 	t.Helper()
 	key := newKey(t)
@@ -138,7 +138,7 @@ func TestBrowserGetsWhatTheReferenceSays(t *testing.T) {
 	}
 }
 
-// What UnifiedPush gives an app is a subscription whose endpoint has a query, like https://ntfy.sh/upAbC123?up=1.
+// UnifiedPush gives an app a subscription whose endpoint has a query, like https://ntfy.sh/upAbC123?up=1.
 func TestAnEndpointOfUnifiedPushIsAnEndpoint(t *testing.T) {
 	server, s := start(t)
 	id, address := server.Subscribe(pushserver.Accepting)
@@ -306,7 +306,7 @@ func TestRetryAfterAsDateAndNonsense(t *testing.T) {
 	}
 }
 
-// TestAPushServiceForLoadChecksAsEver keeps measurements honest: what is quick is no less strict.
+// TestAPushServiceForLoadChecksAsEver: the fast server for measurements checks as strictly as the other one.
 func TestAPushServiceForLoadChecksAsEver(t *testing.T) {
 	key := newKey(t)
 	for public, accepts := range map[string]bool{key.Public(): true, newKey(t).Public(): false} {

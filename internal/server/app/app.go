@@ -28,8 +28,8 @@ import (
 type Options struct {
 	Log     *slog.Logger
 	Version string
-	VFS     string          // of what must not be lost, for fault injection
-	LogLost func() uint64   // lines of the log that nobody could take; nil: none is ever lost
+	VFS     string          // for data that must not be lost, for fault injection
+	LogLost func() uint64   // number of log lines that could not be written; nil: none is ever lost
 	Drain   <-chan struct{} // has an element once the node is to send its sessions away; nil: never
 	Modules []module.Module // nil: Modules()
 
@@ -126,7 +126,7 @@ func (a *App) Handler() http.Handler { return a.handler }
 // Failed has an element once the server cannot go on.
 func (a *App) Failed() <-chan error { return a.failed }
 
-// Modules are what the server's modules have registered.
+// Modules returns the registrations of the server's modules.
 func (a *App) Modules() *module.Set { return a.modules }
 
 // Addrs are where the server listens, by the keys of settings.
@@ -149,7 +149,7 @@ func (a *App) Stop(ctx context.Context) error {
 // fail notes a failure that the server cannot go on with. Further ones are consequences.
 func (a *App) fail(err error) {
 	var damage *mailbox.DamagedError
-	if errors.As(err, &damage) { // sessions go on, and so does whatever else stores nothing
+	if errors.As(err, &damage) { // sessions continue, and so do all parts that do not store anything
 		a.log.Warn("ended, since stored data is damaged", "error", err)
 		return
 	}

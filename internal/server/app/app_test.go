@@ -27,7 +27,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The Redis library's pause of a second before it asks a cluster for its nodes anew, which it does not cut short.
+	// The Redis library's pause of a second before it reads a cluster's nodes again, which it does not cut short.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
 }
 
@@ -204,7 +204,7 @@ func TestClientThatIgnoresTheGoodbyeIsCutOffWithinTheGracePeriod(t *testing.T) {
 
 func TestOpenEventFeedDoesNotHoldUpAStop(t *testing.T) {
 	cfg := settings(t)
-	cfg.Grace = config.Duration(time.Hour) // of which the feed would take a part
+	cfg.Grace = config.Duration(time.Hour) // a part of which the feed would take
 	a := start(t, cfg)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.Addresses().HTTP+"/v1/events", nil)
 	if err != nil {

@@ -78,12 +78,12 @@ func (m *meeting) fence(x *tenant) string {
 
 var dollar = regexp.MustCompile(`\$[a-z0-9-]+`)
 
-// fill puts in what an app calls its things.
+// fill replaces placeholders by an app's names of its things.
 func fill(text string, x *tenant) string {
 	return dollar.ReplaceAllStringFunc(text, func(name string) string { return x.ids[name[1:]] })
 }
 
-// path is an operation's path as meetings says, with what an app calls its things, and a query.
+// path returns an operation's path as meetings gives it, with an app's names of its things, and a query.
 func (h how) path(op operation, x *tenant, query string) string {
 	path := op.path
 	for name, v := range h.params {
@@ -144,7 +144,7 @@ func (m *meeting) attack(op operation, h how, as string) {
 	}
 }
 
-// nothing checks that an answer has nothing that is blue's, but what the request had.
+// nothing checks that an answer contains nothing of blue's, except what the request contained.
 func (m *meeting) nothing(call, sent string, a answered) {
 	m.Helper()
 	nobody := strings.Contains(a.body, "/problems/nobody-serves") || strings.Contains(a.body, "/problems/not-connected")
@@ -161,7 +161,7 @@ func (m *meeting) nothing(call, sent string, a answered) {
 	}
 }
 
-// socket says hello on a WebSocket and reads until the server has had enough, or welcomes.
+// socket sends a hello on a WebSocket and reads until the server closes or sends a welcome.
 func (m *meeting) socket(path, token string) (a answered) {
 	m.Helper()
 	ws, resp, err := websocket.Dial(m.Context(), "ws"+strings.TrimPrefix(m.url, "http")+path, &websocket.DialOptions{
@@ -187,7 +187,8 @@ func (m *meeting) socket(path, token string) (a answered) {
 	}
 }
 
-// volatile is what changes by itself: a session is re-read for a moment, a hook is told how far the whole log has come.
+// volatile matches values that change by themselves: a session is re-read for a moment, a hook's progress follows the
+// whole log.
 var volatile = regexp.MustCompile(`"(last_seen|behind|newest_event_id|last_used_at|idle_s|connected_at|age_s)":("[^"]*"|[0-9.]+|null|true|false)`)
 
 // dump reads all that an app can read, by operation.
@@ -215,7 +216,7 @@ func (m *meeting) dump(x *tenant) map[string]string {
 	return all
 }
 
-// unchanged compares what blue has before and after an operation.
+// unchanged compares blue's data before and after an operation.
 func (m *meeting) unchanged(op string, before, after map[string]string) {
 	m.Helper()
 	for name, was := range before {

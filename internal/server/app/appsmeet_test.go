@@ -35,7 +35,7 @@ func TestAppsNeverMeet(t *testing.T) {
 	if len(meetings) > len(operations(doc)) {
 		t.Error("meetings has operations that are not in the document")
 	}
-	for _, red := range []string{"amber", "red"} { // one is before blue in every order, one after it
+	for _, red := range []string{"amber", "red"} { // one sorts before blue in every order, one after it
 		t.Run(red, func(t *testing.T) {
 			t.Parallel()
 			m := newMeeting(t, red, "blue")
@@ -63,8 +63,9 @@ type operation struct {
 	query              map[string]bool // and headers
 }
 
-// operations lists what the document has but preflights, which carry no credential: reading before writing, and
-// deleting last, so that what has one name in both apps is there to be mistaken.
+// operations lists the document's operations except preflights, which carry no credential: first those that read, then
+// those that write, and last those that delete, so that things with the same name in both apps exist while they could be
+// mixed up.
 func operations(doc *openapi3.T) (list []operation) {
 	for path, item := range doc.Paths.Map() {
 		for method, o := range item.Operations() {
@@ -108,7 +109,7 @@ type meeting struct {
 	client    *http.Client
 	red, blue *tenant
 	mu        sync.Mutex
-	tracks    map[string]string // what the receiver of a webhook was given to report with, by app
+	tracks    map[string]string // tokens for reports that the receiver of a webhook got, by app
 	acks      map[string]string // and to acknowledge with
 	fences    int
 }
@@ -253,7 +254,7 @@ func (m *meeting) furnish(x *tenant, receiver string) {
 	}
 	set("POST", "/v1/campaigns/"+x.ids["campaign"]+"/start", "")
 	m.becomes(x, "/v1/campaigns/"+x.ids["campaign"], `"state":"completed"`)
-	set("POST", "/v1/notifications", `{"to":"carl","id":"gone"}`) // so that carl is known from now on, not from when his session is noted
+	set("POST", "/v1/notifications", `{"to":"carl","id":"gone"}`) // so that carl is known from now on, not only from when his session is noted
 	set("DELETE", "/v1/notifications/gone", "")
 	poll := m.do("GET", "/v1/poll?wait=0s&group=north&objects=same&app="+x.app, x.session, "", nil)
 	_ = json.Unmarshal([]byte(poll.body), &v)
@@ -262,7 +263,7 @@ func (m *meeting) furnish(x *tenant, receiver string) {
 	x.last = m.fence(x)
 }
 
-// becomes waits until an answer contains a text; it gives up with the test.
+// becomes waits until an answer contains a text, at most until the test ends.
 func (m *meeting) becomes(x *tenant, path, text string) {
 	m.Helper()
 	for {

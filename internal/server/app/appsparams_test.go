@@ -8,8 +8,8 @@ import (
 	"godwit.dev/godwit/internal/testkit/apispec"
 )
 
-// TestEveryOperationRefusesAParameterThatItDoesNotKnow calls every operation of the OpenAPI document as it may be called, but for one
-// parameter too many, which may be a known one that is misspelt.
+// TestEveryOperationRefusesAParameterThatItDoesNotKnow makes a valid call of every operation of the OpenAPI document with one extra
+// parameter, which may be a misspelt valid one.
 func TestEveryOperationRefusesAParameterThatItDoesNotKnow(t *testing.T) {
 	doc := apispec.Document(t)
 	m := newMeeting(t, "red", "blue")

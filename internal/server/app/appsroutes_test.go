@@ -3,8 +3,8 @@ package app_test
 // subscription is that of a browser.
 const subscription = `{"endpoint":"https://push.example/1","keys":{"p256dh":"BGsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU","auth":"AAECAwQFBgcICQoLDA0ODw"}}`
 
-// how an operation is called. $others is the name of the app that calls, and $name is what the server called a thing of the app that is meant; what has no $ is called
-// the same in both apps, so that a call may well succeed, but must stay in its own.
+// how an operation is called. $others is the name of the calling app, and $name is the server's id of a thing of the app that is meant; a
+// text without $ is the same in both apps, so that a call may well succeed, but must stay in its own app.
 type how struct {
 	params   map[string]string // of the path
 	query    string
@@ -14,8 +14,8 @@ type how struct {
 	dumped   bool   // it shows no text of the app, but is compared before and after
 	endless  bool   // the answer has no end
 	socket   bool
-	passes   bool // no error: it says of another app's thing what it says of none, or ids are the app's own choice
-	public   bool // what it says is for everybody
+	passes   bool // no error: it treats another app's thing like one that does not exist, or apps choose their own ids
+	public   bool // its answer is for everybody
 	noCursor bool // the list ends with the first page, or is paged otherwise
 }
 

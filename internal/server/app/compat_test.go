@@ -17,8 +17,8 @@ import (
 	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
 
-// The server stands in for nammayatri's notification-service on a real Redis: what is published there reaches its clients, what they
-// acknowledge is gone from there, and it is not ready while Redis is away.
+// The server replaces nammayatri's notification-service on a real Redis: notifications published there reach its clients,
+// acknowledged ones are deleted there, and the server is not ready while Redis is away.
 func TestServerStandsInForANotificationService(t *testing.T) {
 	redis := redistest.Start(t)
 	cfg := settings(t)

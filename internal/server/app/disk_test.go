@@ -26,7 +26,7 @@ type onDisk struct {
 	url   string
 	stop  context.CancelFunc
 	ended chan error
-	kept  []string // ids of what was answered 201
+	kept  []string // ids of publishes that were answered 201
 	next  int
 }
 
@@ -43,7 +43,7 @@ func startOnDisk(t *testing.T) *onDisk {
 	return d
 }
 
-// publish reports whether the server said that it keeps what it was given.
+// publish reports whether the server answered that the publish is stored.
 func (d *onDisk) publish() bool {
 	d.Helper()
 	d.next++
@@ -88,7 +88,7 @@ func TestAFailedSyncEndsTheServerAndLosesNothingAnswered(t *testing.T) {
 	if err := d.vfs.PowerCut(filepath.Join(d.cfg.Data, store.MailboxFile), filepath.Join(again.Data, store.MailboxFile)); err != nil {
 		t.Fatal(err)
 	}
-	// The others are made anew: only this one belongs to the store so far.
+	// The other files are made again: only this one belongs to the store so far.
 	b, err := os.ReadFile(filepath.Join(d.cfg.Data, store.ManifestFile))
 	var m map[string]any
 	if err = errors.Join(err, json.Unmarshal(b, &m)); err != nil {

@@ -27,8 +27,8 @@ func eachHub(c *core.Core, other *compat.Service, f func(hub) error) error {
 	return all.Wait()
 }
 
-// drain makes this node one that others take over from: it is not ready any more, feeds end, what only one node does at a
-// time is given up, new sessions are refused and those that are here are sent away, spread. It goes on answering until it is stopped.
+// drain hands this node's work over to others: it is no longer ready, feeds end, leases are given up, new sessions are refused and
+// present ones are ended over time. It continues to answer until it is stopped.
 func (a *App) drain(ctx context.Context, g *ground.Ground, c *core.Core, other *compat.Service) {
 	a.log.Info("draining: not ready, sessions are sent away", "sessions", c.Hub.Live())
 	a.notReady()

@@ -20,8 +20,8 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// openGround opens what every part stands on. Certificates are read before anything is made or opened, so that a missing
-// file leaves nothing behind.
+// openGround opens the things that every part needs. Certificates are read before anything is made or opened, so that a
+// missing file leaves nothing behind.
 func (a *App) openGround(ctx context.Context) (*ground.Ground, *tracing.Reporter, error) {
 	g := &ground.Ground{
 		Settings: a.cfg, Version: a.opts.Version, Node: nodeName(a.cfg.Node),
@@ -55,7 +55,7 @@ func (a *App) openGround(ctx context.Context) (*ground.Ground, *tracing.Reporter
 	return g, reporter, nil
 }
 
-// nodeName names this node among others and in presence.
+// nodeName returns this node's name among others and in presence.
 func nodeName(set string) string {
 	if set != "" {
 		return set
@@ -116,7 +116,7 @@ func takeData(g *ground.Ground) (*datadir.Lock, error) {
 // bootLen is how many random characters name a start: 40 bits.
 const bootLen = 8
 
-// openStores opens what is kept. It is closed when all that uses it has ended.
+// openStores opens the stores. They are closed when all their users have ended.
 func openStores(ctx context.Context, g *ground.Ground, lock *datadir.Lock, vfs string, tables []store.Tables) error {
 	s, boot, former := g.Settings, rand.Text()[:bootLen], ""
 	if s.Several() {

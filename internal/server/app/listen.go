@@ -76,7 +76,7 @@ func addresses(byKey map[string]string) (at datadir.Addresses) {
 	return at
 }
 
-// grpcListener is the one for gRPC, over which another service's clients come too.
+// grpcListener is the listener for gRPC, which clients of another service use too.
 func grpcListener(w *web.Web, other *compat.Service) listen.Listener {
 	return listen.Listener{
 		Key: "grpc_addr", Owner: "grpc", Addr: w.Settings.ListenAddr(w.Settings.GRPCAddr), Protocols: []string{"h2"},

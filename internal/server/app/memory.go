@@ -10,8 +10,8 @@ import (
 	"godwit.dev/godwit/internal/server/config"
 )
 
-// startMemory makes the pacer, which the gate tells of connections that open. If the server may tune the process, the pacer keeps the heap
-// small in a burst of them, and memory goes back to the system after each burst of work.
+// startMemory makes the pacer, to which the gate reports opened connections. If the server may tune the process, the pacer keeps the heap
+// small in a burst of them, and returns memory to the system after each burst of work.
 func startMemory(g *ground.Ground, c *core.Core, tunes bool) *memory.Pacer {
 	pace := memory.NewPacer(c.Hub.Live)
 	if !tunes {

@@ -11,8 +11,8 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// Metrics lists the metrics that servers offer to Prometheus: those of this server, and those that TLS, PostgreSQL and several nodes
-// add. It leaves out the metrics of a service that Godwit stands in for.
+// Metrics lists the metrics that servers offer to Prometheus: those of this server, and those added by TLS, PostgreSQL and a
+// cluster. It leaves out the metrics of a service that Godwit can replace.
 func (a *App) Metrics() []metrics.Described {
 	return metrics.Describe(a.registry.Describe, store.DescribePostgres, cluster.Describe, tracing.Describe, func(ch chan<- *prometheus.Desc) {
 		ch <- prometheus.NewDesc(expiryName, expiryHelp, []string{"to"}, nil)

@@ -18,7 +18,7 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 )
 
-// verdict is what a publisher reads of an answer.
+// verdict is the part of an answer that a publisher reads.
 type verdict struct {
 	Duplicate bool
 	Status    json.RawMessage // of a copy, or of a problem

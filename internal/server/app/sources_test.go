@@ -21,7 +21,7 @@ func xadd(t *testing.T, r *redisserver.Server, who, id string) {
 	}
 }
 
-// says asks until an answer has a text in it.
+// says polls until an answer contains a text.
 func says(t *testing.T, url, text string) (body string) {
 	t.Helper()
 	if !eventually.Holds(func() bool {

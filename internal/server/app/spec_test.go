@@ -21,7 +21,7 @@ func TestRoutesOfModulesAreSpecified(t *testing.T) {
 	}
 }
 
-// TestEverySpecifiedOperationIsServed asks at each path for a method that no path takes: the answer lists those that are served.
+// TestEverySpecifiedOperationIsServed sends to each path a method that no path has: the answer lists the valid ones.
 func TestEverySpecifiedOperationIsServed(t *testing.T) {
 	at := "http://" + start(t, settings(t)).Addresses().HTTP
 	for _, pattern := range apispec.Patterns(apispec.Document(t)) {

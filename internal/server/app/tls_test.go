@@ -65,7 +65,7 @@ func TestClientCertificateLetsItsRecipientInOnEveryListener(t *testing.T) {
 	}
 }
 
-// figure is a gauge that the server tells Prometheus, the first of its name.
+// figure returns the value of a gauge on the server's metrics page, the first of its name.
 func figure(t *testing.T, a *App, name string) float64 {
 	t.Helper()
 	families, err := a.registry.Gather()
@@ -81,7 +81,7 @@ func figure(t *testing.T, a *App, name string) float64 {
 	return 0
 }
 
-// welcomedByWebSocket says an empty hello and returns the answer.
+// welcomedByWebSocket sends an empty hello and returns the answer.
 func welcomedByWebSocket(t *testing.T, addr string, conf *tls.Config) string {
 	t.Helper()
 	transport := &http.Transport{TLSClientConfig: conf}

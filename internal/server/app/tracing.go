@@ -36,7 +36,8 @@ func startTracing(ctx context.Context, g *ground.Ground) (*tracing.Tracer, error
 	return tracer, nil
 }
 
-// prepareReports prepares sending figures, if somebody has named a collector. The last are sent when all that they tell of has ended, but for the stores.
+// prepareReports prepares sending metrics, if a collector is configured. The last report is sent when all measured parts
+// have ended, except the stores.
 func prepareReports(ctx context.Context, g *ground.Ground) (*tracing.Reporter, error) {
 	if !tracing.WantsFigures(g.Settings.OTLP) {
 		return nil, nil

@@ -62,7 +62,7 @@ func TestOneTraceLeadsFromThePublisherOverARestartToTheAcknowledgement(t *testin
 		}
 	}
 
-	const overHTTP = 4 // on one connection: what comes after the first is read by the one that takes it over
+	const overHTTP = 4 // on one connection: requests after the first are read by the server that takes it over
 	carry := &traced{next: &http.Transport{MaxConnsPerHost: 1}}
 	t.Cleanup(func() { carry.next.(*http.Transport).CloseIdleConnections() })
 	client, err := godwit.New(base, godwit.WithAPIKey("dev"), godwit.WithHTTPClient(&http.Client{Transport: carry}))
@@ -127,7 +127,7 @@ func overGRPC(t *testing.T, a *app.App, id string) {
 	}
 }
 
-// received listens as ann until all have come.
+// received connects as ann and waits for all notifications.
 func received(t *testing.T, base string, ids []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/server/app/web"
 )
 
-// wire starts all parts, each with what it stands on as arguments. They are stopped in reverse.
+// wire starts all parts, each with its dependencies as arguments. They are stopped in reverse.
 func (a *App) wire(ctx context.Context) error {
 	g, reporter, err := a.openGround(ctx)
 	if err != nil {
@@ -54,7 +54,8 @@ func (a *App) wire(ctx context.Context) error {
 	return nil
 }
 
-// startSending starts what tells people, apps and other services, and what takes notifications in from them.
+// startSending starts the services that notify people, apps and other services, and those that take notifications in
+// from them.
 func startSending(ctx context.Context, g *ground.Ground, c *core.Core) (*sending.Sending, feeds.Feeds, error) {
 	var fed feeds.Feeds
 	if err := feeds.Reconcile(ctx, g, c.Mailbox); err != nil {

@@ -28,7 +28,7 @@ type Files struct {
 	looked time.Time
 }
 
-// Load reads the files; a failure later keeps what was read before.
+// Load reads the files; if a later read fails, the files read before stay in use.
 func Load(certFile, keyFile, caFile string, log *slog.Logger) (*Files, error) {
 	return load(&Files{certFile: certFile, keyFile: keyFile, caFile: caFile, settings: [3]string{"tls_cert", "tls_key", "tls_client_ca"}, log: log})
 }
@@ -62,7 +62,7 @@ func (c *Files) Server(protocols ...string) *tls.Config {
 			cfg.NextProtos = protocols
 			return cfg, nil
 		},
-		// net/http wants to see a certificate or a way to one; GetConfigForClient is what is used.
+		// net/http requires a certificate or a function for it, although GetConfigForClient is used.
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &c.current().Certificates[0], nil },
 	}
 }

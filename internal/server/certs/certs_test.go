@@ -25,7 +25,7 @@ func servedName(t *testing.T, conf *tls.Config) (name, protocol string) {
 		_, _ = io.Copy(io.Discard, server)
 		server.Close()
 	}()
-	client := tls.Client(ours, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}) // the test looks at the certificate itself
+	client := tls.Client(ours, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}) // the test checks the certificate itself
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	if err := client.HandshakeContext(ctx); err != nil {

@@ -43,7 +43,7 @@ func (s *appSettings) flags(cmd *cobra.Command) {
 	f.StringVar(&s.aud, "audience", "", "audience (aud) demanded of client tokens")
 }
 
-// change is what the flags that were given ask for.
+// change returns the changes that the given flags request.
 func (s *appSettings) change(cmd *cobra.Command) (c access.AppChange, err error) {
 	given := cmd.Flags().Changed
 	for _, f := range []struct {

@@ -9,7 +9,7 @@ import (
 	godwit "godwit.dev/godwit/clients/go"
 )
 
-// entryJSON is what somebody did, as the API says it.
+// entryJSON is an action of the audit log, as the API returns it.
 type entryJSON struct {
 	At      time.Time `json:"at"`
 	By      string    `json:"by"`

@@ -54,7 +54,7 @@ databases are copied to the folder for temporary files (TMPDIR) before.`,
 	return cmd
 }
 
-// streamBackup writes a backup to standard output, and what it holds beside it.
+// streamBackup writes a backup to standard output, and lists its contents on standard error.
 func (p *program) streamBackup(ctx context.Context, data string) error {
 	if command.Terminal(p.stdout) {
 		return withHint(usagef("a backup is no text for a terminal"), "godwit backup FILE writes a file; or send the output on: godwit backup - | ssh HOST 'cat > godwit.backup'")

@@ -49,7 +49,7 @@ func (p *program) benchHelps() {
 		return
 	}
 	if path, err := command.Find(command.BenchProgram); err == nil {
-		_ = p.become(path, args) // what godwit knows by itself is shown instead
+		_ = p.become(path, args) // otherwise only godwit's own commands are shown
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/textfile"
 )
 
-// campaignJSON is what the API says of a campaign and people want to see.
+// campaignJSON holds the API's fields of a campaign that are shown to people.
 type campaignJSON struct {
 	ID          string           `json:"id"`
 	Name        string           `json:"name"`
@@ -187,7 +187,7 @@ func (f *campaignFlags) spec(stdin io.Reader) (map[string]any, error) {
 	return spec, nil
 }
 
-// odd adds what is more than a text.
+// odd adds the flags whose values are more than a text.
 func (f *campaignFlags) odd(spec, content map[string]any) error {
 	if f.data != "" {
 		if !json.Valid([]byte(f.data)) {
@@ -281,7 +281,7 @@ func (p *program) startCampaign(ctx context.Context, c *godwit.Client, id string
 	return p.moveCampaign(ctx, c, id, "start", body, !detach)
 }
 
-// moveCampaign does something to a campaign and, if that goes on for a while, follows it.
+// moveCampaign changes a campaign's state and, if that takes a while, follows it.
 func (p *program) moveCampaign(ctx context.Context, c *godwit.Client, id, verb string, body any, follow bool) error {
 	var now campaignJSON
 	if err := c.Call(ctx, godwit.Call{Method: http.MethodPost, Path: campaignPath(id, verb), Body: body}, &now); err != nil {

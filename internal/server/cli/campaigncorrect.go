@@ -11,7 +11,7 @@ import (
 	godwit "godwit.dev/godwit/clients/go"
 )
 
-// correctionJSON is what the API says of the last correction of a campaign; without a time there was none.
+// correctionJSON is the API's data about the last correction of a campaign; without a time there was none.
 type correctionJSON struct {
 	At           time.Time `json:"at"`
 	Messages     int64     `json:"messages"`
@@ -20,7 +20,7 @@ type correctionJSON struct {
 	Kept         int64     `json:"kept"`
 }
 
-// text says how far it has come.
+// text describes its progress.
 func (k *correctionJSON) text(id string) string {
 	if k.At.IsZero() {
 		return ""
@@ -35,7 +35,7 @@ func (k *correctionJSON) text(id string) string {
 	return text
 }
 
-// says adds the flags for what a message says.
+// says adds the flags for a message's content.
 func (f *campaignFlags) says(s *pflag.FlagSet) {
 	s.StringVar(&f.template, "template", "", "template whose content is taken, as it is now")
 	s.StringArrayVar(&f.vars, "var", nil, "variable of the texts, the same for everybody, NAME=VALUE (repeatable)")
@@ -75,7 +75,7 @@ campaign must have ended. --file takes content, template and variables as JSON, 
 	return cmd
 }
 
-// correction makes the request's body: of a campaign, what it says.
+// correction makes the request's body: a campaign's new content.
 func (f *campaignFlags) correction(stdin io.Reader) (map[string]any, error) {
 	spec, err := f.spec(stdin)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// telegram adds what only Telegram understands.
+// telegram adds the fields for Telegram only.
 func (f *campaignFlags) telegram(content map[string]any) error {
 	said := map[string]any{}
 	for name, text := range map[string]string{

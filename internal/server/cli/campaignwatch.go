@@ -29,7 +29,7 @@ func (p *program) campaignWatch() *cobra.Command {
 	}
 }
 
-// watchAgain is when to ask again after the feed broke off.
+// watchAgain is the pause before a new connection after the feed broke off.
 const watchAgain = time.Second
 
 // watchCampaign shows progress until the campaign has ended or is paused. Detaching leaves it alone.

@@ -146,7 +146,7 @@ func unknownChannel(err error, s *channel.Service) error {
 	return withHint(err, "there are %s", strings.Join(names, ", "))
 }
 
-// change is what the flags ask for.
+// change returns the changes that the flags request.
 func (o *channelSettings) change(ch push.Channel, fields []channel.Field) (c channel.Change, err error) {
 	c.Values = channel.Values{}
 	secret := map[string]bool{}

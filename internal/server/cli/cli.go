@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/server/module"
 )
 
-// program is what every command needs.
+// program holds what every command needs.
 type program struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -58,7 +58,7 @@ func (p *program) run(ctx context.Context) int {
 	root.SetArgs(p.args)
 	defer func() {
 		for _, f := range p.flush {
-			_ = f() // what cannot be written has nobody to read it
+			_ = f() // if it cannot be written, nobody reads it
 		}
 	}()
 	cmd, err := root, p.addModules(root)
@@ -87,7 +87,7 @@ Commands to copy: godwit examples`
 		p.endpointCommand(), p.importCommand(), p.migrateCommand(), p.versionCommand(), p.examplesCommand(),
 	)
 	if completes(p.args) {
-		p.complete(root) // for shells alone, as it looks at each flag of each command
+		p.complete(root) // only for shells' completion, since it examines each flag of each command
 	}
 	return root
 }

@@ -36,7 +36,7 @@ var flagValues = map[string][]string{
 	"channel":  {"live", "webpush", "fcm", "apns", "telegram", "webhook"},
 }
 
-// completion is where the first argument of commands comes from.
+// completion is the source of completions for the first argument of commands.
 type completion struct {
 	path  string // of the API, a list whose items have
 	field string // this name
@@ -80,7 +80,7 @@ func completes(args []string) bool {
 	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
 }
 
-// complete has shells offer values of flags, and names that the server knows.
+// complete lets shells complete values of flags, and names from the server.
 func (p *program) complete(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		p.complete(sub)
@@ -123,8 +123,8 @@ func (p *program) completeContexts(*cobra.Command, []string, string) ([]string, 
 	return slices.Sorted(maps.Keys(list.all)), cobra.ShellCompDirectiveNoFileComp
 }
 
-// namesFrom asks the server for names; what says when it was made comes newest first. Where the server cannot be asked, none
-// are offered, and nothing is said.
+// namesFrom reads names from the server; those with a creation time come newest first. If the server cannot be reached, it
+// returns none, without an error message.
 func (p *program) namesFrom(ctx context.Context, from completion) (list []string) {
 	ctx, cancel := context.WithTimeout(ctx, completeWithin)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 )
 
-// localNames are the names that a data folder, or the nodes' database, holds for a command.
+// localNames returns the names in a data folder, or in the nodes' database, for a command.
 type localNames func(cmd *cobra.Command, r *access.Registry) []string
 
 // localCompletions are where the first argument of commands comes from that work on a data folder, by command path.
@@ -41,7 +41,7 @@ func keyNames(cmd *cobra.Command, r *access.Registry) (list []string) {
 	return list
 }
 
-// completeLocal has shells offer what a data folder holds: for the first argument, and for --app.
+// completeLocal lets shells complete names from a data folder: for the first argument, and for --app.
 func (p *program) completeLocal(cmd *cobra.Command, path string) {
 	if names, ok := localCompletions[path]; ok {
 		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

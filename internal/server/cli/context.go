@@ -78,7 +78,7 @@ func (s *server) fields() map[string]*string {
 	return map[string]*string{"url": &s.url, "api_key": &s.key, "app": &s.app, "ca": &s.ca}
 }
 
-// write replaces the file in one step. It holds keys: only its owner may read it.
+// write replaces the file in one step. It contains keys: only its owner may read it.
 func (c *contexts) write() error {
 	if c.file == "" {
 		return withHint(errors.New("there is no place for contexts.toml"), "set HOME or XDG_CONFIG_HOME")

@@ -27,10 +27,10 @@ type finding struct {
 	Hint   string `json:"hint,omitempty"`
 }
 
-// doctor looks at one thing after the other. Nothing it does changes anything, but for --repair.
+// doctor makes one check after the other. Its checks change nothing, except with --repair.
 type doctor struct {
 	c       *config.Config
-	running bool // a server holds the data folder
+	running bool // a server is using the data folder
 	addrs   datadir.Addresses
 	from    string         // folder that the running server was started in
 	roots   *x509.CertPool // trusted; nil: those of the system
@@ -174,10 +174,10 @@ func (d *doctor) folder(context.Context) finding {
 	return f
 }
 
-// postgresWithin bounds the look at the database: one that does not answer is a finding, too.
+// postgresWithin limits the check of the database: one that does not answer is a finding, too.
 const postgresWithin = 15 * time.Second
 
-// postgres looks at the database in which nodes share what they keep, if there is one.
+// postgres checks the database that the nodes share, if there is one.
 func (d *doctor) postgres(ctx context.Context) (list []finding) {
 	if d.c.Postgres == "" {
 		return nil

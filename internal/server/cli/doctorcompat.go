@@ -11,10 +11,10 @@ import (
 	"godwit.dev/godwit/internal/store/redisstream"
 )
 
-// compatWithin bounds the look at Redis.
+// compatWithin limits the check of Redis.
 const compatWithin = time.Minute
 
-// compat looks at the Redis of the service that this server is to stand in for, if there is one.
+// compat checks the Redis of the service that this server is to replace, if there is one.
 func (d *doctor) compat(ctx context.Context) []finding {
 	if !d.c.CompatOn() {
 		return nil
@@ -36,7 +36,7 @@ func foundRedis(in *redisstream.Inspection) finding {
 	return f
 }
 
-// foundFinding says how new entries are found out about.
+// foundFinding says by which means new entries are found.
 func foundFinding(in *redisstream.Inspection) finding {
 	f := finding{Check: "new entries", OK: true}
 	switch in.Finding {
@@ -83,7 +83,7 @@ func counted(in *redisstream.Inspection, n int, one, many string) string {
 	return text
 }
 
-// foundOrphans counts entries that nobody is going to acknowledge.
+// foundOrphans counts entries of clients that stay away, so that nobody will acknowledge them.
 func foundOrphans(in *redisstream.Inspection) finding {
 	f := finding{Check: "orphans", OK: true, Detail: fmt.Sprintf("none among %s", counted(in, in.Entries, "entry", "entries"))}
 	if in.Orphans > 0 {
@@ -93,7 +93,7 @@ func foundOrphans(in *redisstream.Inspection) finding {
 	return f
 }
 
-// foundPoison counts what can never be a notification.
+// foundPoison counts entries that can never be a notification.
 func foundPoison(in *redisstream.Inspection) finding {
 	n := 0
 	for _, of := range in.Quarantined {

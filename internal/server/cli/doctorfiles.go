@@ -58,7 +58,7 @@ func (p *program) verify(ctx context.Context, c *config.Config) error {
 	return err
 }
 
-// repair mends what is stored, while no server runs.
+// repair repairs the stores, while no server runs.
 func (p *program) repair(ctx context.Context, c *config.Config) (err error) {
 	if _, err := os.Stat(c.Data); errors.Is(err, os.ErrNotExist) {
 		return withHint(fmt.Errorf("there is no data folder %s", c.Data), "name the server's data folder with --data")

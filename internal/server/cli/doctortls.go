@@ -78,7 +78,7 @@ func (d *doctor) path(name string) string {
 	return filepath.Join(d.from, name)
 }
 
-// judge says how a chain is, its own first.
+// judge checks a chain, the server's own certificate first.
 func (d *doctor) judge(f finding, chain []*x509.Certificate) finding {
 	if len(chain) == 0 {
 		f.Detail = "the server shows none"

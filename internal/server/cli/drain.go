@@ -37,7 +37,7 @@ func drainSignal() (told <-chan struct{}, untold func()) {
 	}
 }
 
-// drainLook is how often it is looked how far the server is.
+// drainLook is the interval at which the server's progress is read.
 const drainLook = 100 * time.Millisecond
 
 func (p *program) drainCommand() *cobra.Command {
@@ -66,7 +66,7 @@ sends away those that it has, spread over up to a minute. It goes on answering; 
 	return cmd
 }
 
-// drain tells the server of a data folder, and waits until it is done.
+// drain asks the server of a data folder to drain, and waits until it has.
 func (p *program) drain(ctx context.Context, data string) error {
 	pid, held := datadir.Held(data)
 	if !held || pid == 0 {
@@ -99,7 +99,7 @@ func (p *program) drain(ctx context.Context, data string) error {
 	return p.say("drained", "drained: the server has no sessions any more and can be stopped")
 }
 
-// say prints what came of something.
+// say prints the result of an action.
 func (p *program) say(state, text string) error {
 	if p.json {
 		return p.line(map[string]string{"state": state})

@@ -67,7 +67,7 @@ func attributesText(a map[string]any) string {
 	return clean(string(b))
 }
 
-// endpointFields are the flags for a subscriber's known facts.
+// endpointFields are the flags for facts about a subscriber.
 type endpointFields struct {
 	recipient, locale, timezone, address string
 	tags, attributes                     []string
@@ -415,7 +415,7 @@ func (p *program) exportTo(ctx context.Context, c *godwit.Client, file, format s
 		err = os.Rename(part, file)
 	}
 	if err != nil {
-		_ = os.Remove(part) // the first error says what went wrong
+		_ = os.Remove(part) // the first error is the one that matters
 		return err
 	}
 	n := meter.n

@@ -20,16 +20,16 @@ import (
 
 const (
 	importChunk = 1000 // endpoints in one request
-	maxShownBad = 20   // refused lines that are shown; the others are counted
+	maxShownBad = 20   // refused lines that are shown; further ones are only counted
 )
 
-// importOptions say what to make of the lines of a file.
+// importOptions say how to interpret the lines of a file.
 type importOptions struct {
 	file, channel string
 	read          tables.Options
 	tags          []string
 	dry           bool
-	columns       func(list []tables.Column) // says what becomes of columns; nil: they are shown
+	columns       func(list []tables.Column) // says what is done with columns; nil: they are listed
 }
 
 func (o *importOptions) flags(s *pflag.FlagSet) {
@@ -67,7 +67,7 @@ other encodings are named. A line that cannot be read is refused with its number
 	return cmd
 }
 
-// importFile registers what a file holds. check, if not nil, may refuse or change a row.
+// importFile registers the endpoints in a file. check, if not nil, may refuse or change a row.
 func (p *program) importFile(ctx context.Context, o *importOptions, check func(*audience.Row) error) error {
 	in, size, err := p.openInput(o.file)
 	if err != nil {
@@ -103,7 +103,7 @@ func (p *program) importFile(ctx context.Context, o *importOptions, check func(*
 	})
 }
 
-// showTable says how a file is read.
+// showTable prints how a file is interpreted.
 func (p *program) showTable(o *importOptions, src *tables.Reader) error {
 	list := src.Columns()
 	switch {
@@ -249,7 +249,7 @@ func (i *importer) send(ctx context.Context) error {
 	return err
 }
 
-// try holds a chunk to the rules that the server has, without one.
+// try checks a chunk by the server's rules, without a server.
 func (i *importer) try() {
 	for at := range i.chunk {
 		e, err := endpointOf(&i.chunk[at])
@@ -310,7 +310,7 @@ func (i *importer) refuse(line int, err error) {
 	}
 }
 
-// report says what became of the file. Where it ended early, what was registered stays so.
+// report prints the result of an import. If it ended early, the endpoints registered before stay so.
 func (i *importer) report(ctx context.Context, src *tables.Reader, err error) error {
 	if i.p.json {
 		said := map[string]any{"created": i.created, "renewed": i.renewed, "refused": i.refused, "skipped": i.skipped}
@@ -349,7 +349,7 @@ func (i *importer) report(ctx context.Context, src *tables.Reader, err error) er
 	return nil
 }
 
-// dryJSON is what a run without registrations has found, for programs.
+// dryJSON is the result of a run without registrations, for programs.
 func (i *importer) dryJSON(src *tables.Reader) map[string]any {
 	columns := []map[string]any{}
 	for _, c := range src.Columns() {

@@ -36,7 +36,7 @@ func (p *program) hintForSetting(key string) string {
 	return "godwit config show lists all settings; docs/reference/config.md explains them"
 }
 
-// hintFor knows what to do about errors from below.
+// hintFor returns hints for errors without one.
 func (p *program) hintFor(err error) string {
 	if hint := command.Hint(err); hint != "" {
 		return hint

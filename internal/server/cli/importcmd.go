@@ -65,7 +65,7 @@ No other column is stored: no address of a visitor, no user of WordPress, no tim
 	return cmd
 }
 
-// perfectyColumns says what of the table is stored and what is not.
+// perfectyColumns says which columns of the table are stored.
 func (p *program) perfectyColumns(tags []string) func(list []tables.Column) {
 	return func(list []tables.Column) {
 		if p.json {
@@ -94,8 +94,8 @@ func (p *program) perfectyColumns(tags []string) func(list []tables.Column) {
 	}
 }
 
-// perfectyRow refuses lines that are no subscriptions, and passes over people who have opted out. The table's other
-// columns are of no use: they say how Perfecty's server worked.
+// perfectyRow refuses lines that are no subscriptions, and skips people who have opted out. The table's other columns
+// describe Perfecty's own server and are not used.
 func perfectyRow(r *audience.Row) error {
 	if len(r.Address) == 0 || r.Channel != push.WebPush {
 		return errors.New("it has no endpoint")

@@ -10,7 +10,7 @@ import (
 // insecureTries is how often a first connection may fail to be secured before a command gives up. Trying again would not mend it.
 const insecureTries = 2
 
-// link notes how a command's session comes and goes.
+// link reports when a command's session connects and ends.
 type link struct {
 	p     *program
 	stop  func() // ends the session

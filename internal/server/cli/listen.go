@@ -85,7 +85,7 @@ func (p *program) listenWith(parent context.Context, c *godwit.Client, recipient
 	return nil // interrupted, or enough seen
 }
 
-// note says something about the connection, beside the output.
+// note prints a remark about the connection, apart from the output.
 func (p *program) note(format string, args ...any) {
 	if !p.json {
 		fmt.Fprintf(p.stderr, "%s\n", p.paint(faint, clean(fmt.Sprintf(format, args...))))

@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// settings loads what the command's flags, the environment and the file say.
+// settings loads the settings from the command's flags, the environment and the file.
 func (p *program) settings(cmd *cobra.Command) (*config.Config, error) {
 	c, err := config.Load(cmd.Flags(), p.environ, p.sections()...)
 	if err == nil {
@@ -78,7 +78,7 @@ func (p *program) withApps(cmd *cobra.Command, create bool, do func(ctx context.
 	return do(ctx, c, &apps, r)
 }
 
-// emptyFolder reports whether a data folder is missing or holds nothing.
+// emptyFolder reports whether a data folder is missing or empty.
 func emptyFolder(data string) bool {
 	entries, err := os.ReadDir(data)
 	return len(entries) == 0 && (err == nil || errors.Is(err, fs.ErrNotExist))
@@ -93,7 +93,7 @@ func (p *program) sayNewFolder(data string) {
 		"      If the server runs already, it uses another folder and knows nothing of this: name that with --data.\n", p.paint(red, "note:"), data, data)
 }
 
-// dataFlags declares the flags of commands that work on what a server keeps.
+// dataFlags declares the flags of commands that work on a server's stores.
 func dataFlags(cmd *cobra.Command) {
 	config.AddFlags(cmd.Flags(), "data", "postgres", "allow_private_urls")
 }

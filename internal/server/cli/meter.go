@@ -12,8 +12,7 @@ import (
 // meterEvery is how often progress is shown at most.
 const meterEvery = 200 * time.Millisecond
 
-// meter shows on a terminal how far long work has come: how many, how fast, and how long it still takes where it is
-// known how much there is.
+// meter shows the progress of long work on a terminal: how many, how fast, and the remaining time if the total is known.
 type meter struct {
 	out   io.Writer // nil: not shown
 	what  string
@@ -58,7 +57,7 @@ func (m *meter) done() {
 	}
 }
 
-// Read counts what is read of the input, so that it is known how much is left.
+// Read counts the bytes read of the input, for the remaining time.
 func (m *meter) reader(r io.Reader) io.Reader { return &countingReader{r, m} }
 
 type countingReader struct {

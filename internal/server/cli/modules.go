@@ -20,7 +20,7 @@ func (p *program) settingFlags(cmd *cobra.Command) {
 	config.AddSectionFlags(cmd.Flags(), p.sections())
 }
 
-// addModules adds the commands of modules, and refuses those whose name is taken.
+// addModules adds the commands of modules, and refuses names that exist already.
 func (p *program) addModules(root *cobra.Command) error {
 	owners := make(map[string]string)
 	for _, c := range root.Commands() {

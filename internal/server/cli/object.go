@@ -390,7 +390,7 @@ func (p *program) objectStatusCommand() *cobra.Command {
 	return cmd
 }
 
-// keep says which registrations are asked for.
+// keep returns a filter for the wanted registrations.
 func (f *objectStatusFlags) keep() (func(*godwit.Registration) bool, error) {
 	text, has := f.has, true
 	if text == "" {

@@ -48,7 +48,7 @@ server keeps them and their acknowledgements, and the next watch of that device 
 	return cmd
 }
 
-// observer is whether the watch goes by an API key: it has no token, and is nobody in particular.
+// observer reports whether the watch uses an API key: it then has no token and no recipient.
 func (f *objectWatchFlags) observer(token string) bool {
 	return token == "" && f.device == "" && f.recipient == ""
 }
@@ -116,7 +116,7 @@ type watcher struct {
 	err  error
 }
 
-// register makes the set exactly what was asked for.
+// register replaces the set by the given objects.
 func (w *watcher) register(objects *godwit.Objects, names []objectName) error {
 	wanted := make(map[string]bool, len(names))
 	all := make([]string, len(names))
@@ -145,7 +145,7 @@ func (w *watcher) handle(_ context.Context, s *godwit.Signal) error {
 		return err // not printed, not acknowledged
 	}
 	if s.Unknown && s.Version == 0 {
-		return nil // nobody has put it: no version has come yet
+		return nil // the object was never put: there is no version yet
 	}
 	if w.seen++; w.seen == w.want {
 		w.stop()

@@ -11,11 +11,12 @@ import (
 	"godwit.dev/godwit/internal/server/logqueue"
 )
 
-// outliveReaders keeps this process alive when the reader of its output goes away: journald restarts, the logger at the
-// other end of a pipe dies. Without it the next line is a SIGPIPE, which ends the process. It holds until the process ends,
-// since a stop logs too. The signal is caught instead of ignored, because child processes inherit what is ignored.
+// outliveReaders keeps this process alive when the reader of its output goes away: journald restarts, or the logger at the
+// other end of a pipe dies. Without it the next line would cause a SIGPIPE, which ends the process. It stays in effect
+// until the process ends, since a stop logs too. The signal is caught instead of ignored, because child processes inherit
+// ignored signals.
 //
-// Only the server asks for it. Other commands end with their reader, as Unix tools do.
+// Only the server calls it. Other commands end with their reader, as Unix tools do.
 func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // unblockOutput has a server's output wait in queues from here on, so that a reader that stands still holds up neither

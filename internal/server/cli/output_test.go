@@ -30,7 +30,7 @@ func serveTo(t *testing.T, out *os.File, args ...string) *serving {
 	return s
 }
 
-// until waits for the server's file of addresses to say something.
+// until waits until the server's address file satisfies ok.
 func (s *serving) until(t *testing.T, what string, ok func(datadir.Addresses) bool) {
 	t.Helper()
 	giveUp := time.NewTimer(patience)

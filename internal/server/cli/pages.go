@@ -50,7 +50,7 @@ func pages(ctx context.Context, c *godwit.Client, path string, q url.Values, lim
 	}
 }
 
-// list prints a list of the API: as JSON what it says, else as a table.
+// list prints a list of the API: as JSON the API's answer, else as a table.
 func list[T any](ctx context.Context, p *program, c *godwit.Client, path string, q url.Values, limit int, headings []string, row func(*T) []string) error {
 	rows := [][]string{}
 	err := pages(ctx, c, path, q, limit, func(item json.RawMessage) error {

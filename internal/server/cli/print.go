@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// table prints rows under headings. Cells may hold what came from elsewhere.
+// table prints rows under headings. Cells may contain texts of others.
 func (p *program) table(headings []string, rows [][]string) error {
 	w := tabwriter.NewWriter(p.stdout, 0, 4, 2, ' ', 0)
 	for _, row := range append([][]string{headings}, rows...) {
@@ -22,7 +22,7 @@ func (p *program) table(headings []string, rows [][]string) error {
 	return w.Flush()
 }
 
-// clean keeps what came from elsewhere from steering a terminal: control characters, and those that change the direction of a line,
+// clean keeps texts of others from controlling a terminal: control characters, and those that change the direction of a line,
 // become spaces.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
@@ -33,7 +33,7 @@ func clean(s string) string {
 	}, s)
 }
 
-// Colours, by what they are for.
+// Colours, by their purpose.
 const (
 	bold  = "1"
 	green = "32"

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestTextsOfOthersSteerNoTerminal prints what a device, a provider or a page may send.
+// TestTextsOfOthersSteerNoTerminal prints texts that a device, a provider or a page may send.
 func TestTextsOfOthersSteerNoTerminal(t *testing.T) {
 	var out bytes.Buffer
 	p := &program{stdout: &out}

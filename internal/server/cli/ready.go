@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/server/config"
 )
 
-// readyWithin is how long a server may take to say whether it is ready.
+// readyWithin is the time for a server to answer whether it is ready.
 const readyWithin = 5 * time.Second
 
 func (p *program) readyCommand() *cobra.Command {
@@ -53,11 +53,11 @@ their health with.`,
 	return cmd
 }
 
-// askReady asks the server of this machine that listens at an address; an error says why it is not ready.
+// askReady queries the server of this machine that listens at an address; an error is the reason why it is not ready.
 func askReady(ctx context.Context, c *config.Config, addr string) error {
 	scheme, transport := "http", &http.Transport{DisableKeepAlives: true}
 	if c.TLSCert != "" {
-		// Its certificate is for the name that others know it by, and nothing secret is asked.
+		// Its certificate is for its public name, and the request contains nothing secret.
 		scheme, transport.TLSClientConfig = "https", &tls.Config{InsecureSkipVerify: true} //nolint:gosec // see above
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, fmt.Errorf("the server did not answer within %s", readyWithin))

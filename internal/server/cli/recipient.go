@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// recipientJSON is what the API says of a recipient and people want to see.
+// recipientJSON holds the API's fields of a recipient that are shown to people.
 type recipientJSON struct {
 	ID       string    `json:"id"`
 	Pending  int       `json:"pending"`

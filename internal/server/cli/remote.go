@@ -19,10 +19,10 @@ import (
 
 const defaultURL = "http://127.0.0.1:8080"
 
-// server is where a command goes and as whom.
+// server is the server that a command calls, with its credentials.
 type server struct {
 	url, key, app string
-	ca            string // file with authorities trusted beside the system's; empty: none
+	ca            string // file with authorities trusted besides the system's; empty: none
 }
 
 // server finds out which server a command means: --url, --context, GODWIT_URL, the current context, this machine.
@@ -61,7 +61,7 @@ func (p *program) server() (server, error) {
 		s.key = key
 	}
 	if s.key == "" && onThisMachine(s.url) {
-		s.key = access.DevKey // what a development server takes; any other answers that it is no key
+		s.key = access.DevKey // the key of development servers; other servers refuse it
 	}
 	return s, nil
 }
@@ -118,7 +118,8 @@ func (p *program) withClient(do func(c *godwit.Client) error) error {
 	return do(c)
 }
 
-// deletes has a command delete what its argument names, which is at a path. done says so, with the name in it.
+// deletes makes a command delete the thing that its argument names, at a path. done is the message afterwards, with the
+// name in it.
 func (p *program) deletes(cmd *cobra.Command, what string, path func(name string) string, done string) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return p.withClient(func(c *godwit.Client) error {
@@ -135,7 +136,7 @@ func (p *program) deletes(cmd *cobra.Command, what string, path func(name string
 	return cmd
 }
 
-// checkURL refuses what is no address of a server.
+// checkURL refuses texts that are not a server's address.
 func checkURL(server string) error {
 	u, err := url.Parse(server)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -149,7 +150,7 @@ func (p *program) retrying(err error, after time.Duration) {
 	p.note("%v; trying again in %s", err, after.Round(100*time.Millisecond))
 }
 
-// authorities are those of the system and those in a PEM file.
+// authorities returns those of the system and those in a PEM file.
 func authorities(file string) (*x509.CertPool, error) {
 	pem, err := os.ReadFile(file)
 	if err != nil {

@@ -148,7 +148,7 @@ func (p *program) serveSubject(ctx context.Context, recipient, queue string, wor
 	return err
 }
 
-// runCommand answers a request with what a command says. At the request's deadline the command is killed.
+// runCommand answers a request with a command's output. At the request's deadline the command is killed.
 func runCommand(ctx context.Context, command []string, r *godwit.Request) *godwit.Answer {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env = append(cmd.Environ(), "GODWIT_SUBJECT="+r.Subject, "GODWIT_METHOD="+r.Method, "GODWIT_PATH="+r.Path, "GODWIT_QUERY="+r.Query)

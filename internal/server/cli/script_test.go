@@ -39,7 +39,7 @@ func TestScripts(t *testing.T) {
 // patience bounds waits for things that take milliseconds.
 const patience = 2 * time.Minute
 
-// sometime asks again and again, because another process is what it waits for.
+// sometime polls for a condition that another process fulfils.
 func sometime(ts *testscript.TestScript, what string, ok func() bool) {
 	if !eventually.Holds(ok) {
 		ts.Fatalf("%s: still not so after %s", what, eventually.Patience)
@@ -74,8 +74,8 @@ func setFrom(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], text)
 }
 
-// mistake CAUSE HINT ARGS... runs the program with arguments that it must refuse, and wants its error to tell the cause and its
-// hint what to do.
+// mistake CAUSE HINT ARGS... runs the program with arguments that it must refuse, and checks that its error contains the cause
+// and its hint the solution.
 func mistake(ts *testscript.TestScript, _ bool, args []string) {
 	if ts.Exec("godwit", args[2:]...) == nil {
 		ts.Fatalf("godwit %s is no mistake", strings.Join(args[2:], " "))

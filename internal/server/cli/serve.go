@@ -56,9 +56,9 @@ precedence. With --dev it serves the app demo whose API key is dev, to this mach
 // fewCores is below how many cores a server runs goroutines on one thread more than there are cores.
 const fewCores = 4
 
-// addThread lets the Go runtime run goroutines on one thread more than there are cores, unless GOMAXPROCS says on how
-// many. Where other processes keep all cores busy, the kernel takes a thread off its core for milliseconds, and what
-// waits for its turn on that thread with it. On two cores that was most of the mailbox's p99 beside a storm of topics
+// addThread lets the Go runtime run goroutines on one thread more than there are cores, unless GOMAXPROCS sets a number.
+// If other processes keep all cores busy, the kernel takes a thread off its core for milliseconds, and delays all
+// goroutines queued on that thread. On two cores that was most of the mailbox's p99 beside a storm of topics
 // (docs/performance.md); on many cores another thread is free.
 func addThread() {
 	if n := runtime.GOMAXPROCS(0); n < fewCores && os.Getenv("GOMAXPROCS") == "" {
@@ -66,7 +66,7 @@ func addThread() {
 	}
 }
 
-// sayReady prints where the server listens, and on a development server what to try next.
+// sayReady prints where the server listens, and on a development server examples to try next.
 func (p *program) sayReady(c *config.Config, a datadir.Addresses) {
 	if p.json {
 		_ = p.line(a) // a closed standard output must not stop a server

@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// sessionFlags say how a command connects as a recipient, and for how long.
+// sessionFlags set how a command connects as a recipient, and for how long.
 type sessionFlags struct{ app, tokenFile, grpc, timeout string }
 
 func (f *sessionFlags) add(s *pflag.FlagSet) {

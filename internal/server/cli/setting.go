@@ -81,7 +81,7 @@ func (o settings[S, I]) removeCommand(p *program, long string, remove func(ctx c
 	return cmd
 }
 
-// added says that settings of a kind were added or changed, and where they lead.
+// added prints that settings of a kind were added or changed, and where they lead.
 func (o settings[S, I]) added(p *program, info *I, kind string, created, enabled bool, where string) error {
 	if p.json {
 		return p.line(o.info(info))

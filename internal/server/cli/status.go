@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// statusJSON is what the API says of a recipient's copy.
+// statusJSON is the API's data about a recipient's copy.
 type statusJSON struct {
 	godwit.Status
 	Channels []struct {
@@ -110,8 +110,8 @@ have ended before, like those that were acknowledged, stay as they are.`,
 	return cmd
 }
 
-// names is the argument rule of commands whose arguments are names of the API, so that a mistake is told before anything is
-// asked.
+// names is the argument rule of commands whose arguments are names of the API, so that an error is reported before any
+// request.
 func names(what ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := exactly(what...)(cmd, args); err != nil {
@@ -144,7 +144,7 @@ func (p *program) listStatus(list []statusJSON) error {
 	return p.table([]string{"TO", "STATUS", "CREATED", "ENDED", "ATTEMPTS", "TOOK"}, rows)
 }
 
-// showStatus prints all known facts about one copy.
+// showStatus prints all data about one copy.
 func (p *program) showStatus(s *statusJSON) error {
 	if p.json {
 		return p.line(s.raw)

@@ -14,7 +14,7 @@ import (
 	godwit "godwit.dev/godwit/clients/go"
 )
 
-// templateJSON is what the API says of a template and people want to see.
+// templateJSON holds the API's fields of a template that are shown to people.
 type templateJSON struct {
 	Name      string   `json:"name"`
 	Revision  int64    `json:"revision"`
@@ -46,7 +46,7 @@ func (t *templateJSON) languages() string {
 	return strings.Join(list, ",")
 }
 
-// variableNames marks those that need not be given.
+// variableNames marks optional variables.
 func (t *templateJSON) variableNames() string {
 	var list []string
 	for _, v := range t.Variables {

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	minInterval = 100 * time.Millisecond // below it the readings themselves would be what is seen
+	minInterval = 100 * time.Millisecond // below it the readings would mostly measure themselves
 	mostSlowest = 100                    // that a server lists
 )
 
@@ -100,7 +100,7 @@ func (p *program) screen() (in, out *os.File, ok bool) {
 	return in, out, isIn && isOut && term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(out.Fd())) && p.env("TERM") != "dumb"
 }
 
-// read takes a reading and works out what happened since the one before.
+// read takes a reading and computes the difference to the one before.
 func (t *top) read(ctx context.Context) error {
 	now, err := t.c.Stats(ctx, t.sessions, t.by)
 	if t.trouble = err; err != nil {
@@ -171,7 +171,7 @@ func (t *top) watch(ctx context.Context, in, out *os.File) (err error) {
 	keys := make(chan byte)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	go readKeys(ctx, in, keys) // waits for a key that may never come: ends with the process
+	go readKeys(ctx, in, keys) // waits for a key that may never come: it ends with the process
 	tick := time.NewTicker(t.every)
 	defer tick.Stop()
 	for {
@@ -187,7 +187,7 @@ func (t *top) watch(ctx context.Context, in, out *os.File) (err error) {
 		case <-ctx.Done():
 			return nil
 		}
-		_ = t.read(ctx) // shown with the view; the server may come back
+		_ = t.read(ctx) // the error is shown in the view; the server may come back
 	}
 }
 
@@ -206,7 +206,7 @@ func readKeys(ctx context.Context, in io.Reader, keys chan<- byte) {
 	}
 }
 
-// key does what a key asks for; false: quit.
+// key handles a key; false: quit.
 func (t *top) key(k byte) bool {
 	switch k {
 	case 'o':

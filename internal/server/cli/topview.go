@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/engine/latency"
 )
 
-// load is what a server did between two readings of its figures.
+// load is a server's activity between two readings of its statistics.
 type load struct {
 	At           time.Time            `json:"at"`
 	Node         string               `json:"node"`
@@ -85,7 +85,7 @@ func loadBetween(old, now *godwit.Stats) load {
 	}
 }
 
-// bucketsBetween is what was counted between two readings of a histogram.
+// bucketsBetween returns the difference between two readings of a histogram.
 func bucketsBetween(old, now []godwit.LatencyBucket) []latency.Bucket {
 	var out []latency.Bucket
 	for _, b := range now {

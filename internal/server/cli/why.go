@@ -14,7 +14,7 @@ import (
 	godwit "godwit.dev/godwit/clients/go"
 )
 
-// timelineJSON is what the API tells of a copy.
+// timelineJSON is the API's timeline of a copy.
 type timelineJSON struct {
 	ID      string `json:"id"`
 	To      string `json:"to"`

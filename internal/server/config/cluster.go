@@ -22,7 +22,7 @@ func (c *Config) Peers() (list []string) {
 func (c *Config) Several() bool { return c.ClusterAddr != Off || c.Postgres != "" && c.NATS != "" }
 
 // validateCluster checks the settings of several nodes. Nodes without a common store would each have mailboxes of their
-// own, and tell clients of one what the other does not know.
+// own, and clients would get different answers from each.
 func (c *Config) validateCluster(bad func(key, value, format string, args ...any)) {
 	c.validatePostgres(bad)
 	if c.Node != "" {

@@ -22,13 +22,13 @@ import (
 	"godwit.dev/godwit/internal/compat/nammayatri"
 )
 
-// Nammayatri is the service that compat stands in for.
+// Nammayatri is the service that compat replaces.
 const Nammayatri = "nammayatri"
 
-// defaultTokenExpiry is how long it is kept whose a token is, where compat_config does not say.
+// defaultTokenExpiry is how long the client of a token is cached, if compat_config does not say.
 const defaultTokenExpiry = 24 * time.Hour
 
-// CompatOn reports whether this server stands in for another service.
+// CompatOn reports whether this server replaces another service.
 func (c *Config) CompatOn() bool { return c.Compat != Off }
 
 // RedisURLs lists the addresses of redis.
@@ -41,7 +41,7 @@ func (c *Config) RedisURLs() (list []string) {
 	return list
 }
 
-// Origins says who is asked about tokens, by where they come from.
+// Origins returns the servers that verify tokens, by the origin that clients name.
 func (c *Config) Origins() map[string]nammayatri.Origin {
 	all := map[string]nammayatri.Origin{}
 	for _, name := range nammayatri.TokenOrigins() {
@@ -65,7 +65,7 @@ func (c *Config) loadCompat(values *koanf.Koanf, environ []string) error {
 	c.CompatDev = lookup(environ, "DEV") != ""
 	name := values.String("compat_config")
 	if name == "" && values.String("compat") == Nammayatri {
-		name = lookup(environ, "DHALL_CONFIG") // which the other service reads: an environment made for it needs no change
+		name = lookup(environ, "DHALL_CONFIG") // the variable that the other service reads: an environment made for it needs no change
 	}
 	if name == "" {
 		return nil
@@ -226,8 +226,8 @@ func redisURL(addr string) string {
 	return "redis://" + addr
 }
 
-// adaptToCompat changes what nobody has set where the clients of another service come: it had no such limits, and all of them may
-// come from the address of a proxy.
+// adaptToCompat changes limits that nobody has set if clients of another service connect: that service had no such limits, and
+// all of its clients may come from the address of a proxy.
 func (c *Config) adaptToCompat() {
 	if !c.CompatOn() {
 		return
@@ -292,7 +292,7 @@ func baseURL(text string) bool {
 	return err == nil
 }
 
-// shownOf is the value of a setting as it may be shown.
+// shownOf returns the value of a setting in a form that may be shown.
 func shownOf(c *Config, key string) string {
 	for _, f := range fields(c) {
 		if f.Key == key {

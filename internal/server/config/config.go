@@ -34,7 +34,7 @@ type Config struct {
 	sections []Section // of modules
 }
 
-// provenance says where values came from.
+// provenance records where values came from.
 type provenance struct {
 	origin map[string]string // by key
 	file   string            // the configuration file; empty: none was read
@@ -44,7 +44,7 @@ type provenance struct {
 // Off is the address that turns a listener off.
 const Off = "off"
 
-// Default returns the settings of a server that was told nothing.
+// Default returns the settings of a server with only defaults.
 func Default() *Config {
 	c, err := defaults(nil)
 	if err != nil {
@@ -59,13 +59,13 @@ type Section struct {
 	Settings any // pointer to a struct whose fields have tags like those of Config
 }
 
-// Validator is a section that checks what no single setting can say of itself.
+// Validator is implemented by sections with checks across several settings.
 type Validator interface {
 	// Validate calls bad for each unusable setting, with the problem in words.
 	Validate(bad func(key, value, format string, args ...any))
 }
 
-// defaults makes settings with all defaults, also those of modules.
+// defaults makes settings with all defaults, including those of modules.
 func defaults(sections []Section) (*Config, error) {
 	c := &Config{}
 	if err := setDefaults(fields(c)); err != nil {
@@ -122,7 +122,7 @@ func CheckSections(sections []Section) error {
 	return nil
 }
 
-// Origin says where a setting's value came from: default, a file's name, an environment variable or a flag.
+// Origin returns where a setting's value came from: default, a file's name, an environment variable or a flag.
 func (c *Config) Origin(key string) string {
 	if o := c.origin[key]; o != "" {
 		return o
@@ -130,8 +130,8 @@ func (c *Config) Origin(key string) string {
 	return defaultOrigin
 }
 
-// Said is what is not at its default, by key, without what may hold a secret and without the data folder, which others
-// may call otherwise.
+// Said returns the settings that differ from their defaults, by key, without those that may hold a secret and without
+// the data folder, which other programs may see at another path.
 func (c *Config) Said() map[string]string {
 	values := map[string]string{}
 	for _, f := range fields(c) {
@@ -142,7 +142,7 @@ func (c *Config) Said() map[string]string {
 	return values
 }
 
-// Adopt takes what another program says, as far as nothing was said here.
+// Adopt takes another program's settings, except those that are set here.
 func (c *Config) Adopt(values map[string]string, origin string) error {
 	var problems []error
 	for _, f := range fields(c) {

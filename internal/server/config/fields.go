@@ -21,14 +21,14 @@ type Field struct {
 	OneOf   []string
 	Help    string
 
-	secret string // url: a URL that may hold a password, or several with commas between; text: nothing of it is shown
+	secret string // url: a URL that may contain a password, or several with commas between; text: never shown
 	value  reflect.Value
 }
 
 // Fields describes every setting of c in the order of the reference page, with Value answering from c.
 func Fields(c *Config) []Field { return fields(c) }
 
-// Known describes every setting of a server with sections of modules.
+// Known describes every setting of a server, with the sections of modules.
 func Known(sections ...Section) []Field { return fields(&Config{sections: sections}) }
 
 func fields(c *Config) []Field {
@@ -81,7 +81,7 @@ func typeName(v reflect.Value) string {
 	return "text"
 }
 
-// Value is the setting's value as it would be written, without the password that it may hold.
+// Value is the setting's value as in a file, without a password in it.
 func (f *Field) Value() string { return f.shown(fmt.Sprint(f.value.Interface())) }
 
 // shown leaves a password out of a value.
@@ -116,7 +116,7 @@ func Redacted(text string) string {
 	return u.Redacted()
 }
 
-// set parses s into the setting and checks its bounds. The error says what is wrong, without key and value.
+// set parses s into the setting and checks its limits. The error gives the reason, without key and value.
 func (f *Field) set(s string) error {
 	v, err := f.parse(s)
 	if err != nil {

@@ -136,7 +136,7 @@ func FromValues(values map[string]string, sections ...Section) (*Config, error) 
 	return c, c.Validate()
 }
 
-// File says which configuration file flags and environment name; required is false for the default one.
+// File returns the configuration file that flags and environment name; required is false for the default one.
 func File(flags *pflag.FlagSet, environ []string) (name string, required bool) {
 	if flags != nil {
 		if f := flags.Lookup("config"); f != nil && f.Changed {
@@ -261,7 +261,7 @@ func (e *UnknownError) Error() string {
 	return s
 }
 
-// AtLine says in which line of a TOML file an error is.
+// AtLine returns the line of an error in a TOML file.
 func AtLine(err error) error {
 	var at interface {
 		error
@@ -285,7 +285,7 @@ func lineOf(text []byte, key string) int {
 	return 0
 }
 
-// place is where a setting comes from, with the line of a file.
+// place returns the source of a setting, with the line of a file.
 func (c *Config) place(key string) string {
 	if n := c.lines[key]; n > 0 && c.Origin(key) == c.file {
 		return fmt.Sprintf("%s, line %d", c.Origin(key), n)

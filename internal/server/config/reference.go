@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Reference is the reference page of all settings in Markdown, also those of modules.
+// Reference returns the reference page of all settings in Markdown, including those of modules.
 func Reference(sections ...Section) string {
 	var b strings.Builder
 	b.WriteString(`<!-- Generated from internal/server/config by tools/genconfig. Do not edit. -->

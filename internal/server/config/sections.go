@@ -10,14 +10,14 @@ type ListenerSettings struct {
 	NATSAddr string `key:"nats_addr" default:"off" group:"Listeners" help:"address of the listener for NATS clients, or off"`
 }
 
-// BusSettings are those of a NATS outside.
+// BusSettings are the settings of an external NATS.
 type BusSettings struct {
 	NATS            string `key:"nats" default:"" group:"Message bus" help:"URL of a NATS server or cluster that carries topics and requests and, with postgres, joins the nodes, like tls://nats.example.org:4222, several with commas between; empty: the one within the process"`
 	NATSCredentials string `key:"nats_credentials" default:"" group:"Message bus" help:"file with the credentials of a user of that NATS (.creds)"`
 	NATSCA          string `key:"nats_ca" default:"" group:"Message bus" help:"PEM file with the authorities that sign the certificate of that NATS; empty: the system's"`
 }
 
-// ClusterSettings are those of several nodes.
+// ClusterSettings are the settings of several nodes.
 type ClusterSettings struct {
 	Postgres          string `key:"postgres" default:"" group:"Several nodes" secret:"url" help:"URL of the PostgreSQL database in which several nodes share what must not be lost, like postgres://godwit@db.example.org/godwit; with a password in it, set it by the file or the environment, not by the flag; empty: SQLite in data"`
 	Node              string `key:"node" default:"" group:"Several nodes" help:"name of this node, unlike that of any other; empty: the machine's name"`
@@ -29,7 +29,7 @@ type ClusterSettings struct {
 	ClusterTLSCA      string `key:"cluster_tls_ca" default:"" group:"Several nodes" help:"PEM file with the authorities that sign the certificates of all nodes"`
 }
 
-// CompatSettings are those of standing in for another service.
+// CompatSettings are the settings for replacing another service.
 type CompatSettings struct {
 	Compat              string   `key:"compat" default:"off" group:"Standing in for another service" oneof:"off,nammayatri" help:"a notification service that this one stands in for beside its own API: nammayatri (nammayatri's notification-service, over Redis streams), or off"`
 	Redis               string   `key:"redis" default:"" group:"Standing in for another service" secret:"url" help:"URL of the Redis with those streams, like redis://10.0.0.1:6379 or rediss://redis.example.org:6380; several of a cluster with commas between; with a password in it, set it by the file or the environment, not by the flag"`
@@ -43,13 +43,13 @@ type CompatSettings struct {
 	CompatRetryDelay    Duration `key:"compat_retry_delay" default:"10s" min:"100ms" max:"5m" group:"Standing in for another service" help:"what a client does not acknowledge is sent again after this, then after twice that, up to 5 minutes"`
 	CompatConfig        string   `key:"compat_config" default:"" group:"Standing in for another service" help:"Dhall, JSON or TOML file with that service's own settings by their names, which hold where nothing else is set"`
 
-	CompatDev bool // the environment says DEV to that service: a client's token is its id
+	CompatDev bool // the environment variable DEV of that service: a client's token is its id
 
 	origins    map[string]nammayatri.Origin // of compat_config
 	passedOver []string                     // of compat_config
 }
 
-// PublicSettings say where people outside reach the server.
+// PublicSettings are the public addresses of the server.
 type PublicSettings struct {
 	PublicURL   string `key:"public_url" default:"" group:"Listeners" help:"where people outside reach this server, like https://push.example.org; links in chats lead there so that clicks are counted; empty: such links are sent as they are"`
 	GatewayURL  string `key:"gateway_url" default:"" group:"Listeners" help:"where people outside reach the gateway (/gw/), like https://gw.example.org: it is served for that host alone, and nothing else is, so that a worker's page has no power over the web console; the best host is one of another site than public_url's; empty: the gateway shares the host, and browsers run no script of its answers"`
@@ -85,7 +85,7 @@ type BootstrapSettings struct {
 	BootstrapKeyFile string `key:"bootstrap_key_file" default:"" group:"First start" help:"file with the admin API key of bootstrap_app, 16 characters or more; made if it is missing"`
 }
 
-// StorageSettings say how long and how much is kept.
+// StorageSettings set how long and how much is kept.
 type StorageSettings struct {
 	Retain       Duration `key:"retain" default:"7d" min:"1m" max:"3650d" group:"Storage" help:"how long settled notifications stay in status and history"`
 	Attempts     bool     `key:"attempts" default:"true" group:"Storage" help:"keep what was tried to bring notifications to connections: when, to which device, what it said"`
@@ -95,7 +95,7 @@ type StorageSettings struct {
 	Ballast      Size     `key:"ballast" default:"0" min:"0" max:"1GB" group:"Storage" help:"space kept in a file that is given up when the disk is full, so that acknowledgements and clean-up go on; 0: a quarter of min_free, at most 8MB"`
 }
 
-// CapacitySettings bound what sessions and connections take.
+// CapacitySettings limit the resources of sessions and connections.
 type CapacitySettings struct {
 	MaxPending     int      `key:"max_pending" default:"1000" min:"1" max:"100000" group:"Limits" help:"most unsettled notifications of one recipient; further publishes to it get 429"`
 	Window         int      `key:"window" default:"64" min:"1" max:"1024" group:"Sessions" help:"unacknowledged notifications in flight on a session whose hello names no window"`
@@ -121,7 +121,7 @@ type LimitSettings struct {
 	LimitLoopback bool `key:"limit_loopback" default:"false" group:"Limits" help:"apply the limits per address to loopback too"`
 }
 
-// OperationSettings are for those who run the server.
+// OperationSettings are for operators of the server.
 type OperationSettings struct {
 	AllowPrivateURLs bool     `key:"allow_private_urls" default:"false" group:"Safety" help:"let URLs given by people (JWKS, introspection, endpoints) lead to private addresses; for tests"`
 	Grace            Duration `key:"grace" default:"10s" min:"1s" max:"10m" group:"Operation" help:"most time a stop may take: goodbyes, answers under way, flush"`

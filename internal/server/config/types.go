@@ -55,7 +55,7 @@ func ParseDuration(s string) (Duration, error) {
 	return Duration(d), nil
 }
 
-// D is d as the standard library knows it.
+// D converts d to the standard library's type.
 func (d Duration) D() time.Duration { return time.Duration(d) }
 
 func (d Duration) String() string {

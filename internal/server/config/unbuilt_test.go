@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestTheReadmeListsWhatIsRefusedAsNotBuilt holds together what the README says is not built yet, what is refused and what the
-// help of settings says.
+// TestTheReadmeListsWhatIsRefusedAsNotBuilt compares the README's list of missing features with the settings that are refused
+// and with their help.
 func TestTheReadmeListsWhatIsRefusedAsNotBuilt(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join("..", "..", "..", "README.md"))
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// unbuilt is what settings ask for that this version does not have, by key. The README lists the same.
+// unbuilt lists settings, by key, for features that this version does not have. The README lists the same.
 var unbuilt = map[string]string{"mqtt_addr": "MQTT"}
 
-// Validate checks what no single setting can say of itself. The error is an *Error, or several joined.
+// Validate makes the checks across several settings. The error is an *Error, or several joined.
 func (c *Config) Validate() error {
 	var problems []error
 	bad := func(key, value, format string, args ...any) {
@@ -28,7 +28,7 @@ func (c *Config) Validate() error {
 	if c.Data == "" {
 		bad("data", c.Data, "must name a folder")
 	}
-	if c.MQTTAddr != Off { // and what else is in unbuilt
+	if c.MQTTAddr != Off { // and the other keys of unbuilt
 		bad("mqtt_addr", c.MQTTAddr, "cannot be served: this version has no such listener; leave it off")
 	}
 	if c.OTLP != "" && !baseURL(c.OTLP) {
@@ -105,7 +105,8 @@ func sameName(a, b string) bool {
 	return strings.TrimSuffix(webhost.Host(a), ".") == strings.TrimSuffix(webhost.Host(b), ".")
 }
 
-// validateOIDC checks who may sign in to the web page by a provider. What would let everybody in, or nobody, is refused.
+// validateOIDC checks who may sign in to the web page by a provider. Settings that would let everybody in, or nobody,
+// are refused.
 func (c *Config) validateOIDC(bad func(key, value, format string, args ...any)) {
 	if c.OIDCIssuer == "" {
 		for _, f := range []struct{ key, value string }{{"oidc_client_id", c.OIDCClientID}, {"oidc_allow", c.OIDCAllow}} {
@@ -161,7 +162,7 @@ func (c *Config) validateNATS(bad func(key, value, format string, args ...any)) 
 	}
 }
 
-// AddrProblem says why an address cannot be listened on; empty: it can.
+// AddrProblem returns the reason why an address cannot be listened on; empty: it can.
 func (c *Config) AddrProblem(addr string) string {
 	if addr == Off {
 		return ""

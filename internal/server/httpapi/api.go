@@ -30,7 +30,7 @@ type Config struct {
 	Log    *slog.Logger
 	// Registry receives the HTTP metrics.
 	Registry *prometheus.Registry
-	// Watch remembers what the server has refused.
+	// Watch keeps the refusals of the server.
 	Watch *watch.Server
 	// Mount adds handlers of the client gateways and the web page by mux pattern. They get the connection as it is: no deadline,
 	// no wrapped writer, no body limit.
@@ -38,9 +38,9 @@ type Config struct {
 	// Direct takes connections over that have published, and Posts answers further publishes there. Nil: net/http keeps them.
 	Direct *direct.Server
 	Posts  *backend.API
-	// Gateway takes what is below /gw/, with its path as it was sent.
+	// Gateway handles paths below /gw/, with the path as it was sent.
 	Gateway http.Handler
-	// Serves says what of both is served to a request. Nil: the gateway shares its origin with the rest.
+	// Serves returns which of the two a request may use. Nil: the gateway shares its origin with the rest.
 	Serves func(*http.Request) Parts
 }
 
@@ -75,7 +75,7 @@ func New(cfg Config) http.Handler {
 	return a.beside(cfg.Gateway, tidy, cfg.Serves)
 }
 
-// Parts are what the origin of a request has.
+// Parts are the parts that are served at a request's origin.
 type Parts struct {
 	Gateway bool // paths below /gw/
 	Rest    bool // the web page, the API and all else
@@ -120,7 +120,7 @@ func (a *api) elsewhere() http.HandlerFunc {
 
 const gatewayPrefix = httphead.GatewayPath
 
-// answered remembers the status of an answer.
+// answered keeps the status of an answer.
 type answered struct {
 	http.ResponseWriter
 	status int
@@ -132,7 +132,7 @@ func (w *answered) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap lets http.ResponseController find what is wrapped.
+// Unwrap lets http.ResponseController find the wrapped writer.
 func (w *answered) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // Limits of every connection. A slow or hostile client is cut off by them before any handler sees it.

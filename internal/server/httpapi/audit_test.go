@@ -38,7 +38,7 @@ func TestChangesOverTheAPIAreAudited(t *testing.T) {
 	if err := json.Unmarshal([]byte(a.body), &key); err != nil {
 		t.Fatal(err)
 	}
-	w.do(request{method: "PUT", path: "/v1/objects/eu/camera", body: `{"version":"1"}`}).want(http.StatusOK) // is told nowhere: it is what objects are for
+	w.do(request{method: "PUT", path: "/v1/objects/eu/camera", body: `{"version":"1"}`}).want(http.StatusOK) // puts of objects are not in the audit log: they are too frequent
 	w.do(request{method: "DELETE", path: "/v1/objects/eu/camera"}).want(http.StatusOK)
 	w.do(request{method: "PUT", path: "/v1/templates/t", body: `{"content":{"title":"AAExample"}}`}).want(http.StatusCreated)
 	w.do(request{method: "DELETE", path: "/v1/keys/none"}).want(http.StatusNotFound)
@@ -95,7 +95,7 @@ func TestTheAuditLogIsReadByPages(t *testing.T) {
 	}
 }
 
-// untold is what back ends do all day, and what is posted and changes nothing.
+// untold are frequent calls of back ends, and posts that change nothing.
 var untold = []string{
 	"POST /v1/notifications", "POST /v1/notifications/batch", "POST /v1/notify/{recipient}", "DELETE /v1/notifications/{id}",
 	"PUT /v1/objects/{group}/{object}", "POST /v1/objects/{group}/{object}", "POST /v1/topics/{topic}", "POST /v1/requests/{subject}", "POST /v1/recipients/{id}/requests",

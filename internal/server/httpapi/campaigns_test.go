@@ -20,7 +20,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitetest"
 )
 
-// outbox is a sender that keeps what it is given.
+// outbox is a sender that records what it sends.
 type outbox struct {
 	mu  sync.Mutex
 	got []push.Request
@@ -29,7 +29,7 @@ type outbox struct {
 	chats bool // Telegram is set up too
 }
 
-// Correct corrects what was sent to chats.
+// Correct changes messages that were sent to chats.
 func (o *outbox) Correct(_ context.Context, s push.Sent) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// posts answers publishes that net/http has not read, as handle and serve do for all others.
+// posts answers publishes that were read without net/http, as handle and serve do for all others.
 type posts struct {
 	a       *api
 	b       *backend.API
@@ -48,7 +48,7 @@ func lines(h http.Header) []byte {
 	return b.Bytes()
 }
 
-// serve answers exchanges that came together: those of an app are stored together.
+// serve answers exchanges that arrived together: those of an app are stored together.
 func (p *posts) serve(lot []*direct.Exchange) {
 	left := make([]*post, 0, len(lot))
 	for _, x := range lot {
@@ -69,7 +69,8 @@ func (p *posts) serve(lot []*direct.Exchange) {
 	}
 }
 
-// split takes out what can be stored together with the first, or that alone if something must be looked up for it.
+// split separates the publishes that can be stored together with the first, or the first alone if something must be
+// looked up for it.
 func split(xs []*post) (together, others []*post) {
 	first := xs[0]
 	for i, x := range xs {
@@ -82,7 +83,7 @@ func split(xs []*post) (together, others []*post) {
 	return together, others
 }
 
-// read finds out whose publish it is and reads it.
+// read finds the publisher and reads the publish.
 func (p *posts) read(of *direct.Exchange) (x *post, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
-// TestRequestSentBeforeHandoverIsAnswered: net/http has read some of it by then.
+// TestRequestSentBeforeHandoverIsAnswered: net/http has read some of the request by then.
 func TestRequestSentBeforeHandoverIsAnswered(t *testing.T) {
 	w, d := directly(t)
 	c := w.wire()
@@ -145,7 +145,7 @@ func TestAShutdownThatRunsOutOfTimeCutsOff(t *testing.T) {
 	}
 }
 
-// TestHalfClosedClientIsAnswered: what it sent before counts, however long storing takes.
+// TestHalfClosedClientIsAnswered: requests sent before the end are answered, however long storing takes.
 func TestHalfClosedClientIsAnswered(t *testing.T) {
 	w, d := directly(t)
 	c := w.primed()

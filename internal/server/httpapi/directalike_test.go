@@ -15,7 +15,7 @@ func twins(t testing.TB) (alone, handing *world, d *direct.Server) {
 	return newWorld(t), handing, d
 }
 
-// TestPublishesAreAnsweredAlikeByBothServers sends what is right, what is wrong and what has fooled servers.
+// TestPublishesAreAnsweredAlikeByBothServers sends correct requests, wrong ones and ones that have fooled other servers.
 func TestPublishesAreAnsweredAlikeByBothServers(t *testing.T) {
 	alone, handing, d := twins(t)
 	for name, raw := range rawCases {

@@ -106,7 +106,7 @@ func (c *wire) want(status int) string {
 
 var changing = regexp.MustCompile(`"[0-9A-HJKMNP-TV-Z]{26}"|"20[0-9-]{8}T[0-9:.]*Z"|"seq":[0-9]+`)
 
-// normal leaves out what differs from run to run.
+// normal removes the parts that differ from run to run.
 func normal(text string) string { return changing.ReplaceAllString(text, `"…"`) }
 
 // post is a publish as a client sends it.
@@ -130,7 +130,7 @@ func (w *world) primed() *wire {
 // answers returns all answers to bytes sent after a first publish, up to the end of the connection.
 func (w *world) answers(bytes string) string {
 	c := w.primed()
-	_, _ = io.WriteString(c.nc, bytes) // a server that has seen enough closes
+	_, _ = io.WriteString(c.nc, bytes) // the server may close once it has read enough
 	_ = c.nc.CloseWrite()
 	var all strings.Builder
 	for {
@@ -156,5 +156,5 @@ func (w *world) uncanceled(bytes string) (all string) {
 	return all
 }
 
-// refuseMuch is a publish limit of keys that nobody has; it is there so that both ways ask.
+// refuseMuch is a publish limit without any keys; it makes both ways call a limit.
 func refuseMuch(string, int) time.Duration { return 0 }

@@ -21,7 +21,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitetest"
 )
 
-// newRealWorld is a world with the real mailbox, events and sessions; clients come by long-poll.
+// newRealWorld is a world with the real mailbox, events and sessions; clients connect by long-poll.
 func newRealWorld(t *testing.T) *world {
 	t.Helper()
 	log, dir := slog.New(slog.DiscardHandler), t.TempDir()
@@ -65,7 +65,7 @@ type pollJSON struct {
 	}
 }
 
-// poll polls until a frame of this name comes and returns the ids of all that came by then.
+// poll polls until a frame of this name arrives and returns the ids of all frames up to then.
 func (w *world) poll(recipient, sess, until string) (session string, ids []string) {
 	w.t.Helper()
 	for range 20 {

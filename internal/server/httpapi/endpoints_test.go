@@ -111,7 +111,7 @@ func TestUnknownLanguagesAndTimeZonesRefuseNoRegistration(t *testing.T) {
 		}
 		made := decode[registeredJSON](a)
 		known(made.ID, "th-TH", "")
-		change := func(body string) { // by who holds the manage token
+		change := func(body string) { // changed by the holder of the manage token
 			w.do(request{method: "PATCH", path: "/v1/endpoints/" + made.ID + "?app=shop", body: body, key: made.ManageToken}).want(http.StatusOK)
 		}
 		change(`{"timezone":"Asia/Kolkata","locale":"hi"}`)
@@ -335,7 +335,7 @@ func TestPerfectysBrowserSDKFindsItsServer(t *testing.T) {
 	if unknown.UUID == made.UUID || unknown.UUID == "" {
 		t.Errorf("unknown user %v", unknown)
 	}
-	// A back end's endpoint is out of reach, whoever knows its id.
+	// A visitor cannot change a back end's endpoint, even with its id.
 	hers := w.register(`{"channel":"webpush","address":` + subscription(9) + `,"recipient":"ada","id":"123e4567-e89b-42d3-a456-426614174009"}`)
 	if got := decode[user](page("GET", users+"/123e4567-e89b-42d3-a456-426614174009", "").want(http.StatusOK)); got.UUID != "" {
 		t.Errorf("found %v", got)
@@ -378,5 +378,5 @@ func TestAnIdempotencyKeyRegistersOneThing(t *testing.T) {
 	register("l", 2).want(http.StatusCreated)
 	bad := request{method: "POST", path: "/v1/endpoints", body: `{"channel":"pigeon"}`, header: map[string]string{"Idempotency-Key": "m"}}
 	w.do(bad).want(http.StatusBadRequest)
-	register("m", 3).want(http.StatusCreated) // what was refused did not use it
+	register("m", 3).want(http.StatusCreated) // the refused request did not count
 }

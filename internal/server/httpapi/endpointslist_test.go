@@ -98,7 +98,7 @@ func TestEndpointsAreListedCountedAndExported(t *testing.T) {
 
 var errDamaged = errors.New("a page is damaged")
 
-// nameless is a store that cannot say which tags and attributes there are.
+// nameless is a store that cannot list tags and attributes.
 type nameless struct{ endpoint.Store }
 
 func (nameless) Names(context.Context, string, int) (tags, attributes []string, err error) {

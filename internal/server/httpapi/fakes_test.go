@@ -30,10 +30,10 @@ type memory struct {
 	waits  int             // calls of Append that do
 }
 
-// errPanic, as what fails, has Append panic.
+// errPanic, as the error to fail with, makes Append panic.
 var errPanic = errors.New("boom")
 
-// hold has Append wait until release is called, which may be called again.
+// hold makes Append wait until release is called, which may be called again.
 func (m *memory) hold() (release func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -47,7 +47,7 @@ func (m *memory) hold() (release func()) {
 	})
 }
 
-// held is how many calls of Append wait.
+// held is the number of waiting calls of Append.
 func (m *memory) held() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -288,7 +288,7 @@ func (m *memory) Ready(context.Context) error {
 	return m.fail
 }
 
-// presence knows the sessions in its map.
+// presence returns the sessions in its map.
 type presence struct {
 	mu       sync.Mutex
 	sessions map[[2]string][]session.Info

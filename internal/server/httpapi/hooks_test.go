@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 )
 
-// noProgress keeps the progress of hooks nowhere.
+// noProgress does not store the progress of hooks.
 type noProgress struct{}
 
 func (noProgress) HookProgress(context.Context, string) ([]hook.Progress, error) { return nil, nil }

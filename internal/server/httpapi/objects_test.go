@@ -222,7 +222,7 @@ func TestRegistrationsAreShownByObjectAndByRecipient(t *testing.T) {
 	w.delete("/v1/recipients/unit-1").want(404)
 }
 
-// unerasable is a service whose store is away when something is to be erased.
+// unerasable is a service whose store is away when something should be erased.
 type unerasable struct{ allObjects }
 
 func (unerasable) Erase(context.Context, string, string) error {

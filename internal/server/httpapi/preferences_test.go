@@ -35,7 +35,7 @@ func TestPreferencesAreThoseThatWereSaidLast(t *testing.T) {
 	w.delete(adas).want(http.StatusNoContent)
 	is(unsaid)
 	w.put(adas, adasSaid).want(http.StatusOK)
-	w.delete("/v1/recipients/ada").want(http.StatusNoContent) // nothing else is known of her
+	w.delete("/v1/recipients/ada").want(http.StatusNoContent) // she has no other data
 	is(unsaid)
 }
 
@@ -90,7 +90,7 @@ func TestRightsToSetPreferences(t *testing.T) {
 		"nobody":                       {"-", 401, 401},
 		"somebody with a wrong secret": {"nonsense", 401, 401},
 	} {
-		for _, method := range []string{"GET", "PUT", "DELETE"} { // what is said does not stay
+		for _, method := range []string{"GET", "PUT", "DELETE"} { // the preferences are gone
 			want := c.said
 			if method == "GET" {
 				want = c.read

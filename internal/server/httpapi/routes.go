@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// notFound answers what no route matched: 405 if the path exists with other methods, else 404.
+// notFound answers requests that no route matched: 405 if the path exists with other methods, else 404.
 func (a *api) notFound(c *call.Call) error {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {

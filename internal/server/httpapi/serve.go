@@ -57,8 +57,8 @@ func (a *api) serve(c *call.Call, rt call.Route) error {
 	return rt.Serve(c)
 }
 
-// tell notes an action in the audit log, before its answer is sent as a whole. Calls without a known app, and those that fail
-// for a mistake of the caller other than a missing right, change nothing and are not noted.
+// tell records an action in the audit log, before its answer is sent as a whole. Calls without a known app, and those that
+// fail because of the caller (except for a missing right), change nothing and are not recorded.
 func (a *api) tell(c *call.Call, rt call.Route, err error) {
 	if rt.Action == "" || a.audit == nil || c.Key.App == "" {
 		return
@@ -87,7 +87,7 @@ func (a *api) tell(c *call.Call, rt call.Route, err error) {
 func (a *api) authenticate(c *call.Call, role access.Role) error {
 	key, err := a.key(c.Ctx, access.Bearer(c.R.Header), role)
 	if err != nil {
-		c.Key = key // is told of who may not do this
+		c.Key = key // a call without the right is recorded under its key
 		return err
 	}
 	if c.R.URL.RawQuery != "" {
@@ -103,7 +103,7 @@ func (a *api) authenticate(c *call.Call, role access.Role) error {
 	return nil
 }
 
-// key finds what a secret is the key of, if it has the role.
+// key finds the key of a secret, if the key has the role.
 func (a *api) key(ctx context.Context, secret string, role access.Role) (key access.Principal, err error) {
 	if secret == "" {
 		return key, access.ErrUnauthenticated
@@ -117,7 +117,7 @@ func (a *api) key(ctx context.Context, secret string, role access.Role) (key acc
 	return key, nil
 }
 
-// finish counts the request and turns a panic into a 500 that tells the client nothing.
+// finish counts the request and turns a panic into a 500 without details.
 func (a *api) finish(c *call.Call, m *metrics.Route, start time.Time) {
 	if p := recover(); p != nil {
 		if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
@@ -200,13 +200,13 @@ func (a *api) fail(c *call.Call, err error) {
 	p := problem.From(err)
 	a.note(c.R.Context(), c.R.Pattern, c.Key.App, p, err)
 	if c.Status != 0 {
-		return // the answer has begun; its handler has said what it could
+		return // the answer has begun, and cannot become an error
 	}
 	_ = c.Send(p.Status, refusal(c.W.Header(), p))
 }
 
-// note logs an error if it is of the server's own; what a client did wrong is not, nor each refusal of a full disk, which is
-// counted: that the disk is full is told once. The last of these are remembered.
+// note logs the server's own errors. Errors of clients are not logged, nor is each refusal because of a full disk, which is
+// counted: that the disk is full is logged once. The last errors are kept for display.
 func (a *api) note(ctx context.Context, route, app string, p *problem.Problem, err error) {
 	if p.Status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled) && !errors.Is(err, errPanicked) && !errors.Is(err, mailbox.ErrNoSpace) {
 		a.log.WarnContext(ctx, "request failed", "route", route, "status", p.Status, "app", app, "error", err)

@@ -135,7 +135,7 @@ func TestKeyOfAnotherAppIsRefused(t *testing.T) {
 	w.post("/v1/notifications?app", `{"to":"a"}`).problem(http.StatusBadRequest, "bad-input", "app")
 }
 
-// TestNothingCrossesApps publishes the same id in two apps and looks from both.
+// TestNothingCrossesApps publishes the same id in two apps and reads it in both.
 func TestNothingCrossesApps(t *testing.T) {
 	w := newWorld(t)
 	w.post("/v1/notifications", `{"to":"a","id":"n","title":"mine"}`).want(http.StatusCreated)
@@ -331,7 +331,7 @@ func TestMountedHandlerGetsTheBareConnection(t *testing.T) {
 	}
 }
 
-// raw sends bytes over a connection of its own and returns what comes until it ends.
+// raw sends bytes over a connection of its own and returns all that is received until it ends.
 func (w *world) raw(request string) string {
 	w.t.Helper()
 	conn, err := net.Dial("tcp", w.srv.Listener.Addr().String())

@@ -31,7 +31,7 @@ func TestAServiceIsSetAndShownAsItIs(t *testing.T) {
 	for body, want := range map[string]serviceView{
 		`{"access":"client","timeout":"2s","split":{"orders":95,"orders@2":5},"cookies":true}`: {"orders", "client", "2s", map[string]int{"orders": 95, "orders@2": 5}, true},
 		`{"access":"public","timeout":3}`: {Service: "orders", Access: "public", Timeout: "3s"},
-		`{}`:                              plain, // what is absent is the default, not what was
+		`{}`:                              plain, // an absent member gets the default, not the former value
 	} {
 		shows(w.put(path, body), want)
 		shows(w.get(path), want)

@@ -25,7 +25,7 @@ import (
 	"godwit.dev/godwit/internal/server/watch"
 )
 
-// mailboxes are what all calls together use of a mailbox.
+// mailboxes is the union of the mailbox interfaces of all calls.
 type mailboxes interface {
 	backend.Mailbox
 	recipient.Mailbox
@@ -33,7 +33,7 @@ type mailboxes interface {
 	operator.Mailbox
 }
 
-// allObjects are what all calls together use of objects.
+// allObjects is the union of the object interfaces of all calls.
 type allObjects interface {
 	backend.Objects
 	recipient.Objects
@@ -116,7 +116,7 @@ func (s *setup) handler() http.Handler {
 	})
 }
 
-// routes are those of an API without parts.
+// routes returns the routes of an API without parts.
 func routes() []call.Route {
 	_, all := new(setup).calls(nil)
 	return all

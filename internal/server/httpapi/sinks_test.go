@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 )
 
-// openSinks keeps real sinks in a store; nothing is written to them.
+// openSinks makes a real sink service on a store; nothing is written to its sinks.
 func (w *world) openSinks(store *appdb.Store, log *slog.Logger) *sink.Service {
 	s, err := sink.New(w.t.Context(), sink.Config{Store: &store.Sinks, Kinds: map[string]sink.Kind{clickhouse.Name: clickhouse.Kind{}}, Log: log})
 	if err != nil {

@@ -50,7 +50,7 @@ func TestEveryProblemHasAPage(t *testing.T) {
 	}
 }
 
-// operation finds what the spec says of a request: literal paths go before those with parameters.
+// operation finds a request's operation in the spec: literal paths precede those with parameters.
 func operation(doc *openapi3.T, method, path string) (*routers.Route, map[string]string) {
 	have := strings.Split(path, "/")
 	for _, template := range slices.Sorted(maps.Keys(doc.Paths.Map())) {

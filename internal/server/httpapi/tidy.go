@@ -12,7 +12,7 @@ import (
 // apiPrefix is what paths of the API begin with.
 const apiPrefix = "/v1/"
 
-// tidy refuses requests whose path or query no route takes, before any of them reads its part: routes, gateways and web page alike.
+// tidy refuses requests whose path or query no route accepts, before routes, gateways and the web page see them.
 func (a *api) tidy(next http.Handler) http.Handler {
 	m := a.metrics.Route("untidy")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

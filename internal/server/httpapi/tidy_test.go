@@ -96,5 +96,5 @@ func TestTextThatCannotBeStoredIsRefusedInEveryPathAndQuery(t *testing.T) {
 	}
 	w.do(request{method: "POST", path: "/v1/notifications", body: `{"to":"ann","title":"T"}`, header: map[string]string{"Idempotency-Key": "\xff"}}).
 		problem(http.StatusBadRequest, "bad-input", "Idempotency-Key")
-	w.get("/v1/recipients?prefix=%C3%A9").want(http.StatusBadRequest) // é is text, but no name begins with it
+	w.get("/v1/recipients?prefix=%C3%A9").want(http.StatusBadRequest) // é is valid text, but no name begins with it
 }

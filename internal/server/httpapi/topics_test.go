@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/messaging/topic"
 )
 
-// topics is a bus that keeps what is published.
+// topics is a bus that records what is published.
 type topics struct {
 	mu   sync.Mutex
 	got  []topic.Message
@@ -34,7 +34,7 @@ func (b *topics) Subscribe(string, string, string, func(topic.Message), func(int
 	return func() {}, nil
 }
 
-// withTopics starts an API whose topics go over a bus that the test looks into.
+// withTopics starts an API whose topics go over a bus that the test can read.
 func withTopics(t *testing.T, change ...func(*setup)) (*world, *topics) {
 	bus := &topics{}
 	svc := pubsub.New(pubsub.Config{Bus: bus})

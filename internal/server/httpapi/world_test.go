@@ -46,7 +46,7 @@ type world struct {
 	log       *lockedBuffer
 	reactor   *reactor.Reactor // of directly
 	cfg       setup
-	key       string            // of app shop, role admin: what do uses
+	key       string            // of app shop, role admin: the key that do uses
 	keys      map[string]string // of app shop by role; of app other: "other"
 }
 

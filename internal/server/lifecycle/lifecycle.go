@@ -1,4 +1,4 @@
-// Package lifecycle keeps what a server has started, and stops it in reverse.
+// Package lifecycle stops the parts of a server in the reverse order of their start.
 package lifecycle
 
 import (
@@ -17,8 +17,8 @@ type step struct {
 	polite  bool
 }
 
-// Steps are what runs, in the order in which it was started. Each is registered where it starts and they are
-// stopped in reverse, so whatever a part stands on outlives it.
+// Steps are the running parts, in the order of their start. Each part is registered where it starts, and all are stopped
+// in reverse, so that a part is stopped before those that it depends on.
 type Steps struct {
 	log    *slog.Logger
 	failed func(error)
@@ -34,7 +34,7 @@ func (s *Steps) Add(name string, timeout time.Duration, stop func(context.Contex
 	s.list = append(s.list, step{name: name, timeout: timeout, stop: stop})
 }
 
-// AddPolite registers a stop that waits for others, who may not be willing: giving up on them is no failure.
+// AddPolite registers a stop that waits for other programs, which may not cooperate: a timeout is no failure.
 func (s *Steps) AddPolite(name string, timeout time.Duration, stop func(context.Context) error) {
 	s.list = append(s.list, step{name: name, timeout: timeout, stop: stop, polite: true})
 }

@@ -19,15 +19,15 @@ type Listener struct {
 	Key       string   // of the setting that has the address, like http_addr
 	Owner     string   // what registers it
 	Addr      string   // empty: it is off
-	Plain     bool     // without TLS, whatever the settings say
+	Plain     bool     // without TLS, even if it is configured
 	Protocols []string // that are offered within TLS
-	// Serve makes what serves it, once all listeners are open. conf is nil without TLS.
+	// Serve makes the service on a listener, once all listeners are open. conf is nil without TLS.
 	Serve func(ln net.Listener, conf *tls.Config) (Service, error)
 }
 
 // Service serves a listener.
 type Service struct {
-	Name string // of what it has under way, as a stop names it: HTTP answers
+	Name string // name of its work under way, for messages about a stop: HTTP answers
 	// Run accepts until its context ends or the listener is closed.
 	Run func(ctx context.Context) error
 	// Shutdown ends what is under way, after accepting has ended. It cuts off the rest when ctx ends.
@@ -91,7 +91,7 @@ func (e *entry) close() error {
 	return nil
 }
 
-// Serve serves what is open, in the order of registration.
+// Serve starts the services of all listeners, in the order of registration.
 func (s *Set) Serve() error {
 	for _, e := range s.list {
 		if e.ln == nil {
@@ -143,7 +143,7 @@ func (e *entry) stop() {
 		e.end()
 	}
 	if e.ln != nil {
-		_ = e.close() // what is served goes on, and a listener that cannot be closed is reported when it is closed again
+		_ = e.close() // the service goes on, and a failure to close the listener is reported when it is closed again
 	}
 }
 
@@ -166,7 +166,7 @@ func (s *Set) Addrs() map[string]string {
 	return addrs
 }
 
-// Shutdown ends a server; what is still open when ctx ends had its time.
+// Shutdown ends a server; connections that are still open when ctx ends have had enough time.
 func Shutdown(ctx context.Context, srv *http.Server) error {
 	err := srv.Shutdown(ctx)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/server/listen"
 )
 
-// world is a list of listeners whose services note what happens to them.
+// world is a list of listeners whose services record their calls.
 type world struct {
 	*listen.Set
 	steps  *lifecycle.Steps

@@ -62,7 +62,7 @@ func (q *Writer) Write(line []byte) (int, error) {
 // Dropped is how many lines were lost: the queue was full, or a write failed.
 func (q *Writer) Dropped() uint64 { return q.dropped.Load() }
 
-// Fd is the descriptor behind the queue. Callers ask whether it is a terminal.
+// Fd is the descriptor of the file behind the queue. Callers check whether it is a terminal.
 func (q *Writer) Fd() uintptr {
 	if f, ok := q.w.(interface{ Fd() uintptr }); ok {
 		return f.Fd()
@@ -70,7 +70,7 @@ func (q *Writer) Fd() uintptr {
 	return ^uintptr(0)
 }
 
-// Close writes what waits, for FlushPatience at most. Later lines are dropped.
+// Close writes the waiting lines, for FlushPatience at most. Later lines are dropped.
 func (q *Writer) Close() error {
 	q.mu.Lock()
 	q.closed = true
@@ -80,7 +80,7 @@ func (q *Writer) Close() error {
 	defer timer.Stop()
 	select {
 	case <-q.done:
-	case <-timer.C: // the goroutine stays behind in its write: the process is about to end
+	case <-timer.C: // the goroutine stays in its write: the process is about to end
 	}
 	return nil
 }

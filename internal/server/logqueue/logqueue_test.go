@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/server/logqueue"
 )
 
-// reader takes what is written once it is let.
+// reader reads only after the test allows it.
 type reader struct {
 	let chan struct{}
 	got bytes.Buffer

@@ -41,16 +41,16 @@ func (p *Problem) In(field string) *Problem {
 	return p
 }
 
-// RetrySeconds is how the header Retry-After says how long to wait.
+// RetrySeconds is the value of the header Retry-After.
 func (p *Problem) RetrySeconds() int { return max(1, int(math.Ceil(p.RetryAfter.Seconds()))) }
 
-// After says when to come back.
+// After sets the time to wait before another try.
 func (p *Problem) After(wait time.Duration) *Problem {
 	p.RetryAfter = wait
 	return p
 }
 
-// From says what to tell a client about err. Unknown errors become a 500 that hides their text.
+// From returns the problem that a client gets for err. Unknown errors become a 500 that hides their text.
 func From(err error) *Problem {
 	var p *Problem
 	if errors.As(err, &p) {

@@ -12,12 +12,12 @@ import (
 type Type struct {
 	slug, title string
 	status      int
-	detail      string        // where nothing more precise is known
-	retry       time.Duration // when to come back; 0: coming back does not help, or who answers says when
+	detail      string        // used if there is no more precise one
+	retry       time.Duration // time before another try; 0: another try does not help, or each answer sets its own time
 	page        string        // what the page says
 }
 
-// The registry of problems: what is not here cannot be answered with.
+// The registry of problems: answers can contain no others.
 var (
 	AddressTaken = Type{
 		slug: "address-taken", title: "Address is taken", status: http.StatusConflict, detail: "the address or id belongs to another endpoint of this app",
@@ -278,10 +278,10 @@ func Page(slug string) (text string, ok bool) {
 	return types[i].page, true
 }
 
-// New makes a problem that says of itself what the type says.
+// New makes a problem with the type's own detail.
 func (t Type) New() *Problem { return t.With(t.detail) }
 
-// With makes a problem that says more precisely what is wrong.
+// With makes a problem with a more precise detail.
 func (t Type) With(detail string) *Problem {
 	return &Problem{Type: pages + t.slug, Title: t.title, Status: t.status, Detail: detail, RetryAfter: t.retry}
 }

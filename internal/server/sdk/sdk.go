@@ -1,5 +1,4 @@
-// Package sdk holds the browser part as the server hands it out: scripts built from clients/js, which `make generate`
-// makes anew.
+// Package sdk holds the browser scripts that the server serves; they are built from clients/js by `make generate`.
 package sdk
 
 import (
@@ -15,18 +14,19 @@ import (
 //go:embed dist/*.js
 var files embed.FS
 
-// File is one script, as it is and compressed.
+// File is one script, uncompressed and compressed.
 type File struct {
 	Name string // sw.js
 	Body []byte
 	GZip []byte
-	// Tag changes with the content: an ETag without its quotes, and what scripts say after ?v= when they load another.
+	// Tag changes with the content. It is the ETag without its quotes, and the value after ?v= in the addresses by which
+	// scripts load each other.
 	Tag string
 	// Worker: it is a service worker, which may be given any scope and must not be taken from a cache.
 	Worker bool
 }
 
-// Files returns all scripts by name. Neither the map nor what it holds may be changed.
+// Files returns all scripts by name. The map and its values must not be changed.
 func Files() (map[string]*File, error) {
 	entries, err := fs.ReadDir(files, "dist")
 	if err != nil {

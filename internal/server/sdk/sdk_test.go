@@ -10,8 +10,8 @@ import (
 	"godwit.dev/godwit/internal/server/sdk"
 )
 
-// TestThePushPartIsSmall holds down what every page of a site loads, what a visitor's browser keeps to show messages, and
-// what is loaded when it is needed, all compressed.
+// TestThePushPartIsSmall limits the compressed sizes of the scripts that every page of a site loads, that a visitor's
+// browser keeps to show messages, and that are loaded on demand.
 func TestThePushPartIsSmall(t *testing.T) {
 	files, err := sdk.Files()
 	if err != nil {
@@ -31,7 +31,7 @@ func TestThePushPartIsSmall(t *testing.T) {
 	}
 }
 
-// TestScriptsLoadOthersByTheirTags sees that what is asked for by its tag is what the server has.
+// TestScriptsLoadOthersByTheirTags checks that the tags in scripts are those that the server has.
 func TestScriptsLoadOthersByTheirTags(t *testing.T) {
 	files, err := sdk.Files()
 	if err != nil {

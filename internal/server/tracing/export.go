@@ -23,13 +23,14 @@ import (
 	"godwit.dev/godwit/internal/sending/foreign"
 )
 
-// maxAnswer is how much of a collector's answer is read, in bytes: what it says of a request that it refuses goes into the log.
+// maxAnswer is how much of a collector's answer is read, in bytes: its reason for refusing a request goes into the log.
 const maxAnswer = 64 << 10
 
-// WantsTraces says whether somebody has named a collector for traces: by the setting, or by the variables of OpenTelemetry.
+// WantsTraces reports whether a collector for traces is configured: by the setting, or by OpenTelemetry's environment
+// variables.
 func WantsTraces(setting string) bool { return wants(setting, "TRACES") }
 
-// WantsFigures says the same of figures.
+// WantsFigures reports the same for metrics.
 func WantsFigures(setting string) bool { return wants(setting, "METRICS") }
 
 func wants(setting, signal string) bool {
@@ -42,8 +43,8 @@ func wants(setting, signal string) bool {
 	return setting != "" || os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || os.Getenv("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT") != ""
 }
 
-// Exporter sends spans over OTLP on HTTP to the collector that the setting names, or else the variables of OpenTelemetry. Those also
-// say headers, certificates and how long it may take.
+// Exporter sends spans over OTLP on HTTP to the collector in the setting, or else in OpenTelemetry's environment variables. These
+// also set headers, certificates and the timeout.
 func Exporter(ctx context.Context, setting string) (sdk.SpanExporter, error) {
 	options := []otlptracehttp.Option{otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: true, InitialInterval: time.Second, MaxInterval: 5 * time.Second, MaxElapsedTime: sendWithin}), otlptracehttp.WithMaxResponseSize(maxAnswer), otlptracehttp.WithProxy(proxy)}
 	if setting != "" {
@@ -96,7 +97,7 @@ func proxy(r *http.Request) (*url.URL, error) {
 func endpoint(setting, signal string) (string, error) {
 	u, err := url.Parse(setting)
 	switch {
-	case err != nil: // it is not shown: there may be a password in it
+	case err != nil: // the address is not shown: there may be a password in it
 		return "", fmt.Errorf("send %s: otlp is no URL; one of a collector is like http://localhost:4318", signal)
 	case u.User != nil:
 		return "", fmt.Errorf("send %s to %s: the URL must not contain a user or a password; OTEL_EXPORTER_OTLP_HEADERS=authorization=… sends them", signal, u.Host)
@@ -133,7 +134,8 @@ func collectorCause(ctx context.Context, err error) string {
 // answered is in errors of both exporters about an answer. The collector's own words follow it.
 var answered = regexp.MustCompile(`failed to send (?:metrics )?to \S+: ([0-9]{3})\b`)
 
-// describe says whose traces and figures these are: the server's, and what the environment adds (OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME).
+// describe returns the resource of these traces and metrics: the server, and what the environment adds
+// (OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME).
 func describe(ctx context.Context, version, node string) (*resource.Resource, error) {
 	return resource.New(ctx,
 		resource.WithAttributes(attribute.String("service.name", "godwit"), attribute.String("service.version", version), attribute.String("service.instance.id", node)),

@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/server/tracing"
 )
 
-// figures are how many spans metrics say were sent, failed and dropped.
+// figures returns from the metrics how many spans were sent, failed and dropped.
 func figures(t *testing.T, tr *tracing.Tracer) map[string]float64 {
 	t.Helper()
 	return outcomes(t, tr, "godwit_trace_spans_total")

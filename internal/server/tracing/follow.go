@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Committed tells of what a commit made durable: it gets one span, in the trace of the first publish that is followed, with links to all.
+// Committed adds one span for a commit, in the trace of the first publish that is traced, with links to all others.
 func (t *Tracer) Committed(b *mailbox.Batch) {
 	if t.open.Load() == 0 {
 		return
@@ -63,7 +63,7 @@ func under(span trace.SpanContext) context.Context {
 	return trace.ContextWithSpanContext(context.Background(), span)
 }
 
-// settled tells how a copy ended, if it is followed. Hooks tell of it a moment later.
+// settled ends the trace of a copy, if there is one. Spans of hooks follow a moment later.
 func (t *Tracer) settled(s *mailbox.Settled, now time.Time) bool {
 	f := t.ended(Copy{s.App, s.Recipient, s.ID}, now)
 	if f == nil {
@@ -83,7 +83,7 @@ func (t *Tracer) settled(s *mailbox.Settled, now time.Time) bool {
 	return true
 }
 
-// Delivered tells that copies were written to connections.
+// Delivered adds spans for copies that were written to connections.
 func (t *Tracer) Delivered(marks []mailbox.Mark) {
 	if t.open.Load() == 0 {
 		return
@@ -110,7 +110,7 @@ func (t *Tracer) Pushing(app, recipient, id, channel string, attempt int) (done 
 	return t.sending(Copy{app, recipient, id}, "push", channel, attribute.String("godwit.channel", channel), attribute.Int("godwit.attempt", attempt))
 }
 
-// Posting begins the span of an attempt to tell a hook of an event.
+// Posting begins the span of an attempt to post an event to a hook.
 func (t *Tracer) Posting(app, recipient, id, hook, event string) (done func(error)) {
 	return t.sending(Copy{app, recipient, id}, "hook", hook, attribute.String("godwit.hook", hook), attribute.String("godwit.event", event))
 }

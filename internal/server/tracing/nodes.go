@@ -9,20 +9,20 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// maxTold is how many copies a message to other nodes tells of: with the longest names and states 128 KB.
+// maxTold is the most copies in a message to other nodes: with the longest names and states 128 KB.
 const maxTold = 128
 
-// told is what nodes tell each other.
+// told is the message that nodes send each other.
 type told struct {
 	Followed []Kept `json:"followed,omitempty"`
 	Ended    []Copy `json:"ended,omitempty"`
 }
 
-// TellOthers sets the function that tells other nodes which copies are followed and which have ended, in the order of commits.
-// tell must not wait.
+// TellOthers sets the function that sends other nodes the copies that are traced and those that have ended, in the order of
+// commits. tell must not wait.
 func (t *Tracer) TellOthers(tell func(body []byte)) { t.others.Store(&tell) }
 
-// tell tells other nodes, before the stored copies are handed to them.
+// tell informs other nodes, before the stored copies are handed to them.
 func (t *Tracer) tell(followed []Kept, ended []Copy) {
 	tell := t.others.Load()
 	if tell == nil {
@@ -41,7 +41,7 @@ func (t *Tracer) tell(followed []Kept, ended []Copy) {
 	}
 }
 
-// Heard takes what another node told: what was published there is followed here too.
+// Heard handles a message of another node: copies that are traced there are traced here too.
 func (t *Tracer) Heard(body []byte) error {
 	var what told
 	if err := json.Unmarshal(body, &what); err != nil {
@@ -57,7 +57,7 @@ func (t *Tracer) Heard(body []byte) error {
 	return nil
 }
 
-// join follows a copy that another node has begun to follow.
+// join begins to trace a copy that another node traces.
 func (t *Tracer) join(k *Kept, now time.Time) {
 	span := trace.SpanContextFromContext(parent(k.Parent, k.State))
 	if !span.IsSampled() || !k.Until.After(now) {

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/server/tracing"
 )
 
-// between has two nodes hear each other, and returns what they told.
+// between connects two tracers as nodes, and returns their messages.
 func between(t *testing.T, a, b *tracing.Tracer) *[]string {
 	t.Helper()
 	var said []string

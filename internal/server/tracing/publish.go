@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// parent reads what a publisher sent along; what is not valid is as if it were not there.
+// parent reads a publisher's trace context; an invalid one counts as absent.
 func parent(traceparent, tracestate string) context.Context {
 	ctx := context.Background()
 	if traceparent == "" {
@@ -54,7 +54,7 @@ func (t *Tracer) Publishing(batch []*mailbox.Append, of []notification.Trace) (d
 	}
 }
 
-// follow follows the copies of a publish, but for those that are followed already: one of them is a publish made again.
+// follow begins to trace the copies of a publish, except those that are traced already: these are of a repeated publish.
 func (t *Tracer) follow(a *mailbox.Append, span trace.SpanContext, as *followed) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,7 +100,7 @@ func (t *Tracer) published(a *mailbox.Append, span trace.Span, err error) {
 	span.End(trace.WithTimestamp(t.cfg.Now()))
 }
 
-// unfollow follows a copy no more that this publish alone had asked for.
+// unfollow stops tracing a copy that only this publish wanted traced.
 func (t *Tracer) unfollow(c Copy, by trace.SpanContext) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

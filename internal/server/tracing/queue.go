@@ -19,10 +19,10 @@ const (
 	gatherFor   = time.Second // until a request that is not full is sent
 	sendWithin  = 10 * time.Second
 	restFor     = 5 * time.Second // after the collector did not take something
-	stopWithin  = 2 * time.Second // for what is being sent when the server stops
+	stopWithin  = 2 * time.Second // for the request under way when the server stops
 )
 
-// queue is a processor of spans that never waits and counts what it drops, which the one that comes with the library does not tell.
+// queue is a processor of spans that never waits and counts the spans it drops, which the library's own does not.
 type queue struct {
 	to      sdk.SpanExporter
 	log     *slog.Logger
@@ -59,7 +59,7 @@ func (q *queue) ForceFlush(context.Context) error { return nil }
 // Shutdown implements SpanProcessor.
 func (q *queue) Shutdown(ctx context.Context) error { return q.to.Shutdown(ctx) }
 
-// run sends what waits until ctx ends.
+// run sends waiting spans until ctx ends.
 func (q *queue) run(ctx context.Context) {
 	lot := make([]sdk.ReadOnlySpan, 0, maxTogether)
 	for {
@@ -105,7 +105,7 @@ func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	return longer, func() { undo(); cancel(nil) }
 }
 
-// flush sends what waits now, until ctx ends.
+// flush sends the spans that wait now, until ctx ends.
 func (q *queue) flush(ctx context.Context) error {
 	for ctx.Err() == nil {
 		lot := make([]sdk.ReadOnlySpan, 0, min(len(q.waiting), maxTogether))
@@ -116,7 +116,7 @@ func (q *queue) flush(ctx context.Context) error {
 			return nil
 		}
 		q.send(ctx, lot)
-		if q.failing { // the others would not be taken either
+		if q.failing { // the others would be refused too
 			q.dropped.Add(uint64(len(q.waiting)))
 			return nil
 		}
@@ -124,7 +124,7 @@ func (q *queue) flush(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// send gives spans to the collector. They are not sent again: those that come meanwhile would have to wait.
+// send sends spans to the collector. Failed spans are not sent again, since newer ones would have to wait.
 func (q *queue) send(ctx context.Context, lot []sdk.ReadOnlySpan) {
 	ctx, cancel := context.WithTimeoutCause(ctx, sendWithin, fmt.Errorf("the collector did not answer in %s", sendWithin))
 	defer cancel()

@@ -23,7 +23,7 @@ import (
 const (
 	reportEvery  = time.Minute
 	reportWithin = 30 * time.Second
-	least        = time.Second // of what the environment may say: some figures are asked of the stores
+	least        = time.Second // the shortest interval that the environment may set: some metrics take a query to the stores
 	most         = 24 * time.Hour
 )
 
@@ -64,7 +64,8 @@ func NewReporter(ctx context.Context, cfg ReporterConfig) (*Reporter, error) {
 	return r, nil
 }
 
-// milliseconds reads a variable. An impossible value is logged and ignored, as OpenTelemetry asks: it may be meant for other programs.
+// milliseconds reads a variable. An impossible value is logged and ignored, as OpenTelemetry requires: it may be meant
+// for other programs.
 func milliseconds(name string, otherwise time.Duration, log *slog.Logger) time.Duration {
 	v := os.Getenv(name)
 	if v == "" {
@@ -94,7 +95,8 @@ func (r *Reporter) Run(ctx context.Context) error {
 	}
 }
 
-// Close reports for the last time, until ctx ends. It is called when Run has returned, and before that what figures tell of is closed.
+// Close reports for the last time, until ctx ends. It is called when Run has returned, and before the parts with metrics
+// are closed.
 func (r *Reporter) Close(ctx context.Context) error {
 	if r.began {
 		r.report(ctx)
@@ -127,7 +129,7 @@ func (r *Reporter) report(ctx context.Context) {
 	r.failing = err != nil
 }
 
-// gather has figures that cannot be gathered keep no others back.
+// gather collects metrics; some that fail do not hold the others back.
 func (r *Reporter) gather() ([]*dto.MetricFamily, error) {
 	families, err := r.cfg.Figures.Gather()
 	if err != nil && !r.amiss {

@@ -26,7 +26,7 @@ import (
 
 // reader is an exporter that notes the counters of reports.
 type reader struct {
-	metric.Exporter // nil: how it wants figures is not asked
+	metric.Exporter // nil: the exporter's preferences are not used
 	mu              sync.Mutex
 	reports         []map[string]float64
 	asked           int
@@ -190,7 +190,7 @@ func TestAStopWaitsForNoCollectorThatIsSlow(t *testing.T) {
 	})
 }
 
-// twice is a collector that tells a value twice, which a registry refuses.
+// twice is a collector that reports a value twice, which a registry refuses.
 type twice struct{ prometheus.Gauge }
 
 func (d twice) Collect(ch chan<- prometheus.Metric) { d.Gauge.Collect(ch); d.Gauge.Collect(ch) }

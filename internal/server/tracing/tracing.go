@@ -1,7 +1,7 @@
-// Package tracing follows single publishes for OpenTelemetry: from the publish over the commit, each delivery, push and hook to
-// the acknowledgement, as one trace that begins with its publisher's; and it sends the server's figures to the same collector. It
-// alone knows OpenTelemetry; whoever has something to tell declares what it needs and gets a Tracer, or nothing where tracing is
-// off. DESIGN.md says why it is as it is.
+// Package tracing traces single publishes with OpenTelemetry: from the publish over the commit, each delivery, push and hook to
+// the acknowledgement, as one trace that begins with its publisher's; and it sends the server's metrics to the same collector.
+// Only this package uses OpenTelemetry; others declare the interface that they need and get a Tracer, or nil if tracing is off.
+// DESIGN.md gives the reasons.
 package tracing
 
 import (
@@ -23,7 +23,7 @@ import (
 const (
 	maxFollowed = 100_000     // copies of sampled publishes; further ones have their publish's span and no more
 	maxLinks    = 128         // of a commit's span
-	lingers     = time.Minute // how long a copy that has ended is followed, for hooks that tell of it
+	lingers     = time.Minute // how long a copy that has ended is still traced, for the spans of hooks
 	saveEvery   = 20 * time.Millisecond
 	sweepEvery  = 10 * time.Second
 	saveWithin  = 5 * time.Second
@@ -32,14 +32,14 @@ const (
 // Config are the parts of a Tracer.
 type Config struct {
 	Exporter sdk.SpanExporter // which the Tracer shuts down; see Exporter
-	Keeper   Keeper           // nil: what waits is not followed any more after a restart
+	Keeper   Keeper           // nil: traces of pending copies end with a restart
 	Version  string
 	Node     string
 	Now      func() time.Time // the stores' clock; nil: time.Now
 	Log      *slog.Logger
 }
 
-// Keeper keeps whom to follow through a restart. It is called from one goroutine.
+// Keeper stores which copies are traced, across restarts. It is called from one goroutine.
 type Keeper interface {
 	Load(ctx context.Context) ([]Kept, error)
 	// Save adds and drops, in this order. It is best effort: what a power cut takes is not followed any more.
@@ -62,17 +62,17 @@ type Kept struct {
 	Until  time.Time `json:"until"` // it cannot be open any more after that
 }
 
-// Tracer follows publishes. Nothing that it is told waits for a collector: what it cannot send in time is dropped and counted.
+// Tracer traces publishes. No caller waits for a collector: spans that cannot be sent in time are dropped and counted.
 type Tracer struct {
 	cfg      Config
 	provider *sdk.TracerProvider
 	spans    trace.Tracer
 	queue    *queue
 
-	open atomic.Int64 // followed: that there are none is seen without the lock
+	open atomic.Int64 // number of traced copies: zero is seen without the lock
 	full atomic.Uint64
 
-	others atomic.Pointer[func(body []byte)] // tells other nodes; nil: there are none
+	others atomic.Pointer[func(body []byte)] // sends to other nodes; nil: there are none
 
 	mu       sync.Mutex
 	followed map[Copy]*followed
@@ -131,7 +131,7 @@ func (t *Tracer) resume(k *Kept) {
 	t.open.Add(1)
 }
 
-// Run sends spans and keeps whom to follow until ctx ends. Its error is always nil.
+// Run sends spans and stores which copies are traced until ctx ends. Its error is always nil.
 func (t *Tracer) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { t.queue.run(ctx) })
@@ -140,7 +140,8 @@ func (t *Tracer) Run(ctx context.Context) error {
 	return nil
 }
 
-// Close sends what is left and keeps whom to follow. It is called when Run has returned and nobody tells anything any more.
+// Close sends the remaining spans and stores which copies are traced. It is called when Run has returned and no further
+// spans are added.
 func (t *Tracer) Close(ctx context.Context) error {
 	err := t.queue.flush(ctx)
 	if t.cfg.Keeper != nil {
@@ -149,7 +150,7 @@ func (t *Tracer) Close(ctx context.Context) error {
 	return errors.Join(err, t.provider.Shutdown(ctx))
 }
 
-// keep saves what has changed, a moment after it has: what comes and goes within it costs nothing.
+// keep stores changes a moment after they were made: a copy that comes and ends within it costs nothing.
 func (t *Tracer) keep(ctx context.Context) {
 	sweep := time.NewTicker(sweepEvery)
 	defer sweep.Stop()
@@ -197,7 +198,7 @@ func (t *Tracer) save(ctx context.Context) error {
 	return t.cfg.Keeper.Save(ctx, add, drop)
 }
 
-// sweep forgets copies that have ended a while ago.
+// sweep drops copies that have ended a while ago.
 func (t *Tracer) sweep() {
 	now := t.cfg.Now()
 	t.mu.Lock()
@@ -209,7 +210,7 @@ func (t *Tracer) sweep() {
 	}
 }
 
-// forget follows a copy no more. Under mu.
+// forget stops tracing a copy. Under mu.
 func (t *Tracer) forget(c Copy, f *followed) {
 	delete(t.followed, c)
 	t.open.Add(-1)
@@ -230,7 +231,7 @@ func (t *Tracer) unkeep(c Copy, f *followed) {
 	t.touch()
 }
 
-// touch says that there is something to save.
+// touch wakes the goroutine that stores changes.
 func (t *Tracer) touch() {
 	select {
 	case t.news <- struct{}{}:
@@ -238,7 +239,7 @@ func (t *Tracer) touch() {
 	}
 }
 
-// of is the span from which what becomes of a copy hangs.
+// of returns the span under which a copy's later spans hang.
 func (t *Tracer) of(c Copy) (trace.SpanContext, bool) {
 	if t.open.Load() == 0 {
 		return trace.SpanContext{}, false

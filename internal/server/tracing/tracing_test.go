@@ -54,7 +54,7 @@ func (c *collector) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) e
 
 func (c *collector) Shutdown(context.Context) error { return nil }
 
-// names are those of the spans of a trace, in the order in which they ended.
+// names returns the names of a trace's spans, in the order in which they ended.
 func (c *collector) names(trace string) (list []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -3,9 +3,9 @@ package watch
 // MostLive is how many topics, and how many subjects, are listed at most.
 const MostLive = 200
 
-// Live is what the sessions of an app on this node do.
+// Live describes the activity of an app's sessions on this node.
 type Live struct {
-	Topics   []Topic // those that most subscribe to first
+	Topics   []Topic // topics with the most subscribers first
 	Patterns int     // that there are
 	Subjects []Subject
 	Served   int            // subjects that there are
@@ -15,7 +15,7 @@ type Live struct {
 	Goodbye []Turned // sessions that the server has ended
 }
 
-// Topic is a pattern that sessions subscribe to; those who name the same queue share its messages.
+// Topic is a pattern that sessions subscribe to; subscribers with the same queue name share its messages.
 type Topic struct {
 	Pattern, Queue string
 	Sessions       int
@@ -43,7 +43,7 @@ var explained = map[string]string{
 	"silent":  "it sent no request in time",
 }
 
-// Why says a reason in words; a reason without an explanation is returned as it is.
+// Why explains a reason; a reason without an explanation is returned as it is.
 func (t Turned) Why() string {
 	if why := explained[t.Reason]; why != "" {
 		return why

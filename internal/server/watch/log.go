@@ -21,7 +21,7 @@ const (
 // Limits of the log in memory.
 const (
 	mostRecords = 200 // of an app, and of the server as a whole
-	mostApps    = 256 // beyond them, whose last record is the oldest is forgotten
+	mostApps    = 256 // beyond these, the app whose last record is the oldest is dropped
 	mostText    = 512 // bytes of a text; longer ones are cut
 )
 
@@ -34,7 +34,7 @@ type Record struct {
 	Times   int // in a row
 }
 
-// Detail is what a record says beside its text.
+// Detail is a further field of a record.
 type Detail struct{ Name, Value string }
 
 // book keeps the last records of each app. Those of the server as a whole are under "".
@@ -65,7 +65,7 @@ func (w *Watch) Refuse(app, route string, status int, text string) {
 	w.log.write(app, Record{At: time.Now(), Kind: kind, Text: cut(text), Details: []Detail{{"route", route}, {"status", strconv.Itoa(status)}}})
 }
 
-// Log returns an app's records, newest first; with server, those that concern the whole server too.
+// Log returns an app's records, newest first; with server, also those about the whole server.
 func (w *Watch) Log(app string, server bool) []Record {
 	all := w.log.of(app)
 	if server && app != "" {

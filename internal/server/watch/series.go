@@ -7,7 +7,7 @@ import (
 	"godwit.dev/godwit/internal/engine/latency"
 )
 
-// Totals are what a server has counted since its start, and how it stands.
+// Totals are a server's counts since its start, and its current state.
 type Totals struct {
 	Stored, Delivered, Redelivered, Acked, Expired, Lost uint64 // notifications; lost: ended as failed
 	Topics, Requests, Unanswered, Objects                uint64
@@ -54,7 +54,7 @@ func quantile(name string, q float64) Series {
 	}}
 }
 
-// all are the series: what is counted, by the second; then how things stand.
+// all are the series: first counts, per second; then states.
 var all = []Series{
 	rate("published", func(t *Totals) uint64 { return t.Stored }),
 	rate("delivered", func(t *Totals) uint64 { return t.Delivered }),
@@ -105,7 +105,7 @@ func (t *Totals) pushed(well bool) (n uint64) {
 	return n
 }
 
-// since is what was counted after an earlier reading: both have their buckets in order, and none goes away.
+// since returns the difference to an earlier reading: both have their buckets in order, and no bucket disappears.
 func since(now, before []latency.Bucket) (between []latency.Bucket) {
 	for _, b := range now {
 		for len(before) > 0 && before[0].Most < b.Most {

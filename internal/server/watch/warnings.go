@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// Advice is something that somebody should look at, and what to do about it.
+// Advice is a condition that somebody should handle, and how.
 type Advice struct {
-	About string // what it is about, in a word: disk, hook, node
+	About string // its subject in a word: disk, hook, node
 	Grave bool   // something does not work; else it may soon not
 	Text  string
 	Hint  string
 }
 
-// State is how a server and an app on it stand. The zero value stands well.
+// State is the state of a server and of an app on it. The zero value needs no advice.
 type State struct {
 	Damaged, Full       bool
-	Free, Least         string // on the disk, and below what nothing is stored
+	Free, Least         string // free space on the disk, and the space below which nothing is stored
 	Short               bool   // less than twice the least is left
 	Behind              int64  // operations that wait for the store's writer
 	Dropped             uint64 // events that the log could not take in the last hour
@@ -49,7 +49,7 @@ const (
 	behind = 10_000
 )
 
-// Advise says what somebody should look at, what is grave first.
+// Advise lists what somebody should handle, the most serious first.
 func (s *State) Advise(now time.Time) (list []Advice) {
 	grave := func(about, hint, text string, args ...any) {
 		list = append(list, Advice{about, true, fmt.Sprintf(text, args...), hint})

@@ -1,5 +1,5 @@
-// Package watch keeps an eye on this server for the people who run it: its figures of the last hour, what it has refused and
-// warned of, and what somebody should do about how it stands. All of it is in memory and bounded.
+// Package watch collects data about this server for its operators: statistics of the last hour, refusals and warnings, and
+// advice about its state. All of it is in memory and limited.
 package watch
 
 import (
@@ -48,7 +48,7 @@ type count struct {
 	n uint64
 }
 
-// New makes a watch that has seen nothing yet.
+// New makes a watch without any data.
 func New() *Watch {
 	return &Watch{news: make(chan struct{}), log: newBook()}
 }
@@ -67,7 +67,7 @@ func (w *Watch) Run(ctx context.Context, look func() Totals) error {
 	}
 }
 
-// Read takes a reading; the first only says where the others count from.
+// Read takes a reading; the first only sets the point from which the others count.
 func (w *Watch) Read(now time.Time, totals Totals) {
 	calls := [2]uint64{w.refused.Load(), w.failed.Load()}
 	w.mu.Lock()
@@ -106,7 +106,7 @@ func (w *Watch) keep(now time.Time, totals *Totals, calls [2]uint64) {
 
 // History is the figures of some time, the oldest first.
 type History struct {
-	Since  time.Time // from when on something is known; zero: nothing is yet
+	Since  time.Time // start of the data; zero: there is none yet
 	At     []time.Time
 	Values map[string][]Number // by the name of the series
 	Push   map[Ended]uint64    // messages that ended in this time
@@ -192,25 +192,25 @@ func (w *Watch) News() <-chan struct{} {
 	return w.news
 }
 
-// Server describes this server. Facts that other packages know come by functions.
+// Server describes this server. Data of other packages comes from functions.
 type Server struct {
 	*Watch
 	Node string // its name
 	// Together is the newest of each figure, summed over all nodes.
 	Together func(ctx context.Context) Sum
-	// Advise says what somebody of an app should look at.
+	// Advise lists what somebody of an app should handle.
 	Advise func(ctx context.Context, app string) []Advice
-	// Nodes are all that it knows of, itself first, and what only one of them does at a time.
+	// Nodes lists all nodes that it knows, itself first, and the work that only one of them does at a time.
 	Nodes func(ctx context.Context) ([]Node, []Lease, error)
-	// Live is what an app's sessions on this node subscribe to and serve, and how they and others came.
+	// Live returns what an app's sessions on this node subscribe to and serve, and counts of connections by gateway.
 	Live func(app string) Live
-	// Settings are those it runs with.
+	// Settings returns the settings that it runs with.
 	Settings func() []Setting
-	// Sole says that no other app is on the server, so that what concerns all of it concerns this one.
+	// Sole reports whether the app is the only one on the server, so that all that concerns the server concerns this app.
 	Sole func(app string) bool
 }
 
-// Alone describes a server that is on its own: no other node reports about it.
+// Alone describes a server without other nodes.
 func Alone(w *Watch, node string) *Server {
 	return &Server{
 		Watch: w, Node: node,
@@ -252,7 +252,7 @@ func (s *Sum) Add(values map[string]Number) {
 	}
 }
 
-// Setting is one of the server's settings, without what is secret in it.
+// Setting is one of the server's settings, without secrets.
 type Setting struct {
 	Group, Key, Value, Default, Origin, Help string
 }
@@ -261,18 +261,18 @@ type Setting struct {
 type Node struct {
 	Name, Version, State string // self, alive, missing, draining
 	Sessions             int
-	Up, Offset, Heard    time.Duration // since its start; its clock less ours; since it was heard, 0: it is this one
+	Up, Offset, Heard    time.Duration // time since its start; how far its clock is ahead of ours; time since its last message, 0: it is this node
 	Why                  string        // it is missing
 }
 
 // Lost is a node that is missing.
 type Lost struct {
 	Name, Why string
-	Silent    time.Duration // since it was heard; 0: it never was
-	Ended     bool          // it does not live, as far as the store knows
+	Silent    time.Duration // time since its last message; 0: there was none
+	Ended     bool          // it is dead, as far as the store shows
 }
 
-// Lease is what only one node does at a time, and which until then.
+// Lease is work that only one node does at a time, with its holder and end.
 type Lease struct {
 	Name, Holder string
 	Until        time.Time

@@ -67,7 +67,7 @@ func (s *Store) CreateApp(ctx context.Context, app access.App) error {
 	return s.taken(err, "app "+app.Name)
 }
 
-// taken names what is there already.
+// taken names the thing that exists already.
 func (s *Store) taken(err error, what string) error {
 	if err != nil && s.db.Taken(err) {
 		return fmt.Errorf("%w: %.140s", access.ErrExists, what)
@@ -97,7 +97,7 @@ func (s *Store) UpdateApp(ctx context.Context, name string, change func(*access.
 	})
 }
 
-// belong are the tables whose rows belong to an app.
+// belong lists the tables whose rows belong to an app.
 var belong = []string{"channel", "hook", "source", "sink", "template", "stay", "deed", "api_key"}
 
 // DeleteApp deletes an app with all that belongs to it.
@@ -154,7 +154,8 @@ func (s *Store) DeleteKey(ctx context.Context, app, id string) error {
 
 func unknown(app string) error { return fmt.Errorf("%w: %.128q", access.ErrUnknownApp, app) }
 
-// lockApp lets one transaction at a time change what belongs to an app. It fails with access.ErrUnknownApp where there is no such app.
+// lockApp lets one transaction at a time change an app's data. It fails with access.ErrUnknownApp if the app does not
+// exist.
 func lockApp(ctx context.Context, tx sqltx.Tx, app string) error {
 	found, err := sqltx.Collect(ctx, tx, sqltx.One[int], "SELECT 1 FROM app WHERE name = $1"+tx.Lock(), app)
 	if err == nil && len(found) == 0 {

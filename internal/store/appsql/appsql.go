@@ -22,19 +22,19 @@ import (
 type DB interface {
 	// Read runs f in a transaction that sees one moment.
 	Read(ctx context.Context, op string, f func(context.Context, sqltx.Tx) error) error
-	// Change runs f in a transaction. It wakes watchers afterwards if f succeeds and asks for it.
+	// Change runs f in a transaction. Afterwards it wakes watchers if f succeeds and returns true.
 	Change(ctx context.Context, op string, f func(context.Context, sqltx.Tx) (wake bool, err error)) error
-	// Note runs f in a transaction that wakes nobody, when it is the app's turn.
+	// Note runs f in a transaction that wakes no watchers, when it is the app's turn.
 	Note(ctx context.Context, app, op string, f func(context.Context, sqltx.Tx) error) error
 	// Watch calls changed within a second after any process has changed something, until ctx ends.
 	Watch(ctx context.Context, changed func()) error
 	// Taken reports whether a row was not inserted because there is one of its key.
 	Taken(err error) bool
-	// TouchKeys notes when keys were last used. A later stored time stays.
+	// TouchKeys notes when keys were last used. Stored times that are later stay.
 	TouchKeys(ctx context.Context, used map[string]time.Time) error
 }
 
-// Store keeps what is set up of apps.
+// Store keeps the settings of apps.
 type Store struct {
 	db DB
 

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqltx"
 )
 
-// AddEntry keeps an entry. It wakes nobody: nobody caches the audit log.
+// AddEntry adds an entry. It wakes no watchers: nobody caches the audit log.
 func (s *Store) AddEntry(ctx context.Context, d *audit.Entry) error {
 	return s.db.Note(ctx, d.App, "note "+d.Action, func(ctx context.Context, tx sqltx.Tx) error {
 		ids, err := sqltx.Collect(ctx, tx, sqltx.One[int64], `INSERT INTO deed (app, at, by, way, address, deed, object, outcome)
@@ -67,7 +67,7 @@ func readEntry(row sqltx.Row) (d audit.Entry, err error) {
 	return d, err
 }
 
-// TrimEntries forgets an app's that are older, and the oldest beyond so many.
+// TrimEntries deletes an app's entries that are older, and the oldest beyond so many.
 func (s *Store) TrimEntries(ctx context.Context, app string, before time.Time, most int) error {
 	return s.db.Note(ctx, app, "forget old deeds", func(ctx context.Context, tx sqltx.Tx) error {
 		if _, err := tx.Exec(ctx, "DELETE FROM deed WHERE app = $1 AND at < $2", app, before.UnixMilli()); err != nil {
@@ -78,7 +78,7 @@ func (s *Store) TrimEntries(ctx context.Context, app string, before time.Time, m
 	})
 }
 
-// RenameObject gives the object of an app's entries whose actions begin so another name.
+// RenameObject renames the object in an app's entries whose actions begin with a prefix.
 func (s *Store) RenameObject(ctx context.Context, app, actions, from, to string) error {
 	return s.db.Note(ctx, app, "rename "+actions+" in the audit log", func(ctx context.Context, tx sqltx.Tx) error {
 		_, err := tx.Exec(ctx, "UPDATE deed SET object = $4 WHERE app = $1 AND object = $3 AND substr(deed, 1, length(CAST($2 AS text))) = $2", app, actions, from, to)

@@ -191,7 +191,7 @@ func decodeSink(s *sink.Sink, written string) error {
 	return nil
 }
 
-// encodeTemplate writes what a template says.
+// encodeTemplate returns the stored form of a template.
 func encodeTemplate(t *template.Template) (string, error) {
 	b, err := json.Marshal(t.Content)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 const selectLogins = "SELECT id, app, key, subject, email, rules, role, since, seen, address, browser FROM stay"
 
-// AddLogin keeps a login, and forgets what is out of bounds. It wakes nobody: nobody caches stays.
+// AddLogin stores a login, and deletes those beyond the limits. It wakes no watchers: nobody caches logins.
 func (s *Store) AddLogin(ctx context.Context, hash signin.Hash, st signin.Login, b signin.Bounds) error {
 	return s.db.Note(ctx, st.App, "sign in", func(ctx context.Context, tx sqltx.Tx) error {
 		if err := lockApp(ctx, tx, st.App); err != nil {
@@ -42,7 +42,7 @@ func (s *Store) Login(ctx context.Context, hash signin.Hash) (signin.Login, erro
 	return list[0], nil
 }
 
-// Logins lists an app's, last seen first.
+// Logins lists an app's logins, last seen first.
 func (s *Store) Logins(ctx context.Context, app string, most int) ([]signin.Login, error) {
 	return s.logins(ctx, selectLogins+" WHERE app = $1 ORDER BY seen DESC, id LIMIT $2", app, most)
 }
@@ -71,7 +71,7 @@ func (s *Store) SeeLogin(ctx context.Context, hash signin.Hash, at time.Time) er
 	})
 }
 
-// EndLogins forgets logins of an app.
+// EndLogins deletes logins of an app.
 func (s *Store) EndLogins(ctx context.Context, app string, ids []string) (ended int, err error) {
 	err = s.db.Note(ctx, app, "sign out", func(ctx context.Context, tx sqltx.Tx) error {
 		ended = 0

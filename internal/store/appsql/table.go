@@ -103,5 +103,5 @@ func (t *Table[T]) delete(ctx context.Context, tx sqltx.Tx, app, name string) (i
 	return tx.Exec(ctx, "DELETE FROM "+t.table+t.named("="), app, name)
 }
 
-// Watch calls changed after a change of any settings committed by anybody, within a second of it, until ctx ends.
+// Watch calls changed within a second of each commit of a change of any settings, by any server, until ctx ends.
 func (t *Table[T]) Watch(ctx context.Context, changed func()) error { return t.db.Watch(ctx, changed) }

@@ -1,7 +1,7 @@
-// Package attempts is how stores of mailboxes keep what was tried to bring a copy to a connection. (docs/adr/0030)
+// Package attempts is the form in which stores of mailboxes keep the attempts to deliver a copy to connections. (docs/adr/0030)
 //
-// Nearly all copies are written once, to the connection that acknowledges them. Of those a Via says it all, in two bytes and some bits beside how the
-// copy ended. Of the others all that was tried is written one after the other, some ten bytes each.
+// Nearly all copies are written once, to the connection that acknowledges them. For those a Via suffices, in two bytes and some bits beside
+// the outcome. For the others all attempts are written one after the other, some ten bytes each.
 package attempts
 
 import (
@@ -26,7 +26,7 @@ const (
 // Via is the connection to which a copy was written, the only time, and which has acknowledged it. The zero value: not known.
 type Via = mailbox.Over
 
-// device finds the name among those of the recipient's devices. Two may have the same hash.
+// device finds the device's name among the recipient's devices. Two may have the same hash.
 func device(v Via, known []string) string {
 	if v.Device == 0 {
 		return ""
@@ -43,13 +43,13 @@ func device(v Via, known []string) string {
 	return strings.Join(names, " or ")
 }
 
-// Tried is an attempt as it waits in memory: 24 bytes.
+// Tried is the form of an attempt in memory: 24 bytes.
 type Tried struct {
 	who string // the device; before it the name of a gateway without a number, and a tab; of a refusal, a line end and its reason follow; no name has either
 	at  uint64 // milliseconds << 8 | gateway << 4 | what
 }
 
-// Of is what a mark tells.
+// Of converts a mark.
 func Of(m *mailbox.Mark) Tried {
 	who := m.Device
 	if m.What == mailbox.Nacked && m.Reason != nil {
@@ -83,12 +83,13 @@ func Acked(q *mailbox.Settle) Tried {
 	return Of(&mailbox.Mark{Device: device, Over: q.Over, DeliveredAt: q.At, What: mailbox.Acked})
 }
 
-// Known reports whether it is an attempt at all.
+// Known reports whether it is an attempt: the zero value is none.
 func (t Tried) Known() bool { return t.at != 0 }
 
 func (t Tried) what() mailbox.What { return mailbox.What(t.at & 15) } //nolint:gosec // four bits
 
-// IsTo reports whether it is a write to this connection; one without a device is told from others by its gateway alone.
+// IsTo reports whether it is a write to this connection; connections without a device are distinguished only by their
+// gateway.
 func (t Tried) IsTo(v Via) bool {
 	return t.what() == mailbox.Written && uint8(t.at>>4&15) == v.Gateway && mailbox.HashDevice(t.who) == v.Device //nolint:gosec // four bits
 }
@@ -143,7 +144,7 @@ func Sort(list []mailbox.Attempt) {
 	slices.SortStableFunc(list, func(a, b mailbox.Attempt) int { return cmp.Compare(a.At.UnixMilli(), b.At.UnixMilli()) })
 }
 
-// Plain is a copy of which a Via says all, by its place and when it was settled.
+// Plain is a copy for which a Via suffices, with its position and the time it was settled.
 type Plain struct {
 	Pos, At int64
 	Via
@@ -167,7 +168,7 @@ func AppendPlain(b []byte, list []Plain) []byte {
 
 const deviceBit = 0x80
 
-// FindPlain looks for a copy among them. The zero Via: it is not there.
+// FindPlain searches for a copy among them. The zero Via: it is not there.
 func FindPlain(b []byte, pos, at int64) (Via, error) {
 	var p Plain
 	for len(b) > 0 {

@@ -1,4 +1,4 @@
-// Package await lets callers wait for what a store's writer does for them in commits of its own.
+// Package await lets callers wait for operations that a store's writer does for them in commits of its own.
 package await
 
 import (
@@ -25,7 +25,7 @@ func (o *Op) Take() bool {
 	return o.state.CompareAndSwap(queued, taken) || o.state.Load() == taken
 }
 
-// Waited reports whether somebody waits, or has waited, for the op.
+// Waited reports whether a caller waits, or has waited, for the op.
 func (o *Op) Waited() bool { return o.call != nil }
 
 // Finish tells the waiting caller that the op is done, or why it is not. The writer calls it once, also for an op that was withdrawn.
@@ -37,10 +37,10 @@ func (o *Op) Finish(err error) {
 
 func (o *Op) op() *Op { return o }
 
-// Waiter is what embeds an Op.
+// Waiter is implemented by types that embed an Op.
 type Waiter interface{ op() *Op }
 
-// call is a caller that waits for its ops: several, if it asked for more than a commit holds.
+// call is a caller that waits for its ops: several, if its work is too large for one commit.
 type call struct {
 	left atomic.Int32
 	mu   sync.Mutex

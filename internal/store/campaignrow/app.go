@@ -1,10 +1,10 @@
 package campaignrow
 
-// AppTable is a table with rows of apps, and what tells its rows apart.
+// AppTable is a table with rows of apps, and the column that identifies a row.
 type AppTable struct{ Table, Key string }
 
-// OfApp are the tables with rows of an app that go when the app is erased, besides campaigns and endpoints. Epochs of owners
-// stay: they name nobody.
+// OfApp lists the tables, besides campaigns and endpoints, whose rows of an app are deleted with the app. Epochs of owners
+// stay, since they contain no names.
 func OfApp() []AppTable {
 	return []AppTable{
 		{"push_send", "num"},

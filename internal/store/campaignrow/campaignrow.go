@@ -1,5 +1,5 @@
-// Package campaignrow says what the rows of campaigns, their deliveries and counters hold. Stores on every database keep them alike,
-// since rows are copied from one to another.
+// Package campaignrow defines the contents of rows of campaigns, their deliveries and counters. All databases have the same
+// contents, since rows are copied from one to another.
 package campaignrow
 
 import (
@@ -15,7 +15,7 @@ import (
 // channels are the channels by their stored numbers: append, never renumber.
 var channels = [...]push.Channel{1: push.Live, push.WebPush, push.Telegram, push.Webhook, push.FCM, push.APNs}
 
-// AllChannels are the numbers of all channels, as they stand in the text of a query.
+// AllChannels are the numbers of all channels, for the text of a query.
 const AllChannels = "1, 2, 3, 4, 5, 6"
 
 // Channel is the number of a channel; 0: it has none.
@@ -36,7 +36,7 @@ func ChannelOf(number int16) push.Channel {
 	return ""
 }
 
-// Columns are those of a campaign.
+// Columns are the columns of a campaign.
 const Columns = `num, id, app, state, detail, spec, channels, send_at, created_at, started_at, finished_at,
 	enumerated, cursor, recall, recall_from`
 
@@ -49,10 +49,10 @@ func OfCampaign() []string {
 	return []string{"campaign_count WHERE campaign", "campaign_day WHERE campaign", "campaign_key WHERE campaign", "campaign WHERE num"}
 }
 
-// KeyLife is how long an idempotency key is remembered.
+// KeyLife is how long an idempotency key is kept.
 const KeyLife = 24 * time.Hour
 
-// JSON is what is stored of a campaign as JSON.
+// JSON returns the parts of a campaign that are stored as JSON.
 func JSON(c *campaign.Campaign) (spec, channels string, err error) {
 	b, err := json.Marshal(&c.Spec)
 	if err != nil {

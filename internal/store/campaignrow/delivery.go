@@ -17,7 +17,7 @@ const (
 	reaction    = 1 << 1 // << campaign.Reaction
 	NotRecalled = 1 << 4 // detail says why
 
-	NotCorrected = 1 << 8 // detail says why, unless it says why it was not recalled
+	NotCorrected = 1 << 8 // detail is the reason, unless it is why the send was not recalled
 )
 
 // Further flags, of the sends of escalations' steps.
@@ -27,10 +27,10 @@ const (
 	answered    = 1 << 7 // its receiver has acknowledged
 )
 
-// Stays are the flags of sends that are not withdrawn, or not once more.
+// Stays are the flags of sends that must not be withdrawn, or not once more.
 const Stays = NotRecalled | keep | answered
 
-// SendFlags are those that a send begins with.
+// SendFlags returns the flags that a new send has.
 func SendFlags(s *escalation.Send) (flags int32) {
 	if s.Options.Shown {
 		flags |= settleShown
@@ -41,7 +41,7 @@ func SendFlags(s *escalation.Send) (flags int32) {
 	return flags
 }
 
-// AnswerFlags are those that an answer adds.
+// AnswerFlags returns the flags that an answer adds.
 func AnswerFlags(a *escalation.Answer) (flags int32) {
 	if a.Event != nil {
 		flags |= Reaction(*a.Event)
@@ -66,7 +66,7 @@ func Send(s *escalation.Send, flags int32, target string) {
 	}
 }
 
-// Reaction is the flag of what a receiver did.
+// Reaction is the flag of a receiver's reaction.
 func Reaction(r campaign.Reaction) int32 { return reaction << r }
 
 // Held is the due time of deliveries that wait for a person: later than any time.
@@ -75,11 +75,11 @@ const Held = 1 << 60
 // Details that stores write themselves. Neither has an apostrophe: they may stand in the text of a query.
 const (
 	NoAnswer     = "the server ended before the answer came"
-	MayHaveCome  = "an earlier attempt may have arrived; then: " // and what was to become of it
+	MayHaveCome  = "an earlier attempt may have arrived; then: " // followed by what the result would otherwise be
 	noReasonTold = "no reason was given"
 )
 
-// Delivery reads what the flags and the due time of a delivery say.
+// Delivery sets a delivery's fields from its row's flags and due time.
 func Delivery(d *campaign.Delivery, flags int32, due int64) {
 	d.Unsure = flags&Unsure != 0
 	d.Shown, d.Clicked, d.Dismissed = flags&Reaction(campaign.Shown) != 0, flags&Reaction(campaign.Clicked) != 0, flags&Reaction(campaign.Dismissed) != 0
@@ -96,7 +96,7 @@ func Delivery(d *campaign.Delivery, flags int32, due int64) {
 	}
 }
 
-// TargetOf reads what the row of a delivery's endpoint says: whether it is sent to, and its attributes.
+// TargetOf sets a target's fields from the row of its endpoint: whether messages are sent to it, and its attributes.
 func TargetOf(t *campaign.Target, active bool, attributes string) error {
 	switch {
 	case active:

@@ -6,11 +6,11 @@ import (
 	"godwit.dev/godwit/internal/campaigns/campaign"
 )
 
-// reportStep is how many deliveries are read at once where few of them may be wanted.
+// reportStep is how many deliveries are read at once if few of them may match.
 const reportStep = 200
 
 // Ended is the condition for deliveries with an outcome other than accepted by a provider. They have an index; databases need both halves
-// of the condition to know that they can use it.
+// of the condition to see that they can use it.
 func Ended(as campaign.Outcome) string {
 	return fmt.Sprintf(" AND d.outcome > 2 AND d.outcome = %d", as)
 }
@@ -49,7 +49,7 @@ func Report(only *campaign.Outcome, limit int, cursor int64, read func(where str
 	return list, next, nil
 }
 
-// shownAs is what an outcome is called to people: what is being sent is pending.
+// shownAs returns the outcome that people see: one that is being sent is pending.
 func shownAs(o campaign.Outcome) campaign.Outcome {
 	if o == campaign.Sending {
 		return campaign.Pending

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Further counters beside those of outcomes, which have numbers below 20.
+// Further counters besides those of outcomes, which have numbers below 20.
 const (
 	Reactions   = 20 // + campaign.Reaction
 	Unrecalled  = 30
@@ -76,7 +76,7 @@ func (t *Tally) OfDay() []Change {
 	return days.Changes()
 }
 
-// NewFigures are those of a campaign without deliveries.
+// NewFigures returns the statistics of a campaign without deliveries.
 func NewFigures() *campaign.Figures {
 	return &campaign.Figures{Counts: make(map[campaign.Outcome]int64), Channels: make(map[push.Channel]map[campaign.Outcome]int64)}
 }

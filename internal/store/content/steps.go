@@ -18,7 +18,7 @@ type step struct {
 	To      string `json:"to,omitempty"`
 }
 
-// EncodeSteps returns what is stored of the steps of an escalation.
+// EncodeSteps returns the stored form of an escalation's steps.
 func EncodeSteps(steps []notification.Step) []byte {
 	stored := make([]step, len(steps))
 	for i, s := range steps {

@@ -1,5 +1,5 @@
-// Package endpointrow says what the rows of endpoints hold, and those by which they are found. Stores on every database keep them
-// alike, since rows are copied from one to another.
+// Package endpointrow defines the contents of rows of endpoints, and of the rows by which they are found. All databases have the
+// same contents, since rows are copied from one to another.
 package endpointrow
 
 import (
@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Columns are those of an endpoint, of a table called e.
+// Columns are the columns of an endpoint, in a table called e.
 const Columns = `e.number, e.app, e.id, e.channel, e.recipient, e.address, e.tags, e.attributes, e.locale, e.timezone,
 	e.active, e.disabled_reason, e.created_at, e.updated_at, e.last_seen_at, e.token`
 
@@ -19,7 +19,7 @@ const Columns = `e.number, e.app, e.id, e.channel, e.recipient, e.address, e.tag
 const (
 	// MaxOfRecipient bounds how many endpoints of one recipient are shown: people have a few devices.
 	MaxOfRecipient = 1000
-	// SweepEvery bounds how often names that nobody has are deleted: it looks at all of an app's.
+	// SweepEvery is the least time between two deletions of unused names, each of which reads all names of an app.
 	SweepEvery = time.Minute
 )
 
@@ -31,7 +31,7 @@ const (
 	noAttributes = "{}"
 )
 
-// JSON is what is stored of an endpoint as JSON.
+// JSON returns the parts of an endpoint that are stored as JSON.
 func JSON(e *audience.Endpoint) (tags, attributes string, err error) {
 	t, a := []byte(noTags), []byte(noAttributes)
 	if len(e.Tags) > 0 {
@@ -60,7 +60,7 @@ func ReadJSON(e *audience.Endpoint, tags, attributes string) (err error) {
 	return nil
 }
 
-// StatusOf is what the column active says.
+// StatusOf converts the column active.
 func StatusOf(active bool) audience.Status {
 	if active {
 		return audience.Active
@@ -105,7 +105,7 @@ func (t *Names) TooMany(name string, n int64) error {
 	return &TooManyNames{&notification.FieldError{Field: t.field, Problem: fmt.Sprintf("%q would be one too many: the app has %d different %s", name, n, t.what)}}
 }
 
-// TooManyNames says that an app has as many different names as it may.
+// TooManyNames says that an app has the most different names allowed.
 type TooManyNames struct{ field error }
 
 func (e *TooManyNames) Error() string { return e.field.Error() }

@@ -20,7 +20,7 @@ type brief struct {
 // named is the pair that an event is about.
 type named struct{ note, to string }
 
-// These stand before the texts or the number of a pair.
+// These precede the texts or the number of a pair.
 const (
 	newPair = 0 // a notification and a recipient follow that were not written together yet
 	newTo   = 1 // a recipient follows; the notification is that of the pair that was written last
@@ -29,7 +29,7 @@ const (
 
 func newBrief() *brief { return &brief{numbers: make(map[named]int)} }
 
-// append writes what an event is about.
+// append writes an event's notification and recipient.
 func (n *brief) append(b []byte, of named) []byte {
 	at, known := n.next, n.next < len(n.said) && n.said[n.next] == of
 	if !known {
@@ -56,20 +56,20 @@ func (n *brief) append(b []byte, of named) []byte {
 	return appendText(b, of.to)
 }
 
-// rest forgets what was said, for another chunk.
+// rest clears the pairs, for another chunk.
 func (n *brief) rest() {
 	clear(n.numbers)
 	clear(n.said)
 	n.said, n.next = n.said[:0], 0
 }
 
-// heard is what a chunk has said so far, when it is read.
+// heard holds the pairs read so far in a chunk.
 type heard struct {
 	said  []named
 	after int64 // the number after that of the last event
 }
 
-// next reads what an event is about.
+// next reads an event's notification and recipient.
 func (h *heard) next(d *decoder) named {
 	switch far := d.uvarint(); far {
 	case newPair:
@@ -131,7 +131,7 @@ func appendKind(b []byte, e *event.Event) []byte {
 	return append(b, 0)
 }
 
-// hasFields reports whether an event says more than its type and what it is about.
+// hasFields reports whether an event has more than its type, notification and recipient.
 func hasFields(e *event.Event) bool { return e.Channel != "" || furtherFields(e) }
 
 func furtherFields(e *event.Event) bool {

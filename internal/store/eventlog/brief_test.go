@@ -62,7 +62,7 @@ func TestBriefChunksAreReadAsTheyWereEmitted(t *testing.T) {
 	}
 }
 
-// Nodes of the version before read what this one stores in their database.
+// Nodes of the version before read chunks that this one stores in their database.
 func TestChunksOfALogThatOthersStoreInAreNotBrief(t *testing.T) {
 	q := NewQueue(0, nil)
 	failed := ev("a", 1)
@@ -78,7 +78,7 @@ func TestChunksOfALogThatOthersStoreInAreNotBrief(t *testing.T) {
 	}
 }
 
-// A version that knows more says more of an event; who does not know what reads the rest.
+// A later version may add fields to an event; a version that does not know them reads the rest.
 func TestFieldsOfANewerVersionArePassedOver(t *testing.T) {
 	b := []byte{briefVersion, 9, 0}
 	b = appendText(append(b, more), "new")

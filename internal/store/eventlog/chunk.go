@@ -1,5 +1,5 @@
-// Package eventlog is what event logs share, whatever they are stored in: events encoded in chunks, a queue that never makes anybody wait, and
-// the newest chunks in memory for followers.
+// Package eventlog is shared by event logs on all databases: events encoded in chunks, a queue that never makes callers wait, and the
+// newest chunks in memory for followers.
 package eventlog
 
 import (
@@ -38,7 +38,7 @@ type Chunk struct {
 	Oldest int64
 
 	at    int64  // of the last event, in milliseconds
-	names *brief // nil: each event says its notification and its recipient
+	names *brief // nil: each event contains its notification and recipient in full
 
 	once   sync.Once
 	events []event.Event // decoded on first use, then shared by all followers
@@ -147,7 +147,7 @@ func (c *Chunk) decoded() []event.Event {
 	return c.events
 }
 
-// Only returns those events of chunks that are wanted. Only for chunks that grow no more.
+// Only returns the wanted events of chunks, which must not grow any more.
 func Only(chunks []*Chunk, wanted func(*event.Event) bool) (some []event.Event) {
 	for _, c := range chunks {
 		for _, e := range c.decoded() {
@@ -159,7 +159,7 @@ func Only(chunks []*Chunk, wanted func(*event.Event) bool) (some []event.Event) 
 	return some
 }
 
-// Stored is a chunk as it was read.
+// Stored makes a chunk of its stored form.
 func Stored(app, data string, last uint64) (*Chunk, error) {
 	evs, err := Decode(app, data, last)
 	if err != nil {
@@ -179,7 +179,7 @@ func After(evs []event.Event, since uint64) []event.Event {
 	return evs[i:]
 }
 
-// ErrDamaged says that a chunk is not one that was encoded here.
+// ErrDamaged says that a chunk was not encoded here, or is damaged.
 var ErrDamaged = errors.New("event chunk is damaged")
 
 // Decode returns a chunk's events, of which the last one has this id, whatever ids they were encoded with. Their texts are parts of data, or

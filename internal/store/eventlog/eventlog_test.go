@@ -161,7 +161,7 @@ func TestFollowersGetEventsOfOtherServers(t *testing.T) {
 	s.Start(0)
 	s.read(t, "a", 0, 0)
 	followed := s.Followed()
-	s.of("b").looked = time.Now() // comes in the middle of the look
+	s.of("b").looked = time.Now() // arrives in the middle of the check
 	q := NewQueue(0, nil)
 	q.Emit([]event.Event{ev("a", 1)})
 	q.Emit([]event.Event{ev("b", 2)})

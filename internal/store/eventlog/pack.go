@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// packedVersion begins a chunk that was made smaller; the chunk as it was encoded follows, deflated.
+	// packedVersion begins a compressed chunk: the deflated form of the encoded chunk follows.
 	packedVersion = 2
-	// packLeast is how long a chunk must be for it to be worth while.
+	// packLeast is the least length at which a chunk is compressed.
 	packLeast = 256
-	// unpackMost bounds what a chunk may grow to when it is read: many times what one has.
+	// unpackMost limits the size of a chunk when it is decompressed: many times a usual one.
 	unpackMost = 16 * chunkBytes
 )
 

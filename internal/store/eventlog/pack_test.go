@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/feeds/event"
 )
 
-// lives is a chunk of notifications that are stored, delivered and acknowledged.
+// lives makes a chunk with the events of notifications that are stored, delivered and acknowledged.
 func lives(n int) *Chunk {
 	c := &Chunk{App: "a"}
 	at := time.UnixMilli(1_700_000_000_000)

@@ -23,7 +23,7 @@ type Stats struct {
 	QueuedBytes      int
 }
 
-// Queue holds what was emitted until it is stored.
+// Queue holds emitted events until they are stored.
 type Queue struct {
 	// Now is for a log whose ids are given when events are emitted. Nil: they are given when chunks are stored, and count from 1
 	// in each until then.
@@ -123,7 +123,7 @@ func (q *Queue) chunkFor(app string) *Chunk {
 	return c
 }
 
-// close takes from a chunk what it needs to grow.
+// close frees the parts of a chunk that it needs only to grow.
 func (q *Queue) close(c *Chunk) {
 	if c.names != nil && q.spare == nil {
 		c.names.rest()
@@ -181,7 +181,7 @@ func (q *Queue) release(chunks []*Chunk) (events uint64) {
 // Lost counts events that were dropped since the start.
 func (q *Queue) Lost() int64 { return int64(q.dropped.Load()) } //nolint:gosec // a count
 
-// flushEvery is how often Flush looks.
+// flushEvery is how often Flush checks.
 const flushEvery = 10 * time.Millisecond
 
 // Flush returns when all that was emitted before has been stored or dropped.

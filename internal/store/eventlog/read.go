@@ -11,7 +11,7 @@ import (
 // ErrClosed is returned to followers when the log closes.
 var ErrClosed = errors.New("event log is closed")
 
-// maxPage bounds one answer, whatever limit is asked for.
+// maxPage limits one answer, even if a greater limit is given.
 const maxPage = 10_000
 
 // Read is event.Log's, for stored events: since is no later than the newest of them. stored reads events that are no
@@ -55,7 +55,7 @@ func (ts *Tails) Read(ctx context.Context, app string, since uint64, limit int, 
 	}
 }
 
-// lastOf is how far a reader has come: to the end of a full page, else to all that was committed when it looked.
+// lastOf returns a reader's new position: the end of a full page, else the last event committed when the page was read.
 func lastOf(evs []event.Event, limit int, committed uint64) uint64 {
 	last := evs[len(evs)-1].ID
 	if len(evs) < limit {

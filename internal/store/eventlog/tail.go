@@ -13,15 +13,15 @@ const (
 	// tailBytes is what the newest events may take in memory for followers, over all apps, encoded and decoded: some 100,000. They are
 	// decoded on demand. Followers that fall further behind read the file.
 	tailBytes = 16 << 20
-	// followedFor is how long after the last look at an app's tail it is still kept: followers come back. Where nobody
-	// follows, memory is kept free.
+	// followedFor is how long an app's tail is kept after its last read, since followers come back. Tails without followers
+	// are dropped to save memory.
 	followedFor = time.Minute
 )
 
-// eventBytes is what a decoded event takes beside its texts, which are parts of the chunk's.
+// eventBytes is the size of a decoded event without its texts, which are parts of the chunk.
 var eventBytes = int(reflect.TypeFor[event.Event]().Size()) //nolint:gosec // a hundred
 
-// memory is what a chunk takes with its events.
+// memory returns the bytes that a chunk takes with its events.
 func (c *Chunk) memory() int { return 2*len(c.Data) + c.N*eventBytes }
 
 // Tails hold the newest committed chunks of each app.
@@ -43,7 +43,7 @@ type tail struct {
 	looked time.Time     // when a follower last looked
 }
 
-// Start says how far what is stored reaches.
+// Start sets the id of the last stored event.
 func (ts *Tails) Start(committed uint64) {
 	ts.committed, ts.byApp, ts.limit = committed, make(map[string]*tail), tailBytes
 }
@@ -58,7 +58,7 @@ func (ts *Tails) of(app string) *tail {
 	return t
 }
 
-// Publish adds what was committed and wakes the followers of its apps.
+// Publish adds committed chunks and wakes the followers of their apps.
 func (ts *Tails) Publish(chunks []*Chunk, upto uint64) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -84,15 +84,15 @@ func (ts *Tails) Publish(chunks []*Chunk, upto uint64) {
 	}
 }
 
-// Committed is how far what is stored reaches, as far as is known here.
+// Committed returns the id of the last stored event, as far as this process knows.
 func (ts *Tails) Committed() uint64 {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	return ts.committed
 }
 
-// Followed lists the apps that have followers, and forgets the others. For a log that others store in too: what they
-// stored is read for these alone.
+// Followed lists the apps that have followers, and drops the others. It is for a log that other servers store in too:
+// their events are read for these apps alone.
 func (ts *Tails) Followed() (apps []string) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -108,8 +108,7 @@ func (ts *Tails) Followed() (apps []string) {
 	return apps
 }
 
-// Advance adds what has been stored up to an id, in order: all of it that is of these apps. Followers of others, who came meanwhile, read
-// what is stored.
+// Advance adds the stored chunks of these apps up to an id, in order. Followers of other apps, who came meanwhile, read the store.
 func (ts *Tails) Advance(chunks []*Chunk, upto uint64, apps []string) {
 	ts.mu.Lock()
 	for app, t := range ts.byApp {
@@ -127,7 +126,7 @@ func (ts *Tails) Advance(chunks []*Chunk, upto uint64, apps []string) {
 	ts.Publish(chunks, upto)
 }
 
-// drop forgets all chunks of an app.
+// drop drops all chunks of an app.
 func (ts *Tails) drop(app string, t *tail) {
 	if len(t.chunks) == 0 {
 		return
@@ -151,18 +150,18 @@ func (ts *Tails) Forget(app string) {
 	}
 }
 
-// evict forgets the oldest chunk, which is the oldest of its app too.
+// evict drops the oldest chunk, which is the oldest of its app too.
 func (ts *Tails) evict() {
 	c := ts.order[0]
 	ts.order[0] = nil
 	ts.order = ts.order[1:]
 	ts.bytes -= c.memory()
 	t := ts.byApp[c.App]
-	t.chunks = t.chunks[1:] // the slot stays as it is: a follower may be looking at it
+	t.chunks = t.chunks[1:] // the slot stays as it is: a follower may be reading it
 	t.from = c.Last
 }
 
-// view is what a follower finds.
+// view is the part of a tail that a follower reads.
 type view struct {
 	inMemory  bool     // chunks is everything after since
 	chunks    []*Chunk // in order

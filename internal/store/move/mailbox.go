@@ -13,8 +13,8 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// recipients are those of mailboxes. What SQLite has in a recipient's row is true up to a position of the log; the copies after it
-// tell the rest.
+// recipients copies the recipients of mailboxes. SQLite's row of a recipient is current up to a position of the log; the copies
+// after it supply the rest.
 type recipients struct{ later map[int64]int64 }
 
 var _ part = (*recipients)(nil)
@@ -90,7 +90,7 @@ func (*recipients) digestTarget(ctx context.Context, tx tx, sum *digest) error {
 	return t.digestTarget(ctx, tx, sum)
 }
 
-// copies are the copies of notifications, open and settled ones, with what they say.
+// copies copies the copies of notifications, open and settled ones, with their contents.
 type copies struct{}
 
 var _ part = (*copies)(nil)
@@ -107,7 +107,8 @@ func (*copies) count(c *sqlite.Conn) (n int64, err error) {
 	return n + packed, err
 }
 
-// Of the ack mode, 16 says that the copy asks for a reply. Its body is that of position pos - body_offset, or of its own if that is -1.
+// In the ack mode, 16 says that the copy asks for a reply. Its body is that of position pos - body_offset, or its own if
+// the offset is -1.
 const (
 	asksBit  = 16
 	soleCopy = -1

@@ -1,5 +1,5 @@
-// Package move copies a data folder's SQLite stores into the schemas of a PostgreSQL database, in slices that are resumed where they
-// ended, and compares both sides in the end. It knows the tables of both, and nothing of what they mean. Nobody else may use
+// Package move copies a data folder's SQLite stores into the schemas of a PostgreSQL database, in slices, so that an interrupted
+// copy is resumed, and compares both sides at the end. It knows the tables of both, but not their meaning. Nobody else may use
 // either meanwhile.
 package move
 
@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// A slice is what goes into one transaction, together with the note of how far it came.
+// A slice is the rows of one transaction, which also notes the progress.
 const (
 	sliceRows  = 2000
 	sliceBytes = 4 << 20
@@ -27,7 +27,7 @@ type Sources struct {
 	Apps, Mailbox, Events, Objects, Campaigns *sqlitedb.DB
 }
 
-// Config says from where to where.
+// Config names the source and the target.
 type Config struct {
 	From Sources
 	URL  string // of the PostgreSQL database; the schemas of its stores are there, and empty
@@ -41,10 +41,10 @@ type Config struct {
 type Count struct {
 	What   string `json:"what"`
 	Rows   int64  `json:"rows"`
-	Digest string `json:"digest"` // of all of them, in any order
+	Digest string `json:"digest"` // a digest of all of them, in any order
 }
 
-// part is what is copied in one go: a table, or what takes the place of some.
+// part is a unit that is copied: a table, or a replacement for some tables.
 type part interface {
 	name() string
 	from(*Sources) *sqlitedb.DB
@@ -54,9 +54,9 @@ type part interface {
 	read(c *sqlite.Conn, after []any) (s slice, err error)
 	// write stores a slice.
 	write(ctx context.Context, tx tx, s slice) error
-	// finish does what is left when all are written: numbers go on after those that were given out.
+	// finish does the remaining work when all rows are written: numbering continues after the last number given out.
 	finish(ctx context.Context, tx tx, c *sqlite.Conn) error
-	// digest adds the rows of a slice, or those of the target, to a sum.
+	// digest adds the rows of a slice, or of the target, to a sum.
 	digest(s slice, sum *digest)
 	digestTarget(ctx context.Context, tx tx, sum *digest) error
 }
@@ -70,10 +70,10 @@ type mover struct {
 	left  int64 // of what is being done
 }
 
-// ErrDone says that all was copied before, and compared.
+// ErrDone says that everything was copied and compared before.
 var ErrDone = errors.New("everything was copied before")
 
-// Run copies what is not copied yet and compares everything.
+// Run copies the remaining slices and compares everything.
 func Run(ctx context.Context, cfg Config) (counts []Count, err error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -131,7 +131,7 @@ func (m *mover) progress(doing string, rows int) {
 	m.cfg.Progress(doing, rows, max(m.left, 0))
 }
 
-// copy copies what is missing of a part.
+// copy copies the remaining rows of a part.
 func (m *mover) copy(ctx context.Context, p part) error {
 	n, err := m.note(ctx, p.name())
 	if err != nil {
@@ -182,7 +182,7 @@ func (m *mover) read(ctx context.Context, p part, after []any) (s slice, err err
 	return s, err
 }
 
-// DifferentError says that what was copied is not what is there.
+// DifferentError says that the target differs from the source after the copy.
 type DifferentError struct{ What, Source, Target string }
 
 func (e *DifferentError) Error() string {

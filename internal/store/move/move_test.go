@@ -32,7 +32,7 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-// files are where the schemas come from.
+// files are the sources of the schemas.
 var files = map[string]string{
 	"godwit_app": store.AppsFile, "godwit_mailbox": store.MailboxFile, "godwit_event": store.EventsFile, "godwit_object": store.ObjectsFile,
 	"godwit_campaign": store.CampaignsFile,
@@ -63,7 +63,7 @@ var elsewhere = map[string]string{
 	"godwit_mailbox.tried":           "tells more of copies that have ended; moved ones tell it no more",
 }
 
-// A table that somebody adds to a store is copied, or is known not to need it.
+// A table that somebody adds to a store must be copied, or be listed as one that need not be.
 func TestEveryTableIsCopied(t *testing.T) {
 	data, url := t.TempDir(), pgtest.Database(t)
 	s, err := store.Open(t.Context(), store.Config{Data: data})
@@ -172,7 +172,7 @@ func TestPackedCopiesAreMoved(t *testing.T) {
 	}
 }
 
-// TestStepsThatWaitAreMoved: what is next of an escalation, and what was handed over, goes on where it was.
+// TestStepsThatWaitAreMoved: the next step of an escalation, and steps that were handed over, continue after the move.
 func TestStepsThatWaitAreMoved(t *testing.T) {
 	data, url := t.TempDir(), pgtest.Database(t)
 	s, err := store.Open(t.Context(), store.Config{Data: data})

@@ -20,12 +20,12 @@ import (
 //go:embed migrations/*.sql
 var files embed.FS
 
-// schema holds the notes of how far the copy has come.
+// schema holds the notes of the copy's progress.
 const schema = "godwit_move"
 
 type tx = pgx.Tx
 
-// Schemas that are filled, and the tables in them that are not empty from the start, or say nothing.
+// Schemas that are filled, and those of their tables that are filled from the start or do not matter.
 var (
 	schemas = []string{"godwit_app", "godwit_mailbox", "godwit_event", "godwit_object", "godwit_campaign"}
 	ours    = []string{"migration", "version", "hour", "retention", "head"}
@@ -39,7 +39,7 @@ func openNotes(ctx context.Context, url string, log *slog.Logger) (*pgdb.DB, err
 	return pgdb.Open(ctx, pgdb.Config{URL: url, Schema: schema, Migrations: migrations, MaxConns: 3, Now: time.Now, Log: log})
 }
 
-// NotEmptyError says that the database holds what was not copied from this data folder.
+// NotEmptyError says that the database has contents that were not copied from this data folder.
 type NotEmptyError struct{ Why string }
 
 func (e *NotEmptyError) Error() string { return "the database is not empty: " + e.Why }
@@ -53,7 +53,7 @@ const (
 	keepAlive  = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 2"
 )
 
-// begin makes sure that nobody else copies, and that what is there was copied from this store.
+// begin makes sure that nobody else is copying, and that the target's contents were copied from this store.
 func (m *mover) begin(ctx context.Context) (unlock func(), err error) {
 	conn, err := m.db.Pool().Acquire(ctx)
 	if err != nil {
@@ -104,7 +104,7 @@ func (m *mover) checkTarget(ctx context.Context, tx tx) error {
 	return err
 }
 
-// checkEmpty looks for a row in any table of the stores.
+// checkEmpty searches for a row in any table of the stores.
 func checkEmpty(ctx context.Context, tx tx) error {
 	rows, err := tx.Query(ctx, "SELECT schemaname, tablename FROM pg_tables WHERE schemaname = ANY($1) ORDER BY 1, 2", schemas)
 	if err != nil {
@@ -132,7 +132,7 @@ func checkEmpty(ctx context.Context, tx tx) error {
 	return nil
 }
 
-// end has PostgreSQL look at what it has got, and notes that servers may use it.
+// end makes PostgreSQL analyse the new rows, and notes that servers may use the database.
 func (m *mover) end(ctx context.Context) error {
 	for _, p := range m.parts {
 		if t, ok := p.(*table); ok {
@@ -147,12 +147,12 @@ func (m *mover) end(ctx context.Context) error {
 	})
 }
 
-// inOneView runs f on a state of one moment, for as long as it takes: nobody else writes.
+// inOneView runs f on a single state of the database, for any length of time: nobody else writes.
 func (m *mover) inOneView(ctx context.Context, f func(context.Context, tx) error) error {
 	return pgx.BeginTxFunc(ctx, m.db.Pool(), pgdb.Patient("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"), func(tx pgx.Tx) error { return f(ctx, tx) })
 }
 
-// note is how far a part has come.
+// note is the progress of a part.
 type note struct {
 	name string
 	last []any

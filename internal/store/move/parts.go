@@ -54,7 +54,7 @@ func newParts() []part {
 			columns: []string{"id", "app", "at", "by", "way", "address", "deed", "object", "outcome"},
 		},
 		&table{what: "deleted apps", source: apps, schema: "godwit_app", table: "deleted_app", key: 1, columns: []string{"name"}},
-		// Nobody looks for changes yet, so they may be as old as they are.
+		// Change times need not be new, since no server is watching them yet.
 		&table{
 			what: "objects", source: objects, schema: "godwit_object", table: "object", key: 3,
 			columns: []string{"app", "grp", "name", "version", "kind = known", "updated_at", "changed_at = updated_at", "source", "content_type", "payload"},
@@ -67,7 +67,7 @@ func newParts() []part {
 			what: "clients' versions", source: objects, schema: "godwit_object", table: "progress", key: 1,
 			columns: []string{"client", "seen_day = seen_at / 86400000", "seen_at", "versions"},
 		},
-		// The events in a chunk have whatever ids they were encoded with: the chunk's own id says which they are.
+		// The ids in a chunk are those of the encoding: the events' real ids follow from the chunk's own id.
 		&table{
 			what: "chunks of events", source: events, schema: "godwit_event", table: "chunk", key: 1, end: eventHead,
 			columns: []string{"id", "app", "data"},

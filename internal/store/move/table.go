@@ -30,9 +30,9 @@ type table struct {
 	columns []string
 	key     int                                                    // how many of them
 	where   string                                                 // of the source; "": all
-	joins   string                                                 // of the source, after its own name
+	joins   string                                                 // joins of the source, after its own name
 	number  string                                                 // column that counts on by itself; "": none
-	end     func(ctx context.Context, tx tx, c *sqlite.Conn) error // what else is to be done when all are there; nil: nothing
+	end     func(ctx context.Context, tx tx, c *sqlite.Conn) error // further work when all rows are copied; nil: none
 }
 
 var _ part = (*table)(nil)

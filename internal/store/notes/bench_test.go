@@ -7,7 +7,7 @@ import (
 	"godwit.dev/godwit/internal/store/notes"
 )
 
-// BenchmarkMarkAndTake is what notes cost a delivery that is acknowledged.
+// BenchmarkMarkAndTake measures the cost of notes for a delivery that is acknowledged.
 func BenchmarkMarkAndTake(b *testing.B) {
 	const round = 3000
 	var n notes.Notes

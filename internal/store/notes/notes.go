@@ -18,9 +18,9 @@ const (
 	Every = time.Second
 	// Slice is how many go into one commit.
 	Slice = 250
-	// most bounds what waits: beyond it new marks and sightings are dropped, which their contract allows.
+	// most limits the waiting notes: beyond it new marks and sightings are dropped, which their contract allows.
 	most = 1 << 20
-	// mostMore bounds a copy's noted attempts beside its first, and mostMoreAll those of all copies.
+	// mostMore limits a copy's noted attempts after its first, and mostMoreAll those of all copies.
 	mostMore    = 15
 	mostMoreAll = 1 << 18
 )
@@ -82,7 +82,7 @@ func (m *Mark) End(q *mailbox.Settle, as notification.Status, place bool) (via a
 	return via, list
 }
 
-// Sighting is when a recipient and its devices were seen last.
+// Sighting is when a recipient and its devices were last seen.
 type Sighting struct {
 	mailbox.Address
 	At      int64
@@ -91,7 +91,7 @@ type Sighting struct {
 
 // Notes are the marks and sightings that wait to be written. The zero value has none.
 type Notes struct {
-	NoAttempts bool // what was tried is not kept
+	NoAttempts bool // attempts are not recorded
 
 	mu    sync.Mutex
 	more  int                       // attempts beside the first ones
@@ -140,7 +140,7 @@ func (n *Notes) tried(m *Mark, t attempts.Tried) {
 		m.more = &[]attempts.Tried{t}
 		n.more++
 	case len(*m.more) < mostMore:
-		more := append(slices.Clip(*m.more), t) // somebody may be reading what there was
+		more := append(slices.Clip(*m.more), t) // others may be reading the old list
 		m.more = &more
 		n.more++
 	}
@@ -202,9 +202,9 @@ func (n *Notes) TakeMark(pos int64) Mark {
 	return m
 }
 
-// TakeMarkOf is TakeMark for a settle. If a session acknowledges while its own write is not noted yet, either the client was quick and the note
-// still comes, or the write is long ago and no note comes any more. A copy that the write itself settles had its write noted before, or its outcome
-// alone tells of the write.
+// TakeMarkOf is TakeMark for a settle. If a session acknowledges a copy whose write is not noted, either the client was quick and the note
+// still comes, or the write was long ago and no note will come. For a copy that the write itself settles, the write was noted before, or
+// its outcome alone shows it.
 func (n *Notes) TakeMarkOf(q *mailbox.Settle, pos int64) Mark {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -227,7 +227,7 @@ func (n *Notes) PeekMark(pos int64) Mark {
 	return n.marks[pos]
 }
 
-// DevicesOf are devices seen since then that are not written yet.
+// DevicesOf returns devices seen since then whose sightings are not written yet.
 func (n *Notes) DevicesOf(app, recipient string, since int64) (devices []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -241,7 +241,7 @@ func (n *Notes) DevicesOf(app, recipient string, since int64) (devices []string)
 	return devices
 }
 
-// LastSeen is what is not written yet of when a recipient was seen; 0: nothing.
+// LastSeen returns the time of a recipient's last sighting that is not written yet; 0: there is none.
 func (n *Notes) LastSeen(app, recipient string) (at int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -258,7 +258,7 @@ func (n *Notes) Forget(app, recipient string) {
 	delete(n.seen, mailbox.Address{App: app, Recipient: recipient})
 }
 
-// ForgetMarks drops all marks: positions do not mean the same copies any more.
+// ForgetMarks drops all marks, after a change of the copies' positions.
 func (n *Notes) ForgetMarks() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -37,7 +37,7 @@ func TestMarksWaitForAnAckThatTakesThemAlong(t *testing.T) {
 	var n notes.Notes
 	n.Mark([]mailbox.Mark{{Pos: 1, Attempts: 1}}, 1000)
 	n.Mark([]mailbox.Mark{{Pos: 2, Attempts: 1}}, 1600)
-	n.Mark([]mailbox.Mark{{Pos: 1, Attempts: 2}}, 1600) // which does not begin its wait anew
+	n.Mark([]mailbox.Mark{{Pos: 1, Attempts: 2}}, 1600) // which does not restart its wait
 	if marks, _ := n.Take(1600); len(marks) != 1 || marks[0].Pos != 1 || marks[0].Attempts != 2 {
 		t.Errorf("to be written: %+v, want the first copy's alone", marks)
 	}

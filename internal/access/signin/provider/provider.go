@@ -29,7 +29,7 @@ import (
 	"godwit.dev/godwit/internal/sending/foreign"
 )
 
-// Config says which provider is asked, and what its word is worth.
+// Config names the provider, and the rules for its users.
 type Config struct {
 	Issuer   string
 	ClientID string
@@ -42,20 +42,21 @@ type Config struct {
 
 // Limits of a sign-in.
 const (
-	MaxWait      = 10 * time.Minute // from the way there to the way back: people look for their second factor
-	answerWithin = 10 * time.Second // each of the provider's answers; a person waits for it
+	MaxWait      = 10 * time.Minute // from the redirect to the provider until the return: people search for their second factor
+	answerWithin = 10 * time.Second // each of the provider's answers, for which a person waits
 	maxAnswer    = 1 << 20          // bytes of one: a set of keys has a few KB
-	rereadAfter  = time.Hour        // what the provider says of itself is read anew
+	rereadAfter  = time.Hour        // the provider's metadata is read again
 )
 
-// Provider is a provider of OpenID Connect. It is asked nothing before somebody signs in: a server starts without it.
+// Provider is a provider of OpenID Connect. No request goes to it before somebody signs in, so a server starts without
+// it.
 type Provider struct {
 	cfg   Config
 	rules string // fingerprint
 	http  *http.Client
 
 	mu   sync.Mutex
-	told *oidc.Provider // what the provider said of itself
+	told *oidc.Provider // the provider's metadata
 	at   time.Time
 }
 
@@ -73,7 +74,7 @@ func (p *Provider) Close() error {
 	return nil
 }
 
-// Host is where people are sent to, for them to read.
+// Host is the provider's host, to show to people.
 func (p *Provider) Host() string {
 	u, err := url.Parse(p.cfg.Issuer)
 	if err != nil {
@@ -85,10 +86,10 @@ func (p *Provider) Host() string {
 // Rules is the fingerprint of the rules that are in force.
 func (p *Provider) Rules() string { return p.rules }
 
-// Refusal says in a sentence for the person why they do not come in.
+// Refusal explains in a sentence for the person why the sign-in is refused.
 type Refusal struct {
 	Text  string
-	Cause error // for the log; nil: the text says it all
+	Cause error // for the log; nil: the text is enough
 }
 
 func (r *Refusal) Error() string {
@@ -104,12 +105,13 @@ func refuse(cause error, format string, args ...any) error {
 	return &Refusal{fmt.Sprintf(format, args...), cause}
 }
 
-// away says that the provider does not answer as it should.
+// away is the refusal if the provider does not answer as it should.
 func (p *Provider) away(err error) error {
 	return refuse(err, "%s cannot be asked just now. Sign in with a key, or try again in a moment.", p.Host())
 }
 
-// CheckIssuer says what is wrong with an issuer's URL. Secrets travel to it, so it takes https, but on this machine.
+// CheckIssuer reports what is wrong with an issuer's URL. Secrets are sent to it, so it must be https, except on this
+// machine.
 func CheckIssuer(issuer string) error {
 	u, err := url.Parse(issuer)
 	switch {
@@ -121,14 +123,14 @@ func CheckIssuer(issuer string) error {
 	return urlguard.CheckHost(u.Hostname(), urlguard.Networks)
 }
 
-// private reports whether nobody on the way reads what is sent to a URL.
+// private reports whether nobody between can read requests to a URL.
 func private(u *url.URL) bool {
 	return u.Scheme == "https" || u.Scheme == "http" && loopback(u.Hostname())
 }
 
 func loopback(host string) bool { return host == "localhost" || host == "127.0.0.1" || host == "::1" }
 
-// discover reads what the provider says of itself, once an hour.
+// discover reads the provider's metadata, once an hour.
 func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -181,8 +183,8 @@ func (p *Provider) style(told *oidc.Provider) oauth2.AuthStyle {
 	return oauth2.AuthStyleInHeader
 }
 
-// Begin returns where a person is to go, and the cookie that they come back with. App is the one they want to; may be
-// empty.
+// Begin returns the URL to send a person to, and the cookie for the return. App is the one they want to sign in to; may
+// be empty.
 func (p *Provider) Begin(ctx context.Context, app string) (to, cookie string, err error) {
 	told, err := p.discover(ctx)
 	if err != nil {
@@ -192,7 +194,7 @@ func (p *Provider) Begin(ctx context.Context, app string) (to, cookie string, er
 	return p.client(told).AuthCodeURL(t.derive("state"), oidc.Nonce(t.derive("nonce")), oauth2.S256ChallengeOption(t.derive("verifier"))), t.cookie(), nil
 }
 
-// Finish says who has come back, in which apps they have which roles; and the app that they wanted to. It fails with a
+// Finish returns the person who has come back, with roles by app, and the app that they wanted. It fails with a
 // *Refusal, whose text is for them.
 func (p *Provider) Finish(ctx context.Context, cookie string, q url.Values) (list []signin.Person, app string, err error) {
 	t, ok := readTrip(cookie)
@@ -223,7 +225,7 @@ func (p *Provider) Finish(ctx context.Context, cookie string, q url.Values) (lis
 	return list, t.app, nil
 }
 
-// ask has the provider say whom a code is of.
+// ask exchanges a code for the person's claims at the provider.
 func (p *Provider) ask(ctx context.Context, t trip, code string) (map[string]any, error) {
 	told, err := p.discover(ctx)
 	if err != nil {
@@ -259,7 +261,8 @@ func (p *Provider) ask(ctx context.Context, t trip, code string) (map[string]any
 	return claims, nil
 }
 
-// trip is one sign-in on its way. All that must not be guessed comes from one secret, which the browser's cookie holds.
+// trip is one sign-in under way. All values that must not be guessed are derived from one secret, which the browser's
+// cookie holds.
 type trip struct {
 	secret string
 	begun  int64 // seconds

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is a provider, a server that asks it, and a browser between them.
+// world is a provider, a server that uses it, and a browser between them.
 type world struct {
 	*testing.T
 	at   *providertest.Server
@@ -50,7 +50,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// goes begins a sign-in and returns its cookie and what the provider sends the browser back with.
+// goes begins a sign-in and returns its cookie and the query with which the provider sends the browser back.
 func (w *world) goes(app string) (cookie string, back url.Values) {
 	w.Helper()
 	to, cookie, err := w.p.Begin(w.Context(), app)
@@ -73,7 +73,7 @@ func (w *world) follows(to string) url.Values {
 	return at.Query()
 }
 
-// refused checks that nobody comes in, and that the sentence says why without a secret.
+// refused checks that the sign-in fails, and that the sentence gives the reason without a secret.
 func (w *world) refused(what, want, cookie string, back url.Values) {
 	w.Helper()
 	list, _, err := w.p.Finish(w.Context(), cookie, back)

@@ -34,14 +34,14 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// CloseIdleConnections closes those of the client beneath.
+// CloseIdleConnections closes those of the wrapped client.
 func (b bounded) CloseIdleConnections() {
 	if c, ok := b.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
 
-// discoveryCause words for the log why what the provider says of itself cannot be had.
+// discoveryCause explains for the log why the provider's metadata cannot be read.
 func discoveryCause(err error) string {
 	if strings.Contains(err.Error(), "did not match the issuer URL") {
 		return "its document names another issuer"
@@ -74,7 +74,7 @@ func verifyCause(err error) error {
 // oauthErrors are the codes that a token endpoint may answer (RFC 6749, section 5.2).
 var oauthErrors = []string{"invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type", "invalid_scope"}
 
-// exchangeCause words for the log why a code was not taken. The provider's text beside a known code may hold tokens.
+// exchangeCause explains for the log why a code was refused. The provider's text with a known code may contain tokens.
 func exchangeCause(err error) string {
 	var refused *oauth2.RetrieveError
 	switch {

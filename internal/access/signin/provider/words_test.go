@@ -31,7 +31,7 @@ func TestErrorsRepeatNothingThatAProviderSaid(t *testing.T) {
 			_, _ = fmt.Fprint(w, body)
 		}
 	}
-	// jwt is a token whose claims and key id hold the secret, signed by nobody.
+	// jwt is a token whose claims and key id contain the secret; it has no valid signature.
 	const jwt = "eyJhbGciOiJFUzI1NiIsImtpZCI6InRlbGwtbm9ib2R5LTQ3MTEifQ.eyJpc3MiOiJ0ZWxsLW5vYm9keS00NzExIiwiYXVkIjoidGVsbC1ub2JvZHktNDcxMSJ9.AA"
 	for name, c := range map[string]struct{ discovery, token, keys http.HandlerFunc }{
 		"discovery: an error":        {discovery: answer(500, "text/plain", secret)},

@@ -1,5 +1,5 @@
-// Package providertest is a provider of OpenID Connect for tests. It lets everybody in as whom the test says, and lies
-// about it as the test says.
+// Package providertest is a provider of OpenID Connect for tests. It signs everybody in as the user that the test sets,
+// and gives false answers as the test sets.
 package providertest
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// ClientID and Secret are those of the one client that the provider knows.
+// ClientID and Secret are the credentials of the provider's only client.
 const (
 	ClientID = "godwit"
 	Secret   = "a-client-secret"
@@ -42,7 +42,7 @@ type Server struct {
 	seen   []url.Values         // what people were sent with
 }
 
-// request is what a code was given for.
+// request is the sign-in request that a code was issued for.
 type request struct{ challenge, nonce, redirect string }
 
 // Start starts a provider at localhost, which is another site than 127.0.0.1.
@@ -79,13 +79,13 @@ func Start(t testing.TB) *Server {
 // Says has everybody be somebody.
 func (s *Server) Says(claims map[string]any) { s.set(func() { s.claims = claims }) }
 
-// Twists changes what it says right before it is signed; nil: not any more.
+// Twists changes the claims right before they are signed; nil: no changes.
 func (s *Server) Twists(twist func(claims map[string]any)) { s.set(func() { s.twist = twist }) }
 
-// Signs has it make tokens otherwise; nil: as it should.
+// Signs replaces how tokens are made; nil: the correct way.
 func (s *Server) Signs(sign func(claims map[string]any) string) { s.set(func() { s.sign = sign }) }
 
-// GoesAway has it answer with errors alone, or comes back.
+// GoesAway makes it answer only with errors, or normally again.
 func (s *Server) GoesAway(away bool) { s.set(func() { s.away = away }) }
 
 func (s *Server) set(f func()) {
@@ -94,7 +94,7 @@ func (s *Server) set(f func()) {
 	f()
 }
 
-// Asked is what people were sent to it with.
+// Asked returns the queries with which people were sent to it.
 func (s *Server) Asked() []url.Values {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +163,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"access_token": "x", "token_type": "Bearer", "expires_in": 60, "id_token": sign(claims)})
 }
 
-// Signed is a token as it should be.
+// Signed returns a correct token.
 func (s *Server) Signed(claims map[string]any) string { return signed(s.keys[0], jose.ES256, claims) }
 
 // SignedByAnother is a token with a key that the provider does not have.
@@ -171,12 +171,12 @@ func (s *Server) SignedByAnother(claims map[string]any) string {
 	return signed(s.keys[1], jose.ES256, claims)
 }
 
-// SignedWithSecret is a token with the client's secret for a key, which people would know too.
+// SignedWithSecret returns a token signed with the client's secret, which others know too.
 func (s *Server) SignedWithSecret(claims map[string]any) string {
 	return signed([]byte(strings.Repeat(Secret, 3)), jose.HS256, claims)
 }
 
-// Unsigned is a token that nobody has signed.
+// Unsigned returns a token without a signature.
 func (s *Server) Unsigned(claims map[string]any) string {
 	body, err := json.Marshal(claims)
 	if err != nil {

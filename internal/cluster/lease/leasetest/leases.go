@@ -1,4 +1,4 @@
-// Package leasetest decides in tests which of several servers owns what.
+// Package leasetest decides in tests which of several servers holds a lease.
 package leasetest
 
 import (
@@ -11,23 +11,23 @@ import (
 
 // Leases decide which of several servers has a name. Server 0 has all that were not given to another one.
 type Leases struct {
-	// Over says that all have ended, and no server has noticed: as when a process was stopped for long and goes on.
+	// Over says that all leases have ended without any server noticing, as after a long suspension of a process.
 	Over atomic.Bool
 
 	mu      sync.Mutex
 	changed sync.Cond
-	of      map[string]int                // whose turn it is, by name
+	of      map[string]int                // the server that may hold the lease, by name
 	ends    map[string]context.CancelFunc // of who has it
 }
 
-// New makes leases that nobody has asked for.
+// New makes leases that no server wants.
 func New() *Leases {
 	l := &Leases{of: map[string]int{}, ends: map[string]context.CancelFunc{}}
 	l.changed.L = &l.mu
 	return l
 }
 
-// Server is what one server asks.
+// Server returns the lease function of one server.
 func (l *Leases) Server(n int) lease.Func {
 	return func(name string, run func(context.Context, func() bool)) (release func()) {
 		released, done := false, make(chan struct{})
@@ -76,7 +76,7 @@ func (l *Leases) Give(name string, to int) {
 	l.changed.Broadcast()
 }
 
-// Held is how many names somebody has.
+// Held is the number of leases that are held.
 func (l *Leases) Held() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package objectstore says what a store of objects and of clients' registrations does.
+// Package objectstore defines the interface of a store for objects and clients' registrations.
 package objectstore
 
 import (
@@ -59,9 +59,9 @@ type Save struct {
 	Done     func(error) // called once, from the store's goroutine: it must not block
 }
 
-// Touch notes when a client was last seen and what it has. A client without stored registrations is left alone. Of nodes
-// that share a store the one counts with which the client has opened a session last: what another still writes of what the
-// client has is late, as after that node was stopped for a while, and changes nothing.
+// Touch notes when a client was last seen, and the versions that it has. A client without stored registrations is ignored.
+// If nodes share a store, only the node counts on which the client opened its last session: writes by another are late, as
+// when that node was suspended, and change nothing.
 type Touch struct {
 	ID       ClientID
 	SeenAt   time.Time
@@ -87,14 +87,14 @@ type Watcher struct {
 // Store keeps objects and registrations. Changes are on disk when a method returns, except for Save, which does not
 // wait, and Touch, which is best effort. Errors are mailbox.ErrNoSpace and mailbox.ErrClosed where they apply.
 type Store interface {
-	// Observe has an observer told of every change from now on. Until it is called nobody is told.
+	// Observe sets the observer of all further changes. Before it is called, changes are not reported.
 	Observe(obs Observer)
 
-	// Put applies changes in order, all of them or none; one with bad input fails alone.
+	// Put applies changes in order, all of them or none, except that one with bad input fails alone.
 	Put(ctx context.Context, batch []*Put) error
 	// Get reads objects of one app, in the order of the keys. An object that was never put is a zero State.
 	Get(ctx context.Context, app string, keys []object.Key) ([]object.State, error)
-	// Groups lists the groups that objects of an app are in, those after another, by name.
+	// Groups lists the groups that objects of an app are in, from the one after another on, by name.
 	Groups(ctx context.Context, app, after string, limit int) ([]string, error)
 	// List reads objects of a group whose names begin with prefix and come after another, by name.
 	List(ctx context.Context, app, group, prefix, after string, limit int) ([]Item, error)
@@ -120,7 +120,7 @@ type Store interface {
 	Stats(ctx context.Context) (objects, clients int64, err error)
 }
 
-// Shared is what a store can do besides that other nodes change too. A Service whose store is one looks for their changes.
+// Shared is implemented by stores that other nodes change too. A Service polls such a store for their changes.
 type Shared interface {
 	// News lists objects of all apps that have changed since a time by the store's clock, in the order of their changes.
 	// from goes on behind a page; next is what to go on from, nil: that was the last one. A change may be there only some
@@ -131,7 +131,7 @@ type Shared interface {
 // Overlap is how much later than its time a change may be committed: readers of news go back that far.
 const Overlap = time.Minute
 
-// News is how an object stands that has changed.
+// News is the state of an object that has changed.
 type News struct {
 	App     string
 	Key     object.Key

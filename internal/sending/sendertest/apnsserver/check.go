@@ -22,7 +22,7 @@ const (
 
 func refuse(status int, reason string) Behaviour { return Behaviour{Status: status, Reason: reason} }
 
-// authenticate looks at the token as Apple does.
+// authenticate checks the token as Apple does.
 func (s *Server) authenticate(header string) Behaviour {
 	token, ok := strings.CutPrefix(header, "bearer ")
 	if !ok {
@@ -87,7 +87,7 @@ var (
 	tokenForm = regexp.MustCompile(`^[0-9a-fA-F]{64,200}$`)
 )
 
-// check says what Apple would not take, whoever it is for.
+// check returns the reason why Apple would refuse a message to any device.
 func (s *Server) check(m *Message) Behaviour {
 	token, ok := strings.CutPrefix(m.path, "/3/device/")
 	m.Device = token

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// window is what a connection takes at once: more than any test sends.
+// window is the most bytes in flight on a connection: more than any test sends.
 const window = 1 << 24
 
 // conn is a connection. One goroutine reads and answers; a test may end it from outside.
@@ -24,10 +24,10 @@ type conn struct {
 	nc   *tls.Conn
 	open map[uint32]*Message // begun and not answered
 	last uint32
-	gone bool // it said that it looks at none after last; guarded by the server's lock, like last
+	gone bool // it sent a GOAWAY after last; guarded by the server's lock, like last
 
 	authorized bool
-	first      func() error // takes the first message once all has come that was sent beside it
+	first      func() error // accepts the first message after all messages sent together with it have arrived
 
 	mu    sync.Mutex // of what is written
 	fr    *http2.Framer
@@ -106,8 +106,8 @@ func (c *conn) handle(f http2.Frame) error {
 	return nil
 }
 
-// whole takes a message that came as a whole. The first one is answered when the client has answered a ping, so that
-// whatever it sent at the same time is seen.
+// whole handles a message that has arrived completely. The first one is answered when the client has answered a ping, by
+// when all that the client sent at the same time has arrived.
 func (c *conn) whole(id uint32, m *Message) error {
 	if c.authorized {
 		return c.take(id, m)
@@ -140,7 +140,7 @@ func (c *conn) begin(f *http2.MetaHeadersFrame) error {
 	return nil
 }
 
-// admits reports whether a message is looked at.
+// admits reports whether a message is processed.
 func (c *conn) admits(id uint32) bool {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
@@ -196,7 +196,7 @@ func (c *conn) take(id uint32, m *Message) error {
 	return c.answer(id, m, b)
 }
 
-// authorize lets more than one message be under way.
+// authorize allows more than one message at a time.
 func (c *conn) authorize() error {
 	if c.authorized {
 		return nil
@@ -214,7 +214,7 @@ func (c *conn) leave(last uint32, reason string) {
 	c.goAway(last, reason)
 }
 
-// goAway says so. The server's lock is held.
+// goAway sends a GOAWAY. The server's lock is held.
 func (c *conn) goAway(last uint32, reason string) {
 	c.gone = true
 	said, _ := json.Marshal(map[string]string{"reason": reason}) // a text

@@ -26,7 +26,7 @@ type Behaviour struct {
 	Body       string        // in the place of Apple's JSON
 	Hang       bool          // never answers
 	Break      bool          // takes the message and breaks the connection
-	GoAway     string        // ends the connection with this reason; without Break the message was not looked at
+	GoAway     string        // ends the connection with this reason; without Break the message is not processed
 	Times      int           // after so many messages it accepts; 0: for ever
 }
 
@@ -40,7 +40,7 @@ var (
 	Unavailable  = Behaviour{Status: http.StatusServiceUnavailable, Reason: "ServiceUnavailable"}
 )
 
-// Options are whom the service knows.
+// Options are the credentials that the service accepts.
 type Options struct {
 	Public *ecdsa.PublicKey // of the key
 	KeyID  string
@@ -49,7 +49,7 @@ type Options struct {
 	Now    func() time.Time // nil: time.Now
 	// Streams is how many messages a connection takes at once after a token was accepted; 0: 1000.
 	Streams int
-	// Rest is how long a token has to be kept at least before another one is taken; 0: 20 minutes.
+	// Message is a message to a device.
 	Rest time.Duration
 }
 
@@ -110,7 +110,7 @@ func Start(o Options) *Server {
 	return s
 }
 
-// Close breaks what is open and stops the server.
+// Close breaks open connections and stops the server.
 func (s *Server) Close() {
 	s.mu.Lock()
 	for c := range s.conns {
@@ -139,14 +139,14 @@ func (s *Server) Behave(token string, b Behaviour) {
 	d.behaviour, d.left = b, b.Times
 }
 
-// BehaveAll has all messages answered so, whoever they are for; nil: each as its device is.
+// BehaveAll makes all messages be answered so, to any device; nil: each by its device's behaviour.
 func (s *Server) BehaveAll(b *Behaviour) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = b
 }
 
-// Received are the messages that came for a device, oldest first; those that were then not answered are among them.
+// Received returns the messages to a device, oldest first, including those that got no answer.
 func (s *Server) Received(token string) []Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +163,7 @@ func (s *Server) Accepted() int {
 	return s.accepted
 }
 
-// Requests counts what came, whatever was wrong with it.
+// Requests counts all requests, invalid ones included.
 func (s *Server) Requests() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,14 +184,14 @@ func (s *Server) Tokens() int {
 	return s.tokens
 }
 
-// Violations are what came against the rules of connections.
+// Violations lists breaches of the rules for connections.
 func (s *Server) Violations() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.violations...)
 }
 
-// GoAway ends all connections with a reason, once what is under way on them is answered.
+// GoAway ends all connections with a reason, after the requests under way are answered.
 func (s *Server) GoAway(reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -65,7 +65,7 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request, method string, c *
 	s.reply(w, r, fault, &taken)
 }
 
-// editable says why a message cannot be edited.
+// editable returns the reason why a message cannot be edited.
 func (s *Server) editable(chat int64, ok bool, id int64) string {
 	switch state := s.states[chat]; {
 	case !ok || state == NotFound:

@@ -10,7 +10,7 @@ import (
 	"unicode/utf16"
 )
 
-// media is what a method sends beside its text.
+// media returns the media that a method sends besides its text.
 func (c *call) media(method string) string {
 	return map[string]string{"sendPhoto": c.Photo, "sendVideo": c.Video, "sendAnimation": c.Animation, "sendDocument": c.Document}[method]
 }
@@ -71,7 +71,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, method string, c *
 	s.reply(w, r, fault, m)
 }
 
-// strike says which fault hits this request.
+// strike returns the fault for this request.
 func (s *Server) strike() Fault {
 	s.requests++
 	if s.faults == 0 {

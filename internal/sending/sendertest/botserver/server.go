@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// State is what a chat does with messages. The zero value takes them.
+// State says what a chat does with messages. The zero value accepts them.
 type State string
 
 // States of chats.
@@ -28,7 +28,7 @@ const (
 	Moved       State = "moved" // see Move
 )
 
-// Fault is what the server does instead of its work.
+// Fault is what the server does instead of an answer.
 type Fault string
 
 // Faults.
@@ -37,8 +37,8 @@ const (
 	HTML     Fault = "html"     // takes the message and answers 502 with a page
 	Drop     Fault = "drop"     // takes the message and breaks the connection
 	Hang     Fault = "hang"     // takes the message and never answers
-	Failing  Fault = "failing"  // 500 as JSON; whether the message was taken nobody knows
-	Garbage  Fault = "garbage"  // takes the message and answers what is no JSON
+	Failing  Fault = "failing"  // 500 as JSON; whether the message was sent stays unknown
+	Garbage  Fault = "garbage"  // sends the message and answers something that is not JSON
 	Flood    Fault = "flood"    // 429 with retry_after 7
 	Refuse   Fault = "refuse"   // 400 for the text
 	Redirect Fault = "redirect" // 302
@@ -116,7 +116,7 @@ func Start(o Options) *Server {
 	return s
 }
 
-// Close ends what hangs and stops the server.
+// Close ends hanging requests and stops the server.
 func (s *Server) Close() {
 	s.once.Do(func() { close(s.closed) })
 	s.http.Close()
@@ -143,7 +143,7 @@ func (s *Server) Break(f Fault, n int) {
 	s.fault, s.faults = f, n
 }
 
-// Messages are those that chats got, in order.
+// Messages returns the messages that chats got, in order.
 func (s *Server) Messages() []Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,19 +161,19 @@ func (s *Server) Flooded() int {
 	return s.flooded
 }
 
-// Say makes a user, who is called A, write to the bot: an update of the kind message.
+// Say makes a user named A write to the bot: an update of the kind message.
 func (s *Server) Say(chat int64, language, text string) {
 	s.update(fmt.Sprintf(`"message":{"message_id":1,"date":1,"chat":{"id":%d,"type":"private","first_name":"A"},"from":{"id":%d,"is_bot":false,"first_name":"A","language_code":%q},"text":%q}`,
 		chat, chat, language, text))
 }
 
-// SayInTopic makes somebody write in a topic of a forum.
+// SayInTopic makes a user write in a topic of a forum.
 func (s *Server) SayInTopic(chat, thread int64, text string) {
 	s.update(fmt.Sprintf(`"message":{"message_id":1,"date":1,"chat":{"id":%d,"type":"supergroup","is_forum":true},"message_thread_id":%d,"is_topic_message":true,"from":{"id":5,"first_name":"A"},"text":%q}`,
 		chat, thread, text))
 }
 
-// Member tells that the bot's standing in a chat has changed: member, kicked, left.
+// Member sends an update that the bot's status in a chat has changed: member, kicked, left.
 func (s *Server) Member(chat int64, status string) {
 	s.update(fmt.Sprintf(`"my_chat_member":{"chat":{"id":%d,"type":"private"},"from":{"id":%d},"date":1,"new_chat_member":{"status":%q}}`, chat, chat, status))
 }
@@ -187,7 +187,7 @@ func (s *Server) update(inner string) {
 	s.news = make(chan struct{})
 }
 
-// Waiting counts the updates that nobody has confirmed.
+// Waiting counts unconfirmed updates.
 func (s *Server) Waiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -29,7 +29,7 @@ type envelope struct {
 	} `json:"message"`
 }
 
-// Android is what Android devices get.
+// Android holds the fields for Android devices.
 type Android struct {
 	Collapse     string `json:"collapse_key"`
 	Priority     string `json:"priority"`
@@ -68,7 +68,7 @@ type WebPush struct {
 	} `json:"fcm_options"`
 }
 
-// parse reads a message as strictly as Google does and says what is wrong with it.
+// parse reads a message as strictly as Google does and returns its fault.
 func parse(body []byte) (*envelope, string) {
 	var e envelope
 	dec := json.NewDecoder(bytes.NewReader(body))
@@ -97,7 +97,7 @@ func parse(body []byte) (*envelope, string) {
 	return &e, m.APNs.wrong()
 }
 
-// wrong says what Apple would refuse.
+// wrong returns the fault for which Apple would refuse it.
 func (a *APNs) wrong() string {
 	if a.Headers == nil {
 		return ""
@@ -128,7 +128,7 @@ func goodTTL(text string) bool {
 	return err == nil && d <= maxTTL
 }
 
-// empty reports whether there is nothing in it but whom it is for.
+// empty reports whether it contains nothing but its target.
 func (e *envelope) empty() bool {
 	return len(e.Message.Data) == 0 && e.Message.Android == (Android{}) && e.Message.APNs.Headers == nil && e.Message.WebPush.Headers == nil
 }

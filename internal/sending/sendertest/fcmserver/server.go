@@ -23,18 +23,18 @@ import (
 // Email is that of the service account.
 const Email = "godwit@demo.iam.gserviceaccount.com"
 
-// Options change what a server does.
+// Options change the server's behaviour.
 type Options struct {
 	Project string        // empty: demo-project
 	Life    time.Duration // of access tokens; 0: an hour
 	Quick   bool          // keeps no messages: costs little beside the client that it is sent to by
 	HTTP1   bool          // speaks nothing newer
-	// Told is called with the godwit_id of each message and whether it is taken; nil: nobody wants to know.
+	// Told is called with the godwit_id of each message and whether it was accepted; may be nil
 	Told func(id string, taken bool)
-	Cap  int // messages of the project in any second; what is more is told to come back in a second; 0: none
+	Cap  int // messages of the project in any second; further ones get an answer to come back in a second; 0: no limit
 }
 
-// Message is what a device got.
+// Message is a message that a device got.
 type Message struct {
 	Proto   int // 2: HTTP/2
 	At      time.Time
@@ -108,7 +108,7 @@ func (s *Server) serveNothing(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "no such call", http.StatusNotFound)
 }
 
-// Close ends what hangs and stops the server.
+// Close ends hanging requests and stops the server.
 func (s *Server) Close() {
 	s.once.Do(func() { close(s.closed) })
 	s.http.Close()
@@ -175,7 +175,7 @@ func (s *Server) Received(token string) []Message {
 	return nil
 }
 
-// Counts are what has happened so far.
+// Counts are the events so far.
 type Counts struct {
 	Requests  int // to send, of any kind
 	Accepted  int // messages
@@ -282,7 +282,7 @@ func (s *Server) behaves(e *envelope) Behaviour {
 	return b
 }
 
-// within reports whether the cap lets one more message through, and counts it.
+// within reports whether the cap allows one more message, and counts it.
 func (s *Server) within(now time.Time) bool {
 	if s.opts.Cap == 0 {
 		return true

@@ -23,7 +23,7 @@ const (
 	maxSkew        = 5 * time.Minute // between the clocks
 )
 
-// TokenFault is what the token service does instead of its work.
+// TokenFault is what the token service does instead of an answer.
 type TokenFault struct {
 	Status     int // 0: no fault
 	Body       string
@@ -73,7 +73,7 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"access_token": access, "expires_in": int(s.opts.Life / time.Second), "token_type": "Bearer"})
 }
 
-// verify checks an assertion: whose it is, signed by which key, for whom, for what, since when and for how long.
+// verify checks an assertion: issuer, signature, audience, scope, and its times.
 func (s *Server) verify(r *http.Request) error {
 	if got := r.PostFormValue("grant_type"); got != grantType {
 		return fmt.Errorf("grant_type %q", got)

@@ -1,5 +1,5 @@
 // Package hookserver is a receiver of webhooks for tests: it verifies signatures as Standard Webhooks says, keeps what
-// it got, and answers, or does not, as told.
+// it received, and answers as its test has set.
 package hookserver
 
 import (
@@ -57,7 +57,7 @@ func Start(secret string) *Server {
 	return s
 }
 
-// Close ends what hangs and stops the server.
+// Close ends hanging requests and stops the server.
 func (s *Server) Close() {
 	s.once.Do(func() { close(s.closed) })
 	s.http.Close()
@@ -84,14 +84,14 @@ func (s *Server) Took() []Message {
 	return append([]Message(nil), s.took...)
 }
 
-// Requests counts what came, Refused are the signatures that were wrong.
+// Requests counts requests, Refused lists wrong signatures.
 func (s *Server) Requests() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.requests
 }
 
-// Refused are the reasons why messages were not believed.
+// Refused lists the reasons why messages were not accepted.
 func (s *Server) Refused() []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +135,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// receive notes a request and says how to answer it.
+// receive records a request and decides how to answer it.
 func (s *Server) receive(r *http.Request, body []byte) Behaviour {
 	s.mu.Lock()
 	defer s.mu.Unlock()

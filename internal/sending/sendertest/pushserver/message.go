@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// Message is what an endpoint got.
+// Message is a message that an endpoint got.
 type Message struct {
 	Topic, Urgency, TTL, Authorization string
 	URI                                string // path and query
@@ -51,7 +51,7 @@ func Decrypt(body []byte, private *ecdh.PrivateKey, auth []byte) ([]byte, error)
 		return nil, err
 	}
 	derive := func(secret, salt []byte, info string, n int) []byte {
-		b, _ := hkdf.Key(sha256.New, secret, salt, info, n) // fails only for lengths nobody asks for
+		b, _ := hkdf.Key(sha256.New, secret, salt, info, n) // fails only for lengths that are never used
 		return b
 	}
 	ikm := derive(shared, auth, "WebPush: info\x00"+string(private.PublicKey().Bytes())+string(sender), 32)
@@ -82,7 +82,7 @@ var (
 	vapidForm = regexp.MustCompile(`^vapid t=([^,\s]+), ?k=([^,\s]+)$`)
 )
 
-// head is what is checked of a message.
+// head holds the headers that are checked.
 type head struct{ method, ttl, topic, urgency, encoding, authorization string }
 
 func headOf(r *http.Request) head {
@@ -90,7 +90,7 @@ func headOf(r *http.Request) head {
 	return head{r.Method, get("TTL"), get("Topic"), get("Urgency"), get("Content-Encoding"), get("Authorization")}
 }
 
-// check says what a push service would not accept: 0, or a status and why.
+// check returns 0, or the status and reason with which a push service would refuse the message.
 func (s *Server) check(h *head, size int) (status int, problem string) {
 	ttl, err := strconv.Atoi(h.ttl)
 	switch {
@@ -144,14 +144,14 @@ func (s *Server) Tokens() (n int) {
 	return n
 }
 
-// Claims are what a VAPID token says.
+// Claims are the claims of a VAPID token.
 type Claims struct {
 	Audience string `json:"aud"`
 	Expires  int64  `json:"exp"`
 	Subject  string `json:"sub"`
 }
 
-// VerifyToken verifies a VAPID token with the public key that came with it (RFC 8292).
+// VerifyToken verifies a VAPID token with the public key sent along with it (RFC 8292).
 func VerifyToken(token, public string) (c Claims, err error) {
 	dot := strings.LastIndexByte(token, '.')
 	if dot < 0 || strings.Count(token, ".") != 2 {

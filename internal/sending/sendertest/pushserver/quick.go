@@ -134,7 +134,7 @@ func (q *quick) data(f *http2.DataFrame) error {
 	return nil
 }
 
-// answer checks a message, counts it and says what its endpoint says.
+// answer checks a message, counts it and answers as its endpoint is set.
 func (q *quick) answer(stream uint32, m *quickMessage) error {
 	delete(q.open, stream)
 	s := q.s

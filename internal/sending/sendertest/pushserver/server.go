@@ -46,13 +46,13 @@ var (
 	Unavailable = Behaviour{Status: http.StatusServiceUnavailable}
 )
 
-// Options change what a server checks.
+// Options change the server's checks.
 type Options struct {
 	Public  string // VAPID key that must have signed; empty: any
 	Quick   bool   // keeps no messages and heeds no Delay, Hang and Break: costs little beside the server that it loads
-	OneKey  bool   // all subscriptions share their keys, which makes a million of them quickly
+	OneKey  bool   // all subscriptions share their keys, so that a million of them are made quickly
 	Streams int    // HTTP/2 streams a connection; 0: Go's default of 250
-	Cap     int    // messages in any second, whoever they are for; what is more is told to come back in a second; 0: none
+	Cap     int    // messages in any second, to all endpoints together; further ones get an answer to come back in a second; 0: no limit
 }
 
 // Server is a running push service.
@@ -114,7 +114,7 @@ func Start(o Options) *Server {
 	return s
 }
 
-// Close ends what hangs and stops the server.
+// Close ends hanging requests and stops the server.
 func (s *Server) Close() {
 	s.once.Do(func() { close(s.closed) })
 	s.http.Close()
@@ -175,7 +175,7 @@ func (s *Server) behaves(e *endpoint) Behaviour {
 	return b
 }
 
-// within reports whether the cap lets one more message through, and counts it.
+// within reports whether the cap allows one more message, and counts it.
 func (s *Server) within(now time.Time) bool {
 	if s.opts.Cap == 0 {
 		return true
@@ -192,7 +192,7 @@ func (s *Server) within(now time.Time) bool {
 	return true
 }
 
-// BehaveAll makes all endpoints answer so; nil: each as its own.
+// BehaveAll makes all endpoints answer so; nil: each by its own setting.
 func (s *Server) BehaveAll(b *Behaviour) { s.all.Store(b) }
 
 // Connections counts how many were opened.

@@ -1,4 +1,4 @@
-// Package testservice is what the services that tests send to share.
+// Package testservice is shared by the services that tests send to.
 package testservice
 
 import (

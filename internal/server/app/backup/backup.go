@@ -21,7 +21,7 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// manifestName is the archive's first file; it says what follows.
+// manifestName is the archive's first file; it lists the others.
 const manifestName = "godwit-backup.json"
 
 // Manifest describes an archive.
@@ -99,7 +99,7 @@ func gather(ctx context.Context, dir, tmp, version string) (m Manifest, err erro
 
 // packNew makes a new file of the archive and returns when it is on disk.
 func packNew(ctx context.Context, file, dir string, m Manifest) (err error) {
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // it holds keys' hashes and people's messages
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // it contains keys' hashes and people's messages
 	if err != nil {
 		return err
 	}
@@ -161,15 +161,15 @@ func (r *cancelReader) Read(p []byte) (int, error) {
 	return r.r.Read(p)
 }
 
-// NotEmptyError says that a folder to restore into holds something.
+// NotEmptyError says that a folder to restore into is not empty.
 type NotEmptyError struct{ Dir, Found string }
 
 func (e *NotEmptyError) Error() string {
 	return fmt.Sprintf("data folder %s is not empty: it holds %s", e.Dir, e.Found)
 }
 
-// Restore unpacks an archive into a data folder that is empty or missing and that no server holds. After an error
-// the folder is as it was before: empty, or not there.
+// Restore unpacks an archive into a data folder that is empty or missing and that no server uses. After an error the
+// folder is as it was before: empty, or missing.
 func Restore(ctx context.Context, file, dir string) (m Manifest, err error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -200,7 +200,7 @@ func Restore(ctx context.Context, file, dir string) (m Manifest, err error) {
 	for _, name := range store.Traces() {
 		left = append(left, filepath.Join(dir, name))
 	}
-	if noLock != nil { // the folder itself is locked, too, as long as it is there
+	if noLock != nil { // the folder itself is locked, too, if it exists
 		left = append(left, filepath.Join(dir, datadir.LockFile))
 	}
 	for _, name := range append(left, made...) {
@@ -211,7 +211,7 @@ func Restore(ctx context.Context, file, dir string) (m Manifest, err error) {
 	return m, err
 }
 
-// missing lists the folder and those above it that are not there, the innermost first.
+// missing lists the folder and those above it that do not exist, the innermost first.
 func missing(dir string) (list []string) {
 	for {
 		if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {

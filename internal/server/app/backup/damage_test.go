@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// whole makes a data folder with every database and nobody who has it open.
+// whole makes a data folder with every database, which no process has open.
 func whole(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -19,10 +19,10 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// Service is the service that the server stands in for beside its own API.
+// Service is the other service whose clients this server serves in addition to its own API.
 type Service struct {
 	*nammayatri.Service
-	// Ready says why its clients could be brought nothing now.
+	// Ready returns the reason why nothing could be delivered to its clients now.
 	Ready func(context.Context) error
 }
 
@@ -52,7 +52,7 @@ func Start(ctx context.Context, g *ground.Ground, hub *session.Hub) (*Service, e
 	return &Service{Service: service, Ready: redis.Ready}, nil
 }
 
-// warn says what of the settings may surprise.
+// warn logs settings with effects that may surprise.
 func warn(g *ground.Ground) {
 	s := g.Settings
 	if s.CompatDev {

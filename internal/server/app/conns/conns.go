@@ -53,8 +53,8 @@ func Start(g *ground.Ground, opening func()) (*Connections, error) {
 	return c, nil
 }
 
-// addrShare is the part of all connections that one address may have open unless a setting says otherwise: what a stranger
-// can take, others must not miss.
+// addrShare: one address may have one of so many parts of all connections unless a setting says otherwise, so that a
+// stranger cannot use up all of them.
 const addrShare = 4
 
 // shares are how many connections may be open at once, in all and of one address.
@@ -68,7 +68,7 @@ func shares(s *config.Config, log *slog.Logger) (most, mostOf int) {
 	if most == 0 || most > possible {
 		most = possible
 	}
-	if mostOf == 0 && s.CompatOn() { // its clients may all come from the address of a proxy
+	if mostOf == 0 && s.CompatOn() { // all of its clients may come from the address of a proxy
 		mostOf = most
 	}
 	if mostOf == 0 {
@@ -86,7 +86,7 @@ func fileLimit() int {
 	return int(min(r.Cur, 1<<30))
 }
 
-// reservedFiles are descriptors kept for stores, listeners, logs and what is asked and sent outside.
+// reservedFiles are descriptors kept for stores, listeners, logs and outgoing connections.
 const reservedFiles = 128
 
 // connectionLimit is how many connections may be open at once under a limit of descriptors. Where that is very low, most

@@ -1,5 +1,5 @@
-// Package core starts the way of a notification and what goes beside it over the same sessions: bus, objects, topics,
-// requests, mailbox, sessions and the line to other nodes.
+// Package core starts the parts that a notification passes through and those that use the same sessions: bus, objects,
+// topics, requests, mailbox, sessions and the line to other nodes.
 package core
 
 import (
@@ -24,7 +24,7 @@ import (
 // fewThreads is below how many threads for goroutines messages of topics give way to publishes of the mailbox.
 const fewThreads = 4
 
-// Core is what has been started.
+// Core holds the started parts.
 type Core struct {
 	Bus       *bus.Bus
 	Objects   *signal.Service
@@ -85,7 +85,7 @@ func startTopics(g *ground.Ground, carrier *bus.Bus) *pubsub.Service {
 	return topics
 }
 
-// startRequests starts what brings requests from the bus to sessions, and answers back.
+// startRequests starts the service that passes requests from the bus to sessions, and answers back.
 func startRequests(g *ground.Ground, carrier *bus.Bus) *request.Service {
 	requests := request.New(request.Config{Bus: carrier, Log: g.Log})
 	g.Steps.AddClose("requests", ground.StorePatience, requests.Close)
@@ -116,7 +116,7 @@ func (c *Core) startSessions(g *ground.Ground) {
 	g.Steps.AddClose("sessions", ground.StorePatience, c.Hub.Close)
 }
 
-// startPublisher starts what all ways to publish share.
+// startPublisher starts the service that all ways to publish share.
 func (c *Core) startPublisher(g *ground.Ground) {
 	c.Publisher = delivery.New(c.Mailbox, g.Stores.Clock)
 	if g.Tracer != nil {

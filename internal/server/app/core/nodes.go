@@ -37,7 +37,7 @@ func startBus(ctx context.Context, g *ground.Ground) (*bus.Bus, error) {
 	return carrier, nil
 }
 
-// joins is how this node is joined to others.
+// joins returns how this node connects to others.
 func joins(g *ground.Ground, addr string) (*bus.Cluster, error) {
 	c := &bus.Cluster{Node: g.Node, Boot: g.Boot, Addr: addr, Peers: g.Settings.Peers()}
 	var err error
@@ -69,13 +69,13 @@ func readSecret(file string) (string, error) {
 	return string(b), nil
 }
 
-// roll lists the boots of nodes that the store knows to live.
+// roll lists the boots of live nodes, by the store.
 type roll func(context.Context) ([]string, error)
 
 // Alive implements cluster.Roll.
 func (r roll) Alive(ctx context.Context) ([]string, error) { return r(ctx) }
 
-// ledger is a roll that also knows nodes that were lost.
+// ledger is a roll that also lists lost nodes.
 type ledger struct {
 	roll
 	members func(context.Context) ([]store.Member, error)
@@ -91,7 +91,7 @@ func (l ledger) Members(ctx context.Context) ([]cluster.Member, error) {
 	return list, err
 }
 
-// startCluster joins sessions of several nodes. Those of this node are to take part with Join.
+// startCluster connects the sessions of several nodes. Those of this node take part after Join.
 func startCluster(g *ground.Ground, carrier *bus.Bus) (*cluster.Cluster, error) {
 	cfg := cluster.Config{
 		Open: line(carrier, bus.Mailboxes),
@@ -114,7 +114,7 @@ func line(carrier *bus.Bus, name string) cluster.Opener {
 	}
 }
 
-// joinNodes has this node's mailboxes, sessions and objects take part among other nodes.
+// joinNodes connects this node's mailboxes, sessions and objects to other nodes.
 func (c *Core) joinNodes(g *ground.Ground) error {
 	c.Cluster.Join(c.Hub, c.Mailbox)
 	c.Cluster.AnswerRequests(c.Requests.AnswerNode)
@@ -129,10 +129,10 @@ func (c *Core) joinNodes(g *ground.Ground) error {
 	return nil
 }
 
-// A question that nodes ask each other beside those of package cluster.
+// A kind of request between nodes besides those of package cluster.
 const (
 	whatForward    = "forward"
-	forwardAtOnce  = 1024 // polls that wait, most of them
+	forwardAtOnce  = 1024 // most of these are waiting polls
 	forwardedLasts = 2 * time.Minute
 )
 
@@ -146,7 +146,7 @@ func (c *Core) Forwarder(boot string) *gateway.Forwarder {
 	}}
 }
 
-// ServeForwarded carries out what other nodes forward.
+// ServeForwarded handles requests that other nodes forward.
 func (c *Core) ServeForwarded(handlers map[string]http.Handler) {
 	if c.Cluster == nil {
 		return

@@ -15,15 +15,15 @@ const (
 	reachLook  = 100 * time.Millisecond
 )
 
-// WatchReach has sessions move to other nodes while this one alone cannot reach the store.
+// WatchReach moves sessions to other nodes while only this one cannot reach the store.
 func (c *Core) WatchReach(g *ground.Ground) {
 	if g.Stores.Reach != nil && c.Cluster != nil {
 		g.Steps.AddRun("watch over the store", time.Second, func(ctx context.Context) error { return c.watchReach(ctx, g) })
 	}
 }
 
-// watchReach sends sessions away for as long as the store is out of reach here and another node reaches it. If no other does, they stay:
-// topics, requests and what nodes have of objects go on here as well as anywhere.
+// watchReach ends sessions while the store cannot be reached from here and another node reaches it. If no other node does, they stay:
+// topics, requests and the objects in the nodes' memory work here as well as anywhere.
 func (c *Core) watchReach(ctx context.Context, g *ground.Ground) error {
 	var leaving sync.WaitGroup
 	stay := context.CancelFunc(nil)

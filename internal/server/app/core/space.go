@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/server/config"
 )
 
-// spaceEvery is how often it is looked whether the disk has become full or free.
+// spaceEvery is the interval of checks whether the disk has become full or free.
 const spaceEvery = time.Second
 
 // watchSpace tells once when publishes begin to be refused for lack of space, and once when that has passed. How many were refused
@@ -27,7 +27,7 @@ func watchSpace(ctx context.Context, log *slog.Logger, box *mailbox.Mailbox, res
 	}
 }
 
-// tellSpace tells what has changed since it was looked before, and returns how it is now.
+// tellSpace logs a change since the last check, and returns the current state.
 func tellSpace(ctx context.Context, log *slog.Logger, before bool, s mailbox.Stats, reserve config.Size) (full bool) {
 	if s.Full == before {
 		return before

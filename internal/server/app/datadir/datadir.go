@@ -1,5 +1,5 @@
-// Package datadir knows the data folder: what lies where in it, who holds it, and which addresses its server
-// listens on.
+// Package datadir manages the data folder: the names of its files, the process that holds it, and the addresses on which
+// its server listens.
 package datadir
 
 import (
@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Names of the files in a data folder beside those of stores.
+// Names of the files in a data folder besides those of stores.
 const (
 	LockFile      = "lock"
 	AddressesFile = "addresses.json"
@@ -34,8 +34,8 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("data folder %s is in use by another server, process %d", e.Dir, e.PID)
 }
 
-// Lock is a held data folder: the folder itself is locked, which nobody can remove while there is something in it, and a
-// file in it, which says by whom.
+// Lock is a held data folder. It locks the folder itself, which cannot be removed while it is not empty, and a file in
+// it, which names the holder.
 type Lock struct{ f, dir *os.File }
 
 // Acquire makes the folder if it is missing and takes it for this process. The kernel lets go of it when the process
@@ -125,7 +125,7 @@ func (l *Lock) Boot(boot string) (former string, err error) {
 	return former, nil
 }
 
-// Release lets go of the folder. The lock file stays: removing it would let two processes lock two files.
+// Release unlocks the folder. The lock file stays: removing it would let two processes lock two files.
 func (l *Lock) Release() error { return errors.Join(l.f.Close(), l.dir.Close()) }
 
 // Holder reads the process id that a folder's lock file names; 0: none. The process may be gone.
@@ -146,11 +146,11 @@ type Addresses struct {
 	NATS string `json:"nats"`
 	// Gateway is a listener for the gateway alone.
 	Gateway string `json:"gateway,omitempty"`
-	// CompatHTTP is for probes and scrapes of a service that it stands in for.
+	// CompatHTTP is the listener for probes and scrapes of a service that this one replaces.
 	CompatHTTP string `json:"compat_http,omitempty"`
-	// Others are listeners that modules bring, by the keys of their settings.
+	// Others are listeners of modules, by the keys of their settings.
 	Others map[string]string `json:"others,omitempty"`
-	// Drain is how far a server has sent its sessions away on request: Draining, then Drained. Empty: nobody asked.
+	// Drain is the state of a requested drain: Draining, then Drained. Empty: none was requested.
 	Drain string `json:"drain,omitempty"`
 }
 
@@ -189,7 +189,7 @@ func ReadAddresses(dir string) (a Addresses, err error) {
 	return a, nil
 }
 
-// RemoveAddresses deletes the address file, so that nobody takes a former server's addresses for present ones.
+// RemoveAddresses deletes the address file, so that a former server's addresses are not taken for current ones.
 func RemoveAddresses(dir string) error {
 	err := os.Remove(filepath.Join(dir, AddressesFile))
 	if errors.Is(err, os.ErrNotExist) {

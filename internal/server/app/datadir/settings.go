@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 )
 
-// SettingsFile says with which settings the folder's server runs.
+// SettingsFile contains the settings with which the folder's server runs.
 const SettingsFile = "settings.json"
 
-// Settings are those of a running server, so that programs beside it need not be told them again.
+// Settings are the settings of a running server, so that programs beside it need not be given them again.
 type Settings struct {
-	// Folder is where the server was started: what relative file names begin at.
+	// Folder is where the server was started: relative file names are relative to it.
 	Folder string `json:"folder"`
-	// Values has what is not at its default, without secrets.
+	// Values contains the settings that differ from their defaults, without secrets.
 	Values map[string]string `json:"values"`
 }
 

@@ -1,5 +1,5 @@
-// Package feeds starts what reads the event log and brings it elsewhere, what makes good what the log has lost, and what
-// brings notifications in from where publishers already put them.
+// Package feeds starts the services that pass the event log on, that restore its lost events, and that take in
+// notifications from places where publishers already put them.
 package feeds
 
 import (
@@ -27,7 +27,7 @@ type Feeds struct {
 	Sinks   *sink.Service
 }
 
-// Reconcile starts what makes good what the event log has lost.
+// Reconcile starts the service that restores lost events of the event log.
 func Reconcile(ctx context.Context, g *ground.Ground, box *mailbox.Mailbox) error {
 	m := reconcile.New(reconcile.Config{Log: g.Stores.Events, Changes: g.Stores.Changes, Alive: g.Stores.Alive, Own: g.Own("reconcile"), Notes: g.Log})
 	g.Registry.MustRegister(m)
@@ -44,7 +44,7 @@ func Reconcile(ctx context.Context, g *ground.Ground, box *mailbox.Mailbox) erro
 	return nil
 }
 
-// Hooks starts what tells apps of events.
+// Hooks starts the service that posts events to apps.
 func Hooks(ctx context.Context, g *ground.Ground) (*hook.Service, error) {
 	client := provider.Unbounded(g.Settings.AllowPrivateURLs) // a hook has one request under way
 	g.Steps.AddClose("hook connections", time.Second, func() error { client.CloseIdleConnections(); return nil })
@@ -77,7 +77,7 @@ func SourceKinds(log *slog.Logger) map[string]source.Kind {
 	}
 }
 
-// Sources starts what brings notifications from where publishers already put them.
+// Sources starts the service that takes in notifications from places where publishers already put them.
 func Sources(ctx context.Context, g *ground.Ground, publisher source.Publisher, objects source.Objects) (*source.Service, error) {
 	sources, err := source.New(ctx, source.Config{
 		Store: g.Stores.Sources, Publisher: publisher, Objects: objects, Kinds: SourceKinds(g.Log), Own: g.Own("sources"), Now: g.Stores.Clock,
@@ -96,7 +96,7 @@ func SinkKinds() map[string]sink.Kind {
 	return map[string]sink.Kind{clickhouse.Name: clickhouse.Kind{}}
 }
 
-// Sinks starts what brings events to where they are counted.
+// Sinks starts the service that writes events to analytics databases.
 func Sinks(ctx context.Context, g *ground.Ground) (*sink.Service, error) {
 	sinks, err := sink.New(ctx, sink.Config{
 		Store: g.Stores.Sinks, Progress: g.Stores.Drained, Events: g.Stores.Events, Past: reconcile.Past{Log: g.Stores.Events, Changes: g.Stores.Changes},

@@ -32,7 +32,7 @@ const (
 	figuresLast   = time.Second
 )
 
-// Server tells what the server does.
+// Server provides the data about this server.
 type Server struct {
 	*ground.Ground
 	Core    *core.Core
@@ -52,7 +52,7 @@ func (s *Server) Start() {
 	s.Steps.AddRun("watch over figures", time.Second, func(ctx context.Context) error { return s.Watch.Run(ctx, s.totals) })
 }
 
-// Watched is what the API and the pages tell of the server itself.
+// Watched returns the server's data for the API and the pages.
 func (s *Server) Watched() *watch.Server {
 	return &watch.Server{
 		Watch: s.Watch, Node: s.Node, Together: s.together, Advise: s.advise, Nodes: s.nodes, Live: s.live, Settings: s.settings,
@@ -103,7 +103,7 @@ func (s *Server) turned() (n uint64) {
 	return n
 }
 
-// advise says what somebody of an app should look at.
+// advise lists what somebody of an app should handle.
 func (s *Server) advise(ctx context.Context, app string) []watch.Advice {
 	st, hour := s.Core.Mailbox.Stats(), s.Watch.Last(watch.Kept)
 	size := func(n int64) string { return config.Size(max(n, 0)).String() }
@@ -169,7 +169,7 @@ func (s *Server) troubles(ctx context.Context, app string, found *watch.State) {
 	}
 }
 
-// nodes are those that this one knows of, itself first, and what each owns.
+// nodes lists the nodes that this one knows, itself first, and the leases of each.
 func (s *Server) nodes(ctx context.Context) (list []watch.Node, owned []watch.Lease, err error) {
 	v, err := s.Cluster(ctx)
 	if err != nil {
@@ -190,7 +190,7 @@ func (s *Server) nodes(ctx context.Context) (list []watch.Node, owned []watch.Le
 	return list, owned, nil
 }
 
-// live is what an app's sessions on this node do, and who was turned away.
+// live describes the activity of an app's sessions on this node, and refused connections.
 func (s *Server) live(app string) (l watch.Live) {
 	l.Sessions = s.Core.Hub.ByGateway(app)
 	topics, all := s.Core.Topics.Subscriptions(app, watch.MostLive)
@@ -213,7 +213,7 @@ func (s *Server) live(app string) (l watch.Live) {
 	return l
 }
 
-// settings are those that the server runs with, without what is secret in them.
+// settings are the settings that the server runs with, without secrets.
 func (s *Server) settings() []watch.Setting {
 	fields := config.Fields(s.Settings)
 	list := make([]watch.Setting, len(fields))
@@ -224,7 +224,7 @@ func (s *Server) settings() []watch.Setting {
 	return list
 }
 
-// Figures are those of GET /v1/stats that lie outside mailboxes and sessions.
+// Figures returns the statistics of GET /v1/stats that are not about mailboxes and sessions.
 func (s *Server) Figures() operator.Figures {
 	st := s.Conns.Reactor.Stats()
 	o, t := s.Core.Objects.Counts(), s.Core.Topics.Counts()

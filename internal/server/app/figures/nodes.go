@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// Forget takes a node off the list that was lost for good.
+// Forget removes a node from the list that was lost for good.
 func (s *Server) Forget(ctx context.Context, node string) error {
 	if s.Stores.Forget == nil || s.Core.Cluster == nil {
 		return fmt.Errorf("node %s is not missing, since there is only this one: %w", node, mailbox.ErrNotFound)
@@ -29,7 +29,7 @@ func (s *Server) Forget(ctx context.Context, node string) error {
 	return nil
 }
 
-// why says why a node is missing.
+// why explains why a node is missing.
 func (s *Server) why(n *cluster.Node) string {
 	if n.Why == cluster.WhyNeverHeard && s.Core.Bus.SecretDiffers() {
 		return "it lives, since it renews its lease in the database, but nodes refuse each other: its cluster_secret_file differs from that of this node"
@@ -37,7 +37,7 @@ func (s *Server) why(n *cluster.Node) string {
 	return n.Why.String()
 }
 
-// Cluster is what this node knows of the others.
+// Cluster returns this node's view of the others.
 func (s *Server) Cluster(ctx context.Context) (v operator.ClusterView, err error) {
 	if s.Stores.Owned != nil {
 		owned, err := s.Stores.Owned(ctx)

@@ -24,12 +24,12 @@ import (
 // StorePatience is how long a store may take to write what is queued. It is longer than a disk under load needs.
 const StorePatience = 30 * time.Second
 
-// Ground is what every part of a server stands on.
+// Ground holds the things that every part of a server needs.
 type Ground struct {
 	Settings *config.Config
 	Version  string
 	Node     string // this node's name among others and in presence
-	Boot     string // of this node among others; empty: it is alone
+	Boot     string // id of this start of the node; empty: it is alone
 
 	Log      *slog.Logger
 	Steps    *lifecycle.Steps
@@ -42,7 +42,7 @@ type Ground struct {
 
 	TLS     func(protocols ...string) *tls.Config // of listeners; nil: plain
 	NodeTLS *tls.Config                           // between nodes; nil: plain
-	// Certificates are those in use, by the kind of peer that sees them.
+	// Certificates are the certificates in use, by the kind of peer that sees them.
 	Certificates map[string]*certs.Files
 
 	Stores *store.Stores
@@ -55,7 +55,7 @@ type Ground struct {
 // Now is the time of the stores' clock.
 func (g *Ground) Now() time.Time { return g.Stores.Clock() }
 
-// Own decides which node does what one at a time may do for an app. Nil: there are no others.
+// Own gives leases on apps' work that only one node may do at a time. Nil: there are no other nodes.
 func (g *Ground) Own(what string) lease.Func {
 	if g.Stores.Own == nil {
 		return nil
@@ -65,5 +65,5 @@ func (g *Ground) Own(what string) lease.Func {
 	}
 }
 
-// Share is a part of the grace period, for steps that wait for others. There are four; what is left is for the stores.
+// Share is a part of the grace period, for steps that wait for others. There are four; the rest of it is for the stores.
 func (g *Ground) Share() time.Duration { return g.Settings.Grace.D() / 6 }

@@ -12,10 +12,10 @@ import (
 	"godwit.dev/godwit/internal/server/config"
 )
 
-// New makes the server's logger as the settings ask.
+// New makes the server's logger by its settings.
 func New(c *config.Config, w io.Writer) *slog.Logger {
 	var level slog.Level
-	_ = level.UnmarshalText([]byte(c.LogLevel)) // the settings allow only levels it knows
+	_ = level.UnmarshalText([]byte(c.LogLevel)) // the settings allow only valid levels
 	opts := &slog.HandlerOptions{Level: level}
 	f, isFile := w.(interface{ Fd() uintptr })
 	if c.LogFormat == "text" || c.LogFormat == "auto" && isFile && isatty.IsTerminal(f.Fd()) {

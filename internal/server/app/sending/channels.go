@@ -1,4 +1,4 @@
-// Package sending starts what reaches people outside: channels, campaigns, escalations and the bots of chats.
+// Package sending starts the services that reach people outside: channels, campaigns, escalations and chat bots.
 package sending
 
 import (
@@ -19,7 +19,7 @@ import (
 // KindOptions are what channels need of the server. The zero value is that of the command line.
 type KindOptions struct {
 	AllowPrivate bool         // see allow_private_urls
-	PublicURL    string       // where service workers report to; empty: they know
+	PublicURL    string       // URL for reports of service workers; empty: they have it themselves
 	Live         *live.Sender // to mailboxes; nil: there are none
 }
 
@@ -35,7 +35,7 @@ func Kinds(o KindOptions) map[push.Channel]channel.Kind {
 	}
 }
 
-// Channels starts what sends to addresses outside.
+// Channels starts the service of channels to outside addresses.
 func Channels(ctx context.Context, g *ground.Ground, c *core.Core) (*channel.Service, error) {
 	kinds := Kinds(KindOptions{
 		AllowPrivate: g.Settings.AllowPrivateURLs, PublicURL: g.Settings.PublicURL, Live: live.New(c.Publisher, c.Mailbox, g.Stores.Clock),

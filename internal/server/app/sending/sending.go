@@ -19,7 +19,7 @@ import (
 	"godwit.dev/godwit/internal/server/app/ground"
 )
 
-// Sending is what has been started.
+// Sending holds the started services.
 type Sending struct {
 	Channels    *channel.Service
 	Endpoints   *endpoint.Service
@@ -28,17 +28,17 @@ type Sending struct {
 	Escalations *escalation.Service
 }
 
-// Start starts what sends over the channels.
+// Start starts the services that send over the channels.
 func Start(g *ground.Ground, c *core.Core, channels *channel.Service) (*Sending, error) {
 	out, err := startDispatch(g, channels)
 	if err != nil {
 		return nil, err
 	}
-	tokens := sealed.New(g.Stores.Campaigns, func(name string) bool { // that travel with messages and come back
+	tokens := sealed.New(g.Stores.Campaigns, func(name string) bool { // tokens that travel with messages and come back
 		_, err := g.Access.App(name)
 		return err == nil && name != ""
 	})
-	var sends lease.Func // an app's campaigns and escalations, which are sent by one node; nil: there are no others
+	var sends lease.Func // leases on the sending of an app's campaigns and escalations, which one node does; nil: there are no other nodes
 	if f := g.Own("campaigns"); f != nil {
 		sends = lease.Share(f)
 	}
@@ -58,7 +58,7 @@ func Start(g *ground.Ground, c *core.Core, channels *channel.Service) (*Sending,
 	return s, nil
 }
 
-// startDispatch starts what paces and makes the attempts of all senders.
+// startDispatch starts the dispatcher, which paces and makes the attempts of all senders.
 func startDispatch(g *ground.Ground, channels *channel.Service) (*dispatch.Dispatcher, error) {
 	cfg := dispatch.Config{Senders: channels, Channels: channels.Channels(), Now: g.Stores.Clock, Log: g.Log}
 	if g.Tracer != nil {
@@ -72,7 +72,7 @@ func startDispatch(g *ground.Ground, channels *channel.Service) (*dispatch.Dispa
 	return out, nil
 }
 
-// startEscalations starts what has steps beyond live sent.
+// startEscalations starts the service that sends steps beyond live.
 func startEscalations(g *ground.Ground, c *core.Core, s *Sending, tokens *sealed.Tokens, sends lease.Func) *escalation.Service {
 	e := escalation.New(escalation.Config{
 		Steps: g.Stores.Steps, Mailbox: c.Mailbox, Endpoints: g.Stores.Endpoints, Store: g.Stores.Sends, Dispatch: s.Dispatch, Events: g.Stores.Events, Tokens: tokens,
@@ -89,7 +89,7 @@ func startEscalations(g *ground.Ground, c *core.Core, s *Sending, tokens *sealed
 	return e
 }
 
-// reach says why an app cannot do a step.
+// reach returns the reason why an app cannot do a step.
 func (s *Sending) reach(ctx context.Context, app string, step notification.Step) (field, why string, err error) {
 	name := step.Channel
 	sender, err := s.Channels.Sender(ctx, app, push.Channel(name))

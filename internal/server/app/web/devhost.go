@@ -29,7 +29,7 @@ func localHosts(next http.Handler, gw gatewayOrigin, publicURL string) http.Hand
 	})
 }
 
-// localHost tells hosts that no DNS server makes: addresses and localhost. HTTP/1.0 names none at all.
+// localHost reports whether a host cannot come from DNS: an address or localhost. HTTP/1.0 names none at all.
 func localHost(host string) bool {
 	name := (&url.URL{Host: host}).Hostname()
 	if _, err := netip.ParseAddr(name); err == nil || host == "" {

@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi"
 )
 
-// gatewayOrigin tells requests for the gateway's own origin from all others.
+// gatewayOrigin recognises requests for the gateway's own origin.
 type gatewayOrigin struct {
 	own      bool // it has one: a host, or a listener
 	listener bool // connections of that listener are marked
@@ -31,7 +31,7 @@ func newGatewayOrigin(cfg *config.Config) gatewayOrigin {
 
 type onGatewayListener struct{}
 
-// parts says what is served to a request.
+// parts returns the parts of the API that are served to a request.
 func (o gatewayOrigin) parts(r *http.Request) httpapi.Parts {
 	switch {
 	case !o.own:
@@ -62,7 +62,7 @@ func nameOf(hostport string) string {
 	return strings.TrimSuffix(webhost.Host((&url.URL{Host: hostport}).Hostname()), ".")
 }
 
-// place is what browsers take a worker's answer for.
+// place returns the origin that browsers see for a worker's answer.
 func (o gatewayOrigin) place() httphead.Place {
 	if o.own {
 		return httphead.OwnOrigin

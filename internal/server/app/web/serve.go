@@ -18,7 +18,7 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// protocols are those of HTTP within TLS.
+// protocols are the HTTP versions within TLS.
 var protocols = []string{"h2", "http/1.1"}
 
 // Listeners are the one of everything over HTTP and the one of the gateway alone.
@@ -41,7 +41,7 @@ func (w *Web) Listeners() []listen.Listener {
 	}
 }
 
-// server makes the server of a listener, and what it accepts connections from.
+// server makes the server of a listener, and the listener that it accepts connections from.
 func (w *Web) server(ln net.Listener, conf *tls.Config, handler http.Handler) (*http.Server, net.Listener) {
 	srv := &http.Server{
 		Handler: handler, Protocols: new(http.Protocols), TLSConfig: conf,
@@ -59,7 +59,7 @@ func (w *Web) server(ln net.Listener, conf *tls.Config, handler http.Handler) (*
 	return srv, adoptable
 }
 
-// framed closes connections after requests of which a proxy in front may believe that they end elsewhere.
+// framed closes connections after requests whose end a proxy in front may see elsewhere (request smuggling).
 func framed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch http1.JudgeOf(r) {
@@ -69,7 +69,7 @@ func framed(next http.Handler) http.Handler {
 			return
 		case http1.Last:
 			w.Header().Set("Connection", "close")
-			r.Close = true // nothing takes the connection over to serve more of it
+			r.Close = true // no further request is read from the connection
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -36,7 +36,7 @@ import (
 	"godwit.dev/godwit/internal/server/module"
 )
 
-// Web is what is served over HTTP, and what it stands on.
+// Web holds the HTTP servers and their parts.
 type Web struct {
 	*figures.Server
 	// Ready says why something else that the server is there for cannot be done now. Nil: there is nothing else.
@@ -59,13 +59,13 @@ func (w *Web) Handler() (http.Handler, error) {
 	return w.whole, w.failed
 }
 
-// presence is what the API asks about live sessions.
+// presence is the API's interface to live sessions.
 type presence interface {
 	recipient.Presence
 	operator.Presence
 }
 
-// sessions are those of all nodes.
+// sessions returns the sessions of all nodes.
 func (w *Web) sessions() presence {
 	if w.Core.Cluster != nil {
 		return w.Core.Cluster
@@ -99,7 +99,7 @@ func (w *Web) handler() (http.Handler, error) {
 		Direct: w.direct, Posts: posts,
 		Gateway: workergate.New(workergate.Config{Asker: w.Core.Requests, Access: w.Access, Place: origin.place(), Log: w.Log}), Serves: origin.parts,
 	})
-	if w.Settings.Dev && !w.Settings.DevAnyAddress && w.TLS == nil { // a certificate says which names are meant
+	if w.Settings.Dev && !w.Settings.DevAnyAddress && w.TLS == nil { // with a certificate, its names decide
 		return localHosts(api, origin, w.Settings.PublicURL), nil
 	}
 	return api, nil
@@ -129,7 +129,7 @@ func (w *Web) clients() map[string]http.Handler {
 	}
 }
 
-// recipients makes the service that lists and erases recipients, and starts what erases those of deleted apps.
+// recipients makes the service that lists and erases recipients, and starts the erasure of deleted apps' recipients.
 func (w *Web) recipients() *recipient.Service {
 	known := recipient.New(recipient.Config{Mailbox: w.Core.Mailbox, Presence: w.sessions(), Endpoints: w.Sending.Endpoints, Objects: w.Core.Objects, Traces: w.Eraser, Log: w.Log})
 	w.Steps.AddRun("erasures of apps", ground.StorePatience, recipient.NewApps(recipient.AppsConfig{
@@ -139,7 +139,7 @@ func (w *Web) recipients() *recipient.Service {
 	return known
 }
 
-// timelines makes the service that tells the stories of copies; known has the recipients that they are for.
+// timelines makes the service of timelines; known has their recipients.
 func (w *Web) timelines(known *recipient.Service) *timeline.Service {
 	cfg := timeline.Config{Mailbox: w.Core.Mailbox, Steps: w.Sending.Escalations, Recipients: known, Now: time.Now, Watchers: w.Core.Watchers}
 	if w.Settings.Attempts {
@@ -195,7 +195,7 @@ func (w *Web) pages(known *recipient.Service, told *timeline.Service) (http.Hand
 	return handler, err
 }
 
-// provider lets people in beside keys; nil: none does.
+// provider returns the sign-in by an identity provider, besides keys; nil: there is none.
 func (w *Web) provider() *provider.Provider {
 	s := w.Settings
 	if s.OIDCIssuer == "" {

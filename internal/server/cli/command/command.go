@@ -1,4 +1,4 @@
-// Package command is what the command lines of this project share: flags that every command takes, rules for arguments, mistakes with
+// Package command is shared by the command lines of this project: flags that every command takes, rules for arguments, errors with
 // hints, and where the other programs of an installation are.
 package command
 
@@ -66,7 +66,7 @@ func (g Globals) flags(f *pflag.FlagSet) {
 	f.StringVar(g.CA, "ca", "", "PEM file with the authority of the server's certificate, trusted beside the system's (or set SSL_CERT_FILE)")
 }
 
-// Help is what a command does that only groups others.
+// Help is run by commands that only group others.
 func Help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
 // Env returns an environment variable of environ ("KEY=VALUE" each); as for a process, the last of several counts.

@@ -18,7 +18,7 @@ func (e *usageError) Unwrap() error { return e.err }
 // Usagef makes the error of a command line that makes no sense.
 func Usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
-// hintError carries what to do about an error.
+// hintError carries a hint how to solve an error.
 type hintError struct {
 	err  error
 	hint string
@@ -27,7 +27,7 @@ type hintError struct {
 func (e *hintError) Error() string { return e.err.Error() }
 func (e *hintError) Unwrap() error { return e.err }
 
-// WithHint adds to an error what to do about it.
+// WithHint adds to an error a hint how to solve it.
 func WithHint(err error, format string, args ...any) error {
 	return &hintError{err, fmt.Sprintf(format, args...)}
 }
@@ -41,8 +41,7 @@ func Hint(err error) string {
 	return ""
 }
 
-// Fail prints the error that cmd ended with, and what to do about it, and returns the exit code. hintFor knows what to do about errors
-// that carry no hint.
+// Fail prints cmd's error with its hint, and returns the exit code. hintFor finds hints for errors that carry none.
 func Fail(w io.Writer, asJSON bool, cmd *cobra.Command, err error, hintFor func(error) string) (exit int) {
 	hint := Hint(err)
 	if hint == "" {
@@ -70,7 +69,7 @@ func Fail(w io.Writer, asJSON bool, cmd *cobra.Command, err error, hintFor func(
 	return exit
 }
 
-// ToHelp is the hint for a mistake when only its command is known.
+// ToHelp is the hint for an error of which only the command is known.
 func ToHelp(cmd *cobra.Command) string { return cmd.CommandPath() + " --help shows how it is used" }
 
 // Exactly is the argument rule of commands that take arguments with these names.

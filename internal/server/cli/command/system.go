@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// HintForSystem knows what to do about errors of the operating system and the network; "" if it knows nothing.
+// HintForSystem returns hints for errors of the operating system and the network; "" for others.
 func HintForSystem(err error) string {
 	if hint := HintForTLS(err); hint != "" {
 		return hint
@@ -34,7 +34,7 @@ func HintForSystem(err error) string {
 	return ""
 }
 
-// HintForTLS knows what to do about connections that could not be secured.
+// HintForTLS returns hints for connections that could not be secured.
 func HintForTLS(err error) string {
 	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// appendCopy appends one recipient's result: what was stored, or why not.
+// appendCopy appends one recipient's result: the status of the copy, or the error.
 func appendCopy(b []byte, id string, c *delivery.Copy) []byte {
 	if c.Err != nil {
 		return appendRefused(b, c.To, id, c.Err)
@@ -27,7 +27,7 @@ func appendCopy(b []byte, id string, c *delivery.Copy) []byte {
 	return append(b, '}')
 }
 
-// appendRefused appends {"to","id","error"}; what is not known is left out.
+// appendRefused appends {"to","id","error"}; unknown members are left out.
 func appendRefused(b []byte, to, id string, err error) []byte {
 	b = append(b, '{')
 	if to != "" {
@@ -43,7 +43,7 @@ func appendRefused(b []byte, to, id string, err error) []byte {
 	return append(b, '}')
 }
 
-// copyBytes is what a recipient's result takes beside the two names, unless it is refused.
+// copyBytes is the size of a recipient's result without the two names, unless it is refused.
 const copyBytes = len(`{"id":"","to":"","status":"delivered","duplicate":false,"expires_at":"2006-01-02T15:04:05.000Z"},`)
 
 // appendResults appends {"results":[…]}, one a recipient in the order of the request.

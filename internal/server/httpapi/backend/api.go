@@ -1,5 +1,5 @@
-// Package backend holds the calls of an app's back ends: publish, see what became of it, recipients, objects, topics, endpoints
-// and audiences, campaigns, events.
+// Package backend holds the calls of an app's back ends: publish, read statuses, recipients, objects, topics, endpoints and
+// audiences, campaigns, events.
 package backend
 
 import (
@@ -33,7 +33,7 @@ type Publisher interface {
 	Publish(ctx context.Context, app string, drafts []*notification.Draft) []delivery.Result
 }
 
-// Mailbox is what back ends read and change of mailboxes.
+// Mailbox is the part of mailboxes that back ends read and change.
 type Mailbox interface {
 	Recall(ctx context.Context, app, id, to string) (n int, err error)
 	Lookup(ctx context.Context, app, id, to string) ([]mailbox.Record, error)
@@ -41,12 +41,12 @@ type Mailbox interface {
 	Recipients(ctx context.Context, app string, limit int, cursor string) (items []mailbox.RecipientInfo, next string, err error)
 }
 
-// Objects reads and changes objects, and says who is registered for them.
+// Objects reads and changes objects, and lists their registrations.
 type Objects interface {
 	Put(ctx context.Context, app string, k object.Key, p *object.Put) (st object.State, changed bool, err error)
-	// Get reads one object; ok is false if nobody has put it.
+	// Get reads one object; ok is false if it was never put.
 	Get(ctx context.Context, app string, k object.Key) (st object.State, ok bool, err error)
-	// List reads objects of a group whose names begin with prefix, by name; next is what to go on after, or empty.
+	// List reads objects of a group whose names begin with prefix, by name; next is the cursor of the next page, or empty.
 	List(ctx context.Context, app, group, prefix, after string, limit int) (items []objectstore.Item, next string, err error)
 	Registrations(ctx context.Context, app string, k object.Key) ([]signal.Registration, error)
 	// Groups lists the groups that objects are in, by name; next is what to go on after, or empty.
@@ -86,7 +86,7 @@ type Templates interface {
 	Delete(ctx context.Context, app, name string, m template.Match) error
 }
 
-// Parts are what the handlers stand on.
+// Parts are what the handlers need.
 type Parts struct {
 	Publisher  Publisher
 	Mailbox    Mailbox

@@ -19,7 +19,7 @@ const (
 	MaxBatchBytes  = 32 << 20
 	maxBatchMemory = 4 * MaxBatchBytes // bodies of all batches at work, which apps share; further ones wait for their turn
 
-	// A chunk is what is published at once: large enough to share a commit, small enough not to hold up others.
+	// A chunk is published at once: large enough to share a commit, small enough not to delay others.
 	chunkCopies = 500
 	chunkBytes  = 1 << 20
 
@@ -102,7 +102,7 @@ type batch struct {
 	out    []byte
 }
 
-// line is one line of the chunk: a draft, or what is wrong with it.
+// line is one line of the chunk: a draft, or its error.
 type line struct {
 	d   *draft // nil if not even its outline could be read
 	err error

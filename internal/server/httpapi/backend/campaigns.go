@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// maxCampaignBody holds the content in all its languages and an audience of 10,000 recipients.
+// maxCampaignBody is enough bytes for the content in all its languages and an audience of 10,000 recipients.
 const maxCampaignBody = campaign.MaxContentBytes + audience.MaxRecipients*(notification.MaxNameBytes+8) + 64<<10
 
 type campaignJSON struct {
@@ -72,7 +72,7 @@ type correctionJSON struct {
 	Messages     int64              `json:"messages"` // that it goes over
 	Corrected    int64              `json:"corrected"`
 	NotCorrected int64              `json:"not_corrected"`
-	Kept         int64              `json:"kept"` // over channels whose messages stay as they are
+	Kept         int64              `json:"kept"` // messages of channels that cannot correct them
 	Title        string             `json:"title"`
 	Template     *templateOf        `json:"template"`
 	Variables    template.Variables `json:"variables,omitempty"` // not in lists
@@ -96,7 +96,7 @@ func viewCorrection(v *campaign.View, whole bool) *correctionJSON {
 	return j
 }
 
-// publicCounts names outcomes as the API does: what is being sent is still pending.
+// publicCounts names outcomes as the API does: a delivery that is being sent is still pending.
 func publicCounts(counts map[campaign.Outcome]int64) map[string]int64 {
 	m := make(map[string]int64, 7)
 	for o := campaign.Pending; o <= campaign.TakenBack; o++ {
@@ -163,7 +163,7 @@ func (a *API) CreateCampaign(c *call.Call) error {
 	return c.Value(status, viewCampaign(v, true))
 }
 
-// ReviseCampaign is PUT /v1/campaigns/{id}: of one that has not begun.
+// ReviseCampaign is PUT /v1/campaigns/{id}: it changes a campaign that has not begun.
 func (a *API) ReviseCampaign(c *call.Call) error {
 	spec, sendAt, _, err := a.campaignBody(c)
 	if err != nil {
@@ -206,7 +206,7 @@ func (t *jsonTime) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// campaignError says what a client did wrong.
+// campaignError converts a client's error to a problem.
 func campaignError(err error) error {
 	var state *campaign.StateError
 	var ch *campaign.ChannelError

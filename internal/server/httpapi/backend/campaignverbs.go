@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// maxVerbBody holds what the verbs take: a time, some ids, some attributes.
+// maxVerbBody is enough bytes for the verbs' bodies: a time, some ids, some attributes.
 const maxVerbBody = 64 << 10
 
 // verbBody reads the object that a verb takes; none at all is as good as an empty one.
@@ -53,7 +53,7 @@ func (a *API) CancelCampaign(c *call.Call) error { return a.verb(c, "cancelled",
 // RecallCampaign is POST /v1/campaigns/{id}/recall.
 func (a *API) RecallCampaign(c *call.Call) error { return a.verb(c, "recalled", a.Campaigns.Recall) }
 
-// maxCorrectionBody holds the content in all its languages.
+// maxCorrectionBody is enough bytes for the content in all its languages.
 const maxCorrectionBody = campaign.MaxContentBytes + 64<<10
 
 // CorrectCampaign is POST /v1/campaigns/{id}/correct.
@@ -81,7 +81,7 @@ func (a *API) verb(c *call.Call, done string, do func(ctx context.Context, app, 
 	return a.moved(c, done, do)
 }
 
-// moved does something to a campaign and answers with what it is then.
+// moved changes a campaign's state and answers with the changed campaign.
 func (a *API) moved(c *call.Call, done string, do func(ctx context.Context, app, id string) (*campaign.View, error)) error {
 	id := c.R.PathValue("id")
 	v, err := do(c.Ctx, c.Key.App, id)

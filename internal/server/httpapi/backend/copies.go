@@ -11,9 +11,9 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// What one page of an app's notifications looks at, at most: it may end with few items, or none, and still have a next one.
+// Limits of one page of an app's notifications: it may contain few items, or none, and still have a next one.
 const (
-	maxPageNames     = 2000 // recipients of whom it is asked whether anything waits
+	maxPageNames     = 2000 // recipients whose mailboxes are checked for pending copies
 	maxPageHistories = 200  // reads of a recipient's notifications
 	namesAtOnce      = 100
 )
@@ -72,7 +72,7 @@ type copiesWalk struct {
 	since  time.Time
 	limit  int
 
-	name  string // whose notifications come next, from before pos on; those after this name with pos 0
+	name  string // the recipient whose notifications come next, from before pos on; with pos 0, the recipients after this name
 	pos   int64
 	over  bool
 	found []mailbox.Record

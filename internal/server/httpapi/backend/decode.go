@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// draft is a publish as it is decoded, with facts that only the request's form shows.
+// draft is a decoded publish, with facts that only the request's form shows.
 type draft struct {
 	notification.Draft
 	list bool // to was a list: so is the answer
@@ -22,7 +22,7 @@ type draft struct {
 	content content
 }
 
-// content is data as it stands in JSON, whose form depends on its content type wherever that stands.
+// content is data in its JSON form, which depends on its content type.
 type content struct {
 	given, base64 bool
 	raw           []byte // JSON; borrowed from the body

@@ -66,8 +66,8 @@ func TestDecodedDraftDoesNotReferToTheBody(t *testing.T) {
 	}
 }
 
-// FuzzDecodeDraft holds the decoder against encoding/json: what it accepts is an object in valid JSON, and both read
-// the same strings from it.
+// FuzzDecodeDraft compares the decoder with encoding/json: what it accepts is an object in valid JSON, and both read the
+// same strings from it.
 func FuzzDecodeDraft(f *testing.F) {
 	for _, s := range []string{
 		`{"to":"driver-42","id":"ride-9f3","title":"New ride","data":{"fare":120},"ttl":"30s","priority":"high"}`,

@@ -79,7 +79,7 @@ func (v *deliveryJSON) record() []string {
 	}
 }
 
-// notFormula keeps what a provider said from being taken for a formula by a spreadsheet.
+// notFormula keeps a spreadsheet from taking a provider's text for a formula.
 func notFormula(s string) string {
 	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
 		return "'" + s
@@ -204,7 +204,7 @@ func (a *API) CampaignEvents(c *call.Call) error {
 		return err
 	}
 	if c.R.Header.Get("Last-Event-ID") == endEventID {
-		return c.NoContent() // which tells an EventSource not to come back
+		return c.NoContent() // which makes an EventSource stop reconnecting
 	}
 	id := c.R.PathValue("id")
 	v, err := a.Campaigns.Get(c.Ctx, c.Key.App, id)

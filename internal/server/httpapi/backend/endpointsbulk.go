@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// chunkEndpoints are registered before the answer goes on: their lines are sent as they come.
+// chunkEndpoints are registered at a time: the lines of the answer are sent after each chunk.
 const chunkEndpoints = 500
 
 // RegisterBatch is POST /v1/endpoints/batch. The body is read whole before anything is registered, so that a batch
@@ -100,7 +100,7 @@ func (b *endpointBatch) register() error {
 	return b.c.Stream(b.rc, b.out)
 }
 
-// appendWarnings adds what is not known of a person and was left out.
+// appendWarnings adds the names of attributes that the import left out.
 func appendWarnings(out []byte, dropped []string) []byte {
 	if len(dropped) == 0 {
 		return out

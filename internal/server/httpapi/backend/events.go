@@ -23,7 +23,7 @@ const (
 	maxFeeds      = 2000             // followers of events on one node, half of them of one app; each costs a goroutine and a connection
 	feedPage      = 500              // events read at once
 	FeedHeartbeat = 15 * time.Second // proxies close connections that are silent for a minute or less
-	feedWriteTime = 30 * time.Second // a follower that takes longer to read is cut off; it comes back with since
+	feedWriteTime = 30 * time.Second // a follower that reads more slowly is disconnected; it reconnects with since
 )
 
 // FollowEvents is GET /v1/events: it stays open, as NDJSON or, if the client accepts it, server-sent events.
@@ -95,7 +95,7 @@ func eventTypes(list string) (types []event.Type, err error) {
 	return types, nil
 }
 
-// start finds the event to begin after: since, what an EventSource saw last, or the newest.
+// start finds the event to begin after: since, the last event that an EventSource got, or the newest.
 func (f *feed) start(q url.Values) (uint64, error) {
 	field, text := "since", q.Get("since")
 	if text == "" && f.sse {
@@ -208,7 +208,7 @@ func (f *feed) append(e *event.Event) {
 	f.out = b
 }
 
-// appendFurther appends what few events have.
+// appendFurther appends members that few events have.
 func appendFurther(b []byte, e *event.Event) []byte {
 	if e.Step != 0 {
 		b = append(b, `,"step":`...)

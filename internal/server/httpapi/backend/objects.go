@@ -109,7 +109,7 @@ func (a *API) PutObject(c *call.Call) error {
 	return a.put(c, k, p)
 }
 
-// put stores a change and answers with the version that stands then.
+// put stores a change and answers with the resulting version.
 func (a *API) put(c *call.Call, k object.Key, p *object.Put) error {
 	if err := a.allow(c.Key.Key, 1); err != nil {
 		return err
@@ -123,7 +123,8 @@ func (a *API) put(c *call.Call, k object.Key, p *object.Put) error {
 	return c.JSON(http.StatusOK, append(b, "}\n"...))
 }
 
-// DeleteObject is DELETE /v1/objects/{group}/{object}: its version becomes unknown and stays as the floor.
+// DeleteObject is DELETE /v1/objects/{group}/{object}: its version becomes unknown, and the former one stays as the
+// floor.
 func (a *API) DeleteObject(c *call.Call) error {
 	k, err := objectOf(c)
 	if err != nil {

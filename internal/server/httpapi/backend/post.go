@@ -10,14 +10,14 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// Post is a POST /v1/notifications, whoever has read it from its connection: first it is read as a publish, then stored,
-// alone or with others of its app.
+// Post is a POST /v1/notifications, read by either server: it is first parsed as a publish, then stored, alone or with
+// others of its app.
 type Post struct {
 	Key         access.Principal
 	Idempotency string // the key of that name; empty: none
 	Trace       notification.Trace
 	Body        []byte // borrowed until it was read
-	Answer      []byte // what is to be answered is appended; it may overwrite the body
+	Answer      []byte // the answer is appended to this; it may overwrite the body
 
 	Status int   // of the answer, once it was stored
 	Err    error // it was not stored
@@ -37,12 +37,13 @@ func (a *API) Read(p *Post) (err error) {
 	return a.allow(p.Key.Key, 1)
 }
 
-// traceOf is what came with a request of the trace that it belongs to.
+// traceOf returns the trace context that came with a request.
 func traceOf(h http.Header) notification.Trace {
 	return notification.Trace{Parent: h.Get("Traceparent"), State: h.Get("Tracestate")}
 }
 
-// Asks says whether something must be looked up before a publish that was read can be stored: others need not wait for that.
+// Asks reports whether something must be looked up before a parsed publish can be stored: other publishes need not wait
+// for that.
 func (p *Post) Asks() bool { return p.draft.Template != "" || p.draft.Escalate != nil }
 
 // Store stores publishes of one app that were read, in their order, and sets what each is answered. It returns once they are on

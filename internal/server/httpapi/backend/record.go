@@ -26,7 +26,7 @@ func appendRecords(b []byte, records []mailbox.Record) []byte {
 // appendRecord appends one copy as the status API shows it. Fields of events that have not happened are null.
 func appendRecord(b []byte, r *mailbox.Record) []byte { return append(appendOpen(b, r), "]}"...) }
 
-// appendOpen leaves the list of channels open behind live.
+// appendOpen appends the start of a copy's JSON, up to the live channel; the list of channels stays open.
 func appendOpen(b []byte, r *mailbox.Record) []byte {
 	acked := r.Status == notification.Acked || r.Status == notification.Replied
 	b = append(b, `{"id":`...)
@@ -61,7 +61,7 @@ func appendOpen(b []byte, r *mailbox.Record) []byte {
 	return appendLive(b, r)
 }
 
-// appendReply appends what the recipient answered; its data stands as in a publish.
+// appendReply appends the recipient's answer; its data has the same form as in a publish.
 func appendReply(b []byte, r *notification.Reply) []byte {
 	if r == nil {
 		return append(b, "null"...)
@@ -81,7 +81,7 @@ func appendReply(b []byte, r *notification.Reply) []byte {
 	return append(b, '}')
 }
 
-// appendLive appends the live channel: where the copy stands there and since when.
+// appendLive appends the live channel: the copy's state there and since when.
 func appendLive(b []byte, r *mailbox.Record) []byte {
 	at := r.CreatedAt
 	if !r.DeliveredAt.IsZero() {
@@ -103,7 +103,7 @@ func appendLive(b []byte, r *mailbox.Record) []byte {
 	return append(b, '}')
 }
 
-// liveDetail tells how often a copy was sent, and what clients said who could not take it.
+// liveDetail says how often a copy was sent, and why clients refused it.
 func liveDetail(r *mailbox.Record) (s string) {
 	if r.Attempts > 0 {
 		s = "sent " + timeline.Times(r.Attempts)

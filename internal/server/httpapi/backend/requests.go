@@ -17,7 +17,7 @@ import (
 // Requests asks workers and clients.
 type Requests interface {
 	Ask(ctx context.Context, app string, r *request.Request) (*request.Answer, error)
-	// AskRecipient asks one session of a recipient; device and the request's subject may be empty.
+	// AskRecipient sends a request to one session of a recipient; device and the request's subject may be empty.
 	AskRecipient(ctx context.Context, app, recipient, device string, r *request.Request) (*request.Answer, error)
 }
 
@@ -63,7 +63,7 @@ func (a *API) AskRecipient(c *call.Call) error {
 	return answer(c, got, err)
 }
 
-// question reads what is asked: any body, its type, and the trace it belongs to.
+// question reads a request to send: any body, its type, and its trace context.
 func (a *API) question(c *call.Call, timeout string) (*request.Request, error) {
 	r := &request.Request{ContentType: c.R.Header.Get("Content-Type"), Timeout: request.DefaultTimeout}
 	if timeout != "" {

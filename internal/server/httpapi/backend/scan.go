@@ -114,7 +114,7 @@ func (s *scanner) str(field string) (string, error) {
 	return string(raw), nil
 }
 
-// quoted reads a string and returns what is between its quotes.
+// quoted reads a string and returns the text between its quotes.
 func (s *scanner) quoted() (raw []byte, escaped bool, err error) {
 	s.pos++
 	start := s.pos
@@ -142,7 +142,7 @@ func (s *scanner) quoted() (raw []byte, escaped bool, err error) {
 	return nil, false, s.syntax("a closing quote")
 }
 
-// unescape decodes what quoted found valid.
+// unescape decodes a string that quoted has checked.
 func (s *scanner) unescape(raw []byte) string {
 	quoted := make([]byte, 0, len(raw)+2)
 	quoted = append(append(append(quoted, '"'), raw...), '"')
@@ -210,7 +210,7 @@ func (s *scanner) pass() error {
 	return s.syntax("a closing quote")
 }
 
-// kinds sorts bytes by what they mean to skip.
+// kinds classifies bytes for skip.
 var kinds = func() (t [256]uint8) {
 	for c := range ' ' {
 		t[c] = control
@@ -248,7 +248,7 @@ func (s *scanner) null() bool {
 	return false
 }
 
-// wrongType says what stands where a field's value should.
+// wrongType says what was found instead of a field's value.
 func (s *scanner) wrongType(field, want string) error {
 	found := "a number"
 	switch c := s.peek(); c {

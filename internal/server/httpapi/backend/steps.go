@@ -7,7 +7,7 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// appendStep appends, after live, what a step has sent or waits for.
+// appendStep appends, after live, the state of a step: sent or waiting.
 func appendStep(b []byte, s *timeline.Step) []byte {
 	b = call.AppendString(append(b, `,{"channel":`...), string(s.Channel))
 	b = strconv.AppendInt(append(b, `,"step":`...), int64(s.Number), 10)

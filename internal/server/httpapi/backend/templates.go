@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// maxTemplateBody holds a content and its JSON's spaces.
+// maxTemplateBody is enough bytes for a content and the spaces of its JSON.
 const maxTemplateBody = 2*template.MaxContentBytes + 1<<10
 
 type templateJSON struct {
@@ -80,7 +80,7 @@ func match(h http.Header) (m template.Match, err error) {
 	return m, nil
 }
 
-// templateError says what a client did wrong.
+// templateError converts a client's error to a problem.
 func templateError(err error) error {
 	var other *template.RevisionError
 	if errors.As(err, &other) {
@@ -173,7 +173,7 @@ func (a *API) DeleteTemplate(c *call.Call) error {
 	return c.NoContent()
 }
 
-// PreviewTemplate is POST /v1/templates/{name}/preview: what it says to somebody.
+// PreviewTemplate is POST /v1/templates/{name}/preview: the content that a given recipient would get.
 func (a *API) PreviewTemplate(c *call.Call) error {
 	name, err := templateName(c)
 	if err != nil {

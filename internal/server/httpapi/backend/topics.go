@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// PublishTopic is POST /v1/topics/{topic}: the body, whatever it is, goes to the current subscribers.
+// PublishTopic is POST /v1/topics/{topic}: the body, of any form, goes to the current subscribers.
 func (a *API) PublishTopic(c *call.Call) error {
 	if _, err := c.Params(); err != nil {
 		return err

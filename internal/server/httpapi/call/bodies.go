@@ -10,7 +10,7 @@ import (
 
 const (
 	bodiesFor = 24 * time.Hour
-	maxBodies = 10_000 // 1.5 MB; beyond them the oldest key is forgotten
+	maxBodies = 10_000 // 1.5 MB; beyond them the oldest key is dropped
 )
 
 // Bodies remembers with which body an Idempotency-Key was used, for calls that may be repeated as they are: all that is left

@@ -19,10 +19,10 @@ type Call struct {
 	Ctx context.Context  // of the request, with a deadline unless the route streams
 	Key access.Principal // of routes with a role
 
-	Made string // what the call has made, where the path does not name it
+	Made string // name of a thing that the call has made, if the path does not contain it
 
 	Status int  // of the answer; 0: none yet
-	Sized  bool // the answer says how long it is, which lets others have its connection before the handler has returned
+	Sized  bool // the answer has a Content-Length, so that the connection can be used again before the handler has returned
 }
 
 // Patience bounds how long an ordinary request may take; a publish that has not been stored by then gets
@@ -49,7 +49,7 @@ func (c *Call) JSON(status int, body []byte) error {
 	return c.Send(status, body)
 }
 
-// Send answers. A failed write means that the client is gone, which is nobody's error.
+// Send answers. A failed write means that the client is gone, which is no error of the server.
 func (c *Call) Send(status int, body []byte) error {
 	c.Status = status
 	if c.Sized {
@@ -70,8 +70,8 @@ func (c *Call) NoContent() error {
 // PartTime is how long a client may take to read one part of a long answer.
 const PartTime = 30 * time.Second
 
-// Streams sets the headers of an answer that goes on for long: a compressing proxy, or nginx, would hold parts back until
-// its buffer is full.
+// Streams sets the headers of a streamed answer: a compressing proxy, or nginx, would hold parts back until its buffer is
+// full.
 func (c *Call) Streams() {
 	h := c.W.Header()
 	h.Set("Cache-Control", "no-store, no-transform")

@@ -73,7 +73,7 @@ func (f Fields) read(body []byte, nulls bool) error {
 	return nil
 }
 
-// badJSON says where a body ceases to be one object.
+// badJSON returns where a body stops being one object.
 func badJSON(body []byte) error {
 	var wrong *json.SyntaxError
 	if err := json.Unmarshal(body, new(json.RawMessage)); errors.As(err, &wrong) {
@@ -125,12 +125,12 @@ func fieldError(name string, raw json.RawMessage, into any, err error) error {
 	return notification.BadField(name, "%s", notification.Clip(text))
 }
 
-// WrongType says what stands where a field's value should.
+// WrongType says what was found instead of a field's value.
 func WrongType(field, want string, raw json.RawMessage) error {
 	return notification.BadField(field, "must be %s, not %s", want, KindOf(raw))
 }
 
-// KindOf names what a value is by how it begins.
+// KindOf names the type of a JSON value by its first byte.
 func KindOf(raw []byte) string {
 	switch raw[0] {
 	case '"':
@@ -147,7 +147,7 @@ func KindOf(raw []byte) string {
 	return "a number"
 }
 
-// wanted names what a variable takes.
+// wanted describes the values that a variable accepts.
 func wanted(t reflect.Type) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -196,7 +196,7 @@ func Texts(into *[]string, most int, check func(field, text string) error) Reade
 	}
 }
 
-// Word refuses what cannot be one of several words with spaces between.
+// Word refuses texts that cannot be one of several words separated by spaces.
 func Word(field, text string) error {
 	if text == "" || strings.ContainsAny(text, " \t\r\n") {
 		return notification.BadField(field, "is empty or contains a space")

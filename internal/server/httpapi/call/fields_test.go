@@ -60,7 +60,7 @@ func TestFieldsNameWhatIsWrong(t *testing.T) {
 	}
 }
 
-// told is what a client learns of an error.
+// told returns the answer that a client gets for an error.
 func told(err error) string {
 	var bad *notification.FieldError
 	if errors.As(err, &bad) || err == nil {

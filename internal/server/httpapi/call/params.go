@@ -14,7 +14,7 @@ const (
 	maxPage     = 1000 // one answer stays well under a megabyte
 )
 
-// Params parses the query and refuses parameters that the route does not know. app is always known.
+// Params parses the query and refuses parameters that the route does not have. app is always allowed.
 func (c *Call) Params(known ...string) (url.Values, error) {
 	if c.R.URL.RawQuery == "" {
 		return nil, nil
@@ -34,7 +34,7 @@ func (c *Call) Params(known ...string) (url.Values, error) {
 	return q, nil
 }
 
-// ListParams are Params of a list, which has limit and cursor too, and how many of it are asked for.
+// ListParams is Params for a list, which also has limit and cursor; it returns the limit as a number.
 func (c *Call) ListParams(known ...string) (q url.Values, limit int, err error) {
 	if q, err = c.Params(append(known, "limit", "cursor")...); err != nil {
 		return nil, 0, err

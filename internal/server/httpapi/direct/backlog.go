@@ -24,7 +24,7 @@ func (b *backlog) put(nc net.Conn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
-		_ = nc.Close() // as the server does with one that comes too late
+		_ = nc.Close() // as the server closes a connection that comes too late
 		return
 	}
 	b.conns = append(b.conns, nc)

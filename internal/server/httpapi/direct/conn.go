@@ -24,7 +24,7 @@ type conn struct {
 	rc    *reactor.Conn
 	host  unique.Handle[string] // that net/http and all before the API has let through
 	last  time.Time             // the last request, or the first part of one
-	begun bool                  // a request has: as much of it is here as net/http waits for
+	begun bool                  // a request has begun: net/http would wait for the rest of it
 	state atomic.Int32
 }
 
@@ -65,7 +65,7 @@ func (c *conn) Data(b []byte) (int, error) {
 	return skipped + used, nil
 }
 
-// request takes what begins with a request, and returns how much of it was used.
+// request handles input that begins with a request, and returns how much of it was used.
 func (c *conn) request(b []byte) int {
 	h, kind := http1.Read(b, Line)
 	switch {
@@ -107,7 +107,7 @@ func (c *conn) submit(h *http1.Head, b []byte) {
 	c.s.submit(x)
 }
 
-// How large buffers may be to be used again: of a request, and of an answer, which says what became of each recipient.
+// How large buffers may be to be used again: of a request, and of an answer, which has the result for each recipient.
 const (
 	keepBuffer = 64 << 10
 	keepAnswer = 512 << 10
@@ -193,8 +193,8 @@ func (c *conn) giveBack(b []byte) {
 	c.s.back.put(nc)
 }
 
-// Ended implements reactor.Ender: net/http tells a client that has ended with a part of a request what is missing, if that is
-// more than a few bytes.
+// Ended implements reactor.Ender: if a client ends with part of a request, and more than a few bytes, net/http answers it
+// with an error.
 func (c *conn) Ended() {
 	if c.begun {
 		c.giveBack(nil)

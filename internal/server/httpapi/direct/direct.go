@@ -25,8 +25,8 @@ import (
 const (
 	idleTime  = 2 * time.Minute
 	writeTime = 60 * time.Second
-	// wholeTime is how long a request may take to come whole. Then it is one for net/http, which has more patience and tells who
-	// has worn it out.
+	// wholeTime is how long a request may take to arrive completely. After that net/http reads it, which waits longer and
+	// answers slow clients with an error.
 	wholeTime = time.Second
 )
 
@@ -95,8 +95,8 @@ func New(r *reactor.Reactor, log *slog.Logger) *Server {
 	}
 }
 
-// AnswerWith sets the function that answers publishes. It is called on goroutines of its own with the publishes that have come
-// together, and must call Respond for each of them at some time.
+// AnswerWith sets the function that answers publishes. It is called on goroutines of its own with the publishes that have
+// arrived together, and must call Respond for each of them at some time.
 func (s *Server) AnswerWith(serve func([]*Exchange)) { s.serve = serve }
 
 // Go runs f, which Shutdown waits for.
@@ -116,7 +116,7 @@ func ConnContext(ctx context.Context, nc net.Conn) context.Context {
 	return ctx
 }
 
-// Takes says whether a connection may be taken over after this request. It is asked once for each.
+// Takes reports whether a connection may be taken over after this request. It is called once for each.
 func (s *Server) Takes(r *http.Request) bool {
 	if r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.TLS != nil || r.Close || r.Host == "" || r.ContentLength <= 0 || s.stopping.Load() || !s.reactor.CanRelease() {
 		return false
@@ -174,7 +174,7 @@ func (s *Server) left(c *conn) {
 	s.checkGone()
 }
 
-// checkGone tells Shutdown that all connections are. s.mu is held.
+// checkGone informs Shutdown when all connections are closed. s.mu is held.
 func (s *Server) checkGone() {
 	if !s.stopping.Load() || len(s.conns) > 0 {
 		return
@@ -186,8 +186,8 @@ func (s *Server) checkGone() {
 	}
 }
 
-// Shutdown closes connections that are idle, and others when they were answered. It returns when none is left, or closes those
-// that are when ctx ends.
+// Shutdown closes idle connections at once, and others after their answers. It returns when none is left; those left when ctx
+// ends are closed then.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.stopping.Store(true)
@@ -199,7 +199,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	var err error
 	select {
 	case <-s.gone:
-		s.working.Wait() // whose client is gone may not be answered yet
+		s.working.Wait() // publishes whose client is gone may not be answered yet
 	case <-ctx.Done():
 		s.mu.Lock()
 		err = fmt.Errorf("answer %d publishers: %w", len(s.conns), context.Cause(ctx))
@@ -235,7 +235,7 @@ func (s *Server) submit(x *Exchange) {
 	}
 }
 
-// work answers what waits, again and again unless enough others would.
+// work answers waiting publishes, and repeats that unless enough other goroutines do.
 func (s *Server) work() {
 	for {
 		s.queueMu.Lock()
@@ -264,7 +264,7 @@ func (s *Server) restUntilCalled() bool {
 	}
 }
 
-// take takes what waits; what comes next is for another goroutine. s.queueMu is held.
+// take takes the waiting publishes; later ones are for another goroutine. s.queueMu is held.
 func (s *Server) take() []*Exchange {
 	lot := s.waiting
 	s.waiting, s.bytes, s.called = nil, 0, false

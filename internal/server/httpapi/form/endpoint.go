@@ -1,5 +1,5 @@
-// Package form is how registrations and sessions look in requests and answers, whoever calls.
+// Package form converts registrations and sessions to and from JSON, for all kinds of callers.
 package form
 
-// MaxEndpoint holds an endpoint with all its tags and attributes.
+// MaxEndpoint is enough bytes for an endpoint with all its tags and attributes.
 const MaxEndpoint = 64 << 10

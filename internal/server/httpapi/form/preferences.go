@@ -14,7 +14,7 @@ import (
 // MaxPreferences bounds what is read of preferences: as many categories as there may be, with the longest names and every channel.
 const MaxPreferences = 32 << 10
 
-// Preferences reads what a recipient says, and checks it.
+// Preferences reads a recipient's preferences, and checks them.
 func Preferences(body []byte) (p preference.Preferences, err error) {
 	err = call.Fields{
 		"categories": call.Reader(func(field string, raw json.RawMessage) error {
@@ -54,7 +54,7 @@ func readChoice(raw json.RawMessage) (c preference.Choice, err error) {
 	return c, nil
 }
 
-// below says of an error in a member whose member it is.
+// below adds the name of the enclosing member to an error.
 func below(field string, err error) error {
 	var bad *notification.FieldError
 	if errors.As(err, &bad) {

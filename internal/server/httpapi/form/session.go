@@ -7,7 +7,7 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// Session is a live session as it is read.
+// Session is the JSON form of a live session.
 type Session struct {
 	ID          string      `json:"id"`
 	Node        string      `json:"node"`
@@ -19,7 +19,7 @@ type Session struct {
 	Behind      bool        `json:"behind"`
 }
 
-// Completeness is what answers say of the presence in them: "partial" if not every node could be asked, else nothing.
+// Completeness is the value of an answer's member about presence: "partial" if a node did not answer, else empty.
 func Completeness(partial bool) string {
 	if partial {
 		return "partial"

@@ -1,5 +1,5 @@
-// Package operator holds the calls for those who run the server or an app: keys, channels, hooks, sources, figures, health,
-// profiles.
+// Package operator holds the calls for operators of the server or of an app: keys, channels, hooks, sources, statistics,
+// health, profiles.
 package operator
 
 import (
@@ -17,21 +17,21 @@ import (
 	"godwit.dev/godwit/internal/server/watch"
 )
 
-// Mailbox is the source of the figures, and says whether it can store.
+// Mailbox is the source of the statistics, and reports whether it can store.
 type Mailbox interface {
 	Items(ctx context.Context, refs []mailbox.Ref) ([]*mailbox.Item, error)
 	Stats() mailbox.Stats
-	// Counts counts copies since start: those stored, and those settled, by the status that they ended with.
+	// Counts returns counts since start of stored copies, and of settled ones by their final status.
 	Counts() (stored uint64, settled map[notification.Status]uint64)
 	Ready(ctx context.Context) error
 }
 
-// Presence knows the live sessions. Asking for those of other nodes may take up to a quarter of a second; an answer is
-// partial if not all of them could be asked.
+// Presence lists the live sessions. Queries to other nodes may take up to a quarter of a second; an answer is partial if
+// some of them did not answer.
 type Presence interface {
 	// Slowest lists up to n sessions of an app that have something unacknowledged or queued, the slowest first.
 	Slowest(ctx context.Context, app string, by session.Order, n int) (lags []session.Lag, partial bool, err error)
-	// Live counts the sessions of this node.
+	// Live returns the number of sessions on this node.
 	Live() int
 	// Counts are of notifications since start: written to sessions, of these again, and acknowledged by sessions.
 	Counts() (delivered, redelivered, acked uint64)
@@ -46,7 +46,7 @@ type Keys interface {
 	DeleteKey(ctx context.Context, app, id string) error
 }
 
-// Figures are of parts that the API has no other business with.
+// Figures are statistics of parts that the API does not use otherwise.
 type Figures struct {
 	Connections    int // on the event loops
 	QueuedBytes    int64
@@ -59,7 +59,7 @@ type Figures struct {
 
 // StepFigures count the messages that steps of escalations sent and whose outcome is decided, since start.
 type StepFigures struct {
-	Accepted, Failed uint64 // taken by providers; refused, out of time, or nobody can tell
+	Accepted, Failed uint64 // accepted by providers; refused, out of time, or with unknown outcome
 }
 
 // RequestFigures are of requests that were made through this node, since start.
@@ -68,19 +68,19 @@ type RequestFigures struct {
 	Latency       []latency.Bucket // of those that were answered
 }
 
-// TopicFigures are of topics and of those who subscribe. Totals count since start.
+// TopicFigures are about topics and their subscribers. Totals count since start.
 type TopicFigures struct {
 	Subscriptions                int    // of live sessions, each pattern counted
-	Publishes, Messages, Dropped uint64 // through this node's API, written to sessions, told them as gaps
+	Publishes, Messages, Dropped uint64 // through this node's API, written to sessions, reported to them as gaps
 }
 
-// ObjectFigures are of objects and of those who follow them. Totals count since start.
+// ObjectFigures are about objects and their registrations. Totals count since start.
 type ObjectFigures struct {
 	Registrations         int    // of live sessions
 	Changes, Frames, Acks uint64 // stored, written to sessions, acknowledged by them
 }
 
-// Parts are what the handlers stand on.
+// Parts are what the handlers need.
 type Parts struct {
 	Mailbox  Mailbox
 	Presence Presence
@@ -97,15 +97,15 @@ type Parts struct {
 
 	// Registry is what /metrics shows.
 	Registry *prometheus.Registry
-	// Figures are asked for by GET /v1/stats. Nil: there are none.
+	// Figures are queried by GET /v1/stats. Nil: there are none.
 	Figures func() Figures
 	Watch   *watch.Server
 	Cluster Clusters // nil: there are no other nodes
-	// Forget takes a node off the list that was lost; nil: there are no other nodes.
+	// Forget removes a lost node from the list; nil: there are no other nodes.
 	Forget func(ctx context.Context, node string) error
 	// Draining, when closed, makes the server not ready.
 	Draining <-chan struct{}
-	Ready    func(ctx context.Context) error // of what else the server is there for; nil: there is nothing else
+	Ready    func(ctx context.Context) error // readiness of the server's other tasks; nil: it has none
 	Version  string
 	Node     string // this server's name, shown with its sessions
 }

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// AuditLog lists what people and back ends did.
+// AuditLog lists the actions of people and back ends.
 type AuditLog interface {
 	List(ctx context.Context, app string, f audit.Filter, limit int) ([]audit.Entry, error)
 }

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// Categories are what an app has said of its categories.
+// Categories stores an app's settings for its categories.
 type Categories interface {
 	Categories(app string) map[string]preference.Category
 	SetCategory(ctx context.Context, app, name string, c preference.Category) error
@@ -29,7 +29,7 @@ func viewCategory(name string, c preference.Category) categoryJSON {
 	return categoryJSON{Category: name, Critical: c.Critical, Limit: call.OrNull(c.Limit.String())}
 }
 
-// categories are the calls below /v1/categories. Settings that a PUT leaves out no longer hold.
+// categories are the calls below /v1/categories. Settings that a PUT leaves out get their defaults.
 func (a *API) categories() settings[categoryJSON] {
 	return settings[categoryJSON]{
 		kind: "category", path: "/v1/categories", name: "category", most: maxCategoryBody,

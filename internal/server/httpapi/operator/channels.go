@@ -19,7 +19,7 @@ type Channels interface {
 	List(app string) []channel.Info
 	Get(app string, ch push.Channel) (channel.Info, error)
 	Fields(ch push.Channel) ([]channel.Field, error)
-	// Set changes settings; what had to be made is returned this once.
+	// Set changes settings; generated values are returned this once.
 	Set(ctx context.Context, app string, ch push.Channel, change channel.Change) (channel.Info, channel.Values, error)
 	Delete(ctx context.Context, app string, ch push.Channel) error
 	Check(ctx context.Context, app string, ch push.Channel) (about string, err error)
@@ -36,7 +36,7 @@ type channelJSON struct {
 	Configured  bool           `json:"configured"`
 	Enabled     bool           `json:"enabled"`
 	Settings    map[string]any `json:"settings"`
-	Credentials []string       `json:"credentials"` // names of those that are set
+	Credentials []string       `json:"credentials"` // names of the credentials that are set
 	UpdatedAt   call.Moment    `json:"updated_at"`
 	// Made are secrets that were made because none was given, shown once.
 	Made map[string]string `json:"made,omitempty"`
@@ -102,7 +102,7 @@ func decodeChannel(body []byte, known []channel.Field) (change channel.Change, e
 	return change, members.Decode(body)
 }
 
-// testJSON is what a test found: it is the answer, not a failure of the request.
+// testJSON is the result of a test: a failed test is no failure of the request.
 type testJSON struct {
 	OK      bool   `json:"ok"`
 	Outcome string `json:"outcome"`

@@ -38,7 +38,7 @@ type RouteView struct {
 	PendingBytes int64  `json:"pending_bytes"`
 }
 
-// LeaseView is what only one node does at a time.
+// LeaseView is work that only one node does at a time.
 type LeaseView struct {
 	Name   string      `json:"name"`
 	Holder string      `json:"holder"`
@@ -66,7 +66,7 @@ func (a *API) Cluster(c *call.Call) error {
 	return c.Value(http.StatusOK, v)
 }
 
-// Clusters says what a node knows of the others; the first node may be itself, with its boot alone.
+// Clusters returns what a node knows of the others; the first node may be itself, with its boot alone.
 type Clusters func(ctx context.Context) (ClusterView, error)
 
 // ForgetNode is DELETE /v1/cluster/{node}.

@@ -17,8 +17,8 @@ import (
 // maxProfile bounds how long a profile over time may run: it costs the server some speed.
 const maxProfile = 60 * time.Second
 
-// Profile serves the Go runtime's profiles, for go tool pprof. cpu, block and mutex watch for ?seconds= (30); the
-// others are a snapshot. They hold names of functions, never data.
+// Profile serves the Go runtime's profiles, for go tool pprof. cpu, block and mutex record for ?seconds= (30); the
+// others are a snapshot. They contain names of functions, never data.
 func (a *API) Profile(c *call.Call) error {
 	seconds := 30
 	if s := c.Query().Get("seconds"); s != "" {
@@ -53,7 +53,7 @@ func (a *API) Profile(c *call.Call) error {
 		wait()
 		runtime.SetMutexProfileFraction(was)
 	case "heap":
-		debug.FreeOSMemory() // what does not live goes back to the system: resident memory then tells the same as the profile
+		debug.FreeOSMemory() // free memory is returned to the system, so that resident memory matches the profile
 	}
 	p := pprof.Lookup(name)
 	if p == nil {

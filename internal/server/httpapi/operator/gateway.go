@@ -37,8 +37,8 @@ func viewService(name string, s access.Service) serviceJSON {
 	return v
 }
 
-// services are the calls below /v1/gateway. The list has the services that somebody has set; others, and fields that a PUT leaves out, have
-// the defaults.
+// services are the calls below /v1/gateway. The list has the services whose settings somebody has set; other services, and fields that a
+// PUT leaves out, have the defaults.
 func (a *API) services() settings[serviceJSON] {
 	return settings[serviceJSON]{
 		kind: "service", what: "gateway service", path: "/v1/gateway", name: "service", most: maxServiceBody, check: access.CheckService,

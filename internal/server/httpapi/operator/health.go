@@ -11,12 +11,12 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// Healthz says that the process lives.
+// Healthz answers that the process is alive.
 func (a *API) Healthz(c *call.Call) error {
 	return c.JSON(http.StatusOK, []byte("{\"status\":\"ok\"}\n"))
 }
 
-// Readyz says whether a publish could be stored now.
+// Readyz answers whether a publish could be stored now.
 func (a *API) Readyz(c *call.Call) error {
 	select {
 	case <-a.Draining:
@@ -25,7 +25,7 @@ func (a *API) Readyz(c *call.Call) error {
 	}
 	if err := a.Mailbox.Ready(c.Ctx); err != nil {
 		if errors.Is(err, mailbox.ErrAway) || c.Ctx.Err() != nil {
-			return notReady(mailbox.ErrAway.Error()) // nothing was asked to be stored
+			return notReady(mailbox.ErrAway.Error()) // the error of a failed store would not fit: the request stores nothing
 		}
 		return notReady(problem.From(err).Detail)
 	}

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// Hooks tell an app's own programs of events.
+// Hooks post events to an app's own programs.
 type Hooks interface {
 	List(ctx context.Context, app string) ([]hook.Info, error)
 	Get(ctx context.Context, app, name string) (hook.Info, error)
@@ -20,7 +20,7 @@ type Hooks interface {
 	Set(ctx context.Context, app, name string, c hook.Change) (info hook.Info, created bool, made string, err error)
 	Delete(ctx context.Context, app, name string) error
 	Replay(ctx context.Context, app, name string, since uint64) (hook.Info, error)
-	// Test posts an event of its own, of type test.
+	// Test posts a special event of type test.
 	Test(ctx context.Context, app, name string) error
 }
 

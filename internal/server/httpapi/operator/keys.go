@@ -133,10 +133,10 @@ func (a *API) DeleteKey(c *call.Call) error {
 
 const (
 	createdFor = 24 * time.Hour
-	maxCreated = 1000 // keys are made by hand; beyond this the oldest retry is forgotten
+	maxCreated = 1000 // keys are made by hand; beyond this the oldest Idempotency-Key is dropped
 )
 
-// createdKeys remembers which key an Idempotency-Key made.
+// createdKeys keeps which key an Idempotency-Key made.
 type createdKeys struct {
 	mu      sync.Mutex
 	entries map[[2]string]*createdKey // by app and idempotency key

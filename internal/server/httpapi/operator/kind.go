@@ -46,10 +46,11 @@ func decodeValues(body []byte, fields []setting.Field, members call.Fields) (set
 	return v, members.Decode(body)
 }
 
-// mostWords is of how many a list may consist whose field has no limit.
+// mostWords is the most words in a list whose field has no limit of its own.
 const mostWords = 16
 
-// valueOf reads the value of a field and hands on what it says: a text, a boolean, a list or a duration. Null says "", if it may.
+// valueOf reads the value of a field and passes it to take: a text, a boolean, a list or a duration. Null, if allowed,
+// becomes "".
 func valueOf(f setting.Field, null bool, take func(value any)) call.Reader {
 	return func(field string, raw json.RawMessage) (err error) {
 		var value any = ""

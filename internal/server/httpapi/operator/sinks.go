@@ -13,7 +13,7 @@ import (
 type Sinks interface {
 	List(ctx context.Context, app string) ([]sink.Info, error)
 	Get(ctx context.Context, app, kind string) (sink.Info, error)
-	// Fields are those of a kind.
+	// Fields returns the fields of a kind.
 	Fields(kind string) ([]setting.Field, error)
 	Set(ctx context.Context, app, kind string, c sink.Change) (info sink.Info, created bool, err error)
 	Delete(ctx context.Context, app, kind string) error

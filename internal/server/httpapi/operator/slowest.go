@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/form"
 )
 
-// maxSlowest bounds a list of the slowest sessions: it is for people to look at.
+// maxSlowest limits a list of the slowest sessions, which people read.
 const maxSlowest = 100
 
 // lagJSON is a session that has something unacknowledged or queued.
@@ -23,7 +23,7 @@ type lagJSON struct {
 	OldestAt call.Moment `json:"oldest_at"` // when its oldest unacknowledged notification was published or due
 }
 
-// slowest lists the slowest sessions of the key's app, if the query asks for them. partial: not all nodes could be asked.
+// slowest lists the slowest sessions of the key's app, if the query wants them. partial: a node did not answer.
 func (a *API) slowest(c *call.Call, q url.Values) (out []lagJSON, partial bool, err error) {
 	by := session.ByOldest
 	switch s := session.Order(q.Get("by")); s {
@@ -66,7 +66,7 @@ func (a *API) slowest(c *call.Call, q url.Values) (out []lagJSON, partial bool, 
 	return out, partial, nil
 }
 
-// begun is when a notification began to wait; zero for one that has been settled meanwhile.
+// begun is when a notification began to wait; zero for one that was settled meanwhile.
 func begun(it *mailbox.Item) time.Time {
 	switch {
 	case it == nil:

@@ -12,7 +12,7 @@ import (
 type Sources interface {
 	List(app string) []source.Info
 	Get(app, kind string) (source.Info, error)
-	// Fields are those of a kind.
+	// Fields returns the fields of a kind.
 	Fields(kind string) ([]setting.Field, error)
 	Set(ctx context.Context, app, kind string, c source.Change) (info source.Info, created bool, err error)
 	Delete(ctx context.Context, app, kind string) error

@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/form"
 )
 
-// statsJSON are the figures of this node. Totals count since its start: who wants rates takes differences.
+// statsJSON holds the statistics of this node. Totals count since its start: a rate is the difference of two of them.
 type statsJSON struct {
 	Version    string            `json:"version"`
 	Node       string            `json:"node"`

@@ -120,7 +120,7 @@ type settingJSON struct {
 	Help    string `json:"help"`
 }
 
-// ListSettings is GET /v1/settings: those that the server runs with, without secrets.
+// ListSettings is GET /v1/settings: the settings that the server runs with, without secrets.
 func (a *API) ListSettings(c *call.Call) error {
 	if _, err := c.Params(); err != nil {
 		return err
@@ -172,7 +172,8 @@ func (a *API) Workers(c *call.Call) error {
 	return c.Value(http.StatusOK, l)
 }
 
-// connectionsJSON is how the app's sessions came, and who was turned away from the node that answers, since its start.
+// connectionsJSON counts the app's sessions by gateway, and the connections that the answering node has refused since
+// its start.
 type connectionsJSON struct {
 	Node     string            `json:"node"`
 	Sessions map[string]int    `json:"sessions"`

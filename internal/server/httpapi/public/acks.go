@@ -18,7 +18,7 @@ const (
 	maxAckIDs   = 1000 // as many as a recipient may have pending by default
 	maxAckBytes = maxAckIDs * (notification.MaxNameBytes + 8)
 
-	maxAckTokens  = 100 // what a device kept while it was offline
+	maxAckTokens  = 100 // those that a device kept while it was offline
 	maxTokenBytes = maxAckTokens * (sealed.MaxToken + 8)
 )
 
@@ -70,7 +70,7 @@ func acked(c *call.Call, n int) error {
 	return c.JSON(http.StatusOK, append(strconv.AppendInt([]byte(`{"acked":`), int64(n), 10), "}\n"...))
 }
 
-// ackTokens settles what messages' tokens are about. They prove enough, so any page may send them.
+// ackTokens settles the messages that the tokens belong to. The tokens are proof enough, so any page may send them.
 func (a *API) ackTokens(c *call.Call, body *acks) error {
 	if h := c.W.Header(); h.Get("Access-Control-Allow-Origin") == "" {
 		h.Set("Access-Control-Allow-Origin", "*")
@@ -92,7 +92,7 @@ func badAckTokens() error {
 	return problem.Unauthenticated.With("none of the tokens was made by this server for an acknowledgement, or all have expired")
 }
 
-// bearer is the token of a client, from wherever it comes.
+// bearer returns the token of a client, from any of its places.
 func bearer(c *call.Call) string {
 	if token := access.Bearer(c.R.Header); token != "" {
 		return token
@@ -100,7 +100,7 @@ func bearer(c *call.Call) string {
 	return c.Query().Get("token")
 }
 
-// credentials reports whether a call says who it comes from, be it true or not.
+// credentials reports whether a call has credentials, valid or not.
 func credentials(c *call.Call) bool {
 	return bearer(c) != "" || c.Query().Get("recipient") != "" || access.CertURI(c.R.TLS) != ""
 }

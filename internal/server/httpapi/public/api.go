@@ -1,5 +1,5 @@
-// Package public holds the calls that need no API key: acknowledgements, sign-up of endpoints, what receivers report,
-// what browsers load, and the calls of services that Godwit stands in for.
+// Package public holds the calls that need no API key: acknowledgements, sign-up of endpoints, reports of receivers,
+// files that browsers load, and the calls of services that Godwit can replace.
 package public
 
 import (
@@ -19,9 +19,10 @@ type Mailbox interface {
 	Ack(ctx context.Context, app, recipient, device string, ids []string) (n int, err error)
 }
 
-// Receipts takes what receivers say with the tokens of the messages that they got.
+// Receipts handles receivers' reports, which contain the tokens of their messages.
 type Receipts interface {
-	// Acknowledge settles what the tokens are about; event says what else is to be noted. sealed.ErrBad: none of them is good.
+	// Acknowledge settles the messages of the tokens; event is a further reaction to record. sealed.ErrBad: none of the
+	// tokens is valid.
 	Acknowledge(ctx context.Context, tokens []string, event *push.Reaction) (n int, err error)
 }
 
@@ -33,18 +34,18 @@ type Apps interface {
 	Anonymous(app, origin string) (name string, allowed bool)
 }
 
-// Campaigns hears what receivers did with a message. Signed tokens say which it is.
+// Campaigns records receivers' reactions to a message, which a signed token identifies.
 type Campaigns interface {
 	React(ctx context.Context, token string, what campaign.Reaction) error
 	Follow(ctx context.Context, token, link string, person bool) error
 }
 
-// Channels knows what pages subscribe with.
+// Channels returns the keys that pages need to subscribe.
 type Channels interface {
 	WebPushKey(ctx context.Context, app string) (string, error)
 }
 
-// Parts are what the handlers stand on.
+// Parts are what the handlers need.
 type Parts struct {
 	Access    access.Access
 	Apps      Apps

@@ -15,13 +15,14 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// holder is who asks for endpoints, with the roles of a back end's key.
+// holder is the caller of an endpoints route, with the roles of a back end's key.
 type holder struct {
 	endpoint.Holder
 	roles access.Role
 }
 
-// holder finds out who asks: a back end with a key, a client with a token, who holds a manage token, or nobody known.
+// holder identifies the caller: a back end with a key, a client with a token, the holder of a manage token, or an
+// unknown one.
 func (a *API) holder(c *call.Call, q url.Values) (h holder, err error) {
 	secret := access.Bearer(c.R.Header)
 	if secret == "" {
@@ -48,7 +49,7 @@ func (a *API) holder(c *call.Call, q url.Values) (h holder, err error) {
 	})
 	switch {
 	case errors.Is(err, access.ErrUnknownApp) && q.Get("app") == "":
-		return h, access.ErrUnauthenticated // neither a key nor a token that says whose it is
+		return h, access.ErrUnauthenticated // neither a key nor a valid token
 	case err != nil:
 		return h, clientRefused(err)
 	}
@@ -130,7 +131,7 @@ func registeredStatus(created bool) int {
 	return http.StatusOK
 }
 
-// signup admits a visitor without a token: the app must want such, and the page must be one of its own.
+// signup admits a visitor without a token: the app must allow that, and the page must be one of its own.
 func (a *API) signup(c *call.Call, app string) (name string, err error) {
 	name, allowed := a.Apps.Anonymous(app, c.R.Header.Get("Origin"))
 	if name == "" {

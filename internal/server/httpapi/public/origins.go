@@ -2,7 +2,8 @@ package public
 
 import "godwit.dev/godwit/internal/server/httpapi/call"
 
-// allowOrigin lets pages read the answer that the app lets connect. No other route does: keys do not belong in pages.
+// allowOrigin lets pages read the answer if the app allows them to connect. No other route does: keys do not belong in
+// pages.
 func (a *API) allowOrigin(c *call.Call) bool {
 	h := c.W.Header()
 	h.Add("Vary", "Origin")
@@ -14,7 +15,7 @@ func (a *API) allowOrigin(c *call.Call) bool {
 	return true
 }
 
-// allowPage lets pages read the answer from which the app takes clients or registrations.
+// allowPage lets pages read the answer if the app takes clients or registrations from them.
 func (a *API) allowPage(c *call.Call) bool {
 	if a.allowOrigin(c) {
 		return true
@@ -27,7 +28,7 @@ func (a *API) allowPage(c *call.Call) bool {
 	return true
 }
 
-// EndpointsPreflight answers a browser that asks whether a page may use endpoints.
+// EndpointsPreflight answers the preflight request (CORS) of a browser for the endpoints routes.
 func (a *API) EndpointsPreflight(c *call.Call) error {
 	if a.allowPage(c) {
 		h := c.W.Header()

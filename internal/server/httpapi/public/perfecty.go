@@ -68,7 +68,7 @@ func (a *API) PerfectyRegister(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	// Unknown members are let pass: versions of the SDK differ in what they send along.
+	// Unknown members are ignored: versions of the SDK send different ones.
 	var in struct {
 		User   json.RawMessage `json:"user"`
 		UserID *string         `json:"user_id"`

@@ -19,8 +19,8 @@ var robots = regexp.MustCompile(`(?i)(?:bot|crawler|spider|slurp|preview|preview
 // phones are names of phones that end like a robot's.
 var phones = regexp.MustCompile(`(?i)\bcubot\b`)
 
-// byPerson reports whether somebody has opened a link, as far as the request tells: a HEAD, a page that a browser fetches
-// ahead and the robots that make previews in chats are nobody's click. A request without a User-Agent counts as a person's.
+// byPerson reports whether a person has opened a link, as far as the request shows: HEAD requests, pages that browsers
+// prefetch and the robots that make previews in chats do not count. A request without a User-Agent counts as a person's.
 func byPerson(r *http.Request) bool {
 	if r.Method != http.MethodGet {
 		return false
@@ -33,8 +33,8 @@ func byPerson(r *http.Request) bool {
 	return !robots.MatchString(phones.ReplaceAllString(r.UserAgent(), ""))
 }
 
-// asciiURL writes a URL so that it can stand in a header: a host in other letters as IDNA has it, what else is not ASCII as
-// percent signs. Everything else stays byte for byte.
+// asciiURL encodes a URL for a header: other scripts in a host by IDNA, other non-ASCII characters by percent signs. All
+// else stays byte for byte.
 func asciiURL(link string) string {
 	scheme, rest, ok := strings.Cut(link, "://")
 	if !ok {

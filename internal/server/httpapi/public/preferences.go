@@ -12,14 +12,14 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// Preferences keeps what recipients say about how they may be reached.
+// Preferences stores recipients' wishes about how they may be reached.
 type Preferences interface {
 	Preferences(ctx context.Context, app string, recipients []string) (map[string]preference.Preferences, error)
 	SetPreferences(ctx context.Context, app, recipient string, p *preference.Preferences) error
 }
 
-// preferring finds the recipient whose preferences are meant, if the caller may read them or, with change, write them: a
-// back end those of any recipient, a client its own.
+// preferring finds the recipient of a preferences call, if the caller may read or, with change, write that recipient's
+// preferences: a back end those of any recipient, a client its own.
 func (a *API) preferring(c *call.Call, change bool) (app, recipient string, err error) {
 	a.allowOrigin(c)
 	q, err := c.Params("token", "recipient")
@@ -38,7 +38,7 @@ func (a *API) preferring(c *call.Call, change bool) (app, recipient string, err 
 	switch {
 	case err != nil:
 		return "", "", err
-	case h.Visitor(): // or somebody with a manage token, which is for one endpoint
+	case h.Visitor(): // or the holder of a manage token, which is for one endpoint
 		return "", "", access.ErrUnauthenticated
 	case h.BackEnd && !h.roles.Has(need):
 		return "", "", call.NeedRole(need)
@@ -94,7 +94,7 @@ func (a *API) DeletePreferences(c *call.Call) error {
 	return c.NoContent()
 }
 
-// PreferencesPreflight answers a browser that asks whether a page may use preferences.
+// PreferencesPreflight answers the preflight request (CORS) of a browser for the preferences routes.
 func (a *API) PreferencesPreflight(c *call.Call) error {
 	if a.allowOrigin(c) {
 		h := c.W.Header()

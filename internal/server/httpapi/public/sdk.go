@@ -12,7 +12,7 @@ import (
 
 // SDK makes GET /sdk/{file}: the browser part, which pages of any origin load.
 func (a *API) SDK() func(c *call.Call) error {
-	files := sync.OnceValues(sdk.Files) // compressed when they are first asked for
+	files := sync.OnceValues(sdk.Files) // compressed at the first request
 	return func(c *call.Call) error {
 		all, err := files()
 		if err != nil {
@@ -26,13 +26,13 @@ func (a *API) SDK() func(c *call.Call) error {
 	}
 }
 
-// sdkForEver is for a script that is asked for by its tag: what has this address never changes.
+// sdkForEver is for a script whose address contains its tag: its content never changes.
 const sdkForEver = "public, max-age=31536000, immutable"
 
 // sdkFresh is how long a page may take a script from its cache without asking: an update reaches visitors in an hour.
 const sdkFresh = "public, max-age=3600"
 
-// script answers with one script, or says that the copy the browser has is good.
+// script answers with a script, or with 304 if the browser's copy is current.
 func script(c *call.Call, f *sdk.File, byTag bool) error {
 	h := c.W.Header()
 	h.Set("Content-Type", "text/javascript; charset=utf-8")
@@ -40,7 +40,7 @@ func script(c *call.Call, f *sdk.File, byTag bool) error {
 	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 	h.Set("Cache-Control", sdkFresh)
 	h.Set("Vary", "Accept-Encoding")
-	// A worker lives under the policy that its script came with: it may talk to servers and load nothing.
+	// A worker runs under the policy of its script's answer: it may connect to servers and load nothing.
 	h.Set("Content-Security-Policy", "default-src 'none'; connect-src *; img-src *")
 	if byTag {
 		h.Set("Cache-Control", sdkForEver)

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// maxTrackBody holds a token and a word.
+// maxTrackBody is enough bytes for a token and a word.
 const maxTrackBody = 1 << 10
 
 // Track is POST /v1/track: a receiver reports what it did with a message. The signed token is all it needs; any page
@@ -49,8 +49,8 @@ func (a *API) TrackPreflight(c *call.Call) error {
 	return c.NoContent()
 }
 
-// Click is GET /v1/click/{token}: counts a click of a person and sends whoever asks on to where the token was signed for,
-// and nowhere else.
+// Click is GET /v1/click/{token}: it counts a person's click and redirects the caller to the signed destination, and
+// nowhere else.
 func (a *API) Click(c *call.Call) error {
 	q, err := c.Params("to")
 	if err != nil {
@@ -67,7 +67,7 @@ func (a *API) Click(c *call.Call) error {
 		return err
 	}
 	c.W.Header().Set("Location", asciiURL(link))
-	c.W.Header().Set("Cache-Control", "no-store") // a page that was fetched ahead asks again when somebody opens it
+	c.W.Header().Set("Cache-Control", "no-store") // so that a prefetched page is requested again when a person opens it
 	c.Status = http.StatusFound
 	c.W.WriteHeader(http.StatusFound)
 	return nil

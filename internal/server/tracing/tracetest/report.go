@@ -16,11 +16,11 @@ import (
 
 // Report is a request with figures.
 type Report struct {
-	N int // it is the N-th that came
-	// Figures are values by what a line of /metrics says before them: name{label="value"}. A histogram has NAME_sum, NAME_count and
-	// NAME_bucket, which counts with le="…" what lies in lower buckets too.
+	N int // its number among the reports, from 1
+	// Figures are values by the text before them in a line of /metrics: name{label="value"}. A histogram has NAME_sum, NAME_count
+	// and NAME_bucket, where le="…" includes the lower buckets.
 	Figures map[string]float64
-	Of      map[string]string // what the resource says of itself
+	Of      map[string]string // the resource's attributes
 }
 
 // Reported waits for a report that is enough, and returns it.
@@ -103,7 +103,7 @@ func labels(of []*commonpb.KeyValue, last ...string) string {
 	return "{" + strings.Join(list, ",") + "}"
 }
 
-// Lines reads what /metrics says in the same way.
+// Lines reads a page of /metrics into the same form.
 func Lines(t testing.TB, page string) map[string]float64 {
 	t.Helper()
 	figures := map[string]float64{}

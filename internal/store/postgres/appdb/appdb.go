@@ -1,5 +1,5 @@
-// Package appdb keeps what is set up of apps in a schema of a PostgreSQL database. Every node, and the command line, writes there; who
-// follows notices within a second.
+// Package appdb keeps the settings of apps in a schema of a PostgreSQL database. Every node, and the command line, writes there;
+// watchers notice within a second.
 package appdb
 
 import (
@@ -25,7 +25,7 @@ var files embed.FS
 // Config says where the database is. The zero value of every field but URL is a good default.
 type Config struct {
 	URL string
-	// Reach is what watches whether the database can be reached; nil: nothing does.
+	// Reach watches whether the database can be reached; nil: nothing does.
 	Reach  *pgdb.Reach
 	Schema string           // empty: godwit_app
 	Now    func() time.Time // nil: the database's time
@@ -34,7 +34,7 @@ type Config struct {
 
 const defaultSchema = "godwit_app"
 
-// Store keeps what is set up of apps in a schema.
+// Store keeps the settings of apps in a schema.
 type Store struct {
 	*appsql.Store
 	db *pgdb.DB
@@ -108,7 +108,7 @@ func (d schema) Note(ctx context.Context, _, op string, f func(context.Context, 
 // Taken implements appsql.DB.
 func (schema) Taken(err error) bool { return pgdb.Taken(err) }
 
-// touchTold is by how much a key has to be used later than before for others to be told: all read everything anew then.
+// touchTold is by how much a key's last use must have moved for watchers to be woken: each then reads everything again.
 const touchTold = time.Hour
 
 // TouchKeys implements appsql.DB.

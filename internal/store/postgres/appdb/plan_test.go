@@ -39,7 +39,7 @@ func TestAuditEntriesAreFoundByIndex(t *testing.T) {
 	}
 }
 
-// someEntries are enough for the planner to mind how it finds them.
+// someEntries are enough rows for the planner to prefer an index.
 const someEntries = `SET LOCAL session_replication_role = replica;
 INSERT INTO deed(app, at, by, way, address, deed, object, outcome) SELECT CASE WHEN n % 7 = 0 THEN 'shop' ELSE 'other' END, n, 'p' || n % 50, 'page', '', 'd' || n % 50, '', 'done' FROM generate_series(1, 5000) n;
 ANALYZE deed;

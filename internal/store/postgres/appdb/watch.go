@@ -11,12 +11,12 @@ import (
 // pollEvery is how often the version is read. Not NOTIFY, which has all commits of a database wait in line.
 const pollEvery = time.Second
 
-// Watch implements appsql.DB: it reads the version, which changes with every commit that changes something. While the database is away it waits:
-// what was read before stays in force.
+// Watch implements appsql.DB: it reads the version, which grows with every commit that changes something. While the database is away it
+// waits: the settings read before stay in force.
 func (d schema) Watch(ctx context.Context, changed func()) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	last, away := int64(-1), false // what was committed before the watch began may not have been seen either
+	last, away := int64(-1), false // commits from before the watch began may be unknown to the caller too
 	for {
 		version, err := d.version(ctx)
 		switch {
@@ -43,7 +43,7 @@ func (d schema) Watch(ctx context.Context, changed func()) error {
 	}
 }
 
-// answerWithin bounds one look: a database that has stopped answering must not be waited for.
+// answerWithin limits one query, so that a database that has stopped answering is not waited for.
 const answerWithin = 5 * time.Second
 
 func (d schema) version(ctx context.Context) (v int64, err error) {

@@ -132,7 +132,7 @@ func BenchmarkDelivery(b *testing.B) {
 	}
 }
 
-// manyEndpoints are those that storetest.BenchmarkLists looks for.
+// manyEndpoints are those that storetest.BenchmarkLists searches for.
 const manyEndpoints = `
 INSERT INTO endpoint(app, id, channel, recipient, address, address_key, tags, attributes, locale, timezone, active, disabled_reason, created_at, updated_at, last_seen_at)
 SELECT 'app', decode(md5('id' || n), 'hex'), CASE WHEN n = 999999 THEN 'telegram' ELSE 'webpush' END, 'r' || n / 3,
@@ -147,7 +147,7 @@ INSERT INTO attribute_number SELECT number, (SELECT id FROM attribute_name WHERE
 INSERT INTO attribute_text SELECT number, (SELECT id FROM attribute_name WHERE name = 'city'), 'c' || (number - 1) % 5000 FROM endpoint WHERE active;
 INSERT INTO endpoint_count SELECT app, channel, active, count(*) FROM endpoint GROUP BY 1, 2, 3;`
 
-// BenchmarkLists looks up endpoints among a million, of which the planner has no statistics yet.
+// BenchmarkLists looks up endpoints among a million, for which the planner has no statistics yet.
 func BenchmarkLists(b *testing.B) {
 	s, err := campaigndb.Open(b.Context(), campaigndb.Config{URL: pgtest.Start(b, pgtest.Options{Settings: map[string]string{"autovacuum": "off"}}).URL()})
 	if err != nil {

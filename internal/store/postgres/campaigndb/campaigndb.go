@@ -26,7 +26,7 @@ var files embed.FS
 // Config says where the database is. The zero value of every field but URL is a good default.
 type Config struct {
 	URL string
-	// Reach is what watches whether the database can be reached; nil: nothing does.
+	// Reach watches whether the database can be reached; nil: nothing does.
 	Reach    *pgdb.Reach
 	Schema   string           // empty: godwit_campaign
 	MaxConns int              // 0: 8; each campaign that is being sent has a few transactions at once
@@ -104,7 +104,7 @@ func one(ctx context.Context, tx pgx.Tx, sql string, args []any, to ...any) (fou
 	return err == nil, err
 }
 
-// text makes of what a provider said something that a column of text takes.
+// text makes a provider's text storable in a text column.
 func text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
 }

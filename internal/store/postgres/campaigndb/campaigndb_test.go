@@ -41,7 +41,7 @@ func config(t testing.TB, now func() time.Time) Config {
 	return Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Now: now, MaxConns: 4}
 }
 
-// reopening opens a store, and closes it and opens it again as often as is asked.
+// reopening opens a store; reopen closes it and opens it again.
 func reopening(t *testing.T, now func() time.Time) (s *Store, reopen func() *Store) {
 	t.Helper()
 	cfg := config(t, now)

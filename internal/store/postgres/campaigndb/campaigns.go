@@ -33,7 +33,7 @@ func scanCampaign(rows pgx.Rows) (*campaign.Campaign, error) {
 	return c, campaignrow.ReadJSON(c, spec, channels)
 }
 
-// campaignsWhere reads the campaigns for which a condition holds.
+// campaignsWhere reads the campaigns that meet a condition.
 func campaignsWhere(ctx context.Context, q pgdb.Querier, where string, args ...any) (list []*campaign.Campaign, err error) {
 	err = pgdb.Each(ctx, q, "SELECT "+campaignrow.Columns+" FROM campaign WHERE "+where, args, func(rows pgx.Rows) error {
 		c, err := scanCampaign(rows)
@@ -94,7 +94,7 @@ func madeBefore(ctx context.Context, tx pgx.Tx, app, idem string, body [32]byte,
 	}
 	var num int64
 	var used []byte
-	// The row is there or made; of no campaign as long as it is not known which.
+	// The row exists afterwards; its campaign is empty until that is known.
 	err = tx.QueryRow(ctx, `INSERT INTO campaign_key AS k (app, name, campaign, body, at) VALUES ($1, $2, 0, '', 0)
 		ON CONFLICT (app, name) DO UPDATE SET at = k.at RETURNING campaign, body`, app, idem).Scan(&num, &used)
 	switch {
@@ -180,7 +180,8 @@ func (s *Store) Change(ctx context.Context, app, id string, change func(*campaig
 // Remove implements campaign.Book.
 func (s *Store) Remove(ctx context.Context, num int64, limit int) (done bool, err error) {
 	err = s.do(ctx, "delete campaign", func(ctx context.Context, tx pgx.Tx) error {
-		// The campaign before its deliveries, as those who write deliveries do: what they write meanwhile is seen below.
+		// The campaign is locked before its deliveries, in the same order as by writers of deliveries: their changes are seen
+		// below.
 		if _, err := tx.Exec(ctx, "SELECT FROM campaign WHERE num = $1 FOR UPDATE", num); err != nil {
 			return err
 		}

@@ -152,7 +152,7 @@ func scanTarget(rows pgx.Rows) (t campaign.Target, err error) {
 	return t, err
 }
 
-// scanTargetAnd reads a delivery, what else was selected into more, and its flags.
+// scanTargetAnd reads a delivery, the further selected columns into more, and its flags.
 func scanTargetAnd(rows pgx.Rows, more ...any) (t campaign.Target, flags int32, err error) {
 	var id, address, attributes []byte
 	var channel, outcome int16
@@ -224,16 +224,16 @@ func (s *Store) Claim(ctx context.Context, epoch, num int64, targets []campaign.
 	return claimed, err
 }
 
-// awayPause is how long a claim waits for the database before it looks again.
+// awayPause is the pause before a claim tries again while the database is away.
 const awayPause = 250 * time.Millisecond
 
-// claim marks those of the targets for whose rows a condition holds.
+// claim marks those targets whose rows meet a condition.
 func (s *Store) claim(ctx context.Context, epoch, num int64, targets []campaign.Target, now time.Time, which string) (claimed []campaign.Target, err error) {
 	rows := make([]int64, len(targets))
 	for i := range targets {
 		rows[i] = targets[i].Row
 	}
-	// Not given up in the middle: what became of it would not be known.
+	// Without cancellation: after an interrupted commit its outcome would be unknown.
 	err = s.do(context.WithoutCancel(ctx), "claim deliveries", func(ctx context.Context, tx pgx.Tx) error {
 		claimed = nil
 		state, err := checkOwner(ctx, tx, num, epoch)

@@ -33,7 +33,7 @@ func scanEndpoint(rows pgx.Rows) (e audience.Endpoint, err error) {
 	return e, endpointrow.ReadJSON(&e, tags, attributes)
 }
 
-// endpointsWhere reads the endpoints for which a condition holds.
+// endpointsWhere reads the endpoints that meet a condition.
 func endpointsWhere(ctx context.Context, q pgdb.Querier, where string, args ...any) (list []audience.Endpoint, err error) {
 	err = pgdb.Each(ctx, q, "SELECT "+endpointrow.Columns+" FROM endpoint e WHERE "+where, args, func(rows pgx.Rows) error {
 		e, err := scanEndpoint(rows)
@@ -43,7 +43,7 @@ func endpointsWhere(ctx context.Context, q pgdb.Querier, where string, args ...a
 	return list, err
 }
 
-// endpoint reads the one endpoint for which a condition holds, or audience.ErrNotFound.
+// endpoint reads the one endpoint that meets a condition, or returns audience.ErrNotFound.
 func (s *Store) endpoint(ctx context.Context, op, where string, args ...any) (e audience.Endpoint, err error) {
 	list, err := endpointsWhere(ctx, s.db.Pool(), where, args...)
 	switch {

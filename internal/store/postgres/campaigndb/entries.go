@@ -23,7 +23,7 @@ func (w *writer) entries(e *audience.Endpoint) map[endpointrow.Entry]bool {
 	return all
 }
 
-// entryRows are rows of the three tables that come or go.
+// entryRows are rows of the three tables that are added or removed.
 type entryRows struct {
 	endpoints [3][]int64
 	names     [3][]int64
@@ -72,7 +72,7 @@ func (r *entryRows) insert(statements *pgx.Batch) {
 	}
 }
 
-// index brings the rows by which endpoints are found from before to after, and counts who came and went.
+// index changes the rows by which endpoints are found from before to after, and counts added and removed endpoints.
 func (w *writer) index(ctx context.Context, records []*record) error {
 	var needed [2][]string
 	for _, r := range records {
@@ -115,7 +115,7 @@ func (w *writer) index(ctx context.Context, records []*record) error {
 	return w.tx.SendBatch(ctx, statements).Close()
 }
 
-// count queues what came and went. Nobody else counts the app's endpoints meanwhile, so any order will do.
+// count queues the changes of counters. No other transaction counts the app's endpoints meanwhile, so any order will do.
 func (w *writer) count(statements *pgx.Batch, counts map[endpointrow.Count]int64) {
 	for k, n := range counts {
 		if n != 0 {

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/store/campaignrow"
 )
 
-// eraseRows are deleted in one transaction, which holds the app's row meanwhile.
+// eraseRows are deleted in one transaction, which locks the app's row meanwhile.
 const eraseRows = 500
 
 // EraseApp deletes all that is kept of a deleted app, in slices.

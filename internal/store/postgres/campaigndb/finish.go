@@ -66,7 +66,7 @@ func finish(ctx context.Context, tx pgx.Tx, epoch, num int64, results []campaign
 		}
 	}
 	var t tally
-	var changed []*campaign.Result // that say something of their endpoints
+	var changed []*campaign.Result // results that change their endpoints
 	query := fmt.Sprintf(locked, "(outcome = 1 AND epoch = $3 OR outcome = 0)") + `UPDATE delivery u SET outcome = r.outcome, due = r.due, attempts = r.attempts,
 			flags = u.flags & ~1 | r.flags, external = r.external, detail = r.detail, at = $4
 		FROM d JOIN unnest($2::bigint[], $5::smallint[], $6::bigint[], $7::integer[], $8::integer[], $9::text[], $10::text[])
@@ -94,7 +94,7 @@ func finish(ctx context.Context, tx pgx.Tx, epoch, num int64, results []campaign
 	return follow(ctx, tx, num, changed, now)
 }
 
-// follow disables endpoints that are gone and moves those that have another address now.
+// follow disables endpoints that are gone and updates those that have a new address.
 func follow(ctx context.Context, tx pgx.Tx, num int64, changed []*campaign.Result, now time.Time) error {
 	if len(changed) == 0 {
 		return nil
@@ -122,7 +122,7 @@ func followIn(ctx context.Context, tx pgx.Tx, app string, changed []*campaign.Re
 	for _, r := range changed {
 		if r.Disable != "" {
 			err = w.disable(ctx, r.Row, r.Disable, r.Since)
-		} else if address, bad := audience.NormalAddress(r.Channel, r.Address); bad == nil { // an answer that makes no sense moves nobody
+		} else if address, bad := audience.NormalAddress(r.Channel, r.Address); bad == nil { // an invalid address in an answer changes nothing
 			err = w.move(ctx, r.Row, address)
 		}
 		if err != nil {
@@ -132,16 +132,16 @@ func followIn(ctx context.Context, tx pgx.Tx, app string, changed []*campaign.Re
 	return w.flush(ctx)
 }
 
-// Sweep implements campaign.Queue. Deliveries that may have arrived stay unknown unless they become pending: nobody
-// knows that they were suppressed.
+// Sweep implements campaign.Queue. Deliveries that may have arrived stay unknown unless they become pending: they cannot
+// be called suppressed.
 func (s *Store) Sweep(ctx context.Context, num int64, sw campaign.Sweep, limit int, now time.Time) (n int, err error) {
 	query := `WITH d AS (SELECT endpoint FROM delivery WHERE campaign = $1 AND outcome = ` + fmt.Sprint(int(sw.From)) // its text: for the outcome's own index
 	args := []any{num, limit, int16(sw.To), millis.Of(sw.Due), text(sw.Detail), millis.Of(now)}
 	if sw.Held {
-		query += " AND channel IN (" + campaignrow.AllChannels + ") AND due = $7" // so that due can be looked up
+		query += " AND channel IN (" + campaignrow.AllChannels + ") AND due = $7" // so that the index on due can be used
 		args = append(args, campaignrow.Held)
 	}
-	// Only what becomes pending is not called unknown.
+	// Only deliveries that become pending lose the outcome unknown.
 	query += ` ORDER BY endpoint LIMIT $2 FOR UPDATE)
 		UPDATE delivery u SET due = $4, at = $6, outcome = CASE WHEN u.flags & 1 = 1 AND $3 <> 0 THEN 6 ELSE $3 END,
 			detail = CASE WHEN u.flags & 1 = 1 AND $3 <> 0 THEN '` + campaignrow.MayHaveCome + `' || $5 ELSE $5 END

@@ -30,15 +30,15 @@ var nameTables = [2]nameTable{
 	},
 }
 
-// nameSet is what a writer knows of the names in a table.
+// nameSet is a writer's cache of names in a table.
 type nameSet struct {
-	ids     map[string]int64 // that were looked for; 0: there is none of that name
+	ids     map[string]int64 // numbers of names that were looked up; 0: the name does not exist
 	fresh   map[string]bool  // to be made
 	count   int64            // how many there are
 	counted bool
 }
 
-// namesOfEndpoint are those by which an endpoint is found; a disabled one is not.
+// namesOfEndpoint returns the names by which an endpoint is found; a disabled one has none.
 func namesOfEndpoint(e *audience.Endpoint) (names [2][]string) {
 	if e == nil || e.Status != audience.Active {
 		return names
@@ -50,7 +50,7 @@ func namesOfEndpoint(e *audience.Endpoint) (names [2][]string) {
 	return names
 }
 
-// namesOf are those of many registrations.
+// namesOf returns the names of many registrations.
 func namesOf(regs []audience.Registration) (names [2][]string) {
 	for i := range regs {
 		e := &regs[i].Endpoint
@@ -62,7 +62,7 @@ func namesOf(regs []audience.Registration) (names [2][]string) {
 	return names
 }
 
-// loadNames looks for names that were not looked for yet.
+// loadNames looks up names that were not looked up yet.
 func (w *writer) loadNames(ctx context.Context, names [2][]string) error {
 	for i := range names {
 		set := &w.names[i]
@@ -95,8 +95,8 @@ func (set *nameSet) read(rows pgx.Rows) error {
 	return err
 }
 
-// takeNames sees to it that the names of an endpoint as it is to be exist once it is written. A *endpointrow.TooManyNames: the app has
-// as many as it may.
+// takeNames makes sure that the names of a changed endpoint will exist once it is written. A *endpointrow.TooManyNames: the app has
+// the most names allowed.
 func (w *writer) takeNames(ctx context.Context, e *audience.Endpoint) error {
 	names := namesOfEndpoint(e)
 	if err := w.loadNames(ctx, names); err != nil {
@@ -148,7 +148,7 @@ func (w *writer) takeFrom(ctx context.Context, i int, names []string) error {
 // sweep deletes the names that no active endpoint has; an endpoint that has such a name while disabled makes it anew when it becomes
 // active.
 func (w *writer) sweep(ctx context.Context, i int) error {
-	if err := w.flush(ctx); err != nil { // what it has written has the names that it needs
+	if err := w.flush(ctx); err != nil { // written endpoints keep the names that they need
 		return err
 	}
 	w.sweptAt, w.names = w.now, [2]nameSet{}

@@ -25,7 +25,7 @@ import (
 type phone struct {
 	mu    sync.Mutex
 	sent  map[string]int
-	takes int // so many are sent to until a test lets more through: nothing is over before the test has done what it is about
+	takes int // so many are sent until a test allows more: no campaign ends before the test has done its part
 }
 
 func (p *phone) Send(ctx context.Context, r push.Request) (push.Receipt, error) {
@@ -191,7 +191,7 @@ func (c *cluster) epoch() (epoch int64) {
 	return epoch
 }
 
-// wantOnce checks that each had the message once, except where nobody can tell.
+// wantOnce checks that each endpoint had the message once, except those with an unknown outcome.
 func (c *cluster) wantOnce(v *campaign.View, all int) {
 	c.Helper()
 	unknown := v.Counts[campaign.Unknown]
@@ -221,7 +221,7 @@ func TestACampaignGoesOnWithWhateverNodeOwnsIt(t *testing.T) {
 		c.until(id, "sent in part", accepted((i+1)*all/6))
 		n := c.owner(nil)
 		owners[n] = true
-		if i == 2 { // somebody takes its lease, as if it had been away, and gives it up again
+		if i == 2 { // another node takes its lease, as if it had been away, and gives it up again
 			if _, err := n.store.DB().Pool().Exec(t.Context(), "UPDATE "+c.leases+".lease SET holder = 'ghost/1', epoch = epoch + 1, until = 0 WHERE name LIKE 'campaign/%'"); err != nil {
 				t.Fatal(err)
 			}

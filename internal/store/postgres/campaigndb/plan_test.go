@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/store/segment"
 )
 
-// someEndpoints are enough for the planner to mind how it reads them.
+// someEndpoints are enough rows for the planner to prefer an index.
 const someEndpoints = `
 INSERT INTO endpoint(app, id, channel, recipient, address, address_key, tags, attributes, locale, timezone, active, disabled_reason, created_at, updated_at, last_seen_at)
 SELECT 'shop', decode(md5('id' || n), 'hex'), 'webpush', 'r' || n, repeat('a', 200), decode(md5('address' || n), 'hex'), '["news"]', '{}', '', '', n % 10 <> 0, '', n, n, 0
@@ -66,7 +66,7 @@ func TestNoSearchReadsAllEndpoints(t *testing.T) {
 			t.Fatalf("%s: %d queries, %v", where, len(asked.plans), err)
 		}
 		for i, plan := range asked.plans {
-			if i%2 == 0 && index == "SubPlan" { // how far the step goes: nothing is asked of each
+			if i%2 == 0 && index == "SubPlan" { // this is only the extent of the step, without a query for each row
 				want(where, plan, "endpoint_active")
 				continue
 			}
@@ -91,7 +91,7 @@ func TestNoSearchReadsAllEndpoints(t *testing.T) {
 	}
 }
 
-// asking is a segment.Reader that answers nothing and keeps how each query would be run.
+// asking is a segment.Reader that returns nothing and records the plan of each query.
 type asking struct {
 	selecting
 	s     *Store

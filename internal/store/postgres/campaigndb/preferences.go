@@ -53,7 +53,7 @@ func (s *Store) SetPreferences(ctx context.Context, app, recipient string, p *pr
 	})
 }
 
-// erasePreferences forgets what a recipient said, and reports whether it had said something.
+// erasePreferences deletes a recipient's preferences, and reports whether there were any.
 func (s *Store) erasePreferences(ctx context.Context, app, recipient string) (some bool, err error) {
 	err = s.do(ctx, "erase preferences of "+recipient, func(ctx context.Context, tx pgx.Tx) error {
 		done, err := tx.Exec(ctx, "DELETE FROM preference WHERE app = $1 AND recipient = $2", app, recipient)
@@ -63,7 +63,7 @@ func (s *Store) erasePreferences(ctx context.Context, app, recipient string) (so
 	return some, err
 }
 
-// eraseBegun forgets which steps have begun for a recipient.
+// eraseBegun deletes the record of steps that have begun for a recipient.
 func (s *Store) eraseBegun(ctx context.Context, app, recipient string) error {
 	return s.do(ctx, "erase which steps have begun for "+recipient, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, "DELETE FROM step_begun WHERE app = $1 AND recipient = $2", app, recipient)
@@ -80,7 +80,7 @@ func (s *Store) begunKey(app string) int32 {
 	return int32(h.Sum32()) //nolint:gosec // any number will do
 }
 
-// counter is whose steps a limit counts together.
+// counter is the recipient and category whose steps a limit counts together.
 type counter struct{ recipient, category string }
 
 // Begin implements preference.Store.

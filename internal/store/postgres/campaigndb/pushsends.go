@@ -20,7 +20,7 @@ import (
 
 var _ escalation.Store = (*Store)(nil)
 
-// Hand implements escalation.Store. Any server may hand over: what is there already stays as it is.
+// Hand implements escalation.Store. Any server may hand over: existing sends do not change.
 func (s *Store) Hand(ctx context.Context, sends []escalation.Send, now time.Time) error {
 	for len(sends) > 0 {
 		part := sends[:min(len(sends), finishRows)]
@@ -78,7 +78,7 @@ func (s *Store) RecoverSends(ctx context.Context, app string, resend []push.Chan
 	return total, nil
 }
 
-// checkSender refuses what a former owner does, and keeps others from taking over until the transaction ends.
+// checkSender refuses writes of a former owner, and keeps others from taking over until the transaction ends.
 func checkSender(ctx context.Context, tx pgx.Tx, app string, epoch int64) error {
 	var now int64
 	if _, err := one(ctx, tx, "SELECT epoch FROM send_owner WHERE app = $1 FOR SHARE", []any{app}, &now); err != nil {
@@ -140,7 +140,7 @@ func scanDue(rows pgx.Rows) (d escalation.Due, err error) {
 	if more.target != "" {
 		d.Recipient, d.Address, d.Left = more.recipient, escalation.TargetAddress(more.target), false
 	}
-	if d.Recipient != more.recipient { // it was given to somebody else
+	if d.Recipient != more.recipient { // the endpoint was given to another recipient
 		d.Recipient, d.Left = more.recipient, true
 	}
 	return d, nil
@@ -158,7 +158,8 @@ func (s *Store) NextSend(ctx context.Context, p escalation.Place) (at time.Time,
 	return at, err
 }
 
-// ClaimSends implements escalation.Store. A claim whose answer was lost is looked up, as Claim does.
+// ClaimSends implements escalation.Store. If the answer to a claim's commit was lost, its outcome is looked up, as in
+// Claim.
 func (s *Store) ClaimSends(ctx context.Context, p escalation.Place, rows []int64, now time.Time) (claimed map[int64]bool, err error) {
 	epoch := s.sendEpoch(p.App)
 	claimed, err = s.claimSends(ctx, epoch, p, rows, now, "outcome = 0")
@@ -171,7 +172,7 @@ func (s *Store) ClaimSends(ctx context.Context, p escalation.Place, rows []int64
 	return claimed, err
 }
 
-// sendEpoch is since this store owns an app's sends; 0: somebody else does, or nobody has yet.
+// sendEpoch is the epoch since which this store owns an app's sends; 0: another store does, or none yet.
 func (s *Store) sendEpoch(app string) int64 {
 	epoch, _ := s.sendEpochs.Load(app)
 	n, _ := epoch.(int64)
@@ -230,7 +231,7 @@ func finishSends(ctx context.Context, tx pgx.Tx, epoch int64, app string, result
 			WHERE num = $9 AND app = $10 AND (outcome = 0 OR outcome = 1 AND epoch = $11) RETURNING endpoint`,
 			int16(r.Outcome), due, r.Attempts, ^campaignrow.Unsure, flags, text(r.External), text(r.Detail), millis.Of(now), r.Row, app, epoch)
 	}
-	var changed []dispatch.Result // that say something of their endpoints, by these
+	var changed []dispatch.Result // results that change their endpoints, by endpoint
 	answers := tx.SendBatch(ctx, b)
 	for i := range results {
 		rows, err := answers.Query()
@@ -375,7 +376,7 @@ func (s *Store) PruneSends(ctx context.Context, before, now time.Time, limit int
 	return more, err
 }
 
-// eraseSends forgets what steps of escalations sent to a recipient.
+// eraseSends deletes the record of what steps of escalations sent to a recipient.
 func (s *Store) eraseSends(ctx context.Context, app, recipient string) error {
 	for n := int64(finishRows); n == finishRows; {
 		err := s.do(ctx, fmt.Sprintf("erase what was sent to %s", recipient), func(ctx context.Context, tx pgx.Tx) error {

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/store/endpointrow"
 )
 
-// write runs f with the app's endpoints locked, and writes what it has changed.
+// write runs f with the app's endpoints locked, and writes its changes.
 func (s *Store) write(ctx context.Context, op, app string, f func(context.Context, *writer) error) error {
 	err := s.do(ctx, op, func(ctx context.Context, tx pgx.Tx) error {
 		w, err := beginWrites(ctx, tx, app, s.now())
@@ -82,7 +82,7 @@ func (w *writer) register(ctx context.Context, reg *audience.Registration) (done
 		r, err = w.insert(ctx, e)
 	}
 	if refused(err) {
-		return audience.Registered{Err: err}, nil, nil // found out before anything was written of it
+		return audience.Registered{Err: err}, nil, nil // found before anything of it was written
 	}
 	if err != nil {
 		return done, nil, err

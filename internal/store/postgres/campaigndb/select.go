@@ -17,12 +17,12 @@ import (
 	"godwit.dev/godwit/internal/store/segment"
 )
 
-// dialect is PostgreSQL's. In a page the source's entries are read first, whatever the planner thinks of the rest: there are never
+// dialect is PostgreSQL's. A page reads the source's entries first, whatever the planner estimates for the rest: there are never
 // more of them than the window has.
 var dialect = &segment.Dialect{
 	Position: "strpos", Active: "e.active", Disabled: "NOT e.active", Filter: "e.active", Join: " JOIN ",
 	Order: "e.number",
-	Each:  " OFFSET 0", // with it PostgreSQL asks for each row, whatever the planner thinks it saves by doing so for all at once
+	Each:  " OFFSET 0", // makes PostgreSQL run the subquery for each row, even if the planner would prefer to run it once for all
 	In:    func(column string, values []string) segment.Clause { return segment.That(column+" = ANY(?)", values) },
 	IDs: func(column string, ids []audience.ID) segment.Clause {
 		list := make([][]byte, len(ids))

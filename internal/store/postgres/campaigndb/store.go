@@ -64,7 +64,7 @@ const (
 		FROM ` + unnested + " WHERE e.app = $17 AND e.number = v.number"
 )
 
-// store writes endpoints, and what finds them.
+// store writes endpoints, and the rows by which they are found.
 func (w *writer) store(ctx context.Context, gone, changed, fresh []*record) error {
 	if len(gone) > 0 {
 		numbers := make([]int64, len(gone))

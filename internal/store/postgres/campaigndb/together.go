@@ -12,11 +12,11 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
-// together has the registrations of an app that come at once share transactions. They would wait for each other's row lock
-// anyhow, each on a connection of its own.
+// together lets simultaneous registrations of an app share transactions. They would wait for each other's row lock anyway,
+// each on a connection of its own.
 type together struct {
 	mu     sync.Mutex
-	apps   map[string][]*registering // what waits of the apps that are being written
+	apps   map[string][]*registering // waiting registrations of the apps that are being written
 	closed bool
 	wg     sync.WaitGroup
 }
@@ -29,10 +29,10 @@ type registering struct {
 	done    chan struct{}
 }
 
-// registerRows are registered in one transaction: others who write endpoints of the app wait for it.
+// registerRows are registered in one transaction: other writers of the app's endpoints wait for it.
 const registerRows = 500
 
-// Register implements endpoint.Store. Once it has begun with a slice it waits for it whatever ctx says.
+// Register implements endpoint.Store. Once it has begun with a slice it waits for it even if ctx ends.
 func (s *Store) Register(ctx context.Context, app string, regs []audience.Registration) ([]audience.Registered, error) {
 	done := make([]audience.Registered, 0, len(regs))
 	for len(regs) > 0 {
@@ -53,7 +53,7 @@ func (s *Store) Register(ctx context.Context, app string, regs []audience.Regist
 	return done, nil
 }
 
-// add queues registrations, and sees to it that somebody writes the app's.
+// add queues registrations, and makes sure that a goroutine writes the app's.
 func (s *Store) add(app string, op *registering) bool {
 	t := &s.together
 	t.mu.Lock()
@@ -76,7 +76,7 @@ func (s *Store) add(app string, op *registering) bool {
 	return true
 }
 
-// take takes what waits of an app, as much as a transaction takes.
+// take takes waiting registrations of an app, as many as fit into a transaction.
 func (t *together) take(app string) (ops []*registering) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,7 +95,7 @@ func (t *together) take(app string) (ops []*registering) {
 	return ops
 }
 
-// end takes nothing more and waits until what there was is written.
+// end accepts nothing more and waits until the queued registrations are written.
 func (t *together) end() {
 	t.mu.Lock()
 	t.closed = true
@@ -103,8 +103,8 @@ func (t *together) end() {
 	t.wg.Wait()
 }
 
-// registerTogether writes the registrations of several callers. If the database dislikes one of them the others do not
-// suffer: each is done alone.
+// registerTogether writes the registrations of several callers. If the database refuses one of them, the others do not
+// fail with it: each is done alone.
 func (s *Store) registerTogether(app string, ops []*registering) {
 	var regs []audience.Registration
 	for _, op := range ops {

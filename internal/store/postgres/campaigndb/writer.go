@@ -14,8 +14,8 @@ import (
 	"godwit.dev/godwit/internal/store/millis"
 )
 
-// writer changes endpoints of one app inside a transaction: they are read together, changed here one after the other, and
-// written together. While it is there nobody else changes endpoints of the app.
+// writer changes endpoints of one app inside a transaction: they are read together, changed in memory one after the
+// other, and written together. Meanwhile no other transaction can change endpoints of the app.
 type writer struct {
 	tx      pgx.Tx
 	app     string
@@ -24,12 +24,12 @@ type writer struct {
 
 	all   []*record
 	byKey map[addressKey]*record
-	known map[addressKey]bool // was looked for, and is in byKey if it is there
-	freed map[addressKey]bool // of what is not written yet: nobody else may have it before
+	known map[addressKey]bool // was looked up, and is in byKey if it exists
+	freed map[addressKey]bool // by changes that are not written yet: until then no other endpoint may have the address
 	names [2]nameSet
 
 	untrusted bool // may not use up the app's names
-	sweeps    bool // may delete names that nobody has, to make room
+	sweeps    bool // may delete unused names, to make room
 }
 
 type addressKey = [16]byte
@@ -37,7 +37,7 @@ type addressKey = [16]byte
 // record is an endpoint in work.
 type record struct {
 	e      audience.Endpoint  // as it is to be
-	stored *audience.Endpoint // as it is in the database; nil: it is not there
+	stored *audience.Endpoint // the endpoint in the database; nil: it is not there
 	dirty  bool               // it is to be another than that
 	gone   bool
 }
@@ -67,7 +67,7 @@ func (w *writer) key(e *audience.Endpoint) addressKey {
 	return audience.AddressKey(&k)
 }
 
-// load reads endpoints of the app for which a condition holds.
+// load reads endpoints of the app that meet a condition.
 func (w *writer) load(ctx context.Context, where string, args ...any) error {
 	if len(args) == 1 {
 		where, args = "e.app = $1 AND "+where, append([]any{w.app}, args...)
@@ -129,7 +129,7 @@ func (w *writer) find(is func(*record) bool) *record {
 	return nil
 }
 
-// refused reports whether an error says that an endpoint cannot be as it was asked for.
+// refused reports whether an error means that an endpoint's requested values are not allowed.
 func refused(err error) bool {
 	return isTaken(err) || errors.As(err, new(*endpointrow.TooManyNames))
 }
@@ -187,7 +187,7 @@ func (w *writer) remove(r *record) {
 	r.gone, w.freed[key] = true, true
 }
 
-// settle writes what has given an address away before another endpoint gets it.
+// settle writes the endpoint that has given an address away before another endpoint gets it.
 func (w *writer) settle(ctx context.Context, key addressKey) error {
 	if !w.freed[key] {
 		return nil

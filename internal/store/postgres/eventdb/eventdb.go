@@ -1,7 +1,7 @@
-// Package eventdb keeps the event log, and how far hooks have come in it, in a schema of a PostgreSQL database that several nodes share.
+// Package eventdb keeps the event log, and the progress of hooks in it, in a schema of a PostgreSQL database that several nodes share.
 //
-// Each node queues events in chunks as they are emitted and stores what has queued at most ten times a second. Followers on any node read the
-// recent past from memory, to which a look adds other nodes' events four times a second, and the rest from the database.
+// Each node queues emitted events in chunks and stores the queue at most ten times a second. Followers on any node read the recent past
+// from memory, to which other nodes' events are added four times a second, and the rest from the database.
 package eventdb
 
 import (
@@ -27,17 +27,17 @@ import (
 var files embed.FS
 
 const (
-	readers = 3           // connections for those who read what is not in memory; of these one app never has all
+	readers = 3           // connections for readers of events that are not in memory; one app never has all of them
 	conns   = readers + 3 // and for storing, looking and deleting
 )
 
 // Config says where the database is. The zero value of every field but URL is a good default.
 type Config struct {
 	URL string
-	// Reach is what watches whether the database can be reached; nil: nothing does.
+	// Reach watches whether the database can be reached; nil: nothing does.
 	Reach    *pgdb.Reach
 	Schema   string           // empty: godwit_event
-	Boot     string           // of this server's start; no other has or had it. Empty: a random one
+	Boot     string           // unique to this start of the server; empty: a random one
 	MaxAge   time.Duration    // events older than this are deleted; 0: 24 h
 	MaxBytes int64            // as are the oldest when all together are more than this; 0: 512 MB
 	Now      func() time.Time // nil: the database's time
@@ -53,10 +53,10 @@ type Log struct {
 	places *fair.Places // of readers
 	since  int64        // see emitter
 	batch  int64        // the newest commit of events that the database has confirmed; of the writer
-	whole  int64        // what was noted last as whole; of the writer
+	whole  int64        // the last stored value of whole; of the writer
 	gone   atomic.Int64 // how often something was lost that was not dropped by the queue
 
-	looking sync.Mutex // one look at what others have stored at a time
+	looking sync.Mutex // held while the events of other nodes are read
 	looked  time.Time  // when the last one ended
 	failed  error      // of that one
 
@@ -121,7 +121,7 @@ func (l *Log) head(ctx context.Context) (uint64, error) {
 // Emit queues events. It never blocks; when too much is queued the oldest events are dropped and counted.
 func (l *Log) Emit(evs []event.Event) { l.queue.Emit(evs) }
 
-// Last is the newest id that is known here to have been given out.
+// Last is the newest id that this node knows to be given out.
 func (l *Log) Last() uint64 { return l.tails.Committed() }
 
 // Stats returns the figures of now.
@@ -133,12 +133,12 @@ func (l *Log) Metrics() prometheus.Collector { return l.queue }
 // DB is the database beneath.
 func (l *Log) DB() *pgdb.DB { return l.db }
 
-// Close writes what is queued, ends all followers and closes the connections.
+// Close writes the queue, ends all followers and closes the connections.
 func (l *Log) Close() error {
 	if l.queue.Close() {
 		close(l.closing)
 		l.tails.Close()
-		defer time.AfterFunc(closeFor, l.stop).Stop() // what is under way may wait for a database that has stopped answering
+		defer time.AfterFunc(closeFor, l.stop).Stop() // a call under way may be waiting for a database that has stopped answering
 	}
 	l.closed.Wait()
 	l.stop()

@@ -195,7 +195,7 @@ func TestEventsDuringDatabaseOutageAreStoredLater(t *testing.T) {
 		t.Error("a read of what is not known here succeeded")
 	}
 	server.Restart(t)
-	for { // it is asked once a while where it did not answer
+	for { // after a failure it is queried only once in a while
 		if _, _, err := l.Read(t.Context(), "a", l.Last(), 10, false); err == nil {
 			break
 		}

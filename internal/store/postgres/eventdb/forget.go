@@ -71,7 +71,7 @@ func (l *Log) EraseApp(ctx context.Context, app string) error {
 	return nil
 }
 
-// less counts bytes off of those that all chunks have.
+// less subtracts bytes from the sum over all chunks.
 func less(ctx context.Context, tx pgx.Tx, bytes int64) error {
 	if bytes == 0 {
 		return nil

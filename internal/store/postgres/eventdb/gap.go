@@ -31,11 +31,11 @@ func (l *Log) begin(ctx context.Context, head uint64) error {
 	return pgdb.Error("note that events are emitted", err)
 }
 
-// lost counts what was lost since the start.
+// lost counts the events lost since the start.
 func (l *Log) lost() int64 { return l.queue.Lost() + l.gone.Load() }
 
-// reborn makes the row of this server anew, which another one has taken away because it took this one for ended. Events since the
-// log was last whole count as lost: the other node may have made some of them anew.
+// reborn makes the row of this server again, after another one has deleted it because it took this one for dead. Events since the
+// log was last whole count as lost: the other node may have restored some of them.
 func (l *Log) reborn(ctx context.Context) error {
 	mended := l.lost()
 	l.gone.Add(1)
@@ -121,8 +121,8 @@ func (l *Log) CutOff(ctx context.Context, age time.Duration) (time.Time, error) 
 	return at, pgdb.Error("have the event log refuse what is made anew", err)
 }
 
-// refused drops those events of chunks that happened before the log's cutoff, and emits the others once more. It notes what is missing, so
-// that it is made anew.
+// refused drops those events of chunks that happened before the log's cutoff, and emits the others once more. It notes the dropped ones as
+// missing, so that they are restored.
 func (l *Log) refused(ctx context.Context, chunks []*eventlog.Chunk, cutoff int64) error {
 	oldest := oldestOf(chunks)
 	l.gone.Add(1)

@@ -37,7 +37,7 @@ func TestGapsOfEndedServerAreKnownUntilRepaired(t *testing.T) {
 		t.Fatal(err)
 	}
 	gaps(0, "second")
-	// It lives after all: what it still has to tell is told, and it may lack more.
+	// It is alive after all: its waiting events are stored, and it may lack more.
 	emitAndWait(t, first, "a", 10, 10)
 	if err := second.Repaired(t.Context(), gaps(1, "first", "second")); err != nil {
 		t.Fatal(err)
@@ -51,7 +51,8 @@ func TestGapsOfEndedServerAreKnownUntilRepaired(t *testing.T) {
 	gaps(0, "second")
 }
 
-// A server that stood still, or was without its database, comes with events that another one has made anew from the mailbox.
+// A server that was suspended, or was without its database, stores events late that another one has restored from the
+// mailbox.
 func TestLateEventIsRefusedOnceReconciled(t *testing.T) {
 	cfg := config(t)
 	cfg.Boot = "first"
@@ -91,7 +92,8 @@ func TestLateEventIsRefusedOnceReconciled(t *testing.T) {
 	}
 }
 
-// The answer to a commit gets lost, so it is made again; or it went out over a connection that stood still, and comes after the one that replaced it.
+// The answer to a commit is lost, so the commit is repeated; or its connection hung, and it arrives after the repeated
+// one.
 func TestEventsOfACommitMadeTwiceAreStoredOnce(t *testing.T) {
 	l := open(t, config(t))
 	emitAndWait(t, l, "a", 0, 10)
@@ -122,7 +124,7 @@ func TestEventsOfACommitMadeTwiceAreStoredOnce(t *testing.T) {
 	}
 }
 
-// A crash of the database takes back what it had confirmed; see insertChunks.
+// A crash of the database undoes commits that it had confirmed; see insertChunks.
 func TestEventsThatACrashOfTheDatabaseTookBackAreKnownToBeMissing(t *testing.T) {
 	for name, notice := range map[string]func(l *Log){
 		"by the next commit":      func(l *Log) { emitAndWait(t, l, "a", 10, 1) },

@@ -72,9 +72,9 @@ func (l *Log) OwnHookProgress(ctx context.Context, app string) (epoch int64, lis
 	return epoch, list, nil
 }
 
-// SaveHookProgress writes what owners have to save.
+// SaveHookProgress writes the progress that owners have to save.
 func (l *Log) SaveHookProgress(ctx context.Context, list []hook.Saving) (former []string, err error) {
-	// In one order on all nodes, so that they wait for each other.
+	// In the same order on all nodes, so that they wait for each other and never deadlock.
 	list = slices.SortedFunc(slices.Values(list), func(a, b hook.Saving) int { return cmp.Compare(a.App, b.App) })
 	err = l.db.Do(ctx, "save progress of hooks", func(ctx context.Context, tx pgx.Tx) (err error) {
 		var owns []hook.Saving
@@ -89,7 +89,7 @@ func (l *Log) SaveHookProgress(ctx context.Context, list []hook.Saving) (former 
 	return former, nil
 }
 
-// owners tells owners from former ones, and keeps them from being followed until the transaction ends.
+// owners separates current owners from former ones, and keeps others from taking over until the transaction ends.
 func owners(ctx context.Context, tx pgx.Tx, list []hook.Saving) (owns []hook.Saving, former []string, err error) {
 	apps := make([]string, len(list))
 	for i := range list {

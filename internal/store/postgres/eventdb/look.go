@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	lookEvery = 250 * time.Millisecond // for what others have stored, while somebody follows
+	lookEvery = 250 * time.Millisecond // interval of reads of other nodes' events, while there are followers
 	lookFor   = 5 * time.Second        // a database that takes longer is away
-	// lookBack bounds how far back a look reads other nodes' events into memory. If there are more of them, on a node that was cut off say,
+	// lookBack limits how far back other nodes' events are read into memory. If there are more of them, on a node that was cut off say,
 	// followers read them from the database.
 	lookBack   = 10 * time.Second
 	lookChunks = 200
@@ -30,12 +30,12 @@ func (l *Log) stored(ctx context.Context, chunks []*eventlog.Chunk, before, last
 		return
 	}
 	if err := l.lookNow(ctx); err != nil {
-		// Memory stays behind, and the next look catches up.
+		// Memory stays behind until the next read.
 		l.want()
 	}
 }
 
-// follow looks for events that other nodes have stored, while somebody follows.
+// follow reads events that other nodes have stored, while there are followers.
 func (l *Log) follow() {
 	for {
 		timer := time.NewTimer(lookEvery)
@@ -54,7 +54,7 @@ func (l *Log) follow() {
 	}
 }
 
-// want has the next look happen at once.
+// want makes the next read happen at once.
 func (l *Log) want() {
 	select {
 	case l.wanted <- struct{}{}:
@@ -62,14 +62,14 @@ func (l *Log) want() {
 	}
 }
 
-// look looks, unless somebody has within a time. An error is logged once until it is over.
+// look reads other nodes' events, unless that was done within a time. An error is logged once until it is over.
 func (l *Log) look(ctx context.Context, within time.Duration) error {
 	l.looking.Lock()
 	defer l.looking.Unlock()
 	if within > 0 && time.Since(l.looked) < within {
 		return nil
 	}
-	// Of those who wait for a database that does not answer, one asks.
+	// While the database does not answer, only one of the waiting callers queries it.
 	if l.failed != nil && time.Since(l.looked) < retryAfter {
 		return l.failed
 	}
@@ -84,7 +84,7 @@ func (l *Log) look(ctx context.Context, within time.Duration) error {
 	return err
 }
 
-// lookNow reads how far the log has come, and what is new of the apps that are followed, as of one moment. Under looking.
+// lookNow reads, in one snapshot, the id of the log's last event and the new events of followed apps. Under looking.
 func (l *Log) lookNow(ctx context.Context) error {
 	defer func() { l.looked = time.Now() }()
 	ctx, cancel := context.WithTimeout(ctx, lookFor)

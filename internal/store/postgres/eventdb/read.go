@@ -18,7 +18,7 @@ const readChunks = 16
 // first it returns its error, and last is valid all the same. The events are shared: do not change them.
 func (l *Log) Read(ctx context.Context, app string, since uint64, limit int, wait bool) (evs []event.Event, last uint64, err error) {
 	within := lookEvery
-	if since > l.tails.Committed() { // it may be from another node, which knows more
+	if since > l.tails.Committed() { // the id may be from another node, which has newer events
 		within = 0
 	}
 	if err := l.look(ctx, within); err != nil {
@@ -27,7 +27,7 @@ func (l *Log) Read(ctx context.Context, app string, since uint64, limit int, wai
 	return l.tails.Read(ctx, app, min(since, l.tails.Committed()), limit, wait, l.readStored)
 }
 
-// readStored reads what is not in memory any more.
+// readStored reads events that are no longer in memory.
 func (l *Log) readStored(ctx context.Context, app string, since uint64, limit int) (evs []event.Event, err error) {
 	if err := l.places.Enter(ctx, app); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (l *Log) readStored(ctx context.Context, app string, since uint64, limit in
 	return evs[:min(len(evs), limit)], nil
 }
 
-// known puts the log's own words on errors.
+// known converts database errors to the log's own.
 func (l *Log) known(err error) error {
 	select {
 	case <-l.closing:

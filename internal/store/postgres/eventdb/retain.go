@@ -16,7 +16,7 @@ const (
 	pruneMost  = 100 // such commits in one go
 )
 
-// retain deletes what is too old or too much. Any node does, one at a time.
+// retain deletes events that are too old or too many. Any node does, one at a time.
 func (l *Log) retain() {
 	tick := time.NewTicker(pruneEvery)
 	defer tick.Stop()

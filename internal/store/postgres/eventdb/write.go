@@ -13,13 +13,13 @@ import (
 const (
 	gatherFor  = 5 * time.Millisecond   // how long events wait for others to share a commit
 	writeEvery = 100 * time.Millisecond // commits of a node: each locks the row that all nodes lock
-	writeBytes = 1 << 20                // of one commit, so that the others wait for no more
+	writeBytes = 1 << 20                // of one commit, so that the others do not wait longer
 	retryAfter = time.Second            // after a write that failed
-	closeFor   = 5 * time.Second        // how long Close tries to write what is queued
-	checkEvery = 10 * time.Second       // whether a crash of the database took back what it had confirmed
+	closeFor   = 5 * time.Second        // how long Close tries to write the queue
+	checkEvery = 10 * time.Second       // interval of checks whether a crash of the database has undone confirmed commits
 )
 
-// write stores what is emitted until the log closes.
+// write stores emitted events until the log closes.
 func (l *Log) write() {
 	defer l.stop()
 	var last time.Time
@@ -91,8 +91,8 @@ func (l *Log) writeAtLast(chunks []*eventlog.Chunk, taken time.Time) {
 	}
 }
 
-// store commits chunks that were taken at a time, a slice at once, and tells the followers; it returns what it has not committed. A slice
-// that an earlier attempt has committed after all, whose answer was lost, is not stored again.
+// store commits chunks that were taken at a time, one slice after the other, and informs the followers; it returns those not committed. A
+// slice that an earlier attempt has committed after all, and whose answer was lost, is not stored again.
 func (l *Log) store(ctx context.Context, chunks []*eventlog.Chunk, taken time.Time) (left []*eventlog.Chunk, err error) {
 	for len(chunks) > 0 {
 		n, bytes := 0, 0
@@ -133,7 +133,7 @@ func (l *Log) store(ctx context.Context, chunks []*eventlog.Chunk, taken time.Ti
 type did struct {
 	chunks       []*eventlog.Chunk
 	before, last uint64 // 0: another attempt has committed them
-	unknown      bool   // nothing was committed: the database does not know this server any more
+	unknown      bool   // nothing was committed: this server's row is no longer in the database
 	cutoff       int64  // above 0: nothing was committed, since some events happened before this, in milliseconds; see event.Repairable
 }
 
@@ -171,7 +171,7 @@ func (l *Log) insert(ctx context.Context, chunks []*eventlog.Chunk, bytes int, w
 	batch.Queue(insertChunks, base, total, int64(bytes), upto, apps, data, l.cfg.Boot, l.batch+1, sent, whole, oldestOf(chunks))
 	batch.Queue("SELECT cutoff, (SELECT batch FROM emitter WHERE boot = $1) FROM head", l.cfg.Boot)
 	var was, is, lost, cutoff int64
-	var counted *int64 // commits of this server; nil: the database does not know it
+	var counted *int64 // commits of this server; nil: it has no row in the database
 	stored := false
 	err = l.db.Send(ctx, "store events", batch, func(results pgx.BatchResults) error {
 		if _, err := results.Exec(); err != nil {

@@ -31,7 +31,7 @@ type Adopted struct {
 	Open     bool
 	Status   notification.Status // in which it settled
 	Content  int64               // open: position of the first of the copies that share its body; 0: it has its own
-	Body     []byte              // open: what it says, as package content writes it
+	Body     []byte              // of an open copy: its content, as package content encodes it
 }
 
 // Adopt stores copies that another store has kept, in a schema that no server uses meanwhile: open ones in the newest hour, settled
@@ -193,5 +193,5 @@ func numbers(ctx context.Context, tx pgx.Tx, sql string) ([]int64, error) {
 	return pgx.CollectRows(rows, pgx.RowTo[int64])
 }
 
-// Shard is what is kept of a recipient beside its names: see shards.
+// Shard is the value stored with a recipient besides its names: see shards.
 func Shard(app, name string) int { return shardOf(app, name) }

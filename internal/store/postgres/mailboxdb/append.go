@@ -20,14 +20,14 @@ type appendOp struct {
 	bytes int
 }
 
-// part is of one publish those recipients that are on one lane.
+// part holds those recipients of one publish that are on one lane.
 type part struct {
 	a    *mailbox.Append
 	to   []int // of a.To
 	prep *prepared
 }
 
-// prepared is what can be computed of a publish before it is stored.
+// prepared is the part of a publish that can be computed before it is stored.
 type prepared struct {
 	idKey int64
 	hash  int64
@@ -111,7 +111,7 @@ func (t *transaction) append(p *part) {
 		t.replaceCollapsed(b, n)
 		if b.counted && b.pending >= t.l.s.cfg.MaxPending {
 			res.Err = fmt.Errorf("%s has %d: %w", b.Recipient, b.pending, mailbox.ErrFull)
-			if !p.a.Fresh { // one whose time is over has made way all the same
+			if !p.a.Fresh { // an expired copy is replaced all the same
 				t.out.forget(b, n.ID, p.prep.idKey)
 			}
 			continue

@@ -14,10 +14,11 @@ import (
 	"godwit.dev/godwit/internal/store/notes"
 )
 
-// triedSpan is how far from each other copies of a row of tried were settled, in milliseconds: so much is looked through for one copy.
+// triedSpan is the greatest distance, in milliseconds, between the settle times of copies in one row of tried: the range
+// searched for one copy.
 const triedSpan = 10_000
 
-// tried is what a commit writes of attempts.
+// tried holds the attempts that a commit writes.
 type tried struct {
 	plain []attempts.Plain
 	apart map[copyKey]*triedCopy
@@ -106,9 +107,9 @@ func (t *transaction) askTried(a *asking) {
 	t.out.tried.ask(t.l.s, func(sql string, args ...any) { a.ask(sql, nil, args...) })
 }
 
-// tellTried adds to a record what was tried for its copy, what waits here to be written included.
+// tellTried adds to a record the attempts for its copy, including those on this node that are not yet written.
 func (s *Store) tellTried(ctx context.Context, conn *pgx.Conn, app string, key int64, to *mailbox.Record) error {
-	mark := s.notes.PeekMark(to.Pos) // before what is written is read: else it might be missing in both
+	mark := s.notes.PeekMark(to.Pos) // read before the stored attempts: in the other order an attempt written in between would be missing
 	var list []mailbox.Attempt
 	var via attempts.Via
 	var node, name string
@@ -150,7 +151,7 @@ func (s *Store) tellTried(ctx context.Context, conn *pgx.Conn, app string, key i
 	return nil
 }
 
-// onNode says of attempts which node's they are.
+// onNode sets the node of attempts.
 func onNode(list []mailbox.Attempt, node string) []mailbox.Attempt {
 	for i := range list {
 		list[i].Node = node

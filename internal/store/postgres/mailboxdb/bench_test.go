@@ -78,7 +78,7 @@ func BenchmarkNodes(b *testing.B) {
 	}
 }
 
-// cost is what a server has spent so far.
+// cost is the CPU time and the bytes of log that a server has used so far.
 type cost struct {
 	conn       *pgx.Conn
 	postmaster int

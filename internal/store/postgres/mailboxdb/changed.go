@@ -40,7 +40,7 @@ func (s *Store) Changed(ctx context.Context, since time.Time, place int64) (list
 	return list, next, nil
 }
 
-// whose are recipients by their keys.
+// whose finds recipients by their keys.
 type whose struct {
 	of   map[int64]mailbox.Address
 	last int64 // key

@@ -16,14 +16,15 @@ const defaultSchema = "godwit_mailbox"
 // maxNamed is how many of the lost are named.
 const maxNamed = 5
 
-// LostSteps are waiting copies with steps beyond live whose row with the next step is missing: rows were deleted, or restored in part.
+// LostSteps are waiting copies with steps beyond live whose row with the next step is missing: rows were deleted, or
+// restored in part.
 type LostSteps struct {
 	Count int64
-	Named []string // the first of them, as people read it
+	Named []string // the first of them, in a form for people
 }
 
-// FindLostSteps looks for them beside servers that may be running; schema "" is that of a Config without one. It changes nothing, and makes nothing
-// where there are no mailboxes yet.
+// FindLostSteps searches for them, also beside running servers; schema "" is the default of a Config. It changes nothing, and creates
+// nothing if there are no mailboxes yet.
 func FindLostSteps(ctx context.Context, url, schema string) (lost LostSteps, err error) {
 	if schema == "" {
 		schema = defaultSchema
