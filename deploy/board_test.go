@@ -21,14 +21,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// panel is a panel of the board, as far as it asks Prometheus.
+// panel is a panel of the board, with its queries.
 type panel struct {
 	Type    string
 	Title   string
 	Targets []struct{ Expr string }
 }
 
-// panels reads the board, with what Grafana fills in for somebody who looks at all servers.
+// panels reads the board, with Grafana's variables set to all servers.
 func panels(t *testing.T) []panel {
 	t.Helper()
 	b, err := os.ReadFile("grafana/godwit.json")
@@ -110,7 +110,7 @@ func described(t *testing.T) map[string][]string {
 	return list
 }
 
-// known is what an expression asks for: names of metrics, all of which there are, with labels that they have.
+// known checks the metrics and labels in an expression, and returns the metrics.
 func known(t *testing.T, metrics map[string][]string, what, expr string) (names []string) {
 	t.Helper()
 	parsed, err := parser.ParseExpr(expr)
@@ -183,7 +183,7 @@ func TestEachAlertFiresAndResolves(t *testing.T) {
 	}
 }
 
-// A Prometheus with the settings that are shipped looks at a real server, and every panel is asked of it.
+// A Prometheus with the shipped settings scrapes a real server, and the queries of every panel are run.
 func TestThePanelsShowARealServer(t *testing.T) {
 	prometheus := tool(t, "prometheus")
 	server := serve(t)
@@ -252,10 +252,10 @@ func serve(t *testing.T) string {
 	return "http://" + addrs.HTTP
 }
 
-// listensAt finds in what Prometheus says where it has found a port.
+// listensAt finds the port in Prometheus's log.
 var listensAt = regexp.MustCompile(`msg="Listening on".* address=(\S+)`)
 
-// start starts a program that ends with the test, and returns what it has said so far.
+// start starts a program that ends with the test; said returns its output so far.
 func start(t *testing.T, cmd *exec.Cmd) (said func() string) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "said")
@@ -285,7 +285,7 @@ func start(t *testing.T, cmd *exec.Cmd) (said func() string) {
 	return said
 }
 
-// until waits for something that comes within a minute.
+// until waits for a condition for at most a minute.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(100 * time.Millisecond) {
@@ -343,7 +343,7 @@ func ask(t *testing.T, api, expr string) (values []string, err error) {
 	return values, nil
 }
 
-// scraped are the names of what a server tells Prometheus.
+// scraped returns the names of a server's metrics.
 func scraped(t *testing.T, server string) map[string]bool {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server+"/metrics", nil)

@@ -14,7 +14,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// dotenv is what README.md has people write into .env.
+// dotenv is the content of .env that README.md recommends.
 var dotenv = []string{"POSTGRES_PASSWORD=secret", "CLUSTER_SECRET=the secret of the nodes", "API_KEY=a key of sixteen characters"}
 
 func compose(t *testing.T, env ...string) (*types.Project, error) {
@@ -120,7 +120,7 @@ func parent(t *testing.T) string {
 	return dir
 }
 
-// Compose mounts what the board needs where Grafana and Prometheus look for it, and lets nobody else's machine at them.
+// Compose mounts the board's files where Grafana and Prometheus expect them, and lets no other machine reach the two.
 func TestComposeShowsTheBoard(t *testing.T) {
 	o, err := cli.NewProjectOptions([]string{"board.yaml"}, cli.WithResolvedPaths(true))
 	if err != nil {

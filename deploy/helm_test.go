@@ -22,7 +22,7 @@ import (
 // secrets are the values without which there is no chart.
 var secrets = map[string]any{"postgresURL": "postgres://godwit:secret@db/godwit", "clusterSecret": "the secret of the nodes"}
 
-// release is what the chart makes, decoded as Kubernetes decodes it: what it does not know is an error.
+// release is the chart's output, decoded as Kubernetes decodes it: unknown fields are errors.
 type release struct {
 	nodes    appsv1.StatefulSet
 	services map[string]corev1.Service
@@ -296,7 +296,7 @@ func TestTheChartNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// What people are told to type after an installation is what the program takes.
+// The program accepts the commands in the notes after an installation.
 func TestTheChartsNotesAreTrue(t *testing.T) {
 	r, err := render(secrets)
 	if err != nil {

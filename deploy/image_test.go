@@ -40,8 +40,8 @@ func dockerfile(t *testing.T) (build, image instructions.Stage) {
 	return stages[0], stages[1]
 }
 
-// TestTheImagesServerIsBuiltFromWhatIsSentToTheEngine carries the first stage out in a folder that has what .dockerignore lets
-// through, and takes the second's files from there.
+// TestTheImagesServerIsBuiltFromWhatIsSentToTheEngine runs the first stage in a folder with the files that .dockerignore
+// admits, and takes the second stage's files from there.
 func TestTheImagesServerIsBuiltFromWhatIsSentToTheEngine(t *testing.T) {
 	build, image := dockerfile(t)
 	src := t.TempDir()

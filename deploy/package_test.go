@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// debian is what the package's description has; a field of another name is a mistake.
+// debian holds the fields of the package's description; an unknown field is an error.
 type debian struct {
 	Name, Arch, Platform, Version, Section, Priority, Maintainer, Description, Homepage, License string
 

@@ -52,7 +52,8 @@ func settings(t *testing.T, args, env []string) {
 	}
 }
 
-// knows fails the test if the program does not take a command line; that it cannot do what it asks here is no matter.
+// knows fails the test if the program does not accept a command line; whether the command can succeed here does not
+// matter.
 func knows(t *testing.T, args ...string) {
 	t.Helper()
 	const usage = 2

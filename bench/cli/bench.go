@@ -26,7 +26,7 @@ import (
 	"godwit.dev/godwit/internal/server/config"
 )
 
-// bench is what the scenarios' commands share.
+// bench holds the things that the scenarios' commands share.
 type bench struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -106,7 +106,7 @@ func (b *bench) flags(f *pflag.FlagSet) {
 	f.StringVar(&b.profile, "profile", "", "file for a CPU profile of the server during the measured phase")
 }
 
-// common prepares what every scenario needs. say shows progress until done is called.
+// common prepares the things that every scenario needs. say shows progress until done is called.
 func (b *bench) common(ctx context.Context) (c scenario.Common, done func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -150,10 +150,10 @@ func (b *bench) measured() ([]string, error) {
 	return []string{path}, nil
 }
 
-// errLimits refuses --cores and --memory where no server is started that they could hold for.
+// errLimits refuses --cores and --memory if no server is started to which they could apply.
 var errLimits = command.Usagef("--cores and --memory are for servers that are started for the measurement")
 
-// confined are the limits of servers; nil: none were asked for.
+// confined returns the limits of servers; nil: none were set.
 func (b *bench) confined() (*confine.Confines, error) {
 	limits := confine.Limits{Cores: b.cores}
 	switch {
@@ -250,7 +250,7 @@ func (b *bench) measure(cmd *cobra.Command, run func(context.Context, scenario.C
 	if err != nil {
 		err = fmt.Errorf("bench %s: %w", cmd.Name(), err)
 	}
-	return errors.Join(b.show(r), err) // what was measured before a failure is worth seeing
+	return errors.Join(b.show(r), err) // the measurements before a failure are worth showing
 }
 
 func (b *bench) show(r *report.Result) error {
@@ -275,7 +275,7 @@ func (b *bench) workerCommand() *cobra.Command {
 	}
 }
 
-// draw writes the page and the plots that were asked for.
+// draw writes the requested page and plots.
 func (b *bench) draw(prefix string, results ...*report.Result) error {
 	if b.svg != "" {
 		for i, r := range results {
@@ -301,7 +301,7 @@ func (b *bench) draw(prefix string, results ...*report.Result) error {
 	return nil
 }
 
-// reportCommand draws what was measured before.
+// reportCommand draws earlier measurements.
 func (b *bench) reportCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "report FILE...",

@@ -19,13 +19,13 @@ const startPostgres = "start"
 
 const postgresHelp = "URL of a PostgreSQL server on which databases may be made, or start: one is started of the programs that are installed"
 
-// besideFlag lets a scenario be measured on PostgreSQL beside SQLite.
+// besideFlag adds the flag to measure a scenario on PostgreSQL in addition to SQLite.
 func (b *bench) besideFlag(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().StringVar(&b.postgres, "postgres", "", "measure on PostgreSQL and on SQLite in turn; "+postgresHelp)
 	return cmd
 }
 
-// openPostgres opens or starts the server that was asked for.
+// openPostgres opens or starts the server that a flag names.
 func (b *bench) openPostgres(ctx context.Context, how string) (*testbed.Postgres, error) {
 	if b.url != "" {
 		return nil, command.Usagef("--postgres needs servers that are started for it: leave out --url")
@@ -43,7 +43,7 @@ func (b *bench) openPostgres(ctx context.Context, how string) (*testbed.Postgres
 	return testbed.OpenPostgres(ctx, how)
 }
 
-// onPostgres runs what measures with a PostgreSQL server.
+// onPostgres calls run with a PostgreSQL server.
 func (b *bench) onPostgres(how string, run func(context.Context, scenario.Common) (*report.Result, error)) func(context.Context, scenario.Common) (*report.Result, error) {
 	return func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 		pg, err := b.openPostgres(ctx, how)
@@ -69,7 +69,7 @@ func (b *bench) clusterCommand() *cobra.Command {
 	return cmd
 }
 
-// pairsFlag says how often a comparison is made.
+// pairsFlag adds the flag for how often a comparison is made.
 func pairsFlag(cmd *cobra.Command, pairs *int, of string) {
 	cmd.Flags().IntVar(pairs, "pairs", 5, "pairs of measurements, "+of+"; --runs has no meaning here")
 }

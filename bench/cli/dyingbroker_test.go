@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// dyingBroker stands in for Mosquitto where it dies: as much of a broker of MQTT at QoS 1 as bench talks with, which ends after as many
-// publishes as the environment says.
+// dyingBroker replaces Mosquitto where that should die: it implements the part of MQTT at QoS 1 that bench uses, and ends after as many
+// publishes as the environment sets.
 func dyingBroker() {
 	b := dyer{subscribers: map[string]net.Conn{}, names: map[string]net.Conn{}}
 	var err error

@@ -13,7 +13,7 @@ import (
 )
 
 func TestSignalToGodwitEndsTheMeasurement(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a signal that goes nowhere must not hold the test
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a signal without effect must not make the test hang
 	defer cancel()
 	cmd := exec.CommandContext(ctx, command.ServerProgram, "bench", "gateway-part", scenario.PartHandler)
 	out, err := cmd.StdoutPipe()

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Limits are what servers may use; 0: all there is.
+// Limits are the resources that servers may use; 0: all.
 type Limits struct {
 	Cores  int   // of all servers together
 	Memory int64 // bytes, of each server
@@ -21,11 +21,11 @@ type Confines struct {
 	limits  Limits
 	cores   []int  // of the servers; nil: all
 	others  []int  // of the load generators; nil: all
-	group   string // the cgroup in which each server gets one of its own; empty: none may be made
+	group   string // the cgroup in which each server gets one of its own; empty: none can be made
 	noGroup error  // why not
 }
 
-// New finds out how limits can be kept here. An error says that they cannot.
+// New finds out how limits can be enforced here. An error says that they cannot be.
 func New(l Limits) (*Confines, error) {
 	all, err := allowed()
 	if err != nil {

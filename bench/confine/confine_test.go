@@ -44,7 +44,7 @@ func TestAServerRunsOnItsCoresAlone(t *testing.T) {
 	}
 }
 
-// cores are those that a process says it may run on.
+// cores returns the cores that a process reports it may run on.
 func cores(t *testing.T, cmd *exec.Cmd, start func() error) string {
 	t.Helper()
 	var out strings.Builder
@@ -78,7 +78,7 @@ func TestMemoryIsToldToGo(t *testing.T) {
 	}
 }
 
-// A tree as the kernel shows it: root/outer/own, of which some hand down what they control.
+// A tree as the kernel shows it: root/outer/own, with controllers enabled for the children of some.
 func tree(t *testing.T, handedDown map[string]string) (own, mount string) {
 	t.Helper()
 	mount = t.TempDir()

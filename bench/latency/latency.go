@@ -1,6 +1,6 @@
-// Package latency records how long things took, in histograms that can be merged across processes without losing
-// the tail. A duration begins when its cause was due, not when a busy sender came round to it; otherwise a stalled
-// server would hide its own stall (coordinated omission).
+// Package latency records durations in histograms that can be merged across processes without losing the tail. A
+// duration begins when its cause was due, not when a busy sender came round to it; otherwise a stalled server would hide
+// its own stall (coordinated omission).
 package latency
 
 import (
@@ -35,7 +35,7 @@ func (h *Histogram) Record(d time.Duration) {
 	h.mu.Unlock()
 }
 
-// Take returns what was recorded since the last Take.
+// Take returns the durations recorded since the last Take.
 func (h *Histogram) Take() *Histogram {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Summary is what a table shows of a histogram. Times are in milliseconds.
+// Summary holds the numbers of a histogram for tables. Times are in milliseconds.
 type Summary struct {
 	Count int64   `json:"count"`
 	Mean  float64 `json:"mean_ms"`

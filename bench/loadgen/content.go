@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// StepChannel is the channel of steps beyond live, which the app must have set up.
+// StepChannel is the channel of steps beyond live, which must be set up in the app.
 const StepChannel = "webhook"
 
 // oneJSON is a publish to one recipient.
@@ -29,7 +29,7 @@ func (c *PublishConfig) ackJSON(b []byte) []byte {
 	return b
 }
 
-// stepsJSON is an escalation whose steps come after hours: what is acknowledged by then costs its row alone.
+// stepsJSON is an escalation whose steps come after hours: a notification acknowledged before that costs only its row.
 func (c *PublishConfig) stepsJSON(b []byte) []byte {
 	if c.Steps == 0 {
 		return b

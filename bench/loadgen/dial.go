@@ -17,7 +17,7 @@ const (
 	// perSource is how many connections leave from one loopback address: well below the 28,000 ports Linux gives to
 	// one, because those of former connections linger.
 	perSource = 10_000
-	// sourcesPerRound keeps reconnecting clients off the ports their former connections still hold.
+	// sourcesPerRound keeps reconnecting clients off the ports that their former connections still occupy.
 	sourcesPerRound = 25
 	maxRounds       = 9
 

@@ -49,7 +49,7 @@ func (g *group) submit(j job) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.idle) > 0 {
-		p := g.idle[0] // in turn: a server closes connections that nothing is heard from
+		p := g.idle[0] // in turn: a server closes connections that stay silent
 		g.idle = slices.Delete(g.idle, 0, 1)
 		g.busy++
 		p.send(j)
@@ -78,8 +78,7 @@ func (g *group) answered(p *publisher, a *answer) {
 	}
 }
 
-// closed takes out a publisher whose connection has ended. A publisher that had nothing to do lost nothing and connects
-// anew.
+// closed removes a publisher whose connection has ended. A publisher without open requests lost nothing and reconnects.
 func (g *group) closed(p *publisher, err error) {
 	g.mu.Lock()
 	i := slices.Index(g.idle, p)
@@ -123,14 +122,14 @@ func (g *group) ready(p *publisher) {
 	g.idle = append(g.idle, p)
 }
 
-// drained says that nothing is under way or waiting, or that nobody is left to send it.
+// drained reports that nothing is under way or waiting, or that no publisher is left.
 func (g *group) drained() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.busy <= 0 && (len(g.backlog) == 0 || len(g.idle) == 0)
 }
 
-// abandon drops what waits, and returns how much that is.
+// abandon drops the waiting messages, and returns how many they are.
 func (g *group) abandon() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -27,7 +27,8 @@ const (
 	h2MaxFrame = 16 << 10
 	h2Preface  = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
-	// h2Window is what a server may send ahead, on a stream and on the connection. Half of it is given back at a time.
+	// h2Window is the most bytes that a server may send ahead, on a stream and on the connection. Half of it is given back
+	// at a time.
 	h2Window = 4 << 20
 
 	h2DefaultWindow = 65535
@@ -37,11 +38,11 @@ const (
 type http2Client struct {
 	credit     uint32 // received and not yet given back, on the connection
 	sendWindow int64  // on the connection
-	initWindow int64  // on a new stream, as the server has said
+	initWindow int64  // of a new stream, from the server's settings
 	dec        *hpack.Decoder
 }
 
-// http2Sink takes what a connection brings. Slices are borrowed.
+// http2Sink receives the content of a connection. Slices are borrowed.
 type http2Sink interface {
 	data(stream uint32, p []byte, end bool) error
 	headers(stream uint32, fields []hpack.HeaderField, end bool) error
@@ -129,7 +130,7 @@ func appendGRPCMessage(b []byte, stream uint32, m []byte, end bool) []byte {
 	return b
 }
 
-// parse handles the complete frames in b and returns what the protocol has to answer.
+// parse handles the complete frames in b and returns the bytes that the protocol requires in answer.
 func (c *http2Client) parse(b []byte, sink http2Sink) (used int, send []byte, err error) {
 	for len(b)-used >= h2Head {
 		p := b[used:]

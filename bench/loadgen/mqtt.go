@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// MQTT is MQTT 3.1.1 at QoS 1, for servers that Godwit is compared with, both to subscribe and to publish. A
-// recipient is a topic; what goes to all goes to a topic of its own.
+// MQTT is MQTT 3.1.1 at QoS 1, for servers that Godwit is compared with, both to subscribe and to publish. A recipient
+// is a topic; messages for all go to a topic of their own.
 const MQTT = "mqtt"
 
 // topicAll is where messages to all subscribers go.
@@ -107,7 +107,7 @@ func (w *mqttWire) parse(b []byte, s *subscriber) (used int, send []byte, err er
 	}
 }
 
-// read implements wire. No frame at all stands for the welcome.
+// read implements wire. An empty frame counts as the welcome.
 func (w *mqttWire) read(body []byte) (a arrival, err error) {
 	if body == nil {
 		a.kind = welcome

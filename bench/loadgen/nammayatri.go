@@ -18,10 +18,10 @@ func ClientID(prefix string, n int) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", h[:4], h[4:6], h[6:8], h[8:10], h[10:16])
 }
 
-// ClientToken is the token by which a client is known.
+// ClientToken returns the token that identifies a client.
 func ClientToken(client string) string { return "bench-" + client }
 
-// nammayatriWire is grpcWire with other messages. The headers of the answer are the welcome.
+// nammayatriWire is grpcWire with other messages. The headers of the answer count as the welcome.
 type nammayatriWire struct {
 	grpcWire
 	client string

@@ -69,7 +69,7 @@ func natsOp(b []byte) (line, payload []byte, n int, err error) {
 	return line, b[n : n+size], n + size + 2, nil
 }
 
-// read implements wire. No frame at all stands for the welcome.
+// read implements wire. An empty frame counts as the welcome.
 func (w *natsWire) read(payload []byte) (a arrival, err error) {
 	if payload == nil {
 		a.kind = welcome
@@ -98,7 +98,7 @@ func (c *PublishConfig) natsContent() content {
 	return out
 }
 
-// natsPub publishes and has each publish confirmed, which says only that the server has read it.
+// natsPub publishes and has each publish confirmed, which only means that the server has read it.
 type natsPub struct{ connected bool }
 
 func (p *natsPub) begin() []byte {

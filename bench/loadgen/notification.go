@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// arrival is what a subscriber needs to know of a frame. Slices are borrowed from the frame.
+// arrival is the part of a frame that a subscriber needs. Slices are borrowed from the frame.
 type arrival struct {
 	kind    kind
 	seq     uint64
@@ -15,7 +15,7 @@ type arrival struct {
 	id      []byte // of an object: its name
 	due     int64
 	digest  []byte // of the server's registrations
-	unknown bool   // of an object, whose version is seq otherwise
+	unknown bool   // the object's version is unknown; otherwise it is seq
 }
 
 type kind uint8
@@ -26,10 +26,10 @@ const (
 	notification
 	goodbye
 	failure
-	agreement // something that says the server's digest
+	agreement // a frame with the server's digest
 	signal
 	refusal // of registrations
-	gap     // messages that were dropped, as many as seq says
+	gap     // seq messages were dropped
 )
 
 var errFrame = errors.New("the server sent a frame that cannot be read")
@@ -75,7 +75,7 @@ func readNotificationJSON(b []byte) (a arrival, err error) {
 	return a, nil
 }
 
-// number reads the number behind a key, which must come soon.
+// number reads the number after a key, which must be near.
 func number(b []byte, key string) (n uint64, rest []byte, ok bool) {
 	i := bytes.Index(b[:min(len(b), 64)], []byte(key))
 	if i < 0 {
@@ -152,7 +152,7 @@ func readNotificationProto(b []byte) (a arrival, err error) {
 		case noteData:
 			data, _ := protowire.ConsumeBytes(value)
 			a.due = findStamp(data)
-			return a, nil // what follows is of no interest here
+			return a, nil // the rest is not needed here
 		}
 	}
 	return a, nil

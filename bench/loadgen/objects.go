@@ -15,14 +15,14 @@ import (
 type Following struct {
 	Group   string `json:"group"`
 	Objects int    `json:"objects"` // registrations of each subscriber
-	Pool    int    `json:"pool"`    // objects that there are: subscriber n takes those from n × Objects on, around
-	Common  bool   `json:"common"`  // all register for CommonObject too, the only one of which versions come
+	Pool    int    `json:"pool"`    // number of objects: subscriber n takes those from n × Objects on, wrapping around
+	Common  bool   `json:"common"`  // all register for CommonObject too, the only object that gets new versions
 }
 
 // CommonObject is the one that everybody may register for.
 const CommonObject = "common"
 
-// followed is what subscribers who register have in common.
+// followed is shared by subscribers with registrations.
 type followed struct {
 	Following
 	names  []string
@@ -103,9 +103,9 @@ func (s *subscriber) signalled(a arrival) {
 	}
 	f := s.s.followed
 	if f != nil && f.Objects > 1 && !f.Common {
-		s.seen = seqs{} // of several objects; which versions are new is not looked at
+		s.seen = seqs{} // with several objects, new versions are not counted
 	}
-	if f == nil || !f.Common || s.agreed && a.due > s.agreedAt { // what was put before it had registered is no delay
+	if f == nil || !f.Common || s.agreed && a.due > s.agreedAt { // a put from before the registration is no delay
 		s.s.arrived(s, a)
 	}
 	ack := s.s.objectAckFrame(a.id, a.seq)
@@ -118,8 +118,8 @@ func (s *subscriber) signalled(a arrival) {
 }
 
 // ackLate delays a subscriber's acknowledgements, and sends them together with those of all other subscribers. A load
-// generator that holds a thousand clients would otherwise make the last of them wait until it has written the
-// acknowledgements of all before, which clients of their own do not.
+// generator with a thousand clients would otherwise make the last of them wait until it has written the acknowledgements
+// of all before, which does not happen to clients in processes of their own.
 func (s *Subscribers) ackLate(sub *subscriber) {
 	if !sub.waits {
 		sub.waits = true
@@ -234,7 +234,7 @@ func textAfter(b []byte, key string) []byte {
 	return b[:end]
 }
 
-// Field numbers of godwit.v1.ServerFrame and what it holds.
+// Field numbers of godwit.v1.ServerFrame and its messages.
 const (
 	fieldRegistered         = 4
 	fieldRegistrationFailed = 5
@@ -251,7 +251,7 @@ const (
 	objectUnknown = 5
 )
 
-// digestFields say where the digest stands in each frame.
+// digestFields are the field numbers of the digest in each frame.
 var digestFields = map[protowire.Number]protowire.Number{
 	fieldWelcome: welcomeDigest, fieldRegistered: registeredDigest, fieldPong: pongDigest,
 }

@@ -132,7 +132,7 @@ func TestSeqsTellDuplicatesFromDisorder(t *testing.T) {
 		{6, true, true},
 		{200, true, false},
 		{136, true, true},
-		{135, false, true}, // too long ago to be remembered
+		{135, false, true}, // too old to be kept
 	} {
 		if fresh, late := s.add(c.seq); fresh != c.fresh || late != c.late {
 			t.Errorf("%d: seq %d is fresh: %t, late: %t; want %t, %t", i, c.seq, fresh, late, c.fresh, c.late)

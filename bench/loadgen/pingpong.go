@@ -51,7 +51,7 @@ func PingPong(ctx context.Context, subs *Subscribers, pubs *Publishers, messages
 			return nil, fmt.Errorf("not all notifications came within %s; publishing: %s", patience, pubs.Progress().Why)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case <-look.C: // what was under way on a connection that is gone never comes
+		case <-look.C: // requests on a lost connection get no answer
 			if c := subs.Counts(); c.Lost > 0 {
 				return nil, fmt.Errorf("%d subscribers lost their connections: %s", c.Lost, c.Why)
 			}
@@ -62,5 +62,5 @@ func PingPong(ctx context.Context, subs *Subscribers, pubs *Publishers, messages
 	}
 }
 
-// lossLook is how often it is looked whether connections were lost.
+// lossLook is the interval of checks for lost connections.
 const lossLook = 100 * time.Millisecond

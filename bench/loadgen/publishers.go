@@ -28,7 +28,7 @@ const MaxTo = 1000
 // drainPatience is how long publishers wait for answers after the last publish was due.
 const drainPatience = 10 * time.Second
 
-// PublishConfig says what is published, how and how often.
+// PublishConfig sets which messages are published, how and how often.
 type PublishConfig struct {
 	Targets    []Target `json:"targets"`
 	Via        string   `json:"via"`
@@ -41,14 +41,14 @@ type PublishConfig struct {
 	AckNone    bool     `json:"ack_none"`   // settled by the first write instead of by an acknowledgement
 	DeafEvery  int      `json:"deaf_every"` // as for the subscribers
 	Object     string   `json:"object"`     // put this one, as GROUP/OBJECT, which all recipients are registered for
-	Shared     bool     `json:"shared"`     // each server takes publishes to all recipients, else to its own
+	Shared     bool     `json:"shared"`     // each server takes publishes to all recipients, not only to its own
 	Topic      string   `json:"topic"`      // publish to this one, which all recipients subscribe to
-	Steps      int      `json:"steps"`      // of each notification's escalation beyond live, none of which comes due; over HTTP
+	Steps      int      `json:"steps"`      // steps beyond live of each notification's escalation, none of which becomes due; over HTTP
 
 	rate float64 // of the present run
 }
 
-// deaf says whether a recipient reads nothing.
+// deaf reports whether a recipient reads nothing.
 func (c *PublishConfig) deaf(n int) bool { return c.DeafEvery > 0 && n%c.DeafEvery == 0 }
 
 // Publishers are connections that publish.
@@ -67,7 +67,7 @@ type Publishers struct {
 	sums Published
 }
 
-// Published says what became of publishes. Copies count for each recipient.
+// Published counts the results of publishes. Each recipient's copy counts.
 type Published struct {
 	Messages int64              `json:"messages"` // due
 	Requests int64              `json:"requests"` // answered
@@ -131,7 +131,7 @@ func (p *Publishers) connect(g *group) error {
 	return nil
 }
 
-// open connects a publisher and then tells ready.
+// open connects a publisher and then calls ready.
 func (p *Publishers) open(g *group, pub *publisher, ready func()) error {
 	transport := ""
 	addr := g.target.HTTP
@@ -164,7 +164,7 @@ func (p *Publishers) newWire(n int) pubWire {
 	}
 }
 
-// requests prepares what one publisher of a group sends.
+// requests prepares the requests of one publisher of a group.
 func (p *Publishers) requests(g *group) (all []*request) {
 	c := &p.cfg
 	wrap := func(one content) { all = append(all, httpRequest(g.target, one)) }
@@ -198,8 +198,8 @@ func (p *Publishers) requests(g *group) (all []*request) {
 	return all
 }
 
-// Run publishes rate messages a second for span and waits for the answers. With a rate of 0 each publisher goes on as
-// soon as it has its answer.
+// Run publishes rate messages a second for span and waits for the answers. With a rate of 0 each publisher sends the
+// next request as soon as it has its answer.
 func (p *Publishers) Run(ctx context.Context, rate float64, span time.Duration) (Published, error) {
 	p.cfg.rate = rate
 	p.mu.Lock()
@@ -228,7 +228,7 @@ func (p *Publishers) Run(ctx context.Context, rate float64, span time.Duration) 
 	return sums, nil
 }
 
-// spin starts every publisher; each goes on by itself until the time is over.
+// spin starts every publisher; each continues by itself until the time is over.
 func (p *Publishers) spin(ctx context.Context, begun int64) {
 	for _, g := range p.groups {
 		for i := range len(g.idle) {
@@ -243,7 +243,7 @@ func (p *Publishers) spin(ctx context.Context, begun int64) {
 	}
 }
 
-// pace submits each message when it is due, whatever became of those before.
+// pace submits each message when it is due, even if earlier ones have no answer yet.
 func (p *Publishers) pace(ctx context.Context, begun int64) {
 	each := 1.0
 	if p.cfg.Via == ViaBatch {
@@ -255,7 +255,7 @@ func (p *Publishers) pace(ctx context.Context, begun int64) {
 // pace calls submit with 0, 1, 2, …, each interval nanoseconds after the one before, from begun to until by Now.
 func pace(ctx context.Context, begun, until int64, interval float64, submit func(i int, due int64)) {
 	done := make(chan struct{})
-	go func() { // a thread of its own, which ends with it because its timers were changed
+	go func() { // a thread of its own, which ends with the goroutine because its timers were changed
 		defer close(done)
 		runtime.LockOSThread()
 		precise()
@@ -312,7 +312,7 @@ func (p *Publishers) drain(ctx context.Context) {
 	}
 }
 
-// One has a publisher of the recipient's server publish to it now.
+// One makes a publisher of the recipient's server publish to the recipient now.
 func (p *Publishers) One(recipient int) {
 	p.groups[TargetOf(p.cfg.Prefix, recipient, len(p.groups))].submit(job{due: Now(), to: recipient})
 }
@@ -353,7 +353,7 @@ func (p *Publishers) failed(err error) {
 	}
 }
 
-// Progress reads what was published since Run began.
+// Progress returns the counts since Run began.
 func (p *Publishers) Progress() Published {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -30,7 +30,7 @@ func TestAPublisherThatWasIdleTooLongConnectsAnew(t *testing.T) {
 		if err != nil {
 			return
 		}
-		first.Close() // as a server does with a connection on which nothing comes
+		first.Close() // as a server closes a silent connection
 		second, err := l.Accept()
 		if err != nil {
 			return

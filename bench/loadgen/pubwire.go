@@ -10,7 +10,7 @@ import (
 
 // pubWire is a protocol that publishes, one request at a time. The group's lock is held while it is called.
 type pubWire interface {
-	// begin is what the client sends first.
+	// begin returns the client's first bytes.
 	begin() []byte
 	// admit numbers a request and says whether it may be written now; if not, parse returns it when it may.
 	admit(r *request) bool
@@ -18,7 +18,7 @@ type pubWire interface {
 	parse(b []byte, copies int) (used int, a *answer, send []byte, err error)
 }
 
-// answer says what became of a request's copies.
+// answer is the result for a request's copies.
 type answer struct {
 	accepted, refused int
 	err               error
@@ -53,7 +53,7 @@ type grpcPub struct {
 	stream  uint32
 	in      grpcMessages
 	waiting *request // for the connection's window
-	late    []byte   // what waited and may go now
+	late    []byte   // bytes that waited and may be sent now
 	refused int
 	bad     error
 	ended   bool

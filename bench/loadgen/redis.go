@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/bench/redispub"
 )
 
-// RedisConfig says who publishes what into the streams of nammayatri's notification-service.
+// RedisConfig sets the messages published into the streams of nammayatri's notification-service.
 type RedisConfig struct {
 	Addrs      []string `json:"addrs"` // of Redis, or of nodes of a cluster
 	Shards     int      `json:"shards"`
@@ -20,7 +20,7 @@ type RedisConfig struct {
 	Size       int      `json:"size"`       // bytes of an entry's data
 	Prefix     string   `json:"prefix"`     // of the clients' names
 	Recipients int      `json:"recipients"`
-	Poison     bool     `json:"poison"` // none of it can be read: its ttl is no time
+	Poison     bool     `json:"poison"` // none of the entries can be read: their ttl is no time
 }
 
 // RedisPublishers publish as back ends of nammayatri do.
@@ -30,7 +30,7 @@ type RedisPublishers struct {
 	latency *latency.Histogram
 }
 
-// redisWriter publishes to its share of the clients, so that those of one are in order.
+// redisWriter publishes to its share of the clients, so that the messages of each keep their order.
 type redisWriter struct {
 	all  *RedisPublishers
 	pub  *redispub.Publisher

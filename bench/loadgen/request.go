@@ -11,14 +11,14 @@ import (
 type request struct {
 	bytes   []byte
 	stamps  []int // where the times stand
-	numbers []int // where the numbers of changing recipients stand
-	streams []int // where the stream's number stands, in HTTP/2
-	flow    int   // bytes that the connection's window counts, in HTTP/2: those of DATA alone
+	numbers []int // positions of the numbers of changing recipients
+	streams []int // positions of the stream's number, in HTTP/2
+	flow    int   // bytes that count for the connection's window, in HTTP/2: those of DATA alone
 	copies  int   // recipients
-	deaf    int   // of these, recipients that read nothing; counted anew by prepare where recipients change
+	deaf    int   // recipients among these that read nothing; counted again by prepare if recipients change
 }
 
-// prepare sets what differs from one use to the next.
+// prepare sets the parts that differ from one use to the next.
 func (r *request) prepare(due int64, next func() int, deaf func(int) bool) {
 	if len(r.numbers) > 0 {
 		r.deaf = 0
@@ -46,7 +46,7 @@ func plainRequest(c content) *request {
 	return &request{bytes: c.bytes, stamps: c.stamps, numbers: c.numbers, copies: c.copies, deaf: c.deaf}
 }
 
-// content is what a request carries, before it is put into a protocol.
+// content is the body of a request, before it is encoded for a protocol.
 type content struct {
 	bytes           []byte
 	stamps, numbers []int
@@ -77,7 +77,7 @@ func grpcRequest(t Target, c content) *request {
 	r.bytes = appendGRPCMessage(r.bytes, 0, c.bytes, true)
 	r.flow = grpcMessageHead + len(c.bytes)
 	place := func(at int) int {
-		at += 5 // the message's length stands before it
+		at += 5 // the message's length precedes it
 		return head + at + h2Head*(1+at/h2MaxFrame)
 	}
 	for at := head; at < len(r.bytes); at += h2Head + h2MaxFrame {

@@ -27,7 +27,7 @@ func from41() func() int {
 
 func odd(n int) bool { return n%2 == 1 }
 
-// published is what a request says in any encoding.
+// published is the content of a request in any encoding.
 type published struct {
 	to   []string
 	data string

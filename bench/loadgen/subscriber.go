@@ -19,7 +19,7 @@ type subscriber struct {
 	seen   seqs
 	acks   [][]byte
 	fresh  int    // notifications of this read that are new
-	out    []byte // what this read makes it say
+	out    []byte // output caused by this read
 	late   []byte // what it acknowledges later
 	lateID [][]byte
 	acked  int64 // when it acknowledged notifications last
@@ -36,14 +36,14 @@ type subscriber struct {
 
 // wire is a protocol that carries frames. Its methods are called on the connection's loop.
 type wire interface {
-	// begin is what the client sends first.
+	// begin returns the client's first bytes.
 	begin() []byte
 	// parse hands s the complete frames in b and returns how many bytes it is done with. send is what the protocol
 	// itself has to answer.
 	parse(b []byte, s *subscriber) (used int, send []byte, err error)
 	// ack appends the bytes that acknowledge ids.
 	ack(dst []byte, ids [][]byte) []byte
-	// say appends the bytes that carry a frame, where the protocol has such.
+	// say appends the encoding of a frame, if the protocol has such frames.
 	say(dst, frame []byte) []byte
 	// read understands a frame.
 	read(frame []byte) (arrival, error)
@@ -134,7 +134,7 @@ func (s *subscriber) welcomed(digest []byte) error {
 	return nil
 }
 
-// finish reports once how connecting went.
+// finish reports the result of connecting, once.
 func (s *subscriber) finish(err error) {
 	if s.done != nil {
 		s.done(err)

@@ -32,16 +32,16 @@ type Subscribers struct {
 	onArrival atomic.Pointer[func(recipient int)] // called on the loop after a notification was acknowledged
 
 	latency  *latency.Histogram
-	interval *latency.Histogram // the same, since the last look at it
+	interval *latency.Histogram // the same, since the last reading
 
 	live       atomic.Int64
 	received   atomic.Int64 // each notification once
 	duplicates atomic.Int64 // seen before
-	disorder   atomic.Int64 // first deliveries that came after a later one
+	disorder   atomic.Int64 // first deliveries of older notifications than the newest
 	lost       atomic.Int64 // connections that ended by themselves
-	agreed     atomic.Int64 // are registered for what they want, and the server says so
+	agreed     atomic.Int64 // subscribers whose registrations the server has confirmed
 	unknown    atomic.Int64 // signals that named no version
-	gaps       atomic.Int64 // messages of topics that the server dropped, as it said
+	gaps       atomic.Int64 // messages of topics that the server reported as dropped
 
 	mu       sync.Mutex
 	firstErr error // of connections that ended by themselves
@@ -65,11 +65,11 @@ type SubscriberConfig struct {
 	Heartbeat   time.Duration `json:"heartbeat"`
 	Spread      bool          `json:"spread"`
 	NoAcks      bool          `json:"no_acks"`    // what comes needs no acknowledgement
-	AckAfter    time.Duration `json:"ack_after"`  // signals are acknowledged so much later, notifications that come so soon after others collected; 0: at once
+	AckAfter    time.Duration `json:"ack_after"`  // signals are acknowledged so much later, and notifications are collected for so long; 0: at once
 	DeafEvery   int           `json:"deaf_every"` // every so many-th subscriber reads nothing; 0: none
 	Following   *Following    `json:"following,omitempty"`
 	Topic       string        `json:"topic,omitempty"` // that all subscribe to; over WebSockets with JSON alone
-	Ramp        time.Duration `json:"ramp"`            // over which connecting is spread; 0: as fast as it goes
+	Ramp        time.Duration `json:"ramp"`            // the time over which connecting is spread; 0: as fast as possible
 }
 
 // NewSubscribers prepares subscribers on a reactor with one loop.
@@ -191,7 +191,7 @@ func (s *Subscribers) open(ctx context.Context, sub *subscriber, done func(error
 	}
 }
 
-// openPosters connects what carries acknowledgements where the transport itself cannot.
+// openPosters opens connections for acknowledgements if the transport itself cannot carry them.
 func (s *Subscribers) openPosters(ctx context.Context) error {
 	if s.cfg.Transport != SSE || s.posts != nil {
 		return nil
@@ -252,13 +252,13 @@ func (s *Subscribers) arrived(sub *subscriber, a arrival) {
 	}
 }
 
-// seqs remembers which of a recipient's notifications have come: the newest and the 64 before it.
+// seqs keeps which of a recipient's notifications have come: the newest and the 64 before it.
 type seqs struct {
 	newest uint64
 	before uint64 // bit i: newest-1-i has come
 }
 
-// add notes that seq has come. fresh: for the first time, as far as is remembered; late: after a later one.
+// add notes that seq has come. fresh: for the first time, as far as is known; late: after a newer one.
 func (s *seqs) add(seq uint64) (fresh, late bool) {
 	if seq > s.newest {
 		step := seq - s.newest
@@ -266,7 +266,7 @@ func (s *seqs) add(seq uint64) (fresh, late bool) {
 		s.newest = seq
 		return true, false
 	}
-	bit := uint64(1) << (s.newest - seq - 1) // 0 for what is too long ago, and for the newest
+	bit := uint64(1) << (s.newest - seq - 1) // 0 for those too old to be kept, and for the newest
 	if seq == s.newest || bit == 0 || s.before&bit != 0 {
 		return false, true
 	}
@@ -289,7 +289,7 @@ func (s *Subscribers) closed(sub *subscriber, err error) {
 	sub.up = false
 }
 
-// failed notes the first thing that went wrong.
+// failed keeps the first error.
 func (s *Subscribers) failed(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -320,26 +320,26 @@ func (s *Subscribers) Cut(ctx context.Context) error {
 	return nil
 }
 
-// Counts is what the subscribers have seen.
+// Counts are the counts of all subscribers.
 type Counts struct {
 	Live       int64  `json:"live"`
 	Received   int64  `json:"received"` // each notification once
 	Duplicates int64  `json:"duplicates"`
 	Disorder   int64  `json:"disorder"`
 	Lost       int64  `json:"lost_connections"`
-	Agreed     int64  `json:"agreed"`        // with the server on what they are registered for
+	Agreed     int64  `json:"agreed"`        // subscribers that agree with the server about their registrations
 	Unknown    int64  `json:"unknown"`       // signals that named no version
-	Gaps       int64  `json:"gaps"`          // messages of topics that the server dropped, as it said
-	Why        string `json:"why,omitempty"` // the first thing that went wrong
+	Gaps       int64  `json:"gaps"`          // messages of topics that the server reported as dropped
+	Why        string `json:"why,omitempty"` // the first error
 }
 
-// Live is how many are connected.
+// Live is the number of connected subscribers.
 func (s *Subscribers) Live() int64 { return s.live.Load() }
 
 // Interval takes the latencies since the last call.
 func (s *Subscribers) Interval() *latency.Histogram { return s.interval.Take() }
 
-// Received is how many notifications have come since the start.
+// Received is the number of notifications received since the start.
 func (s *Subscribers) Received() int64 { return s.received.Load() }
 
 // TakeLatency takes the latencies since the last call.

@@ -27,8 +27,8 @@ func sleepUntil(at int64) {
 	}
 }
 
-// shareports lets the kernel choose the local port when it knows the peer, so that each source address has all ports
-// for each server.
+// shareports makes the kernel choose the local port only when it knows the peer, so that each source address has all
+// ports for each server.
 func shareports(fd uintptr) error {
 	return unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)
 }

@@ -32,7 +32,7 @@ func clientTLS(t Target, transport string) *tls.Config {
 	return &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}, MinVersion: tls.VersionTLS12}
 }
 
-// TargetOf says which of several servers a recipient belongs to.
+// TargetOf returns the number of the server that a recipient belongs to.
 func TargetOf(prefix string, recipient, targets int) int {
 	if targets <= 1 {
 		return 0

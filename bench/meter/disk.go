@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Disk is how long a disk takes to keep what is written: what a durable server cannot be faster than.
+// Disk is the time that a disk takes for a durable write: no durable server can be faster.
 type Disk struct {
 	P50 float64 `json:"fsync_p50_ms"`
 	P99 float64 `json:"fsync_p99_ms"`
 	Max float64 `json:"fsync_max_ms"`
 }
 
-// How the disk is probed: small writes one after the other within a file that has its size already, as a store's log has.
+// How the disk is measured: small writes one after the other within a file of fixed size, as in a store's log.
 const (
 	probeFile   = 1 << 20
 	probeWrite  = 16 << 10

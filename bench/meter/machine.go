@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Machine says where a measurement was made.
+// Machine describes the machine of a measurement.
 type Machine struct {
 	At     time.Time `json:"at"`
 	OS     string    `json:"os"`
@@ -17,12 +17,12 @@ type Machine struct {
 	CPU    string    `json:"cpu,omitempty"`
 	Cores  int       `json:"cores"`
 	Memory int64     `json:"memory_bytes,omitempty"`
-	Load   float64   `json:"load_before"` // of the last minute: what else was going on
+	Load   float64   `json:"load_before"` // of the last minute, by other programs
 	Go     string    `json:"go"`
 	Disk   *Disk     `json:"disk,omitempty"` // on which the servers keep their data
 }
 
-// Describe looks at this machine, and at the disk that dir is on. What cannot be found out stays empty.
+// Describe describes this machine, and the disk that dir is on. Unknown values stay empty.
 func Describe(dir string) Machine {
 	m := Machine{At: time.Now().UTC().Truncate(time.Second), OS: runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU(), Go: runtime.Version()}
 	m.Kernel = firstLine("/proc/sys/kernel/osrelease")

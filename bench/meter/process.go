@@ -1,4 +1,4 @@
-// Package meter reads what processes cost from the system: CPU time and memory from /proc, and what machine this is.
+// Package meter reads the resources that processes use: CPU time and memory from /proc. It also describes the machine.
 package meter
 
 import (
@@ -13,7 +13,7 @@ import (
 // clockTick is the unit of CPU times in /proc; Linux fixes it for user space at 100 a second.
 const clockTick = 10 * time.Millisecond
 
-// Usage is what a process has used so far, or holds now.
+// Usage is the CPU time that a process has used so far, and its current memory.
 type Usage struct {
 	CPU      time.Duration // user and system time of all threads, in steps of 10 ms
 	Resident int64         // bytes in memory now

@@ -51,7 +51,7 @@ func Start(pids []int, every time.Duration) *Watch {
 func (w *Watch) read() {
 	u, err := Total(w.pids)
 	if err != nil {
-		return // it has ended; whoever started it says so
+		return // it has ended, which its starter reports
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

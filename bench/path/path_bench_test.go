@@ -48,7 +48,7 @@ func connect(b *testing.B, addr string) *wire {
 	return &wire{Conn: conn}
 }
 
-// until reads until the input holds mark, and returns all of it.
+// until reads until the input contains mark, and returns all of it.
 func (w *wire) until(b *testing.B, mark []byte) []byte {
 	for n := 0; ; {
 		got, err := w.Read(w.buf[n:])
@@ -84,7 +84,7 @@ func masked(p []byte) []byte {
 	return append([]byte{0x81, 0x80 | byte(len(p)), 0, 0, 0, 0}, p...)
 }
 
-// BenchmarkPublishDeliverAck is one notification after the other; each waits for its fsync.
+// BenchmarkPublishDeliverAck sends one notification after the other; each waits for its fsync.
 func BenchmarkPublishDeliverAck(b *testing.B) {
 	addr := serve(b)
 	sub, pub := session(b, addr, "r"), connect(b, addr)

@@ -19,7 +19,7 @@ type Publisher struct {
 
 	seeds []string
 	conns map[string]*Conn  // by address
-	homes map[string]string // address by hash tag, as far as it is known
+	homes map[string]string // a node's address by hash tag, as far as known
 }
 
 // NewPublisher publishes to the server at one of these addresses, or to their cluster.
@@ -80,7 +80,7 @@ func (p *Publisher) On(ctx context.Context, key string, commands ...[]string) ([
 			return nil, err
 		}
 		answers, err := c.Pipe(commands...)
-		if err != nil { // what was to come over it may come later, so it is of no use any more
+		if err != nil { // late answers may still come over it, so it cannot be used any more
 			c.Close()
 			delete(p.conns, at)
 			delete(p.homes, tag(key))
@@ -101,7 +101,7 @@ func (p *Publisher) On(ctx context.Context, key string, commands ...[]string) ([
 	return nil, refused
 }
 
-// refusal is what matters among answers: where a key is, or else the first refusal.
+// refusal returns the most important of several answers: a redirection, or else the first error.
 func refusal(answers []any) (first Refusal) {
 	for _, a := range answers {
 		r, ok := a.(Refusal)

@@ -19,7 +19,7 @@ const (
 	widestBar  = 120
 )
 
-// palette is for lines that must be told apart, also by those who see no red or green (Okabe and Ito).
+// palette holds colours that can be distinguished without seeing red or green (Okabe and Ito).
 func palette(i int) drawing.Color {
 	colours := []string{"0072B2", "D55E00", "009E73", "CC79A7", "E69F00", "56B4E9"}
 	return drawing.ColorFromHex(colours[i%len(colours)])
@@ -70,7 +70,8 @@ func PlotCurves(w io.Writer, title string, curves []Curve) error {
 	return render(w, c)
 }
 
-// PlotSeries draws something over time, or over what the series say: all of them in one plot, with the axes of the first.
+// PlotSeries draws series over time, or over the quantity that they name: all of them in one plot, with the axes of the
+// first.
 func PlotSeries(w io.Writer, title string, all ...Series) error {
 	c := newChart(title, all[0].Unit)
 	low, high := [2]float64{math.Inf(1), math.Inf(1)}, [2]float64{math.Inf(-1), math.Inf(-1)}
@@ -104,7 +105,7 @@ func PlotSeries(w io.Writer, title string, all ...Series) error {
 	return render(w, c)
 }
 
-// least is what a logarithm is taken of at least.
+// least is the smallest value whose logarithm is drawn.
 const least = 0.001
 
 // decades are the powers of ten around two logarithms.

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/bench/meter"
 )
 
-// Result is what a scenario found.
+// Result is the result of a scenario.
 type Result struct {
 	Scenario string        `json:"scenario"`
 	Title    string        `json:"title"`
@@ -21,7 +21,7 @@ type Result struct {
 	Figures  []Figure      `json:"figures"`
 	Curves   []Curve       `json:"curves,omitempty"`
 	Series   []Series      `json:"series,omitempty"`
-	Bars     []string      `json:"bars,omitempty"` // groups whose figures are drawn side by side
+	Bars     []string      `json:"bars,omitempty"` // groups whose values are drawn side by side
 	Notes    []string      `json:"notes,omitempty"`
 }
 
@@ -33,7 +33,7 @@ type Setting struct {
 
 // Figure is one figure, measured in one or more runs.
 type Figure struct {
-	Group  string    `json:"group,omitempty"` // what it belongs to, where a scenario measures several things
+	Group  string    `json:"group,omitempty"` // the part of a scenario with several measurements
 	Name   string    `json:"name"`
 	Unit   string    `json:"unit"`
 	Values []float64 `json:"values"` // one a run
@@ -52,8 +52,8 @@ type Curve struct {
 type Series struct {
 	Name   string       `json:"name"`
 	Unit   string       `json:"unit"`
-	Over   string       `json:"over,omitempty"`  // what it is drawn over; empty: seconds
-	Chart  string       `json:"chart,omitempty"` // drawn in one plot with the others of this chart; empty: by itself
+	Over   string       `json:"over,omitempty"`  // the quantity of the x axis; empty: seconds
+	Chart  string       `json:"chart,omitempty"` // drawn in one plot with the other series of this chart; empty: in a plot of its own
 	Log    bool         `json:"log,omitempty"`   // both axes by their logarithm
 	Points [][2]float64 `json:"points"`
 }

@@ -51,8 +51,8 @@ func (a *Accept) Run(ctx context.Context) (*report.Result, error) {
 	})
 }
 
-// Storm measures what happens when all clients lose their connection and come back at once, with notifications
-// waiting for each.
+// Storm measures what happens when all clients lose their connection and reconnect at once, with notifications waiting
+// for each.
 type Storm struct {
 	Common
 	Transport string
@@ -62,7 +62,7 @@ type Storm struct {
 	Settle    time.Duration // how long memory may settle before it counts as steady
 }
 
-// Run cuts all clients and lets them come back.
+// Run cuts all connections and lets the clients reconnect.
 func (s *Storm) Run(ctx context.Context) (*report.Result, error) {
 	r := s.begin("storm", "storm: all clients are cut and reconnect at once, with notifications waiting for each",
 		set("clients", s.Clients), set("transport", s.Transport), set("pending each", s.Pending), set("size", s.Size), set("tls", s.Testbed.Server.TLS))

@@ -37,7 +37,7 @@ func (s *Route) Run(ctx context.Context) (*report.Result, error) {
 	return r, nil
 }
 
-// inPairs measures two ways in turn, as often as is asked for, on the same nodes.
+// inPairs measures two ways in turn, so many times, on the same nodes.
 func (l *Load) inPairs(ctx context.Context, r *report.Result, pairs int, ways [2]string, load func(pair, way int) Load, compare func([2]*Outcome)) error {
 	site, err := l.newSite(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func (l *Load) inPairs(ctx context.Context, r *report.Result, pairs int, ways [2
 	return nil
 }
 
-// window measures a load on a site that others are measured on too, with clients of its own.
+// window measures a load on a site that is also used for other measurements, with clients of its own.
 func (l *Load) window(ctx context.Context, site *testbed.Site, run int) (*Outcome, error) {
 	defer site.StopWorkers()
 	return l.measureOn(ctx, site, run)

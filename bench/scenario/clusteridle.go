@@ -19,7 +19,7 @@ type ClusterIdle struct {
 	Transport string
 	Sessions  int
 	Nodes     int
-	Settle    time.Duration // how long memory may settle, before the sessions and with them
+	Settle    time.Duration // how long memory may settle before it is measured, without and with the sessions
 	Watch     time.Duration // how long PostgreSQL is watched with the sessions; half as long without them
 }
 
@@ -37,7 +37,7 @@ func (s *ClusterIdle) Run(ctx context.Context) (*report.Result, error) {
 	})
 }
 
-// single is what a session takes on a server of its own.
+// single measures the memory of a session on a server without a cluster.
 func (s *ClusterIdle) single(ctx context.Context) (float64, error) {
 	bed := *s.Testbed
 	bed.Server.Postgres = nil

@@ -48,7 +48,8 @@ func (c *Compare) Run(ctx context.Context) (*report.Result, error) {
 	})
 }
 
-// patienceCompared bounds one load on one server: a program that accepts connections and says nothing keeps nobody waiting for long.
+// patienceCompared limits one load on one server, so that a program that accepts connections and never answers does not
+// block the rest.
 const patienceCompared = time.Minute
 
 func impatient(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -116,7 +117,7 @@ func (c *Compare) one(ctx context.Context, r *report.Result, cl *comparedLoad, w
 	return nil
 }
 
-// tellFaults adds what did not come, and what came too often, each as a figure of its own.
+// tellFaults adds missing and repeated deliveries, each as a value of its own.
 func (c *Compare) tellFaults(r *report.Result, group string, who contestant, o *Outcome) {
 	missing, more := arrived(o.Expected, o.Counts.Received)
 	for _, f := range []struct {
@@ -129,7 +130,7 @@ func (c *Compare) tellFaults(r *report.Result, group string, who contestant, o *
 	}
 }
 
-// idle compares what an idle connection costs once memory had a moment to settle.
+// idle compares the resources of an idle connection after memory had a moment to settle.
 func (c *Compare) idle(ctx context.Context, r *report.Result, all []contestant) error {
 	for _, who := range all {
 		env := *c.Testbed

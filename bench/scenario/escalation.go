@@ -14,13 +14,14 @@ import (
 	"godwit.dev/godwit/bench/testbed"
 )
 
-// Escalation is what steps beyond live cost, and how soon they reach a phone: an FCM of its own stands in for Google's.
+// Escalation measures the resources of steps beyond live, and how soon they reach a phone, with a test FCM instead of
+// Google's.
 type Escalation struct {
 	Common
-	Each     int           // escalations to those who are away, and to those who are online and silent
+	Each     int           // escalations to recipients who are offline, and to those who are online and do not acknowledge
 	After    time.Duration // when the step of the latter is due
 	Campaign int           // messages of the campaign that they go beside; 0: that is not measured
-	Cap      int           // messages a second that FCM lets through
+	Cap      int           // messages a second that FCM accepts
 	Rate     float64       // escalations a second beside it
 	Find     time.Duration // for which the campaign runs alone, until its rate fits
 	Beside   time.Duration // for which escalations go beside it
@@ -63,7 +64,7 @@ func (p *pushed) close() {
 	p.phones.stop()
 }
 
-// beginPushed starts both and has the server know the FCM.
+// beginPushed starts both and configures the FCM in the server.
 func (e *Escalation) beginPushed(ctx context.Context, o Phones) (*pushed, error) {
 	ph, err := e.startPhones(ctx, o)
 	if err != nil {
@@ -136,7 +137,7 @@ func (p *pushed) escalate(ctx context.Context, id, to string, after time.Duratio
 // pushPatience is how long a push is waited for.
 const pushPatience = 30 * time.Second
 
-// tellReach adds how late pushes were, and how many never came.
+// tellReach adds the delays of pushes, and the number of missing ones.
 func tellReach(r *report.Result, group, name string, late *latency.Histogram, missing, run int) {
 	if late.Count() > 0 {
 		s := late.Summary()

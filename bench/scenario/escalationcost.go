@@ -58,7 +58,7 @@ func (e *Escalation) publish(ctx context.Context, r *report.Result, _ int) error
 	return nil
 }
 
-// armedRecipients are who they wait for.
+// armedRecipients is the number of their recipients.
 const armedRecipients = 1000
 
 // start measures how long a server takes to be ready with notifications that wait, without and with a step each.
@@ -77,7 +77,7 @@ func (e *Escalation) start(ctx context.Context, r *report.Result, _ int) error {
 		if err := e.fillArmed(ctx, site, steps); err != nil {
 			return err
 		}
-		if err := servers[steps].Restart(ctx, nil); err != nil { // what the first start finds in the log is not what counts
+		if err := servers[steps].Restart(ctx, nil); err != nil { // the first start reads the log, which is not measured
 			return err
 		}
 	}
@@ -98,8 +98,8 @@ func (e *Escalation) start(ctx context.Context, r *report.Result, _ int) error {
 	return nil
 }
 
-// fillArmed publishes to recipients who are online and silent: the first step for a recipient who is away would be due
-// at once.
+// fillArmed publishes to recipients who are online and do not acknowledge: the first step for a recipient who is offline
+// would be due at once.
 func (e *Escalation) fillArmed(ctx context.Context, site *testbed.Site, steps int) error {
 	l := Load{Common: e.Common, Steps: steps}
 	if err := l.setUpSteps(ctx, site); err != nil {
@@ -162,7 +162,7 @@ func (e *Escalation) send(ctx context.Context, r *report.Result, _ int) error {
 	return nil
 }
 
-// sender is one that knows the phones.
+// sender makes a sender for these phones.
 func (p *phones) sender() (*fcm.Sender, error) {
 	account, err := fcm.ParseAccount(p.Account, true)
 	if err != nil {

@@ -75,8 +75,8 @@ func (p *pushed) silent(ctx context.Context, r *report.Result, prefix string, n 
 	return nil
 }
 
-// paced publishes so many, one each so often, whatever becomes of those before, and says how long after each was due, and a while
-// more, its push came.
+// paced publishes n notifications at fixed intervals, without waiting for earlier ones, and returns the delay of each push,
+// waiting a while for late ones.
 func (p *pushed) paced(ctx context.Context, prefix string, n int, every time.Duration, publish func(context.Context, int, string) error, after time.Duration) (
 	late *latency.Histogram, missing int, err error,
 ) {
@@ -112,13 +112,13 @@ func (p *pushed) paced(ctx context.Context, prefix string, n int, every time.Dur
 	return late, missing, err
 }
 
-// campaignTag is what those have that the campaign goes to.
+// campaignTag is the tag of the campaign's audience.
 const campaignTag = "news"
 
 // besideRecipients are who escalations beside the campaign go to, in turn: a device may get only so many.
 const besideRecipients = 500
 
-// beside measures how long escalations wait for a campaign that takes all that FCM lets through.
+// beside measures how long escalations wait while a campaign uses FCM's full rate.
 func (e *Escalation) beside(ctx context.Context, r *report.Result, run int) error {
 	if e.Campaign == 0 {
 		return nil

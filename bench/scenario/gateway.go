@@ -86,7 +86,7 @@ func servePart(ctx context.Context, out io.Writer, h http.Handler) error {
 	return nil
 }
 
-// part starts a process and waits until it says where it is.
+// part starts a process and waits until it prints its address.
 func (g *Gateway) part(ctx context.Context, name, target string) (pid int, address string, err error) {
 	args := []string{"gateway-part", name, "--works", g.Works.String()}
 	if target != "" {
@@ -150,8 +150,8 @@ func (g *Gateway) Run(ctx context.Context) (*report.Result, error) {
 	})
 }
 
-// slow measures the handler that takes its time: as often as it can be called, and at half of the rate that comes of calling
-// it directly, where nothing waits for anything.
+// slow measures the handler with a delay: as often as it can be called, and at half of the rate that direct calls reach,
+// where no call waits.
 func (g *Gateway) slow(ctx context.Context, r *report.Result, ways []way) error {
 	if g.Works == 0 {
 		return nil
@@ -219,13 +219,13 @@ func (g *Gateway) ways(ctx context.Context, server *testbed.Server) ([]way, erro
 type load struct {
 	name, path string
 	conns      int
-	every      time.Duration // each of them calls; 0: again and again
+	every      time.Duration // interval of each caller's calls; 0: one after the other
 }
 
 // warming is how long each way is called before it counts.
 const warming = time.Second
 
-// measured is what calling one way has come to so far.
+// measured holds the measurements of one way so far.
 type measured struct {
 	caller
 	took      []time.Duration
@@ -281,8 +281,8 @@ type caller struct {
 	address   string
 }
 
-// call calls for a while and says how long each call took. While warming, an answer other than 200 is asked for again: a
-// worker may not serve yet.
+// call makes calls for a while and returns how long each took. While warming, a call without a 200 is repeated: a worker
+// may not serve yet.
 func (c *caller) call(ctx context.Context, span time.Duration, warming bool) ([]time.Duration, error) {
 	begin := time.Now()
 	took := make([][]time.Duration, c.conns)

@@ -12,18 +12,18 @@ import (
 	"godwit.dev/godwit/bench/worker"
 )
 
-// Horizon measures what a transaction costs that somebody leaves open: the load goes on while PostgreSQL may not remove dead
-// rows, and until it has.
+// Horizon measures the effect of a transaction that somebody leaves open: the load goes on while PostgreSQL may not remove
+// dead rows, and until it has removed them.
 type Horizon struct {
 	Load
 	Before time.Duration // how long the load runs before the transaction begins
 	Hold   time.Duration // how long it is open
-	After  time.Duration // how long the load goes on after it
+	After  time.Duration // how long the load continues after it
 }
 
 const (
-	horizonStep  = 10 * time.Second // the load is looked at so often
-	horizonBurst = 5 * time.Second  // as fast as it goes, which shows what is left of the rate
+	horizonStep  = 10 * time.Second // interval of measurements
+	horizonBurst = 5 * time.Second  // as fast as possible, which shows the rate that is left
 	bursts       = 3
 )
 
@@ -118,7 +118,7 @@ func (h *horizonRun) part(ctx context.Context, name string, span time.Duration) 
 		rates = append(rates, rate)
 	}
 	h.r.Add(name, "publishes accepted", "/s", report.Median(rates))
-	// Sizes first: what follows is more than the load.
+	// Sizes first: later publishes would add to them.
 	size, dead, err := h.tables(ctx)
 	if err != nil {
 		return p, err
@@ -137,7 +137,7 @@ func (h *horizonRun) part(ctx context.Context, name string, span time.Duration) 
 	return horizonPart{fast: report.Median(fast), size: size}, nil
 }
 
-// step publishes for a while and waits until all that was accepted has come.
+// step publishes for a while and waits until all accepted notifications have come.
 func (h *horizonRun) step(ctx context.Context, name string, rate float64, span time.Duration) (accepted float64, err error) {
 	before, err := h.site.Spent(ctx)
 	if err != nil {
@@ -189,8 +189,8 @@ func (h *horizonRun) step(ctx context.Context, name string, rate float64, span t
 	return accepted, nil
 }
 
-// tables is how large those tables of mailboxes and their indexes are in which rows are deleted or replaced, in MB, and how many dead
-// rows they hold. Tables of an hour and of a day hold what is stored, are dropped whole, and are left out.
+// tables returns the size in MB of the mailboxes' tables and indexes in which rows are deleted or replaced, and their number of dead
+// rows. Tables of an hour and of a day are left out: they grow with the stored copies and are dropped whole.
 func (h *horizonRun) tables(ctx context.Context) (size, dead float64, err error) {
 	const sql = `SELECT sum(pg_total_relation_size(relid))::float8, sum(n_dead_tup)::float8 FROM pg_stat_user_tables
 WHERE schemaname = 'godwit_mailbox' AND relname !~ '_[0-9]+$'`

@@ -20,7 +20,7 @@ import (
 type Idle struct {
 	Common
 	Transports []string
-	Sessions   []int         // how many; several are measured one after the other, each on a server of its own
+	Sessions   []int         // numbers of sessions; several are measured one after the other, each on a server of its own
 	Limit      int           // bytes a session; reaching it ends the wait for memory to settle. 0: wait all of Settle
 	Settle     time.Duration // how long the server may take to give memory back
 	Before     time.Duration // how long it may settle before the sessions are opened; 0: five seconds
@@ -34,7 +34,7 @@ const warmSessions = 500
 // settleBefore is how long memory may settle before the first reading.
 const settleBefore = 5 * time.Second
 
-// ErrLimit is a session that costs more than it may.
+// ErrLimit says that a session takes more memory than the limit.
 var ErrLimit = errors.New("a session costs more than the limit")
 
 // Run measures each transport, and each number of sessions, on a server of its own.
@@ -72,7 +72,7 @@ func (s *Idle) numbers() string {
 	return strings.Join(all, ", ")
 }
 
-// group names one measurement. The number of sessions tells them apart only where there are several.
+// group names one measurement. It contains the number of sessions only if there are several.
 func (s *Idle) group(transport string, sessions int) string {
 	if len(s.Sessions) == 1 {
 		return transport
@@ -143,7 +143,7 @@ func (s *Idle) atRest(ctx context.Context, r *report.Result, site *testbed.Site,
 	return nil
 }
 
-// footprint is what opening sessions did to the server's memory.
+// footprint is the change of the server's memory by opening sessions.
 type footprint struct {
 	before, after int64
 	opened        float64 // seconds
@@ -196,7 +196,7 @@ func cpuSeries(name string, samples []meter.Sample, window time.Duration) report
 	return used
 }
 
-// settled returns the least resident memory seen within patience; earlier once it is at most goal.
+// settled returns the least resident memory measured within patience; it returns earlier once that is at most goal.
 func (s *Idle) settled(ctx context.Context, pid int, patience time.Duration, goal int64, transport string) (least int64, took time.Duration, err error) {
 	begun := time.Now()
 	tick := time.NewTicker(100 * time.Millisecond)

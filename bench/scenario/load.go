@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/bench/worker"
 )
 
-// Load is subscribers on one side and publishers on the other.
+// Load is a load of publishers and subscribers.
 type Load struct {
 	Common
 	Servers    int
@@ -24,7 +24,7 @@ type Load struct {
 	Rate       float64 // messages a second; 0: as fast as possible
 	Size       int     // bytes of data
 	Transport  string
-	Via        string // empty: what goes with the transport
+	Via        string // empty: the usual one for the transport
 	Batch      int
 	Window     int
 	Warmup     time.Duration
@@ -34,13 +34,13 @@ type Load struct {
 	AckNone    bool          // settled by the first write
 	Objects    bool          // each message is a new version of one object, which all clients are registered for
 	Topic      bool          // each message goes to a topic that all clients subscribe to
-	AckAfter   time.Duration // how long clients collect what they acknowledge
-	Steps      int           // beyond live of each notification's escalation; none comes due
+	AckAfter   time.Duration // how long clients collect acknowledgements
+	Steps      int           // steps beyond live of each notification's escalation; none becomes due
 	DeafEvery  int           // every so many-th client reads nothing; 0: none
 	Cluster    bool          // the servers are nodes of one
-	At         []int         // of a cluster's nodes, those that clients connect to; nil: all
+	At         []int         // the nodes of a cluster that clients connect to; nil: all
 	From       []int         // those that take the publishes; nil: all
-	beside     func()        // starts what else is to happen while the load runs; nil: nothing
+	beside     func()        // starts further work while the load runs; nil: none
 }
 
 func (l *Load) settings() []report.Setting {
@@ -91,25 +91,25 @@ func (l *Load) via() string {
 	return viaFor(l.Transport)
 }
 
-// Outcome is what one run found.
+// Outcome is the result of one run.
 type Outcome struct {
 	ConnectSeconds float64 // that connecting all clients took
 	Published      loadgen.Published
 	Counts         loadgen.Counts // over the measured phase
 	Expected       int64          // deliveries
-	Objects        bool           // signals, of which several may become one
+	Objects        bool           // signals, of which several may be coalesced
 	Topic          bool           // messages, of which some may be dropped
 	Latency        *latency.Histogram
 	Seconds        float64 // from the first publish to the last delivery
 	Server         []meter.Sample
 	Workers        []meter.Sample
-	Stolen         float64 // seconds of the cores' time that the machine's host kept for others
+	Stolen         float64 // CPU seconds that the machine's host gave to others (steal)
 	Ticks          []tick
-	Postgres       *testbed.Spent // what PostgreSQL spent; nil: it holds no store
-	Commits        float64        // of the servers' stores, if Postgres is known
+	Postgres       *testbed.Spent // resources that PostgreSQL used; nil: it holds no store
+	Commits        float64        // commits of the servers' stores, if Postgres is known
 }
 
-// tick is how the run looked at one second.
+// tick holds the measurements of one second.
 type tick struct {
 	seconds   float64
 	received  int64
@@ -196,7 +196,7 @@ func (l *Load) measureOn(ctx context.Context, site *testbed.Site, run int) (*Out
 	return o, nil
 }
 
-// setUpSteps makes the channel that steps name known to the servers.
+// setUpSteps sets up the channel that steps name on the servers.
 func (l *Load) setUpSteps(ctx context.Context, site *testbed.Site) error {
 	if l.Steps == 0 {
 		return nil
@@ -232,10 +232,10 @@ func (l *Load) arrivals() time.Duration {
 	return arrivals
 }
 
-// sampling is how often the processes' memory is looked at.
+// sampling is the interval at which the processes' memory is read.
 const sampling = 100 * time.Millisecond
 
-// benchTopic is what everybody subscribes to.
+// benchTopic is the topic that all clients subscribe to.
 const benchTopic = "bench.all"
 
 // prefill publishes in large batches until enough is stored, delivered and settled.
@@ -355,7 +355,7 @@ func (l *Load) spending(ctx context.Context, site *testbed.Site) (stop func(cont
 	}, err
 }
 
-// watch shows and keeps what happens each second until the returned function is called.
+// watch shows and keeps each second's measurements until the returned function is called.
 func (l *Load) watch(ctx context.Context, site *testbed.Site, pub *worker.Worker, before loadgen.Counts, run int) (stop func() []tick) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan []tick, 1)

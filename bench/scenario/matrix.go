@@ -28,14 +28,14 @@ type Matrix struct {
 	left  int // weight of all the cells that are not measured yet
 }
 
-// contestant is what is measured side by side.
+// contestant is one of the servers that are compared.
 type contestant struct {
 	name, transport, via string
 	rival                *testbed.Rival
 }
 
-// failed says what a contestant's failure means: of a rival it is noted, and what others and it itself have done so far stays; of
-// Godwit, or when the whole run is to end, it is the run's error.
+// failed handles a contestant's failure: a rival's is noted, and all measurements so far stay; Godwit's, or any when the whole
+// run is to end, is the run's error.
 func (c *contestant) failed(ctx context.Context, r *report.Result, what string, err error) error {
 	switch {
 	case err == nil:
@@ -48,7 +48,7 @@ func (c *contestant) failed(ctx context.Context, r *report.Result, what string, 
 	return nil
 }
 
-// mostWhy is how much of a failure's reason is told.
+// mostWhy is how much of a failure's reason is shown, in bytes.
 const mostWhy = 500
 
 // patience bounds one sample.
@@ -129,7 +129,7 @@ type bout struct {
 	contestant
 	site   *testbed.Site
 	prefix string
-	out    bool // it failed: what it has done so far counts
+	out    bool // it failed: its measurements so far count
 }
 
 func (m *Matrix) clients(ctx context.Context, r *report.Result, all []contestant, clients int) error {

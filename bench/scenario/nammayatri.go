@@ -29,11 +29,11 @@ type Nammayatri struct {
 	Shards     int
 	Masters    int // of the cluster; 0: that is not measured
 	For        time.Duration
-	Idle       int // clients that do nothing, for what they cost; 0: that is not measured
+	Idle       int // idle clients, to measure their memory; 0: not measured
 	Pairs      int // how often few and many idle clients are compared
 	CostFor    time.Duration
 	Settle     time.Duration // how long memory may settle
-	Poison     float64       // entries a second that cannot be read, beside those that can; 0: that is not measured
+	Poison     float64       // unreadable entries a second, beside readable ones; 0: not measured
 }
 
 // Run measures all parts.
@@ -78,7 +78,7 @@ func (s *Nammayatri) places() []int {
 	return []int{1}
 }
 
-// streams is a Redis, or a cluster, beside a server that serves from it.
+// streams is a Redis, or a cluster, with a server that serves from it.
 type streams struct {
 	*testbed.Site
 	addrs   []string
@@ -145,7 +145,7 @@ func (x *streams) startRedis(masters int) error {
 // tokenLife is how long Redis keeps a token, in seconds.
 const tokenLife = "86400"
 
-// connect has clients known and connects them, beside those that there are.
+// connect adds tokens for clients and connects them, in addition to those present.
 func (s *Nammayatri) connect(ctx context.Context, x *streams, prefix string, count int) (seconds float64, err error) {
 	pub := redispub.NewPublisher(x.addrs, s.Shards)
 	defer pub.Close()
@@ -177,7 +177,7 @@ func (s *Nammayatri) publisher(ctx context.Context, x *streams, prefix string, c
 	return w, nil
 }
 
-// reach measures how soon entries come to clients that are all online.
+// reach measures how soon entries reach clients that are all online.
 func (s *Nammayatri) reach(ctx context.Context, r *report.Result, group string, masters int, rate float64, run int) error {
 	s.Testbed.Say("%s, run %d: starting", group, run+1)
 	x, err := s.start(ctx, masters)
@@ -194,7 +194,7 @@ func (s *Nammayatri) reach(ctx context.Context, r *report.Result, group string, 
 		return err
 	}
 	defer pub.Stop()
-	if _, _, err := s.load(ctx, x, pub, rate, warmUp); err != nil { // what both grow once is not measured
+	if _, _, err := s.load(ctx, x, pub, rate, warmUp); err != nil { // one-time growth of both is not measured
 		return err
 	}
 	s.Testbed.Say("%s, run %d: publishing for %s", group, run+1, s.For)

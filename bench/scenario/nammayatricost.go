@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/bench/worker"
 )
 
-// footprint measures the server's memory without a client, and what each costs that does nothing.
+// footprint measures the server's memory without clients, and per idle client.
 func (s *Nammayatri) footprint(ctx context.Context, r *report.Result) error {
 	const group = "memory"
 	x, err := s.start(ctx, 1)
@@ -56,7 +56,8 @@ func (s *Nammayatri) footprint(ctx context.Context, r *report.Result) error {
 // few is how many idle clients many are compared with, and how many active ones there are beside them.
 const few = 100
 
-// cost compares what a publish costs Redis beside few and beside many idle clients, in pairs of which the first alternates.
+// cost compares the CPU time of a publish in Redis with few and with many idle clients, in pairs of which the first
+// alternates.
 func (s *Nammayatri) cost(ctx context.Context, r *report.Result) error {
 	for pair := range s.Pairs {
 		var each [2]float64
@@ -132,7 +133,8 @@ func (s *Nammayatri) atRest(ctx context.Context, x *streams) (float64, error) {
 	return (after.CPU - before.CPU).Seconds() / time.Since(begun).Seconds(), err
 }
 
-// poison compares how soon entries come without and with such beside them that cannot be read, in pairs of which the first alternates.
+// poison compares the delay of entries without and with unreadable ones among them, in pairs of which the first
+// alternates.
 func (s *Nammayatri) poison(ctx context.Context, r *report.Result) error {
 	for pair := range s.Pairs {
 		var p50, p99 [2]float64
@@ -181,7 +183,7 @@ func (s *Nammayatri) reachBeside(ctx context.Context, poison bool) (*Outcome, er
 		return nil, err
 	}
 	done := make(chan error, 1)
-	go func() { // ends with its publishing, which is as long as the other's
+	go func() { // it ends with its publishing, which takes as long as the other's
 		if !poison {
 			done <- nil
 			return

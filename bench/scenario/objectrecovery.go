@@ -72,7 +72,7 @@ func (s *ObjectRecovery) one(ctx context.Context, r *report.Result, clients, run
 	return nil
 }
 
-// recover cuts all clients, kills the server, starts it again and lets all clients come back at once.
+// recover cuts all connections, kills the server, starts it again and lets all clients reconnect at once.
 func (s *ObjectRecovery) recover(ctx context.Context, r *report.Result, site *testbed.Site, clients int, state string, run int) error {
 	_, err := site.Each(ctx, func(*testbed.Subscribers) worker.Request { return worker.Request{Cut: true} })
 	if err != nil {
@@ -163,7 +163,7 @@ func dropRegistrations(ctx context.Context, db *testbed.Database) error {
 	return db.Exec(ctx, "DROP SCHEMA godwit_object CASCADE")
 }
 
-// forgetRegistrations removes the database of objects, as a disk does that is lost.
+// forgetRegistrations removes the database of objects, as if its disk were lost.
 func forgetRegistrations(data string) error {
 	files, err := filepath.Glob(filepath.Join(data, "objects.db*"))
 	if err == nil && len(files) == 0 {

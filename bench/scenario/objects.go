@@ -13,7 +13,7 @@ import (
 // objectGroup is the group of all objects that are measured.
 const objectGroup = "bench"
 
-// errRunning refuses what needs a server of its own.
+// errRunning refuses a running server for scenarios that need one of their own.
 var errRunning = errors.New("this starts and stops its server by itself: it cannot measure one that runs already")
 
 // ObjectLatency measures how long a version of one object takes to all clients that are registered for it, at several
@@ -59,7 +59,7 @@ func (s *ObjectLatency) Run(ctx context.Context) (*report.Result, error) {
 	return r, nil
 }
 
-// tellSlope draws the mean over the notifications a second, and says how it grows with them.
+// tellSlope draws the mean over the notifications a second, and adds its slope.
 func (s *ObjectLatency) tellSlope(r *report.Result, means [][]float64) {
 	line := report.Series{Name: "mean latency", Unit: "ms", Over: "notifications a second"}
 	for i, rate := range s.Rates {
@@ -89,7 +89,7 @@ func slopeOf(points [][2]float64) (slope float64, ok bool) {
 	return above / below, true
 }
 
-// Registering is what scenarios of registrations share.
+// Registering is shared by scenarios with registrations.
 type Registering struct {
 	Common
 	Transport string

@@ -12,13 +12,13 @@ import (
 	"godwit.dev/godwit/bench/worker"
 )
 
-// ObjectScale measures what clients cost that come one after the other and register: ColdNotify's second experiment. Meanwhile one object is
-// put that all are registered for, while clients come and, after each part of them, while none does.
+// ObjectScale measures the resources of clients that connect one after the other and register: ColdNotify's second experiment. Meanwhile
+// one object is put that all are registered for, while clients connect and, after each part of them, while none does.
 type ObjectScale struct {
 	Registering
 	Clients int
 	Over    time.Duration // how long their coming takes; 0: as fast as they are served
-	Steps   int           // parts in which they come and are measured
+	Steps   int           // parts in which the clients connect and are measured
 	Rate    float64       // puts a second; 0: none
 	Hold    time.Duration // how long the number of clients stays the same after each part
 }
@@ -51,7 +51,7 @@ type scaling struct {
 	pub  *worker.Worker // nil: nothing is put
 	here int            // clients
 
-	cpu    float64 // seconds that the server used while they came
+	cpu    float64 // CPU seconds that the server used while they connected
 	took   float64 // seconds that their coming took
 	memory report.Series
 	lines  []report.Series // mean, deviation and CPU, growing and fixed, by the notifications a second
@@ -103,7 +103,7 @@ const (
 	serverCPU   = "server CPU"
 )
 
-// step lets clients come, and then holds their number.
+// step lets clients connect, and then keeps their number.
 func (x *scaling) step(ctx context.Context, count int) error {
 	cfg := x.subscribers(count)
 	cfg.Following.Common = x.pub != nil
@@ -127,7 +127,7 @@ func (x *scaling) step(ctx context.Context, count int) error {
 	return err
 }
 
-// phase puts for span, if that is how long it takes, while the clients come whom connect connects.
+// phase puts versions for span, or for as long as connect takes to connect clients.
 func (x *scaling) phase(ctx context.Context, name string, span time.Duration, clients float64, connect func() error) ([]meter.Sample, float64, error) {
 	before, err := x.site.Counts(ctx)
 	if err != nil {
@@ -215,7 +215,7 @@ func (x *scaling) tell(ctx context.Context, r *report.Result, run int) error {
 	return nil
 }
 
-// tellSignals adds how soon clients learnt of the puts meanwhile, and the cost.
+// tellSignals adds the delay of the puts at the clients, and the resources used.
 func (x *scaling) tellSignals(r *report.Result) {
 	for _, phase := range []string{growing, fixed} {
 		h := x.all[phase]

@@ -18,14 +18,14 @@ import (
 	"godwit.dev/godwit/internal/sending/sendertest/fcmserver"
 )
 
-// Phones are what ServePhones is told: an FCM with so many devices, in a process of its own.
+// Phones are the settings of ServePhones: an FCM with so many devices, in a process of its own.
 type Phones struct {
 	Devices int
-	Cap     int  // messages in any second; what is more is told to come back; 0: none
-	Quiet   bool // say nothing of messages: what they cost is measured elsewhere
+	Cap     int  // messages in any second; further ones get an answer to come back later; 0: no limit
+	Quiet   bool // do not report messages: their cost is measured elsewhere
 }
 
-// phonesLine is one line of what the process says.
+// phonesLine is one line of the process's output.
 type phonesLine struct {
 	Ready *phonesReady `json:"ready,omitempty"`
 	Got   *phonesGot   `json:"got,omitempty"`
@@ -44,14 +44,14 @@ type phonesGot struct {
 	Taken bool   `json:"taken"`
 }
 
-// ServePhones is an FCM until ctx ends, or whoever started it.
+// ServePhones runs an FCM until ctx ends, or its parent process does.
 func ServePhones(ctx context.Context, in io.Reader, out io.Writer, p Phones) error {
 	enc := json.NewEncoder(out)
 	var mu sync.Mutex // one line at a time
 	say := func(l phonesLine) {
 		mu.Lock()
 		defer mu.Unlock()
-		_ = enc.Encode(l) // who does not listen any more has closed the input too
+		_ = enc.Encode(l) // if the reader is gone, the input is closed too
 	}
 	o := fcmserver.Options{Quick: true, Cap: p.Cap}
 	if !p.Quiet {
@@ -129,7 +129,7 @@ func (c *Common) startPhones(ctx context.Context, p Phones) (*phones, error) {
 	return ph, nil
 }
 
-// saveCert writes the certificate to a file, which the server that is measured trusts.
+// saveCert writes the certificate to a file, which the measured server trusts.
 func (p *phones) saveCert(dir string) error {
 	f, err := os.CreateTemp(dir, "godwit-bench-fcm-*.pem")
 	if err != nil {
@@ -185,7 +185,8 @@ func (p *phones) await(ctx context.Context, id string, patience time.Duration) (
 	}
 }
 
-// asked counts the messages accepted since a time, the most in one second, and those asked to come back since the process began.
+// asked counts the messages accepted since a time, the most in one second, and those refused because of the cap since
+// the process began.
 func (p *phones) asked(since int64) (taken, most, denied int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,8 +206,8 @@ func (p *phones) asked(since int64) (taken, most, denied int) {
 func (p *phones) stop() {
 	_ = p.in.Close()
 	<-p.ended
-	_ = p.cmd.Wait() // it has said on its standard error what was wrong
+	_ = p.cmd.Wait() // it has printed the error on its standard error
 	if p.certFile != "" {
-		_ = os.Remove(p.certFile) // what is left lies among temporary files
+		_ = os.Remove(p.certFile) // a remaining file is among the temporary ones
 	}
 }

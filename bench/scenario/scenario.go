@@ -1,4 +1,4 @@
-// Package scenario is what can be measured: each scenario sets servers and load up, measures, and says what it found.
+// Package scenario defines the measurements: each scenario sets up servers and load, measures, and returns the result.
 package scenario
 
 import (
@@ -16,12 +16,12 @@ import (
 	"godwit.dev/godwit/bench/testbed"
 )
 
-// Common is what all scenarios take.
+// Common holds the settings that all scenarios take.
 type Common struct {
 	Testbed *testbed.Testbed
-	Runs    int // 0: the scenario says itself how often it measures
-	First   int // number of the first run, of those that are measured one by one
-	Workers int // processes that hold subscribers; more are started where connections need them
+	Runs    int // 0: the scenario's own default
+	First   int // number of the first run, for runs that are made one by one
+	Workers int // processes that hold subscribers; more are started if the connections need them
 	Command string
 	Version string
 }
@@ -66,7 +66,7 @@ const opening = 128
 // arrivals is how long deliveries may take after the last publish was answered.
 const arrivals = 15 * time.Second
 
-// runs calls run as often as asked for.
+// runs calls run so many times.
 func (c *Common) runs(ctx context.Context, run func(ctx context.Context, n int) error) error {
 	for n := c.First; n < c.First+max(c.Runs, 1); n++ {
 		if err := run(ctx, n); err != nil {
@@ -101,7 +101,7 @@ func profileName(file string, run int) string {
 	return file + "-" + strconv.Itoa(run+1)
 }
 
-// viaFor is the way to publish that goes with a transport, where nobody has chosen.
+// viaFor is the usual way to publish for a transport, if none is set.
 func viaFor(transport string) string {
 	if transport == loadgen.GRPC {
 		return loadgen.ViaGRPC

@@ -6,8 +6,8 @@ import (
 	"godwit.dev/godwit/bench/report"
 )
 
-// SLA holds many connections on several independent servers, each with a data folder of its own, and publishes to
-// all their recipients. A recipient's server follows from its name.
+// SLA holds many connections on several independent servers, each with a data folder of its own, and publishes to all
+// their recipients. A recipient's name decides its server.
 func (l *Load) SLA(ctx context.Context) (*report.Result, error) {
 	r := l.begin("sla", "sla: many connections on several independent servers", l.settings()...)
 	return r, l.runs(ctx, func(ctx context.Context, n int) error {

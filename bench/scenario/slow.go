@@ -7,8 +7,8 @@ import (
 	"godwit.dev/godwit/bench/report"
 )
 
-// Slow measures what clients that never read cost the others: the same load without and with them, in turn, so that
-// what else the machine does falls on both alike.
+// Slow measures the effect of clients that never read on the others: the same load without and with them, in turn, so
+// that other work of the machine affects both alike.
 type Slow struct {
 	Load
 	Pairs int

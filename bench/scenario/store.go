@@ -76,7 +76,7 @@ func (s *Store) one(ctx context.Context, r *report.Result) (err error) {
 	return s.measured(ctx, r, stores.Mailbox, pg)
 }
 
-// known makes the recipients, as they are on a server that has run for a while.
+// known makes the recipients, as on a server that has run for a while.
 func (s *Store) known(ctx context.Context, m mailbox.Store) error {
 	for first := 0; first < s.Recipients; first += 1000 {
 		a := fresh(16)

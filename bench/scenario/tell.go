@@ -7,7 +7,7 @@ import (
 	"godwit.dev/godwit/bench/report"
 )
 
-// tell adds what one run found to a result.
+// tell adds the outcome of one run to a result.
 func (o *Outcome) tell(r *report.Result, group string, run int) {
 	p := &o.Published
 	if p.Seconds > 0 {
@@ -62,7 +62,7 @@ func (o *Outcome) tellCost(r *report.Result, group string) {
 	}
 }
 
-// tellPostgres adds what PostgreSQL spent on each copy that was stored, delivered and acknowledged.
+// tellPostgres adds the resources that PostgreSQL used for each copy that was stored, delivered and acknowledged.
 func (o *Outcome) tellPostgres(r *report.Result, group string) {
 	if o.Postgres == nil {
 		return
@@ -83,10 +83,10 @@ func (o *Outcome) tellPostgres(r *report.Result, group string) {
 	}
 }
 
-// beyond is what comes although its publisher had no answer, and of servers that number nothing also what comes twice.
+// beyond counts deliveries whose publisher had no answer and, for servers without numbered messages, repeated ones.
 const beyond = "deliveries beyond those answered for"
 
-// arrived is how many deliveries of those expected did not come, or how many more did.
+// arrived returns how many of the expected deliveries are missing, or how many are too many.
 func arrived(expected, received int64) (missing, more int64) {
 	return max(expected-received, 0), max(received-expected, 0)
 }

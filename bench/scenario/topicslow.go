@@ -20,7 +20,7 @@ type TopicsSlow struct {
 	Storm int // connections that publish to it, each as soon as the request before was answered
 }
 
-// storm is what is set up on one server to raise one.
+// storm is the load on one server that raises one.
 type storm struct{ subs, pubs *worker.Worker }
 
 func (s *storm) stop() {
@@ -102,7 +102,7 @@ func (s *TopicsSlow) window(ctx context.Context, r *report.Result, group string,
 	return o, nil
 }
 
-// raise connects those who do not read and those who publish.
+// raise connects the subscribers that do not read and the publishers.
 func (s *TopicsSlow) raise(ctx context.Context, on *testbed.Site) (st storm, err error) {
 	if st.subs, err = on.NewWorker(ctx); err != nil {
 		return st, err

@@ -24,7 +24,7 @@ const (
 	perRecipient = 100
 	// perStep is how many one transaction writes.
 	perStep = 500_000
-	// unsealed is how many full index slices may be left: those at the end stay in memory, as in any server.
+	// unsealed is how many full index slices may be left: the last ones stay in memory, as in any server.
 	unsealed = 2
 	// sliceRows is how many rows the store seals together.
 	sliceRows = 1 << 16
@@ -40,13 +40,13 @@ func Fill(ctx context.Context, path, app string, n int) error {
 	if err := insert(ctx, path, app, n); err != nil {
 		return fmt.Errorf("fill %s: %w", path, err)
 	}
-	if err := os.Remove(path + checkvfs.Suffix); err != nil { // the rows went past them; they are made anew
+	if err := os.Remove(path + checkvfs.Suffix); err != nil { // the rows were written without them; they are made again
 		return fmt.Errorf("fill %s: %w", path, err)
 	}
 	return reopen(ctx, path, func() error { return sealed(ctx, path, n/sliceRows-unsealed) })
 }
 
-// reopen opens the store, which then seals what is not sealed, until wait returns.
+// reopen opens the store, which then seals the remaining slices, until wait returns.
 func reopen(ctx context.Context, path string, wait func() error) error {
 	s, err := mailboxdb.Open(ctx, path, mailboxdb.Config{})
 	if err != nil {

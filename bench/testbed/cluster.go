@@ -17,7 +17,7 @@ import (
 // ErrNoPostgres is a cluster that has no database to share.
 var ErrNoPostgres = errors.New("several nodes need a PostgreSQL server that they share")
 
-// NewCluster starts nodes on one database and waits until each hears all others.
+// NewCluster starts nodes on one database and waits until each has contact with all others.
 func (l *Testbed) NewCluster(ctx context.Context, nodes int) (*Site, error) {
 	if l.Running != nil || l.Server.Postgres == nil {
 		return nil, ErrNoPostgres
@@ -66,7 +66,7 @@ func (s *Site) startNodes(ctx context.Context, nodes int) (err error) {
 	return s.joined(ctx)
 }
 
-// secretFile makes the secret by which nodes know each other.
+// secretFile makes the secret that nodes authenticate each other with.
 func secretFile(dir string) (name string, err error) {
 	if dir == "" {
 		dir = os.TempDir()
@@ -82,7 +82,7 @@ func secretFile(dir string) (name string, err error) {
 	return f.Name(), errors.Join(err, f.Close())
 }
 
-// joined waits until each node hears all others.
+// joined waits until each node has contact with all others.
 func (s *Site) joined(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("the nodes did not hear each other within %s", startPatience))
 	defer cancel()
@@ -116,7 +116,7 @@ func (s *Site) Commits(ctx context.Context) (sum float64, err error) {
 	return sum, nil
 }
 
-// Spent is what the PostgreSQL server has spent in which the servers keep what they store; nil: there is none.
+// Spent returns the resources that the servers' PostgreSQL has used; nil: there is none.
 func (s *Site) Spent(ctx context.Context) (*Spent, error) {
 	p := s.bed.Server.Postgres
 	if p == nil || s.bed.Running != nil || s.bed.Rival != nil {

@@ -21,14 +21,14 @@ import (
 	"godwit.dev/godwit/internal/testkit/pgserver"
 )
 
-// Postgres is a PostgreSQL server in which servers under measurement keep what they store: each, or each cluster, in a
-// database of its own.
+// Postgres is a PostgreSQL server with the stores of servers under measurement: each, or each cluster, in a database of
+// its own.
 type Postgres struct {
 	Version string
 
 	url string
 	own *pgserver.Server // nil: it runs by itself
-	pid int              // of its first process; 0: not to be seen from here
+	pid int              // of its first process; 0: not visible from here
 }
 
 // ownSettings are the settings of a server that is started here: enough memory for the measurements, and no checkpoint
@@ -63,7 +63,7 @@ func (p *Postgres) Close() {
 	}
 }
 
-// look finds out what server it is.
+// look reads the server's version and settings.
 func (p *Postgres) look(ctx context.Context) error {
 	return p.on(ctx, p.url, func(c *pgx.Conn) error {
 		if err := c.QueryRow(ctx, "SELECT current_setting('server_version')").Scan(&p.Version); err != nil {
@@ -95,13 +95,13 @@ func (p *Postgres) on(ctx context.Context, address string, do func(*pgx.Conn) er
 	return nil
 }
 
-// Spent is what a PostgreSQL server has spent so far.
+// Spent holds the resources that a PostgreSQL server has used so far.
 type Spent struct {
-	CPU time.Duration // of all its processes; 0: not known
+	CPU time.Duration // of all its processes; 0: unknown
 	WAL int64         // bytes of write-ahead log
 }
 
-// Spent reads what the server has spent since it was started.
+// Spent reads the resources used since the server's start.
 func (p *Postgres) Spent(ctx context.Context) (s Spent, err error) {
 	err = p.on(ctx, p.url, func(c *pgx.Conn) error {
 		return c.QueryRow(ctx, "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint").Scan(&s.WAL)
@@ -112,12 +112,12 @@ func (p *Postgres) Spent(ctx context.Context) (s Spent, err error) {
 	return s, err
 }
 
-// Since is what was spent after before.
+// Since returns the difference to an earlier reading.
 func (s Spent) Since(before Spent) Spent {
 	return Spent{CPU: s.CPU - before.CPU, WAL: s.WAL - before.WAL}
 }
 
-// Database is one in which servers keep what they store.
+// Database is a database with servers' stores.
 type Database struct {
 	URL  string
 	p    *Postgres
@@ -167,14 +167,14 @@ func (d *Database) Hold(ctx context.Context) (release func() error, err error) {
 	return release, nil
 }
 
-// dropPatience bounds dropping a database, whose files are removed.
+// dropPatience limits dropping a database, whose files are removed.
 const dropPatience = 30 * time.Second
 
 // Drop removes it.
 func (d *Database) Drop() {
 	ctx, cancel := context.WithTimeout(context.Background(), dropPatience)
 	defer cancel()
-	_ = d.p.on(ctx, d.p.url, func(c *pgx.Conn) error { // what is left has a name that says whose it is
+	_ = d.p.on(ctx, d.p.url, func(c *pgx.Conn) error { // a remaining database has a name that says where it comes from
 		_, err := c.Exec(ctx, "DROP DATABASE "+d.name+" WITH (FORCE)")
 		return err
 	})

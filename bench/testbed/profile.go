@@ -45,7 +45,7 @@ func fetchProfile(ctx context.Context, s *Server, span time.Duration, file strin
 	return os.WriteFile(file, body, 0o644)
 }
 
-// Collect has a server find what lives in its heap, and give all else back to the system.
+// Collect makes a server collect its garbage and return free memory to the system.
 func (s *Server) Collect(ctx context.Context) error {
 	if _, err := s.profile(ctx, "heap"); err != nil {
 		return fmt.Errorf("have the server give memory back: %w", err)

@@ -21,8 +21,8 @@ type Rival struct {
 	config   func(dir, addr, other string) string
 }
 
-// Rivals are the servers that Godwit is compared with, as their packages configure them but on a port of their own,
-// for anybody, and with as many connections as files allow. Their names say whether what they have answered for is on disk.
+// Rivals are the servers that Godwit is compared with, configured as by their packages except for a port of their own, open
+// access, and as many connections as files allow. Their names say whether answered publishes are on disk.
 func Rivals() []Rival {
 	return []Rival{
 		{Name: "Mosquitto, MQTT QoS 1, in memory", program: "mosquitto", Protocol: loadgen.MQTT, config: func(_, addr, _ string) string {
@@ -38,7 +38,7 @@ func Rivals() []Rival {
 	}
 }
 
-// Path finds the rival's program; an error says what to install.
+// Path finds the rival's program; an error says which package to install.
 func (r *Rival) Path() (string, error) {
 	for _, dir := range []string{"", "/usr/sbin/", "/usr/local/sbin/"} {
 		if path, err := exec.LookPath(dir + r.program); err == nil {

@@ -1,5 +1,5 @@
-// Package testbed sets up what is measured: servers as processes of their own on temporary data folders, worker
-// processes that load them, and profiles of what the servers do meanwhile.
+// Package testbed sets up measurements: servers as processes of their own on temporary data folders, worker processes
+// that load them, and profiles of the servers.
 package testbed
 
 import (
@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	startPatience = 60 * time.Second // a start reads what is stored
+	startPatience = 60 * time.Second // a starting server reads its store
 	stopPatience  = 10 * time.Second // goodbyes to all sessions
 	devKey        = "dev"
 )
@@ -35,7 +35,7 @@ const (
 // App is the app of a development server.
 const App = "demo"
 
-// ServerOptions say how servers are started.
+// ServerOptions set how servers are started.
 type ServerOptions struct {
 	Command []string // the program
 	Args    []string // more arguments of serve
@@ -45,7 +45,7 @@ type ServerOptions struct {
 	Dir     string // where data folders are made; empty: the system's place for temporary files
 	// Confined are the limits of each server, and of other servers that are measured in its place; nil: none.
 	Confined *confine.Confines
-	// Postgres keeps what is stored in the place of the data folder; nil: SQLite does.
+	// Postgres holds the stores in place of the data folder; nil: SQLite does.
 	Postgres *Postgres
 }
 
@@ -133,8 +133,8 @@ func (s *Server) fill(ctx context.Context) error {
 	return stubs.Fill(ctx, filepath.Join(data, store.MailboxFile), App, s.options.Stubs)
 }
 
-// Restart kills the server as a crash would, has forget remove what is to be lost of its data folder, and starts it
-// again at the same addresses.
+// Restart kills the server as a crash would, calls forget to remove parts of its data folder, and starts it again at the
+// same addresses.
 func (s *Server) Restart(ctx context.Context, forget func(data string) error) error {
 	if s.cmd == nil {
 		return errors.New("a server that was running already cannot be restarted")
@@ -174,7 +174,7 @@ func (s *Server) start(ctx context.Context, http, grpc string) error {
 	}
 	s.cmd = exec.CommandContext(ctx, o.Command[0], append(args, o.Args...)...)
 	s.cmd.Stderr = s.stderr
-	s.cmd.Env = append(o.Confined.Environ(), "GODWIT_POSTGRES=") // what is measured is what was asked for
+	s.cmd.Env = append(o.Confined.Environ(), "GODWIT_POSTGRES=") // the environment must not change the measured settings
 	if s.db != nil {
 		s.cmd.Env = append(s.cmd.Env, "GODWIT_POSTGRES="+s.db.URL)
 	}
@@ -226,7 +226,7 @@ func (s *Server) Alive() error {
 	}
 }
 
-// Log is the end of what the server has logged.
+// Log returns the end of the server's log.
 func (s *Server) Log() string {
 	const most = 2000
 	b, err := os.ReadFile(filepath.Join(s.dir, "log"))
@@ -253,7 +253,7 @@ func (s *Server) Stop() {
 		s.stderr.Close()
 	}
 	if s.dir != "" {
-		_ = os.RemoveAll(s.dir) // what is left lies among temporary files
+		_ = os.RemoveAll(s.dir) // a remaining folder is among the temporary ones
 	}
 	if s.owned {
 		s.db.Drop()
@@ -263,7 +263,7 @@ func (s *Server) Stop() {
 	}
 }
 
-// Database is where the server keeps what it stores; nil: in files.
+// Database returns the database with the server's stores; nil: they are in files.
 func (s *Server) Database() *Database { return s.db }
 
 // Metric reads one of the server's metrics, which is named with its labels.

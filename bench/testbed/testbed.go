@@ -18,12 +18,12 @@ type Testbed struct {
 	Server   ServerOptions
 	Rival    *Rival  // measure this program instead of Godwit; nil: Godwit
 	Running  *Server // measure this one instead of starting any
-	Self     string  // the running program, which serves the other parts of a measurement too
+	Self     string  // the running program, which also serves as the other processes of a measurement
 	Profile  string  // file for a CPU profile of the first server during each measured phase; empty: none
 	Progress func(string)
 }
 
-// Say shows how far the work is.
+// Say shows the progress of the work.
 func (l *Testbed) Say(format string, args ...any) {
 	if l.Progress != nil {
 		l.Progress(fmt.Sprintf(format, args...))
@@ -37,11 +37,11 @@ type Site struct {
 	Subs    []*Subscribers
 
 	shared  *Database // of the nodes of a cluster; nil: they are none
-	secret  string    // file that they know each other by
-	release []func()  // of the ports on which they hear each other
+	secret  string    // file with the secret that they share
+	release []func()  // releases the ports of connections between nodes
 }
 
-// Subscribers is a worker that holds subscribers.
+// Subscribers is a worker with subscribers.
 type Subscribers struct {
 	*worker.Worker
 	First, Count int
@@ -92,7 +92,7 @@ func (s *Site) Close() {
 		s.shared.Drop()
 	}
 	if s.secret != "" {
-		_ = os.Remove(s.secret) // what is left lies among temporary files
+		_ = os.Remove(s.secret) // a remaining file is among the temporary ones
 	}
 	for _, release := range s.release {
 		release()
@@ -125,7 +125,7 @@ func (s *Site) Alive() error {
 	return nil
 }
 
-// PIDs are the known processes of the servers.
+// PIDs returns the known processes of the servers.
 func (s *Site) PIDs() (pids []int) {
 	for _, srv := range s.Servers {
 		if srv.PID > 0 {
@@ -135,7 +135,7 @@ func (s *Site) PIDs() (pids []int) {
 	return pids
 }
 
-// WorkerPIDs are the processes that hold subscribers.
+// WorkerPIDs returns the processes that hold subscribers.
 func (s *Site) WorkerPIDs() (pids []int) {
 	for _, w := range s.Subs {
 		pids = append(pids, w.PID())
@@ -191,7 +191,7 @@ func call(ctx context.Context, workers []*Subscribers, request func(*Subscribers
 	return replies, errors.Join(errs...)
 }
 
-// Counts adds up what the subscribers have seen.
+// Counts adds up the subscribers' counts.
 func (s *Site) Counts(ctx context.Context) (sum loadgen.Counts, err error) {
 	replies, err := s.Each(ctx, func(*Subscribers) worker.Request { return worker.Request{Counts: true} })
 	if err != nil {

@@ -43,7 +43,7 @@ func makeCertificate(dir string) (certFile, keyFile string, err error) {
 	return certFile, keyFile, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600)
 }
 
-// client talks to servers under measurement, whose certificates nobody knows.
+// client makes a client for servers under measurement, whose certificates it does not verify.
 func client() *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}}}
 }

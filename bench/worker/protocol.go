@@ -1,6 +1,6 @@
 // Package worker runs a load generator in a process of its own, so that its cost is kept apart from the server's and no
-// process runs out of files. The process that measures tells it what to do, one JSON object a line on its standard
-// input; answers come the same way.
+// process runs out of files. The measuring process sends it commands, one JSON object a line on its standard input;
+// answers come the same way.
 package worker
 
 import (
@@ -10,10 +10,10 @@ import (
 	"godwit.dev/godwit/bench/loadgen"
 )
 
-// MostConnections is how many connections one worker holds: systems commonly allow 20,000 files.
+// MostConnections is how many connections one worker holds: systems commonly allow 20,000 open files.
 const MostConnections = 17_000
 
-// Request asks for one thing; exactly one field is set.
+// Request is one command; exactly one field is set.
 type Request struct {
 	Connect    *loadgen.SubscriberConfig `json:"connect,omitempty"`   // make subscribers and connect them
 	Reconnect  *Reconnect                `json:"reconnect,omitempty"` // connect the same subscribers again
@@ -61,7 +61,7 @@ type Reply struct {
 	Tick      *Tick              `json:"tick,omitempty"`
 }
 
-// Tick is what a worker has seen so far. It comes every second.
+// Tick holds a worker's counts so far. It comes every second.
 type Tick struct {
 	Live      int64           `json:"live"`
 	Received  int64           `json:"received"`

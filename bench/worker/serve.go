@@ -29,14 +29,14 @@ type server struct {
 	r    *reactor.Reactor
 	subs atomic.Pointer[loadgen.Subscribers]
 	pubs atomic.Pointer[loadgen.Publishers]
-	// redis takes the place of pubs where what is published goes into Redis.
+	// redis replaces pubs if messages are published into Redis.
 	redis *loadgen.RedisPublishers
 
 	mu  sync.Mutex // one line at a time
 	out *json.Encoder
 }
 
-// Serve does what requests on in ask for until in ends.
+// Serve carries out requests from in until in ends.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	r, err := reactor.New(reactor.Config{Loops: 1, InputBytes: inputBytes, QueueBytes: queueBytes}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -71,7 +71,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 func (s *server) say(r *Reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.out.Encode(r) // whoever does not listen any more has closed the input too
+	_ = s.out.Encode(r) // if the reader is gone, the input is closed too
 }
 
 func (s *server) do(ctx context.Context, req *Request) (reply Reply, err error) {

@@ -110,13 +110,13 @@ func (w *Worker) died(err error) error {
 
 // Stop ends the process at once; its connections break.
 func (w *Worker) Stop() {
-	_ = w.cmd.Process.Kill() // fails if it has ended, which is what we want
+	_ = w.cmd.Process.Kill() // fails if it has ended, which is the purpose
 	w.in.Close()
 	<-w.ended
 	_ = w.cmd.Wait() // killed
 }
 
-// tail keeps the end of what a process complains about.
+// tail keeps the end of a process's error output.
 type tail struct {
 	mu sync.Mutex
 	b  bytes.Buffer

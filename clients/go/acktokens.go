@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// AckEvent is what became of a push message.
+// AckEvent is the event of a push message that is reported.
 type AckEvent string
 
 // What AckTokens may say.
 const (
-	AckShown     AckEvent = "shown" // settles only what was published so
+	AckShown     AckEvent = "shown" // settles only notifications published with that option
 	AckClicked   AckEvent = "clicked"
 	AckDismissed AckEvent = "dismissed"
 )

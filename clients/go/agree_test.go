@@ -94,7 +94,7 @@ func chaos(t *testing.T, seed uint64) {
 	slices.Sort(names)
 	time.Sleep(15 * time.Minute)
 	f.agreed(names...)
-	for o, v := range top { // what was wiped is put again
+	for o, v := range top { // wiped objects are put again
 		top[o] = v + 1
 		s.put(o, top[o])
 	}

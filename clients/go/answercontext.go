@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// answerContext is context.WithDeadline for request handlers, most of which never ask whether it has ended: its timer,
-// and its place in the connection's context, are made only when a handler asks.
+// answerContext is context.WithDeadline for request handlers, most of which never use it: its timer, and its place in
+// the connection's context, are made only when a handler does.
 type answerContext struct {
 	context.Context // the connection's
 	deadline        time.Time
@@ -35,7 +35,7 @@ func (c *answerContext) Err() error {
 	return c.own().Err() // which stays what it is
 }
 
-// Value implements context.Context. Derived contexts look for their parent's internals here.
+// Value implements context.Context. Derived contexts use it to find their parent's internals.
 func (c *answerContext) Value(key any) any {
 	c.mu.Lock()
 	timed := c.timed

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestAnAnswersContextEndsLikeOthers holds it against context.WithDeadline, whether or not somebody waits for its end.
+// TestAnAnswersContextEndsLikeOthers compares it with context.WithDeadline, with and without a goroutine that waits for
+// its end.
 func TestAnAnswersContextEndsLikeOthers(t *testing.T) {
 	lost := errors.New("the connection was lost")
 	type key struct{}

@@ -12,22 +12,22 @@ import (
 	"time"
 )
 
-// AskOptions are what a request may say besides.
+// AskOptions are further options of a request.
 type AskOptions struct {
 	ContentType string
 	Timeout     time.Duration // for an answer, at most 60 s; 0: 5 s
-	Device      string        // of AskRecipient: of which device; else the newest
-	Subject     string        // of AskRecipient: what it is asked
+	Device      string        // of AskRecipient: the device to send to; else the newest
+	Subject     string        // of AskRecipient: the request's subject
 }
 
-// Ask asks one of those who serve a subject (role publish) and returns what it answered, whatever status that has. An
-// *Error says that there is no answer: it is ErrNobodyServes, or ErrNoAnswer, after which the worker may have done what it
-// was asked. It is asked once.
+// Ask sends a request to one of the workers that serve a subject (role publish) and returns its answer, whatever status
+// that has. An *Error says that there is no answer: it is ErrNobodyServes, or ErrNoAnswer, after which the worker may have
+// carried out the request. The request is sent once.
 func (c *Client) Ask(ctx context.Context, subject string, data []byte, o AskOptions) (*Answer, error) {
 	return c.ask(ctx, pathTo("requests", subject), url.Values{}, data, o)
 }
 
-// AskRecipient asks a connected client of a recipient. ErrNobodyServes: there is none.
+// AskRecipient sends a request to a connected client of a recipient. ErrNobodyServes: there is none.
 func (c *Client) AskRecipient(ctx context.Context, recipient string, data []byte, o AskOptions) (*Answer, error) {
 	q := url.Values{}
 	for name, v := range map[string]string{"device": o.Device, "subject": o.Subject} {
@@ -38,7 +38,7 @@ func (c *Client) AskRecipient(ctx context.Context, recipient string, data []byte
 	return c.ask(ctx, pathTo("recipients", recipient, "requests"), q, data, o)
 }
 
-// defaultAsk is how long the server waits for an answer if it is not told.
+// defaultAsk is how long the server waits for an answer if no time is set.
 const defaultAsk = 5 * time.Second
 
 func (c *Client) ask(ctx context.Context, path string, q url.Values, data []byte, o AskOptions) (*Answer, error) {

@@ -7,7 +7,7 @@ import (
 	"net/url"
 )
 
-// Call is one request of the HTTP API that has no method of its own here.
+// Call is a request of the HTTP API for which this package has no method.
 type Call struct {
 	Method, Path string // names in the path are escaped, as by url.PathEscape
 	Query        url.Values
@@ -35,7 +35,7 @@ func (c *Client) Call(ctx context.Context, call Call, out any) error {
 	return c.doJSON(ctx, call.request(), call.Body, out)
 }
 
-// Stream sends a request without a body whose answer is read as it comes. The caller closes it.
+// Stream sends a request without a body whose answer is read as it arrives. The caller closes it.
 func (c *Client) Stream(ctx context.Context, call Call) (io.ReadCloser, error) {
 	resp, err := c.send(ctx, call.request(), call.Accept)
 	if err != nil {

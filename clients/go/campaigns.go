@@ -11,16 +11,17 @@ import (
 	"time"
 )
 
-// CampaignSpec is what a campaign is to be. Content is what the API calls content: title and body with variables, url,
-// locales, and what only some channels understand.
+// CampaignSpec is the definition of a campaign. Content is the API's field content: title and body with variables, url,
+// locales, and fields for single channels.
 type CampaignSpec struct {
 	Name string `json:"name,omitempty"`
-	// Template is the name of one of the app's templates, whose content is taken as it is now; then there is no Content.
+	// Template is the name of one of the app's templates, whose content is copied when the campaign is made; then there is
+	// no Content.
 	Template    string            `json:"template,omitempty"`
 	Variables   map[string]string `json:"variables,omitempty"` // the same for everybody; they go before attributes
 	Content     map[string]any    `json:"content,omitempty"`
 	Audience    Audience          `json:"audience,omitzero"`
-	SendAt      time.Time         `json:"send_at,omitzero"` // begin then: it is scheduled as soon as it is made
+	SendAt      time.Time         `json:"send_at,omitzero"` // start time: the campaign is scheduled as soon as it is made
 	Rate        string            `json:"rate,omitempty"`   // most messages: 25/s, 100/m, 1000/h
 	Spread      string            `json:"spread,omitempty"` // durations are like 30s, 8h, 7d
 	QuietHours  *CampaignQuiet    `json:"quiet_hours,omitempty"`
@@ -32,7 +33,7 @@ type CampaignSpec struct {
 	Track       *bool             `json:"track,omitempty"` // nil: views and clicks are counted
 }
 
-// CampaignQuiet are hours of the day in which a campaign disturbs nobody.
+// CampaignQuiet are hours of the day in which a campaign sends nothing.
 type CampaignQuiet struct {
 	From     string `json:"from"` // 22:00
 	To       string `json:"to"`
@@ -40,7 +41,7 @@ type CampaignQuiet struct {
 	Fallback string `json:"fallback,omitempty"` // of recipients who have none
 }
 
-// CampaignStatus is how a campaign stands.
+// CampaignStatus is the state of a campaign.
 type CampaignStatus struct {
 	ID          string           `json:"id"`
 	Name        string           `json:"name"`
@@ -57,13 +58,13 @@ type CampaignStatus struct {
 	Shown       int64            `json:"shown"`
 	Clicked     int64            `json:"clicked"`
 	Dismissed   int64            `json:"dismissed"`
-	NotRecalled int64            `json:"not_recalled"` // what a recall could not take back
+	NotRecalled int64            `json:"not_recalled"` // messages that a recall could not withdraw
 	Correction  *Correction      `json:"correction"`   // the last one; nil: it was not corrected
 	Rate        string           `json:"rate"`         // measured
 	ETA         time.Time        `json:"eta"`
 }
 
-// CorrectionSpec is what messages say instead: a content, or a template.
+// CorrectionSpec is the new content of messages: a content, or a template.
 type CorrectionSpec struct {
 	Content   map[string]any    `json:"content,omitempty"`
 	Template  string            `json:"template,omitempty"`
@@ -73,10 +74,10 @@ type CorrectionSpec struct {
 // Correction is the progress of a correction of sent messages.
 type Correction struct {
 	At           time.Time `json:"at"`
-	Messages     int64     `json:"messages"` // that it goes over; it is done when as many are corrected or not
+	Messages     int64     `json:"messages"` // messages that it handles; it is done when as many are corrected or not
 	Corrected    int64     `json:"corrected"`
 	NotCorrected int64     `json:"not_corrected"` // the deliveries say why
-	Kept         int64     `json:"kept"`          // over channels whose messages stay as they are
+	Kept         int64     `json:"kept"`          // messages of channels that cannot correct them
 }
 
 // Ended reports whether nothing happens to the campaign by itself any more.
@@ -88,7 +89,7 @@ func (s *CampaignStatus) Ended() bool {
 	return false
 }
 
-// CampaignTest is what became of a test message.
+// CampaignTest is the result of a test message.
 type CampaignTest struct {
 	Endpoint string `json:"endpoint"`
 	Channel  string `json:"channel"`
@@ -96,7 +97,7 @@ type CampaignTest struct {
 	Detail   string `json:"detail"`
 }
 
-// Campaign is one message to an audience. Each method returns how the campaign stands then.
+// Campaign is one message to an audience. Each method returns the campaign's state afterwards.
 type Campaign struct {
 	ID string
 	c  *Client
@@ -104,7 +105,7 @@ type Campaign struct {
 
 const campaignsPath = "/v1/campaigns"
 
-// CreateCampaign makes a campaign: a draft, which Start lets go, or scheduled if it says when.
+// CreateCampaign makes a campaign: a draft, which Start starts, or scheduled if it has a time.
 func (c *Client) CreateCampaign(ctx context.Context, spec CampaignSpec) (*Campaign, error) {
 	var made CampaignStatus
 	r := Call{Method: http.MethodPost, Path: campaignsPath, Body: spec, Key: rand.Text()} // so that a retry makes no second one
@@ -159,12 +160,12 @@ func (h *Campaign) move(ctx context.Context, verb string) (s CampaignStatus, err
 	return s, h.do(ctx, http.MethodPost, verb, nil, &s)
 }
 
-// Status reads how the campaign stands.
+// Status reads the campaign's state.
 func (h *Campaign) Status(ctx context.Context) (s CampaignStatus, err error) {
 	return s, h.do(ctx, http.MethodGet, "", nil, &s)
 }
 
-// Start lets the campaign go, at once or at its time.
+// Start starts the campaign, at once or at its time.
 func (h *Campaign) Start(ctx context.Context) (CampaignStatus, error) { return h.move(ctx, "start") }
 
 // Pause stops it where it is.
@@ -173,13 +174,13 @@ func (h *Campaign) Pause(ctx context.Context) (CampaignStatus, error) { return h
 // Resume lets it go on.
 func (h *Campaign) Resume(ctx context.Context) (CampaignStatus, error) { return h.move(ctx, "resume") }
 
-// Cancel ends it: what is pending is not sent.
+// Cancel ends it: pending messages are not sent.
 func (h *Campaign) Cancel(ctx context.Context) (CampaignStatus, error) { return h.move(ctx, "cancel") }
 
-// Recall takes back what was sent, as far as the channels can. Progress says when it is done.
+// Recall withdraws sent messages, on channels that support it. Progress shows when it is done.
 func (h *Campaign) Recall(ctx context.Context) (CampaignStatus, error) { return h.move(ctx, "recall") }
 
-// Correct makes the messages that were sent over Telegram say something else. Progress says when it is done.
+// Correct changes the content of messages that were sent over Telegram. Progress shows when it is done.
 func (h *Campaign) Correct(ctx context.Context, says CorrectionSpec) (s CampaignStatus, err error) {
 	return s, h.do(ctx, http.MethodPost, "correct", says, &s)
 }
@@ -202,7 +203,7 @@ func (h *Campaign) Test(ctx context.Context, endpoints ...string) ([]CampaignTes
 	return done.Results, err
 }
 
-// Revise replaces what the campaign is to be, as long as it has not begun.
+// Revise replaces the campaign's definition, if it has not begun.
 func (h *Campaign) Revise(ctx context.Context, spec CampaignSpec) (s CampaignStatus, err error) {
 	return s, h.do(ctx, http.MethodPut, "", spec, &s)
 }
@@ -216,7 +217,7 @@ func (h *Campaign) Delete(ctx context.Context) error {
 	return nil
 }
 
-// CampaignDelivery is what became of one message of a campaign.
+// CampaignDelivery is the result of one message of a campaign.
 type CampaignDelivery struct {
 	ID        string    `json:"id"`
 	Endpoint  string    `json:"endpoint"`
@@ -233,8 +234,8 @@ type CampaignDelivery struct {
 	Correction string `json:"correction"` // why it could not be corrected
 }
 
-// Deliveries goes through the campaign's messages of an outcome, or through all if it is empty. It takes as long as it
-// takes: bound it by ctx.
+// Deliveries goes through the campaign's messages of an outcome, or through all if it is empty. It has no time limit but
+// ctx.
 func (h *Campaign) Deliveries(ctx context.Context, outcome string) iter.Seq2[CampaignDelivery, error] {
 	return func(yield func(CampaignDelivery, error) bool) {
 		call := Call{Method: http.MethodGet, Path: pathTo("campaigns", h.ID, "deliveries"), Accept: "application/x-ndjson"}
@@ -260,10 +261,10 @@ func (h *Campaign) Deliveries(ctx context.Context, outcome string) iter.Seq2[Cam
 	}
 }
 
-// progressEvery is how often Progress asks.
+// progressEvery is the interval at which Progress reads the state.
 const progressEvery = time.Second
 
-// Progress yields how the campaign stands, now and whenever a look each second finds it changed, until it has ended. A
+// Progress yields the campaign's state, now and at each change, until it has ended; it reads the state every second. A
 // draft or paused campaign has not ended.
 func (h *Campaign) Progress(ctx context.Context) iter.Seq2[CampaignStatus, error] {
 	return func(yield func(CampaignStatus, error) bool) {

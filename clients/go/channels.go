@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// Channel is what may be seen of a channel's settings.
+// Channel is the part of a channel's settings that may be shown.
 type Channel struct {
 	Channel     string         `json:"channel"`
 	Configured  bool           `json:"configured"`
 	Enabled     bool           `json:"enabled"`
 	Settings    map[string]any `json:"settings"`
-	Credentials []string       `json:"credentials"` // names of those that are set
+	Credentials []string       `json:"credentials"` // names of the credentials that are set
 	UpdatedAt   time.Time      `json:"updated_at"`
 }
 
 const channelsPath = "/v1/channels"
 
-// Channels lists the app's channels, also those that are not set up.
+// Channels lists the app's channels, including those that are not set up.
 func (c *Client) Channels(ctx context.Context) ([]Channel, error) {
 	var page struct {
 		Items []Channel `json:"items"`
@@ -31,7 +31,7 @@ func (c *Client) Channels(ctx context.Context) ([]Channel, error) {
 	return page.Items, nil
 }
 
-// ChannelTest is what a channel's provider said.
+// ChannelTest is the provider's answer to a test of a channel.
 type ChannelTest struct {
 	OK      bool   `json:"ok"`
 	Outcome string `json:"outcome"`
@@ -60,7 +60,7 @@ func (c *Client) TestChannel(ctx context.Context, channel string, address json.R
 	return done, nil
 }
 
-// DeleteChannel forgets a channel's settings and credentials. It needs role admin.
+// DeleteChannel deletes a channel's settings and credentials. It needs role admin.
 func (c *Client) DeleteChannel(ctx context.Context, channel string) error {
 	if _, err := c.do(ctx, request{method: http.MethodDelete, path: channelPath(channel)}); err != nil {
 		return fmt.Errorf("delete channel %s: %w", channel, err)

@@ -25,7 +25,7 @@ type Client struct {
 	grpcAddr string
 	grpcOpts []grpc.DialOption
 	onRetry  func(err error, after time.Duration)
-	roots    *x509.CertPool // trusted instead of the system's; nil: those
+	roots    *x509.CertPool // trusted instead of the system's; nil: the system's
 }
 
 // Option changes how a Client works.
@@ -67,7 +67,7 @@ func New(server string, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// Close lets go of idle connections. Calls under way are not disturbed.
+// Close closes idle connections. Calls under way are not disturbed.
 func (c *Client) Close() {
 	if c.ownHTTP != nil {
 		c.ownHTTP.CloseIdleConnections()
@@ -85,7 +85,7 @@ func WithToken(token string) Option {
 // WithTokenSource sets where a recipient's tokens come from.
 func WithTokenSource(src TokenSource) Option { return func(c *Client) { c.token = src } }
 
-// WithApp names the app, where neither key nor token says it and the server has several.
+// WithApp names the app, if neither key nor token does and the server has several.
 func WithApp(app string) Option { return func(c *Client) { c.app = app } }
 
 // WithHTTPClient replaces the HTTP client, for proxies, certificates or tests. It must not have a Timeout: event

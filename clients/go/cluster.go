@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Cluster is the nodes of a server, as one of them sees them.
+// Cluster describes the nodes of a server, as one of them sees them.
 type Cluster struct {
 	Nodes  []Node  `json:"nodes"` // the one that answers first
 	Routes []Route `json:"routes,omitempty"`
@@ -24,7 +24,7 @@ type Node struct {
 	UptimeS       float64 `json:"uptime_s"`
 	ClockOffsetMS int64   `json:"clock_offset_ms"` // its clock less the answering node's, the way of a message included
 	HeardAgoMS    int64   `json:"heard_ago_ms"`    // 0: never, or itself
-	Why           string  `json:"why,omitempty"`   // of one that is missing: what is known of it
+	Why           string  `json:"why,omitempty"`   // the known reason for a missing node
 }
 
 // Route is a connection of the answering node with another.
@@ -36,14 +36,14 @@ type Route struct {
 	PendingBytes int64  `json:"pending_bytes"` // that wait to be written
 }
 
-// Lease is what only one node does at a time.
+// Lease is work that only one node does at a time.
 type Lease struct {
 	Name   string    `json:"name"`
 	Holder string    `json:"holder"`
 	Until  time.Time `json:"until"`
 }
 
-// ForgetNode takes a node off the list that was lost for good. It needs role admin.
+// ForgetNode removes a node from the list that was lost for good. It needs role admin.
 func (c *Client) ForgetNode(ctx context.Context, name string) error {
 	if err := c.doJSON(ctx, request{method: http.MethodDelete, path: pathTo("cluster", name)}, nil, nil); err != nil {
 		return fmt.Errorf("forget node %s: %w", name, err)

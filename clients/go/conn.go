@@ -41,7 +41,7 @@ const finishPatience = time.Second
 // maxFrame bounds one frame from the server: a request of 1 MiB of text whose every byte needs escaping.
 const maxFrame = 8 << 20
 
-// dial opens a connection as the client's options say.
+// dial opens a connection with the client's options.
 func (c *Client) dial(ctx context.Context) (conn, error) {
 	if c.grpcAddr != "" {
 		return c.dialGRPC(ctx)
@@ -85,7 +85,7 @@ func (c *Client) dialWebSocket(ctx context.Context) (conn, error) {
 		}
 		var inner *url.Error
 		if errors.As(err, &inner) {
-			err = inner.Err // what is around it says "WebSocket" and the address again
+			err = inner.Err // the outer error only adds "WebSocket" and the address
 		}
 		return nil, fmt.Errorf("connect: %w", err)
 	}
@@ -127,7 +127,7 @@ func (c *wsConn) protobuf(f *clientFrame) ([]byte, error) {
 	return proto.Marshal(f.proto())
 }
 
-// quick encodes what workers send all the time. False: it is something else.
+// quick encodes the frames that workers send most. False: it is another frame.
 func (c *wsConn) quick(f *clientFrame) (b []byte, ok bool) {
 	if f.Reply == nil {
 		return nil, false
@@ -148,7 +148,7 @@ func (c *wsConn) recv() (serverFrame, error) {
 			return serverFrame{}, &RefusedError{Reason: closeReason(err)}
 		}
 		for inner := err; inner != nil; inner = errors.Unwrap(inner) {
-			err = inner // the layers around it say only where it was noticed
+			err = inner // the outer errors only say where it was noticed
 		}
 		return serverFrame{}, fmt.Errorf("connection lost: %w", err)
 	}
@@ -198,7 +198,7 @@ type grpcConn struct {
 	stream grpc.BidiStreamingClient[pb.ClientFrame, pb.ServerFrame]
 	cancel context.CancelFunc
 	ended  chan struct{} // closed when recv has failed
-	ponged chan struct{} // has an entry when a pong came
+	ponged chan struct{} // has an entry after a pong came
 	once   sync.Once
 }
 
@@ -216,7 +216,7 @@ func (c *Client) dialGRPC(ctx context.Context) (conn, error) {
 	stream, err := pb.NewClientClient(cc).Connect(ctx)
 	if err != nil {
 		cancel()
-		_ = cc.Close() // it holds nothing yet that could be lost
+		_ = cc.Close() // it has no data yet that could be lost
 		return nil, fmt.Errorf("connect: %w", err)
 	}
 	return &grpcConn{cc: cc, stream: stream, cancel: cancel, ended: make(chan struct{}), ponged: make(chan struct{}, 1)}, nil
@@ -251,8 +251,8 @@ func (c *grpcConn) recv() (serverFrame, error) {
 	return serverFrame{}, err
 }
 
-// finish asks for a pong: when it comes, everything sent before has been handled. Leaving at once would drop what is
-// still queued here.
+// finish sends a ping: after the pong, everything sent before has been handled. Closing at once would drop frames that
+// are still queued here.
 func (c *grpcConn) finish() {
 	select {
 	case <-c.ponged: // of an earlier ping

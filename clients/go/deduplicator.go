@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// rememberedSeen is how many notifications a Deduplicator knows; api/vectors/push.json says so for all languages.
+	// rememberedSeen is how many notifications a Deduplicator keeps; api/vectors/push.json sets this for all languages.
 	rememberedSeen = 500
-	// idReuse is when a settled id may be published anew: the server knows its duplicates for as long.
+	// idReuse is when a settled id may be published again: the server rejects duplicates for as long.
 	idReuse = 24 * time.Hour
 )
 
-// Deduplicator remembers the last 500 notifications that came here, so that one which comes over the live connection and
-// by push as well is shown once. Ask Seen before showing and call Shown afterwards: a program that is killed in between
-// shows it after all. Its file belongs to one recipient and one program at a time.
+// Deduplicator keeps the last 500 notifications that came here, so that one which comes over the live connection and by
+// push as well is shown once. Call Seen before showing and Shown afterwards: if the program is killed in between, the
+// notification is shown again rather than lost. Its file belongs to one recipient and one program at a time.
 type Deduplicator struct {
 	file string
 
@@ -84,7 +84,7 @@ func (d *Deduplicator) Settled(id string) (shown bool, err error) {
 	return before == seenShown, d.keep(d.list.with(seenID{ID: id, Settled: &now}))
 }
 
-// Held lists the notifications that are shown: what the option Held of Listen wants to know.
+// Held lists the notifications that are shown, for the option Held of Listen.
 func (d *Deduplicator) Held() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -114,19 +114,19 @@ func (d *Deduplicator) keep(list seenList) error {
 // seenFormat counts changes of the file that older programs could not read.
 const seenFormat = 1
 
-// seenFile is what the file holds, in every language.
+// seenFile is the file's content, the same in every language.
 type seenFile struct {
 	Format int      `json:"format"`
 	IDs    seenList `json:"ids"`
 }
 
-// seenID is one notification that came.
+// seenID is one notification that was received.
 type seenID struct {
 	ID      string     `json:"id"`
 	Settled *time.Time `json:"settled,omitempty"` // nil: it is shown
 }
 
-// seenList is what came, the newest last.
+// seenList lists received notifications, the newest last.
 type seenList []seenID
 
 type seenState int

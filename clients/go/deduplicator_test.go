@@ -25,7 +25,7 @@ type ackPost struct {
 	Event  string
 }
 
-// device does with notifications what a program with a Deduplicator does.
+// device handles notifications like a program with a Deduplicator.
 type device struct {
 	*testing.T
 	file   string
@@ -108,7 +108,7 @@ func (v *device) does(s *pushStep, channel string) (did []string, post *ackPost)
 	return did, post
 }
 
-// recalledBy is what a message takes back, however its channel says so.
+// recalledBy returns the notification that a message withdraws, in any channel's form.
 func recalledBy(m map[string]any) string {
 	switch r := m["godwit_recall"].(type) {
 	case string:

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// NewEndpoint asks that an endpoint, a push address, be there. An address that is registered already is renewed:
-// what is given replaces what was there.
+// NewEndpoint is a request to register an endpoint, a push address. An address that is registered already is renewed:
+// given fields replace the stored ones.
 type NewEndpoint struct {
 	ID         string          `json:"id,omitempty"`        // a ULID or UUID to keep; made if absent
 	Channel    string          `json:"channel"`             // live, webpush, fcm, apns, telegram or webhook
@@ -26,12 +26,12 @@ type NewEndpoint struct {
 	Timezone   string          `json:"timezone,omitempty"`
 }
 
-// EndpointResult says what became of a NewEndpoint.
+// EndpointResult is the result for a NewEndpoint.
 type EndpointResult struct {
 	ID          string `json:"id"`
 	Created     bool   `json:"created"`                // false: it was there and is renewed
-	ManageToken string `json:"manage_token,omitempty"` // lets its holder change and delete the endpoint; only of single registrations
-	// Warnings say what of the person is not known to the server and was left out: a language, a time zone.
+	ManageToken string `json:"manage_token,omitempty"` // lets its holder change and delete the endpoint; only for single registrations
+	// Warnings list values that the server could not interpret and left out: a language, a time zone.
 	Warnings []string `json:"warnings,omitempty"`
 	Err      error    `json:"-"` // of one of many: an *Error
 }
@@ -53,7 +53,7 @@ type Endpoint struct {
 	LastSeenAt     time.Time       `json:"last_seen_at,omitzero"`
 }
 
-// Audience picks endpoints: what is given must all hold, what is empty does not matter.
+// Audience selects endpoints: all given conditions must hold, empty ones are ignored.
 type Audience struct {
 	Channels   []string `json:"channels,omitempty"`
 	Recipients []string `json:"recipients,omitempty"`
@@ -159,8 +159,7 @@ func (c *Client) Endpoints(ctx context.Context, f EndpointFilter) iter.Seq2[Endp
 	}
 }
 
-// ExportEndpoints writes endpoints to w as they come, in format "ndjson" or "csv". It takes as long as it takes: bound it
-// by ctx.
+// ExportEndpoints writes endpoints to w as they arrive, in format "ndjson" or "csv". It has no time limit but ctx.
 func (c *Client) ExportEndpoints(ctx context.Context, w io.Writer, format string, f EndpointFilter) error {
 	q := f.query()
 	q.Set("format", format)
@@ -175,8 +174,8 @@ func (c *Client) ExportEndpoints(ctx context.Context, w io.Writer, format string
 	return nil
 }
 
-// ChangeEndpoint changes what is named of an endpoint, for example {"add_tags": ["vip"], "attributes": {"age": nil}}, and
-// returns it as it is then.
+// ChangeEndpoint changes the named fields of an endpoint, for example {"add_tags": ["vip"], "attributes": {"age": nil}},
+// and returns the changed endpoint.
 func (c *Client) ChangeEndpoint(ctx context.Context, id string, change map[string]any) (Endpoint, error) {
 	var e Endpoint
 	r := request{method: http.MethodPatch, path: pathTo("endpoints", id)}

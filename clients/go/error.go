@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Error is what the server answered instead of doing what was asked: an RFC 9457 problem.
+// Error is the server's error answer: an RFC 9457 problem.
 type Error struct {
 	Status     int    // the HTTP status
 	Type       string // "/problems/mailbox-full": stable, for programs
 	Title      string
 	Detail     string
 	Field      string        // of the request, where one is to blame
-	RetryAfter time.Duration // how long the server asked to wait; 0: it did not say
+	RetryAfter time.Duration // the wait that the server demands; 0: none given
 }
 
 func (e *Error) Error() string {
@@ -31,16 +31,17 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("server answered %d: %s", e.Status, text)
 }
 
-// Errors of Ask and AskRecipient, which errors.Is finds in the *Error that says more.
+// Errors of Ask and AskRecipient, which errors.Is finds in the more detailed *Error.
 var (
-	// ErrNobodyServes: nobody was asked, because nobody serves the subject, all who do are busy, or the recipient is not
-	// connected. Asking again is harmless.
+	// ErrNobodyServes: the request was not delivered, because no worker serves the subject, all of them are busy, or the
+	// recipient is not connected. Another try is harmless.
 	ErrNobodyServes = errors.New("nobody could be asked")
-	// ErrNoAnswer: no answer came in time, or the worker's connection ended first. It may have done what it was asked.
+	// ErrNoAnswer: no answer came in time, or the worker's connection ended first. The worker may have carried out the
+	// request.
 	ErrNoAnswer = errors.New("no answer came")
 )
 
-// Is finds what a problem of a request means.
+// Is matches a problem with the errors of requests.
 func (e *Error) Is(target error) bool {
 	switch e.Type {
 	case "/problems/nobody-serves", "/problems/workers-busy", "/problems/not-connected":
@@ -51,7 +52,7 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// temporary says whether the same request may succeed later. Everything this client retries carries its own id, so a
+// temporary reports whether the same request may succeed later. Everything this client retries carries its own id, so a
 // request that was carried out after all is not carried out twice.
 func (e *Error) temporary() bool {
 	switch e.Status {
@@ -93,7 +94,7 @@ func (p *problem) err() *Error {
 	return &Error{Status: p.Status, Type: p.Type, Title: p.Title, Detail: p.Detail, Field: p.Field}
 }
 
-// responseError reads what a response that is not a success says.
+// responseError reads the error from a response that is not a success.
 func responseError(r *http.Response, body []byte) *Error {
 	var p problem
 	if json.Unmarshal(body, &p) != nil {

@@ -24,9 +24,9 @@ type Event struct {
 	ID      string    `json:"id"` // the notification; empty for online and offline
 	To      string    `json:"to"`
 	Channel string    `json:"channel,omitempty"` // over which a step of an escalation sent; else empty
-	Step    int       `json:"step,omitempty"`    // of the escalation, from 1; 0: none, or not known
-	Detail  string    `json:"detail,omitempty"`  // why, in the words of who refused
-	// Reconciled: it had been lost in a crash, or dropped, and was made anew from what the mailbox says.
+	Step    int       `json:"step,omitempty"`    // number of the escalation step, from 1; 0: none, or unknown
+	Detail  string    `json:"detail,omitempty"`  // the reason, in the provider's or receiver's words
+	// Reconciled: it had been lost in a crash, or dropped, and was made again from the mailbox's records.
 	Reconciled bool `json:"reconciled,omitempty"`
 }
 
@@ -48,7 +48,7 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 // maxEventLine bounds one line of the feed; names have at most 128 bytes, so real ones are far below.
 const maxEventLine = 64 << 10
 
-// feedBuffer is what the reader of a feed takes from the connection at a time.
+// feedBuffer is how many bytes the reader of a feed takes from the connection at a time.
 const feedBuffer = 4 << 10
 
 // Events follows the app's events of the given types (none: all) after the event since (empty: from now on) until
@@ -132,7 +132,7 @@ func (f *feed) close() {
 	}
 }
 
-// settledEvents are those after which nothing more happens to a copy.
+// settledEvents are the events that end a copy.
 var settledEvents = []string{"acked", "replied", "expired", "replaced", "recalled", "failed"}
 
 // Wait returns once a recipient's copy is settled, with how, or when ctx ends. It follows the events, so it learns of
@@ -154,7 +154,7 @@ func (c *Client) Wait(ctx context.Context, id, to string) (Status, error) {
 	}
 }
 
-// waitOnce looks at the status after the feed is open, so that nothing falls in between.
+// waitOnce reads the status after the feed is open, so that no change is missed.
 func (c *Client) waitOnce(ctx context.Context, id, to string) (Status, error) {
 	feed, err := c.openEvents(ctx, "", append(slices.Clone(settledEvents), "delivered"))
 	if err != nil {

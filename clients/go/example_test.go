@@ -56,7 +56,7 @@ func ExampleClient_Publish() {
 	// Output: ride-9f3 stored
 }
 
-// A recipient's program listens; returning nil acknowledges, and the back end learns of the acknowledgement.
+// A recipient's program listens; returning nil acknowledges, and the back end gets an event about it.
 func ExampleClient_Listen() {
 	url, stop := demo()
 	defer stop()
@@ -151,7 +151,7 @@ func ExampleClient_Recall() {
 	// Output: recalled
 }
 
-// Events tell what happens in the app, from now on or from where a program stopped.
+// Events lists the events of the app, from now on or from where a program stopped.
 func ExampleClient_Events() {
 	url, stop := demo()
 	defer stop()
@@ -176,10 +176,10 @@ func ExampleClient_Events() {
 	// Output: stored ride-9f3 driver-42
 }
 
-// Tokens that expire come from a source; Listen asks it again before one ends.
+// Tokens that expire come from a source; Listen calls it again before one ends.
 func ExampleWithTokenSource() {
 	fetch := func(context.Context) (godwit.Token, error) {
-		// Ask the back end for a token here.
+		// Get a token from the back end here.
 		return godwit.Token{Value: "eyJhbGciOi...", Expires: time.Now().Add(time.Hour)}, nil
 	}
 	client, err := godwit.New("https://godwit.example.org", godwit.WithTokenSource(fetch))
@@ -190,7 +190,7 @@ func ExampleWithTokenSource() {
 	// client.Listen(ctx, "driver-42", handler)
 }
 
-// A back end says that an object has a new version, and asks who has got it.
+// A back end puts a new version of an object, and lists which clients have got it.
 func ExampleClient_PutObject() {
 	url, stop := demo()
 	defer stop()

@@ -19,8 +19,8 @@ const (
 	PendingRegistration   RegistrationStatus = "pending registration"
 	Registered            RegistrationStatus = "registered"
 	PendingUnregistration RegistrationStatus = "pending unregistration"
-	Unregistered          RegistrationStatus = "unregistered" // also of what was never registered
-	Refused               RegistrationStatus = "refused"      // for good; registering it again asks again
+	Unregistered          RegistrationStatus = "unregistered" // also for objects that were never registered
+	Refused               RegistrationStatus = "refused"      // for good; registering it again makes another request
 )
 
 // ObjectStatus is one registration and the newest version that was handled.
@@ -28,11 +28,11 @@ type ObjectStatus struct {
 	Group, Object string
 	Status        RegistrationStatus
 	Version       Version // 0: none yet
-	Unknown       bool    // what came last said that the version is not known
+	Unknown       bool    // the last signal said that the version is unknown
 	Err           error   // a *RegistrationError if the server refused it, for good or for now
 }
 
-// RegistrationError says why the server refused a registration.
+// RegistrationError is the reason why the server refused a registration.
 type RegistrationError struct {
 	Group, Object string
 	Code          string // forbidden, too_many, group_required, unavailable, ...
@@ -47,13 +47,13 @@ func (e *RegistrationError) Error() string {
 // with the newest version there is by then.
 type SignalHandler func(ctx context.Context, s *Signal) error
 
-// Objects is what a recipient's device follows. Listen keeps it in agreement with the server: give it as Follow.
-// Registering and unregistering work at any time, connected or not.
+// Objects are the registrations of a recipient's device. Listen keeps them in agreement with the server: pass them as
+// Follow. Registering and unregistering work at any time, connected or not.
 //
-// A handler sees versions that only grow, not every one of them: what changed several times while the client was away
-// or busy comes once, at its latest version. Handlers run one at a time, and only while Listen runs.
+// A handler gets versions that only grow, not every one of them: after several changes while the client was away or busy
+// it gets only the latest version. Handlers run one at a time, and only while Listen runs.
 //
-// With a named Device the server remembers the registrations and what was acknowledged; without one they last for the
+// With a named Device the server stores the registrations and acknowledged versions; without one they last for the
 // session and are made again on the next.
 type Objects struct {
 	group    string
@@ -62,13 +62,13 @@ type Objects struct {
 
 	mu    sync.Mutex
 	regs  *registrations
-	owner *owner        // of the file; nil: nobody yet
-	wake  func()        // tells the session's writer that there is something to send; nil: nobody listens
+	owner *owner        // of the file; nil: none yet
+	wake  func()        // wakes the session's writer to send changes; nil: no Listen is running
 	work  chan struct{} // has an entry when there may be something to handle
 	moved chan struct{} // closed and replaced at every change
 
 	saving sync.Mutex
-	saved  uint64 // the version of regs that the file holds
+	saved  uint64 // the version of regs that is in the file
 }
 
 // ObjectsOption changes what NewObjects makes.
@@ -110,7 +110,7 @@ func (o *Objects) Register(handle SignalHandler, objects ...string) error {
 	return o.change("register", objects, func(k objectKey) { o.regs.want(k, handle) })
 }
 
-// Unregister ends registrations. Nothing comes for these objects any more, even before the server knows.
+// Unregister ends registrations. No further signals come for these objects, even before the server knows.
 func (o *Objects) Unregister(objects ...string) error {
 	return o.change("unregister", objects, o.regs.drop)
 }
@@ -141,7 +141,7 @@ func (o *Objects) key(name string) objectKey {
 	return objectKey{o.group, name}
 }
 
-// update changes the registrations and tells whoever has to do with it.
+// update changes the registrations and informs the session and the file.
 func (o *Objects) update(do func()) {
 	o.mu.Lock()
 	do()
@@ -252,12 +252,12 @@ func (o *Objects) run(ctx context.Context) {
 		if at := o.handleAll(ctx); !at.IsZero() {
 			again.Reset(time.Until(at))
 		}
-		// An error stays until the next change, or the end of Listen, which tries again and tells.
+		// An error stays until the next change, or the end of Listen, which tries again and returns it.
 		_ = o.save()
 	}
 }
 
-// handleAll handles what waits and returns when something is to be tried again.
+// handleAll handles waiting signals and returns the time of the next retry.
 func (o *Objects) handleAll(ctx context.Context) time.Time {
 	for ctx.Err() == nil {
 		o.mu.Lock()
@@ -299,7 +299,7 @@ func (o *Objects) take(last bool) (frames []*clientFrame, again time.Time) {
 	return o.regs.take(time.Now(), last), o.regs.sendAt()
 }
 
-// frame takes what the server says of objects.
+// frame handles the server's frames about objects.
 func (o *Objects) frame(f *serverFrame) {
 	k, now := o.regs, time.Now()
 	o.update(func() {

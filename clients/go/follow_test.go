@@ -91,7 +91,7 @@ func TestPutReachesWhoeverIsRegistered(t *testing.T) {
 		if err := c.DeleteObject(t.Context(), "region-2", "firmware"); err != nil {
 			t.Fatal(err)
 		}
-		for s := range got { // version 4 was its own doing
+		for s := range got { // version 4 was put by the client itself
 			if s.Unknown && s.Object == "firmware" && s.Version == 4 {
 				break
 			}

@@ -25,11 +25,11 @@ type Notification struct {
 	Priority    string // high, normal or low
 	CreatedAt   time.Time
 	ExpiresAt   time.Time
-	ReplyBy     time.Time // when an answer is due; zero: none is asked for
+	ReplyBy     time.Time // deadline of the answer; zero: none is wanted
 	Attempt     int       // 1 for the first delivery
 }
 
-// Welcome is what the server said when the session began.
+// Welcome is the server's frame at the beginning of a session.
 type Welcome struct {
 	Session    string // secret: it authorises acknowledgements
 	App        string
@@ -41,7 +41,7 @@ type Welcome struct {
 	Registrations int
 }
 
-// hello, nack and clientFrame are what goes to the server; serverFrame is what comes.
+// hello, nack and clientFrame are sent to the server; serverFrame is received.
 type hello struct {
 	App       string   `json:"app,omitempty"`
 	Token     string   `json:"token,omitempty"`
@@ -100,12 +100,12 @@ type goodbye struct {
 	RetryAfter time.Duration
 }
 
-// frameError is the server's complaint about one frame; the session goes on.
+// frameError is the server's error about one frame; the session goes on.
 type frameError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Field   string `json:"field"`
-	// Patterns of Field that were refused; the others of the frame were taken.
+	// Patterns of Field that were refused; the frame's others were accepted.
 	Refused []string `json:"refused"`
 }
 
@@ -205,8 +205,8 @@ func readData(data json.RawMessage, base64 []byte, contentType string) ([]byte, 
 	return []byte(text), contentType, nil
 }
 
-// decodeJSON reads a frame: an object with one key. Frames of a later server that it does not know are passed over, and
-// what cannot be read says so.
+// decodeJSON reads a frame: an object with one key. Unknown frames of a later server are ignored, and an unreadable
+// frame is returned with its error.
 func decodeJSON(b []byte) (f serverFrame) {
 	var w struct {
 		Welcome *struct {

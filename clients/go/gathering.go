@@ -42,7 +42,7 @@ type gathering struct {
 // maxHeld is how many bytes are held back at most.
 const maxHeld = 64 << 10
 
-// hold keeps what is written until release.
+// hold collects writes until release.
 func (g *gathering) hold() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

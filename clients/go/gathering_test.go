@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// writes keeps what each write was given.
+// writes records the bytes of each write.
 type writes []string
 
 func (w *writes) Read([]byte) (int, error) { return 0, nil }

@@ -120,7 +120,7 @@ func protoWire(stream grpc.ServerStream) wire {
 	}
 }
 
-// verdict is what a client answered.
+// verdict is a client's answer.
 type verdict struct {
 	acks, nacks, objects map[string]string
 }

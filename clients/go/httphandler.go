@@ -8,8 +8,8 @@ import (
 	"net/url"
 )
 
-// HTTP has an ordinary HTTP handler answer what comes through the gateway. Its paths are those behind the service's name:
-// GET /gw/orders/17 is GET /17. What the gateway found out of the caller is in the headers Godwit-Key, Godwit-Recipient and
+// HTTP has an ordinary HTTP handler answer calls from the gateway. Its paths are those after the service's name: GET
+// /gw/orders/17 is GET /17. The gateway's data about the caller is in the headers Godwit-Key, Godwit-Recipient and
 // Godwit-Client-Addr.
 func HTTP(h http.Handler) RequestHandler {
 	return func(ctx context.Context, r *Request) (*Answer, error) {
@@ -52,7 +52,7 @@ func HTTP(h http.Handler) RequestHandler {
 	}
 }
 
-// recorder keeps what a handler answers.
+// recorder keeps a handler's answer.
 type recorder struct {
 	header http.Header
 	body   bytes.Buffer

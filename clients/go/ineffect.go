@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// inEffect is what a session knows of the subjects it serves. All but mark is the reader's.
+// inEffect is a session's state of the subjects it serves. All but mark belongs to the reader.
 type inEffect struct {
-	mark    atomic.Int64 // the ping whose pong says that they are served; 0: there are none
+	mark    atomic.Int64 // number of the ping whose pong confirms that they are served; 0: there is none
 	refused bool         // one was, for good
 	told    bool
 	wait    backoff
@@ -31,7 +31,7 @@ func (i *inEffect) stop() {
 	}
 }
 
-// refused takes the server's complaint about subjects. Those that it could not take for now it is asked for again.
+// refused handles the server's error about subjects. Temporary refusals are tried again.
 func (s *session) refused(e *frameError) {
 	i := &s.serves
 	if e.Code != "unavailable" || len(e.Refused) == 0 {

@@ -12,9 +12,8 @@ import (
 // ErrRecalled when the notification was settled elsewhere or withdrawn meanwhile.
 type Handler func(ctx context.Context, n *Notification) error
 
-// NackAfter is a Handler's error that asks for redelivery after d, 0 to 24 h. The server is told the error's text
-// and counts: a notification that came back with a reason five times is set aside as failed. With a nil error it is only
-// put off.
+// NackAfter is a Handler's error for redelivery after d, 0 to 24 h. The server gets the error's text and counts: a
+// notification that came back with a reason five times is set aside as failed. With a nil error it is only postponed.
 func NackAfter(d time.Duration, err error) error { return &nackError{d, err} }
 
 type nackError struct {
@@ -28,7 +27,7 @@ func (e *nackError) RedeliverAfter() time.Duration { return e.after }
 func (e *nackError) Error() string { return fmt.Sprintf("redeliver after %s: %v", e.after, e.err) }
 func (e *nackError) Unwrap() error { return e.err }
 
-// wait is the time in what a frame can ask for: none at all leaves it to the server.
+// wait is the time to put into a frame: at least 1 ms, since 0 would leave the time to the server.
 func (e *nackError) wait() time.Duration { return min(max(e.after, time.Millisecond), 24*time.Hour) }
 
 func (e *nackError) reason() string {
@@ -87,18 +86,18 @@ func Concurrency(n int) ListenOption { return func(o *listenOptions) { o.concurr
 // does not count as online.
 func Peek() ListenOption { return func(o *listenOptions) { o.peek = true } }
 
-// OnRecall sets a function that is called with notifications that need not be shown any more: settled elsewhere,
-// replaced or withdrawn. The connection waits for it, as for the other callbacks.
+// OnRecall sets a function that is called with notifications that need no longer be shown: settled elsewhere, replaced
+// or withdrawn. The connection waits for it, as for the other callbacks.
 func OnRecall(f func(ids []string)) ListenOption { return func(o *listenOptions) { o.recalled = f } }
 
-// Held says, at every connect, which notifications are still shown; those settled meanwhile are recalled.
+// Held reports at every connect which notifications are still shown; those settled meanwhile are recalled.
 func Held(f func() []string) ListenOption { return func(o *listenOptions) { o.held = f } }
 
 // OnConnect sets a function that is called at the start of every session.
 func OnConnect(f func(Welcome)) ListenOption { return func(o *listenOptions) { o.connected = f } }
 
-// OnServing is told on every connection once all that Serve serves is in effect: what is asked from then on comes, as long
-// as the connection lasts. It is not told where the server refused a subject; OnError is.
+// OnServing is called on every connection once all that Serve serves is in effect: later requests are delivered, as long
+// as the connection lasts. It is not called if the server refused a subject; OnError is.
 func OnServing(f func()) ListenOption { return func(o *listenOptions) { o.inEffect = f } }
 
 // OnDisconnect is told why a connection ended, or could not be made, and when the next is tried.
@@ -110,7 +109,7 @@ func OnDisconnect(f func(err error, retry time.Duration)) ListenOption {
 // server that cannot be read, and the server's complaints about frames of this client. Without it they are logged.
 func OnError(f func(err error)) ListenOption { return func(o *listenOptions) { o.failed = f } }
 
-// maxWindow is the largest window a server grants, usualWindow what it grants who asks for none.
+// maxWindow is the largest window that a server grants, usualWindow the one without a request.
 const (
 	maxWindow   = 1024
 	usualWindow = 64

@@ -22,11 +22,11 @@ type listener struct {
 	mu   sync.Mutex
 	held map[string]*job // waiting or being handled, by id
 	seen *idSet          // handled
-	said replies         // what the last ones were answered with
+	said replies         // answers to recent notifications
 
 	answering answering
 
-	refused string // the token that was refused last; only the connecting goroutine looks at it
+	refused string // the last token that was refused; used only by the connecting goroutine
 }
 
 func newListener(c *Client, recipient string, handle Handler, o listenOptions) *listener {
@@ -140,7 +140,7 @@ func (l *listener) connect(work, conns, closing context.Context) error {
 	}
 }
 
-// goodbyeError ends a session because the server said goodbye.
+// goodbyeError ends a session because of the server's goodbye.
 type goodbyeError struct{ goodbye }
 
 func (e *goodbyeError) Error() string { return "server said goodbye: " + e.Reason }
@@ -196,7 +196,7 @@ func (l *listener) tokenIsNew() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), l.client.timeout)
 	defer cancel()
 	t, err := l.client.token(ctx)
-	return err != nil || t.Value != l.refused // a source that fails is asked again at the next connect
+	return err != nil || t.Value != l.refused // after a failure the source is called again at the next connect
 }
 
 // work handles notifications until ctx ends.
@@ -229,7 +229,7 @@ func (l *listener) handleOne(ctx context.Context, j *job) {
 		l.out.reply(answer)
 	case err == nil:
 		l.out.ack(j.n.ID)
-	case j.ctx.Err() != nil: // it need not come again, or comes with the next connection
+	case j.ctx.Err() != nil: // it need not be delivered again, or will be on the next connection
 	case errors.As(err, &after):
 		l.out.nack(nack{IDs: []string{j.n.ID}, After: wireTime(after.wait()), Reason: after.reason()})
 	default:
@@ -249,7 +249,7 @@ func answerOf(n *Notification, err error) (*reply, error) {
 	return &reply{ID: n.ID, Status: answered.answer.Status, Answer: answered.answer}, nil
 }
 
-// finish ends a notification's handling with the answer or the error it has come to.
+// finish ends a notification's handling with the answer or the error.
 func (l *listener) finish(j *job, answer *reply, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -289,7 +289,7 @@ func (l *listener) take(work context.Context, n *Notification) {
 	select {
 	case l.jobs <- j:
 		l.held[n.ID] = j
-	default: // more than any window: it comes again
+	default: // more than any window: it is delivered again
 		j.cancel(nil)
 	}
 }

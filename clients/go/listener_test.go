@@ -122,7 +122,7 @@ func TestRedeliveredNotificationIsHandledOnceAndAcknowledgedAgain(t *testing.T) 
 	})
 }
 
-// collected lets pass for how long acknowledgements are collected.
+// collected waits for as long as acknowledgements are collected.
 func collected() {
 	time.Sleep(usualAckDelay)
 	synctest.Wait()

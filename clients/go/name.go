@@ -30,7 +30,7 @@ func checkName(what, name string) error {
 	return nil
 }
 
-// pathTo is a path of the API with names in it.
+// pathTo returns a path of the API with names in it.
 func pathTo(parts ...string) string {
 	var b strings.Builder
 	b.WriteString("/v1")

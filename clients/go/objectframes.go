@@ -40,11 +40,11 @@ func (v *Version) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// Signal says that an object is at a version, or that nobody can say at which.
+// Signal says that an object is at a version, or that its version is unknown.
 type Signal struct {
 	Group, Object string
 	Version       Version // if Unknown: the floor, above which the next one will be; 0: there was none yet
-	Unknown       bool    // fetch the object from where it lives: its latest version is not known
+	Unknown       bool    // the latest version is unknown: fetch the object from its source
 	Payload       []byte  // at most 4 KB
 	ContentType   string  // of Payload
 }
@@ -106,7 +106,7 @@ func (w *wireObject) signal() (*Signal, error) {
 
 func (w *wireObject) frame() serverFrame { return signalFrame(w.signal()) }
 
-// signalFrame is a signal that can be told apart from others and counted, or what is wrong with it.
+// signalFrame is a signal with a key and a count, or with its error.
 func signalFrame(s *Signal, err error) serverFrame {
 	switch {
 	case checkName("object", s.Object) != nil:

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// MaxPayload is how many bytes an object's payload may have: a signal says that something changed, and what changed is
-// fetched where it lives.
+// MaxPayload is the most bytes of an object's payload: a signal says only that something changed, and clients fetch the
+// data itself elsewhere.
 const MaxPayload = 4 << 10
 
 // ObjectPut is a new version of an object.
@@ -22,21 +22,21 @@ type ObjectPut struct {
 	Version     Version
 	Payload     []byte // JSON, text or bytes
 	ContentType string // of Payload; empty: JSON if it is, else text if it is UTF-8, else bytes
-	Source      string // the client that caused it, "recipient" or "recipient/device": it is not told
+	Source      string // the client that caused it, "recipient" or "recipient/device": it gets no signal
 }
 
-// PutResult says what the server has after a put.
+// PutResult is the object's state on the server after a put.
 type PutResult struct {
 	Version Version `json:"version"` // the stored one; of an unknown object: the floor
 	Changed bool    `json:"changed"` // false: the put was not above it
 }
 
-// Object is what the server has of an object.
+// Object is the server's state of an object.
 type Object struct {
 	Group       string
 	Object      string
 	Version     Version // if Unknown: the floor, above which the next one will be
-	Unknown     bool    // nobody can say which version is the latest, or it was deleted
+	Unknown     bool    // the latest version is unknown, or the object was deleted
 	Payload     []byte
 	ContentType string
 	Source      string // who made this version
@@ -150,7 +150,7 @@ type page[T any] struct {
 	NextCursor string `json:"next_cursor"`
 }
 
-// listPage is how many items are asked for at a time.
+// listPage is how many items one request reads.
 const listPage = 500
 
 // ListObjects reads the objects of a group whose names begin with prefix, by name. An error ends the sequence.
@@ -181,8 +181,8 @@ func (c *Client) ListObjects(ctx context.Context, group, prefix string) iter.Seq
 	}
 }
 
-// Registrations says who is registered for an object, online or not, and which version each has got: "which units
-// have camera-config v7?"
+// Registrations lists the clients that are registered for an object, online or not, and which version each has got:
+// "which units have camera-config v7?"
 func (c *Client) Registrations(ctx context.Context, group, object string) (list []Registration, err error) {
 	k := objectKey{group, object}
 	if err = k.check(); err == nil {

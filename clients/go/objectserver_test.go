@@ -173,7 +173,7 @@ func (s *objectServer) put(object string, v Version) {
 	}
 }
 
-// heard is the newest version of an object that was acknowledged, and how many acknowledgements of all have come.
+// heard returns the newest acknowledged version of an object, and the number of all acknowledgements.
 func (s *objectServer) heard(object string) (v Version, acks int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// owner is the client whose registrations a state file holds.
+// owner is the client whose registrations are in a state file.
 type owner struct {
 	App       string `json:"app"`
 	Recipient string `json:"recipient"`
@@ -23,7 +23,7 @@ func (o *owner) String() string {
 // stateFormat counts changes of the file that older programs could not read.
 const stateFormat = 1
 
-// stateFile is what a state file holds.
+// stateFile is the content of a state file.
 type stateFile struct {
 	Format  int          `json:"format"`
 	Owner   *owner       `json:"owner,omitempty"`

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// outbox collects acknowledgements until the session's writer takes them, so that those of a burst share a frame.
-// It outlives sessions: what a lost connection did not carry goes out on the next one. It is bounded by the jobs
-// a listener holds.
+// outbox collects acknowledgements until the session's writer takes them, so that those of a burst share a frame. It
+// outlives sessions: acknowledgements that a lost connection did not carry are sent on the next one. It is limited by
+// the listener's jobs.
 type outbox struct {
-	delay time.Duration // how long acknowledgements wait for others after some have left
-	full  int           // so many wait no longer: the server waits for them
+	delay time.Duration // how long acknowledgements wait for others after some were sent
+	full  int           // when there are so many they wait no longer, because the server's window is full
 
 	mu    sync.Mutex
 	acks  []string
@@ -33,7 +33,7 @@ func (o *outbox) ack(id string) {
 	o.acks = append(o.acks, id)
 	n := len(o.acks)
 	o.mu.Unlock()
-	if n == 1 || n >= o.full { // the writer knows of the others
+	if n == 1 || n >= o.full { // the writer has been woken for the others
 		o.signal()
 	}
 }
@@ -64,8 +64,8 @@ func (o *outbox) signal() {
 // maxAckIDs is how many ids one frame carries.
 const maxAckIDs = 256
 
-// take empties the outbox into frames. Acknowledgements that are to wait for others stay, unless something else leaves or all
-// is asked for; again is until when.
+// take empties the outbox into frames. Acknowledgements that should wait for others stay, unless something else is sent or
+// all is true; again is until when.
 func (o *outbox) take(all bool) (frames []*clientFrame, again time.Time) {
 	now := time.Now()
 	o.mu.Lock()

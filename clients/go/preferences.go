@@ -6,17 +6,17 @@ import (
 	"net/http"
 )
 
-// Preferences are what a recipient says about how it may be reached beyond its sessions. They are asked when a step of an
-// escalation starts. The zero value holds for recipients who never set any: every channel, at any time.
+// Preferences are a recipient's wishes about how it may be reached beyond its sessions. They are checked when a step of
+// an escalation starts. The zero value is for recipients who never set any: every channel, at any time.
 type Preferences struct {
-	// Categories say what may come over which channels; "*" is every category that is not named.
+	// Categories lists the channels that each category may use; "*" is every category without an entry.
 	Categories map[string]Choice `json:"categories,omitempty"`
 	// QuietHours are when no step begins, unless its notification is urgent or its category critical; they need a Timezone.
 	QuietHours *QuietHours `json:"quiet_hours,omitempty"`
 	Timezone   string      `json:"timezone,omitempty"` // like Europe/Oslo
 }
 
-// Choice is over which channels a category may come.
+// Choice lists the channels that a category may use.
 type Choice struct {
 	Channels []string `json:"channels,omitzero"` // nil: all; empty: none
 }
@@ -27,7 +27,7 @@ type QuietHours struct {
 	To   string `json:"to"`
 }
 
-// Preferences returns a recipient's: with an API key anybody's, with a client's token its own.
+// Preferences returns a recipient's preferences: with an API key anybody's, with a client's token its own.
 func (c *Client) Preferences(ctx context.Context, recipient string) (Preferences, error) {
 	var p Preferences
 	if err := c.doJSON(ctx, request{method: http.MethodGet, path: preferencesPath(recipient)}, nil, &p); err != nil {
@@ -36,7 +36,7 @@ func (c *Client) Preferences(ctx context.Context, recipient string) (Preferences
 	return p, nil
 }
 
-// SetPreferences replaces a recipient's. The zero ones take back what it has said.
+// SetPreferences replaces a recipient's preferences. The zero value removes them.
 func (c *Client) SetPreferences(ctx context.Context, recipient string, p Preferences) error {
 	if err := c.doJSON(ctx, request{method: http.MethodPut, path: preferencesPath(recipient)}, p, nil); err != nil {
 		return fmt.Errorf("set preferences of %s: %w", recipient, err)

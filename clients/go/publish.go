@@ -19,7 +19,7 @@ import (
 const (
 	MaxRecipients = 1000      // of one publish
 	MaxPublish    = 256 << 10 // bytes of one publish as sent
-	maxBatchLines = 10_000    // of one request; PublishBatch sends as many as it needs
+	maxBatchLines = 10_000    // of one request; PublishBatch sends as many requests as it needs
 	maxBatchBytes = 31 << 20  // the server takes 32 MB
 )
 
@@ -40,26 +40,26 @@ type Publication struct {
 	CollapseKey string        // an unsettled notification of the same key and recipient is replaced
 	Priority    string        // high, normal (default) or low
 	Ack         string        // any (default), all or none
-	ReplyBy     time.Duration // asks the recipient for an answer within this time, at most 30 days; see Status.Reply
+	ReplyBy     time.Duration // wants an answer from the recipient within this time, at most 30 days; see Status.Reply
 	// Template is the name of one of the app's templates, whose content it gets in the place of Title, Body and Category. Each variable that
 	// the template says without something in its stead must be among Variables.
 	Template  string
 	Variables map[string]string
-	Locale    string // BCP 47: in which sessions get the template, and endpoints of no known language
-	// Escalate is what happens while nobody acknowledges it, one step after the other.
+	Locale    string // BCP 47: the template's language for sessions, and for endpoints without a known language
+	// Escalate lists the steps while nobody acknowledges it, one after the other.
 	Escalate []Step
 }
 
 // Step is one step of an escalation.
 type Step struct {
-	Channel string        // live, which is where all begins, or a push channel
+	Channel string        // live, with which every escalation begins, or a push channel
 	After   time.Duration // how long after the notification is due; not less than that of the step before
 	Settle  string        // "shown": settled as soon as a device has shown it; empty: by a click or an acknowledgement
-	Keep    bool          // what the step has brought stays where it is shown although the notification was settled elsewhere
+	Keep    bool          // the step's message stays where it is shown although the notification was settled elsewhere
 	To      string        // of a webhook: the name of a target of the app, in the place of the recipient's endpoints
 }
 
-// Receipt says that a notification is on the server's disk, or why it is not.
+// Receipt says that a notification is on the server's disk, or gives the error.
 type Receipt struct {
 	ID        string    `json:"id"`
 	To        string    `json:"to"`
@@ -194,8 +194,8 @@ func (p *Publication) RequestBody() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// PublishTo stores one notification for up to MaxRecipients recipients; p.To is not looked at. There is one receipt
-// per recipient, in order, and some may carry an error while others do not.
+// PublishTo stores one notification for up to MaxRecipients recipients; p.To is ignored. There is one receipt per
+// recipient, in order, and some may carry an error while others do not.
 func (c *Client) PublishTo(ctx context.Context, p Publication, to ...string) ([]Receipt, error) {
 	w, err := p.wire(to)
 	if err != nil {
@@ -214,7 +214,7 @@ func (c *Client) PublishTo(ctx context.Context, p Publication, to ...string) ([]
 	return receipts, nil
 }
 
-// result is one answer among several: a receipt, or what was wrong.
+// result is one answer among several: a receipt, or an error.
 type result struct {
 	Receipt
 	Error *problem `json:"error"`

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// registrations are what a client is registered for and how it and the server come to agree on it. It knows nothing of
-// connections and goroutines: what the server says goes in, frames come out. The desired set has the objects that the
-// program wants; its digest is compared with that of the server's set at every welcome, confirmation and heartbeat.
-// Equal digests settle what is pending without a further word. Where they differ for longer than an answer takes, the
-// whole set is sent with reset, which the server swaps in at once, so that nothing wanted is unregistered for a moment.
+// registrations keep a client's registrations in agreement with the server's. They have no connections or goroutines:
+// frames of the server go in, frames to send come out. The desired set has the objects that the program wants; its
+// digest is compared with that of the server's set at every welcome, confirmation and heartbeat. Equal digests settle
+// all pending changes without a further frame. If they differ for longer than an answer takes, the whole set is sent
+// with reset, which the server swaps in at once, so that no wanted object is unregistered for a moment.
 type registrations struct {
 	group   string // of the session; frames leave it out
 	entries map[objectKey]*entry
 	digest  uint64 // of the entries that are wanted
-	fresh   bool   // nothing is known of an earlier life: the program may still be registering what the server knows
+	fresh   bool   // there is no state of an earlier run: the program may still be registering objects that the server has
 
 	live       bool // welcomed
-	summarised bool // the server has said on this connection what it has
+	summarised bool // the server has sent its digest on this connection
 	stale      bool // some wish may not have been sent: else there is no need to look at all entries
 	reset      bool // the whole set is to be sent
 	resets     backoff
@@ -28,9 +28,9 @@ type registrations struct {
 	acks       map[objectKey]Version
 	acksAt     time.Time // when they are due, if there are any
 
-	queue   []objectKey // whose handlers have something to do
+	queue   []objectKey // objects whose handlers have something to do
 	changes []ObjectStatus
-	version uint64 // counts changes of what a state file holds
+	version uint64 // counts changes of the content of a state file
 }
 
 // entry is one registration.
@@ -43,7 +43,7 @@ type entry struct {
 
 	handle  SignalHandler
 	last    Version // newest known version that was handled
-	unknown bool    // what was handled last said that the version is unknown
+	unknown bool    // the last signal handled said that the version is unknown
 	floor   Version // of that
 	anew    bool    // registered again: the current version is wanted even if it was handled before
 	waiting *Signal // newest not handled
@@ -57,7 +57,7 @@ const (
 	// settlePatience is how long an answer to registrations may take before a digest that differs means that something
 	// was lost.
 	settlePatience = 2 * time.Second
-	// ackPatience is how long acknowledgements collect, as those of TCP do.
+	// ackPatience is how long acknowledgements are collected, similar to TCP's delayed ones.
 	ackPatience = 20 * time.Millisecond
 	// maxFrameObjects is how many names one frame carries: with names of 128 bytes, below 64 KB.
 	maxFrameObjects = 256
@@ -76,7 +76,7 @@ func (e *entry) unsent() bool {
 	return !e.sent && (e.status == PendingRegistration || e.status == PendingUnregistration)
 }
 
-// want registers an object. An object that is registered already gets another handler.
+// want registers an object. An object that is registered already gets a new handler.
 func (k *registrations) want(key objectKey, handle SignalHandler) {
 	e := k.entries[key]
 	if e == nil {
@@ -132,7 +132,7 @@ func (e *entry) view(key objectKey) ObjectStatus {
 // welcomed begins a connection. Nothing of an earlier one is under way any more.
 func (k *registrations) welcomed(digest string, now time.Time) {
 	k.live, k.summarised, k.stale, k.reset, k.lastOp = true, false, true, false, time.Time{}
-	k.check = now.Add(settlePatience) // should the welcome not say it
+	k.check = now.Add(settlePatience) // in case the welcome has no digest
 	for _, e := range k.entries {
 		e.sent, e.again = false, time.Time{}
 	}
@@ -141,7 +141,7 @@ func (k *registrations) welcomed(digest string, now time.Time) {
 
 func (k *registrations) lost() { k.live, k.summarised = false, false }
 
-// compare takes the server's digest; an empty one says that the server does not know yet.
+// compare compares the server's digest with ours; an empty one means that the server does not know it yet.
 func (k *registrations) compare(digest string, now time.Time) {
 	theirs, ok := parseDigest(digest)
 	if !ok || !k.live {
@@ -153,7 +153,7 @@ func (k *registrations) compare(digest string, now time.Time) {
 	case theirs == k.digest:
 		k.agree(first)
 	case first && k.fresh:
-		k.check = time.Time{} // only what was registered is sent; the heartbeat will tell whether that was all
+		k.check = time.Time{} // only the new registrations are sent; the next heartbeat shows whether these were all
 	case k.reset || !first && k.outstanding():
 	case now.Before(settled):
 		k.check = settled
@@ -237,8 +237,8 @@ func (k *registrations) failed(f *registrationFailed, now time.Time) {
 	}
 }
 
-// take returns what is to be sent now: nothing before the server has said what it has. With last there will be no other
-// time on this connection.
+// take returns the frames to send now: none before the server has sent its digest. last means that nothing more can be
+// sent on this connection.
 func (k *registrations) take(now time.Time, last bool) (frames []*clientFrame) {
 	if !k.live {
 		return nil

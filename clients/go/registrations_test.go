@@ -60,7 +60,7 @@ func TestLatestVersionArrivesOnceAndIsAcknowledged(t *testing.T) {
 	})
 }
 
-// acknowledged waits until what was handled is acknowledged.
+// acknowledged waits until handled signals are acknowledged.
 func acknowledged() {
 	synctest.Wait()
 	time.Sleep(ackPatience)

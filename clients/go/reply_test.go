@@ -47,7 +47,7 @@ func (r *reply) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// said takes what the client sent so far in answer to what it got.
+// said returns the client's answers to notifications so far.
 func (c *scripted) said() (frames []string) {
 	for {
 		select {
@@ -129,7 +129,7 @@ func TestServingIsToldOnEveryConnectionUnlessItIsRefused(t *testing.T) {
 		l := listen(t, welcoming, nil, serves, OnServing(func() { got.note("serving") }), OnError(func(err error) { got.note("%v", err) }))
 		synctest.Wait()
 		c := l.conns[0]
-		got.want(t) // not before the server has seen it
+		got.want(t) // not before the server has handled it
 		c.wantSaid(t, "serve [orders.>] ")
 		got.want(t, "serving")
 		c.in <- serverFrame{Pong: &ping{}} // of a later ping

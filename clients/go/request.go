@@ -44,7 +44,7 @@ func (c *Client) do(ctx context.Context, r request) ([]byte, error) {
 			delay = max(delay, e.RetryAfter)
 		}
 		if end, ok := ctx.Deadline(); ok && time.Until(end) < delay {
-			return nil, err // waiting would only hide what went wrong
+			return nil, err // another try would only hide the error
 		}
 		if c.onRetry != nil {
 			c.onRetry(err, delay)

@@ -55,7 +55,7 @@ func (r *reply) MarshalJSON() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// inText is text as a string of JSON; nil: data goes as base64. So does JSON, which arrives as it was written, and text that
+// inText returns text as a JSON string; nil: data goes as base64. So does JSON, which must arrive unchanged, and text that
 // escapes make longer than base64 does: a frame with the largest answer stays below the server's limit.
 func inText(data []byte, contentType string) json.RawMessage {
 	if len(data) == 0 || contentType == "" || isJSON(contentType) || !utf8.Valid(data) {

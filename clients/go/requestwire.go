@@ -78,7 +78,7 @@ func (r *Request) field(num protowire.Number) *string {
 	return [...]*string{1: &r.id, 2: &r.Subject, 3: &r.Method, 4: &r.Path, 5: &r.Query, 7: &r.ContentType}[num]
 }
 
-// wireReader reads fields one after the other, until something is bad.
+// wireReader reads fields one after the other, until one is malformed.
 type wireReader struct {
 	b    []byte
 	text string // the same
@@ -113,7 +113,7 @@ func (m *wireReader) string() string {
 	return m.text[from:to]
 }
 
-// header reads a HeaderField, or an entry of a map, which looks the same.
+// header reads a HeaderField, or an entry of a map, which has the same encoding.
 func (m *wireReader) header() (name, value string) {
 	from, end := m.bytes()
 	m.at = from
@@ -138,7 +138,7 @@ func (m *wireReader) skip(n int) {
 	m.at += n
 }
 
-// quickReply appends what a reply's frame holds. False: the protobuf library has to say what is wrong.
+// quickReply appends the encoding of a reply's frame. False: the protobuf library has to produce the error.
 func quickReply(dst []byte, r *reply) ([]byte, bool) {
 	ok := true
 	text := func(dst []byte, num protowire.Number, s string) []byte {

@@ -76,7 +76,7 @@ func TestRequestsAreReadQuickly(t *testing.T) {
 	}
 }
 
-// sameRequest compares what is read quickly with what the protobuf library reads.
+// sameRequest compares the quick reader's result with the protobuf library's.
 func sameRequest(t *testing.T, b []byte) {
 	t.Helper()
 	got := quickRequest(b)

@@ -19,7 +19,7 @@ type script struct {
 // scripted is one connection to a script.
 type scripted struct {
 	in     chan serverFrame
-	seen   chan clientFrame // what the client sent, hello included
+	seen   chan clientFrame // frames that the client sent, hello included
 	closed chan struct{}
 	once   sync.Once
 	err    error
@@ -81,7 +81,7 @@ func (c *scripted) welcome() {
 
 func (c *scripted) notify(id string) { c.in <- serverFrame{Notification: &Notification{ID: id}} }
 
-// acks takes what the client sent so far and returns the ids it acknowledged.
+// acks takes the client's frames so far and returns the ids they acknowledge.
 func (c *scripted) acks() (acked []string) {
 	for {
 		select {

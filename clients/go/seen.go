@@ -4,7 +4,7 @@ package godwit
 // most a window of 1,024 unacknowledged, so this is several windows.
 const rememberedIDs = 8192
 
-// rememberedReplies is how many answers to notifications a listener keeps: 4 MB of the largest.
+// rememberedReplies is how many answers to notifications a listener keeps: 4 MB if all have the largest size.
 const rememberedReplies = 64
 
 // replies are the newest answers to notifications.
@@ -32,7 +32,7 @@ func (s *replies) find(id string) *reply {
 	return nil
 }
 
-// idSet remembers the newest ids that were put in, up to a number.
+// idSet keeps the newest ids that were put in, up to a number.
 type idSet struct {
 	ring []string
 	next int

@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// Request is what a worker or a client is asked.
+// Request is a request to a worker or a client.
 type Request struct {
 	Subject             string
-	Method, Path, Query string // of a call that came through the gateway; else empty
+	Method, Path, Query string // of a call through the gateway; else empty
 	Header              http.Header
 	Data                []byte // at most 1 MiB
 	ContentType         string
-	Deadline            time.Time // after it nobody waits for the answer
+	Deadline            time.Time // after it the sender no longer waits for the answer
 
 	id string
 }
 
-// Answer is what came of a request, or answers a notification. A Status of 0 is 200.
+// Answer is the answer to a request or to a notification. A Status of 0 is 200.
 type Answer struct {
 	Status      int
 	Header      http.Header
@@ -40,7 +40,7 @@ const (
 	maxReplyData  = 64 << 10
 )
 
-// check says why the server would not take an answer.
+// check returns the reason why the server would not accept an answer.
 func (a *Answer) check(most int) error {
 	switch {
 	case len(a.Data) > most:
@@ -73,14 +73,14 @@ func (c *Client) Serve(ctx context.Context, recipient string, subjects []string,
 	return c.Listen(ctx, recipient, nil, opts...)
 }
 
-// answering is what a listener has of requests.
+// answering is a listener's state of requests.
 type answering struct {
 	mu       sync.Mutex
 	stopping bool
 	running  sync.WaitGroup
 }
 
-// serving is the frame that says what the session serves; nil: nothing.
+// serving is the frame with the subjects that the session serves; nil: none.
 func (l *listener) serving() *clientFrame {
 	if len(l.opts.subjects) == 0 {
 		return nil
@@ -149,7 +149,7 @@ type replyError struct{ answer Answer }
 
 func (e *replyError) Error() string { return "answered" }
 
-// headers takes apart the headers that come once and those that repeat.
+// headers separates the headers that occur once from those that repeat.
 func headers(h http.Header) (once map[string]string, repeat map[string][]string) {
 	for name, values := range maps.All(h) {
 		if len(values) == 1 {

@@ -20,7 +20,7 @@ import (
 	"godwit.dev/godwit/internal/server/config"
 )
 
-// server is a real one, in this process, on a folder of its own.
+// server is a real server, in this process, on a folder of its own.
 type server struct {
 	app *app.App
 	cfg *config.Config

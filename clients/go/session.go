@@ -64,7 +64,7 @@ func (l *listener) session(work, conns, closing context.Context) (welcomed bool,
 		l.opts.connected(*w)
 	}
 	if f := l.serving(); f != nil {
-		for _, f := range []*clientFrame{f, s.ping()} { // the first pong says that it is in effect
+		for _, f := range []*clientFrame{f, s.ping()} { // the first pong confirms that it is in effect
 			if err := s.send(f); err != nil {
 				return true, err
 			}
@@ -88,7 +88,7 @@ func (l *listener) session(work, conns, closing context.Context) (welcomed bool,
 	return true, err
 }
 
-// open connects, says hello and waits for the welcome.
+// open connects, sends the hello and waits for the welcome.
 func (s *session) open(ctx context.Context) (*Welcome, error) {
 	l := s.l
 	var err error
@@ -107,7 +107,7 @@ func (s *session) open(ctx context.Context) (*Welcome, error) {
 		return nil, err
 	}
 	context.AfterFunc(ctx, s.c.abort) // ctx ends with the session
-	// If this fails, the server has ended the session already, and has said why.
+	// If this fails, the server has already ended the session, and its goodbye has the reason.
 	_ = s.c.send(s.hello())
 	for {
 		f, err := s.c.recv()
@@ -180,7 +180,7 @@ func (s *session) read(ctx, work context.Context, cancel context.CancelCauseFunc
 	}
 }
 
-// other takes a frame that is for topics or objects, and the server's complaints.
+// other handles frames about topics or objects, and the server's errors.
 func (s *session) other(f *serverFrame) {
 	t, o := s.l.opts.topics, s.l.opts.objects
 	if f.Pong != nil {
@@ -251,7 +251,7 @@ func (s *session) write(ctx, closing context.Context) error {
 			s.c.finish()
 			return nil
 		case <-s.l.out.wake:
-			runtime.Gosched() // handlers that end now share a write with what waits
+			runtime.Gosched() // handlers that end now share a write with the waiting frames
 		case <-again.C:
 		case f := <-s.extra:
 			if err := s.send(f); err != nil {
@@ -262,7 +262,7 @@ func (s *session) write(ctx, closing context.Context) error {
 			switch silence := s.silence(); {
 			case silence >= 2*s.beat:
 				return errSilent
-			case s.l.opts.objects != nil && beats%2 == 0: // every heartbeat compares what both sides have
+			case s.l.opts.objects != nil && beats%2 == 0: // every heartbeat compares the registrations of both sides
 				if err := s.send(s.ping()); err != nil {
 					return err
 				}
@@ -278,7 +278,7 @@ func (s *session) write(ctx, closing context.Context) error {
 	}
 }
 
-// flush sends what waits, with last also what could wait longer. again fires when there is more to send.
+// flush sends waiting frames, with last also those that could wait longer. again fires when there is more to send.
 func (s *session) flush(ctx context.Context, again *time.Timer, last bool) error {
 	frames, at := s.l.out.take(last)
 	if o := s.l.opts.objects; o != nil {

@@ -8,7 +8,7 @@ func (k *registrations) object(s *Signal, now time.Time) {
 	s.Group = key.group
 	e := k.entries[key]
 	if e == nil || !e.wanted() {
-		return // the digests tell the server in time
+		return // the server learns it from the digests in time
 	}
 	switch {
 	case s.Unknown:
@@ -25,8 +25,8 @@ func (k *registrations) object(s *Signal, now time.Time) {
 	k.enqueue(key, e)
 }
 
-// covers reports whether a known version is no news. After an unknown one, the version handled before is: the handler
-// has been told that it may not be the latest.
+// covers reports whether a known version is not new. After an unknown one, even the version handled before is new: the
+// handler was told that it may not be the latest.
 func (e *entry) covers(s *Signal) bool {
 	last, unknown, floor := e.last, e.unknown, e.floor
 	if e.anew {
@@ -111,5 +111,5 @@ func (k *registrations) acknowledge(key objectKey, v Version, now time.Time) {
 	if len(k.acks) == 0 {
 		k.acksAt = now.Add(ackPatience)
 	}
-	k.acks[key] = max(k.acks[key], v) // an older one may come again meanwhile
+	k.acks[key] = max(k.acks[key], v) // an older one may arrive again meanwhile
 }

@@ -39,7 +39,7 @@ type Stats struct {
 // StepStats counts the messages that escalation steps sent through a node since its start.
 type StepStats struct {
 	Accepted uint64 `json:"accepted_total"` // taken by providers
-	Failed   uint64 `json:"failed_total"`   // refused, out of time, or nobody can tell
+	Failed   uint64 `json:"failed_total"`   // refused, out of time, or with unknown outcome
 }
 
 // RequestStats are of requests that were made through a node, since its start.
@@ -55,7 +55,7 @@ type LatencyBucket struct {
 	Count uint64 `json:"count"`
 }
 
-// ObjectStats are figures of objects and of those who follow them.
+// ObjectStats are statistics of objects and of their registrations.
 type ObjectStats struct {
 	Registrations int    `json:"registrations"` // of live sessions
 	Changes       uint64 `json:"changes_total"` // stored
@@ -63,7 +63,7 @@ type ObjectStats struct {
 	Acks          uint64 `json:"acks_total"`
 }
 
-// TopicStats are figures of topics and of those who subscribe.
+// TopicStats are statistics of topics and of their subscribers.
 type TopicStats struct {
 	Subscriptions int    `json:"subscriptions"`   // of live sessions, each pattern counted
 	Publishes     uint64 `json:"publishes_total"` // through the server's API

@@ -26,10 +26,10 @@ type Status struct {
 	AckedAt     time.Time `json:"acked_at,omitzero"`
 	LatencyMS   float64   `json:"latency_ms"` // from when it was due to its acknowledgement
 	Attempts    int       `json:"attempts"`   // deliveries; may lag, and be lost in a crash
-	Reply       *Replied  `json:"reply"`      // what the recipient answered; nil: nothing
+	Reply       *Replied  `json:"reply"`      // the recipient's answer; nil: none
 }
 
-// Replied is what a recipient answered to a notification with ReplyBy.
+// Replied is a recipient's answer to a notification with ReplyBy.
 type Replied struct {
 	Status      int
 	ContentType string
@@ -70,7 +70,7 @@ func (r *Replied) MarshalJSON() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// Settled reports whether nothing more will happen to it.
+// Settled reports whether the status is final.
 func (s *Status) Settled() bool {
 	switch s.Status {
 	case "scheduled", "stored":
@@ -81,7 +81,7 @@ func (s *Status) Settled() bool {
 	return true
 }
 
-// Status returns what became of one recipient's copy. It needs role read, which publish implies.
+// Status returns the status of one recipient's copy. It needs role read, which publish implies.
 func (c *Client) Status(ctx context.Context, id, to string) (Status, error) {
 	var s Status
 	r := request{method: http.MethodGet, path: pathTo("notifications", id), query: url.Values{"to": {to}}}

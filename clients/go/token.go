@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Token lets a recipient in. Its claims say which.
+// Token authenticates a recipient, whose name is in its claims.
 type Token struct {
 	Value   string
-	Expires time.Time // zero: read from the token if it is a JWT, else not known
+	Expires time.Time // zero: read from the token if it is a JWT, else unknown
 }
 
 // TokenSource returns a token that is valid now. Listen asks for one at every connect, and again when nine tenths of
@@ -23,8 +23,8 @@ func StaticToken(value string) TokenSource {
 	return func(context.Context) (Token, error) { return Token{Value: value}, nil }
 }
 
-// expires returns when a token ends; zero: not known. The signature is not checked: the server does that, here only
-// the time to ask for the next one is wanted.
+// expires returns when a token ends; zero: unknown. The signature is not checked: the server does that, and here the
+// time is only used to request the next token.
 func (t Token) expires() time.Time {
 	if !t.Expires.IsZero() {
 		return t.Expires
@@ -46,7 +46,7 @@ func (t Token) expires() time.Time {
 	return time.Unix(int64(claims.Exp), 0)
 }
 
-// renewAt is when to ask for the token after t; zero: never.
+// renewAt is when to request the token after t; zero: never.
 func (t Token) renewAt(now time.Time) time.Time {
 	end := t.expires()
 	if end.IsZero() || !end.After(now) {

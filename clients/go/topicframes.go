@@ -6,7 +6,7 @@ import (
 	pb "godwit.dev/godwit/api/godwitpb"
 )
 
-// Message is what was published to a topic. It comes at most once.
+// Message is a message published to a topic. It is delivered at most once.
 type Message struct {
 	Topic       string
 	Data        []byte // at most 64 KB: JSON, text or bytes, as ContentType says

@@ -35,7 +35,7 @@ type Topics struct {
 type subscription struct {
 	pattern, queue string
 	sent, active   bool
-	mark           int // the ping whose pong makes it active
+	mark           int // number of the ping whose pong confirms it
 	retryAt        time.Time
 	retries        backoff
 }
@@ -66,7 +66,7 @@ func OnGap(f func(n int)) TopicsOption { return func(t *Topics) { t.onGap = f } 
 // OnError gets them.
 func OnRefused(f func(*SubscriptionError)) TopicsOption { return func(t *Topics) { t.onRefused = f } }
 
-// NewTopics makes Topics whose messages are handled by handle, one after the other. A session gets each message once,
+// NewTopics makes Topics whose messages are passed to handle, one after the other. A session gets each message once,
 // however many of its patterns match.
 func NewTopics(handle MessageHandler, opts ...TopicsOption) *Topics {
 	t := &Topics{handle: handle, work: make(chan struct{}, 1), moved: make(chan struct{})}
@@ -110,7 +110,7 @@ func (t *Topics) subscribe(queue string, patterns []string) error {
 	return nil
 }
 
-// Unsubscribe ends what Subscribe began. Messages that are on their way still come.
+// Unsubscribe ends subscriptions. Messages under way are still delivered.
 func (t *Topics) Unsubscribe(patterns ...string) { t.unsubscribe("", patterns) }
 
 // UnsubscribeQueue ends what SubscribeQueue began.
@@ -132,8 +132,7 @@ func (e *subscription) is(pattern, queue string) bool {
 	return e.pattern == pattern && e.queue == queue
 }
 
-// Active waits until all subscriptions are in effect: what is published from then on comes, as long as the connection
-// lasts.
+// Active waits until all subscriptions are in effect: later messages are delivered, as long as the connection lasts.
 func (t *Topics) Active(ctx context.Context) error {
 	for {
 		t.mu.Lock()
@@ -151,7 +150,7 @@ func (t *Topics) Active(ctx context.Context) error {
 	}
 }
 
-// change changes subscriptions and has the connection told.
+// change changes subscriptions and informs the connection.
 func (t *Topics) change(do func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -229,7 +228,7 @@ func (t *Topics) take(pings int, ping func() *clientFrame) (frames []*clientFram
 		e.sent, e.mark, asked = true, pings+1, true
 	}
 	if asked {
-		frames = append(frames, ping()) // its pong says that they are in effect
+		frames = append(frames, ping()) // its pong confirms that they are in effect
 	}
 	return frames, again
 }
@@ -267,7 +266,7 @@ func (t *Topics) refuse(e *frameError) bool {
 	return true
 }
 
-// incoming is what waits for the handler: a message, or how many were dropped.
+// incoming is a message for the handler, or the number of dropped ones.
 type incoming struct {
 	message *Message
 	gap     int
@@ -291,7 +290,7 @@ func (t *Topics) message(m *message) {
 	t.stir()
 }
 
-// stir has the handler's side look.
+// stir wakes the handler's goroutine.
 func (t *Topics) stir() {
 	select {
 	case t.work <- struct{}{}:

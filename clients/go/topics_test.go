@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// log notes what a program was told.
+// log records a program's callbacks.
 type told struct {
 	mu  sync.Mutex
 	got []string
@@ -36,7 +36,7 @@ func (l *told) want(t *testing.T, what ...string) {
 	l.got = nil
 }
 
-// asked takes what the client sent so far about topics, and answers its pings.
+// asked takes the client's frames about topics so far, and answers its pings.
 func (c *scripted) asked() (frames []string) {
 	for {
 		select {

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// UndecodableError says that something the server sent cannot be read. It ends nothing: a notification is asked for
-// again, an object is not acknowledged, and anything else is passed over.
+// UndecodableError says that a frame from the server cannot be read. The session goes on: a notification is requested
+// again, an object is not acknowledged, and all else is ignored.
 type UndecodableError struct {
 	ID     string // of the notification; empty: it was none, or its id cannot be read either
 	Object string // "group/object", where it was one
@@ -45,12 +45,12 @@ func (e *UndecodableError) pause() time.Duration {
 	return min(unreadPause<<(e.attempt-1), unreadMost)
 }
 
-// memberError is what is wrong with one member of a frame. It quotes nothing of it: the reason ends in logs.
+// memberError is the fault of one member of a frame. It contains nothing of its value, since the reason is logged.
 type memberError struct{ name, what string }
 
 func (e *memberError) Error() string { return e.name + ": " + e.what }
 
-// unread turns what is wrong with a notification or an object into the frame that says so.
+// unread turns the fault of a notification or an object into a frame with the error.
 func unread(err error, id, object string, attempt int) serverFrame {
 	e := &UndecodableError{Reason: reason(err), attempt: attempt}
 	if checkName("id", id) == nil {
@@ -79,14 +79,13 @@ func reason(err error) string {
 	return cut(text)
 }
 
-// member is where one member of a frame goes.
+// member is the destination of one member of a frame.
 type member struct {
 	name string
 	into any
 }
 
-// readMembers reads the members one by one and returns what is wrong with the first that cannot be. Unknown members may
-// hold anything.
+// readMembers reads the members one by one and returns the first error. Unknown members may have any value.
 func readMembers(raw map[string][]byte, members []member) error {
 	for _, m := range members {
 		b, ok := raw[m.name]
@@ -175,8 +174,8 @@ func salvage(b []byte, cause error) serverFrame {
 	return unread(cause, "", "", 0)
 }
 
-// split takes {"name":{…}} apart without looking at values beyond where they end, so that neither their depth nor what
-// they say matters. Of a frame that breaks off it returns what came before, and false.
+// split splits {"name":{…}} into members without parsing their values, so that neither their depth nor their content
+// matters. Of a truncated frame it returns the complete members, and false.
 func split(b []byte) (name string, members map[string][]byte, whole bool) {
 	s := &splitter{rest: b}
 	if !s.take('{') {
@@ -231,7 +230,7 @@ func (s *splitter) name() (name string, ok bool) {
 	return name, s.take(':')
 }
 
-// value takes whatever stands up to where it ends.
+// value takes any value up to its end.
 func (s *splitter) value() (value []byte, ok bool) {
 	b := s.space()
 	depth := 0
@@ -274,7 +273,7 @@ func stringEnd(b []byte) int {
 	return 0
 }
 
-// report tells the program what it would otherwise not know of.
+// report passes an error to the program's callback.
 func (l *listener) report(err error) {
 	if l.opts.failed != nil {
 		l.opts.failed(err)
@@ -284,8 +283,8 @@ func (l *listener) report(err error) {
 	slog.Warn("godwit server sent what cannot be used", "error", err)
 }
 
-// unread answers what could not be read: a notification comes again after a while, for a program that can read it, or
-// until the server gives it up.
+// unread answers an unreadable frame: a notification comes again after a while, for a program that can read it, or until
+// the server gives it up.
 func (l *listener) unread(e *UndecodableError) {
 	if e.ID == "" {
 		l.report(e)
@@ -310,7 +309,7 @@ func (l *listener) unread(e *UndecodableError) {
 	}
 }
 
-// inJSON says what is wrong with data of a JSON type that came as bytes.
+// inJSON returns the fault of data of a JSON type that came as bytes.
 func inJSON(name string, data []byte, contentType string) error {
 	if len(data) == 0 || contentType != "" && !isJSON(contentType) {
 		return nil
@@ -325,7 +324,7 @@ func inJSON(name string, data []byte, contentType string) error {
 	return nil
 }
 
-// timeOf reads a time as protobuf has it: what RFC 3339 can write.
+// timeOf reads a time from protobuf, within the range of RFC 3339.
 func timeOf(name string, ms int64) (time.Time, error) {
 	t := time.UnixMilli(ms).UTC()
 	if y := t.Year(); y < 1 || y > 9999 {

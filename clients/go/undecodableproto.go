@@ -13,14 +13,14 @@ import (
 	pb "godwit.dev/godwit/api/godwitpb"
 )
 
-// received is one message of the server, or what is wrong with it.
+// received is one message of the server, or its error.
 type received struct {
 	frame pb.ServerFrame
 	raw   []byte // if it cannot be read
 }
 
-// lenientCodec reads a received whatever it holds: an error of a codec would end the stream, and with it everything
-// behind the message.
+// lenientCodec decodes a received of any content: an error of a codec would end the stream, and with it everything after
+// the message.
 type lenientCodec struct{ encoding.CodecV2 }
 
 // Unmarshal implements encoding.CodecV2.
@@ -36,7 +36,7 @@ func (c lenientCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// decodeProto reads one message, or says what is wrong with it.
+// decodeProto reads one message, or returns its error.
 func decodeProto(b []byte) serverFrame {
 	if r := quickRequest(b); r != nil {
 		return serverFrame{Request: r}
@@ -55,7 +55,7 @@ func (r *received) serverFrame() serverFrame {
 	return salvageProto(r.raw)
 }
 
-// Of the fields of protobuf frames: what it takes to say what is wrong, and with which notification or object.
+// Field numbers of protobuf frames that are needed to name the fault and its notification or object.
 const (
 	fieldNotification = 2
 	fieldObject       = 6
@@ -65,7 +65,7 @@ var notificationTexts = map[protowire.Number]string{3: "id", 4: "title", 5: "bod
 
 var objectTexts = map[protowire.Number]string{1: "group", 2: "object", 6: "content_type"}
 
-// salvageProto finds out whose message it is that cannot be read.
+// salvageProto finds the notification or object of an unreadable message.
 func salvageProto(b []byte) serverFrame {
 	var kind protowire.Number
 	var inner []byte

@@ -50,7 +50,7 @@ func TestVectorDurations(t *testing.T) {
 	}
 	for _, c := range vectors[vector](t, "durations") {
 		if c.MS == nil {
-			continue // the client reads only what a server writes
+			continue // the client reads only the forms that a server writes
 		}
 		b, err := json.Marshal(c.Text)
 		if err != nil {

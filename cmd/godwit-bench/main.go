@@ -1,4 +1,4 @@
-// Command godwit-bench measures how fast a server is, and what it costs: it is what godwit bench runs.
+// Command godwit-bench measures a server's speed and resources: godwit bench runs it.
 package main
 
 import (

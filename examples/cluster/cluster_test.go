@@ -40,7 +40,7 @@ func scripts(t *testing.T, run string, port int) script {
 	return func(name string) (string, error) {
 		cmd := exec.Command("./" + name) // both end by themselves, and down has to run when the test's time is over
 		cmd.Env = env
-		// Nodes print to files; processes that go on would hold a pipe open.
+		// Nodes print to files: processes that outlive the test would keep a pipe open.
 		out, err := os.CreateTemp(t.TempDir(), name)
 		if err != nil {
 			return "", err
@@ -81,7 +81,7 @@ func TestPublishReachesListenerOnOtherNode(t *testing.T) {
 		t.Fatalf("the first frame is %+v: %v", f, err)
 	}
 	api := blackbox.At(t, publisher, "").API()
-	const rides = 6 // more than there are nodes, of which HAProxy takes one after the other
+	const rides = 6 // more than there are nodes, which HAProxy uses in turn
 	for i := range rides {
 		if err := api.Publish(t.Context(), map[string]any{"to": "driver-42", "id": fmt.Sprint("ride-", i), "title": "New ride"}); err != nil {
 			t.Fatal(err)

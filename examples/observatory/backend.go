@@ -68,7 +68,7 @@ func (b *backend) notify(w http.ResponseWriter, r *http.Request) {
 	answer(w, done)
 }
 
-// units says which units follow an object, and which version each has.
+// units lists the units that are registered for an object, and which version each has.
 func (b *backend) units(w http.ResponseWriter, r *http.Request) {
 	list, err := b.client.Registrations(r.Context(), r.PathValue("group"), r.PathValue("object"))
 	if err != nil {
@@ -92,5 +92,5 @@ func fail(w http.ResponseWriter, err error) {
 
 func answer(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // whoever does not read the answer does not want it
+	_ = json.NewEncoder(w).Encode(v) // a failed write means that the client is gone
 }

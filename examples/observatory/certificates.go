@@ -89,7 +89,7 @@ func newAuthority(dir string) (*authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The authority's key stays in memory: nothing else is ever to be signed with it.
+	// The authority's key stays in memory: it must not sign anything else.
 	return &authority{cert, key}, writePEM(filepath.Join(dir, "ca.crt"), "CERTIFICATE", der)
 }
 
@@ -105,7 +105,7 @@ func template(name string) (*x509.Certificate, error) {
 	}, nil
 }
 
-// issueUnit writes the certificate of a unit: its URI says who it is, nothing else does.
+// issueUnit writes the certificate of a unit: only its URI identifies the unit.
 func (a *authority) issueUnit(dir, file, unit string) error {
 	u, err := url.Parse(unitURI(unit))
 	if err != nil {

@@ -138,7 +138,7 @@ func (s *stage) serveBackend(ctx context.Context) (stop func(), err error) {
 	}, nil
 }
 
-// story shows what objects are for.
+// story demonstrates objects.
 func (s *stage) story(ctx context.Context, units []string) error {
 	away, rest := units[0], units[1:]
 	s.say("1. %s follow camera-config and firmware", strings.Join(units, ", "))
@@ -182,7 +182,7 @@ func lines(units []string, format string) (all []string) {
 	return all
 }
 
-// publish asks the back end for n versions, and returns the last.
+// publish has the back end put n versions, and returns the last.
 func (s *stage) publish(ctx context.Context, object string, n, rate int) (version string, err error) {
 	target := fmt.Sprintf("%s/notify/%s/%s/%d/%d", s.backend, group, object, n, rate)
 	s.say("   POST %s", target)

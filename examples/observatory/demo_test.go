@@ -34,7 +34,7 @@ func interpreter(t *testing.T) (python string, env []string) {
 // printed is the port that the listing names.
 const printed = "50051"
 
-// unitsPort is where units connect: as the listing says, unless something else is there.
+// unitsPort is where units connect: the listing's port, unless it is in use.
 func unitsPort() string {
 	l, err := net.Listen("tcp", "127.0.0.1:"+printed)
 	if err != nil {
@@ -96,7 +96,7 @@ if not told.wait(30):
 exec("notify.unregister" + leave, names)
 `
 
-// playListing runs the listing of the guide as it is printed, and once more slowly enough to be told a version.
+// playListing runs the listing of the guide as it is printed, and once more slowly enough to be given a version.
 func playListing(ctx context.Context, t *testing.T, s *stage, at addresses) error {
 	text, err := os.ReadFile("listing.py")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// patience bounds what takes a moment.
+// patience limits waits for things that take a moment.
 const patience = 30 * time.Second
 
 // process is a program that the demonstration has started.
@@ -28,7 +28,8 @@ type process struct {
 	err   error
 }
 
-// launch starts a program, which outlives ctx until it is stopped. Each line that it prints goes to line; what it complains about to the file NAME.log.
+// launch starts a program, which outlives ctx until it is stopped. Each line that it prints goes to line; its error
+// output goes to the file NAME.log.
 func launch(ctx context.Context, dir, name string, line func(string), env []string, command string, args ...string) (*process, error) {
 	log, err := os.Create(filepath.Join(dir, name+".log"))
 	if err != nil {
@@ -60,7 +61,7 @@ func launch(ctx context.Context, dir, name string, line func(string), env []stri
 	return p, nil
 }
 
-// stop asks the program to end, and makes it if it does not.
+// stop asks the program to end, and kills it if it does not.
 func (p *process) stop() {
 	p.stdin.Close()
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails if it has ended
@@ -85,7 +86,7 @@ func (p *process) failure() error {
 	return fmt.Errorf("the %s ended", p.name)
 }
 
-// addresses is what a server writes down once it listens.
+// addresses is the file that a server writes once it listens.
 type addresses struct {
 	HTTP string `json:"http"`
 	GRPC string `json:"grpc"`
@@ -129,7 +130,7 @@ func startServer(ctx context.Context, o *options) (*process, addresses, error) {
 	}
 }
 
-// crowd is the units, and what they have said.
+// crowd is the units, with their output.
 type crowd struct {
 	*process
 	say func(string, ...any)
@@ -165,7 +166,7 @@ func (c *crowd) tell(format string, args ...any) error {
 	return err
 }
 
-// await waits until the units have said all of these lines.
+// await waits until the units have printed all of these lines.
 func (c *crowd) await(ctx context.Context, lines ...string) error {
 	late := time.NewTimer(patience)
 	defer late.Stop()

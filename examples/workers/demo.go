@@ -26,14 +26,14 @@ type shop struct {
 	*options
 	client  *godwit.Client
 	url     string
-	gateway string // the gateway's URL: what workers answer has an origin of its own
+	gateway string // the gateway's URL: workers' answers have an origin of their own
 	nats    string // address for NATS clients
 	token   string // of a visitor of the page
 	server  *process
 	workers map[string]*process
 }
 
-// visitor is whom the page's token is for. A shop of your own makes one for each of those who sign in.
+// visitor is the recipient of the page's token. A shop of your own makes a token for each user who signs in.
 const visitor = "visitor-1"
 
 // services are the services of the gateway with their callers. A service that is not named here, "warehouse" for one,
@@ -102,7 +102,7 @@ func demo(ctx context.Context, o *options) (err error) {
 	}
 }
 
-// open says who may call the services and which pages may watch topics, and makes the visitor's token.
+// open sets who may call the services and which pages may subscribe to topics, and makes the visitor's token.
 func (s *shop) open(ctx context.Context, data string) error {
 	for _, v := range services {
 		call := godwit.Call{Method: http.MethodPut, Path: "/v1/gateway/" + v.name, Body: map[string]string{"access": v.access, "timeout": "2s"}}
@@ -157,7 +157,7 @@ func (s *shop) key(ctx context.Context, name string, roles []string) (string, er
 	return made.Key, nil
 }
 
-// await waits until somebody serves each service: until then the gateway answers 503.
+// await waits until each service has a worker: until then the gateway answers 503.
 func (s *shop) await(ctx context.Context) error {
 	for _, v := range services {
 		p := s.workers[v.name]

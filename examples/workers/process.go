@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// patience bounds what takes a moment.
+// patience limits waits for things that take a moment.
 const patience = 30 * time.Second
 
 // process is a program that the demonstration has started.
@@ -44,7 +44,7 @@ func launch(ctx context.Context, dir, name string, env []string, command string,
 	return p, nil
 }
 
-// stop asks the program to end, and makes it if it does not.
+// stop asks the program to end, and kills it if it does not.
 func (p *process) stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails if it has ended
 	late := time.AfterFunc(patience, func() { _ = p.cmd.Process.Kill() })
@@ -58,7 +58,7 @@ func (p *process) failure() error {
 	return fmt.Errorf("%s ended: %s\n%s", p.name, p.cmd.ProcessState, strings.TrimSpace(string(text)))
 }
 
-// until tries again until ok says true, while the program runs.
+// until tries again until ok returns true, while the program runs.
 func (p *process) until(ctx context.Context, what string, ok func() (bool, error)) error {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
@@ -80,7 +80,7 @@ func (p *process) until(ctx context.Context, what string, ok func() (bool, error
 	}
 }
 
-// addresses is what a server writes down once it listens.
+// addresses is the file that a server writes once it listens.
 type addresses struct {
 	HTTP    string `json:"http"`
 	NATS    string `json:"nats"`

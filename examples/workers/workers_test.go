@@ -20,7 +20,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// start runs the demonstration on free ports. stop ends it, and fails the test if something of it goes on.
+// start runs the demonstration on free ports. stop ends it, and fails the test if any process of it goes on.
 func start(t *testing.T) (s *shop, stop func()) {
 	t.Helper()
 	blackbox.Long(t)
@@ -63,7 +63,7 @@ func start(t *testing.T) (s *shop, stop func()) {
 	return s, stop
 }
 
-// answer is what a call through the gateway brings.
+// answer is the answer to a call through the gateway.
 type answer struct {
 	status int
 	body   string
@@ -106,7 +106,7 @@ func (s *shop) becomes(t *testing.T, method, path, token, body string, status in
 	})
 }
 
-// watch opens the page's stream; the channel has what the topic's messages say.
+// watch opens the page's stream; the channel gets the contents of the topic's messages.
 func (s *shop) watch(t *testing.T) <-chan string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/stream?topics=shop.%3E&token="+s.token, nil)
@@ -167,7 +167,7 @@ func TestThePageGetsThroughToWorkersThatNobodyCanReach(t *testing.T) {
 			t.Errorf("%s: %+v", order, a)
 		}
 	}
-	// Orders are for those with a token; the warehouse for back ends, whoever calls.
+	// Orders are for callers with a token; the warehouse is for back ends only.
 	if a := s.call(t, "POST", "/gw/orders/", "", `{"item":"tea","count":1}`); a.status != 401 {
 		t.Errorf("an order of nobody: %+v", a)
 	}
@@ -184,7 +184,7 @@ func TestCallersLearnThatAWorkerIsGone(t *testing.T) {
 	s, _ := start(t)
 	order := `{"item":"cake","count":1}`
 	stock := s.workers["stock"]
-	// It is there and does not answer: nobody can tell whether it did what it was asked.
+	// The worker is connected and does not answer: whether it carried out the request is unknown.
 	if err := stock.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestCallersLearnThatAWorkerIsGone(t *testing.T) {
 	if a := s.call(t, "POST", "/gw/orders/", s.token, order); a.status != 504 || !strings.Contains(a.body, "warehouse did not answer") {
 		t.Errorf("an order while the stock does not answer: %+v", a)
 	}
-	// It is gone: nobody was asked, which is known at once.
+	// The worker is gone: the request was not delivered, which is known at once.
 	kill(t, stock)
 	s.becomes(t, "GET", "/gw/stock/", "", "", 503, "nobody-serves")
 	if a := s.call(t, "POST", "/gw/orders/", s.token, order); a.status != 503 || !strings.Contains(a.body, "warehouse is closed") {
@@ -209,7 +209,7 @@ func TestCallersLearnThatAWorkerIsGone(t *testing.T) {
 	}
 }
 
-// TestNATSClientsTakePart: what the README has people do with the nats command and a second worker.
+// TestNATSClientsTakePart runs the README's steps with the nats command and a second worker.
 func TestNATSClientsTakePart(t *testing.T) {
 	s, _ := start(t)
 	second, err := launch(t.Context(), s.dir, "second", []string{"GODWIT_API_KEY=dev", "NATS_URL=nats://" + s.nats}, s.orders)

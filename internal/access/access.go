@@ -1,4 +1,4 @@
-// Package access decides who may do what: apps and their API keys, client tokens, certificates and origins.
+// Package access decides on permissions: it manages apps and their API keys, client tokens, certificates and origins.
 package access
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Errors that callers tell apart; the text behind them is for logs, the sentinel for answers.
+// Errors that callers distinguish; the text behind them is for logs, the sentinel for answers.
 var (
 	ErrUnauthenticated = errors.New("credentials are missing or not valid")
 	ErrForbidden       = errors.New("not allowed")
@@ -20,7 +20,7 @@ var (
 // Role is a set of rights of an API key.
 type Role uint8
 
-// Roles. Admin implies all, publish implies read: Has knows.
+// Roles. Admin implies all, publish implies read: see Has.
 const (
 	Read Role = 1 << iota
 	Publish
@@ -28,7 +28,7 @@ const (
 	Admin
 )
 
-// Has reports whether r includes what is needed.
+// Has reports whether r includes the needed role.
 func (r Role) Has(need Role) bool {
 	if r&Admin != 0 {
 		return true
@@ -46,7 +46,7 @@ type Principal struct {
 	Roles Role
 }
 
-// Claim is what a client says of itself when it connects.
+// Claim is the identity that a client claims when it connects.
 type Claim struct {
 	App, Token, Recipient, Group, Device string
 	CertURI                              string // URI SAN of a verified client certificate
@@ -56,13 +56,13 @@ type Claim struct {
 // Client is a client whose claim was verified.
 type Client struct {
 	App, Recipient, Group, Device string
-	Topics, Objects, Serve        []string // patterns allowed; nil: none (objects: all); Rights says what that means
+	Topics, Objects, Serve        []string // allowed patterns; nil: none (objects: all); see Rights
 	Expires                       time.Time
-	GroupBound                    bool // the credential names the group: objects of others are out of reach
+	GroupBound                    bool // the credential names the group: objects of other groups are forbidden
 	Peek                          bool // may only observe: neither acks nor settles (an API key with role read)
 }
 
-// AskError says that this process lacks the facts to verify a claim: the app's own server must be asked.
+// AskError says that this process lacks the data to verify a claim: a request to the app's own server is needed.
 type AskError struct{ App string }
 
 func (e *AskError) Error() string { return "the server of app " + e.App + " must be asked" }
@@ -71,7 +71,7 @@ func (e *AskError) Error() string { return "the server of app " + e.App + " must
 type Access interface {
 	// Key finds the app and roles of an API key ("Authorization: Bearer KEY").
 	Key(ctx context.Context, secret string) (Principal, error)
-	// Client verifies a claim. It may ask another server: never call it from a reactor loop.
+	// Client verifies a claim. It may make a request to another server: never call it from a reactor loop.
 	Client(ctx context.Context, c Claim) (Client, error)
 	// Known is Client without a request to the app's server. It fails with *AskError where the facts in this process
 	// are not enough.

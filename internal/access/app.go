@@ -16,7 +16,7 @@ const (
 	maxURLBytes   = 512 // longer ones are mistakes
 )
 
-// App is a namespace and how its clients prove who they are.
+// App is a namespace with the means to authenticate its clients.
 type App struct {
 	Name    string   `json:"name"`
 	Origins []string `json:"origins"` // origins of browser pages that may connect; none: the server's own origin

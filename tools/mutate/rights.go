@@ -20,7 +20,7 @@ func row(test string, ways []string) (tests []suite) {
 	return tests
 }
 
-// HTTP asks for the key's role before it asks the oracle: there nobody gets more than that, whatever the oracle says.
+// HTTP checks the key's role before the rights: there no mutant of the rights gives anybody more than the role allows.
 var ofRights = []mutation{
 	{
 		name: "let everybody subscribe", file: oracle, old: "return topic.WithinAny(pattern, r.Subscribe)", new: "return true",

@@ -38,7 +38,7 @@ func readSurvivors(file string) (map[string]string, error) {
 	return judged, nil
 }
 
-// report says how many survived and fails if that is too many, or if one of them is not judged.
+// report prints how many survived and fails if these are too many, or if one of them is not judged.
 func report(out io.Writer, drawn int, survived []*point, judged map[string]string) error {
 	equivalent, accepted := 0, 0
 	var open []string

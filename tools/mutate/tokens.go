@@ -10,7 +10,7 @@ var (
 	receiptTests = []suite{{"./internal/notify/escalation", "Token"}}
 )
 
-// ofTokens break what makes a token worth anything.
+// ofTokens break the checks that make a token secure.
 var ofTokens = []mutation{
 	{name: "tokens: the signature is not looked at", file: sealedFile, old: "subtle.ConstantTimeCompare(mac, k.mac(payload, bound)) != 1", new: "false && subtle.ConstantTimeCompare(mac, k.mac(payload, bound)) != 1", tests: tokenTests},
 	{name: "tokens: one for campaigns acknowledges", file: sealedFile, old: "err != nil || Purpose(b[0]) != p", new: "err != nil", tests: tokenTests},

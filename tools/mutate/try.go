@@ -29,10 +29,10 @@ type suiteBinary struct {
 	path, dir string
 	skip      string        // tests that are red without a mutant, as -test.skip takes them
 	took      time.Duration // without a mutant
-	reached   map[int]bool  // mutants whose place the tests come by
+	reached   map[int]bool  // mutants in code that the tests run
 }
 
-// run runs compiled tests, all of them if none is named; number 0 is the code as it is.
+// run runs compiled tests, all of them if none is named; number 0 is the unchanged code.
 func (b *suiteBinary) run(ctx context.Context, number int, limit time.Duration, test string, env ...string) (red bool, out string) {
 	ctx, cancel := context.WithTimeout(ctx, limit+10*time.Second)
 	defer cancel()
@@ -47,7 +47,7 @@ func (b *suiteBinary) run(ctx context.Context, number int, limit time.Duration, 
 	cmd.Dir, cmd.Env = b.dir, append(os.Environ(), mutant.Variable+"="+strconv.Itoa(number), "TMPDIR="+filepath.Dir(b.path))
 	cmd.Env = append(cmd.Env, env...)
 	cmd.WaitDelay = 5 * time.Second
-	// A broken test may leave behind what it started.
+	// A failing test may leave processes behind.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stop := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.Cancel = stop
@@ -177,7 +177,7 @@ func (d *drawing) try(ctx context.Context, drawn []*point, tests map[string][]st
 			}
 		}
 		if ctx.Err() != nil {
-			return // what was stopped is not noticed
+			return // an interrupted run proves nothing
 		}
 		r.Seconds = time.Since(since).Seconds()
 		mu.Lock()

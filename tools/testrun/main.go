@@ -47,7 +47,7 @@ func run(ctx context.Context, raced, flags, raceFlags, targets []string, atOnce 
 		goTest(ctx, "0", flags, without, share(atOnce, len(with) > 0)),
 	}
 	failed := make([]error, len(runs)+1)
-	failed[len(runs)] = makeAll(ctx, targets, out) // first: clients wait less patiently than a machine full of tests would ask for
+	failed[len(runs)] = makeAll(ctx, targets, out) // first: their clients have shorter timeouts than a machine full of tests needs
 	var wg sync.WaitGroup
 	for i, cmd := range runs {
 		if cmd != nil {
@@ -65,7 +65,7 @@ func divide(ctx context.Context, raced, patterns []string) (with, without []stri
 		return nil, nil, err
 	}
 	seen := map[string]bool{}
-	for _, pattern := range patterns { // one by one: go list sorts what several patterns name
+	for _, pattern := range patterns { // one by one: go list sorts the packages of several patterns
 		packages, err := list(ctx, []string{pattern})
 		if err != nil {
 			return nil, nil, err
@@ -124,7 +124,7 @@ type lines struct {
 	to io.Writer
 }
 
-// copyFrom runs a command and writes what it prints.
+// copyFrom runs a command and copies its output.
 func (l *lines) copyFrom(cmd *exec.Cmd) error {
 	from, err := cmd.StdoutPipe()
 	if err != nil {

@@ -20,7 +20,7 @@ type result struct {
 	Elapsed float64 `json:",omitempty"`
 }
 
-// makeAll makes all targets at once, however others of them end.
+// makeAll makes all targets at once, even if some of them fail.
 func makeAll(ctx context.Context, targets []string, out *lines) error {
 	failed := make([]error, len(targets))
 	var wg sync.WaitGroup
@@ -33,8 +33,8 @@ func makeAll(ctx context.Context, targets []string, out *lines) error {
 	return errors.Join(failed...)
 }
 
-// report runs a command and writes what came of it as the result of a package. What the command printed belongs to it, whole lines at
-// a time, so that a failure shows it.
+// report runs a command and writes its result as the result of a package. The command's output belongs to it, in whole lines, so that
+// a failure shows it.
 func report(name string, cmd *exec.Cmd, out *lines) error {
 	begun := time.Now()
 	if err := out.result(result{Action: "start", Package: name}); err != nil {

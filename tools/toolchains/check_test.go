@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// checked runs the script where there is nothing but what it is written with, and programs that print what is said here.
+// checked runs the script in an environment with only the tools it is written with, and with programs that print the
+// given texts.
 func checked(t *testing.T, programs map[string]string, args ...string) (says string, ok bool) {
 	t.Helper()
 	bash, err := exec.LookPath("bash")

@@ -1,6 +1,6 @@
-// Command orders is a worker that takes orders: a NATS service as any other, with nats.go and its package micro. It has no
-// address. The gateway's POST /gw/orders/ is a request of orders.post to it; it asks the stock, another worker, to take
-// the goods, and tells the shop's topic.
+// Command orders is a worker that takes orders: an ordinary NATS service, with nats.go and its package micro. It has no
+// address. The gateway's POST /gw/orders/ is a request of orders.post to it; it sends a request to the stock, another
+// worker, to take the goods, and publishes to the shop's topic.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 )
 
-// app is whose topics and requests these are: their subjects begin with godwit.<app>.
+// app is the prefix of the app's topics and requests: their subjects begin with godwit.<app>.
 const app = "godwit.demo."
 
 // stockAnswers in this time, or the order fails. It is less than the gateway gives us.
@@ -83,7 +83,7 @@ func post(nc *nats.Conn, r micro.Request) {
 	case errors.Is(err, nats.ErrNoResponders):
 		_ = r.Error("503", "the warehouse is closed: nothing was ordered", nil)
 		return
-	case err != nil: // it may have been taken: nobody may ask again without looking
+	case err != nil: // the goods may have been taken: the request must not be repeated without a check
 		_ = r.Error("504", "the warehouse did not answer: "+err.Error(), nil)
 		return
 	case taken.Header.Get("Godwit-Status") != "200":
@@ -94,7 +94,7 @@ func post(nc *nats.Conn, r micro.Request) {
 	told.Header.Set("Content-Type", "application/json")
 	told.Data, _ = json.Marshal(o) // strings and a number
 	if err := nc.PublishMsg(told); err != nil {
-		fmt.Fprintln(os.Stderr, "tell of order", o.ID, err) // topics are at most once; the order stands
+		fmt.Fprintln(os.Stderr, "tell of order", o.ID, err) // topics are at most once; the order is valid anyway
 	}
 	_ = r.Respond(told.Data, micro.WithHeaders(micro.Headers{
 		"Content-Type": {"application/json"}, "Godwit-Status": {strconv.Itoa(http.StatusCreated)},
