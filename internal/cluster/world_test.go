@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -273,6 +274,8 @@ func (n *node) publishAgain(to, id string) {
 	}
 }
 
+// append publishes, and again while the database cannot be reached, as a publisher does: on a slow machine PostgreSQL may end a
+// transaction that has paused.
 func (n *node) append(to, id string, change ...func(*notification.Notification)) mailbox.AppendResult {
 	n.w.t.Helper()
 	now := time.Now()
@@ -281,7 +284,12 @@ func (n *node) append(to, id string, change ...func(*notification.Notification))
 		c(m)
 	}
 	a := &mailbox.Append{N: m, To: []string{to}}
-	if err := n.mail.Append(context.Background(), []*mailbox.Append{a}); err != nil {
+	var err error
+	eventually.Holds(func() bool {
+		err = n.mail.Append(context.Background(), []*mailbox.Append{a})
+		return !errors.Is(err, mailbox.ErrAway)
+	})
+	if err != nil {
 		n.w.t.Fatal(err)
 	}
 	if a.Results[0].Err != nil {

@@ -253,6 +253,8 @@ func (l *lane) commit(ops []op) {
 		for _, o := range ops {
 			l.commit([]op{o})
 		}
+	case pgdb.TableLocked(err): // all operations need it
+		l.waitForTable(ops, err)
 	case len(ops) > 1 && pgdb.Locked(err): // the lock is not on a recipient's row: ops on other rows can go on
 		l.commit(ops[:len(ops)/2])
 		l.commit(ops[len(ops)/2:])
@@ -325,6 +327,19 @@ func (l *lane) failed(ops []op, err error) {
 	}
 }
 
+// waitForTable parks operations whose callers wait: upkeep holds the table, and drops it, for a moment.
+func (l *lane) waitForTable(ops []op, err error) {
+	var waiting []op
+	for _, o := range ops {
+		if q, ok := o.(*settleOp); ok && !q.Waited() {
+			l.later(q, err)
+			continue
+		}
+		waiting = append(waiting, o)
+	}
+	l.parking.park(ops, waiting)
+}
+
 func (l *lane) setAway(away bool) {
 	l.mu.Lock()
 	l.away = away
@@ -359,7 +374,7 @@ func (l *lane) try(ctx context.Context, ops []op) error {
 	waited := false
 	for attempt := 1; ; attempt++ {
 		err := l.s.tables.with(ctx, func(set *tableSet) error { return l.transact(ctx, set, ops) })
-		if err == nil || attempt == tries || !inTheWay(err) || waited && pgdb.Locked(err) { // not for a recipient's row
+		if err == nil || attempt == tries || !inTheWay(err) || pgdb.TableLocked(err) || waited && pgdb.Locked(err) { // not for a recipient's row
 			return pgdb.Late(ctx, err)
 		}
 		if waited = pgdb.Locked(err); waited {

@@ -12,7 +12,8 @@ import (
 )
 
 // A node that was stopped between two round trips leaves recipients' rows locked until the server ends its transaction. A lane that meets such
-// rows goes on with everything else: it parks the operations on these recipients and tries them again with each commit.
+// rows goes on with everything else: it parks the operations on these recipients and tries them again with each commit. A lane that meets a
+// table which upkeep has locked parks all operations.
 const (
 	// rowWait limits how long a commit waits for rows: live nodes hold their locks for one round trip and one flush of the
 	// log.
@@ -23,12 +24,12 @@ const (
 	upkeepWait = 100 * time.Millisecond
 	// parkPause is between two tries of parked operations if nothing else is to be committed.
 	parkPause = 20 * time.Millisecond
-	// parkFor is how long publishers wait for a stuck recipient. The server ends an idle transaction after a second.
+	// parkFor is how long publishers wait for a stuck recipient or a locked table. The server ends an idle transaction after a second.
 	parkFor = 2 * time.Second
 )
 
 // errStuck is the answer to operations that were parked for too long.
-var errStuck = errors.New("another node has locked these mailboxes and does not go on: try again")
+var errStuck = errors.New("the database has kept these mailboxes locked, for another node or for upkeep: try again")
 
 // waitAtMost bounds how long the statements of a transaction that follow wait for locks.
 func waitAtMost(d time.Duration) string {

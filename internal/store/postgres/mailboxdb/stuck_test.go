@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,7 +34,7 @@ func hold(t *testing.T, url, sql string, args ...any) (release func()) {
 		t.Fatal(err)
 	}
 	tag, err := tx.Exec(t.Context(), sql, args...)
-	if err != nil || tag.RowsAffected() == 0 {
+	if err != nil || tag.RowsAffected() == 0 && !strings.HasPrefix(sql, "LOCK") {
 		t.Fatalf("%s: %v, %d rows", sql, err, tag.RowsAffected())
 	}
 	return func() {
@@ -93,6 +95,70 @@ func TestPublishesThatWaitedForALockedRecipientStayInOrder(t *testing.T) {
 		if got := pendingIDs(t, s, name); !slices.Equal(got, ids) {
 			t.Errorf("%s has %v, want %v", name, got, ids)
 		}
+	}
+}
+
+// A node that has parked a publish looks at the locked recipient first, and then makes recipients: it must lock all others only after that.
+func TestPublishesBesideAParkedOneAreNumberedOneAfterTheOther(t *testing.T) {
+	s, url, schema := stuckStore(t, true)
+	beside := open(t, mailboxdb.Config{URL: url, Schema: schema})
+	publish(t, s, note(time.Now(), "first"), "stuck", "r")
+	release := hold(t, url, "SELECT key FROM "+schema+".recipient WHERE name = 'stuck' FOR UPDATE")
+	var waiting errgroup.Group
+	waiting.Go(func() error {
+		return s.Append(context.Background(), []*mailbox.Append{{N: note(time.Now(), "second"), To: []string{"stuck"}}})
+	})
+	eventually.True(t, "the publish waits", func() bool { return s.Parked() == 1 })
+	const rounds = 100
+	var all sync.WaitGroup
+	for node, s := range []*mailboxdb.Store{s, beside} {
+		all.Go(func() {
+			for i := range rounds {
+				id := fmt.Sprint(node, "-", i)
+				publish(t, s, note(time.Now(), id), "r", "new-"+id)
+			}
+		})
+	}
+	all.Wait()
+	release()
+	if err := waiting.Wait(); err != nil {
+		t.Error(err)
+	}
+	res, err := s.Pending(t.Context(), []mailbox.PendingQuery{{App: storetest.App, Recipient: "r", Limit: 1 << 20}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, it := range res[0].Items {
+		if it.Seq != uint64(i+1) {
+			t.Fatalf("%s, of %d, has the number %d", it.N.ID, len(res[0].Items), it.Seq)
+		}
+	}
+	if n := len(res[0].Items); n != 1+2*rounds {
+		t.Errorf("%d copies, want %d", n, 1+2*rounds)
+	}
+}
+
+// Upkeep locks a table for as long as it takes to drop it.
+func TestPublishesWaitForATableThatIsLocked(t *testing.T) {
+	s, url, schema := stuckStore(t, true)
+	publish(t, s, note(time.Now(), "first"), "a")
+	release := hold(t, url, "LOCK TABLE "+schema+".recipient")
+	answers := make(chan error, 1)
+	go func() {
+		answers <- s.Append(context.Background(), []*mailbox.Append{{N: note(time.Now(), "second"), To: []string{"a"}}})
+	}()
+	eventually.True(t, "the publish waits", func() bool { return s.Parked() == 1 })
+	release()
+	if err := <-answers; err != nil {
+		t.Errorf("a publish that waited: %v", err)
+	}
+}
+
+func TestPublishesGiveUpATableThatStaysLocked(t *testing.T) {
+	s, url, schema := stuckStore(t, false)
+	defer hold(t, url, "LOCK TABLE "+schema+".recipient")()
+	if err := s.Append(t.Context(), []*mailbox.Append{{N: note(time.Now(), "n"), To: []string{"a", "b"}}}); !errors.Is(err, mailbox.ErrAway) {
+		t.Errorf("a publish to a table that stays locked: %v, want that it is to be tried again", err)
 	}
 }
 

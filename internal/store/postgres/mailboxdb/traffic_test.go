@@ -24,6 +24,7 @@ import (
 func TestHoursAreSealedUnderTraffic(t *testing.T) {
 	clock := testclock.New()
 	cfg := mailboxdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Now: clock.Now}
+	cfg.Patient()
 	nodes := []*mailboxdb.Store{open(t, cfg), open(t, cfg)}
 	began := clock.Now()
 	const publishers, each, hours = 4, 120, 5
@@ -134,19 +135,27 @@ func work(t *testing.T, s *mailboxdb.Store, to, id string, i int) {
 // checkTraffic checks that a recipient has all copies that work stored, each once and with the right status.
 func checkTraffic(t *testing.T, s *mailboxdb.Store, to string, want int) {
 	t.Helper()
-	seqs, open := map[uint64]bool{}, 0
+	seqs, open := map[uint64]string{}, 0
 	for cursor, first := int64(0), true; first || cursor != 0; first = false {
 		items, next, err := s.History(t.Context(), storetest.App, to, 0, 100, cursor)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, it := range items {
-			seqs[it.Seq] = true
+			if before := seqs[it.Seq]; before != "" {
+				t.Errorf("%s has %s and %s with the number %d", to, before, it.ID, it.Seq)
+			}
+			seqs[it.Seq] = it.ID
 			if it.Status == notification.Stored {
 				open++
 			}
 		}
 		cursor = next
+	}
+	for seq := range uint64(want) {
+		if seqs[seq+1] == "" {
+			t.Errorf("%s has nothing with the number %d", to, seq+1)
+		}
 	}
 	if len(seqs) != want || open != want/3 {
 		t.Errorf("%s has %d in its history, of which %d are open; want %d and %d", to, len(seqs), open, want, want/3)

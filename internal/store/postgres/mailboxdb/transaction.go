@@ -195,6 +195,12 @@ func (t *transaction) findKeys(ctx context.Context) error {
 	}
 	create := slices.DeleteFunc(slices.Clone(missing), func(b *box) bool { return b.key != 0 || b.adds == 0 })
 	if len(create) > 0 {
+		if t.begun { // recipients are made in a commit of their own; read begins anew and locks what this transaction has locked
+			if err := rollback(ctx, t.conn); err != nil {
+				return err
+			}
+			t.begun = false
+		}
 		if err := makeRecipients(ctx, t.conn, create); err != nil {
 			return err
 		}

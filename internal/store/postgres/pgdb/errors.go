@@ -54,6 +54,12 @@ func undone(err error) bool {
 // Locked reports whether a transaction was undone because it had waited too long for another one's lock.
 func Locked(err error) bool { return code(err) == lockNotAvailable }
 
+// TableLocked reports whether that lock is on a whole table, not on one of its rows: for a row the server says which one.
+func TableLocked(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == lockNotAvailable && pg.Where == ""
+}
+
 // Idle reports whether the server ended a transaction because its next statement came too late. Nothing of the
 // transaction was kept.
 func Idle(err error) bool { return code(err) == idleInTransaction }
