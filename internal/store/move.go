@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"godwit.dev/godwit/internal/store/move"
@@ -48,6 +50,11 @@ func MoveToPostgres(ctx context.Context, cfg MoveConfig) (list []Moved, err erro
 	}
 	if err != nil {
 		return nil, err
+	}
+	for _, name := range filesIn(cfg.Data, m) {
+		if !slices.Contains(Files(), name) {
+			return nil, fmt.Errorf("%s has the tables of a module, which this command cannot copy", filepath.Join(cfg.Data, name))
+		}
 	}
 	from, err := Open(ctx, Config{Data: cfg.Data, Events: keptEvents, Log: cfg.Log})
 	if err != nil {

@@ -35,6 +35,7 @@ import (
 	"godwit.dev/godwit/internal/server/module"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/testkit/apispec"
+	"godwit.dev/godwit/internal/testkit/eventually"
 	"godwit.dev/godwit/test/api/notes"
 	"godwit.dev/godwit/test/blackbox"
 )
@@ -258,6 +259,21 @@ func exerciseModule(t *testing.T, args ...string) {
 	again := startModule(t, data, args...)
 	if _, body := again.request(http.MethodGet, "/v1/notes", "dev"); !strings.Contains(body, "call <Anna>") && !strings.Contains(body, `call \u003cAnna\u003e`) {
 		t.Errorf("a restart has lost notes: %s", body)
+	}
+	if out, err := program(t.Context(), "nothing", append([]string{"app", "delete", "demo", "--yes", "--data", data}, args...)...).CombinedOutput(); err != nil {
+		t.Fatalf("delete the app: %v\n%s", err, out)
+	}
+	eventually.True(t, "the notes of the deleted app are gone, so that there is room", func() bool { return again.say("afterwards") == "ok" })
+}
+
+func TestMigrationRefusesTablesOfModules(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	if err := startModule(t, data).stop(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := program(t.Context(), "nothing", "migrate", "sqlite-to-postgres", data, "--postgres", "postgres://nobody@127.0.0.1:1/none").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "module-notes.db has the tables of a module") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

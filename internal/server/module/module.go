@@ -117,6 +117,7 @@ type Set struct {
 	owners    map[string]string // by kind and name, what is taken once
 	routes    []Route
 	pages     []Page
+	erasers   []func(ctx context.Context, app string) error
 }
 
 // Route is a call of the API and the module that brings it.
@@ -159,6 +160,16 @@ func (s *Set) Routes() []Route { return s.routes }
 
 // Pages are those that modules have registered.
 func (s *Set) Pages() []Page { return s.pages }
+
+// EraseApp deletes what modules keep of a deleted app.
+func (s *Set) EraseApp(ctx context.Context, app string) error {
+	for _, erase := range s.erasers {
+		if err := erase(ctx, app); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // PageOwner names the module that has a page.
 func (s *Set) PageOwner(path string) string { return s.owners["page "+path] }
@@ -213,6 +224,16 @@ func (h *Host) Metrics(collectors ...prometheus.Collector) error {
 		}
 	}
 	return nil
+}
+
+// EraseApp has erase called for each app that was deleted, and again until it succeeds. It must delete what the module keeps of the app.
+func (h *Host) EraseApp(erase func(ctx context.Context, app string) error) {
+	h.set.erasers = append(h.set.erasers, func(ctx context.Context, app string) error {
+		if err := erase(ctx, app); err != nil {
+			return fmt.Errorf("erase app %s in module %s: %w", app, h.name, err)
+		}
+		return nil
+	})
 }
 
 // Run starts run in a goroutine of its own. A stop ends its context and waits for it for at most patience.

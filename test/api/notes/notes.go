@@ -65,6 +65,7 @@ func start(h *module.Host, settings *Settings) error {
 		store: storeOf(h.Database), most: settings.Most,
 		kept: prometheus.NewCounter(prometheus.CounterOpts{Name: "godwit_notes_total", Help: "Notes that were kept since start."}),
 	}
+	h.EraseApp(s.store.eraseApp)
 	h.Run("notes", time.Second, func(ctx context.Context) error { <-ctx.Done(); return nil })
 	return errors.Join(
 		h.Metrics(s.kept),

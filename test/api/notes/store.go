@@ -16,6 +16,7 @@ import (
 type store interface {
 	add(ctx context.Context, app, text string) error
 	list(ctx context.Context, app string) ([]string, error)
+	eraseApp(ctx context.Context, app string) error
 }
 
 func storeOf(d *module.Database) store {
@@ -43,6 +44,12 @@ func (s inSQLite) list(ctx context.Context, app string) (all []string, err error
 	return all, err
 }
 
+func (s inSQLite) eraseApp(ctx context.Context, app string) error {
+	return s.db.Do(ctx, func(c *sqlite.Conn) error {
+		return sqlitex.Execute(c, "DELETE FROM note WHERE app = ?", &sqlitex.ExecOptions{Args: []any{app}})
+	})
+}
+
 type inPostgres struct{ db *pgdb.DB }
 
 func (s inPostgres) add(ctx context.Context, app, text string) error {
@@ -62,4 +69,11 @@ func (s inPostgres) list(ctx context.Context, app string) (all []string, err err
 		return nil
 	})
 	return all, err
+}
+
+func (s inPostgres) eraseApp(ctx context.Context, app string) error {
+	return s.db.Do(ctx, "erase notes", func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "DELETE FROM note WHERE app = $1", app)
+		return err
+	})
 }

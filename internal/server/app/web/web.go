@@ -133,10 +133,18 @@ func (w *Web) clients() map[string]http.Handler {
 func (w *Web) recipients() *recipient.Service {
 	known := recipient.New(recipient.Config{Mailbox: w.Core.Mailbox, Presence: w.sessions(), Endpoints: w.Sending.Endpoints, Objects: w.Core.Objects, Traces: w.Eraser, Log: w.Log})
 	w.Steps.AddRun("erasures of apps", ground.StorePatience, recipient.NewApps(recipient.AppsConfig{
-		Erasing: w.Access.Erasing, Erased: w.Access.AppErased, Mailbox: w.Core.Mailbox, Objects: w.Core.Objects, Rest: w.Stores.EraseApp,
+		Erasing: w.Access.Erasing, Erased: w.Access.AppErased, Mailbox: w.Core.Mailbox, Objects: w.Core.Objects, Rest: w.eraseRest,
 		Files: w.Eraser.Deleted, Own: w.Own("erasures"), Log: w.Log,
 	}).Run)
 	return known
+}
+
+// eraseRest deletes the data of a deleted app outside its mailboxes and objects.
+func (w *Web) eraseRest(ctx context.Context, app string) error {
+	if err := w.Stores.EraseApp(ctx, app); err != nil {
+		return err
+	}
+	return w.Modules.EraseApp(ctx, app)
 }
 
 // timelines makes the service of timelines; known has their recipients.
