@@ -231,6 +231,9 @@ func exerciseModule(t *testing.T, args ...string) {
 	if status, _ := s.request(http.MethodGet, "/v1/notes", ""); status != http.StatusUnauthorized {
 		t.Errorf("GET without a key: %d", status)
 	}
+	if status, body := s.request(http.MethodGet, "/notes", ""); status != http.StatusOK || body != "Notes are kept.\n" {
+		t.Errorf("the mounted handler: %d %s", status, body)
+	}
 	if got := s.say("call <Anna>"); got != "ok" {
 		t.Errorf("the listener answers %q", got)
 	}

@@ -115,7 +115,9 @@ type Set struct {
 	registry  prometheus.Registerer
 	listeners *listen.Set
 	owners    map[string]string // by kind and name, what is taken once
+	patterns  []pattern         // of routes and mounts
 	routes    []Route
+	mounts    map[string]http.Handler
 	pages     []Page
 	erasers   []func(ctx context.Context, app string) error
 }
@@ -126,9 +128,12 @@ type Route struct {
 	Module string
 }
 
+// pattern is one of net/http and the module that serves it.
+type pattern struct{ text, module string }
+
 // NewSet makes a set without modules.
 func NewSet(services *Services, steps *lifecycle.Steps, registry prometheus.Registerer, listeners *listen.Set) *Set {
-	return &Set{services: services, steps: steps, registry: registry, listeners: listeners, owners: make(map[string]string)}
+	return &Set{services: services, steps: steps, registry: registry, listeners: listeners, owners: make(map[string]string), mounts: make(map[string]http.Handler)}
 }
 
 // Start starts modules in order.
@@ -158,6 +163,9 @@ func (s *Set) Free(owner string, patterns ...string) error {
 // Routes are those that modules have registered.
 func (s *Set) Routes() []Route { return s.routes }
 
+// Mounts are the handlers outside the API, by pattern.
+func (s *Set) Mounts() map[string]http.Handler { return s.mounts }
+
 // Pages are those that modules have registered.
 func (s *Set) Pages() []Page { return s.pages }
 
@@ -185,11 +193,21 @@ type Host struct {
 // Route adds calls to the API.
 func (h *Host) Route(routes ...call.Route) error {
 	for _, rt := range routes {
-		if err := h.set.free(rt.Pattern, h.name); err != nil {
+		if err := h.set.serve(rt.Pattern, h.name); err != nil {
 			return err
 		}
 		h.set.routes = append(h.set.routes, Route{rt, h.name})
 	}
+	return nil
+}
+
+// Mount adds a handler outside the API, such as that of a gateway. It gets connections as they are, without a deadline, and asks for
+// credentials itself.
+func (h *Host) Mount(pattern string, handler http.Handler) error {
+	if err := h.set.serve(pattern, h.name); err != nil {
+		return err
+	}
+	h.set.mounts[pattern] = handler
 	return nil
 }
 
@@ -256,11 +274,20 @@ func (s *Set) take(kind, name, owner string) error {
 	return nil
 }
 
-// free says which module has a route that net/http cannot tell from a pattern, however it is written.
-func (s *Set) free(pattern, owner string) error {
-	for i := range s.routes {
-		if other := &s.routes[i]; clash(pattern, other.Pattern) {
-			return fmt.Errorf("%s registers route %s, which clashes with %s of %s", owner, pattern, other.Pattern, other.Module)
+// serve gives a pattern to a module unless another has it.
+func (s *Set) serve(text, module string) error {
+	if err := s.free(text, module); err != nil {
+		return err
+	}
+	s.patterns = append(s.patterns, pattern{text, module})
+	return nil
+}
+
+// free reports the module with a pattern that net/http cannot tell from another one, however it is written.
+func (s *Set) free(text, owner string) error {
+	for _, other := range s.patterns {
+		if clash(text, other.text) {
+			return fmt.Errorf("%s registers route %s, which clashes with %s of %s", owner, text, other.text, other.module)
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"embed"
 	"errors"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -73,6 +74,7 @@ func start(h *module.Host, settings *Settings) error {
 			call.Route{Pattern: "GET /v1/notes", Role: access.Read, Serve: s.list},
 			call.Route{Pattern: "POST /v1/notes", Role: access.Publish, Action: "note.keep", Serve: s.post},
 		),
+		h.Mount("GET /notes", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "Notes are kept.\n") })),
 		h.Page(module.Page{Path: "/ui/notes", Label: "Notes", Role: signin.View, Show: s.page}),
 		h.Listen(listen.Listener{Key: "notes_addr", Serve: func(ln net.Listener, _ *tls.Config) (listen.Service, error) {
 			return s.serve(h, ln), nil

@@ -91,6 +91,7 @@ func (w *Web) handler() (http.Handler, error) {
 	if err := w.free(routes, mount); err != nil {
 		return nil, err
 	}
+	maps.Copy(mount, w.Modules.Mounts())
 	for _, rt := range w.Modules.Routes() {
 		routes = append(routes, rt.Route)
 	}
