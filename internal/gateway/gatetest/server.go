@@ -2,9 +2,11 @@
 package gatetest
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -90,12 +92,37 @@ func StartOn(t testing.TB, driver string, mount func(s *Server)) *Server {
 	return start(t, driver, mount, &Server{seen: newFeed()})
 }
 
+// shownIfFailed keeps what is written, and shows it if the test fails: after the test nothing may be logged any more.
+func shownIfFailed(t testing.TB) io.Writer {
+	kept := &lines{}
+	t.Cleanup(func() {
+		kept.mu.Lock()
+		defer kept.mu.Unlock()
+		if t.Failed() {
+			t.Logf("the server's log:\n%s", kept.text.Bytes())
+		}
+	})
+	return kept
+}
+
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
 func start(t testing.TB, driver string, mount func(s *Server), s *Server) *Server {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
 	t.Cleanup(func() { cancel(); running.Wait() })
-	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
+	dir, log := t.TempDir(), slog.New(slog.NewTextHandler(shownIfFailed(t), nil))
 	if s.nodes == nil {
 		dir = folder(t)
 	}

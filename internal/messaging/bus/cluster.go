@@ -121,13 +121,20 @@ func (elsewhere) Reload() error                { return nil }
 func (elsewhere) Close()                       {}
 
 // shared returns the account of an app, which nodes know by the app's name. The server considers an account learnt from
-// another node expired until it gets the account's claims.
-func shared(s *server.Server, app string) *server.Account {
+// another node expired until it gets the account's claims, and drops that node's messages so long. Between making such an account
+// and marking it the server holds no lock, so an account that this node has not made is waited for.
+func shared(s *server.Server, app string, usable map[string]bool, pause func()) *server.Account {
 	name := "app:" + app
-	a, _ := s.LookupOrRegisterAccount(name)
-	if a.IsExpired() {
-		s.UpdateAccountClaims(a, jwt.NewAccountClaims(name))
+	a, isNew := s.LookupOrRegisterAccount(name)
+	if isNew || usable[app] {
+		usable[app] = true
+		return a
 	}
+	for !a.IsExpired() {
+		pause()
+	}
+	s.UpdateAccountClaims(a, jwt.NewAccountClaims(name))
+	usable[app] = true
 	return a
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -28,6 +29,7 @@ type embedded struct {
 	nats   *server.Server // nil until it is used
 	closed bool
 	held   map[string]*held // accounts in use, by app
+	usable map[string]bool  // accounts of a cluster that this node has made or given claims, by app; the server deletes none
 	free   []*server.Account
 	made   int
 	guests map[string]guest // who may connect, by secret
@@ -42,7 +44,7 @@ type held struct {
 }
 
 func newEmbedded() *embedded {
-	return &embedded{secret: rand.Text(), held: make(map[string]*held), guests: make(map[string]guest)}
+	return &embedded{secret: rand.Text(), held: make(map[string]*held), usable: make(map[string]bool), guests: make(map[string]guest)}
 }
 
 // start starts the server, once. The lock is held.
@@ -147,7 +149,7 @@ func (e *embedded) hold(app string) error {
 // reuses unused accounts for other apps.
 func (e *embedded) account(app string) (*server.Account, error) {
 	if e.cluster != nil {
-		return shared(e.nats, app), nil
+		return shared(e.nats, app, e.usable, runtime.Gosched), nil
 	}
 	if a := e.unused(); a != nil {
 		return a, nil
