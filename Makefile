@@ -125,9 +125,12 @@ TOOL_PACKAGES := test/foreign test/webpage examples/observatory examples/workers
 # covers PACKAGE is not empty if PACKAGES name it: by its path or by a pattern that ends in /...
 covers = $(strip $(foreach p,$(PACKAGES:./%=%),$(filter $(subst ...,%,$p),$1 $1/)))
 
-# What tests write is kept in memory where there is room for it; programs are built on the disk. `make check-all` waits for the disk.
+# Tests and their programs are kept in memory where there is room and programs may run there. Go puts both into GOTMPDIR, or else
+# TMPDIR. `make check-all` waits for the disk.
 IN_MEMORY = room=$$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 {print $$4}'); \
-	if [ -z "$(ON_DISK)" ] && [ "$${room:-0}" -gt 8000000 ]; then export GOTMPDIR=$${GOTMPDIR:-$${TMPDIR:-/tmp}} TMPDIR=/dev/shm; fi
+	if [ -z "$(ON_DISK)" ] && [ "$${room:-0}" -gt 8000000 ] && probe=$$(mktemp /dev/shm/godwit.XXXXXX); then \
+		cp /bin/true $$probe && chmod +x $$probe && $$probe 2>/dev/null && export TMPDIR=/dev/shm && unset GOTMPDIR; rm -f $$probe; \
+	fi
 
 .PHONY: test
 test: ## run all tests, installing what they need (narrow with PACKAGES=./internal/...)
