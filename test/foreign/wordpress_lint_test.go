@@ -27,7 +27,7 @@ func files(t *testing.T) (list []string) {
 
 func runCheck(t *testing.T, files ...string) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), blackbox.Tool(t, "php"), append([]string{"testdata/check.php"}, files...)...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), blackbox.Tool(t, "php"), append([]string{"../wordpress/testdata/check.php"}, files...)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v:\n%s", err, out)
 	}

@@ -62,7 +62,7 @@ type siteResult struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), blackbox.Tool(t, "php"), "testdata/drive.php", plugin())
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), blackbox.Tool(t, "php"), "../wordpress/testdata/drive.php", plugin())
 	s := &site{T: t}
 	cmd.Stderr = &s.log
 	in, out := blackbox.StartPiped(t, cmd)

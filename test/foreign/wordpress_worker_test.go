@@ -17,7 +17,7 @@ import (
 func serve(t *testing.T, settings string) string {
 	t.Helper()
 	at := blackbox.Free(t)
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), blackbox.Tool(t, "php"), "-S", at, "testdata/router.php")
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), blackbox.Tool(t, "php"), "-S", at, "../wordpress/testdata/router.php")
 	cmd.Env = append(cmd.Environ(), "GODWIT_SETTINGS="+settings, "GODWIT_PLUGIN="+plugin())
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
