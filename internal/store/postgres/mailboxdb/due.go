@@ -100,8 +100,8 @@ type overdue struct {
 const beginsBytes = 4 << 10
 
 // takeOverdue locks recipients of the lane with copies for which due holds ($1 is now), skipping those that others have
-// locked, and reads these copies.
-func (l *lane) takeOverdue(ctx context.Context, tx pgx.Tx, set *tableSet, now int64, due, order string) ([]overdue, error) {
+// locked, and reads these copies, each with so many bytes of the beginning of its content.
+func (l *lane) takeOverdue(ctx context.Context, tx pgx.Tx, set *tableSet, now int64, due, order string, begins int) ([]overdue, error) {
 	rows, err := tx.Query(ctx, `SELECT key FROM recipient WHERE key IN (
 			SELECT p.recipient FROM pending p JOIN recipient r ON r.key = p.recipient WHERE `+due+` AND r.shard % $2 = $3 ORDER BY `+order+` LIMIT $4
 		) ORDER BY key FOR UPDATE SKIP LOCKED`, now, len(l.s.lanes), l.n, dueSlice)
@@ -120,7 +120,7 @@ func (l *lane) takeOverdue(ctx context.Context, tx pgx.Tx, set *tableSet, now in
 			CROSS JOIN LATERAL (` + all(set.hours, "SELECT %[1]d::bigint AS src, n.id, n.created_at, n.collapse_key, n.content, substring(coalesce(n.body, c.body) FOR $4) AS begins FROM note_%[1]d n LEFT JOIN content_%[1]d c ON c.key = n.content WHERE n.recipient = p.recipient AND n.pos = p.pos") + `) AS x
 			ORDER BY ` + order
 	})
-	if rows, err = tx.Query(ctx, sql, now, keys, dueSlice, beginsBytes); err != nil {
+	if rows, err = tx.Query(ctx, sql, now, keys, dueSlice, begins); err != nil {
 		return nil, err
 	}
 	var list []overdue
@@ -138,7 +138,7 @@ func (l *lane) takeOverdue(ctx context.Context, tx pgx.Tx, set *tableSet, now in
 // expire ends copies that have expired.
 func (l *lane) expire(now int64) upkeep {
 	return func(ctx context.Context, tx pgx.Tx, set *tableSet, did *outcome) error {
-		list, err := l.takeOverdue(ctx, tx, set, now, "p.expires_at <= $1", "p.expires_at, p.pos")
+		list, err := l.takeOverdue(ctx, tx, set, now, "p.expires_at <= $1", "p.expires_at, p.pos", beginsBytes)
 		if err != nil || len(list) == 0 {
 			return err
 		}
@@ -180,7 +180,7 @@ func (t *transaction) writeSlice(ctx context.Context, did *outcome) error {
 // due gives scheduled copies their seq, unless they have expired meanwhile.
 func (l *lane) due(now int64) upkeep {
 	return func(ctx context.Context, tx pgx.Tx, set *tableSet, did *outcome) error {
-		list, err := l.takeOverdue(ctx, tx, set, now, "p.seq = 0 AND p.send_at <= $1", "p.send_at, p.pos")
+		list, err := l.takeOverdue(ctx, tx, set, now, "p.seq = 0 AND p.send_at <= $1", "p.send_at, p.pos", 0)
 		if err != nil || len(list) == 0 {
 			return err
 		}

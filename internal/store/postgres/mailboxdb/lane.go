@@ -319,7 +319,7 @@ func (l *lane) failed(ops []op, err error) {
 	l.setAway(away)
 	l.pause = away && !pgdb.Locked(err)
 	for _, o := range ops {
-		if q, ok := o.(*settleOp); ok && !q.Waited() && away {
+		if q, ok := unwaited(o); ok && away {
 			l.later(q, err)
 			continue
 		}
@@ -327,11 +327,17 @@ func (l *lane) failed(ops []op, err error) {
 	}
 }
 
+// unwaited returns an operation that is acknowledgements nobody waits for.
+func unwaited(o op) (q *settleOp, ok bool) {
+	q, ok = o.(*settleOp)
+	return q, ok && !q.Waited()
+}
+
 // waitForTable parks operations whose callers wait: upkeep holds the table, and drops it, for a moment.
 func (l *lane) waitForTable(ops []op, err error) {
 	var waiting []op
 	for _, o := range ops {
-		if q, ok := o.(*settleOp); ok && !q.Waited() {
+		if q, ok := unwaited(o); ok {
 			l.later(q, err)
 			continue
 		}

@@ -102,7 +102,7 @@ func (l *lane) giveUp() {
 			kept, since[o] = append(kept, o), at
 			continue
 		}
-		if q, ok := o.(*settleOp); ok && !q.Waited() {
+		if q, ok := unwaited(o); ok {
 			l.again(q)
 			continue
 		}

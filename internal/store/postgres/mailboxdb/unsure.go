@@ -81,7 +81,7 @@ func cloneSettles(list []*mailbox.Settle) (clones []*mailbox.Settle) {
 // keep takes over the ops that nobody waits for, and returns the rest.
 func (u *unsure) keep(ops []op) (rest []op) {
 	for _, o := range ops {
-		if q, ok := o.(*settleOp); ok && !q.Waited() {
+		if q, ok := unwaited(o); ok {
 			u.lazy = append(u.lazy, q)
 		} else {
 			rest = append(rest, o)
