@@ -22,6 +22,7 @@ import (
 	"time"
 
 	godwit "godwit.dev/godwit/clients/go"
+	"godwit.dev/godwit/internal/testkit/thorough"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -232,7 +233,7 @@ func TestGatewayChangesNothing(t *testing.T) {
 	})
 	<-ready
 	calls := 300
-	if blackbox.Thorough() {
+	if thorough.Run() {
 		calls = 10_000
 	}
 	rnd := mrand.New(mrand.NewPCG(1, 2))

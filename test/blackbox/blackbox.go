@@ -64,9 +64,6 @@ func Skip(t testing.TB, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
-// Thorough reports whether tests that draw their input at random draw much of it, as for make check-all.
-func Thorough() bool { return os.Getenv("GODWIT_TEST_THOROUGH") != "" }
-
 // Long skips a test under -short: what `make quick` has no time for.
 func Long(t testing.TB) {
 	t.Helper()

@@ -14,6 +14,7 @@ import (
 
 	"godwit.dev/godwit/internal/objects/object"
 	"godwit.dev/godwit/internal/objects/object/objectstore"
+	"godwit.dev/godwit/internal/testkit/thorough"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -39,7 +40,7 @@ func seeds(t *testing.T, n int) (list []uint64) {
 		}
 	case testing.Short() || blackbox.Raced(): // a world takes many times as long with the race detector
 		n = (n + 49) / 50
-	case !blackbox.Thorough():
+	case !thorough.Run():
 		n = (n + 9) / 10
 	}
 	first := rand.Uint64N(1 << 32)

@@ -12,7 +12,7 @@ import (
 
 	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/notify/notification"
-	"godwit.dev/godwit/test/blackbox"
+	"godwit.dev/godwit/internal/testkit/thorough"
 )
 
 // Variant skips a test that repeats another one with a gateway's second engine, unless nothing may be skipped (GODWIT_TEST_STRICT).
@@ -32,7 +32,7 @@ func Run(t *testing.T, g Gate) {
 // break, and all of them in make check-all.
 func RunAgain(t *testing.T, g Gate) {
 	Variant(t)
-	g.run(t, blackbox.Thorough())
+	g.run(t, thorough.Run())
 }
 
 // RunOnTwo runs the suite on a gateway of two nodes, see StartTwo.

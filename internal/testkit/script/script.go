@@ -12,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"godwit.dev/godwit/internal/testkit/pgserver"
+	"godwit.dev/godwit/internal/testkit/thorough"
 	"godwit.dev/godwit/tools/mutate/mutant"
 )
 
@@ -42,7 +43,7 @@ func condition(name string) (bool, error) {
 		_, err := pgserver.Programs()
 		return err == nil || os.Getenv("GODWIT_TEST_STRICT") != "", nil
 	case "thorough":
-		return os.Getenv("GODWIT_TEST_THOROUGH") != "", nil
+		return thorough.Run(), nil
 	}
 	return false, fmt.Errorf("there is no condition %q", name)
 }
