@@ -368,7 +368,7 @@ damage: ## damage the files of a real server in 200 ways and see that nothing is
 
 .PHONY: cluster
 cluster: ## kill nodes, cut the bus between two and kill PostgreSQL under load and a campaign, for ten minutes (FOR=1m CHATS=500 for less); then campaigns on three nodes
-	$(GO) test -count 1 -timeout 90m -v ./test/cluster -run 'NothingIsLost|TheHistory|ADatabaseThatSleeps|ATransactionThatStays|AReplicaThatLacks|OthersGoOnPublishing' -failover -stop-rate -stops 5 -sleep-for 60s -hold-for 10m -faults $(or $(FOR),10m) -history $(or $(FOR),10m) -kill-every 20s -cut-for 15s -postgres-kills 10 -chats $(or $(CHATS),10000) -within 5s
+	GODWIT_TEST_THOROUGH=1 $(GO) test -count 1 -timeout 90m -v ./test/cluster -run 'NothingIsLost|TheHistory|ADatabaseThatSleeps|ATransactionThatStays|AReplicaThatLacks|OthersGoOnPublishing' -failover -stop-rate -stops 5 -sleep-for 60s -hold-for 10m -faults $(or $(FOR),10m) -history $(or $(FOR),10m) -kill-every 20s -cut-for 15s -postgres-kills 10 -chats $(or $(CHATS),10000) -within 5s
 	$(GO) test -count 1 -timeout 20m ./test/campaigns -nodes 3
 
 .PHONY: escalation
@@ -386,7 +386,7 @@ sinks: $(CHDB) ## kill the server ten times under 200,000 events, and stop Click
 
 .PHONY: upgrade
 upgrade: ## restart three nodes of the commit before as nodes of this one, under load (OF=commit for another)
-	$(GO) test -count 1 -timeout 20m -v ./test/cluster -run AnUpgrade -former -former-of $(or $(OF),HEAD~1)
+	GODWIT_TEST_THOROUGH=1 $(GO) test -count 1 -timeout 20m -v ./test/cluster -run AnUpgrade -former -former-of $(or $(OF),HEAD~1)
 
 .PHONY: attack
 attack: ## attack the built server from one address, and from one app, and see that nobody else is kept waiting

@@ -175,14 +175,13 @@ func EventuallyWithin(t testing.TB, patience time.Duration, what string, ok func
 	}
 }
 
-// Poll asks again and again until ok returns nil or patience ends; then it returns the last error.
+// Poll asks again and again until ok returns nil or patience ends; then it returns the last error. The longer it has waited the
+// less often it asks, since what is asked takes the processor from what is waited for.
 func Poll(ctx context.Context, patience time.Duration, ok func() error) error {
-	const often = 10 * time.Millisecond
+	const soonest, latest, share = 10 * time.Millisecond, 250 * time.Millisecond, 8 // of what it has waited
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	tick := time.NewTicker(often)
-	defer tick.Stop()
-	for {
+	for begun := time.Now(); ; {
 		err := ok()
 		if err == nil {
 			return nil
@@ -190,7 +189,7 @@ func Poll(ctx context.Context, patience time.Duration, ok func() error) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("gave up after %s: %w", patience, err)
-		case <-tick.C:
+		case <-time.After(min(max(time.Since(begun)/share, soonest), latest)):
 		}
 	}
 }

@@ -19,11 +19,11 @@ import (
 func TestAnAppIsDeletedByTwoNodesWhileItsCampaignIsSent(t *testing.T) {
 	t.Parallel()
 	blackbox.Long(t)
-	const chats = 300 // at 10/s: half a minute
+	const chats = 60 // at 2/s: half a minute
 	telegram := botserver.Start(botserver.Options{Token: botToken})
 	t.Cleanup(telegram.Close)
 	url := pgtest.Database(t)
-	c := Start(t, Options{Postgres: func(int) string { return url }, Serve: []blackbox.Option{blackbox.Plain(), blackbox.Args("--allow-private-urls", "--erase-within", "1s")}})
+	c := Start(t, Options{Nodes: 2, Postgres: func(int) string { return url }, Serve: []blackbox.Option{blackbox.Plain(), blackbox.Args("--allow-private-urls", "--erase-within", "1s")}})
 	db := connect(t, url)
 	api := c.Nodes[0].API()
 	api.Call(t, http.MethodPut, "/v1/channels/telegram", map[string]any{"token": botToken, "base_url": telegram.URL}, nil)
@@ -31,7 +31,7 @@ func TestAnAppIsDeletedByTwoNodesWhileItsCampaignIsSent(t *testing.T) {
 		api.Call(t, http.MethodPost, "/v1/endpoints", map[string]any{"channel": "telegram", "address": json.RawMessage(fmt.Sprintf(`{"chat_id":%d}`, 1000+i))}, nil)
 	}
 	var news struct{ ID string }
-	api.Call(t, http.MethodPost, "/v1/campaigns", map[string]any{"content": map[string]any{"title": "Hi"}, "audience": map[string]any{"channels": []string{"telegram"}}, "rate": "10/s"}, &news)
+	api.Call(t, http.MethodPost, "/v1/campaigns", map[string]any{"content": map[string]any{"title": "Hi"}, "audience": map[string]any{"channels": []string{"telegram"}}, "rate": "2/s"}, &news)
 	api.Call(t, http.MethodPost, "/v1/campaigns/"+news.ID+"/start", nil, nil)
 	blackbox.Eventually(t, "a part is sent", func() error {
 		if len(telegram.Messages()) < 3 {

@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/internal/testkit/thorough"
 	"godwit.dev/godwit/test/blackbox"
 )
 
 var (
-	faultsFor = flag.Duration("faults", 8*time.Second, "how long nodes are killed and the bus is cut under load")
-	killEvery = flag.Duration("kill-every", 4*time.Second, "how often a node is killed meanwhile")
-	cutFor    = flag.Duration("cut-for", 4*time.Second, "how long the bus is cut between two nodes, after each second kill")
-	dbKills   = flag.Int("postgres-kills", 2, "how often PostgreSQL is killed under load")
+	faultsFor = flag.Duration("faults", time.Duration(thorough.Rounds(4, 8))*time.Second, "how long nodes are killed and the bus is cut under load")
+	killEvery = flag.Duration("kill-every", time.Duration(thorough.Rounds(2, 4))*time.Second, "how often a node is killed meanwhile")
+	cutFor    = flag.Duration("cut-for", time.Duration(thorough.Rounds(2, 4))*time.Second, "how long the bus is cut between two nodes, after each second kill")
+	dbKills   = flag.Int("postgres-kills", thorough.Rounds(1, 2), "how often PostgreSQL is killed under load")
 	chats     = flag.Int("chats", 0, "how many chats a campaign goes to meanwhile, with a hook that is posted who comes online; 0: neither")
 	within    = flag.Duration("within", blackbox.Patience, "how soon after a fault objects must be known; 5s is promised where nothing else runs")
 )

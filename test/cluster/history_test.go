@@ -15,19 +15,23 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/internal/testkit/thorough"
 	"godwit.dev/godwit/test/blackbox"
 )
 
-var historyFor = flag.Duration("history", 6*time.Second, "how long the whole history of a cluster under mixed faults is kept and then judged")
+var historyFor = flag.Duration("history", time.Duration(thorough.Rounds(4, 6))*time.Second, "how long the whole history of a cluster under mixed faults is kept and then judged")
 
 // How much happens in a history.
+var (
+	historyRecipients = thorough.Rounds(12, 25)
+	historyPublishers = thorough.Rounds(4, 8)
+)
+
 const (
-	historyRecipients = 25
-	historyPublishers = 8
-	historyPace       = 100 * time.Millisecond // between two publishes of one
-	historyAckEvery   = 300 * time.Millisecond // several acknowledgements share a frame
-	historyStay       = 3 * time.Second        // of a session, on average
-	historyPatience   = 3 * time.Second        // with a node that does not answer; then another one is asked
+	historyPace     = 100 * time.Millisecond // between two publishes of one
+	historyAckEvery = 300 * time.Millisecond // several acknowledgements share a frame
+	historyStay     = 3 * time.Second        // of a session, on average
+	historyPatience = 3 * time.Second        // with a node that does not answer; then another one is asked
 )
 
 var historyModes = []string{"any", "all", "any", "none", "all"}

@@ -14,17 +14,21 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	godwit "godwit.dev/godwit/clients/go"
+	"godwit.dev/godwit/internal/testkit/thorough"
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// The load on the nodes.
+// The load on the nodes, of which thorough runs have more.
+var (
+	recipients  = thorough.Rounds(60, 300)
+	publishRate = thorough.Rounds(60, 200) // a second
+	followers   = thorough.Rounds(8, 30)
+	changeRate  = thorough.Rounds(20, 50)
+)
+
 const (
-	recipients   = 300
-	publishRate  = 200 // a second
-	followers    = 30
 	objects      = 40
-	followed     = 8 // by each
-	changeRate   = 50
+	followed     = 8  // by each
 	publishers   = 16 // and as many publishes at work at most
 	changers     = 8
 	publishRetry = 50 * time.Millisecond
@@ -115,7 +119,7 @@ func every(ctx context.Context, d time.Duration, do func(n int)) {
 // publish is one of the publishers. It repeats what was not answered with success, with the same id, and never what was.
 func (l *load) publish(ctx context.Context, p int) {
 	r, api := rand.New(rand.NewPCG(2, uint64(p))), l.poster()
-	every(ctx, publishers*time.Second/publishRate, func(n int) {
+	every(ctx, publishers*time.Second/time.Duration(publishRate), func(n int) {
 		id, to := fmt.Sprintf("p%d-%d", p, n), recipient(r.IntN(recipients))
 		l.insist(api, n, http.MethodPost, "/v1/notifications", map[string]any{"id": id, "to": to, "title": "x", "data": map[string]any{"n": n}}, func() {
 			l.stored[id] = published{to, time.Now()}
@@ -126,7 +130,7 @@ func (l *load) publish(ctx context.Context, p int) {
 // change is one of those who change objects; each has its own.
 func (l *load) change(ctx context.Context, c int) {
 	api := l.poster()
-	every(ctx, changers*time.Second/changeRate, func(n int) {
+	every(ctx, changers*time.Second/time.Duration(changeRate), func(n int) {
 		name, version := object(c+changers*(n%(objects/changers))), int64(n+1)
 		l.insist(api, n, http.MethodPut, "/v1/objects/"+group+"/"+name, map[string]any{"version": version, "payload": fmt.Sprint(version), "content_type": "text/plain"}, func() {
 			l.versions[name] = max(l.versions[name], version)
@@ -325,7 +329,7 @@ func (l *load) goesOn(d time.Duration) {
 		defer l.mu.Unlock()
 		return len(l.stored)
 	}
-	begun, goal := time.Now(), stored()+int(publishRate*d/time.Second)/10
+	begun, goal := time.Now(), stored()+publishRate*int(d/time.Millisecond)/10_000
 	blackbox.EventuallyWithin(l.t, d+blackbox.Patience, "publishing goes on", func() error {
 		if n := stored(); n < goal || time.Since(begun) < d {
 			return fmt.Errorf("%d of %d are published", n, goal)

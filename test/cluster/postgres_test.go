@@ -14,6 +14,7 @@ import (
 
 	godwit "godwit.dev/godwit/clients/go"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/internal/testkit/thorough"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -21,6 +22,7 @@ import (
 func TestNothingIsLostWhenPostgreSQLIsKilled(t *testing.T) {
 	t.Parallel()
 	blackbox.Long(t)
+	thorough.Only(t, "TestSessionsBehindHAProxyOutliveADatabaseThatIsAway, which kills it as well, and TestTheHistoryOfAClusterUnderFaultsIsWhole")
 	db := pgtest.Start(t, pgtest.Options{Fsync: true})
 	c := Start(t, Options{Postgres: func(int) string { return db.URL() }, Serve: []blackbox.Option{blackbox.Plain()}})
 	l := startLoad(t, c.Front())

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/testkit/thorough"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -22,6 +23,7 @@ var (
 func TestARollingRestartGoesUnnoticed(t *testing.T) {
 	t.Parallel()
 	blackbox.Long(t)
+	thorough.Only(t, "TestADrainedNodeGoesUnnoticedBehindHAProxy for one node, and TestNothingIsLostWhileNodesDieAndTheBusIsCut")
 	c := Start(t, Options{Serve: []blackbox.Option{blackbox.Plain()}})
 	l := startLoad(t, c.Front())
 	for i, n := range c.Nodes {

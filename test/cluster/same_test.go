@@ -8,15 +8,14 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
 
+	"godwit.dev/godwit/internal/testkit/thorough"
 	"godwit.dev/godwit/test/blackbox"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestOneIDPublishedOnTwoNodesAtOnce: one node stores it, and the other knows it or, where the contents differ, refuses.
-func TestOneIDPublishedOnTwoNodesAtOnce(t *testing.T) {
-	t.Parallel()
-	c := Start(t, Options{})
+// oneIDAtOnce publishes one ID on two nodes: one stores it, and the other knows it or, where the contents differ, refuses.
+func oneIDAtOnce(t *testing.T, c *Cluster) {
 	apis := []*blackbox.API{c.Nodes[0].API(), c.Nodes[1].API()}
 	both := func(id string, title func(i int) string) (statuses [2]int) {
 		var g errgroup.Group
@@ -37,7 +36,7 @@ func TestOneIDPublishedOnTwoNodesAtOnce(t *testing.T) {
 		}
 		return statuses
 	}
-	const rounds = 50
+	rounds := thorough.Rounds(15, 50)
 	for i := range rounds {
 		if got := both(fmt.Sprint("same-", i), func(int) string { return "one" }); got != [2]int{http.StatusOK, http.StatusCreated} {
 			t.Errorf("the same twice: %v", got)

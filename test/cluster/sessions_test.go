@@ -57,8 +57,21 @@ func next(t *testing.T, l blackbox.Link, want string) {
 	}
 }
 
-func TestAnyNodeTakesAnyPublishAndAnyConnection(t *testing.T) {
-	nodes := Start(t, Options{}).Nodes
+// TestNodesAreAlike: what one node does for clients and back ends, any does. These tests share nodes, since none stops one.
+func TestNodesAreAlike(t *testing.T) {
+	t.Parallel()
+	c := Start(t, Options{})
+	for name, test := range map[string]func(*testing.T, *Cluster){
+		"AnyNodeTakesAnyPublishAndAnyConnection": anyPublishAndAnyConnection,
+		"PollsAndPostsComeToAnyNode":             pollsAndPosts,
+		"OneIDPublishedOnTwoNodesAtOnce":         oneIDAtOnce,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, c) })
+	}
+}
+
+func anyPublishAndAnyConnection(t *testing.T, c *Cluster) {
+	nodes := c.Nodes
 	for i, transport := range blackbox.Transports {
 		recipient := "unit-" + transport
 		l := dial(t, nodes[i%3], transport, recipient)
@@ -99,8 +112,8 @@ func TestRecipientOfAKilledNodeGoesOnElsewhere(t *testing.T) {
 	})
 }
 
-func TestPollsAndPostsComeToAnyNode(t *testing.T) {
-	nodes := Start(t, Options{Nodes: 2}).Nodes
+func pollsAndPosts(t *testing.T, c *Cluster) {
+	nodes := c.Nodes
 	get := func(s *blackbox.Server, path string) (v struct {
 		Session string
 		Frames  []map[string]json.RawMessage
