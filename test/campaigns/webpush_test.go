@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/sending/sendertest/pushserver"
+	"godwit.dev/godwit/internal/testkit/thorough"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -96,7 +97,8 @@ func TestEverySubscriberEndsInOneHonestOutcome(t *testing.T) {
 
 func TestOneStaleSubscriptionStopsNobodyElse(t *testing.T) {
 	t.Parallel()
-	const n, stale = 1000, 371
+	const stale = 171
+	n := thorough.Rounds(300, 1000)
 	for _, b := range []pushserver.Behaviour{
 		{Status: http.StatusForbidden, Body: "the VAPID credentials do not correspond to the subscription"},
 		{Status: http.StatusBadRequest, Body: `{"reason":"VapidPkHashMismatch"}`},
@@ -132,14 +134,14 @@ func sameTopic(t *testing.T, name string, got []pushserver.Message, most int) {
 }
 
 // kills is how often the server is killed on the way of a campaign.
-const kills = 10
+var kills = thorough.Rounds(5, 10)
 
 func TestNobodyIsLostOrDoubledWhenTheServerIsKilled(t *testing.T) {
 	t.Parallel()
 	alone(t)
 	blackbox.Long(t)
 	w, provider, subs := pushing(t, *subscribers, pushserver.Options{OneKey: true}, func(int) pushserver.Behaviour {
-		return pushserver.Behaviour{Delay: 20 * time.Millisecond}
+		return pushserver.Behaviour{Delay: 50 * time.Millisecond} // so that each kill strikes some on their way
 	}, blackbox.Plain())
 	rate := *killedRate
 	if rate == 0 {

@@ -19,15 +19,16 @@ import (
 	shared "godwit.dev/godwit/internal/store/postgres/campaigndb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
+	"godwit.dev/godwit/internal/testkit/thorough"
 	"godwit.dev/godwit/test/blackbox"
 	"godwit.dev/godwit/test/cluster"
 )
 
 var (
-	subscribers = flag.Int("subscribers", 700, "Web Push subscribers of the mixed and the killed campaign")
+	subscribers = flag.Int("subscribers", thorough.Rounds(300, 700), "Web Push subscribers of the mixed and the killed campaign")
 	killedRate  = flag.Int("killed-rate", 0, "messages a second of the killed campaign; 0: all within six seconds")
-	capped      = flag.Int("capped", 6000, "subscribers at a push service that takes 200 a second")
-	chats       = flag.Int("chats", 120, "Telegram chats")
+	capped      = flag.Int("capped", thorough.Rounds(3000, 6000), "subscribers at a push service that takes 200 a second")
+	chats       = flag.Int("chats", thorough.Rounds(60, 120), "Telegram chats")
 	several     = flag.Int("nodes", 0, "3: three nodes on PostgreSQL behind HAProxy in the place of one server; 0: one server")
 	scale       = flag.Bool("scale", false, "measure sends a second and memory; fails where they are not what they should be")
 
