@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/testkit/thorough"
 	"godwit.dev/godwit/test/blackbox"
 	"godwit.dev/godwit/test/cluster"
 )
@@ -24,7 +25,7 @@ func TestGeneratorMakesRealisticRides(t *testing.T) {
 	}
 }
 
-// TestEveryRideIsAcknowledgedOnce: 5,000 rides to 1,000 drivers over every transport, a third of them offline at first,
+// TestEveryRideIsAcknowledgedOnce: thousands of rides to hundreds of drivers over every transport, a third of them offline at first,
 // one in ten connections cut. Each ride is acknowledged once, first deliveries are in order, what expired is not sent.
 func TestEveryRideIsAcknowledgedOnce(t *testing.T) {
 	blackbox.Long(t)
@@ -110,12 +111,12 @@ func wantOneAckEach(ctx context.Context, t *testing.T, api *blackbox.API, rides 
 	}
 }
 
-// TestNotificationSurvivesKill: the same, while the server is killed 20 times at random moments and started again on
+// TestNotificationSurvivesKill: the same, while the server is killed several times at random moments and started again on
 // the same folder. Notifications that it had acknowledged to the publisher are never published again, so all of them
 // must arrive.
 func TestNotificationSurvivesKill(t *testing.T) {
 	blackbox.Long(t)
-	const kills = 20
+	kills := thorough.Rounds(6, 20)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())
@@ -132,7 +133,7 @@ func TestNotificationSurvivesKill(t *testing.T) {
 	go func() { published <- publish(ctx, api, rides, &stored) }()
 	r := rand.New(rand.NewPCG(seed, uint64(kills)))
 	for kill := range kills {
-		// A random moment within each twentieth of the publishing, so that every kill hits work under way.
+		// A random moment within each equal part of the publishing, so that every kill hits work under way.
 		moment := int64(rideCount * kill / kills)
 		moment += r.Int64N(int64(rideCount / kills))
 		err := blackbox.Poll(ctx, patience, func() error {

@@ -12,16 +12,20 @@ import (
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/testkit/thorough"
 	"godwit.dev/godwit/test/blackbox"
 
 	"golang.org/x/sync/errgroup"
 )
 
-// The size of the input, as the promise is stated.
+// The size of the input: in thorough runs, as the promise is stated.
+var (
+	rideCount = thorough.Rounds(1500, 5000)
+	drivers   = thorough.Rounds(300, 1000)
+)
+
 const (
 	seed       = 20261121
-	rideCount  = 5000
-	drivers    = 1000
 	publishers = 8
 )
 
