@@ -24,6 +24,8 @@ type Gate struct {
 	two    bool // events for clients are published on another node
 	// LingersOn: a session outlives its client's connection for a while.
 	LingersOn bool
+	// Buffers is how many bytes a client takes from the kernel before its test reads them.
+	Buffers int
 	// Queued says how many bytes wait for clients; nil: the reactor's queues.
 	Queued func(s *Server) int64
 }

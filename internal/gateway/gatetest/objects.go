@@ -173,8 +173,9 @@ func RunByQuery(t *testing.T, g Gate) {
 
 // slowObjects changes objects far more often than fits any queue while the client does not read.
 func slowObjects(t *testing.T, g *Gate, s *Server) {
-	const count, rounds = 100, 40 // 16 MB: more than the kernel takes
-	slow := g.welcomed(t, s, Options{Recipient: "unit-1", Group: Group, Device: "main"})
+	const count = 100
+	rounds := g.unread() / (count * object.MaxPayload)
+	slow := g.unreading(t, s, Options{Recipient: "unit-1", Group: Group, Device: "main"})
 	var list bytes.Buffer
 	for i := range count {
 		fmt.Fprintf(&list, `%q,`, fmt.Sprint("o", i))

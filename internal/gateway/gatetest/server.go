@@ -68,6 +68,8 @@ type Server struct {
 	nodes  *joined // nil: it is alone
 	known  *cluster.Cluster
 	turns  atomic.Int64
+
+	shallow atomic.Bool // new connections have kernelBytes
 }
 
 // folder is a data folder with empty stores.
@@ -168,7 +170,7 @@ func start(t testing.TB, driver string, mount func(s *Server), s *Server) *Serve
 	s.Mux.Handle("/v1/frames", s.Posting)
 
 	s.HTTP = httptest.NewUnstartedServer(s.Mux)
-	s.HTTP.Listener = reactor.Listener(s.HTTP.Listener)
+	s.HTTP.Listener = reactor.Listener(shallow{s.HTTP.Listener, &s.shallow})
 	s.HTTP.Config.ConnContext = reactor.ConnContext
 	t.Cleanup(s.HTTP.Close)
 	mount(s)
@@ -253,7 +255,40 @@ func (s *Server) Listen(t testing.TB) net.Listener {
 	t.Helper()
 	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
-	return ln
+	return shallow{ln, &s.shallow}
+}
+
+// kernelBytes is the send buffer of a connection whose client does not read: small, so that a test soon fills it.
+const kernelBytes = 64 << 10
+
+// unread is how much is sent to a client that does not read: several times what the kernel and the queue take.
+func (g *Gate) unread() int { return 2<<20 + g.Buffers }
+
+// unreading connects a client that does not read what it is sent for now.
+func (g *Gate) unreading(t testing.TB, s *Server, o Options) *conn {
+	t.Helper()
+	for _, node := range s.each() {
+		node.shallow.Store(true)
+	}
+	return g.welcomed(t, s, o)
+}
+
+// shallow is a listener whose connections have kernelBytes while it is on.
+type shallow struct {
+	net.Listener
+	on *atomic.Bool
+}
+
+func (l shallow) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err != nil || !l.on.Load() {
+		return nc, err //nolint:wrapcheck // the error of the wrapped net.Listener, unchanged
+	}
+	if err := nc.(*net.TCPConn).SetWriteBuffer(kernelBytes); err != nil {
+		_ = nc.Close()
+		return nil, err //nolint:wrapcheck // the test shows it
+	}
+	return nc, nil
 }
 
 func must(t testing.TB, err error) {

@@ -208,11 +208,12 @@ func tokenEndsSubscriptions(t *testing.T, g *Gate, s *Server) {
 
 // slowSubscriber publishes far more than any queue takes to a client that does not read, and a notification in between.
 func slowSubscriber(t *testing.T, g *Gate, s *Server) {
-	slow := g.welcomed(t, s, Options{Recipient: "slow"})
+	slow := g.unreading(t, s, Options{Recipient: "slow"})
 	quick := g.welcomed(t, s, Options{Recipient: "quick"})
 	slow.subscribed("", "storm")
 	quick.subscribed("", "quiet")
-	const count, size = 400, 60 << 10 // 24 MB: more than the kernel takes
+	const size = 60 << 10
+	count := g.unread() / size
 	data := fmt.Appendf(nil, "%q", bytes.Repeat([]byte("x"), size))
 	for i := range count {
 		must(t, s.tell("storm", data))

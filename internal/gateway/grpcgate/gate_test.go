@@ -100,11 +100,6 @@ func (g *gate) conn(t testing.TB) *grpc.ClientConn {
 	return cc
 }
 
-// again runs the gateways' suite once more, on another engine.
-func again(t *testing.T, driver string, secure bool, change func(*grpcgate.Config)) {
-	gatetest.RunAgain(t, suiteOf(driver, secure, change))
-}
-
 // suiteOf returns the servers and clients that the suite runs on.
 func suiteOf(driver string, secure bool, change func(*grpcgate.Config)) gatetest.Gate {
 	all := &running{of: map[*gatetest.Server]*gate{}}
@@ -135,16 +130,20 @@ func TestGatewayOnTwoNodes(t *testing.T) { gatetest.RunAgainOnTwo(t, suiteOf("",
 
 func TestGateway(t *testing.T) { gatetest.Run(t, suiteOf("", false, nil)) }
 
-func TestGatewayOnPortableDriver(t *testing.T) { again(t, reactor.DriverGoroutine, false, nil) }
+func TestGatewayOnPortableDriver(t *testing.T) {
+	gatetest.RunCarried(t, suiteOf(reactor.DriverGoroutine, false, nil))
+}
 
-func TestGatewayOverTLS(t *testing.T) { again(t, "", true, nil) }
+func TestGatewayOverTLS(t *testing.T) { gatetest.RunCarried(t, suiteOf("", true, nil)) }
+
+func std(c *grpcgate.Config) { c.Engine = grpcgate.EngineStd }
 
 func TestGatewayOnStdEngine(t *testing.T) {
-	again(t, "", false, func(c *grpcgate.Config) { c.Engine = grpcgate.EngineStd })
+	gatetest.RunEncoded(t, suiteOf("", false, std))
 }
 
 func TestGatewayOnStdEngineOverTLS(t *testing.T) {
-	again(t, "", true, func(c *grpcgate.Config) { c.Engine = grpcgate.EngineStd })
+	gatetest.RunCarried(t, suiteOf("", true, std))
 }
 
 // client is a session of a stock gRPC client, for the suite.

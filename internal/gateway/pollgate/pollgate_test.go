@@ -35,7 +35,7 @@ func start(t *testing.T) *gatetest.Server {
 
 func TestGateway(t *testing.T) { gatetest.Run(t, gate()) }
 
-func TestGatewayOnTwoNodes(t *testing.T) { gatetest.RunAgainOnTwo(t, gate()) }
+func TestGatewayOnTwoNodes(t *testing.T) { gatetest.RunPostsOnTwo(t, gate()) }
 
 func gate() gatetest.Gate {
 	var gates sync.Map

@@ -45,7 +45,7 @@ func TestObjectsInTheQuery(t *testing.T) {
 }
 
 func TestGatewayOverTLS(t *testing.T) {
-	gatetest.RunAgain(t, gatetest.Gate{Dial: dial, Mount: func(_ testing.TB, s *gatetest.Server) {
+	gatetest.RunCarried(t, gatetest.Gate{Dial: dial, Mount: func(_ testing.TB, s *gatetest.Server) {
 		s.UseTLS(false)
 		mount(s)
 	}})
@@ -53,8 +53,9 @@ func TestGatewayOverTLS(t *testing.T) {
 
 func TestGatewayOverHTTP2(t *testing.T) {
 	var gates sync.Map
-	gatetest.RunAgain(t, gatetest.Gate{
-		Dial: dial,
+	gatetest.RunCarried(t, gatetest.Gate{
+		Dial:    dial,
+		Buffers: 4 << 20, // net/http's window of a stream
 		Mount: func(_ testing.TB, s *gatetest.Server) {
 			s.UseTLS(true)
 			gates.Store(s, mount(s))

@@ -42,18 +42,18 @@ func TestGatewayProtoOnTwoNodes(t *testing.T) {
 }
 
 func TestGatewayProto(t *testing.T) {
-	gatetest.RunAgain(t, gatetest.Gate{Mount: mount, Dial: dialProto})
+	gatetest.RunEncoded(t, gatetest.Gate{Mount: mount, Dial: dialProto})
 }
 
 func TestGatewayOverTLS(t *testing.T) {
-	gatetest.RunAgain(t, gatetest.Gate{Dial: dialJSON, Mount: func(t testing.TB, s *gatetest.Server) {
+	gatetest.RunCarried(t, gatetest.Gate{Dial: dialJSON, Mount: func(t testing.TB, s *gatetest.Server) {
 		s.UseTLS(false)
 		mount(t, s)
 	}})
 }
 
 func TestGatewayOnPortableDriver(t *testing.T) {
-	gatetest.RunAgain(t, gatetest.Gate{Mount: mount, Dial: dialJSON, Driver: reactor.DriverGoroutine})
+	gatetest.RunCarried(t, gatetest.Gate{Mount: mount, Dial: dialJSON, Driver: reactor.DriverGoroutine})
 }
 
 func start(t *testing.T) *gatetest.Server {
