@@ -28,11 +28,12 @@ func (e *env) pendingOn(device string) []string {
 // severalOfEachMode stores copies of each ack mode for several recipients, in an order that is neither theirs nor the modes'.
 func (e *env) severalOfEachMode() (batch []mailbox.Settle) {
 	e.Helper()
+	var notes []*mailbox.Append
 	for i := range 8 {
 		for _, to := range []string{"s", "r", "q"} {
 			for mode, name := range map[notification.AckMode]string{notification.AckAny: "any", notification.AckAll: "all", notification.AckNone: "none"} {
 				id := fmt.Sprint(name, i)
-				e.stored(e.note(id, ack(mode)), to)
+				notes = append(notes, &mailbox.Append{N: e.note(id, ack(mode)), To: []string{to}})
 				as := notification.Acked
 				if mode == notification.AckNone {
 					as = notification.Delivered
@@ -41,6 +42,7 @@ func (e *env) severalOfEachMode() (batch []mailbox.Settle) {
 			}
 		}
 	}
+	e.storedAtOnce(notes...)
 	return batch
 }
 

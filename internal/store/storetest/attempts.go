@@ -19,8 +19,12 @@ func (e *env) posOf(to, id string) int64 {
 // wrote notes that a copy was written to a connection of a device, "" for one without a name.
 func (e *env) wrote(to, id, device string, attempt uint32) {
 	e.Helper()
+	e.wroteAt(e.posOf(to, id), to, id, device, attempt)
+}
+
+func (e *env) wroteAt(pos int64, to, id, device string, attempt uint32) {
 	e.s.Mark([]mailbox.Mark{{
-		App: App, Recipient: to, ID: id, Pos: e.posOf(to, id), Attempts: attempt, DeliveredAt: e.clock.Now(), Device: device, Over: mailbox.OverOf("ws", device),
+		App: App, Recipient: to, ID: id, Pos: pos, Attempts: attempt, DeliveredAt: e.clock.Now(), Device: device, Over: mailbox.OverOf("ws", device),
 	}})
 }
 
@@ -85,9 +89,12 @@ func (e *env) wantTried(to, id string, want ...string) {
 // crowd stores so many notifications that earlier settled ones are put away.
 func (e *env) crowd() {
 	e.Helper()
+	before := len(e.rec.All().Stored)
+	var batch []*mailbox.Append
 	for i := range 80 {
-		e.stored(e.note(fmt.Sprint("crowd", len(e.rec.All().Stored))), fmt.Sprint("somebody", i), "another")
+		batch = append(batch, &mailbox.Append{N: e.note(fmt.Sprint("crowd", before+i)), To: []string{fmt.Sprint("somebody", i), "another"}})
 	}
+	e.storedAtOnce(batch...)
 }
 
 func (e *env) step() { e.clock.Advance(time.Second) }
@@ -223,10 +230,11 @@ var attemptCases = []testCase{
 	}},
 	{"WhatWasTriedIsBounded", []Ability{Attempts}, func(e *env) {
 		e.stored(e.note("x"), "r")
+		pos := e.posOf("r", "x")
 		for i := range 40 {
 			for n := range 20 {
 				e.clock.Advance(time.Millisecond)
-				e.wrote("r", "x", "a device with quite a long name", uint32(i*20+n+1))
+				e.wroteAt(pos, "r", "x", "a device with quite a long name", uint32(i*20+n+1))
 			}
 			if i%8 == 0 {
 				e.reopen()

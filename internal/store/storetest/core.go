@@ -184,13 +184,15 @@ var coreCases = []testCase{
 	{"AppsNeverMeet", nil, appsNeverMeet},
 	{"ManyRecipientsAreAnsweredAtOnce", nil, func(e *env) {
 		var qs []mailbox.PendingQuery
+		var batch []*mailbox.Append
 		for i := range 700 {
 			to := fmt.Sprint("r", i)
 			if i%3 != 0 {
-				e.stored(e.note(fmt.Sprint("n", i)), to)
+				batch = append(batch, &mailbox.Append{N: e.note(fmt.Sprint("n", i)), To: []string{to}})
 			}
 			qs = append(qs, mailbox.PendingQuery{App: App, Recipient: to, Limit: 5})
 		}
+		e.storedAtOnce(batch...)
 		res, err := e.s.Pending(e.Context(), qs)
 		if err != nil || len(res) != len(qs) {
 			e.Fatalf("%d answers, %v", len(res), err)
@@ -315,7 +317,7 @@ func appsNeverMeet(e *env) {
 }
 
 func concurrent(e *env) {
-	const publishers, each, recipients = 8, 60, 5
+	const publishers, each, recipients = 8, 24, 5
 	var wg sync.WaitGroup
 	for p := range publishers {
 		wg.Go(func() {

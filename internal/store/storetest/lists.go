@@ -76,14 +76,18 @@ var listCases = []testCase{
 	}},
 	{"HistoryIsPagedNewestFirst", []Ability{Status}, func(e *env) {
 		var want []string
+		var batch []*mailbox.Append
+		var acks []*mailbox.Settle
 		for i := range 150 {
 			id := fmt.Sprint("n", i)
-			e.stored(e.note(id), "r", fmt.Sprint("other", i%7))
+			batch = append(batch, &mailbox.Append{N: e.note(id), To: []string{"r", fmt.Sprint("other", i%7)}})
 			want = append(want, id)
 			if i%5 == 0 {
-				e.acked("r", id)
+				acks = append(acks, e.ackOf("r", id))
 			}
 		}
+		e.storedAtOnce(batch...)
+		e.ackedAtOnce(acks...)
 		slices.Reverse(want)
 		for range 2 {
 			var got []string
@@ -144,13 +148,17 @@ var listCases = []testCase{
 	}},
 	{"PruneDeletesWhatSettledLongAgoAndNothingElse", []Ability{Status}, func(e *env) {
 		e.stored(e.note("open"), "r", "s")
+		var batch []*mailbox.Append
+		var acks []*mailbox.Settle
 		for i := range 200 {
 			id := fmt.Sprint("old", i)
-			e.stored(e.note(id), "r")
+			batch = append(batch, &mailbox.Append{N: e.note(id), To: []string{"r"}})
 			if i != 100 {
-				e.acked("r", id)
+				acks = append(acks, e.ackOf("r", id))
 			}
 		}
+		e.storedAtOnce(batch...)
+		e.ackedAtOnce(acks...)
 		e.acked("s", "open")
 		since := e.clock.Advance(time.Hour / 2)
 		e.stored(e.note("young"), "r")
@@ -208,12 +216,17 @@ var listCases = []testCase{
 		}
 	}},
 	{"AnErasedRecipientIsForgotten", []Ability{Status}, func(e *env) {
+		var batch []*mailbox.Append
+		var acks []*mailbox.Settle
 		for i := range 120 {
-			e.stored(e.note(fmt.Sprint("n", i)), "r", "s")
+			id := fmt.Sprint("n", i)
+			batch = append(batch, &mailbox.Append{N: e.note(id), To: []string{"r", "s"}})
 			if i%2 == 0 {
-				e.acked("r", fmt.Sprint("n", i))
+				acks = append(acks, e.ackOf("r", id))
 			}
 		}
+		e.storedAtOnce(batch...)
+		e.ackedAtOnce(acks...)
 		e.stored(e.note("later", sendAfter(time.Second, time.Hour)), "r")
 		e.s.Seen([]mailbox.Seen{{App: App, Recipient: "r", Device: "phone", At: e.clock.Now()}})
 		if err := e.s.Erase(e.Context(), App, "r"); err != nil {
@@ -252,12 +265,17 @@ var listCases = []testCase{
 		}
 	}},
 	{"WhatHasChangedLatelyIsListedWhoeverItWasFor", []Ability{Status}, func(e *env) {
+		var batch []*mailbox.Append
+		var acks []*mailbox.Settle
 		for i := range 300 {
-			e.stored(e.note(fmt.Sprint("old", i), ttl(24*time.Hour)), fmt.Sprint("r", i))
+			to, id := fmt.Sprint("r", i), fmt.Sprint("old", i)
+			batch = append(batch, &mailbox.Append{N: e.note(id, ttl(24*time.Hour)), To: []string{to}})
 			if i%3 == 0 {
-				e.acked(fmt.Sprint("r", i), fmt.Sprint("old", i))
+				acks = append(acks, e.ackOf(to, id))
 			}
 		}
+		e.storedAtOnce(batch...)
+		e.ackedAtOnce(acks...)
 		e.stored(e.note("overdue", ttl(time.Minute)), "r1")
 		since := e.clock.Advance(time.Hour)
 		e.wantChanged(since)

@@ -12,6 +12,7 @@ import (
 
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/testkit/thorough"
 )
 
 // model is the contract in its simplest form.
@@ -159,8 +160,12 @@ func (m *model) erase(to string) {
 	delete(m.seqs, to)
 }
 
-// modelSteps is how much random work one run does.
-const modelSteps = 1500
+// The random work of one run. Each run takes another seed, so that many short runs see as much as a long one. A long one has longer
+// histories, and reading them takes most of its time.
+const (
+	modelSteps    = 200
+	modelStepsAll = 1500 // in a thorough run
+)
 
 // testModel does random work on the store and on the model. GODWIT_SEED repeats a run.
 func testModel(t *testing.T, open OpenFunc, without []Ability) {
@@ -176,7 +181,7 @@ func testModel(t *testing.T, open OpenFunc, without []Ability) {
 		env: newEnv(t, open, Options{MaxPending: 12}), rnd: rand.New(rand.NewPCG(seed, 0)),
 		m: &model{seqs: make(map[string]uint64), max: 12},
 	}
-	for i := range modelSteps {
+	for i := range thorough.Rounds(modelSteps, modelStepsAll) {
 		w.step()
 		if i%10 == 0 {
 			w.compare(w.s)

@@ -2,6 +2,7 @@
 package storetest
 
 import (
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/testkit/testclock"
+	"godwit.dev/godwit/internal/testkit/thorough"
 )
 
 // Options are a test's requirements of a store.
@@ -57,9 +59,34 @@ type testCase struct {
 // Run runs all tests except those for abilities that the store lacks.
 func Run(t *testing.T, open OpenFunc, without ...Ability) {
 	t.Helper()
+	run(t, open, func(c *testCase) bool {
+		return !slices.ContainsFunc(c.needs, func(a Ability) bool { return slices.Contains(without, a) })
+	})
+	t.Run(randomWork, func(t *testing.T) { testModel(t, open, without) })
+}
+
+const randomWork = "RandomWorkAgreesWithASimpleModel"
+
+// sampled is how many of the tests RunAgain leaves out for each that it runs.
+const sampled = 9
+
+// RunAgain tests a variant of a store that Run has tested in the test named as guard. On each change it runs the random work, the tests
+// that crash the store, and a tenth of the others, drawn anew each time; in make check-all, or with GODWIT_TEST_THOROUGH=1, it runs all.
+func RunAgain(t *testing.T, guard string, open OpenFunc) {
+	t.Helper()
+	run(t, open, func(c *testCase) bool {
+		return thorough.Run() || slices.Contains(c.needs, Crash) || rand.IntN(1+sampled) == 0
+	})
+	t.Run(randomWork, func(t *testing.T) { testModel(t, open, nil) })
+	t.Run("AllOthers", func(t *testing.T) { thorough.Only(t, guard) })
+}
+
+// run runs the tests that are wanted.
+func run(t *testing.T, open OpenFunc, wanted func(c *testCase) bool) {
+	t.Helper()
 	for _, group := range [][]testCase{coreCases, settleCases, timeCases, listCases, dedupCases, ackAllCases, lifeCases, headCases, replyCases, escalateCases, attemptCases} {
 		for _, c := range group {
-			if slices.ContainsFunc(c.needs, func(a Ability) bool { return slices.Contains(without, a) }) {
+			if !wanted(&c) {
 				continue
 			}
 			t.Run(c.name, func(t *testing.T) {
@@ -68,7 +95,6 @@ func Run(t *testing.T, open OpenFunc, without ...Ability) {
 			})
 		}
 	}
-	t.Run("RandomWorkAgreesWithASimpleModel", func(t *testing.T) { testModel(t, open, without) })
 }
 
 // App is the app of the suite's notifications unless a test says otherwise.
@@ -198,6 +224,38 @@ func (e *env) stored(n *notification.Notification, to ...string) {
 			e.Fatalf("append %s to %s: %+v, want it newly %s until %s", n.ID, to[i], r, want, n.ExpiresAt)
 		}
 	}
+}
+
+// storedAtOnce publishes in one batch and insists that every copy was newly stored.
+func (e *env) storedAtOnce(batch ...*mailbox.Append) {
+	e.Helper()
+	if err := e.s.Append(e.Context(), batch); err != nil {
+		e.Fatalf("append %d: %v", len(batch), err)
+	}
+	for _, a := range batch {
+		for i, r := range a.Results {
+			if r.Err != nil || r.Duplicate || r.Status != notification.Stored || !r.ExpiresAt.Equal(a.N.ExpiresAt) {
+				e.Fatalf("append %s to %s: %+v, want it newly stored until %s", a.N.ID, a.To[i], r, a.N.ExpiresAt)
+			}
+		}
+	}
+}
+
+// ackedAtOnce acknowledges in one batch and insists that each copy is settled by it.
+func (e *env) ackedAtOnce(batch ...*mailbox.Settle) {
+	e.Helper()
+	if err := e.s.Settle(e.Context(), batch); err != nil {
+		e.Fatalf("settle %d: %v", len(batch), err)
+	}
+	for _, q := range batch {
+		if q.Outcome != mailbox.SettleDone {
+			e.Fatalf("settle %s of %s: outcome %d", q.ID, q.Recipient, q.Outcome)
+		}
+	}
+}
+
+func (e *env) ackOf(to, id string) *mailbox.Settle {
+	return &mailbox.Settle{App: App, Recipient: to, ID: id, As: notification.Acked, At: e.clock.Now()}
 }
 
 func (e *env) pending(q mailbox.PendingQuery) mailbox.PendingResult {

@@ -99,7 +99,7 @@ func (s sealing) Lookup(ctx context.Context, app, id, to string) ([]mailbox.Reco
 func TestConformanceWhileHoursAreSealedAndAfterKills(t *testing.T) {
 	// Little of a log, since each crash copies it.
 	little := pgtest.Options{Fsync: true, Settings: map[string]string{"max_wal_size": "48MB", "min_wal_size": "32MB"}}
-	storetest.Run(t, func(t *testing.T, opts storetest.Options) storetest.Opened {
+	storetest.RunAgain(t, "TestConformance", func(t *testing.T, opts storetest.Options) storetest.Opened {
 		cfg := mailboxdb.Config{MaxPending: opts.MaxPending, Now: opts.Now}
 		cfg.ShortHours(time.Minute)
 		var server *pgtest.Server

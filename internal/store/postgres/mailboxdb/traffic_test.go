@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/store/storetest"
 	"godwit.dev/godwit/internal/testkit/testclock"
+	"godwit.dev/godwit/internal/testkit/thorough"
 )
 
 // Two nodes publish, settle and read while both seal hours that pass in moments: nobody notices. Time passes as fast as they
@@ -27,7 +28,8 @@ func TestHoursAreSealedUnderTraffic(t *testing.T) {
 	cfg.Patient()
 	nodes := []*mailboxdb.Store{open(t, cfg), open(t, cfg)}
 	began := clock.Now()
-	const publishers, each, hours = 4, 120, 5
+	const publishers = 4
+	each, hours := thorough.Rounds(40, 120), thorough.Rounds(2, 5)
 	ctx, stop := context.WithCancel(t.Context())
 	var upkeep, traffic sync.WaitGroup
 	upkeep.Go(func() {
@@ -42,7 +44,7 @@ func TestHoursAreSealedUnderTraffic(t *testing.T) {
 			}
 			both.Wait()
 			if clock.Now().Sub(began) < days/2 { // the first copies must not expire, even on a slow machine
-				clock.Advance(5 * time.Minute)
+				clock.Advance(10 * time.Minute)
 			}
 		}
 	})
@@ -52,7 +54,7 @@ func TestHoursAreSealedUnderTraffic(t *testing.T) {
 			s := nodes[p%2]
 			to := fmt.Sprint("r", p/2) // both nodes publish to both
 			i := 0
-			for begun := clock.Now(); i < each || i%3 != 0 || clock.Now().Sub(begun) < (hours+2)*time.Hour; i++ {
+			for begun := clock.Now(); i < each || i%3 != 0 || clock.Now().Sub(begun) < time.Duration(hours+2)*time.Hour; i++ {
 				work(t, s, to, fmt.Sprintf("p%d-%d", p, i), i)
 			}
 			stored[p/2].Add(int64(i))

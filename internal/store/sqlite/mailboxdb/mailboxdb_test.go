@@ -77,11 +77,11 @@ func TestConformance(t *testing.T) { storetest.Run(t, opener(func(*mailboxdb.Con
 
 // TestConformanceWithAllPacked packs even publishes to a single recipient.
 func TestConformanceWithAllPacked(t *testing.T) {
-	storetest.Run(t, opener(func(c *mailboxdb.Config) { c.PackFrom(1) }))
+	storetest.RunAgain(t, "TestConformance", opener(func(c *mailboxdb.Config) { c.PackFrom(1) }))
 }
 
 func TestConformanceWithAllPackedAndSealed(t *testing.T) {
-	storetest.Run(t, opener(func(c *mailboxdb.Config) {
+	storetest.RunAgain(t, "TestConformance", opener(func(c *mailboxdb.Config) {
 		c.PackFrom(1)
 		c.SmallSlices(3)
 		c.MaxIdle = 2
@@ -89,7 +89,7 @@ func TestConformanceWithAllPackedAndSealed(t *testing.T) {
 }
 
 func TestConformanceWithSealedIndexAndFewRecipientsInMemory(t *testing.T) {
-	storetest.Run(t, opener(func(c *mailboxdb.Config) {
+	storetest.RunAgain(t, "TestConformance", opener(func(c *mailboxdb.Config) {
 		c.SmallSlices(5)
 		c.MaxIdle = 2
 	}))
