@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/testkit/thorough"
 	"godwit.dev/godwit/test/blackbox"
 
 	"github.com/coder/websocket"
@@ -69,12 +70,12 @@ func TestAServerOfNobodyKeepsLittleAlive(t *testing.T) {
 	t.Logf("%.1f MB", alive/(1<<20))
 }
 
-// TestClientThatNeverReadsCostsAtMostItsCap: 20 clients ask for large windows and then do not read, while 80 MB wait
-// for them.
+// TestClientThatNeverReadsCostsAtMostItsCap: clients ask for large windows and then do not read, while 4 MB wait for each, more
+// than all may cost together.
 func TestClientThatNeverReadsCostsAtMostItsCap(t *testing.T) {
 	blackbox.Long(t)
+	clients := thorough.Rounds(10, 20)
 	const (
-		clients  = 20
 		each     = 1000
 		capBytes = 256 << 10
 		slack    = 24 << 20 // the store's caches and the collector's headroom, whatever the clients do

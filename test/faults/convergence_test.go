@@ -41,7 +41,7 @@ func seeds(t *testing.T, n int) (list []uint64) {
 	case testing.Short() || blackbox.Raced(): // a world takes many times as long with the race detector
 		n = (n + 49) / 50
 	case !thorough.Run():
-		n = (n + 9) / 10
+		n = (n + 24) / 25
 	}
 	first := rand.Uint64N(1 << 32)
 	for i := range n {

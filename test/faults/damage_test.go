@@ -12,11 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/testkit/thorough"
 	"godwit.dev/godwit/test/blackbox"
 )
 
 // Two hundred seeds are each file, harmed in each way, beside a server that runs and under one that does not, and more than half of it again.
-var damageSeeds = flag.Int("seeds", 12, "how many cases of damage to try")
+var damageSeeds = flag.Int("seeds", thorough.Rounds(6, 12), "how many cases of damage to try")
 
 var hows = []string{"flip", "truncate", "zero", "delete"}
 

@@ -27,6 +27,7 @@ import (
 	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/testkit/thorough"
 )
 
 func noError(t testing.TB, err error) {
@@ -48,7 +49,7 @@ func manyStubs(t testing.TB) (stubs, open int) {
 		noError(t, err)
 		return n, 10_000
 	}
-	return 30_000, 500
+	return thorough.Rounds(12_000, 30_000), 500
 }
 
 // filledLong is filled with many more.

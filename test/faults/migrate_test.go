@@ -90,6 +90,10 @@ func TestAFolderKilledTwiceOnItsWayIsThereWhole(t *testing.T) {
 	says(t, out, "was copied before")
 }
 
+// killerLooks is how long the killer of a copy waits between two looks at it: less than any slice takes, and not so often that it takes
+// the processor from the copy.
+const killerLooks = 2 * time.Millisecond
+
 // killInASlice kills a copy once so many rows are there, while it is writing more, which then are not.
 func killInASlice(t testing.TB, data, url string, rows int) {
 	t.Helper()
@@ -114,7 +118,7 @@ func killInASlice(t testing.TB, data, url string, rows int) {
 	c := connectDatabase(t, url)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	for {
+	for ; ; time.Sleep(killerLooks) {
 		alive()
 		var there bool
 		noError(t, c.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = 'godwit_move' AND tablename = 'part')").Scan(&there))
@@ -135,7 +139,7 @@ func killInASlice(t testing.TB, data, url string, rows int) {
 	if done {
 		t.Fatalf("it was faster than its killer: more has to be copied\n%s", out.String())
 	}
-	for waits := false; !waits; { // its slice is written, and cannot be noted
+	for waits := false; !waits; time.Sleep(killerLooks) { // its slice is written, and cannot be noted
 		alive()
 		noError(t, tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'godwit_move.part'::regclass AND NOT granted)").Scan(&waits))
 	}
