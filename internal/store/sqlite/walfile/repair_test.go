@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/store/sqlite/walfile"
+	"godwit.dev/godwit/internal/testkit/thorough"
 )
 
 // notesOf are the notes that a whole log would have.
@@ -46,7 +47,7 @@ func TestAFlippedBitOfALogIsPutRight(t *testing.T) {
 		t.Fatalf("a whole log becomes %d commits, %v, %v", want.Commits, want.Notes, want.Holes)
 	}
 	rnd := rand.New(rand.NewPCG(7, 7))
-	for range 200 {
+	for range thorough.Rounds(30, 200) {
 		at, bit := rnd.IntN(len(whole)), rnd.IntN(8)
 		b := bytes.Clone(whole)
 		b[at] ^= 1 << bit
@@ -117,7 +118,7 @@ func TestAFlippedBitOfAPageIsPutRight(t *testing.T) {
 		page[i] = byte(rnd.Uint32())
 	}
 	sum := crc32.Checksum(page, crc32.MakeTable(crc32.Castagnoli))
-	for range 500 {
+	for range thorough.Rounds(60, 500) {
 		b := bytes.Clone(page)
 		b[rnd.IntN(len(b))] ^= 1 << rnd.IntN(8)
 		if !walfile.MendPage(b, sum) || !bytes.Equal(b, page) {

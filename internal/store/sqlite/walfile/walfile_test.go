@@ -12,6 +12,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 
 	"godwit.dev/godwit/internal/store/sqlite/walfile"
+	"godwit.dev/godwit/internal/testkit/thorough"
 )
 
 // crashed makes a database with so many commits in its log, as kill -9 leaves it, and returns where.
@@ -102,7 +103,7 @@ func TestEveryFlippedBitIsSeen(t *testing.T) {
 	mark := markOf(read(t, path))
 	offsets := []int{0, 5, 9, 17, 30, 32, 37, 41, 47, 50, len(whole) - 1, len(whole) - 4096 - 10}
 	rnd := rand.New(rand.NewPCG(1, 2))
-	for range 300 {
+	for range thorough.Rounds(50, 300) {
 		offsets = append(offsets, rnd.IntN(len(whole)))
 	}
 	for _, at := range offsets {
@@ -126,7 +127,7 @@ func TestAFlippedBitBeforeTheLastCommitIsSeenWithoutTheNote(t *testing.T) {
 		t.Fatal(err)
 	}
 	rnd := rand.New(rand.NewPCG(3, 4))
-	for range 300 {
+	for range thorough.Rounds(50, 300) {
 		at := rnd.IntN(len(whole) - 3*(4096+24))
 		b := append([]byte(nil), whole...)
 		b[at] ^= 1 << rnd.IntN(8)
