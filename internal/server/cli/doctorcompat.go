@@ -58,7 +58,7 @@ func foundShards(in *redisstream.Inspection, shards int) finding {
 	seen := counted(in, in.Streams, "stream", "streams")
 	switch {
 	case in.Misplaced == 0 && shards&(shards-1) != 0:
-		f.OK, f.Detail = true, fmt.Sprintf("max_shards = %d is not a power of two: of some clients, publishers write another stream than that service reads; here the publishers' is read, which fits %s", shards, seen)
+		f.OK, f.Detail = true, fmt.Sprintf("max_shards = %d is not a power of two: publishers and that service use different streams for some clients; both are read here, which fits %s", shards, seen)
 		return f
 	case in.Misplaced > 0:
 		f.Detail = fmt.Sprintf("%d of %s are not in the shard that max_shards = %d gives, %s for one: nobody would read them", in.Misplaced, seen, shards, clean(in.Example))

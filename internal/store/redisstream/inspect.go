@@ -110,7 +110,7 @@ func (in *Inspection) look(ctx context.Context, l *link, keys []string, shards i
 func (in *Inspection) count(key string, found []raw, shards int) {
 	in.Streams++
 	client, shard, _ := ClientOf(key)
-	if ShardOf(client, shards) != shard {
+	if shard != ShardOf(client, shards) && shard != wideShardOf(client, shards) {
 		in.Misplaced++
 		if in.Example == "" {
 			in.Example = key

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"math/bits"
 	"strconv"
 	"strings"
 )
@@ -17,13 +18,32 @@ const (
 
 // ShardOf is the shard of a client's stream: for a UUID the sum of its two halves, modulo shards; for other names 0. Publishers
 // add with wrap-around, and the service that Godwit stands in for does not. The results are the same as long as shards is a power
-// of two; otherwise the publishers' stream is read.
+// of two; otherwise strays moves the entries of the other stream to the publishers'.
 func ShardOf(client string, shards int) int {
 	hi, lo, ok := halves(client)
 	if !ok || shards < 1 {
 		return 0
 	}
 	return int((hi + lo) % uint64(shards))
+}
+
+// otherKey is the key of a client's stream for publishers that add the halves without wrap-around. It is empty if Key is the same.
+func otherKey(client string, shards int) string {
+	other := wideShardOf(client, shards)
+	if other == ShardOf(client, shards) {
+		return ""
+	}
+	return prefix + Recipient(client) + "{" + strconv.Itoa(other) + "}"
+}
+
+// wideShardOf is ShardOf with a sum of 128 bits.
+func wideShardOf(client string, shards int) int {
+	hi, lo, ok := halves(client)
+	if !ok || shards < 1 {
+		return 0
+	}
+	sum, carry := bits.Add64(hi, lo, 0)
+	return int(bits.Rem64(carry, sum, uint64(shards)))
 }
 
 // halves reads a UUID in its usual form, in either case.

@@ -66,7 +66,13 @@ func (s *Store) hint(key string) {
 		return
 	}
 	st := s.online(client)
-	if st == nil || st.key != key {
+	if st == nil {
+		return
+	}
+	if st.key != key {
+		if key == otherKey(client, s.cfg.MaxShards) {
+			s.strays.look(client)
+		}
 		return
 	}
 	st.mu.Lock()
@@ -79,6 +85,12 @@ func (s *Store) hint(key string) {
 	}
 }
 
+// heard schedules a read of a client that a publisher has announced a new entry for.
+func (s *Store) heard(client string) {
+	s.hint(Key(client, s.cfg.MaxShards))
+	s.strays.look(Recipient(client))
+}
+
 // missed schedules reads of all streams of a master.
 func (s *Store) missed(master string) {
 	var some []*stream
@@ -87,6 +99,8 @@ func (s *Store) missed(master string) {
 		for _, st := range some {
 			if s.masterOf(st) == master {
 				s.look(st)
+			} else {
+				s.strays.look(st.client) // its other stream may be on this master
 			}
 		}
 	}
@@ -94,6 +108,7 @@ func (s *Store) missed(master string) {
 
 // look schedules a read of a stream from its first entry on, when there is time.
 func (s *Store) look(st *stream) {
+	s.strays.look(st.client)
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.known || st.reread {

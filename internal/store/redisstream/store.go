@@ -73,6 +73,7 @@ type Store struct {
 	recent  recent
 	due     dues
 	logged  logged
+	strays  *strays // nil: each client has one stream
 
 	mu     sync.Mutex
 	queues map[string]*masterQueue
@@ -113,7 +114,10 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	cfg.Cluster = l.cluster
 	s := &Store{cfg: cfg, log: cfg.Log, link: l, seed: maphash.MakeSeed(), queues: make(map[string]*masterQueue)}
-	s.finder = &finder{link: l, log: cfg.Log, told: s.hint, missed: s.missed, heard: func(client string) { s.hint(Key(client, cfg.MaxShards)) }}
+	s.finder = &finder{link: l, log: cfg.Log, told: s.hint, missed: s.missed, heard: s.heard}
+	if cfg.MaxShards&(cfg.MaxShards-1) != 0 {
+		s.strays = newStrays(s)
+	}
 	if err := s.finder.choose(ctx); err != nil {
 		l.close()
 		return nil, err
@@ -138,6 +142,9 @@ func (s *Store) Run(ctx context.Context) error {
 	wg.Go(func() { s.sweep(ctx) })
 	wg.Go(func() { s.expire(ctx) })
 	wg.Go(func() { s.cleanUp(ctx) })
+	if s.strays != nil {
+		wg.Go(func() { s.strays.run(ctx) })
+	}
 	wg.Wait()
 	return nil
 }
@@ -194,6 +201,7 @@ func (s *Store) Joined(client string) {
 	st.mu.Lock()
 	st.sessions++
 	st.mu.Unlock()
+	s.strays.look(st.client)
 }
 
 // Left says that a session of a client was closed. After the last one the client's state is dropped, except for entries that are

@@ -1,6 +1,7 @@
 package redisstream
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -52,10 +53,19 @@ type world struct {
 	poison    []error
 	after     time.Duration // how far the store's clock is ahead
 	frozen    time.Time     // the time at which the clock is frozen; zero: it runs
+	shards    int           // 0: 128
 }
 
 // newWorld opens a store on servers. It runs until the test ends.
 func newWorld(t *testing.T, urls ...string) *world {
+	t.Helper()
+	w := publisherOnly(t, urls...)
+	w.open(urls...)
+	return w
+}
+
+// publisherOnly is a world without a store.
+func publisherOnly(t *testing.T, urls ...string) *world {
 	t.Helper()
 	w := &world{t: t, reread: map[string]int{}, counts: map[string]int{}}
 	publisher, err := dial(t.Context(), urls)
@@ -64,7 +74,6 @@ func newWorld(t *testing.T, urls ...string) *world {
 	}
 	t.Cleanup(publisher.close)
 	w.publisher, w.redis = publisher, publisher.main
-	w.open(urls...)
 	return w
 }
 
@@ -76,7 +85,7 @@ func alone(t *testing.T) *world {
 
 func (w *world) open(urls ...string) {
 	w.t.Helper()
-	s, err := Open(w.t.Context(), Config{URLs: urls, App: "rides", MaxShards: 128, Observer: w, Log: quiet(), Now: w.now})
+	s, err := Open(w.t.Context(), Config{URLs: urls, App: "rides", MaxShards: cmp.Or(w.shards, 128), AnyShards: true, Observer: w, Log: quiet(), Now: w.now})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -223,10 +232,14 @@ func (w *world) try(client, id string) error {
 }
 
 func (w *world) publish(client, id string, changes ...string) (entry string, err error) {
+	return w.publishTo(Key(client, 128), id, changes...)
+}
+
+// publishTo publishes to a stream by its key.
+func (w *world) publishTo(key, id string, changes ...string) (entry string, err error) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), callWithin)
 	defer cancel()
 	b := w.redis.B()
-	key := Key(client, 128)
 	fv := b.Xadd().Key(key).Id("*").FieldValue()
 	ttl := w.now().Add(10 * time.Minute).UTC().Format("2006-01-02 15:04:05.000000 UTC")
 	for _, f := range fields(append([]string{"id", id, "ttl", ttl}, changes...)...) {
