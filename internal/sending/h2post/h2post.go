@@ -1,7 +1,6 @@
-// Package h2post posts very many small messages to few servers over HTTP/2 (RFC 9113). It does what net/http does for
-// any request with less work for each of these: messages that are ready together leave in one write, no goroutine is
-// started for one, and headers that are different each time do not push those that are the same out of the table
-// that both sides keep.
+// Package h2post posts very many small messages to few servers over HTTP/2 (RFC 9113). It does the same as net/http with less work for each
+// request: messages that are ready together are sent in one write, no request starts a goroutine, and headers that differ in every request
+// do not push constant headers out of the HPACK table that both sides keep.
 package h2post
 
 import (
@@ -20,25 +19,26 @@ import (
 )
 
 const (
-	// usualConns bounds the connections to one server, if Config does not; most allow a hundred messages at once on each.
+	// usualConns limits the connections to one server, unless Config sets a limit; most servers allow a hundred concurrent messages on
+	// each.
 	usualConns = 32
-	// maxFarewell limits the reason that is kept when a server ends a connection, in bytes.
+	// maxFarewell limits the stored part of the reason with which a server ends a connection, in bytes.
 	maxFarewell = 256
-	// maxAgain is how often a message that a server certainly did not look at is tried on another connection.
+	// maxAgain limits the retries, on another connection, of a message that a server certainly did not process.
 	maxAgain = 3
-	// maxAnswer limits the part of an answer's body that is kept, in bytes; providers' errors are far shorter.
+	// maxAnswer limits the stored part of an answer's body, in bytes; providers' errors are far shorter.
 	maxAnswer = 16 << 10
-	// redialAfter is how long after a connection could not be made another one is tried, where there are some already.
+	// redialAfter is the pause after a failed dial before the next one, for a server that other connections still reach.
 	redialAfter = time.Second
-	// plainFor is how long a server without HTTP/2 is not tried again.
+	// plainFor is the time for which a server without HTTP/2 is not tried again.
 	plainFor = time.Hour
-	// maxHosts limits the servers without connections that are kept. Strangers can choose their names.
+	// maxHosts limits the servers whose state is stored while they have no connections. Strangers can choose their names.
 	maxHosts = 1024
 )
 
 var (
-	// ErrUnsuited says that the server does not speak HTTP/2, or takes messages of this size only in pieces. Nothing was
-	// sent; net/http can do it.
+	// ErrUnsuited reports that the server does not speak HTTP/2, or accepts messages of this size only in pieces. Nothing was sent;
+	// net/http can send the message.
 	ErrUnsuited = foreign.Own("the server does not speak HTTP/2 as it is needed")
 
 	errNoStatus = foreign.Own("the answer has no status, or too many headers")
@@ -50,7 +50,7 @@ var (
 // GoAwayError says that the server has ended the connection.
 type GoAwayError struct {
 	Code http2.ErrCode
-	Said string // its debug data, which some servers put the reason into; empty: nothing
+	Said string // the frame's debug data, in which some servers give a reason; empty: none
 }
 
 func (e *GoAwayError) Error() string {
@@ -69,17 +69,17 @@ func (e *GoAwayError) Plain() string {
 type Config struct {
 	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	TLS     func() *tls.Config // nil, or returning nil: the system's roots
-	Timeout time.Duration      // for connecting, and for the network to take written bytes
-	Silence time.Duration      // after which a connection gets a ping; after twice that it is dead
-	Idle    time.Duration      // after which an unused connection is closed
-	Conns   int                // most connections to one server; 0: 32
+	Timeout time.Duration      // limits connecting, and each write to the network
+	Silence time.Duration      // a connection that receives nothing for so long gets a ping; after twice that time it counts as dead
+	Idle    time.Duration      // an unused connection is closed after this time
+	Conns   int                // limits the connections to one server; 0: 32
 }
 
 // Request is a message.
 type Request struct {
 	Address   string // host:port to connect to
-	Authority string // as the URL names the host
-	Path      string // with the query; it is taken for a secret
+	Authority string // the host as the URL writes it
+	Path      string // with the query; treated as a secret
 	Header    []hpack.HeaderField
 	Body      []byte
 }
@@ -92,7 +92,7 @@ type Answer struct {
 	Cut    error       // the body broke off
 }
 
-// Client posts messages. It may be used by many goroutines at once.
+// Client posts messages. It is safe for concurrent use.
 type Client struct {
 	cfg    Config
 	mu     sync.Mutex
@@ -109,8 +109,8 @@ func New(cfg Config) *Client {
 	return &Client{cfg: cfg, hosts: make(map[string]*host)}
 }
 
-// Close closes connections as soon as nothing is under way on them, and returns once all are closed and none is being
-// opened. The client can still be used, with a connection for each message.
+// Close closes each connection as soon as it has no message under way, and returns once all are closed and no dial is under way. The client
+// can still be used; each message then gets a connection of its own.
 func (c *Client) Close() error {
 	c.closed.Store(true)
 	c.mu.Lock()
@@ -128,7 +128,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Post sends a message and waits for the answer. If there is none, sent says whether the message may have arrived.
+// Post sends a message and waits for the answer. If it returns none, sent reports whether the message may have arrived.
 func (c *Client) Post(ctx context.Context, r *Request) (a *Answer, sent bool, err error) {
 	h := c.host(r.Address)
 	for tries := 1; ; tries++ {
@@ -169,13 +169,13 @@ func (c *Client) host(address string) *host {
 	return h
 }
 
-// forget drops the state of servers without connections. c.mu is held.
+// forget drops the state of servers without connections. The caller holds c.mu.
 func (c *Client) forget() {
 	for address, h := range c.hosts {
 		h.mu.Lock()
 		unused := len(h.conns)+h.dialing+len(h.waiting) == 0
 		h.mu.Unlock()
-		if unused { // a caller that has just got it can still use it; it is only no longer shared
+		if unused { // a caller that already holds h can still use it; later callers get a new one
 			delete(c.hosts, address)
 		}
 	}

@@ -29,7 +29,7 @@ func TestEveryMessageGetsItsOwnAnswer(t *testing.T) {
 			_, _ = w.Write(body)
 		}))
 		server.EnableHTTP2 = true
-		server.Config.ErrorLog = log.New(io.Discard, "", 0) // a connection may be one too many
+		server.Config.ErrorLog = log.New(io.Discard, "", 0) // some connections are refused as one too many
 		server.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: streams}
 		server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
 			if s == http.StateNew {
@@ -44,7 +44,7 @@ func TestEveryMessageGetsItsOwnAnswer(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 2000 {
 			wg.Go(func() {
-				// Some need more than the connection takes at once, most do not.
+				// Some bodies are larger than the connection's window, most are not.
 				body := fmt.Sprint(i) + strings.Repeat("x", i%5*1000)
 				a, _, err := c.Post(t.Context(), message(address, body))
 				if err != nil || a.Status != http.StatusOK || string(a.Body) != body {
@@ -219,7 +219,7 @@ func TestAFullConnectionGetsCompany(t *testing.T) {
 		if p.n == 2 {
 			close(both)
 		}
-		select { // the first connection keeps its only message until the second has one
+		select { // the first connection answers its only message after the second has received one
 		case <-both:
 		case <-t.Context().Done():
 		}
@@ -266,14 +266,14 @@ func TestThereAreNoMoreConnectionsThanTheClientMayHave(t *testing.T) {
 func TestWhyAServerEndsAConnectionIsTold(t *testing.T) {
 	const why = `{"reason":"IdleTimeout"}`
 	for name, c := range map[string]struct {
-		last uint32 // last message that it says it has processed
+		last uint32 // the last message that its GOAWAY declares processed
 		sent bool
 	}{"of a message that it has looked at": {1, true}, "of one that it has not": {0, false}} {
 		address := script(t, func(p *peer) {
 			p.greet()
 			if p.next(nil) != nil {
 				p.check(p.fr.WriteGoAway(1<<31-1, http2.ErrCodeNo, []byte(why)))
-				p.check(p.fr.WriteGoAway(c.last, http2.ErrCodeNo, nil)) // a second GOAWAY without a reason does not cancel the first one's
+				p.check(p.fr.WriteGoAway(c.last, http2.ErrCodeNo, nil)) // a second GOAWAY without a reason does not erase the reason of the first
 			}
 		})
 		_, sent, err := post(t, client(t), message(address, "m"))
@@ -285,7 +285,7 @@ func TestWhyAServerEndsAConnectionIsTold(t *testing.T) {
 }
 
 func TestMessagesWaitForTheConnectionsWindow(t *testing.T) {
-	// 65,535 bytes may be under way: six messages. After the server has read them, a seventh is sent.
+	// The window of 65,535 bytes fits six messages. Once the server has read them, the client sends a seventh.
 	const size = 10_000
 	held := make(chan int, 1)
 	address := script(t, func(p *peer) {
@@ -408,7 +408,7 @@ func TestServersThatDoNotSpeakHTTP2AreLeftToOthers(t *testing.T) {
 	}
 }
 
-// A fault of one server is no reason to try it without HTTP/2.
+// One faulty server is no reason to fall back to HTTP/1.
 func TestServersThatGreetBadlyAreNotUnsuited(t *testing.T) {
 	distrustful := func(c *Config) { c.TLS = func() *tls.Config { return nil } }
 	for name, c := range map[string]struct {

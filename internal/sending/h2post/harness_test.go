@@ -24,12 +24,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// peer is the server's side of a connection, which does as a test says, frame by frame.
+// peer is the server's side of a connection; a test scripts its frames.
 type peer struct {
 	t  *testing.T
 	nc net.Conn
 	fr *http2.Framer
-	n  int // which connection it is, from 1
+	n  int // number of the connection, from 1
 	// fields of the answers' heads
 	block bytes.Buffer
 	enc   *hpack.Encoder
@@ -102,8 +102,8 @@ func accept(t *testing.T, l net.Listener, serve func(*peer)) {
 	}
 }
 
-// inBubble runs a test with a client whose connections are in memory and lead to serve, in a synctest bubble: only time
-// is waited for, no real network.
+// inBubble runs a test in a synctest bubble, with a client whose in-memory connections are served by serve: the test waits on virtual time
+// only, never on a real network.
 func inBubble(t *testing.T, serve func(*peer), change func(*Config), test func(t *testing.T, c *Client)) {
 	t.Helper()
 	cert, _ := certificate() // made outside
@@ -132,7 +132,7 @@ func (p *peer) greet(settings ...http2.Setting) {
 	}
 }
 
-// next reads frames until a whole message is there; nil: the client has gone. Other frames go to see, which may be nil.
+// next reads frames until a whole message has arrived; nil: the client has closed. Other frames are passed to see, which may be nil.
 func (p *peer) next(see func(http2.Frame)) *asked {
 	open := make(map[uint32]*asked)
 	for {
@@ -192,7 +192,7 @@ func message(address, body string) *Request {
 	}
 }
 
-// patience is how long a test waits for an event that is certain to come.
+// patience limits a test's wait for an event that is certain to come.
 const patience = 2 * time.Minute
 
 // post demands an answer.

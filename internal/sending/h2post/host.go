@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/sending/foreign"
 )
 
-// host is a server with the connections to it. Its lock guards their state as well.
+// host is a server with the connections to it. Its lock also guards the connections' state.
 type host struct {
 	c       *Client
 	address string
@@ -19,7 +19,7 @@ type host struct {
 	dialing int
 	waiting []*waiter
 	plain   time.Time // until then it counts as a server without HTTP/2
-	redial  time.Time // not before, after one more connection could not be made
+	redial  time.Time // after a failed dial, no other connection is opened before this time
 }
 
 // waiter is a message that waits for room on a connection.
@@ -33,7 +33,7 @@ type stream struct {
 	req    *Request
 	conn   *conn
 	id     uint32 // 0: not given out yet
-	left   bool   // it is being written, or was
+	left   bool   // its writing has begun
 	ended  bool   // done is closed
 	again  bool   // the server certainly did not process it
 	answer Answer
@@ -81,7 +81,7 @@ func (h *host) admit(ctx context.Context, s *stream) error {
 	}
 }
 
-// roomy finds a connection that can take a message now.
+// roomy returns a connection that can accept the message now; nil: none.
 func (h *host) roomy(s *stream) *conn {
 	size := int64(len(s.req.Body))
 	for _, c := range h.conns {
@@ -92,7 +92,7 @@ func (h *host) roomy(s *stream) *conn {
 	return nil
 }
 
-// small reports whether a connection is too small for a message, however long it waits.
+// small reports whether some connection's stream window is too small for a message, so that waiting would not help.
 func (h *host) small(s *stream) bool {
 	for _, c := range h.conns {
 		if !c.draining && c.streamWindow < int64(len(s.req.Body)) {
@@ -102,7 +102,7 @@ func (h *host) small(s *stream) bool {
 	return false
 }
 
-// full reports whether another connection would help: the present ones take no more messages.
+// full reports whether another connection would help: all present ones carry as many messages as they allow.
 func (h *host) full() bool {
 	for _, c := range h.conns {
 		if !c.draining && c.active < c.maxStreams {
@@ -112,8 +112,7 @@ func (h *host) full() bool {
 	return true
 }
 
-// dial opens one more connection. It belongs to no single message: it continues even if the message that needed it stops
-// waiting.
+// dial opens one more connection. The dial belongs to no single message: it continues even if the message that caused it stops waiting.
 func (h *host) dial() {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), h.c.cfg.Timeout, foreign.Own("no connection in time"))
 	defer cancel()
@@ -141,7 +140,7 @@ func (h *host) dial() {
 	}
 }
 
-// wakeOne lets one message try again: there is room for one more. h.mu is held, as for all below.
+// wakeOne lets one waiting message try again, since there is room for one more. The caller holds h.mu, as for all functions below.
 func (h *host) wakeOne() {
 	if len(h.waiting) == 0 {
 		return
@@ -159,7 +158,7 @@ func (h *host) wakeAll() {
 	h.waiting = nil
 }
 
-// leave stops waiting. If this message was given room already, the next one gets it.
+// leave removes a waiting message. If the message was already given room, the next one gets it.
 func (h *host) leave(w *waiter) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -171,11 +170,11 @@ func (h *host) leave(w *waiter) {
 	}
 	h.wakeOne()
 	if h.c.closed.Load() {
-		h.retire() // the connection given to it may be unused now
+		h.retire() // the connection that it was given may be unused now
 	}
 }
 
-// abandon ends a message that is waited for no longer.
+// abandon ends a message whose caller has stopped waiting.
 func (h *host) abandon(s *stream, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -191,7 +190,7 @@ func (h *host) abandon(s *stream, err error) {
 	c.end(s, err)
 }
 
-// retire closes the connections that nothing is under way on.
+// retire closes the connections that have no message under way.
 func (h *host) retire() {
 	for _, c := range append([]*conn(nil), h.conns...) {
 		c.retire()

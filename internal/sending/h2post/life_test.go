@@ -70,7 +70,7 @@ func TestUnusedConnectionsAreClosed(t *testing.T) {
 		if n := closed.Load(); n != 1 {
 			t.Errorf("%d are closed", n)
 		}
-		// After Close it still sends, but keeps nothing.
+		// After Close the client still sends, but keeps no connection.
 		_ = c.Close()
 		if a, _, err := post(t, c, message("127.0.0.1:443", "m")); err != nil || a.Status != http.StatusCreated {
 			t.Fatal(a, err)

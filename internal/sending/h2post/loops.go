@@ -2,7 +2,7 @@ package h2post
 
 import "sync"
 
-// loops are the goroutines of a client's connections. Other than for a sync.WaitGroup, one may begin while wait waits.
+// loops counts the goroutines of a client's connections. Unlike with a sync.WaitGroup, a goroutine may begin while wait is waiting.
 type loops struct {
 	mu    sync.Mutex
 	n     int
@@ -29,7 +29,7 @@ func (l *loops) end() {
 	}
 }
 
-// wait returns once none is left.
+// wait returns once no goroutine is left.
 func (l *loops) wait() {
 	l.mu.Lock()
 	if l.n > 0 && l.ended == nil {

@@ -74,7 +74,8 @@ func (c *conn) handle(f http2.Frame) error {
 	return nil
 }
 
-// queueControl has a control frame written. A server that causes too many without reading them is not served.
+// queueControl queues a control frame for writing. It ends the connection of a server that causes too many of these frames without reading
+// them.
 func (c *conn) queueControl(frame []byte) {
 	if c.dead != nil {
 		return
@@ -87,7 +88,7 @@ func (c *conn) queueControl(frame []byte) {
 	c.kick()
 }
 
-// headers takes an answer's head, or its trailers.
+// headers handles an answer's headers or trailers.
 func (c *conn) headers(f *http2.MetaHeadersFrame) error {
 	if f.StreamID >= c.nextID || f.StreamID%2 == 0 {
 		return http2.ConnectionError(http2.ErrCodeProtocol)
@@ -117,7 +118,7 @@ func (c *conn) headers(f *http2.MetaHeadersFrame) error {
 	return nil
 }
 
-// data takes a part of an answer's body, and opens the server's window by as much.
+// data handles a part of an answer's body, and returns as many bytes to the server's window.
 func (c *conn) data(f *http2.DataFrame) error {
 	if c.uncredited += int(f.Length); c.uncredited >= 1<<15 {
 		c.queueControl(appendWindow(nil, 0, uint32(c.uncredited))) //nolint:gosec // below 2^16
@@ -154,7 +155,7 @@ func (c *conn) reset(f *http2.RSTStreamFrame) {
 	c.end(s, foreign.Own(fmt.Sprintf("the server broke it off: %s", f.ErrCode)))
 }
 
-// settings are followed and acknowledged. There may be room for more messages now.
+// settings applies and acknowledges the server's settings. They may allow more messages than before.
 func (c *conn) settings(f *http2.SettingsFrame) error {
 	if err := c.adopt(f); err != nil {
 		return err
@@ -181,7 +182,7 @@ func (c *conn) adopt(f *http2.SettingsFrame) error {
 	return nil
 }
 
-// widen adds to what the server takes on the connection. Messages fit into their own windows as a whole.
+// widen raises the connection's send window. A message is sent only if its stream's window fits it whole.
 func (c *conn) widen(f *http2.WindowUpdateFrame) error {
 	if f.StreamID != 0 {
 		return nil
@@ -193,7 +194,7 @@ func (c *conn) widen(f *http2.WindowUpdateFrame) error {
 	return nil
 }
 
-// goAway lets the messages finish that the server has begun to process; it certainly did not process the others.
+// goAway lets the messages finish that the server has begun to process, and marks the others as certainly not processed.
 func (c *conn) goAway(f *http2.GoAwayFrame) {
 	c.draining = true
 	if debug := f.DebugData(); c.bye == nil || len(debug) > 0 {

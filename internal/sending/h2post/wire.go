@@ -22,7 +22,7 @@ const (
 	codeCancel   = 0x8
 	codeProtocol = 0x1
 
-	// frameBytes is the longest frame that every server takes.
+	// frameBytes is the largest frame that every server accepts.
 	frameBytes = 16 << 10
 )
 
@@ -31,7 +31,7 @@ func appendFrame(b []byte, size int, kind, flags byte, stream uint32) []byte {
 	return binary.BigEndian.AppendUint32(b, stream)
 }
 
-// appendGreeting appends the client's first frames.
+// appendGreeting appends the client's connection preface.
 func appendGreeting(b []byte) []byte {
 	b = append(b, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"...)
 	b = appendFrame(b, 12, frameSettings, 0, 0)
@@ -61,7 +61,7 @@ func appendWindow(b []byte, stream, more uint32) []byte {
 	return binary.BigEndian.AppendUint32(appendFrame(b, 4, frameWindow, 0, stream), more)
 }
 
-// appendHeaders writes a block of header fields; the part that does not fit into a frame goes into the next.
+// appendHeaders appends a block of header fields as a HEADERS frame, and CONTINUATION frames for the part that does not fit.
 func appendHeaders(b []byte, stream uint32, block []byte, end bool) []byte {
 	kind, flags := byte(frameHeaders), byte(0)
 	if end {

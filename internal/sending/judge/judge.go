@@ -9,33 +9,31 @@ import (
 )
 
 const (
-	// several different recipients that are refused in a row, with none accepted in between, raise a doubt about what they
-	// share. Fewer are a coincidence: of 20 % stale addresses five come in a row once in 3,000 messages.
+	// several is the number of different recipients whose refusals in a row, with no message accepted in between, raise a doubt about what
+	// they share. A shorter row is coincidence; with 20 % stale addresses, five refusals in a row occur once in 3,000 messages.
 	several = 5
-	// confirming is how many more refusals turn the doubt into a ruling. Only messages that left after the doubt arose
-	// count: they are few and drawn at random (package dispatch), since addresses that were made together are stale
-	// together. With several, it bounds what a revoked credential costs.
+	// confirming is the number of further refusals that turn the doubt into a ruling. Only messages sent after the doubt arose count: they
+	// are few and drawn at random (package dispatch), since addresses that were created together become stale together. Together, several
+	// and confirming limit the messages that a revoked credential costs.
 	confirming = 5
 
-	// leastTries is how often an address is refused at least before it is alone at fault: between two tries others show
-	// whether they are served.
+	// leastTries is the number of refusals after which an address can be ruled alone at fault: between two tries, other messages show
+	// whether other addresses are served.
 	leastTries = 2
-	// aloneTries is how often an address is tried if no other address gives evidence: more than a minute, by the waits of
-	// package dispatch, in which a host with wrong answers can recover.
+	// aloneTries is the number of tries for an address if no other address gives evidence. With the waits of package dispatch they take
+	// more than a minute, in which a host with wrong answers can recover.
 	aloneTries = 6
-	// provenFor is how long a message that was taken proves that a credential works, for an address that is the only one
-	// to be refused.
+	// provenFor is the time for which an accepted message proves that a credential works, where only a single address is refused.
 	provenFor = time.Minute
-	// endedAfter is how long a host that says of all addresses that they do not exist has to repeat that before it is
-	// believed.
+	// endedAfter is the time for which a host must keep reporting that none of its addresses exist before that is believed.
 	endedAfter = 10 * time.Minute
 )
 
-// Party identifies whom a message is for: a recipient, or an anonymous subscriber. All addresses of one recipient are
-// one party, since a client may register as many as it likes.
+// Party identifies the receiver of a message: a recipient, or an anonymous subscriber. All addresses of one recipient are one party, since
+// a client may register any number of them.
 type Party uint64
 
-// Message is one that was sent.
+// Message is an attempt to send a message.
 type Message struct {
 	Party Party
 	Left  time.Time // this attempt
@@ -45,8 +43,8 @@ type Message struct {
 
 // Objection is an answer that fits several causes.
 type Objection struct {
-	Ended bool // if the address is alone at fault, it does not exist any more
-	Host  bool // if all are refused, the host is ill; else it is the credential
+	Ended bool // an address that is alone at fault no longer exists
+	Host  bool // if all addresses are refused, the host is ill; false: the credential is at fault
 }
 
 // Ruling is the meaning of an objection.
@@ -60,21 +58,21 @@ const (
 	Shared                // the credential is at fault: stop
 )
 
-// Case holds the evidence about one scope: a credential, or a credential at one host. The zero value has none.
+// Case holds the evidence about one scope: a credential, or a credential at one host. The zero value holds no evidence.
 type Case struct {
 	mu      sync.Mutex
-	refused map[Party]struct{} // refused in a row with none accepted in between; at most several
-	doubted time.Time          // when the doubt about all of them arose; zero: there is none
+	refused map[Party]struct{} // parties refused in a row with no message accepted in between; at most several
+	doubted time.Time          // when the doubt about the whole scope arose; zero: there is none
 	confirm int                // refusals since then
 	probed  time.Time          // when the last message left
 	taken   time.Time          // the last message that was
 	silent  int                // messages in a row without any answer
 	heard   bool               // some answer has come
 	flying  int                // messages under way
-	free    chan struct{}      // closed when there may be room for another; nil: nobody waits
+	free    chan struct{}      // closed when there may be room for another message; nil: nobody waits
 }
 
-// Took notes that a message was accepted: what all share is in order.
+// Took records that a message was accepted: the credential and the host work.
 func (c *Case) Took(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,14 +81,14 @@ func (c *Case) Took(now time.Time) {
 	c.calm()
 }
 
-// Answered notes an answer that is no evidence about other addresses.
+// Answered records an answer that is no evidence about other addresses.
 func (c *Case) Answered() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.hear()
 }
 
-// Silent notes a message that got no answer.
+// Silent records a message that got no answer.
 func (c *Case) Silent() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,7 +104,7 @@ func (c *Case) calm() {
 	c.wake()
 }
 
-// Reset drops all refusals: a person has checked the credential, which has to prove itself again.
+// Reset drops all refusals after a person has checked the credential, and also its success: the credential has to prove itself again.
 func (c *Case) Reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,7 +144,7 @@ func (c *Case) alone(m Message) bool {
 	return c.taken.After(m.First) || only && m.First.Sub(c.taken) < provenFor
 }
 
-// weigh adds a refusal to the evidence. done: it is enough for a ruling about the credential.
+// weigh adds a refusal to the evidence. done reports whether the evidence suffices for a ruling about the credential.
 func (c *Case) weigh(m Message, o Objection, now time.Time) (r Ruling, done bool) {
 	switch {
 	case len(c.refused) < several:

@@ -3,19 +3,19 @@ package judge
 import "time"
 
 const (
-	// unknownMost messages are under way to a scope that has not answered yet, or has refused and taken none: if it hangs
-	// or its credential is revoked, these are the price of finding out.
+	// unknownMost limits the messages under way to a scope that has not answered yet, or that has refused some and accepted none. If the
+	// scope hangs or its credential is revoked, these messages are the price of finding out.
 	unknownMost = 8
-	// silentAfter is how many messages in a row get no answer before a scope is held to hang, and silentMost how many are
-	// under way to it then, to find out when it answers again.
+	// silentAfter is the number of messages in a row without an answer after which a scope counts as hanging. silentMost limits the
+	// messages under way to it then; they find out when it answers again.
 	silentAfter, silentMost = 8, 4
-	// refusedMost messages are under way when a doubt about the credential is near. Once there is one, a single message
-	// is, and one leaves every probeGap: in between, package dispatch shuffles those that wait.
+	// refusedMost limits the messages under way when a doubt about the credential is near. During a doubt only one message is under way,
+	// and one leaves every probeGap; meanwhile package dispatch shuffles the waiting messages.
 	refusedMost = 4
 	probeGap    = time.Second
 )
 
-// most is how many messages may be under way in this case, if room places are free.
+// most returns the limit of messages under way in this case, for a scope of room places.
 func (c *Case) most(room int) int {
 	switch {
 	case !c.doubted.IsZero():
@@ -30,8 +30,8 @@ func (c *Case) most(room int) int {
 	return room
 }
 
-// Enter takes a place for a message under way, of room places in this scope. If all are taken it returns a channel to wait
-// for; nil: there is a doubt, and chance picks who leaves next among all that are due later.
+// Enter takes one of the scope's room places for a message. If none is free, it returns a channel that is closed when one may be. A nil
+// channel with ok false means that there is a doubt: chance picks the next message among all that are due later.
 func (c *Case) Enter(room int, now time.Time) (wait <-chan struct{}, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,7 +58,7 @@ func (c *Case) Leave() {
 	c.wake()
 }
 
-// wake makes all that wait for a place try again.
+// wake makes all messages that wait for a place try again.
 func (c *Case) wake() {
 	if c.free != nil {
 		close(c.free)

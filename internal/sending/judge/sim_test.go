@@ -71,7 +71,7 @@ type message struct {
 	begun           bool
 }
 
-// run sends to n endpoints and returns after so long.
+// run sends to n endpoints and returns at the simulated time until.
 func (w *world) run(n int, seed uint64, until time.Duration) *world {
 	if w.latency == 0 {
 		w.latency = 20 * time.Millisecond
@@ -156,7 +156,7 @@ func (w *world) end(m *message, r Ruling) {
 	w.open--
 }
 
-// stale makes so many of 1,000 endpoints stale, spread as if by chance.
+// stale makes of1000 in 1,000 endpoints stale, spread as if by chance.
 func stale(of1000 int) func(int) bool { return func(i int) bool { return i*7919%1000 < of1000 } }
 
 func TestStaleAddressesStopNobodyElse(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Publisher stores and routes notifications; it answers once they are on disk.
+// Publisher stores and routes notifications; it returns once they are on disk.
 type Publisher interface {
 	Publish(ctx context.Context, app string, drafts []*notification.Draft) []delivery.Result
 }
@@ -25,10 +25,10 @@ type Recaller interface {
 	Recall(ctx context.Context, app, id, to string) (n int, err error)
 }
 
-// retryFull is when to try a full mailbox again, and a store without space.
+// retryFull is the wait before another attempt at a full mailbox, or at a store without space.
 const retryFull = 30 * time.Second
 
-// Sender publishes. It has no pace: publishing slows down by itself when the disk does.
+// Sender publishes to mailboxes. It sets no pace: publishing slows down by itself when the disk does.
 type Sender struct {
 	publisher Publisher
 	recaller  Recaller
@@ -45,8 +45,8 @@ func New(p Publisher, r Recaller, now func() time.Time) *Sender {
 	return &Sender{publisher: p, recaller: r, now: now}
 }
 
-// Send publishes to the recipient's mailbox. The notification's id is made of the delivery's, so a second attempt is a
-// duplicate that changes nothing.
+// Send publishes to the recipient's mailbox. The notification's id derives from the delivery's, so a second attempt is a duplicate that
+// changes nothing.
 func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error) {
 	if err := ctx.Err(); err != nil {
 		return push.Receipt{}, &push.RetryError{Reason: "not published: " + provider.Cause(ctx)}
@@ -68,7 +68,7 @@ func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error)
 	return push.Receipt{ExternalID: d.ID}, nil
 }
 
-// judge returns the error that a refusal means. A notification that may have been stored is unknown; sending it again is
+// judge turns a refusal into a sender's error. If the notification may have been stored, the error is UnknownError; sending it again is
 // harmless.
 func judge(err error) error {
 	var field *notification.FieldError
@@ -138,7 +138,7 @@ var _ channel.Kind = Kind{}
 // Fields are none.
 func (Kind) Fields() []channel.Field { return nil }
 
-// Auto reports that it works at once.
+// Auto returns true: the channel works without settings.
 func (Kind) Auto() bool { return true }
 
 // Complete has nothing to check.

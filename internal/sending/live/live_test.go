@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// start makes a sender on a real mailbox that holds 100 notifications a recipient.
+// start makes a sender on a real mailbox that holds 100 notifications for each recipient.
 func start(t *testing.T) (*mailbox.Mailbox, *live.Sender) {
 	t.Helper()
 	must := func(err error) {
@@ -137,7 +137,7 @@ func TestExpiredNotificationIsNotPublished(t *testing.T) {
 	}
 }
 
-// The first attempt was stored and its answer lost; the second comes after the message has expired.
+// The first attempt was stored but its answer lost; the second arrives after the message has expired.
 func TestSecondAttemptAfterTheEndFindsTheFirst(t *testing.T) {
 	_, s := start(t)
 	r := request("d")

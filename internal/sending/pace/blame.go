@@ -6,34 +6,34 @@ import (
 	"godwit.dev/godwit/internal/campaigns/audience"
 )
 
-// Constants for deciding whether an objection is one sick endpoint's or the whole provider's, where the provider does
-// not say. DESIGN.md has the evidence, the simulation in this package the figures.
+// Constants for deciding whether an objection comes from one sick endpoint or from the whole provider, where the provider does not say.
+// DESIGN.md gives the evidence for them, and the simulation in this package the figures.
 const (
-	// enough points are a verdict. An endpoint's objection is a point; each message that is taken takes a part of a
-	// point away, so that objections add up in a row or in proportion.
+	// enough is the number of points for a verdict. An endpoint's objection adds a point; each accepted message removes a fraction of one.
+	// So a few objections in a row suffice, or a high share of them.
 	enough = 5
-	// allowed is the share of objections that never adds up.
+	// allowed is the share of objections that never leads to a verdict.
 	allowed = 0.07
-	// overSick is how many times the share of sick endpoints, where that is known, is allowed besides.
+	// overSick is the factor by which the estimated share of sick endpoints adds to allowed.
 	overSick = 1.5
-	// mostAllowed is the share that adds up however many are sick, mostSick how many are ever believed to be.
+	// mostAllowed limits the allowed share, however many endpoints are sick; mostSick limits the estimate of that share.
 	mostAllowed, mostSick = 0.9, 0.5
-	// measured is how many messages must be counted before the estimate of sick endpoints may fall.
+	// measured is the number of messages counted before the estimate of sick endpoints may fall.
 	measured = 500
-	// recovered is what is left of their share when one that had objected takes something: it was not sick.
+	// recovered is the factor applied to their estimated share when an endpoint that had objected accepts a message: it was not sick.
 	recovered = 0.5
 
-	// A verdict is contradicted by a second one within this time at less than this part of what the place took when
-	// the first fell, if the share of objections is much the same: the rate has nothing to do with it.
+	// A second verdict contradicts the first if it falls within recent, while the place accepts less than the part contradicted of its rate
+	// at the first, and the share of objections is much the same: lowering the rate has not helped.
 	recent       = 30 * time.Second
 	contradicted = 0.95
 	muchTheSame  = 1.5
 
 	// probeGap is the pause between the messages that test whether a place accepts any again.
 	probeGap = 100 * time.Millisecond
-	// drawnFrom is the number of bookings among which the probing messages are scattered, so that chance picks them.
+	// drawnFrom is the number of bookings over which the probing messages are scattered, so that chance picks them.
 	drawnFrom = 500
-	// maxObjectors limits the endpoints of one scope whose objections are kept.
+	// maxObjectors limits the endpoints of one scope whose objections are remembered.
 	maxObjectors = 50_000
 )
 
@@ -43,33 +43,33 @@ type Try struct {
 	Left     time.Time
 }
 
-// blame counts the objections in a scope and keeps the endpoints that object.
+// blame counts the objections in a scope and remembers the endpoints that object.
 type blame struct {
 	objectors map[audience.ID]objector
 	score     float64 // points
-	round     int     // of collecting points: an endpoint has one in each
+	round     int     // number of the current round of collecting points: an endpoint gets one point in each
 	sent      int     // messages of this round
 	against   int     // objections among them
 
 	judged  time.Time // the last verdict; messages that had left before it are no further evidence
-	taken   bool      // something was since then
-	probing bool      // nothing was since the pause: few may leave
+	taken   bool      // some message was accepted since then
+	probing bool      // no message was accepted since the pause: few may leave
 
 	rate, share float64 // at the verdict before the rate was lowered
-	most        float64 // messages a second that the place took then
+	most        float64 // messages a second that the place accepted then
 
-	sick         float64 // estimated share of endpoints that object at any rate
-	seen, denied int     // messages and objections, to see whether it is less
+	sick         float64 // estimated share of endpoints that object whatever the rate is
+	seen, denied int     // messages and objections counted to see whether the share has fallen
 }
 
-// objector is an endpoint that has objected and not taken anything since.
+// objector is an endpoint that has objected and accepted nothing since.
 type objector struct {
 	at, until time.Time // the time of its last objection, and the end of its rest
-	round     int       // in which it did
-	own       bool      // others were served meanwhile
+	round     int       // the round of its last objection
+	own       bool      // other endpoints were served meanwhile, so its objections are about itself alone
 }
 
-// Resting returns until when an endpoint must rest, if it has objected and that time lies ahead.
+// Resting returns the time until which an endpoint must rest; yes reports whether it lies ahead.
 func (p *Pacer) Resting(id audience.ID, now time.Time) (until time.Time, yes bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +77,7 @@ func (p *Pacer) Resting(id audience.ID, now time.Time) (until time.Time, yes boo
 	return o.until, o.until.After(now)
 }
 
-// Succeeded notes that an endpoint has taken a message, or said anything else than that it must wait: the scope works.
+// Succeeded records that an endpoint has accepted a message, or given any answer other than a request to wait: the scope works.
 func (p *Pacer) Succeeded(t Try, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,14 +101,14 @@ func (p *Pacer) Succeeded(t Try, now time.Time) {
 	}
 }
 
-// ObjectedAt notes an objection that may be the endpoint's own or the place's. The endpoint rests; when enough of them
-// object, the scope slows down or waits.
+// ObjectedAt records an objection that may concern the endpoint alone or the whole place. The endpoint rests; when enough endpoints object,
+// the scope slows down or pauses.
 func (p *Pacer) ObjectedAt(t Try, now time.Time, after time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b := &p.blame
 	o, known := b.objectors[t.Endpoint]
-	// An endpoint that objects again while others are served speaks for itself alone, and is taken so from then on.
+	// If an endpoint objects again while others are served, this and its later objections concern it alone.
 	o.own = o.own || known && p.lived.After(o.at)
 	counts := !o.own && (!known || o.round != b.round) && !t.Left.Before(b.judged) && !t.Left.Before(p.until)
 	o.at, o.until, o.round = now, now.Add(after), b.round
@@ -118,13 +118,13 @@ func (p *Pacer) ObjectedAt(t Try, now time.Time, after time.Duration) {
 	}
 	b.count(1)
 	b.score++
-	// The more endpoints are sick, the more of them come in a row by chance.
+	// The more endpoints are sick, the longer the rows of objections that occur by chance.
 	if well := 1 - b.sick; b.score >= enough/(well*well) {
 		p.judge(now, after)
 	}
 }
 
-// Rests notes that a provider wants an endpoint to rest for so long, which is no evidence about the scope.
+// Rests records that a provider wants an endpoint to rest for the given time, which is no evidence about the scope.
 func (p *Pacer) Rests(t Try, now time.Time, after time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,14 +134,14 @@ func (p *Pacer) Rests(t Try, now time.Time, after time.Duration) {
 	b.remember(t.Endpoint, o, now)
 }
 
-// judge is called once enough points say that the place itself objects.
+// judge is called once the points suffice for a verdict that the place itself objects.
 func (p *Pacer) judge(now time.Time, after time.Duration) {
 	b := &p.blame
 	share := float64(b.against) / float64(b.sent)
 	same := now.Sub(b.judged) < recent && share <= muchTheSame*b.share
 	switch {
 	case b.probing || !b.taken && !b.judged.IsZero():
-		// Nothing gets through any more, and would not at a lower rate.
+		// The place accepts nothing any more, and would accept nothing at a lower rate either.
 		p.pause(now, after)
 		b.probing, p.grown = true, p.until
 	case same && p.rate < contradicted*b.most:
@@ -166,7 +166,7 @@ func (b *blame) begin() {
 	b.round++
 }
 
-// count notes one more message, and whether it was objected to.
+// count adds one message, with objections 1 if it was objected to, else 0.
 func (b *blame) count(objections int) {
 	b.sent++
 	b.against += objections

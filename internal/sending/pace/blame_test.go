@@ -8,12 +8,12 @@ import (
 	"godwit.dev/godwit/internal/campaigns/audience"
 )
 
-// every makes so many of a thousand endpoints sick, spread as if by chance.
+// every makes of1000 in 1,000 endpoints sick, spread as if by chance.
 func every(of1000 int) func(int) bool {
 	return func(i int) bool { return i*7919%1000 < of1000 }
 }
 
-// shares are how many of a thousand are sick at places that have limits of their own.
+// shares returns the numbers of sick endpoints per thousand, for places that have limits of their own.
 func shares() []int {
 	if testing.Short() {
 		return []int{10}
@@ -24,7 +24,7 @@ func shares() []int {
 // seeds is the number of runs of each simulation that must succeed.
 const seeds = 3
 
-// retryAfter are the times that places and endpoints ask to wait; 0: none.
+// retryAfter lists the waits that places and endpoints demand; 0: none.
 var retryAfter = []time.Duration{0, time.Second, 5 * time.Second, time.Minute}
 
 func TestSickEndpointsWaitAlone(t *testing.T) {
@@ -50,7 +50,7 @@ func TestSickEndpointsWaitAlone(t *testing.T) {
 				s := (&simulation{place: open{}, asks: asks, sick: c.sick}).begin(seed)
 				first := s.campaign(n)
 				s.until(20 * time.Second)
-				second := s.campaign(n) // while the first one's sick are tried again
+				second := s.campaign(n) // begins while the first campaign still retries the sick endpoints
 				s.until(40 * time.Second)
 				for name, sent := range map[string]*campaign{"first": first, "second": second} {
 					if len(sent.done) != healthy || sent.done[healthy-1] > 15*time.Second || sent.done[0] > time.Second {

@@ -1,4 +1,4 @@
-// Package pace delays messages that would be too fast for a provider: each scope (a credential, or a credential at one origin) has a
+// Package pace delays messages that a provider would refuse as too many: each scope (a credential, or a credential at one origin) has a
 // schedule whose rate follows the provider's answers.
 package pace
 
@@ -7,57 +7,58 @@ import (
 	"time"
 )
 
-// How fast a scope (a credential, or a credential at one origin) is sent to.
+// Constants of the rate at which messages are sent to a scope (a credential, or a credential at one origin).
 const (
-	// underCap is the part of a known cap that is used.
+	// underCap is the part of a known cap to which the rate is limited.
 	underCap = 0.97
-	// A provider counts messages as they arrive, which is known only to lie between their leaving and the answer. So the
-	// 31st of a cap of 30/s leaves a second after the first was answered, less what an answer takes on its way at least.
+	// A provider counts messages as they arrive: at an unknown time between departure and answer. So with a cap of 30/s, the 31st message
+	// leaves one second after the answer to the first, less the shortest time that an answer travels.
 	counting   = time.Second + 2*time.Millisecond
-	transit    = 0.8                     // Of the quickest answer: there and back, without the provider's own work
-	unanswered = 1250 * time.Millisecond // after this, a message without an answer counts no more
-	// maxCounted bounds the caps that are counted so; higher ones are kept by equal gaps alone.
+	transit    = 0.8                     // part of the quickest answer's round trip spent on the network, without the provider's own work
+	unanswered = 1250 * time.Millisecond // a message without an answer no longer counts after this time
+	// maxCounted is the highest cap for which messages are counted, in messages a second; equal gaps alone enforce higher ones.
 	maxCounted = 200
-	// makeUp is for how much lost time the schedule makes up: a busy machine's timers are late, and that is to cost no
-	// rate as long as the cap holds.
+	// makeUp limits the lost time that the schedule makes up. A busy machine's timers are late; that must not lower the rate while the cap
+	// holds.
 	makeUp = 200 * time.Millisecond
-	// If no cap is known, or a higher one than this, sending begins slowly, and the rate doubles as long as it is fully used
-	// without objections.
+	// If the cap is unknown or higher than startRate, sending begins at startRate, in messages a second. The rate doubles while it is fully
+	// used without objections.
 	startRate   = 500.0
 	doubleEvery = 100 * time.Millisecond
-	fullRate    = 100_000.0 // faster than any machine sends: as good as no limit
-	// After an objection: less, then slowly more again.
+	fullRate    = 100_000.0 // faster than any machine sends: effectively no limit
+	// An objection cuts the rate; it then grows slowly again.
 	cutTo     = 0.7
 	growBy    = 0.5  // a second for each second
-	growShare = 0.02 // A share of the rate, if no cap is known: from thousands a second, steps of half a message would take too long
+	growShare = 0.02 // growth as a share of the rate, if no cap is known: for thousands a second, steps of half a message would take too long
 	leastRate = 0.2
-	// timerSlack is the lateness of timers that is made up for if no cap is known.
+	// timerSlack limits the timer lateness that the schedule makes up if no cap is known.
 	timerSlack = 5 * time.Millisecond
 
 	minPause = time.Second
 	maxPause = 30 * time.Second
 )
 
-// Pacer is the pace of one scope: a virtual schedule with equal gaps (GCRA), whose rate follows the provider's answers,
-// and, where a cap is known, a count of the messages sent within a second.
+// Pacer paces one scope: it has a virtual schedule with equal gaps (GCRA), whose rate follows the provider's answers, and, where a cap is
+// known, a count of the messages sent within a second.
 type Pacer struct {
 	mu     sync.Mutex
 	cap    float64 // 0: none is known
 	rate   float64
 	slow   bool          // rate doubles: no objection yet
 	tat    time.Time     // when the next message is due by the schedule
-	counts []counted     // a place for each message that a second may have; nil: not counted
-	seq    uint64        // Of the newest message that was counted
+	counts []counted     // one entry for each message that a second may have; nil: messages are not counted
+	seq    uint64        // number of the newest counted message
 	quick  time.Duration // the quickest answer; 0: none yet
-	booked time.Time     // how far messages have been put off to
-	drawn  int           // the one of those that tests whether the scope works again
-	// For urgent messages: slots that others wait for, until when one is let pass, how far they have been put off to.
+	booked time.Time     // time of the latest booking
+	drawn  int           // number of bookings drawn while probing, which scatters them
+	// For urgent messages: the slots that other messages wait for, the time until which these let an urgent one pass, and the latest urgent
+	// booking.
 	held        []time.Time
 	passing     time.Time
 	bookedFirst time.Time
 	until       time.Time // paused
 	grown       time.Time
-	used        int // messages since the rate grew last
+	used        int // messages sent since the rate last grew
 	fails       int // in a row
 	lived       time.Time
 	blame       blame
@@ -69,7 +70,7 @@ type counted struct {
 	left, answered time.Time
 }
 
-// New makes the pacer of a scope whose provider accepts so many messages a second; 0: unknown.
+// New makes the pacer of a scope whose provider accepts most messages a second; 0: unknown.
 func New(most float64, now time.Time) *Pacer {
 	p := Fixed(most, now)
 	if most == 0 {
@@ -100,12 +101,12 @@ func (p *Pacer) gap() time.Duration {
 	return gap
 }
 
-// Slot gives out the time at which the next message may leave. If that is later than patience from now, none is given.
+// Slot reserves the time at which the next message may leave. If that is more than patience after now, it reserves none and returns false.
 func (p *Pacer) Slot(now time.Time, patience time.Duration) (at time.Time, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.grow(now)
-	gap, lost := p.gap(), makeUp // so much lost time may be made up for
+	gap, lost := p.gap(), makeUp // lost limits the lost time that the schedule makes up
 	if p.cap == 0 {
 		lost = timerSlack
 	}
@@ -128,8 +129,8 @@ func (p *Pacer) Slot(now time.Time, patience time.Duration) (at time.Time, ok bo
 	return at, true
 }
 
-// Depart asks to leave right now. If the provider could still count too many within a second, it returns how long to
-// wait before the next call; else the message is counted, and seq names it for Answered.
+// Depart asks for a message to leave now. If the provider could still count too many within a second, Depart returns the wait before the
+// next call; otherwise it counts the message, and seq identifies it for Answered.
 func (p *Pacer) Depart(now time.Time) (seq uint64, wait time.Duration) {
 	if p.counts == nil {
 		return 0, 0
@@ -155,7 +156,7 @@ func (p *Pacer) leave(now time.Time) (seq uint64, wait time.Duration) {
 	return p.seq, 0
 }
 
-// place is the place in counts that is free first, and when that is.
+// place returns the entry of counts that is free first, and the time when it is.
 func (p *Pacer) place() (first *counted, at time.Time) {
 	for i := range p.counts {
 		c := &p.counts[i]
@@ -166,7 +167,7 @@ func (p *Pacer) place() (first *counted, at time.Time) {
 	return first, at
 }
 
-// free is when the provider no longer counts a message.
+// free returns the time from which the provider no longer counts a message.
 func (p *Pacer) free(c *counted) time.Time {
 	switch {
 	case c.left.IsZero():
@@ -177,7 +178,7 @@ func (p *Pacer) free(c *counted) time.Time {
 	return c.answered.Add(counting - time.Duration(transit*float64(p.quick)))
 }
 
-// Answered notes when a message's answer came. beside counts another message that was sent with it.
+// Answered records when a message's answer arrived. beside counts another message that was sent with it.
 func (p *Pacer) Answered(seq uint64, now time.Time, beside bool) {
 	if p.counts == nil {
 		return
@@ -202,7 +203,7 @@ func (p *Pacer) Answered(seq uint64, now time.Time, beside bool) {
 	}
 }
 
-// Stopped takes back a slot whose time has come if a pause covers it.
+// Stopped takes back a reserved slot if a pause now covers it, and reports whether it did.
 func (p *Pacer) Stopped(slot, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -214,15 +215,15 @@ func (p *Pacer) Stopped(slot, now time.Time) bool {
 	return true
 }
 
-// Paused returns until when nothing may leave, if that lies ahead.
+// Paused returns the time until which nothing may leave; yes reports whether it lies ahead.
 func (p *Pacer) Paused(now time.Time) (until time.Time, yes bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.until, p.until.After(now)
 }
 
-// Book returns when to try again for a message that found no slot. Bookings follow each other a little faster than the
-// rate, which may have grown by then: if too many come back they wait again; if too few did, slots would stay empty.
+// Book returns the time of another try for a message that found no slot. Bookings follow each other a little faster than the rate, which
+// may grow meanwhile: messages that return too early wait again; if too few returned, slots would stay empty.
 func (p *Pacer) Book(now time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -239,7 +240,7 @@ func (p *Pacer) Book(now time.Time) time.Time {
 	gap := p.bookGap()
 	p.booked = p.booked.Add(gap)
 	if p.blame.probing {
-		// Which messages find out is left to chance: endpoints that were made together may be sick together.
+		// Chance picks the messages that probe: endpoints that were created together may be sick together.
 		p.drawn++
 		return p.booked.Add(gap * time.Duration(p.drawn*37%drawnFrom))
 	}
@@ -287,9 +288,9 @@ func (p *Pacer) grow(now time.Time) {
 	}
 }
 
-// Objected handles a provider's 429, or a 503 with Retry-After: nothing leaves for the named time, then fewer messages a
-// second. Objections to messages that had left before the pause began are one objection. after 0 means that no time was
-// named: the pause doubles with each objection in a row.
+// Objected handles a provider's 429, or a 503 with Retry-After: nothing leaves for the demanded time, then fewer messages a second.
+// Objections to messages that left before the pause began count as one. after 0 means that the provider demanded no time: the pause then
+// doubles with each objection in a row.
 func (p *Pacer) Objected(now time.Time, after time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -304,7 +305,7 @@ func (p *Pacer) Objected(now time.Time, after time.Duration) {
 	p.grown = p.until
 }
 
-// pause lets nothing leave for so long; 0: for longer each time in a row.
+// pause stops all messages for the time after; 0: for a time that doubles with each pause in a row.
 func (p *Pacer) pause(now time.Time, after time.Duration) {
 	if after == 0 {
 		after = min(minPause<<min(p.fails, 5), maxPause)
@@ -316,7 +317,7 @@ func (p *Pacer) pause(now time.Time, after time.Duration) {
 // cut lowers the rate.
 func (p *Pacer) cut(now time.Time) {
 	rate := p.rate
-	if p.slow { // the rate may be far above the real one
+	if p.slow { // the doubled rate may be far above the one that was used
 		if took := now.Sub(p.grown) + doubleEvery; p.used > 0 {
 			rate = min(rate, max(float64(p.used)/took.Seconds(), startRate/2))
 		}
@@ -325,7 +326,7 @@ func (p *Pacer) cut(now time.Time) {
 	p.rate, p.grown = max(rate*cutTo, leastRate), now
 }
 
-// Alive reports whether the scope has worked since a message was first tried: that it fails is then its own trouble.
+// Alive reports whether the scope has worked since a message was first tried: if it has, the message fails for reasons of its own.
 func (p *Pacer) Alive(since time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

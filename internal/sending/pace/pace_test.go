@@ -31,7 +31,8 @@ func (f *provider) send(now time.Time) bool {
 	return true
 }
 
-// drive sends as fast as the pacer lets for so long, with timers that are up to late too late and as much time on the way.
+// drive sends for the time d as fast as the pacer allows, with timers that are up to late too late and messages that travel up to that
+// long.
 func drive(p *Pacer, f *provider, d, late time.Duration) {
 	end := time.Now().Add(d)
 	var flying sync.WaitGroup
@@ -134,7 +135,7 @@ func TestAHighCapIsKeptAndStartedSlowly(t *testing.T) {
 		const most = 2000
 		p, f := New(most, time.Now()), &provider{cap: 1 << 30}
 		drive(p, f, 100*time.Millisecond, 0)
-		if f.taken > 250 { // of which lost time is made up for
+		if f.taken > 250 { // including the lost time that the schedule makes up
 			t.Errorf("%d in the first 100 ms: not a slow start", f.taken)
 		}
 		drive(p, f, time.Second, 0)

@@ -23,7 +23,7 @@ func TestObjectionsThatAreRememberedAreBounded(t *testing.T) {
 	}
 	late := now.Add(2 * time.Minute)
 	b.remember(id(-1), objector{until: late.Add(time.Minute)}, late)
-	if len(b.objectors) != 2 { // it, and the one that waits for an hour
+	if len(b.objectors) != 2 { // the new one, and the one that waits for an hour
 		t.Errorf("%d are remembered once all others may be tried again", len(b.objectors))
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// maxScopes limits how many scopes and chats are kept. Strangers can create origins: beyond it, long-idle ones are
-// dropped, which only makes them start slowly again.
+// maxScopes limits the remembered scopes and chats. Strangers can create origins: beyond the limit, long-idle scopes are dropped, which
+// only makes them start slowly again.
 const maxScopes = 10_000
 
 // Scope identifies a pacer: scopes of two apps are separate.
@@ -18,7 +18,7 @@ type Scope struct {
 	Name    string
 }
 
-// Scopes are all scopes that are being sent to, with the chats within them.
+// Scopes holds all scopes to which messages are being sent, with the chats within them.
 type Scopes struct {
 	mu      sync.Mutex
 	scopes  map[Scope]*Pacer
@@ -31,7 +31,7 @@ func NewScopes() *Scopes {
 	return &Scopes{scopes: make(map[Scope]*Pacer), chats: make(map[Scope]time.Time), blocked: make(map[Scope]string)}
 }
 
-// Of finds or makes a scope's pacer, and says why the scope is blocked; "": it is not.
+// Of finds or makes a scope's pacer, and returns the reason if the scope is blocked; "": it is not.
 func (ps *Scopes) Of(s Scope, pace push.Pace, now time.Time) (p *Pacer, refused string) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -41,7 +41,7 @@ func (ps *Scopes) Of(s Scope, pace push.Pace, now time.Time) (p *Pacer, refused 
 			ps.forget(now)
 		}
 		if len(ps.scopes) >= maxScopes {
-			s = Scope{App: s.App, Channel: s.Channel} // a flood of origins shares one
+			s = Scope{App: s.App, Channel: s.Channel} // during a flood of origins, the new ones share one pacer
 			if p = ps.scopes[s]; p != nil {
 				return p, refused
 			}
@@ -63,7 +63,7 @@ func (ps *Scopes) forget(now time.Time) {
 	}
 }
 
-// Chat returns when a chat may get a message; ok: now, or within patience.
+// Chat returns the time at which a chat may get its next message; ok reports whether that is now, or within patience.
 func (ps *Scopes) Chat(s Scope, now time.Time) (at time.Time, ok bool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -71,7 +71,7 @@ func (ps *Scopes) Chat(s Scope, now time.Time) (at time.Time, ok bool) {
 	return at, !at.After(now)
 }
 
-// SentTo notes that a message leaves for a chat.
+// SentTo records that a message leaves for a chat.
 func (ps *Scopes) SentTo(s Scope, at time.Time, every time.Duration) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -105,7 +105,7 @@ func (ps *Scopes) Block(s Scope, reason string) {
 	}
 }
 
-// Unblock lets an app's scopes be tried again: a person has checked the credential.
+// Unblock lets an app's scopes be tried again after a person has checked the credential.
 func (ps *Scopes) Unblock(app string) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

@@ -14,7 +14,7 @@ type place interface {
 	takes(now time.Duration) bool
 }
 
-// sliding takes so many messages within any second.
+// sliding accepts a limited number of messages within any second.
 type sliding struct {
 	cap    func(now time.Duration) int
 	recent []time.Duration
@@ -31,7 +31,7 @@ func (s *sliding) takes(now time.Duration) bool {
 	return true
 }
 
-// windowed takes so many in each second of the clock.
+// windowed accepts a limited number of messages in each second of the clock.
 type windowed struct {
 	cap    int
 	second time.Duration
@@ -46,7 +46,7 @@ func (w *windowed) takes(now time.Duration) bool {
 	return w.n <= w.cap
 }
 
-// bucket fills at a rate and has room for some.
+// bucket is a token bucket with a fill rate and a capacity.
 type bucket struct {
 	rate, room, level float64
 	last              time.Duration
@@ -61,7 +61,7 @@ func (b *bucket) takes(now time.Duration) bool {
 	return true
 }
 
-// open takes all, except within some time.
+// open accepts all messages, except between from and to.
 type open struct{ from, to time.Duration }
 
 func (o open) takes(now time.Duration) bool { return now < o.from || now >= o.to }
@@ -69,7 +69,7 @@ func (o open) takes(now time.Duration) bool { return now < o.from || now >= o.to
 // simulation sends campaigns to one origin in virtual time, as dispatch does.
 type simulation struct {
 	place   place
-	asks    time.Duration    // Retry-After of the place and of the sick
+	asks    time.Duration    // Retry-After of the place and of the sick endpoints
 	sick    func(i int) bool // which endpoints object always
 	latency time.Duration
 
@@ -88,7 +88,7 @@ type simulation struct {
 // figures count a place's requests and answers.
 type figures struct{ asked, denied, taken int }
 
-// event is something that happens at its time.
+// event is something that happens at a simulated time.
 
 type event struct {
 	at  time.Duration
@@ -116,7 +116,7 @@ func (s *simulation) at(d time.Duration, do func()) {
 
 func (s *simulation) clock() time.Time { return s.start.Add(s.now) }
 
-// begin sets all up; a seed makes the same simulation again.
+// begin sets up the simulation; the same seed makes the same simulation.
 func (s *simulation) begin(seed uint64) *simulation {
 	s.start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	s.pacer = New(0, s.start)
@@ -154,7 +154,7 @@ type campaign struct {
 	left    int
 }
 
-// queue has messages by due time.
+// queue orders messages by due time.
 type queue []*message
 
 func (q queue) Len() int { return len(q) }

@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// Urgent messages go first within a scope, at its rate. Other messages hold the slots that they wait for, and an urgent
-// one takes the earliest held slot that is not used yet: every slot is used once, so the cap is kept.
+// Urgent messages go first within a scope, at its rate. Other messages hold the slots for which they wait, and an urgent message takes the
+// earliest held slot that is still unused. Every slot is used once, so the cap holds.
 
 const (
-	// standBack is how long after an urgent message's next try was due other messages still let it pass: a busy machine's
-	// timers are late.
+	// standBack is the time for which other messages still let an urgent one pass after its next try was due: a busy machine's timers are
+	// late.
 	standBack = 20 * time.Millisecond
 	// askAgain is the interval at which a message that may not leave yet tries again: an answer may shorten the wait.
 	askAgain = 10 * time.Millisecond
 )
 
-// Hold notes that a message waits for a slot. Until Begin, an urgent message may take it.
+// Hold records that a message waits for a slot. Until it calls Begin, an urgent message may take the slot.
 func (p *Pacer) Hold(at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.held = append(p.held, at)
 }
 
-// Begin ends the wait for a slot that is held. False: an urgent message has taken it.
+// Begin ends the wait for a held slot. It returns false if an urgent message has taken the slot.
 func (p *Pacer) Begin(at time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,7 +35,7 @@ func (p *Pacer) Begin(at time.Time) bool {
 	return true
 }
 
-// Urgent is Slot for an urgent message: the earliest one that is held, or else the next.
+// Urgent is Slot for an urgent message: it reserves the earliest held slot, or else the next one.
 func (p *Pacer) Urgent(now time.Time, patience time.Duration) (at time.Time, ok bool) {
 	p.mu.Lock()
 	first := -1
@@ -59,7 +59,7 @@ func (p *Pacer) Urgent(now time.Time, patience time.Duration) (at time.Time, ok 
 	return at, true
 }
 
-// DepartFirst is Depart for an urgent message: if it has to wait, messages that are not urgent wait for it.
+// DepartFirst is Depart for an urgent message: if it has to wait, other messages let it pass first.
 func (p *Pacer) DepartFirst(now time.Time) (seq uint64, wait time.Duration) {
 	if p.counts == nil {
 		return 0, 0

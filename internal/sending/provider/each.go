@@ -6,10 +6,10 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// eachAtOnce is how many messages of a batch are under way at the same time: about what one HTTP/2 connection carries.
+// eachAtOnce limits the messages of a batch that are under way at the same time: about as many as one HTTP/2 connection carries.
 const eachAtOnce = 32
 
-// Each does something with each message of a batch, several at a time, and returns the errors in order.
+// Each calls do for each message of a batch, several at a time, and returns the errors in the messages' order.
 func Each(sent []push.Sent, do func(*push.Sent) error) []error {
 	errs := make([]error, len(sent))
 	slots := make(chan struct{}, eachAtOnce)

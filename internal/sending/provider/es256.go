@@ -21,7 +21,8 @@ func SigningInput(head string, claims any) (string, error) {
 	return enc([]byte(head)) + "." + enc(body), nil
 }
 
-// SignES256 makes a token of its signing input (RFC 7518, section 3.4), always the same one (RFC 6979). The key is on P-256.
+// SignES256 signs a token's signing input and returns the token (RFC 7518, section 3.4). The same input always gives the same token (RFC
+// 6979). The key must be on P-256.
 func SignES256(key *ecdsa.PrivateKey, input string) (string, error) {
 	sum := sha256.Sum256([]byte(input))
 	der, err := key.Sign(nil, sum[:], crypto.SHA256)

@@ -1,5 +1,5 @@
-// Package provider is shared by the senders: a client for many requests to few providers, answers of limited size, and
-// errors that say whether a request may have arrived and contain no URL, since many a URL is a secret.
+// Package provider is shared by the senders: it makes HTTP clients for many requests to few providers, and returns answers of limited size.
+// Its errors report whether a request may have arrived, and contain no URL, since many URLs are secrets.
 package provider
 
 import (
@@ -24,22 +24,22 @@ import (
 )
 
 const (
-	// Timeout is how long a provider may take to answer, connecting included. They answer within a second or not at all.
+	// Timeout limits the wait for a provider's answer, connecting included. Providers answer within a second or not at all.
 	Timeout = 20 * time.Second
-	// maxAnswer bounds how much of an answer is read; none that means anything is longer.
+	// maxAnswer limits the part of an answer that is read, in bytes; no meaningful answer is longer.
 	maxAnswer = 16 << 10
-	// maxRetryAfter limits the wait that a provider may demand, so that its mistake does not stop a campaign for good.
+	// maxRetryAfter limits the wait that a provider may demand, so that its mistake does not stop a campaign for ever.
 	maxRetryAfter = 24 * time.Hour
-	// pingAfter is when a silent HTTP/2 connection gets a ping; without, requests would be written into a dead one until the
-	// kernel gives up on it.
+	// pingAfter is the silence after which an HTTP/2 connection gets a ping; without pings, requests would be written into a dead
+	// connection until the kernel gives it up.
 	pingAfter = 15 * time.Second
 )
 
-// Client makes the HTTP client of a sender: guarded against private addresses, with few long-lived connections to
+// Client makes the HTTP client of a sender: it refuses private addresses unless they are allowed, and has few long-lived connections to
 // each provider.
 func Client(allowPrivate bool) *http.Client { return client(reach(allowPrivate), 32) }
 
-// ClientWithin is Client for connections that may lead so far.
+// ClientWithin is Client for connections limited to the addresses that r permits.
 func ClientWithin(r urlguard.Reach) *http.Client { return client(r, 32) }
 
 // Unbounded is Client without a bound on connections, for callers that bound their requests themselves.
@@ -62,10 +62,10 @@ func client(r urlguard.Reach, conns int) *http.Client {
 	return c
 }
 
-// Posts makes a client for very many small messages that connects as c does, or returns nil if c is not one of ours.
+// Posts makes a client for very many small messages that connects as c does; nil if c was not made by this package.
 func Posts(c *http.Client) *h2post.Client { return PostsOver(c, 0) }
 
-// PostsOver is Posts with at most so many connections to a server; 0: as many as are usual.
+// PostsOver is Posts with at most conns connections to a server; 0: the usual limit.
 func PostsOver(c *http.Client, conns int) *h2post.Client {
 	t, ok := c.Transport.(*http.Transport)
 	if !ok || t.DialContext == nil {
@@ -76,7 +76,7 @@ func PostsOver(c *http.Client, conns int) *h2post.Client {
 	})
 }
 
-// Close closes a sender's own connections as soon as nothing is under way on them, and waits for that. Both clients can still be
+// Close closes each of a sender's own connections as soon as it has no request under way, and waits for that. Both clients can still be
 // used. posts may be nil.
 func Close(c *http.Client, posts *h2post.Client) error {
 	c.CloseIdleConnections()
@@ -86,7 +86,7 @@ func Close(c *http.Client, posts *h2post.Client) error {
 	return posts.Close()
 }
 
-// Address is host and port to connect to for an https URL.
+// Address returns the host and port to connect to for an https URL.
 func Address(u *url.URL) string {
 	if u.Port() == "" {
 		return net.JoinHostPort(u.Hostname(), "443")
@@ -94,7 +94,7 @@ func Address(u *url.URL) string {
 	return u.Host
 }
 
-// Post is Do for a message over HTTP/2. unsuited: the server cannot take it so, and nothing was sent.
+// Post is Do for a message over HTTP/2. unsuited reports that the server cannot accept it that way, and that nothing was sent.
 func Post(ctx context.Context, c *h2post.Client, r *h2post.Request, name, scope string) (a Answer, unsuited bool, err error) {
 	if ctx.Err() != nil {
 		return a, false, &push.RetryError{Reason: "not sent to " + name + ": " + Cause(ctx)}
@@ -128,20 +128,20 @@ type Answer struct {
 	Farewell string // with an error: the server's reason for ending the connection without an answer
 }
 
-// Do sends a request and reads the answer. name is what errors call the provider, scope the Pace.Scope that waits
-// when it cannot be reached. Errors are RetryError where nothing was sent, UnknownError where it may have been, and
-// PermanentError where the address is a private one.
+// Do sends a request and reads the answer. Errors call the provider name; scope is the Pace.Scope that waits when the provider cannot be
+// reached. Errors are RetryError if nothing was sent, UnknownError if the request may have been sent, and PermanentError if the address is
+// a private one.
 func Do(c *http.Client, req *http.Request, name, scope string) (Answer, error) {
 	return DoUpTo(c, req, name, scope, maxAnswer)
 }
 
-// DoUpTo is Do for answers of at most so many bytes; longer ones are cut.
+// DoUpTo is Do for answers of at most most bytes; longer ones are cut.
 func DoUpTo(c *http.Client, req *http.Request, name, scope string, most int64) (Answer, error) {
 	ctx := req.Context()
 	if err := ctx.Err(); err != nil {
 		return Answer{}, &push.RetryError{Reason: "not sent to " + name + ": " + Cause(ctx)}
 	}
-	// Before its headers are written nothing of a request can have arrived, and without its body nothing is accepted.
+	// Until its headers are written, no part of a request can have arrived; providers accept no request without its body.
 	var left atomic.Bool
 	trace := &httptrace.ClientTrace{WroteHeaders: func() { left.Store(true) }}
 	resp, err := c.Do(req.WithContext(httptrace.WithClientTrace(ctx, trace))) //nolint:gosec // the client checks what it dials
@@ -157,7 +157,7 @@ func DoUpTo(c *http.Client, req *http.Request, name, scope string, most int64) (
 	return a, nil
 }
 
-// failed words a request that got no answer.
+// failed returns the error of a request that got no answer.
 func failed(ctx context.Context, err error, name, scope string, left bool) error {
 	if errors.Is(err, urlguard.ErrPrivate) {
 		return &push.PermanentError{Reason: name + " is at an address that is not public"}
@@ -184,10 +184,10 @@ func reason(ctx context.Context, err error) string {
 	return foreign.Cause(err)
 }
 
-// Cause is why a context has ended.
+// Cause returns the reason why a context has ended.
 func Cause(ctx context.Context) string { return Clip(context.Cause(ctx).Error()) }
 
-// RetryAfter reads the header of that name: seconds or a date. 0: absent or unreadable.
+// RetryAfter reads the Retry-After header: seconds or a date. 0: absent or unreadable.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	v := strings.TrimSpace(h.Get("Retry-After"))
 	if v == "" {
@@ -202,14 +202,14 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// Bounded limits the wait that a provider demands.
+// Bounded limits the wait that a provider demands to a range from 0 to 24 hours.
 func Bounded(d time.Duration) time.Duration { return min(max(d, 0), maxRetryAfter) }
 
-// Clip makes a provider's words fit for a reason that the app's admin reads: short, one line, no control characters, nothing that looks
-// like a token.
+// Clip makes a provider's text fit for a reason that the app's admin reads: one short line without control characters or anything that
+// looks like a token.
 func Clip(s string) string { return foreign.Excerpt(s) }
 
-// Said returns the beginning of an answer's body, for reasons: ": …", or nothing.
+// Said returns ": " and the beginning of an answer's body, for use in reasons; "": there is none.
 func (a *Answer) Said() string {
 	if text := Clip(string(a.Body[:min(len(a.Body), 256)])); text != "" {
 		return ": " + text

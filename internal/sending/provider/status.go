@@ -10,20 +10,21 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Table judges the statuses that every provider uses alike. A sender first reads its provider's own words, and fills in the
-// differences.
+// Table judges the statuses that all providers use alike. A sender first reads its provider's own error codes; the fields hold the
+// provider's differences.
 type Table struct {
 	Name  string // of the provider, in reasons
-	Scope string // the Pace.Scope that waits if the provider sends too many requests away
+	Scope string // the Pace.Scope that waits if the provider answers that it gets too many requests
 	// Denied is the meaning of 400, 401, 403 and 404, unless Lenient.
 	Denied func(status int, reason string) error
-	// Least is the least wait after a 5xx that does not say. Nil: the caller's own backoff.
+	// Least returns the wait after a 5xx, given the wait that the answer demands (0: none). Nil: the demanded wait, or else the caller's
+	// own backoff.
 	Least func(asked time.Duration) time.Duration
-	// Lenient: the receiver may be any program. It may answer 2xx with a page, and most refusals are its own and final. The
-	// host's proxy may have sent some instead: the judge compares them with the answers to others at the host.
+	// Lenient means that the receiver may be any program. It may answer 2xx with a page, and most of its refusals are its own and final. A
+	// refusal may also come from the host's proxy: package judge compares it with the host's answers to others.
 	Lenient bool
-	Ends    bool // a 410 ends an address whatever its body is; if that is a page, results of other addresses at the host confirm it
-	Quiet   bool // nothing of the body is repeated in reasons
+	Ends    bool // a 410 ends an address whatever its body is; if the body is a web page, package judge waits for results of the host's other addresses
+	Quiet   bool // reasons repeat nothing of the body
 }
 
 // Judge returns the error that an answer means; nil: the message was accepted.
@@ -57,7 +58,7 @@ func (t *Table) Judge(a *Answer, now time.Time) error {
 			after = t.Least(after)
 		}
 		return &push.RetryError{After: after, Reason: reason("it failed")}
-	case after > 0 && a.Status >= 400: // such as Microsoft's 406: an answer with a time to come back wants another try
+	case after > 0 && a.Status >= 400: // an answer that names a time to come back asks for another try, such as Microsoft's 406
 		return &push.RetryError{After: after, Scope: t.Scope, Reason: reason("not now")}
 	}
 	return t.refused(a, reason)
@@ -78,7 +79,8 @@ func (t *Table) page(status int) error {
 	return &push.RetryError{Scope: t.Scope, Reason: reason}
 }
 
-// Checked is the error of a call that tries the credentials and has no address: nothing else can be at fault.
+// Checked converts the error of a call that only tries the credentials: since no address is involved, a refusal can only concern the
+// credentials.
 func Checked(err error) error {
 	var objection *push.ObjectionError
 	if errors.As(err, &objection) && objection.Shared == push.Credential {
@@ -87,7 +89,7 @@ func Checked(err error) error {
 	return err
 }
 
-// refused is the error for a refusal that names no later time.
+// refused returns the error for a refusal that demands no wait.
 func (t *Table) refused(a *Answer, reason func(string) string) error {
 	switch a.Status {
 	case http.StatusRequestEntityTooLarge:
@@ -113,14 +115,14 @@ func (t *Table) refused(a *Answer, reason func(string) string) error {
 	return &push.RetryError{Scope: t.Scope, Reason: reason("which makes no sense here")}
 }
 
-// ofHost are refusals that a proxy or a server without its program gives for all that it serves.
+// ofHost holds the statuses with which a proxy, or a server without its program, refuses requests to all that it serves.
 var ofHost = map[int]bool{
 	http.StatusUnauthorized: true, http.StatusForbidden: true, http.StatusNotFound: true, http.StatusMethodNotAllowed: true,
 	http.StatusProxyAuthRequired: true, http.StatusMisdirectedRequest: true,
 }
 
-// Page reports whether an answer is a web page or another document of markup. No provider's own answer is one: it comes
-// from a proxy, or from a front end that has lost its service.
+// Page reports whether an answer is a web page or another document of markup. No provider answers with one itself: it comes from a proxy,
+// or from a front end that has lost its service.
 func (a *Answer) Page() bool {
 	return bytes.HasPrefix(bytes.TrimLeft(a.Body, "\ufeff \t\r\n"), []byte("<"))
 }

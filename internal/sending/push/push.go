@@ -1,5 +1,5 @@
-// Package push defines messages to external addresses: the content of a message to one endpoint, a provider's answer,
-// and the few ways in which a send ends.
+// Package push defines messages to external addresses: the content of a message to one endpoint, a provider's answer, and the few outcomes
+// of a send.
 package push
 
 import (
@@ -13,7 +13,7 @@ import (
 // Channel is a way to reach a recipient without a session.
 type Channel string
 
-// The channels of addresses. Live is the recipient's mailbox.
+// Channels. Live is the recipient's mailbox.
 const (
 	Live     Channel = "live"
 	WebPush  Channel = "webpush"
@@ -48,8 +48,7 @@ type Content struct {
 	APNs     APNsContent     `json:"apns,omitzero"`
 }
 
-// DataWithLinks returns a notification's data. Content that has no field of its own is added if the data is an object or
-// empty.
+// DataWithLinks returns a notification's data. If the data is empty or an object, it includes the content that has no field of its own.
 func (c *Content) DataWithLinks() []byte {
 	links := map[string]string{"url": c.URL, "icon": c.Icon, "image": c.Image}
 	maps.DeleteFunc(links, func(_, v string) bool { return v == "" })
@@ -74,10 +73,10 @@ func (c *Content) DataWithLinks() []byte {
 
 // TelegramContent holds fields for Telegram only.
 type TelegramContent struct {
-	ParseMode string `json:"parse_mode,omitempty"` // "", HTML, MarkdownV2 or Markdown: title and body are such text; empty: plain, escaped by the sender
+	ParseMode string `json:"parse_mode,omitempty"` // HTML, MarkdownV2 or Markdown: the markup of title and body; empty: plain text, which the sender escapes
 	Silent    bool   `json:"silent,omitempty"`
 	NoPreview bool   `json:"no_preview,omitempty"` // shows no preview of the links in the text
-	// One of these at most, as a URL or file id; the text becomes its caption.
+	// At most one of these is set, to a URL or file id; the text becomes its caption.
 	Photo     string           `json:"photo,omitempty"`
 	Video     string           `json:"video,omitempty"`
 	Animation string           `json:"animation,omitempty"`
@@ -100,17 +99,17 @@ type WebPushContent struct {
 // FCMContent holds fields for Firebase Cloud Messaging only.
 type FCMContent struct {
 	ChannelID string `json:"channel_id,omitempty"` // of Android's notification channel
-	Sound     string `json:"sound,omitempty"`      // a sound of the app, or default; empty: silent on iOS, the channel's own on Android
+	Sound     string `json:"sound,omitempty"`      // one of the app's sounds, or "default"; empty: silent on iOS, the notification channel's sound on Android
 	DataOnly  *bool  `json:"data_only,omitempty"`  // false: Android shows the notification itself; nil: the app gets data and shows it
 }
 
 // APNsContent holds fields for Apple's devices only.
 type APNsContent struct {
-	Sound             string `json:"sound,omitempty"`              // "default", or a file in the app; empty: none
+	Sound             string `json:"sound,omitempty"`              // "default", or a file in the app; empty: no sound
 	Badge             *int   `json:"badge,omitempty"`              // number on the app's icon; 0 removes it; absent: unchanged
 	ThreadID          string `json:"thread_id,omitempty"`          // notifications of one thread are shown together
 	InterruptionLevel string `json:"interruption_level,omitempty"` // passive, active, time-sensitive or critical; empty: active
-	Background        bool   `json:"background,omitempty"`         // wakes the app and shows nothing
+	Background        bool   `json:"background,omitempty"`         // wakes the app in the background and shows nothing
 }
 
 // InterruptionLevels are APNs' values.
@@ -126,36 +125,36 @@ type Action struct {
 
 // Request is one message to one endpoint.
 type Request struct {
-	ID        string // of the delivery, the same on every attempt: webhook-id, seed of the Topic
-	GodwitID  string // the id clients deduplicate by and acknowledge; empty: ID
+	ID        string // the delivery's id, the same on every attempt: the webhook-id, and the seed of the Topic
+	GodwitID  string // the id by which clients deduplicate and acknowledge; empty: ID
 	App       string
 	Endpoint  string          // its id
 	Recipient string          // empty: an anonymous subscriber
 	Address   json.RawMessage // as the channel defines it
 	Content   Content
 	Urgency   Urgency
-	Collapse  string // messages of one key replace each other where the channel can; empty: by ID
+	Collapse  string // a message replaces earlier ones with the same key, where the channel can do that; empty: ID is the key
 	ExpiresAt time.Time
 	Track     string // signed token with which the receiver reports shown, clicked and dismissed; empty: not tracked
-	AckToken  string // signed token with which the receiver acknowledges, without anything else; empty: it cannot
-	Settle    string // which report beside clicked and dismissed acknowledges as well: shown; empty: none
-	Recall    bool   // withdraws the message sent under ID, on channels where a withdrawal is a message (Web Push)
+	AckToken  string // signed token that lets the receiver acknowledge without signing in; empty: it cannot
+	Settle    string // the report that acknowledges in addition to clicked and dismissed: shown; empty: none
+	Recall    bool   // withdraws the message sent earlier under ID, on channels where a withdrawal is a message (Web Push)
 }
 
 // Receipt is the provider's data about a message that it accepted.
 type Receipt struct {
-	ExternalID string          // its name for the message, needed to take it back
-	Address    json.RawMessage // not nil: the endpoint has moved here
+	ExternalID string          // the provider's id of the message, needed to take it back
+	Address    json.RawMessage // the address to which the endpoint has moved; nil: it has not
 }
 
-// RetryError says that the message was certainly not accepted and may be sent again. With neither Credential nor Scope,
-// the wait is for this address alone: nothing else is sent to it for so long.
+// RetryError says that the message was certainly not accepted and may be sent again. Without Credential and Scope, only this address has to
+// wait: nothing else is sent to it for so long.
 type RetryError struct {
 	After      time.Duration // the wait that the provider demanded; 0: the caller's own backoff
-	Credential bool          // everything of this Scope has to wait, not this message alone
-	Scope      string        // the Pace.Scope that has to wait; without Credential: the scope or this address alone, which is unknown
+	Credential bool          // all messages of this Scope have to wait, not this one alone
+	Scope      string        // the Pace.Scope that has to wait; without Credential, it is unknown whether the scope or this address alone is meant
 	Reason     string
-	Plain      string // for the log: Reason without the provider's words; empty: its kind alone is logged
+	Plain      string // Reason without the provider's words, for the log; empty: only the error's kind is logged
 }
 
 func (e *RetryError) Error() string {
@@ -165,10 +164,10 @@ func (e *RetryError) Error() string {
 	return e.Reason
 }
 
-// GoneError says that the endpoint no longer exists: disable it.
+// GoneError says that the endpoint no longer exists: the caller disables it.
 type GoneError struct {
 	Reason string
-	Since  time.Time // an endpoint registered after that is a new one, and stays; zero: unknown
+	Since  time.Time // an endpoint registered after this time is a new one and stays enabled; zero: unknown
 }
 
 func (e *GoneError) Error() string { return e.Reason }
@@ -176,9 +175,9 @@ func (e *GoneError) Error() string { return e.Reason }
 // ObjectionError says that the provider refused a message, and that its answer fits two causes: this address alone, or
 // something that all addresses of Scope share. Package judge compares it with other addresses.
 type ObjectionError struct {
-	Scope  string // scope of the other addresses with the same credential
+	Scope  string // the Pace.Scope of the other addresses with the same credential
 	Reason string
-	Ended  bool   // an address that is alone with this answer does not exist any more: disable it
+	Ended  bool   // if only this address gets the answer, it no longer exists: the caller disables it
 	Shared Shared // the cause if other addresses get the same answer
 }
 
@@ -190,10 +189,10 @@ type Shared uint8
 // Kinds of Shared.
 const (
 	Credential Shared = iota // a person has to check it
-	Host                     // it is ill and recovers by itself
+	Host                     // the host is ill and recovers by itself
 )
 
-// MovedError says that the message was not taken since the endpoint has another address now: send it there.
+// MovedError says that the message was not accepted since the endpoint has a new address: the caller sends it there.
 type MovedError struct {
 	Address json.RawMessage
 	Reason  string
@@ -206,8 +205,8 @@ type PermanentError struct{ Reason string }
 
 func (e *PermanentError) Error() string { return e.Reason }
 
-// ConfigError says that the provider refused our credential or settings, in words that are about nothing else: nothing is
-// wrong with the endpoint, and sending on makes it worse. The credential must not be used until a person looks.
+// ConfigError says that the provider refused our credential or settings, in words that can mean nothing else: the endpoint is fine, and
+// further messages make it worse. Nothing may use the credential until a person has checked it.
 type ConfigError struct {
 	Scope  string // the Pace.Scope that has to stop
 	Reason string
@@ -220,7 +219,7 @@ type UnknownError struct{ Reason string }
 
 func (e *UnknownError) Error() string { return e.Reason }
 
-// Outcome is a send's outcome in one word, by its error.
+// Outcome names a send's outcome in one word, from its error.
 func Outcome(err error) string {
 	for _, known := range []struct {
 		is   func() bool
@@ -239,8 +238,8 @@ func Outcome(err error) string {
 	return "failed"
 }
 
-// ForLog returns the part of an error that may be logged: of a provider's answer only its kind, since its text may repeat secrets. The
-// app's own admin can read the text.
+// ForLog returns the part of an error that may be logged. Of a provider's answer it returns only the kind, since the text may repeat
+// secrets; the app's own admin can read the text.
 func ForLog(err error) string {
 	if kind := Outcome(err); kind != "failed" {
 		return kind

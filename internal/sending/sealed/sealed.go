@@ -27,16 +27,16 @@ const (
 
 const (
 	macBytes = 16
-	// MaxToken limits a token, in bytes: an app's name has at most 128 bytes, and the content fits 60.
+	// MaxToken limits a token's length, in bytes: an app's name has at most 128 bytes, and the content at most 60.
 	MaxToken = 256
-	// separator follows the app, whose secret is needed to read the rest. Names have no tilde.
+	// separator ends the app's name. The app's secret is needed to read the rest. App names contain no tilde.
 	separator = "~"
 )
 
-// ErrBad is a token that this server did not make, or not for this.
+// ErrBad says that this server did not make the token, or made it for another purpose.
 var ErrBad = errors.New("the token is not valid")
 
-// Secrets keep the secret of each app.
+// Secrets stores the secret of each app.
 type Secrets interface {
 	// TrackKey returns an app's secret, made on first use.
 	TrackKey(ctx context.Context, app string) ([]byte, error)
@@ -49,7 +49,8 @@ type Tokens struct {
 	keys    sync.Map // app → its Key
 }
 
-// New makes Tokens. known reports whether there is such an app, so that strangers can have no secrets made; nil: any may be.
+// New makes Tokens. known reports whether an app exists, so that strangers cannot cause secrets to be made; nil: every name counts as an
+// app.
 func New(secrets Secrets, known func(app string) bool) *Tokens {
 	return &Tokens{secrets: secrets, known: known}
 }
@@ -74,7 +75,7 @@ func (t *Tokens) Key(ctx context.Context, app string) (Key, error) {
 	return k, nil
 }
 
-// Seal makes a token. bound must be presented along with it, such as the target of a link; empty: nothing.
+// Seal makes a token with the content says. To open it, bound must be presented as well, such as the target of a link; empty: nothing.
 func (k Key) Seal(p Purpose, says []byte, bound string) string {
 	b := append(make([]byte, 0, 1+len(says)+macBytes), byte(p))
 	b = append(b, says...)

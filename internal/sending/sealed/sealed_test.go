@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/sending/sealed"
 )
 
-// secrets has one for each app, made of its name.
+// secrets derives an app's secret from its name.
 type secrets struct{}
 
 func (secrets) TrackKey(_ context.Context, app string) ([]byte, error) {
@@ -48,7 +48,7 @@ func TestATokenSaysWhatItWasMadeWithOnAnyServerOfTheDatabase(t *testing.T) {
 	}
 }
 
-// A token's signed bytes have one reading: no byte can move between its content and the link that it is bound to.
+// A token's signed bytes can be read in one way only: no byte can move between its content and the link to which it is bound.
 func TestATokenForOneLinkLeadsToNoOther(t *testing.T) {
 	s := tokens()
 	const link = "https://example.org/"

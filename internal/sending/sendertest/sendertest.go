@@ -1,5 +1,5 @@
-// Package sendertest is the suite that every sender passes: each way in which a provider can answer, or not, ends in
-// the right kind of error, in time, and no error shows a secret.
+// Package sendertest is the suite that every sender passes: whether a provider answers or not, each send ends in time with the right kind
+// of error, and no error shows a secret.
 package sendertest
 
 import (
@@ -17,7 +17,7 @@ import (
 // Situation is a provider's handling of a message.
 type Situation string
 
-// Situations. A provider can be put into those it supports; a suite skips the others.
+// Situations. The suite skips the situations that a provider under test does not support.
 const (
 	Accepts     Situation = "accepts"
 	Gone        Situation = "says the address is gone"
@@ -35,7 +35,7 @@ const (
 
 var situations = []Situation{Accepts, Gone, TooMany, Overloaded, Fails, Refuses, Denies, Redirects, Babbles, Hangs, Breaks, Unreachable}
 
-// Outcome is a kind of ending.
+// Outcome is the kind of result of a send.
 type Outcome string
 
 // Outcomes.
@@ -51,7 +51,7 @@ const (
 	Unknown   Outcome = "unknown"
 )
 
-// OutcomeOf names the kind of an error of Send.
+// OutcomeOf returns the kind of an error from Send.
 func OutcomeOf(err error) Outcome {
 	var retry *push.RetryError
 	var gone *push.GoneError
@@ -85,21 +85,21 @@ func OutcomeOf(err error) Outcome {
 // Bed is a sender and its provider under test.
 type Bed struct {
 	Sender push.Sender
-	// Put puts the provider into a situation; false: it does not support that one.
+	// Put puts the provider into a situation; false: the provider does not support it.
 	Put func(Situation) bool
-	// Request returns one that the provider would accept, each with an ID of its own.
+	// Request returns a request that the provider would accept, with the given ID.
 	Request func(id string) push.Request
 	// Took counts the messages that the provider accepted.
 	Took func() int
-	// Secrets must not be in any error.
+	// Secrets lists the texts that no error may contain.
 	Secrets []string
-	// Scope is that of Request's address.
+	// Scope is the pace scope of Request's address.
 	Scope string
 }
 
 // Suite holds the differences between senders.
 type Suite struct {
-	// New makes a fresh bed for one test.
+	// New makes a fresh sender and provider for one test.
 	New func(t *testing.T) *Bed
 	// Outcomes replace the expected outcomes of situations.
 	Outcomes map[Situation]Outcome
@@ -110,7 +110,7 @@ var expected = map[Situation]Outcome{
 	Redirects: RetryWho, Babbles: Retry, Hangs: Unknown, Breaks: Unknown, Unreachable: RetryAll,
 }
 
-// patience is how long anything in the suite may take.
+// patience limits each wait in the suite.
 const patience = 2 * time.Minute
 
 // Run runs the suite.
@@ -190,7 +190,7 @@ func (c *timed) Err() error {
 	}
 }
 
-// wait waits until the provider has a message.
+// wait waits until the provider has received a message.
 func (b *Bed) wait() {
 	for deadline := time.Now().Add(patience); b.Took() == 0 && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
@@ -302,7 +302,7 @@ func (s *Suite) manyAtOnce(t *testing.T) {
 	}
 }
 
-// KeyForms are forms that people have a key file in: behind a byte-order mark, with line breaks written out, and as the base64
+// KeyForms returns the forms in which people paste a key file: after a byte-order mark, with line breaks written as \n, and as the base64
 // of its DER alone.
 func KeyForms(pem string) []string {
 	lines := strings.Split(strings.TrimSpace(pem), "\n")

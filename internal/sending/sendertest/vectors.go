@@ -9,8 +9,8 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Vectors compares a channel's sender with api/vectors/push.json, with which clients and the examples for apps are tested.
-// encode returns the message for a request.
+// Vectors compares a channel's sender with api/vectors/push.json, which also tests clients and the examples for apps. encode returns the
+// message for a request.
 func Vectors(t *testing.T, channel string, encode func(*push.Request) ([]byte, error)) {
 	t.Helper()
 	text, err := os.ReadFile("../../../api/vectors/push.json")

@@ -13,8 +13,8 @@ import (
 	"godwit.dev/godwit/internal/sending/telegram"
 )
 
-// An answer with a status from 300 to 499 that is not Telegram's means that the request never reached the bot: no
-// message was sent.
+// An answer with a status from 300 to 499 that does not come from Telegram means that the request never reached the bot: no message was
+// sent.
 func TestAnAnswerThatIsNotTelegramsIsJudgedByItsStatus(t *testing.T) {
 	const page = "<html><body>nginx</body></html>"
 	for _, c := range []struct {

@@ -12,8 +12,8 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Bots keeps a listener for each app whose Telegram channel wants one, and runs it while this server holds the lease for
-// it: Telegram answers two listeners of one bot with errors.
+// Bots runs a listener for each app whose Telegram channel wants one, while this server holds the app's lease: Telegram answers two
+// listeners of one bot with errors.
 type Bots struct {
 	channels *channel.Service
 	audience Audience
@@ -22,7 +22,7 @@ type Bots struct {
 	running  map[string]*listener // by app
 }
 
-// NewBots makes bots whose chats are endpoints. owns decides which server listens for an app; nil: this one is the only one.
+// NewBots makes bots whose chats are endpoints. owns decides which server listens for an app; nil: there is only this server.
 func NewBots(channels *channel.Service, endpoints *endpoint.Service, owns lease.Func, log *slog.Logger) *Bots {
 	return &Bots{channels: channels, audience: botAudience{endpoints}, own: owns, log: log, running: make(map[string]*listener)}
 }
@@ -48,7 +48,7 @@ func (b *Bots) Run(ctx context.Context) error {
 	}
 }
 
-// adjust ends listeners whose settings have changed and starts missing ones.
+// adjust stops listeners whose settings have changed and starts missing ones.
 func (b *Bots) adjust(ctx context.Context) {
 	wanted := make(map[string]*Sender)
 	for _, app := range b.channels.Apps(push.Telegram) {
@@ -89,8 +89,7 @@ func (b *Bots) listen(ctx context.Context, app string, s *Sender) *listener {
 	})}
 }
 
-// ownAudience passes changes on only while this server is the one that listens. A server that took over may have heard
-// newer changes.
+// ownAudience passes changes on only while this server is the listener. A server that took over may already have received newer changes.
 type ownAudience struct {
 	Audience
 	held func() bool
@@ -123,7 +122,7 @@ func (o ownAudience) Leave(ctx context.Context, app string, address json.RawMess
 	return o.Audience.Leave(ctx, app, address, reason)
 }
 
-// botAudience keeps the chats of bots as endpoints.
+// botAudience stores the chats of bots as endpoints.
 type botAudience struct{ endpoints *endpoint.Service }
 
 // Join implements Audience.

@@ -20,7 +20,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitetest"
 )
 
-// bots are settings of channels, an audience and a bot's server.
+// bots holds the settings of channels, an audience and a bot's server.
 type bots struct {
 	*testing.T
 	channels *channel.Service

@@ -15,7 +15,7 @@ import (
 // message is the body of sendMessage, sendPhoto and the like, and of the methods that edit messages.
 type message struct {
 	ChatID    string       `json:"chat_id"`
-	MessageID int64        `json:"message_id,omitempty"` // of the one that is edited
+	MessageID int64        `json:"message_id,omitempty"` // id of the message to edit
 	Thread    int64        `json:"message_thread_id,omitempty"`
 	Text      string       `json:"text,omitempty"`
 	Photo     string       `json:"photo,omitempty"`
@@ -60,7 +60,7 @@ func (m *message) withMedia(t *push.TelegramContent) (method string, err error) 
 	return method, nil
 }
 
-// compose makes the message of a content: the title in bold, the body, the link.
+// compose makes a message from a content: the title in bold, the body, the link.
 func compose(c *push.Content) (method string, m *message, err error) {
 	m = &message{ParseMode: c.Telegram.ParseMode, Silent: c.Telegram.Silent}
 	if method, err = m.withMedia(&c.Telegram); err != nil {
@@ -78,7 +78,7 @@ func compose(c *push.Content) (method string, m *message, err error) {
 	var text string
 	switch c.Telegram.ParseMode {
 	case "":
-		// Sent as HTML so that the title can be bold; all of it is ours to escape.
+		// The text is sent as HTML so that the title can be bold; we escape all of it.
 		if n := units(lines(c.Title, c.Body, c.URL)); n > most {
 			return "", nil, fmt.Errorf("the message has %d characters; telegram takes %d", n, most)
 		}
@@ -124,7 +124,7 @@ func lines(title, body, link string) string {
 	return text + link
 }
 
-// units counts as Telegram does: UTF-16 code units.
+// units returns a text's length as Telegram counts it: in UTF-16 code units.
 func units(s string) (n int) {
 	for _, r := range s {
 		n++
@@ -138,7 +138,7 @@ func units(s string) (n int) {
 // EscapeHTML escapes a text for parse mode HTML.
 func EscapeHTML(s string) string { return html.EscapeString(valid(s)) }
 
-// markdownSpecial must be escaped in MarkdownV2 (https://core.telegram.org/bots/api#markdownv2-style).
+// markdownSpecial holds the characters that must be escaped in MarkdownV2 (https://core.telegram.org/bots/api#markdownv2-style).
 const markdownSpecial = "_*[]()~`>#+-=|{}.!\\"
 
 // EscapeMarkdown escapes a text for parse mode MarkdownV2.
@@ -161,8 +161,8 @@ func escapeLegacy(s string) string {
 
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// parseChat reads {"chat_id"}: a number, as such or as a string, or the @name of a public channel. With a
-// message_thread_id it is one topic of a forum.
+// parseChat reads {"chat_id"}: a number, plain or as a string, or the @name of a public channel. A message_thread_id selects one topic of a
+// forum.
 func parseChat(address json.RawMessage) (chat string, thread int64, err error) {
 	var a struct {
 		ChatID json.RawMessage `json:"chat_id"`
@@ -186,10 +186,10 @@ func parseChat(address json.RawMessage) (chat string, thread int64, err error) {
 	return "", 0, errors.New("chat_id is not a number")
 }
 
-// address is the opposite of parseChat for a number.
+// address is the inverse of parseChat for a numeric id.
 func address(chat int64) json.RawMessage { return json.RawMessage(`{"chat_id":` + itoa(chat) + `}`) }
 
-// topicAddress is that of one topic of a forum.
+// topicAddress returns the address of one topic of a forum.
 func topicAddress(chat, thread int64) json.RawMessage {
 	return json.RawMessage(`{"chat_id":` + itoa(chat) + `,"message_thread_id":` + itoa(thread) + `}`)
 }

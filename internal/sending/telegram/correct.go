@@ -6,7 +6,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// unchanged begins the answer to an edit that changes nothing, as one does that is made again after a crash.
+// unchanged is the beginning of the answer to an edit that changes nothing, such as a repeated edit after a crash.
 const unchanged = "Bad Request: message is not modified"
 
 // Correct edits the text of a message, or the caption of one with media, and its buttons. The media and the sound
@@ -22,7 +22,7 @@ func (s *Sender) Correct(ctx context.Context, sent push.Sent) error {
 	}
 	edit := &message{
 		ChatID: itoa(chat), MessageID: id, Text: m.Text, Caption: m.Caption, ParseMode: m.ParseMode, Preview: m.Preview,
-		Markup: m.Markup, // without any, the message's buttons are removed
+		Markup: m.Markup, // empty: the message's buttons are removed
 	}
 	by := "editMessageText"
 	if method != "sendMessage" {

@@ -32,7 +32,7 @@ func (Kind) Fields() []channel.Field {
 	}
 }
 
-// Auto reports that a token is needed.
+// Auto returns false: the channel needs a token.
 func (Kind) Auto() bool { return false }
 
 // Complete checks the settings.

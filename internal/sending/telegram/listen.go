@@ -22,7 +22,7 @@ type Chat struct {
 	Start   string          // text after /start: the parameter of a deep link
 }
 
-// Audience keeps the subscribed chats. Both methods may be called again for the same chat.
+// Audience stores the subscribed chats. Both methods may be called again for the same chat.
 type Audience interface {
 	// Join registers a chat, or enables it again.
 	Join(ctx context.Context, app string, c Chat) error
@@ -31,7 +31,7 @@ type Audience interface {
 }
 
 const (
-	pollFor    = 50 * time.Second // a poll without news; Telegram's own server cuts off at about a minute
+	pollFor    = 50 * time.Second // longest poll without news; Telegram's own server ends polls after about a minute
 	pollSlack  = 15 * time.Second // for its answer to come
 	retryFirst = time.Second      // after a poll that failed
 	retryMost  = time.Minute
@@ -40,7 +40,7 @@ const (
 // Listens reports whether Listen is wanted.
 func (s *Sender) Listens() bool { return s.cfg.Listens }
 
-// update is an event of the bot. Only the requested kinds arrive.
+// update is an event of the bot. Only the requested kinds of updates arrive.
 type update struct {
 	ID      int64 `json:"update_id"`
 	Message *struct {
@@ -48,7 +48,7 @@ type update struct {
 			ID        int64  `json:"id"`
 			FirstName string `json:"first_name"` // of private chats alone
 		} `json:"chat"`
-		Thread int64 `json:"message_thread_id"` // beside a topic, replies have one
+		Thread int64 `json:"message_thread_id"` // set for messages in a topic, but also for replies
 		Topic  bool  `json:"is_topic_message"`
 		From   struct {
 			Language string `json:"language_code"`
@@ -65,9 +65,9 @@ type update struct {
 	} `json:"my_chat_member"`
 }
 
-// Listen takes the bot's updates until ctx ends: /start joins, /stop and blocking the bot leave. An update is
-// confirmed to Telegram only after the audience has taken it, so none is lost; it may come twice. Only one listener
-// a bot is possible, and none beside a webhook that is set for it.
+// Listen handles the bot's updates until ctx ends: /start joins, /stop and blocking the bot leave. It confirms an update to Telegram only
+// after the audience has handled it, so no update is lost, but one may arrive twice. A bot can have only one listener, and none while a
+// webhook is set for it.
 func (s *Sender) Listen(ctx context.Context, app string, audience Audience, log *slog.Logger) error {
 	client := urlguard.Client(urlguard.Options{Reach: s.cfg.reach(), Timeout: pollFor + pollSlack})
 	defer client.CloseIdleConnections()
@@ -111,10 +111,10 @@ func (s *Sender) updates(ctx context.Context, client *http.Client, offset int64)
 	return list, err
 }
 
-// pollMost is how many updates fit into maxAnswer, with texts of any length.
+// pollMost is the number of updates that always fit into maxAnswer, however long their texts are.
 const pollMost = 20
 
-// cutSpace cuts a text at its first white space.
+// cutSpace splits a text at its first white space.
 func cutSpace(text string) (before, after string, found bool) {
 	if i := strings.IndexFunc(text, unicode.IsSpace); i >= 0 {
 		return text[:i], text[i:], true
@@ -122,7 +122,7 @@ func cutSpace(text string) (before, after string, found bool) {
 	return text, "", false
 }
 
-// called reports whether a name is the bot's. A group may have several bots, and each sees the commands for the others.
+// called reports whether a name is the bot's. A group may have several bots, and each receives the commands for the others too.
 func (s *Sender) called(ctx context.Context, name string) (bool, error) {
 	own := s.username.Load()
 	if own == nil {
@@ -143,7 +143,7 @@ func (s *Sender) handle(ctx context.Context, app string, audience Audience, u *u
 	case u.Message != nil:
 		command, rest, _ := cutSpace(strings.TrimSpace(u.Message.Text))
 		command, to, named := strings.Cut(command, "@") // in groups: /start@name_of_the_bot
-		command = strings.ToLower(command)              // as clients take them: keyboards begin a message with a capital
+		command = strings.ToLower(command)              // in any case, as Telegram's clients accept them: keyboards begin a message with a capital
 		if command != "/start" && command != "/stop" {
 			return nil
 		}

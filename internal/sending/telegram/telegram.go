@@ -1,5 +1,5 @@
-// Package telegram sends messages of a bot (https://core.telegram.org/bots/api), corrects them and takes them back, and can keep the
-// bot's audience by listening to /start and /stop.
+// Package telegram sends messages of a bot (https://core.telegram.org/bots/api), corrects them and takes them back. It can also keep the
+// bot's audience up to date by listening to /start and /stop.
 package telegram
 
 import (
@@ -24,8 +24,8 @@ import (
 // DefaultURL is Telegram's own Bot API server.
 const DefaultURL = "https://api.telegram.org"
 
-// Limits of the Bot API as documented (https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this).
-// They move, which is why 429 counts for more.
+// Limits of the Bot API as documented (https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this). They change, so
+// 429 answers take precedence.
 const (
 	botRate     = 30              // messages a second of a bot
 	chatEvery   = time.Second     // between messages to one chat
@@ -35,7 +35,7 @@ const (
 	deleteWhile = 48 * time.Hour  // after sending
 	deleteMost  = 100             // ids in one call
 
-	maxAnswer = 1 << 20 // bytes: pollMost updates, each with a text of 4,096 characters
+	maxAnswer = 1 << 20 // in bytes: fits pollMost updates, each with a text of 4,096 characters
 )
 
 // Config holds a sender's settings and connections.
@@ -52,7 +52,7 @@ type Config struct {
 // Sender sends as one bot.
 type Sender struct {
 	cfg   Config
-	base  *url.URL // with the token: never in an error
+	base  *url.URL // contains the token: never put into an error
 	scope string
 
 	username atomic.Pointer[string] // the bot's name; nil: not queried yet
@@ -90,7 +90,7 @@ func New(cfg Config) (*Sender, error) {
 	return &Sender{cfg: cfg, base: server.JoinPath("bot" + cfg.Token), scope: "telegram:" + bot}, nil
 }
 
-// reach is where connections may lead: a server that the app names may be in its own network.
+// reach returns the addresses that connections may reach: a server that the app names may be in its own network.
 func (c *Config) reach() urlguard.Reach {
 	switch {
 	case c.AllowPrivate:
@@ -101,7 +101,8 @@ func (c *Config) reach() urlguard.Reach {
 	return urlguard.Public
 }
 
-// parseServer reads the URL of a Bot API server. All that can be called at a server that is none is a path with the token in it.
+// parseServer reads the URL of a Bot API server. Should the URL lead to another kind of server, only a path with the token in it can be
+// requested there.
 func parseServer(raw string, allowPrivate bool) (*url.URL, error) {
 	u, err := urlguard.ParseBase(raw, true)
 	if err != nil || allowPrivate {
@@ -110,13 +111,13 @@ func parseServer(raw string, allowPrivate bool) (*url.URL, error) {
 	return u, urlguard.CheckHost(u.Hostname(), urlguard.Networks)
 }
 
-// Close closes connections that nothing is under way on. Messages can still be sent.
+// Close closes unused connections. Messages can still be sent.
 func (s *Sender) Close() error {
 	s.cfg.Client.CloseIdleConnections()
 	return nil
 }
 
-// response is the form of every method's answer.
+// response is the envelope of every method's answer.
 type response struct {
 	OK          bool            `json:"ok"`
 	Result      json.RawMessage `json:"result"`
@@ -127,7 +128,7 @@ type response struct {
 	} `json:"parameters"`
 }
 
-// call calls a method. Its errors are those of this channel; moved is set beside an error where the chat has moved.
+// call calls a method of the Bot API. It returns this channel's errors; if the chat has moved, moved is its new id.
 func (s *Sender) call(ctx context.Context, client *http.Client, method string, params any, into any) (moved int64, err error) {
 	body, err := json.Marshal(params)
 	if err != nil {
@@ -154,7 +155,7 @@ func (s *Sender) call(ctx context.Context, client *http.Client, method string, p
 		// A proxy's page, an internal error or a truncated answer does not show whether the message was sent.
 		return 0, &push.UnknownError{Reason: fmt.Sprintf("telegram answered %d without saying what became of the message", a.Status)}
 	case !readable || r.Description == "":
-		// A proxy's page, which no gateway of Telegram's sends with this status: nothing was sent.
+		// A proxy's page: no gateway of Telegram's answers with this status, so nothing was sent.
 		return 0, s.byStatus(&a)
 	}
 	return r.Parameters.MigrateTo, s.judge(&a, &r)
@@ -169,20 +170,20 @@ func (s *Sender) byStatus(a *provider.Answer) error {
 	var gone *push.GoneError
 	switch {
 	case errors.As(err, &retry) && a.Status == http.StatusTooManyRequests:
-		retry.Credential = true // no limit of Telegram's is one chat's alone
+		retry.Credential = true // no limit of Telegram's answered with this status concerns one chat alone
 	case errors.As(err, &gone):
 		return &push.RetryError{Scope: s.scope, Reason: gone.Reason}
 	}
 	return err
 }
 
-// gone are the beginnings of descriptions, after "Forbidden: ", of chats that the bot has lost.
+// gone lists the beginnings of Telegram's descriptions, after "Forbidden: ", for chats that the bot has lost.
 var gone = []string{
 	"bot was blocked", "user is deactivated", "bot was kicked", "bot is not a member", "bot can't initiate conversation",
 	"bot can't send messages to bots", "bots can't send messages to bots", "the group chat was deleted",
 }
 
-// judge makes an error of a refusal; nil: the message is already as requested.
+// judge converts a refusal into an error; nil: the message is already as requested.
 func (s *Sender) judge(a *provider.Answer, r *response) error {
 	said := fmt.Sprintf("telegram answered %d: %s", a.Status, provider.Clip(s.redact(r.Description)))
 	switch a.Status {
@@ -213,11 +214,10 @@ func (s *Sender) judge(a *provider.Answer, r *response) error {
 	return &push.PermanentError{Reason: said}
 }
 
-// redact takes the token out of Telegram's texts, should they ever repeat it.
+// redact removes the token from Telegram's texts, should they ever repeat it.
 func (s *Sender) redact(text string) string { return strings.ReplaceAll(text, s.cfg.Token, "…") }
 
-// Send makes one attempt. Where a group has become a supergroup it fails with the new id: the caller may have an endpoint
-// there already.
+// Send makes one attempt. If a group has become a supergroup, Send fails with the new id: the caller may already have an endpoint for it.
 func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error) {
 	chat, thread, err := parseChat(r.Address)
 	if err != nil {
@@ -242,7 +242,7 @@ func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error)
 		} `json:"chat"`
 	}
 	moved, err := s.call(ctx, s.cfg.Client, method, m, &sent)
-	if moved != 0 { // to a supergroup; the group before it had no topics
+	if moved != 0 { // moved to a supergroup; the old group had no topics
 		return receipt, &push.MovedError{Address: address(moved), Reason: "the group has moved to chat " + itoa(moved)}
 	}
 	if err == nil {
@@ -251,7 +251,7 @@ func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error)
 	return receipt, err
 }
 
-// Recall deletes messages, up to 100 of a chat in one call.
+// Recall deletes messages, up to 100 of one chat in a single call.
 func (s *Sender) Recall(ctx context.Context, sent []push.Sent) []error {
 	errs := make([]error, len(sent))
 	chats := map[int64][]int{} // places in sent
@@ -295,7 +295,8 @@ func parseID(s string) (chat, message int64, ok bool) {
 	return chat, message, err1 == nil && err2 == nil
 }
 
-// Pace is how fast the bot may send to all chats together, and to this chat, which is slower for groups.
+// Pace returns the rate of the bot's messages to all chats together, and the interval between two messages to this chat, which is longer
+// for groups.
 func (s *Sender) Pace(address json.RawMessage) push.Pace {
 	p := push.Pace{Scope: s.scope, Rate: botRate}
 	chat, _, err := parseChat(address)

@@ -78,7 +78,7 @@ func TestConformance(t *testing.T) {
 			}
 			return bed
 		},
-		// Without an idempotency key, what failed while it may have gone out is not sent again by itself.
+		// Telegram has no idempotency keys, so a failed message that may have been sent is not repeated automatically.
 		Outcomes: map[sendertest.Situation]sendertest.Outcome{sendertest.Fails: sendertest.Unknown, sendertest.Babbles: sendertest.Unknown},
 	})
 }
@@ -225,7 +225,7 @@ func TestAMovedGroupIsToldWithItsNewID(t *testing.T) {
 }
 
 func TestFloodOfTheBotWaitsAsLongAsItIsTold(t *testing.T) {
-	now := time.Now() // all within one second, however long it takes
+	now := time.Now() // the clock stands still: all messages fall into one second
 	_, s := start(t, botserver.Options{Rate: 3, Retry: 4, Now: func() time.Time { return now }})
 	var err error
 	for i := range 4 {
@@ -294,7 +294,7 @@ func TestBadTokensAreRefusedWithoutBeingShown(t *testing.T) {
 	}
 }
 
-// crowd is an audience that fails now and then.
+// crowd is an audience that fails sometimes.
 type crowd struct {
 	mu    sync.Mutex
 	fails int

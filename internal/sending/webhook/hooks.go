@@ -13,7 +13,7 @@ type Hooks struct{ Poster *Poster }
 
 var _ hook.Poster = Hooks{}
 
-// Check reports what is wrong with a URL and secrets.
+// Check returns an error if the URL or the secrets are unusable.
 func (h Hooks) Check(url string, secrets []string) error {
 	if _, err := CheckURL(url, h.Poster.AllowPrivate); err != nil {
 		return notification.BadField("url", "%s", err)

@@ -13,11 +13,11 @@ import (
 // FieldSecrets is the setting that holds the signing secrets.
 const FieldSecrets = "secrets"
 
-// fieldTargets is the setting that names the URLs to which steps of escalations may go in the place of a recipient's endpoints.
+// fieldTargets is the setting with named URLs: an escalation's step may go to one of them instead of a recipient's endpoints.
 const fieldTargets = "targets"
 
-// Kind makes senders from an app's webhook settings. Each app's sender has connections of its own, so that it does not
-// wait for another app's receivers that hang, even at the same host.
+// Kind makes senders from an app's webhook settings. Each app's sender has its own connections, so that it never waits for another app's
+// hanging receivers, even at the same host.
 type Kind struct{ AllowPrivate bool }
 
 var _ channel.Kind = Kind{}
@@ -65,7 +65,7 @@ func (k Kind) Open(_ string, v channel.Values) (push.Sender, error) {
 	return New(NewPoster(provider.Client(k.AllowPrivate), k.AllowPrivate), secrets, targets)
 }
 
-// targets reads the URLs of targets by their names.
+// targets reads the setting of targets: URLs by name.
 func (k Kind) targets(v channel.Values) (map[string]string, error) {
 	targets := make(map[string]string)
 	for i, one := range strings.Fields(v[fieldTargets]) {

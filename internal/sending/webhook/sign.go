@@ -15,13 +15,13 @@ import (
 // Standard Webhooks (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md).
 const (
 	secretPrefix = "whsec_"
-	secretBytes  = 32 // of one that is made; the standard allows 24 to 64
+	secretBytes  = 32 // length of a generated secret; the standard allows 24 to 64
 	minSecret    = 24
 	maxSecret    = 64
-	maxSecrets   = 4 // more than two during a rotation are a mistake
+	maxSecrets   = 4 // a rotation needs two; more are probably a mistake
 )
 
-// Secrets sign a hook's messages: each adds a signature, so that a receiver can change over.
+// Secrets sign a hook's messages. Each secret adds a signature, so that a receiver can change from one to the next.
 type Secrets [][]byte
 
 // NewSecret makes a secret.
@@ -31,7 +31,7 @@ func NewSecret() string {
 	return secretPrefix + base64.StdEncoding.EncodeToString(b)
 }
 
-// ParseSecrets reads secrets as the standard writes them.
+// ParseSecrets reads secrets in the form of the standard.
 func ParseSecrets(list []string) (Secrets, error) {
 	if len(list) == 0 {
 		return nil, errors.New("there is no secret")
@@ -51,7 +51,7 @@ func ParseSecrets(list []string) (Secrets, error) {
 	return secrets, nil
 }
 
-// Sign makes the header webhook-signature of a message.
+// Sign returns the value of a message's webhook-signature header.
 func (ss Secrets) Sign(id string, at time.Time, body []byte) string {
 	var b strings.Builder
 	for i, secret := range ss {

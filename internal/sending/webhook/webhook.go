@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Poster posts signed messages. It has no secrets; they come with each message.
+// Poster posts signed messages. It stores no secrets; the caller passes them with each message.
 type Poster struct {
 	Client       *http.Client
 	AllowPrivate bool
@@ -31,7 +31,7 @@ func NewPoster(client *http.Client, allowPrivate bool) *Poster {
 
 const maxURL = 2048
 
-// CheckURL reports what is wrong with a receiver's URL, and returns its origin.
+// CheckURL checks a receiver's URL and returns its origin, or an error that says what is wrong.
 func CheckURL(raw string, allowPrivate bool) (origin string, err error) {
 	if len(raw) > maxURL {
 		return "", fmt.Errorf("has more than %d bytes", maxURL)
@@ -67,8 +67,8 @@ func (p *Poster) Post(ctx context.Context, secrets Secrets, to, id string, body 
 	return judge(&a, origin, now)
 }
 
-// judge returns the error that an answer means. Receivers may be any program: their text is not repeated, and one that
-// refuses our signature is no evidence about other hosts.
+// judge returns the error that an answer means. A receiver may be any program: its text is not repeated, and its refusal of our signature
+// is no evidence about other hosts.
 func judge(a *provider.Answer, origin string, now time.Time) error {
 	if a.Status == http.StatusConflict {
 		return &push.RetryError{After: provider.RetryAfter(a.Header, now), Reason: fmt.Sprintf("webhook at %s answered %d", origin, a.Status)}
@@ -77,7 +77,7 @@ func judge(a *provider.Answer, origin string, now time.Time) error {
 	return table.Judge(a, now)
 }
 
-// Sender sends notifications to endpoints that are URLs, and to targets of the app, which have names.
+// Sender sends notifications to endpoints that are URLs, and to the app's named targets.
 type Sender struct {
 	poster  *Poster
 	secrets Secrets
@@ -90,7 +90,7 @@ var (
 	_ push.Pacer    = (*Sender)(nil)
 )
 
-// New makes a sender that signs with these secrets and has these targets by their names.
+// New makes a sender that signs with these secrets; targets maps names to URLs.
 func New(p *Poster, secrets Secrets, targets map[string]string) (*Sender, error) {
 	if len(secrets) == 0 {
 		return nil, errors.New("webhook: there is no secret")
@@ -98,10 +98,10 @@ func New(p *Poster, secrets Secrets, targets map[string]string) (*Sender, error)
 	return &Sender{poster: p, secrets: secrets, targets: targets}, nil
 }
 
-// Target reports whether there is a target of this name.
+// Target reports whether a target has this name.
 func (s *Sender) Target(name string) bool { return s.targets[name] != "" }
 
-// Close closes connections that nothing is under way on. Messages can still be sent.
+// Close closes unused connections. Messages can still be sent.
 func (s *Sender) Close() error {
 	s.poster.Client.CloseIdleConnections()
 	return nil
@@ -113,7 +113,7 @@ const (
 	typeRecall       = "notification.recall"
 )
 
-// envelope is a message as the standard recommends it.
+// envelope is a message in the form that the standard recommends.
 type envelope struct {
 	Type      string    `json:"type"`
 	Timestamp time.Time `json:"timestamp"`
@@ -181,7 +181,7 @@ func fill(d *data, r *push.Request) {
 	}
 }
 
-// Recall notifies the receivers that a notification is withdrawn; how they handle that is up to them.
+// Recall informs the receivers that a notification is withdrawn; how they handle that is up to them.
 func (s *Sender) Recall(ctx context.Context, sent []push.Sent) []error {
 	return provider.Each(sent, func(m *push.Sent) error {
 		r := m.Request
@@ -191,7 +191,7 @@ func (s *Sender) Recall(ctx context.Context, sent []push.Sent) []error {
 	})
 }
 
-// Pace scopes by the receiver's origin.
+// Pace returns one scope for each receiver's origin.
 func (s *Sender) Pace(address json.RawMessage) push.Pace {
 	to, _, err := s.parseAddress(address)
 	if err != nil {
@@ -204,7 +204,7 @@ func (s *Sender) Pace(address json.RawMessage) push.Pace {
 	return push.Pace{Scope: origin}
 }
 
-// parseAddress finds the URL of an address, and the name of the target if it is one. No endpoint has the address of a target.
+// parseAddress returns an address's URL, and the target's name if it is a target's address. No endpoint has such an address.
 func (s *Sender) parseAddress(address json.RawMessage) (url, target string, err error) {
 	var a struct {
 		URL    string `json:"url"`

@@ -74,7 +74,7 @@ func TestConformance(t *testing.T) {
 				Took:    func() int { return len(server.Took()) },
 			}
 		},
-		// Whether only one receiver objects or all of its host do, results of others show.
+		// The results of other receivers show whether one receiver alone objects, or its whole host.
 		Outcomes: map[sendertest.Situation]sendertest.Outcome{
 			sendertest.Denies: sendertest.Objects, sendertest.Redirects: sendertest.Objects, sendertest.TooMany: sendertest.RetryWho, sendertest.Overloaded: sendertest.RetryWho,
 		},

@@ -22,7 +22,7 @@ type subscription struct {
 }
 
 const (
-	maxEndpoint = 2048 // the longest known are below 800 bytes
+	maxEndpoint = 2048 // in bytes; the longest known endpoints are below 800
 	authBytes   = 16
 )
 
@@ -47,7 +47,7 @@ func parseAddress(address json.RawMessage, allowPrivate bool) (*subscription, er
 	return s, nil
 }
 
-// fields takes an address apart. Stored addresses have one form, which needs no full JSON parser; other forms get one.
+// fields splits an address. Stored addresses have one form, which needs no full JSON parser; other forms are parsed as JSON.
 func fields(address json.RawMessage) (endpoint, p256dh, auth string, err error) {
 	text := string(address)
 	if rest, ok := strings.CutPrefix(text, `{"endpoint":"`); ok && !strings.Contains(rest, `\`) {
@@ -70,7 +70,7 @@ func fields(address json.RawMessage) (endpoint, p256dh, auth string, err error) 
 	return raw.Endpoint, raw.Keys.P256dh, raw.Keys.Auth, nil
 }
 
-// parseEndpoint checks a push resource's URL and finds its origin (RFC 6454), the aud of VAPID.
+// parseEndpoint checks a push resource's URL and returns it with its origin (RFC 6454), which is the aud of VAPID.
 func parseEndpoint(endpoint string, allowPrivate bool) (u *url.URL, origin string, err error) {
 	if len(endpoint) > maxEndpoint {
 		return nil, "", fmt.Errorf("endpoint has more than %d bytes", maxEndpoint)
@@ -85,7 +85,7 @@ func parseEndpoint(endpoint string, allowPrivate bool) (u *url.URL, origin strin
 	return u, u.Scheme + "://" + host, nil
 }
 
-// DecodeKey reads base64url as browsers and libraries write it: with or without padding, some with the other alphabet.
+// DecodeKey reads base64url as browsers and libraries write it: with or without padding, and also in the standard base64 alphabet.
 func DecodeKey(s string) ([]byte, error) {
 	s = strings.TrimRight(strings.TrimSpace(s), "=")
 	if strings.ContainsAny(s, "+/") {

@@ -18,22 +18,22 @@ const (
 	keyBytes   = 65 // an uncompressed P-256 point
 	headBytes  = saltBytes + 4 + 1 + keyBytes
 	tagBytes   = 16
-	// MaxPayload is the longest plaintext: with header, delimiter and tag it fills the 4,096 bytes that every push
-	// service takes.
+	// MaxPayload is the longest plaintext, in bytes: with header, delimiter and tag it fills the 4,096 bytes that every push service
+	// accepts.
 	MaxPayload = recordSize - headBytes - 1 - tagBytes
 
 	lastRecord = 0x02 // delimiter of the last record, before the padding
 )
 
-// constrained is the largest padded body. Mozilla's push service passes messages for Firefox on Android on to Google's and
+// constrained is the largest padded body, in bytes. Mozilla's push service passes messages for Firefox on Android on to Google's, and
 // refuses longer ones with 413.
 const constrained = 3052
 
-// buckets are the sizes of whole bodies. Padding to them hides the length of a message.
+// buckets lists the sizes of whole bodies, in bytes. Padding to them hides a message's length.
 var buckets = [...]int{256, 512, 1024, 2048, constrained}
 
-// bodySize is the bucket of a plaintext. Longer messages than the last bucket are not padded: a byte less may be what
-// a push service still takes.
+// bodySize returns the body's size for a plaintext of plain bytes: its bucket. Messages beyond the last bucket are not padded, since a push
+// service may accept only the shorter body.
 func bodySize(plain int) int {
 	size := headBytes + plain + 1 + tagBytes
 	for _, b := range buckets {
@@ -44,8 +44,8 @@ func bodySize(plain int) int {
 	return size
 }
 
-// encrypt encrypts a payload of at most MaxPayload bytes for a subscription, with a key and a salt of its own, padded
-// to its bucket if it fits into one.
+// encrypt encrypts a payload of at most MaxPayload bytes for a subscription, with a fresh key and salt, and pads it to its bucket if it
+// fits into one.
 func encrypt(to *subscription, plain []byte) ([]byte, error) {
 	key, err := ecdh.P256().GenerateKey(rand.Reader)
 	if err != nil {
@@ -56,7 +56,7 @@ func encrypt(to *subscription, plain []byte) ([]byte, error) {
 	return seal(to, plain, key, salt, bodySize(len(plain)))
 }
 
-// seal is encrypt with everything random given: RFC 8291, section 3.
+// seal is encrypt with the random values and the size as arguments: RFC 8291, section 3.
 func seal(to *subscription, plain []byte, key *ecdh.PrivateKey, salt [saltBytes]byte, size int) ([]byte, error) {
 	secret, err := key.ECDH(to.public)
 	if err != nil {
@@ -89,8 +89,8 @@ const (
 	infoNonce = "Content-Encoding: nonce\x00\x01"
 )
 
-// derive makes the content key and the nonce of a message: RFC 8291, section 3.4. Each of its HKDFs yields no more
-// than one block, for which HKDF (RFC 5869) is two HMACs, the second over the info and a 1.
+// derive makes the content key and the nonce of a message: RFC 8291, section 3.4. Each of its HKDFs yields at most one block, for which
+// HKDF (RFC 5869) consists of two HMACs, the second over the info and the byte 1.
 func derive(secret, auth, receiver, sender, salt []byte) (cek [16]byte, nonce [12]byte) {
 	var info [len(infoKey) + 2*keyBytes + 1]byte
 	n := copy(info[:], infoKey)
@@ -104,8 +104,8 @@ func derive(secret, auth, receiver, sender, salt []byte) (cek [16]byte, nonce [1
 	return [16]byte(key[:16]), [12]byte(once[:12])
 }
 
-// hmac256 is HMAC-SHA256 (RFC 2104) of a key of at most 64 bytes over at most 160: crypto/hmac without what it
-// allocates, five times a message.
+// hmac256 is HMAC-SHA256 (RFC 2104) with a key of at most 64 bytes over at most 160 bytes. Unlike crypto/hmac it allocates nothing, five
+// times for each message.
 func hmac256(key, text []byte) [sha256.Size]byte {
 	var inner [sha256.BlockSize + 160]byte
 	var outer [sha256.BlockSize + sha256.Size]byte

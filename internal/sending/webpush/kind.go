@@ -24,7 +24,7 @@ const (
 type Kind struct {
 	Client       *http.Client
 	AllowPrivate bool
-	Server       string // public URL of this server; empty: service workers have it themselves
+	Server       string // public URL of this server; empty: service workers find it themselves
 }
 
 var _ channel.Kind = Kind{}
@@ -41,10 +41,10 @@ func (Kind) Fields() []channel.Field {
 	}
 }
 
-// Auto reports that it works at once: a key is made.
+// Auto returns true: the channel works at once, with a generated key.
 func (Kind) Auto() bool { return true }
 
-// Complete makes a key where none is given, and keeps one that is in one form.
+// Complete makes a key where none is given, and stores a given key in one form.
 func (Kind) Complete(v channel.Values) (channel.Values, error) {
 	if err := CheckSubject(v[FieldSubject]); err != nil {
 		return nil, notification.BadField(FieldSubject, "%s", err)
@@ -60,7 +60,7 @@ func (Kind) Complete(v channel.Values) (channel.Values, error) {
 	return nil, nil
 }
 
-// The longest defaults: they must leave room for a message's own text.
+// Limits of the defaults, which must leave room for a message's own text.
 const (
 	maxDefaultTitle = 200
 	maxDefaultURL   = 500

@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// payload is the payload that the service worker gets; docs/reference/webpush-payload.md is its contract.
+// payload is what the service worker receives; docs/reference/webpush-payload.md is the contract.
 type payload struct {
 	ID                 string          `json:"id,omitempty"`
 	GodwitID           string          `json:"godwit_id,omitempty"`
@@ -40,7 +40,7 @@ type extra struct {
 	URLToOpen string `json:"url_to_open"`
 }
 
-// tag decides which messages replace each other: those of one collapse key, else of one id.
+// tag returns the key by which messages replace each other: the collapse key, or else the id.
 func tag(r *push.Request) string {
 	switch {
 	case r.Collapse != "":
@@ -60,7 +60,7 @@ func (d *Defaults) fill(c push.Content) push.Content {
 	return c
 }
 
-// encodePayload leaves defaults out of a message that fits without them alone.
+// encodePayload encodes a message's payload. It omits the defaults if the message only fits without them.
 func encodePayload(r *push.Request, server string, d Defaults) ([]byte, error) {
 	if d == (Defaults{}) || r.Recall {
 		return encodeContent(r, &r.Content, server)
@@ -97,20 +97,20 @@ func encodeContent(r *push.Request, c *push.Content, server string) ([]byte, err
 	return plain, nil
 }
 
-// topic makes the header of RFC 8030, section 5.4: at most 32 characters of base64url. A hash, so that the push
-// service does not read our keys, and any tag fits.
+// topic returns the Topic header (RFC 8030, section 5.4), at most 32 characters of base64url. It is a hash, so that the push service cannot
+// read our keys, and any tag fits.
 func topic(tag string) string {
 	sum := sha256.Sum256([]byte(tag))
 	return base64.RawURLEncoding.EncodeToString(sum[:24])
 }
 
 const (
-	maxTTL     = 28 * 24 * time.Hour // the longest that providers keep a message
+	maxTTL     = 28 * 24 * time.Hour // longest time for which providers store a message
 	defaultTTL = 24 * time.Hour
 )
 
-// ttl is how long a push service is to keep a message for a browser that is off, in seconds; ok is false when the
-// message has expired.
+// ttl returns the time for which a push service should store a message for a browser that is off, in seconds; ok is false if the message
+// has expired.
 func ttl(expires, now time.Time) (seconds string, ok bool) {
 	left := defaultTTL
 	if !expires.IsZero() {
@@ -118,6 +118,6 @@ func ttl(expires, now time.Time) (seconds string, ok bool) {
 			return "", false
 		}
 	}
-	// Never 0, in the last second of a message: Microsoft's service refuses it.
+	// At least 1, even in a message's last second: Microsoft's service refuses 0.
 	return strconv.FormatInt(max(int64(min(left, maxTTL)/time.Second), 1), 10), true
 }

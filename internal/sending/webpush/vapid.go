@@ -19,7 +19,7 @@ import (
 	"godwit.dev/godwit/internal/sending/provider"
 )
 
-// Key is a VAPID key pair (RFC 8292): browsers subscribe with its public half and take messages signed by its private one.
+// Key is a VAPID key pair (RFC 8292): browsers subscribe with its public half and accept messages signed with its private half.
 type Key struct {
 	private *ecdsa.PrivateKey
 	public  string // uncompressed point, base64url
@@ -48,7 +48,7 @@ func keyOf(private *ecdsa.PrivateKey) (*Key, error) {
 // Public is the application server key that pages subscribe with.
 func (k *Key) Public() string { return k.public }
 
-// Private is the secret half, as ParseKey reads it.
+// Private returns the secret half, in a form that ParseKey reads.
 func (k *Key) Private() string {
 	b, err := k.private.Bytes()
 	if err != nil {
@@ -83,8 +83,8 @@ func ParseKey(text []byte) (*Key, error) {
 	return keyOf(private)
 }
 
-// parseJSONKey reads what "web-push generate-vapid-keys --json" prints. A public key that does not belong to the
-// private one would cut off every subscriber, so it is compared.
+// parseJSONKey reads the output of "web-push generate-vapid-keys --json". It compares both keys, since a public key that does not belong to
+// the private one would cut off every subscriber.
 func parseJSONKey(s string) (*Key, error) {
 	var v struct {
 		Private  string `json:"privateKey"`
@@ -127,13 +127,13 @@ func parsePEMKey(s string) (*Key, error) {
 }
 
 const (
-	tokenLife  = 12 * time.Hour // at most 24 h (RFC 8292, section 2); clocks differ
+	tokenLife  = 12 * time.Hour // RFC 8292, section 2 allows 24 h, but clocks differ
 	tokenReuse = 8 * time.Hour  // the rest of the lifetime covers a provider's queue and a wrong clock
 	// maxOrigins limits the cache: subscribers can name any origin. There are about five real ones.
 	maxOrigins = 1024
 )
 
-// signer makes the Authorization header of requests, and keeps it for hours: signing costs more than encrypting.
+// signer makes the Authorization header of requests, and caches it for hours: signing costs more than encrypting.
 type signer struct {
 	key     *Key
 	subject string
@@ -162,7 +162,7 @@ func (s *signer) authorization(origin string, now time.Time) (string, error) {
 		return "", err
 	}
 	if len(s.cached) >= maxOrigins {
-		clear(s.cached) // somebody invents origins; signing for the real ones again costs microseconds
+		clear(s.cached) // somebody is inventing origins; signing again for the real ones costs microseconds
 	}
 	header := "vapid t=" + token + ", k=" + s.key.public
 	s.cached[origin] = signed{header: header, until: now.Add(tokenReuse)}

@@ -1,5 +1,4 @@
-// Package webpush sends to browsers: RFC 8030 with payloads encrypted by RFC 8291 and the server identified by
-// RFC 8292 (VAPID).
+// Package webpush sends to browsers: by RFC 8030, with payloads encrypted by RFC 8291 and the server identified by RFC 8292 (VAPID).
 package webpush
 
 import (
@@ -26,10 +25,10 @@ import (
 type Config struct {
 	Key     *Key
 	Subject string // mailto: or https: contact that push services can complain to
-	Server  string // public URL of this server, for reports of service workers; empty: they have it themselves
+	Server  string // public URL of this server, for reports of service workers; empty: they find it themselves
 
 	Defaults     Defaults
-	AllowPrivate bool         // let endpoints lead to private addresses, and be plain http: tests
+	AllowPrivate bool         // endpoints may have private addresses and plain http: for tests
 	Client       *http.Client // nil: one of its own
 	Now          func() time.Time
 }
@@ -65,14 +64,13 @@ func New(cfg Config) (*Sender, error) {
 	return &Sender{cfg: cfg, signer: newSigner(cfg.Key, cfg.Subject), posts: provider.Posts(cfg.Client)}, nil
 }
 
-// Close closes its own connections as soon as nothing is under way on them, and waits for that. Messages can still be
-// sent.
+// Close closes each of the sender's own connections as soon as it has no message under way, and waits for that. Messages can still be sent.
 func (s *Sender) Close() error {
 	return provider.Close(s.cfg.Client, s.posts)
 }
 
-// CheckSubject reports what is wrong with a VAPID subject in settings. RFC 8292 allows an empty one, but Apple refuses it, as
-// it does a contact that cannot be reached from outside.
+// CheckSubject returns an error if a VAPID subject in settings is unusable. RFC 8292 allows an empty one, but Apple refuses it, like a
+// contact that cannot be reached from outside.
 func CheckSubject(s string) error {
 	if err := usableSubject(s); err != nil || s == "" {
 		return err
@@ -98,14 +96,14 @@ func CheckSubject(s string) error {
 	return nil
 }
 
-// notPublic are the last labels of names that mean nothing outside (RFC 2606, 6761, 6762, 8375, and what networks use).
+// notPublic lists the last labels of names that mean nothing outside a network (RFC 2606, 6761, 6762, 8375, and labels in common use).
 var notPublic = map[string]bool{
 	"localhost": true, "local": true, "localdomain": true, "test": true, "invalid": true, "internal": true, "lan": true, "home": true, "corp": true,
 	"intranet": true, "private": true, "arpa": true, "onion": true,
 }
 
-// public reports whether a host is a name that may have a meaning everywhere: it has two labels at least, and its last one is a
-// top-level domain by its form.
+// public reports whether a host name may have a meaning everywhere: it has at least two labels, and the last one has the form of a
+// top-level domain.
 func public(host string) bool {
 	labels := strings.Split(strings.ToLower(strings.TrimSuffix(host, ".")), ".")
 	for _, l := range labels {
@@ -127,7 +125,7 @@ func (s *Sender) Advice() string {
 	return ""
 }
 
-// usableSubject says why a subject cannot be used at all. Former versions let more be set than CheckSubject.
+// usableSubject returns an error if a subject cannot be used at all. Former versions accepted more subjects than CheckSubject does.
 func usableSubject(s string) error {
 	address, mail := strings.CutPrefix(s, "mailto:")
 	switch {
@@ -187,8 +185,8 @@ func (s *Sender) message(r *push.Request, to *subscription) (m message, err erro
 	return m, nil
 }
 
-// post sends a message over HTTP/2; to servers that have not got it, where http is allowed, and to names that have to be
-// turned into ASCII first, as any request.
+// post sends a message over h2post. It uses net/http instead for servers without HTTP/2, for plain http, and for host names that must first
+// be converted to ASCII.
 func (s *Sender) post(ctx context.Context, m message, to *subscription, name string) (provider.Answer, error) {
 	if s.posts != nil && to.endpoint.Scheme == "https" && ascii(to.endpoint.Host) {
 		answer, unsuited, err := provider.Post(ctx, s.posts, m.http2(to.endpoint), name, to.origin)
@@ -241,8 +239,8 @@ func urgency(u push.Urgency) string {
 	return string(push.UrgencyNormal)
 }
 
-// judge tells what a push service's answer means. A subscription that belongs to another VAPID key is refused with 403 by
-// Google, 400 by Apple and 401 by Mozilla, and so is everybody's when our own key is wrong.
+// judge returns the error that a push service's answer means. A subscription of another VAPID key is refused with 403 by Google, 400 by
+// Apple and 401 by Mozilla; when our own key is wrong, every subscription is refused like that.
 func (s *Sender) judge(a *provider.Answer, name, origin string) error {
 	table := provider.Table{Name: name, Scope: origin, Ends: true, Denied: func(status int, reason string) error {
 		if status == http.StatusNotFound {
@@ -253,12 +251,12 @@ func (s *Sender) judge(a *provider.Answer, name, origin string) error {
 	return table.Judge(a, s.cfg.Now())
 }
 
-// Recall sends a message in place of each, with the same topic, that shows nothing and closes what is shown.
+// Recall sends a message with the same topic in place of each one. It shows nothing and closes the one shown.
 func (s *Sender) Recall(ctx context.Context, sent []push.Sent) []error {
 	return provider.Each(sent, func(m *push.Sent) error {
 		r := m.Request
 		r.Recall = true
-		// It has to find the device that the message found, maybe long after the message itself would have expired.
+		// The recall has to reach the device that the message reached, maybe long after the message has expired.
 		if least := s.cfg.Now().Add(defaultTTL); r.ExpiresAt.Before(least) {
 			r.ExpiresAt = least
 		}
@@ -267,7 +265,7 @@ func (s *Sender) Recall(ctx context.Context, sent []push.Sent) []error {
 	})
 }
 
-// Pace scopes by the push service's origin. None of them documents a rate.
+// Pace returns one scope for each push service's origin. No push service documents a rate.
 func (s *Sender) Pace(address json.RawMessage) push.Pace {
 	endpoint, _, _, err := fields(address)
 	if err != nil {
@@ -280,8 +278,7 @@ func (s *Sender) Pace(address json.RawMessage) push.Pace {
 	return push.Pace{Scope: origin}
 }
 
-// Check makes a token and checks that it is signed by the key that browsers know. Push services have no call to test a
-// key with.
+// Check makes a token and verifies that the key known to browsers signed it. Push services offer no call to test a key.
 func (s *Sender) Check(context.Context) (string, error) {
 	if _, err := s.signer.token("https://push.example", s.cfg.Now()); err != nil {
 		return "", &push.ConfigError{Reason: err.Error()}

@@ -91,7 +91,7 @@ func TestConformance(t *testing.T) {
 	}})
 }
 
-// last is the payload of the only or last message that an endpoint got.
+// last returns the only or last message that an endpoint received, with its payload.
 func last(t *testing.T, server *pushserver.Server, id string) (pushserver.Message, map[string]any) {
 	t.Helper()
 	got := server.Received(id)
@@ -306,7 +306,7 @@ func TestRetryAfterAsDateAndNonsense(t *testing.T) {
 	}
 }
 
-// TestAPushServiceForLoadChecksAsEver: the fast server for measurements checks as strictly as the other one.
+// The fast server for measurements checks messages as strictly as the other one.
 func TestAPushServiceForLoadChecksAsEver(t *testing.T) {
 	key := newKey(t)
 	for public, accepts := range map[string]bool{key.Public(): true, newKey(t).Public(): false} {

@@ -25,24 +25,24 @@ import (
 // Access verifies the API keys that people sign in with.
 type Access interface {
 	Key(ctx context.Context, secret string) (access.Principal, error)
-	// Keys lists an app's keys: a person whose key was deleted, or has other roles now, is signed out.
+	// Keys lists an app's keys. A person is signed out once their key is deleted or has other roles.
 	Keys(app string) []access.Key
 }
 
-// SignInParts are what the pages know people by.
+// SignInParts holds what the pages need to sign people in.
 type SignInParts struct {
 	Access   Access
 	Logins   *signin.Logins
-	Provider *provider.Provider // vouches for people; nil: they sign in with keys alone
-	// Admit limits attempts to sign in by address; nil: no limit.
+	Provider *provider.Provider // authenticates people; nil: they sign in with keys alone
+	// Admit limits the attempts to sign in from an address; nil: no limit.
 	Admit func(netip.Addr) bool
 	Dev   bool // the sign-in page names the development key
-	TLS   bool // cookies are for encrypted connections alone
-	// Origin is that of these pages where people reach them, whatever a proxy makes of Host; empty: Host tells.
+	TLS   bool // cookies are sent over encrypted connections only
+	// Origin is the pages' origin as people reach them, even if a proxy changes Host; empty: Host gives it.
 	Origin string
 }
 
-// CampaignParts are what the pages of campaigns stand on.
+// CampaignParts holds what the pages of campaigns need.
 type CampaignParts struct {
 	Campaigns Campaigns
 	Audience  Audience
@@ -51,7 +51,7 @@ type CampaignParts struct {
 	Ready func(ctx context.Context, app string, ch push.Channel) bool
 }
 
-// RecipientParts are what the pages of single recipients, notifications and objects stand on.
+// RecipientParts holds what the pages of single recipients, notifications and objects need.
 type RecipientParts struct {
 	Recipients Recipients
 	Mailbox    Mailbox
@@ -59,11 +59,12 @@ type RecipientParts struct {
 	Presence   Presence
 	Objects    Objects
 	Publisher  Publisher
-	// PublishLimit takes n publishes of a key from its budget; wait > 0: refused, come back after it. Nil: no limit.
+	// PublishLimit takes n publishes from a key's budget; wait > 0: it refuses them, and the caller may try again after wait. Nil: no
+	// limit.
 	PublishLimit func(key string, n int) (wait time.Duration)
 }
 
-// IntegrationParts are what connects an app with services outside, and the keys of its own programs.
+// IntegrationParts connect an app with outside services, and hold the keys of its own programs.
 type IntegrationParts struct {
 	Keys     Keys
 	Channels Channels
@@ -72,17 +73,17 @@ type IntegrationParts struct {
 	Sources  Sources
 }
 
-// Config are the parts of the pages.
+// Config holds the parts that the pages need.
 type Config struct {
 	SignInParts
 	CampaignParts
 	RecipientParts
 	IntegrationParts
 	Pages []module.Page // of modules
-	Audit *audit.Log    // remembers what people do; nil: nothing does
-	// Watch remembers the server's figures, and what it has refused and warned of. Nil: nobody looks.
+	Audit *audit.Log    // records people's actions; nil: they are not recorded
+	// Watch records the server's figures, its refusals and its warnings. Nil: they are not recorded.
 	Watch *watch.Server
-	// Draining, when closed, ends pages that go on, so that the server can stop.
+	// Draining, when closed, ends pages that stream events, so that the server can stop.
 	Draining <-chan struct{}
 	Log      *slog.Logger
 	Version  string
@@ -132,20 +133,20 @@ func New(cfg Config) (http.Handler, error) {
 	return a.csrf.Handler(secure(mux)), nil
 }
 
-// visit is one request of a person who signed in.
+// visit is one request of a signed-in person.
 type visit struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	person person
-	login  string // the id of the login that this is part of
-	status int    // of the answer; 0: none yet
-	again  bool   // a form is shown again: nothing was done
-	made   string // what was made, where the path does not name it
+	login  string // id of the login that the request belongs to
+	status int    // status of the answer; 0: none yet
+	again  bool   // the answer shows the form again: nothing was done
+	made   string // name of the created object, if the path does not name it
 }
 
 type page func(v *visit) error
 
-// policy allows what the pages need: our own files, pictures that a campaign names, and nothing else.
+// policy allows only what the pages need: our own files, and pictures that a campaign names.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' https: data:; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
@@ -154,11 +155,11 @@ func secure(next http.Handler) http.Handler {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "same-origin") // with none, browsers would not say where a form comes from
+		h.Set("Referrer-Policy", "same-origin") // without a referrer, browsers would not report the page that posts a form
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
 		rc := http.NewResponseController(w)
-		_ = rc.SetReadDeadline(time.Now().Add(patience))      // a writer without deadlines is a test's
+		_ = rc.SetReadDeadline(time.Now().Add(patience))      // fails only for a test's writer, which has no deadlines
 		_ = rc.SetWriteDeadline(time.Now().Add(2 * patience)) // the same
 		most := int64(maxForm)
 		if r.URL.Path == importPath {
@@ -169,13 +170,13 @@ func secure(next http.Handler) http.Handler {
 	})
 }
 
-// maxForm bounds a posted form: the longest campaign is far below it.
+// maxForm limits a posted form, in bytes: the longest campaign is far shorter.
 const maxForm = 256 << 10
 
-// patience bounds how long a page may take to make.
+// patience limits the time in which a page is made.
 const patience = 15 * time.Second
 
-// signedIn runs a page for people who have signed in, and sends others to the front page.
+// signedIn runs a page for signed-in people, and redirects others to the front page.
 func (a *admin) signedIn(p page) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s, err := a.login(r)
@@ -213,7 +214,7 @@ type mistake struct {
 
 func (m *mistake) Error() string { return m.text }
 
-// fail shows an error: what a person can mend in their words, anything else without details, which the log has.
+// fail shows an error: a mistake that the person can mend with its text, any other error without details, which go to the log.
 func (a *admin) fail(w http.ResponseWriter, r *http.Request, who person, err error) {
 	status, text := http.StatusInternalServerError, "Something went wrong on the server. Its log says more."
 	var m *mistake
@@ -235,10 +236,10 @@ func (a *admin) fail(w http.ResponseWriter, r *http.Request, who person, err err
 	a.render(w, r, who.Role, status, "error", "page", frame{Title: "Error", Person: who, Version: a.Version, Content: text})
 }
 
-// frame is what every whole page is given.
+// frame is the data that the template of every whole page gets.
 type frame struct {
 	Title   string
-	Here    string // which part of the navigation this is
+	Here    string // the part of the navigation that the page belongs to
 	Person  person
 	Version string
 	Content any
@@ -255,7 +256,7 @@ func (a *admin) part(v *visit, name, block string, content any) error {
 	return nil
 }
 
-// answer renders a template as who visits may see it.
+// answer renders a template as the visitor's role may see it.
 func (a *admin) answer(v *visit, status int, name, block string, data any) {
 	v.status = status
 	a.render(v.w, v.r, v.person.Role, status, name, block, data)

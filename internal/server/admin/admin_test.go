@@ -173,7 +173,7 @@ func TestACampaignIsComposedStartedAndWatched(t *testing.T) {
 	}
 }
 
-// eventually asks for a page until it has what it should.
+// eventually requests a page until it contains a text.
 func (b *browser) eventually(path, want string) (page string) {
 	b.Helper()
 	if !eventually.Holds(func() bool {
@@ -284,7 +284,7 @@ func TestFailuresLeadToTheirReasonsAndDaysAreDrawn(t *testing.T) {
 	wants(t, page, `id="days"`, `<rect class="accepted"`, "1 accepted")
 }
 
-// failing reports failures of campaigns that had none.
+// failing reports failures for campaigns without any.
 type failing struct{ admin.Campaigns }
 
 func (f failing) Report(ctx context.Context, app, id string, only *campaign.Outcome, limit int, cursor int64) ([]campaign.Delivery, int64, error) {

@@ -13,7 +13,7 @@ import (
 //go:embed assets/*
 var assets embed.FS
 
-// assetVersion names the content of all assets, so that browsers may keep them for ever.
+// assetVersion identifies the content of all assets, so that browsers may cache them for ever.
 var assetVersion = sync.OnceValue(func() string {
 	h := sha256.New()
 	files, _ := assets.ReadDir("assets") // embedded: it cannot fail

@@ -9,12 +9,12 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Audience is what the pages read of endpoints.
+// Audience reads endpoints for the pages.
 type Audience interface {
 	Totals(ctx context.Context, app string) (active, disabled map[push.Channel]int64, err error)
-	// CountPart counts some of the active endpoints of a selection, after one: see endpoint.Store.
+	// CountPart counts some of a selection's active endpoints, from the one after a cursor: see endpoint.Store.
 	CountPart(ctx context.Context, app string, sel *audience.Selection, after int64) (endpoint.Part, error)
-	// List returns the next endpoints of a status, empty: of any, that are in a selection: see endpoint.Store.
+	// List returns the next endpoints of a selection with a status (empty: any): see endpoint.Store.
 	List(ctx context.Context, app string, status audience.Status, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error)
 	Find(ctx context.Context, who *endpoint.Holder, id audience.ID) (audience.Endpoint, error)
 	Change(ctx context.Context, who *endpoint.Holder, id audience.ID, change func(*audience.Endpoint)) (audience.Endpoint, error)
@@ -25,15 +25,15 @@ type Audience interface {
 	Export(ctx context.Context, app string, f endpoint.Filter, e *endpoint.Encoder, write func(part []byte) error) error
 	// Of lists a recipient's endpoints.
 	Of(ctx context.Context, app, recipient string) ([]audience.Endpoint, error)
-	// Names lists the first tags and names of attributes that an app's endpoints have or had.
+	// Names lists the first limit tags and attribute names that an app's endpoints have or had.
 	Names(ctx context.Context, app string, limit int) (tags, attributes []string, err error)
 }
 
-// mostNames is how many tags and attributes are shown.
+// mostNames limits the tags and attributes shown.
 const mostNames = 100
 
 type crowd struct {
-	Where, TagsAny   string // the segment that was tried, and what came of it
+	Where, TagsAny   string // the segment that the person tried; the fields below are its result
 	Matches          *matches
 	Active, Disabled int64
 	Channels         []channelCount

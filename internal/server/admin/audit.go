@@ -12,12 +12,12 @@ const entriesAPage = 100
 
 // diary is a page of the audit log.
 type diary struct {
-	Action, By string // that alone are listed; empty: all
+	Action, By string // only entries with these are listed; empty: all
 	Items      []did
-	Older      string // leads on; empty: there are no more
+	Older      string // cursor of the next page; empty: there are no more entries
 }
 
-// did is an entry, and what the key is for by which it was done.
+// did is an entry, with the purpose of the key that did it.
 type did struct {
 	audit.Entry
 	Key string
@@ -44,7 +44,7 @@ func (a *admin) listAudit(v *visit) error {
 	return a.show(v, "audit", "Audit log", "audit", d)
 }
 
-// keyNames are what keys are for, by their ids.
+// keyNames returns the purposes of keys by their ids.
 func keyNames(keys []access.Key) map[string]string {
 	names := make(map[string]string, len(keys))
 	for _, k := range keys {

@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/server/admin"
 )
 
-// actions are an app's, oldest first, in short: who may guess.
+// actions lists an app's recorded actions in short form, oldest first.
 func actions(t *testing.T, cfg *admin.Config, app string) (list []string) {
 	t.Helper()
 	found, err := cfg.Audit.List(t.Context(), app, audit.Filter{}, 100)
@@ -37,7 +37,7 @@ func TestActionsOnThePageAreAudited(t *testing.T) {
 	b.post("/ui/campaigns", url.Values{"title": {"x"}, "key": {"k3"}, "then": {"more-button"}}) // the form again
 	b.post("/ui/campaigns/preview", url.Values{"title": {"x"}})                                 // changes nothing
 	b.post("/ui/campaigns/none/start", nil)                                                     // is not there
-	b.post("/ui/campaigns/"+id+"/start", nil, "HX-Request", "true")                             // answered with a part of the page
+	b.post("/ui/campaigns/"+id+"/start", nil, "HX-Request", "true")                             // the answer is a part of the page
 	b.post("/ui/recipients/anna/erase", nil)
 	b.get("/ui/campaigns/" + id)
 	viewer := w.as(signin.View)
@@ -85,7 +85,7 @@ func TestTheAuditLogIsForAdminsOfTheApp(t *testing.T) {
 	}
 }
 
-// harmless are what is posted and changes nothing.
+// harmless holds the posted requests that change nothing.
 var harmless = map[string]bool{"POST /ui/campaigns/preview": true, "POST /ui/send/preview": true, "POST /ui/audience/count": true}
 
 func TestEveryChangeOnThePageHasAnAuditName(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// mostPicked bounds the campaigns that one form names: as many as a page lists.
+// mostPicked limits the campaigns that one form names: as many as a page lists.
 const mostPicked = pageSize
 
 // bulkActions are the operations on several campaigns at once, each with the words that report its success.
@@ -41,13 +41,13 @@ func newBulkButton(name string, cursor int64) bulkButton {
 	}[name], cursor}
 }
 
-// bulk is what became of an action to several campaigns.
+// bulk is the result of an action on several campaigns.
 type bulk struct {
 	Done     string   // empty: nothing was done
-	Problems []string // of those it was not done to
+	Problems []string // of the campaigns on which the action failed
 }
 
-// actOnCampaigns does one thing to all campaigns that were ticked. What cannot be done to one keeps it from none of the others.
+// actOnCampaigns does one action on all ticked campaigns. A failure on one does not affect the others.
 func (a *admin) actOnCampaigns(v *visit) error {
 	if err := parseForm(v.r); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (a *admin) actOnCampaigns(v *visit) error {
 	return a.showCampaigns(v, &b)
 }
 
-// called is what a campaign is called, or its id where there is none.
+// called returns a campaign's name, or its id if it has none.
 func (a *admin) called(ctx context.Context, app, id string) string {
 	if c, err := a.Campaigns.Get(ctx, app, id); err == nil {
 		return named(c)

@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Campaigns is what the pages do with campaigns.
+// Campaigns reads and changes campaigns for the pages.
 type Campaigns interface {
 	Create(ctx context.Context, app string, spec campaign.Spec, sendAt time.Time, idem string, body [sha256.Size]byte) (*campaign.View, error)
 	Get(ctx context.Context, app, id string) (*campaign.View, error)
@@ -34,7 +34,7 @@ type Campaigns interface {
 	Days(ctx context.Context, app, id string, from, to time.Time) ([]campaign.Day, error)
 }
 
-// pageSize is how many campaigns a page lists.
+// pageSize is the number of campaigns on a page of the list.
 const pageSize = 30
 
 // entry is a campaign in the list.
@@ -114,7 +114,7 @@ func channelNames(c *campaign.View) string {
 	return strings.Join(names, ", ")
 }
 
-// moving reports whether a campaign's figures may change without anybody's doing.
+// moving reports whether a campaign's figures may change by themselves.
 func moving(c *campaign.View) bool {
 	switch c.State {
 	case campaign.Scheduled, campaign.Running, campaign.Recalling, campaign.Correcting:
@@ -125,7 +125,7 @@ func moving(c *campaign.View) bool {
 	return false
 }
 
-// bar is the picture of how far a campaign has come.
+// bar is the progress bar of a campaign.
 type bar struct {
 	Label string
 	Parts []barPart
@@ -136,7 +136,7 @@ type barPart struct {
 	From, Width int64 // thousandths
 }
 
-// shownOutcomes are the outcomes in the order in which they are shown.
+// shownOutcomes lists the outcomes in the order of their display.
 var shownOutcomes = []campaign.Outcome{
 	campaign.Accepted, campaign.TakenBack, campaign.Unknown, campaign.Suppressed, campaign.Expired, campaign.Refused,
 }
@@ -161,7 +161,7 @@ func newBar(c *campaign.View) bar {
 	return b
 }
 
-// detail is what a campaign's own page shows.
+// detail is the content of a campaign's own page.
 type detail struct {
 	progress
 	Name     string
@@ -176,7 +176,7 @@ type fact struct {
 	At          time.Time // in the place of Value
 }
 
-// progress is the part of it that changes.
+// progress is the changing part of the page.
 type progress struct {
 	ID          string
 	State       campaign.State
@@ -197,7 +197,7 @@ type progress struct {
 	Rate, ETA   string
 }
 
-// corrected is how far the last correction has come.
+// corrected is the progress of the last correction.
 type corrected struct {
 	At                  time.Time
 	Messages, Done, Not int64
@@ -219,7 +219,7 @@ func (a *admin) showCampaign(v *visit) error {
 	return a.showDetail(v, c, tried{})
 }
 
-// showDetail shows a campaign's own page, with the result of a test.
+// showDetail shows a campaign's own page, with the result of a test message.
 func (a *admin) showDetail(v *visit, c *campaign.View, t tried) error {
 	d := detail{progress: a.progress(c), Name: named(c), Facts: facts(c), Testable: !c.Ended(), Tried: t}
 	for _, ch := range previewChannels(c.Campaign.Channels, c.Spec.Audience.Channels) {
@@ -241,7 +241,7 @@ func (a *admin) campaign(v *visit) (*campaign.View, error) {
 	return c, explain(err)
 }
 
-// explain turns what a person can mend into their words.
+// explain converts an error that a person can mend into a mistake in their words.
 func explain(err error) error {
 	var state *campaign.StateError
 	var channel *campaign.ChannelError
@@ -289,7 +289,7 @@ func (a *admin) progress(c *campaign.View) progress {
 	return p
 }
 
-// actions are what can be done to a campaign as it stands.
+// actions returns the actions that a campaign's state allows.
 func actions(c *campaign.View) (list []action) {
 	var (
 		start  = action{Name: "start", Label: "Start", Confirm: "Send it to everybody it reaches?"}
@@ -335,7 +335,7 @@ func (a *admin) deleteCampaign(v *visit) error {
 	return nil
 }
 
-// leadTo sends the browser to another page after something was done.
+// leadTo redirects the browser to another page after an action.
 func (a *admin) leadTo(v *visit, path string, status int) {
 	v.status = status
 	if v.r.Header.Get("HX-Request") != "" {
@@ -379,7 +379,7 @@ func (a *admin) actOnCampaign(v *visit) error {
 	return a.part(v, "campaign", "progress", a.progress(c))
 }
 
-// facts are what was asked for, for reading.
+// facts lists a campaign's settings, for reading.
 func facts(c *campaign.View) []fact {
 	s := &c.Spec
 	all := []fact{

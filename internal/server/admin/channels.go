@@ -18,7 +18,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Channels are an app's ways to reach people outside.
+// Channels reads, changes and tests the settings of an app's channels.
 type Channels interface {
 	List(app string) []channel.Info
 	Get(app string, ch push.Channel) (channel.Info, error)
@@ -54,14 +54,14 @@ type channelPage struct {
 	Ready    bool
 	Problem  string // with the whole
 	Lines    []line
-	Facts    []fact // what the channel shows beside its settings: a public key
-	Made     []fact // secrets that were made, shown this once
+	Facts    []fact // what the channel shows in addition to its settings: a public key
+	Made     []fact // generated secrets, shown only this once
 	Saved    bool
 	Tested   *channelTest
 	Settable bool // it has settings
 }
 
-// channelTest is what a test found.
+// channelTest is the result of a test.
 type channelTest struct {
 	To      string
 	OK      bool
@@ -69,7 +69,7 @@ type channelTest struct {
 	Detail  string
 }
 
-// channelInPath finds the channel of a page.
+// channelInPath finds the channel that the path names.
 func (a *admin) channelInPath(v *visit) (*channelPage, []channel.Field, error) {
 	ch := push.Channel(v.r.PathValue("name"))
 	info, err := a.Channels.Get(v.person.App, ch)
@@ -91,7 +91,7 @@ func (a *admin) showChannel(v *visit) error {
 	return a.channel(v, http.StatusOK, p, fields, nil, nil)
 }
 
-// channel shows the page: with refused input as it was typed, and never with a secret.
+// channel shows the page. Refused input stays as typed; secrets are never shown.
 func (a *admin) channel(v *visit, status int, p *channelPage, fields []channel.Field, typed url.Values, problems map[string]string) error {
 	p.Ready = a.Ready(v.r.Context(), v.person.App, p.Channel)
 	for _, f := range fields {
@@ -106,7 +106,7 @@ func (a *admin) channel(v *visit, status int, p *channelPage, fields []channel.F
 	return nil
 }
 
-// line is a setting's field. A secret's is empty: it goes in and never comes out.
+// line returns the field of a setting. A secret's field is empty: stored secrets are never shown.
 func (p *channelPage) line(f channel.Field, typed url.Values, problem string) line {
 	l := line{Name: f.Name, Label: f.Name, Hint: f.Help, Problem: problem, Type: "text"}
 	switch value := p.Settings[f.Name].(type) {
@@ -135,7 +135,7 @@ func (p *channelPage) line(f channel.Field, typed url.Values, problem string) li
 	return l
 }
 
-// setChannel changes a channel as it was posted. Secrets that are left empty stay.
+// setChannel stores the posted settings of a channel. Secrets whose field is empty stay unchanged.
 func (a *admin) setChannel(v *visit) error {
 	p, fields, err := a.channelInPath(v)
 	if err != nil {

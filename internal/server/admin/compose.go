@@ -17,13 +17,13 @@ import (
 // compose is the page with the form of a campaign.
 type compose struct {
 	Form     *form
-	ID       string // of one that is changed; empty: a new one
+	ID       string // id of the campaign that is changed; empty: a new one
 	Was      string // its name
-	Correct  bool   // what was sent of it is to say something else
+	Correct  bool   // the form corrects messages that were already sent
 	Key      string // makes posting the form twice create one campaign
 	Channels []channelChoice
 	Tags     []string
-	Template *line // nil: the app has none, and neither has the campaign
+	Template *line // nil: the app has no templates, and the campaign uses none
 	Preview  preview
 }
 
@@ -42,7 +42,7 @@ func newCompose(f *reading, was *campaign.View) *compose {
 	return c
 }
 
-// saveAt is where the form is posted to.
+// saveAt returns the path to which the form is posted.
 func (c *compose) saveAt() string {
 	switch {
 	case c.Correct:
@@ -53,7 +53,7 @@ func (c *compose) saveAt() string {
 	return "/ui/campaigns"
 }
 
-// composeCampaign shows an empty form. Those channels are chosen that reach somebody.
+// composeCampaign shows an empty form, in which the channels that reach somebody are chosen.
 func (a *admin) composeCampaign(v *visit) error {
 	ctx, app := v.r.Context(), v.person.App
 	active, _, err := a.Audience.Totals(ctx, app)
@@ -72,7 +72,7 @@ func (a *admin) composeCampaign(v *visit) error {
 	return a.form(v, http.StatusOK, &compose{Form: &form{Values: values}, Key: rand.Text()})
 }
 
-// composeFor begins a campaign for one endpoint or one recipient, if the address names one, and reports whether it has shown it.
+// composeFor begins a campaign for one endpoint or one recipient, if the URL names one, and reports whether it has written the answer.
 func (a *admin) composeFor(v *visit, values url.Values) (done bool, err error) {
 	q := v.r.URL.Query()
 	var to []audience.Endpoint
@@ -111,7 +111,7 @@ func (a *admin) editCampaign(v *visit) error {
 	return a.form(v, http.StatusOK, &compose{Form: &form{Values: newValues(&c.Spec, c.SendAt), Kept: kept(&c.Spec)}, ID: c.ID, Was: named(c)})
 }
 
-// form shows the form of a campaign: a page, or its part for htmx.
+// form shows the form of a campaign, as a whole page or as the part that htmx replaces.
 func (a *admin) form(v *visit, status int, c *compose) error {
 	v.again = true
 	ctx, app := v.r.Context(), v.person.App
@@ -158,7 +158,7 @@ func (a *admin) reviseCampaign(v *visit) error {
 	return a.save(v, was)
 }
 
-// save stores a posted campaign and starts it if the form asks for that, or shows the form again as it was typed, with its
+// save stores a posted campaign and starts it if the form asks for that. If the input is wrong, it shows the form again as typed, with its
 // mistakes.
 func (a *admin) save(v *visit, was *campaign.View) error {
 	f, err := a.readForm(v, was)
@@ -197,7 +197,7 @@ func (a *admin) save(v *visit, was *campaign.View) error {
 	if err == nil && start && f.sendAt.IsZero() {
 		kept := c
 		if c, err = a.Campaigns.Start(v.r.Context(), v.person.App, kept.ID, time.Time{}); err != nil && was == nil {
-			was = kept // it is a draft now, and saving the form again changes that
+			was = kept // the campaign is a draft now: saving the form again changes it
 			f.blame("", "it is saved as a draft, but was not started")
 			v.w.Header().Set("HX-Push-Url", "/ui/campaigns/"+kept.ID+"/edit")
 		}
@@ -214,7 +214,7 @@ func (a *admin) save(v *visit, was *campaign.View) error {
 	return nil
 }
 
-// keep stores a campaign as it was posted: a new one, or in the place of what it was.
+// keep stores a posted campaign: as a new one, or as a change or correction of was.
 func (a *admin) keep(v *visit, f *reading, was *campaign.View) (c *campaign.View, err error) {
 	ctx, app := v.r.Context(), v.person.App
 	if f.correct {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// plant sets a cookie of the console as a page of another port of its host can: for a longer path, which browsers send first.
+// plant sets a cookie with the console's name, as a page on another port of its host can: for a longer path, so that browsers send it
+// first.
 func (b *browser) plant(value string) {
 	b.Helper()
 	at, err := url.Parse(b.srv.URL)

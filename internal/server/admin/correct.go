@@ -9,9 +9,9 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// A correction is written in the form of a campaign, of which the message alone is shown.
+// A correction uses the form of a campaign, of which only the message is shown.
 
-// correctable reports whether there are messages of a campaign that can be made to say something else.
+// correctable reports whether a campaign has sent messages that can be corrected.
 func correctable(c *campaign.View) bool {
 	switch c.State {
 	case campaign.Completed, campaign.Cancelled, campaign.Failed:
@@ -20,7 +20,7 @@ func correctable(c *campaign.View) bool {
 	return false
 }
 
-// saysNow is what messages in Telegram say of a campaign: what the last correction made of them, or what was sent.
+// saysNow returns a campaign's message as it reads in Telegram now: the last correction, or else the message as sent.
 func saysNow(s *campaign.Spec) campaign.Spec {
 	now := campaign.Spec{Template: s.Template, TemplateRevision: s.TemplateRevision, Variables: s.Variables, Content: s.Content}
 	if k := s.Correction; k != nil {
@@ -51,12 +51,12 @@ func (a *admin) correctCampaign(v *visit) error {
 	return a.save(v, was)
 }
 
-// correct has what was sent say what was posted.
+// correct replaces the content of a campaign's sent messages with the posted content.
 func (a *admin) correct(v *visit, f *reading, was *campaign.View) (*campaign.View, error) {
 	ctx, app, s := v.r.Context(), v.person.App, &f.spec
 	k := campaign.Correction{Template: s.Template, TemplateRevision: s.TemplateRevision, Variables: s.Variables, Content: s.Content}
 	if k.Variables == nil {
-		k.Variables = template.Variables{} // none, and not those that the campaign was sent with
+		k.Variables = template.Variables{} // no variables at all, instead of those that the campaign was sent with
 	}
 	c, err := a.Campaigns.Correct(ctx, app, was.ID, k)
 	if err == nil {

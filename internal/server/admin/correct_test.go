@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/server/admin"
 )
 
-// sent is a campaign service whose campaigns are those that were sent to three chats.
+// sent is a campaign service whose campaigns have been sent to three chats.
 type sent struct {
 	admin.Campaigns
 	asked  []campaign.Correction
@@ -41,7 +41,7 @@ func (s *sent) Correct(ctx context.Context, app, id string, k campaign.Correctio
 
 func (s *sent) last() campaign.Correction { return s.asked[len(s.asked)-1] }
 
-// correcting is a browser on the pages of campaigns that were sent, and the id of one.
+// correcting returns a browser on the pages of sent campaigns, and the id of one of them.
 func correcting(t *testing.T) (s *sent, b *browser, id string) {
 	s = new(sent)
 	w := newWorld(t, func(c *admin.Config) {

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Bounds of the page that says why deliveries ended as they did.
+// Limits of the page that shows the reasons for deliveries' outcomes.
 const (
 	mostLooked     = 5000 // deliveries whose reasons are counted
 	lookedAtOnce   = 200
@@ -20,12 +20,12 @@ const (
 	mostDeliveries = 100
 )
 
-// deliveryPage is what a campaign's page of one outcome shows.
+// deliveryPage is the content of a campaign's page about one outcome.
 type deliveryPage struct {
 	ID, Name, Outcome string
 	Total             int64
-	Looked            int64 // of Total, the newest of which are left out
-	Later             bool  // it is not the first page
+	Looked            int64 // number of deliveries counted, of Total; the newest may be left out
+	Later             bool  // this is not the first page
 	Next              string
 	Reasons           []reason
 	Items             []campaign.Delivery
@@ -88,7 +88,7 @@ func (a *admin) showDeliveries(v *visit) error {
 	return a.show(v, "deliveries", p.Name, "campaigns", p)
 }
 
-// why returns the known reason for a delivery's end, or for its waiting.
+// why returns the known reason for a delivery's outcome, or for its wait.
 func why(d *campaign.Delivery) string {
 	switch {
 	case d.Held:
@@ -101,7 +101,7 @@ func why(d *campaign.Delivery) string {
 	return d.Detail
 }
 
-// chart is a picture of the deliveries that ended on each of the last days.
+// chart shows the deliveries that ended on each of the last days.
 type chart struct {
 	Label          string
 	From, To       time.Time
@@ -111,13 +111,13 @@ type chart struct {
 	Shown, Clicked int64
 }
 
-// chartPart is the deliveries that ended in one way on one day.
+// chartPart is the number of deliveries with one outcome on one day.
 type chartPart struct {
 	Class, Title        string
 	X, Y, Width, Height int64
 }
 
-// Sizes of the chart: as many steps wide as there are days.
+// Sizes of the chart, which is as many steps wide as there are days.
 const (
 	chartDays   = 30
 	chartStep   = 20
@@ -135,10 +135,10 @@ func (a *admin) chart(v *visit) (*chart, error) {
 	return newChart(days, from, to), nil
 }
 
-// drawnOutcomes are those that are drawn: what was recalled had been accepted, and would be drawn twice.
+// drawnOutcomes lists the outcomes in the chart. Recalled deliveries were accepted before, and would be drawn twice.
 var drawnOutcomes = slices.DeleteFunc(slices.Clone(shownOutcomes), func(o campaign.Outcome) bool { return o == campaign.TakenBack })
 
-// newChart draws days, or nothing where nothing ended.
+// newChart draws days; nil if no delivery ended in them.
 func newChart(days []campaign.Day, from, to time.Time) *chart {
 	c := &chart{From: from, To: to}
 	totals := make(map[campaign.Outcome]int64)
@@ -182,7 +182,7 @@ func newChart(days []campaign.Day, from, to time.Time) *chart {
 	return c
 }
 
-// deliveriesURL leads to the reasons of an outcome.
+// deliveriesURL returns the path of the page about an outcome.
 func deliveriesURL(id, outcome string) string {
 	return "/ui/campaigns/" + url.PathEscape(id) + "/deliveries?outcome=" + url.QueryEscape(outcome)
 }

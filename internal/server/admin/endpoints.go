@@ -18,11 +18,11 @@ import (
 
 const (
 	endpointsAPage = 50
-	// lookFor is how long one page goes on looking for endpoints that few have what is asked for; the next page goes on from there.
+	// lookFor limits the time of one page's search when few endpoints match; the next page continues the search.
 	lookFor = 100 * time.Millisecond
 )
 
-// search is what somebody looks for among the endpoints.
+// search is a search for endpoints, with its results.
 type search struct {
 	Who      string // a recipient, or the id of an endpoint
 	Channel  push.Channel
@@ -32,8 +32,8 @@ type search struct {
 	Channels []push.Channel
 	Problem  string
 	Items    []audience.Endpoint
-	Looked   int64  // looked through so far for those that are listed or come next, on the pages before too; 0: not more than those
-	Next     string // leads on; empty: there are no more
+	Looked   int64  // endpoints searched so far without filling a page, earlier pages included; 0: only the listed ones
+	Next     string // path of the next page; empty: there is none
 }
 
 func newSearch(q url.Values) *search {
@@ -43,7 +43,7 @@ func newSearch(q url.Values) *search {
 	}
 }
 
-// query writes it as the page's address has it.
+// query returns the search as the query of the page's URL.
 func (s *search) query() url.Values {
 	q := make(url.Values)
 	for name, value := range map[string]string{"who": s.Who, "channel": string(s.Channel), "tag": s.Tag, "having": s.Having, "status": string(s.Status)} {
@@ -54,14 +54,14 @@ func (s *search) query() url.Values {
 	return q
 }
 
-// exportURL leads to a file with all that was looked for.
+// exportURL returns the path of a file with all results of a search.
 func exportURL(s *search, kind, format string) string {
 	q := s.query()
 	q.Set("format", format)
 	return "/ui/audience/export" + kind + "?" + q.Encode()
 }
 
-// filter is the search as a filter for the store; its error is one that a person can mend.
+// filter returns the search as a filter for the store; its error is a mistake that a person can mend.
 func (s *search) filter() (f endpoint.Filter, err error) {
 	var a audience.Audience
 	if _, err := audience.ParseID(s.Who); err == nil {
@@ -85,7 +85,7 @@ func (s *search) filter() (f endpoint.Filter, err error) {
 	return f, explain(err)
 }
 
-// find looks the endpoints up, from a cursor on.
+// find reads the matching endpoints from a cursor on.
 func (a *admin) find(v *visit, s *search, cursor string) error {
 	f, err := s.filter()
 	var wrong *mistake
@@ -122,7 +122,7 @@ func (a *admin) find(v *visit, s *search, cursor string) error {
 // subscriber is the page of one endpoint.
 type subscriber struct {
 	audience.Endpoint
-	Leads      string // where it leads, without what is secret of the address
+	Leads      string // where the endpoint leads, without the secret part of its address
 	Attributes []attribute
 }
 
@@ -149,7 +149,7 @@ func noEndpoint(err error) error {
 	return err
 }
 
-// backEnd is who changes endpoints: people may do what the app's own program may.
+// backEnd returns the author of changes to endpoints: people may do what the app's own program may.
 func backEnd(v *visit) *endpoint.Holder { return &endpoint.Holder{App: v.person.App, BackEnd: true} }
 
 func (a *admin) showEndpoint(v *visit) error {
@@ -164,8 +164,8 @@ func (a *admin) showEndpoint(v *visit) error {
 	return a.show(v, "endpoint", "Endpoint "+e.ID.String(), "audience", s)
 }
 
-// leadsTo says where an endpoint leads, by its address. Subscriptions' URLs, tokens and hooks' whole URLs are not shown, since anyone who knows one can send
-// to it.
+// leadsTo describes where an endpoint leads. It omits subscriptions' URLs, tokens and hooks' whole URLs, since anyone who knows one can
+// send to it.
 func leadsTo(e *audience.Endpoint) string {
 	var address struct {
 		Endpoint string          `json:"endpoint"`
@@ -173,7 +173,7 @@ func leadsTo(e *audience.Endpoint) string {
 		Chat     json.RawMessage `json:"chat_id"`
 		Token    string          `json:"token"`
 	}
-	_ = json.Unmarshal(e.Address, &address) // it was checked when it was registered
+	_ = json.Unmarshal(e.Address, &address) // registration has checked the address
 	switch {
 	case address.Endpoint != "":
 		return "a browser, by " + host(address.Endpoint)
@@ -195,7 +195,7 @@ func host(link string) string {
 	return u.Host
 }
 
-// pausedByHand is the reason that is noted with an endpoint that somebody paused.
+// pausedByHand is the stored reason of an endpoint that a person paused.
 const pausedByHand = "paused on the web page"
 
 func (a *admin) pauseEndpoint(v *visit) error {
@@ -238,7 +238,7 @@ func (a *admin) deleteEndpoint(v *visit) error {
 	return nil
 }
 
-// sendURL leads to a new campaign for one "endpoint" or one "recipient".
+// sendURL returns the path of a new campaign's form, for one "endpoint" or one "recipient".
 func sendURL(what, name string) string {
 	return "/ui/campaigns/new?" + url.Values{what: {name}}.Encode()
 }

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// register registers an endpoint of app shop.
+// register registers an endpoint for app shop.
 func (w *world) register(ch push.Channel, address string, e audience.Endpoint) audience.Endpoint {
 	w.Helper()
 	e.Channel, e.Address = ch, json.RawMessage(address)
@@ -154,7 +154,7 @@ func TestAnEndpointIsPausedWokenAndDeleted(t *testing.T) {
 
 func TestSearchResultIsExported(t *testing.T) {
 	w := newWorld(t)
-	const many = 1200 // more than are read at once
+	const many = 1200 // more than one read returns
 	list := make([]audience.Endpoint, many)
 	for n := range list {
 		list[n] = device(fmt.Sprint("secret-", n))

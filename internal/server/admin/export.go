@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// partTime bounds how long a browser may take for one part of a file.
+// partTime limits the time for one part of a file to reach or leave the browser.
 const partTime = 30 * time.Second
 
-// longest bounds how long a whole file may take.
+// longest limits the time for a whole file.
 const longest = time.Hour
 
-// exportAudience sends the endpoints that were looked for as a file, without what is secret of their addresses.
+// exportAudience sends the endpoints of a search as a file, without the secret parts of their addresses.
 func (a *admin) exportAudience(v *visit) error { return a.export(v, false) }
 
-// exportAddresses sends them with their addresses, which others can import, and send to.
+// exportAddresses sends the same endpoints with their addresses: whoever has the file can import them elsewhere, and send to them.
 func (a *admin) exportAddresses(v *visit) error { return a.export(v, true) }
 
 func (a *admin) export(v *visit, addresses bool) error {
-	// A file may take longer than a page. A browser that is gone, or too slow, ends it by the deadline of its part.
+	// A file may take longer than a page. The deadline of each part ends the download of a browser that is gone or too slow.
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(v.r.Context()), longest, fmt.Errorf("the file was not sent in %s", longest))
 	defer cancel()
 	app, q := v.person.App, v.r.URL.Query()
@@ -41,10 +41,10 @@ func (a *admin) export(v *visit, addresses bool) error {
 	h.Set("Content-Type", encoder.ContentType)
 	h.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", "endpoints-"+a.now().UTC().Format("2006-01-02")+"."+format))
 	rc := http.NewResponseController(v.w)
-	_ = rc.SetReadDeadline(time.Time{}) // which would end the file as if its reader had gone
+	_ = rc.SetReadDeadline(time.Time{}) // a read deadline would end the file as if the browser had gone
 	var gone error
 	err = a.Audience.Export(ctx, app, f, encoder, func(part []byte) error {
-		_ = rc.SetWriteDeadline(time.Now().Add(partTime)) // a writer without deadlines is a test's
+		_ = rc.SetWriteDeadline(time.Now().Add(partTime)) // fails only for a test's writer, which has no deadlines
 		if _, gone = v.w.Write(part); gone == nil {
 			gone = rc.Flush()
 		}
@@ -54,5 +54,5 @@ func (a *admin) export(v *visit, addresses bool) error {
 		return nil //nolint:nilerr // the browser is gone, and nobody is there to be told
 	}
 	a.Log.WarnContext(ctx, "file cut off", "path", v.r.URL.Path, "app", app, "error", err)
-	panic(http.ErrAbortHandler) // so that nobody takes it for a whole one
+	panic(http.ErrAbortHandler) // so that the browser reports a failed download instead of a whole file
 }

@@ -2,7 +2,7 @@ package admin
 
 import "godwit.dev/godwit/internal/access/signin"
 
-// Routes are the patterns of all pages and actions, with the role that each needs.
+// Routes returns the patterns of all pages and actions, with the role that each needs.
 func Routes() map[string]signin.Role {
 	needs := make(map[string]signin.Role)
 	for pattern, rt := range (&admin{}).routes() {
@@ -11,7 +11,7 @@ func Routes() map[string]signin.Role {
 	return needs
 }
 
-// Actions are what the patterns are called in the audit log.
+// Actions returns the audit log's name of the action of each pattern.
 func Actions() map[string]string {
 	names := make(map[string]string)
 	for pattern, rt := range (&admin{}).routes() {

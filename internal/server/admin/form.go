@@ -10,19 +10,19 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// form is what stands in the form of a campaign, as browsers post it, and what is wrong with it.
+// form holds the values of a campaign's form, as browsers post it, and the problems with them.
 type form struct {
 	Values   url.Values
-	Problems map[string]string // by the name of the field; of "": with the whole
-	Focus    string            // the field that the person is led to; empty: the first with a problem
-	Kept     string            // what the campaign has and the form does not show
-	Left     string            // the template that the message was of until it was changed
+	Problems map[string]string // by field name; under "": problems of the whole form
+	Focus    string            // the field that gets the focus; empty: the first with a problem
+	Kept     string            // settings of the campaign that the form does not show
+	Left     string            // the template whose message it was until it was changed
 }
 
-// formTime is how browsers write a date and a time.
+// formTime is the format in which browsers post a date and a time.
 const formTime = "2006-01-02T15:04"
 
-// medium is what a message of Telegram carries beside its text: one at most.
+// medium is the medium of a Telegram message beside its text; a message has one at most.
 type medium struct {
 	name string
 	of   func(*push.TelegramContent) *string
@@ -35,7 +35,8 @@ var media = []medium{
 	{"document", func(t *push.TelegramContent) *string { return &t.Document }},
 }
 
-// newValues are those of a campaign that is to be changed. Times are in UTC; the page shows them in the person's own zone.
+// newValues returns the form's values for a campaign that is to be changed. Times are in UTC; the page converts them to the person's own
+// zone.
 func newValues(s *campaign.Spec, sendAt time.Time) url.Values {
 	v := messageValues(s)
 	for name, value := range map[string]string{
@@ -60,10 +61,10 @@ func newValues(s *campaign.Spec, sendAt time.Time) url.Values {
 	return v
 }
 
-// messageTicks are the fields of a message that are there only if they are on.
+// messageTicks lists the tick boxes of a message, which browsers post only if they are ticked.
 var messageTicks = []string{"silent", "no_preview", "require_interaction"}
 
-// messageValues are those of what a campaign says, and of the template that it says it by.
+// messageValues returns the form's values for a campaign's message, and for its template.
 func messageValues(s *campaign.Spec) url.Values {
 	v := make(url.Values)
 	c := &s.Content
@@ -82,10 +83,10 @@ func messageValues(s *campaign.Spec) url.Values {
 	return v
 }
 
-// anyZone is how the API says that quiet hours are those of the recipient's own day.
+// anyZone is the API's time zone for quiet hours in each recipient's own zone.
 const anyZone = "recipient"
 
-// samePicture says that Telegram's photo is the picture that all channels show.
+// samePicture means that Telegram shows the picture that all channels show.
 const samePicture, noMedium = "", "none"
 
 func mediumValues(v url.Values, c *campaign.Content) {
@@ -116,7 +117,7 @@ func moment(t time.Time) string {
 	return t.UTC().Format(formTime)
 }
 
-// duration writes one as the API does; none is empty.
+// duration writes a duration as the API does; zero becomes "".
 func duration(d campaign.Duration) string {
 	if d == 0 {
 		return ""
@@ -125,7 +126,7 @@ func duration(d campaign.Duration) string {
 	return strings.Trim(string(b), `"`)
 }
 
-// kept names what a campaign has that only the API can say, so that nobody thinks it lost.
+// kept names the settings of a campaign that the form does not show, so that nobody thinks them lost.
 func kept(s *campaign.Spec) string {
 	var names []string
 	if s.Content.FCM != (push.FCMContent{}) {
@@ -137,7 +138,7 @@ func kept(s *campaign.Spec) string {
 	return strings.Join(names, ", ")
 }
 
-// words for people, by the names of fields; those of lists by the names without their number.
+// labels holds the fields' labels by name; fields in lists are named without their number.
 var labels = map[string]string{
 	"name": "Name", "template": "Template", "variables": "Variables", "channel": "Channels", "title": "Title", "body": "Text", "url": "Link", "icon": "Icon", "image": "Picture", "utm": "UTM suffix",
 	"category": "Category", "language": "The language above", "data": "Data (JSON)", "tags_any": "With any of these tags", "tags_all": "With all of these tags", "where": "And where",
@@ -152,7 +153,7 @@ var labels = map[string]string{
 	"locale-data": "Data (JSON)", "to": "To", "ack": "Done when", "step": "Steps", "step-channel": "Channel", "step-after": "After",
 }
 
-// label is what a field is called beside it.
+// label returns the label beside a field.
 func label(name string) string {
 	if list, _, field, ok := listed(name); ok {
 		if _, own, in := ofLanguage(list); in {
@@ -166,7 +167,7 @@ func label(name string) string {
 	return labels[name]
 }
 
-// fullLabel is what a field is called elsewhere on the page.
+// fullLabel returns a field's label for use elsewhere on the page.
 func fullLabel(name string) string {
 	if list, n, _, ok := listed(name); ok {
 		return lineLabel(list, n) + ", " + strings.ToLower(label(name))

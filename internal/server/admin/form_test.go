@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// formOf reads what a browser would post of the form of a campaign.
+// formOf returns the values that a browser would post from a page with a campaign's form.
 func formOf(t *testing.T, page string) url.Values {
 	t.Helper()
 	doc, err := html.Parse(strings.NewReader(page))
@@ -82,7 +82,7 @@ func has(n *html.Node, key string) bool {
 	return false
 }
 
-// problemAt is what a page says beside a field.
+// problemAt returns the problem that a page shows beside a field.
 func problemAt(t *testing.T, page, field string) string {
 	t.Helper()
 	doc, err := html.Parse(strings.NewReader(page))
@@ -102,7 +102,7 @@ func asJSON(t *testing.T, v any) string {
 	return string(b)
 }
 
-// everything is a campaign that says all that can be said, some of it finer than the form shows.
+// everything returns a campaign that uses every setting, some with values finer than the form shows.
 func everything() campaign.Spec {
 	no, badge := false, 3
 	return campaign.Spec{
@@ -170,7 +170,7 @@ func TestTheFormSaysAllThatTheAPITakesAndKeepsTheRest(t *testing.T) {
 	form.Set("key", "another")
 	form.Set("template", "")
 	form.Del("id")
-	made := b.create(form) // what the form says by itself, without what was kept
+	made := b.create(form) // the form alone, without the settings kept from the stored campaign
 	spec.Content.FCM, spec.Content.APNs = push.FCMContent{}, push.APNsContent{}
 	if c, err = w.store.Get(t.Context(), "shop", made); err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ var functions = template.FuncMap{
 	"who":        signin.Person.Name,
 }
 
-// ownList is a list of the form on its own: the message's, or that of one of its languages.
+// ownList is one list of the form: the message's, or that of one of its languages.
 type ownList struct {
 	Form       *form
 	Save, List string
@@ -65,12 +65,12 @@ type moreLines struct{ Save, List, Label string }
 
 func when(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") }
 
-// counted is a number that the script writes in the reader's language: digits and commas need no escaping.
+// counted returns a number as an element whose text the script rewrites in the reader's language. Digits and commas need no escaping.
 func counted(n int64) template.HTML {
 	return template.HTML(`<data value="` + strconv.FormatInt(n, 10) + `">` + count(n) + `</data>`)
 }
 
-// count writes a number with its thousands apart: 1,234,567.
+// count writes a number with commas between its thousands: 1,234,567.
 func count(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	head := len(s) % 3

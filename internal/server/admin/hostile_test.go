@@ -14,11 +14,10 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// break out of text, of attributes of either quote, of a script and of a comment.
+// hostile would break out of text, of attributes in either quotes, of a script and of a comment.
 const hostile = `"'--></script></textarea></title><hostile onload=alert(1)>" hx-get="/hostile" onclick="alert(1)" x='`
 
-// checkHarmless parses a page as a browser does and looks for elements and attributes that hostile content would have
-// put into it.
+// checkHarmless parses a page as a browser does and fails on any element or attribute that hostile content would have added.
 func checkHarmless(t *testing.T, where, page string) {
 	t.Helper()
 	doc, err := html.Parse(strings.NewReader(page))

@@ -20,16 +20,16 @@ import (
 
 const (
 	importPath = "/ui/audience/import"
-	// maxImport bounds a file of endpoints: some 300,000 lines. The command line takes any.
+	// maxImport limits a file of endpoints, in bytes: some 300,000 lines. The command line accepts files of any size.
 	maxImport = 64 << 20
-	// importChunk is how many endpoints are registered at once.
+	// importChunk is the number of endpoints registered at once.
 	importChunk = 500
-	// mostBadLines is how many bad lines the page names; it counts the others.
+	// mostBadLines limits the bad lines that the page names; it counts the others.
 	mostBadLines = 50
-	maxOption    = 256 // bytes of what stands in the form beside the file
+	maxOption    = 256 // limits each of the form's other fields, in bytes
 )
 
-// shownColumn is a column of a file, and what it is read as.
+// shownColumn is a column of a file, with the meaning found for it.
 type shownColumn struct {
 	Heading, Becomes string
 	Samples          []string
@@ -42,28 +42,28 @@ type tableImport struct {
 	Dry                               bool
 
 	Problem string // nothing was read
-	Found   string // how the file is read; empty: none was
+	Found   string // how the file is read; empty: no file was read
 	Columns []shownColumn
-	Lines   []string // what is wrong with single lines
+	Lines   []string // problems of single lines
 
 	Accepted, Refused, Skipped, Warned int
 
 	app string
-	do  func(list []audience.Endpoint, lines []int) error // registers a chunk, or tries it
+	do  func(list []audience.Endpoint, lines []int) error // registers a chunk, or only checks it in a trial
 }
 
 func (a *admin) showImport(v *visit) error {
 	return a.show(v, "import", "Import", "audience", &tableImport{Channels: audience.Channels(), Dry: true})
 }
 
-// importTable reads a file as it comes: the fields of the form stand before it. Registered endpoints stay when a later line fails.
+// importTable reads a file while it arrives, after the form's fields. Registered endpoints stay registered when a later line fails.
 func (a *admin) importTable(v *visit) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(v.r.Context()), longest, fmt.Errorf("the file was not read in %s", longest))
 	defer cancel()
 	t := &tableImport{Channels: audience.Channels(), app: v.person.App}
 	t.do = func(list []audience.Endpoint, lines []int) error { return a.registerChunk(ctx, v, t, list, lines) }
 	rc := http.NewResponseController(v.w)
-	err := t.read(v.r, func() { _ = rc.SetReadDeadline(time.Now().Add(partTime)) }) // a writer without deadlines is a test's
+	err := t.read(v.r, func() { _ = rc.SetReadDeadline(time.Now().Add(partTime)) }) // fails only for a test's writer, which has no deadlines
 	_ = rc.SetWriteDeadline(time.Now().Add(partTime))                               // the same
 	var wrong *mistake
 	var long *http.MaxBytesError
@@ -117,7 +117,7 @@ func (t *tableImport) read(r *http.Request, more func()) error {
 	}
 }
 
-// unread is an error of a form that did not come whole.
+// unread returns the error for a form that did not arrive whole.
 func unread(err error) error {
 	var long *http.MaxBytesError
 	if errors.As(err, &long) {
@@ -126,7 +126,7 @@ func unread(err error) error {
 	return badFile("The file did not come whole. What was registered before stays.")
 }
 
-// patient lets a browser take its time for each part of a file.
+// patient gives a browser a new deadline for each part of a file.
 type patient struct {
 	io.Reader
 	more func()
@@ -227,7 +227,7 @@ func (t *tableImport) say(text string) {
 	}
 }
 
-// registerChunk holds endpoints to the rules of registrations, and registers them unless it is a trial.
+// registerChunk checks endpoints by the rules of registrations, and registers them unless it is a trial.
 func (a *admin) registerChunk(ctx context.Context, v *visit, t *tableImport, list []audience.Endpoint, lines []int) error {
 	var regs []audience.Registration
 	var at []int

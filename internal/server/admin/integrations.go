@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Hooks tell an app's own programs of events.
+// Hooks post events to an app's own programs.
 type Hooks interface {
 	List(ctx context.Context, app string) ([]hook.Info, error)
 	Get(ctx context.Context, app, name string) (hook.Info, error)
@@ -23,14 +23,14 @@ type Hooks interface {
 	Test(ctx context.Context, app, name string) error
 }
 
-// Sinks bring an app's events to where they are counted.
+// Sinks write an app's events to analytics databases.
 type Sinks interface {
 	List(ctx context.Context, app string) ([]sink.Info, error)
 	Get(ctx context.Context, app, kind string) (sink.Info, error)
 	Set(ctx context.Context, app, kind string, c sink.Change) (info sink.Info, created bool, err error)
 }
 
-// Sources bring an app's notifications from where its publishers already put them.
+// Sources read an app's notifications from where its publishers already put them.
 type Sources interface {
 	List(app string) []source.Info
 	Get(app, kind string) (source.Info, error)
@@ -39,7 +39,7 @@ type Sources interface {
 
 // integration is a hook, a sink or a source as the page lists it.
 type integration struct {
-	Kind, Name, URL string // Kind as in the paths of what is done to it: hooks
+	Kind, Name, URL string // Kind as it occurs in the paths of actions, such as hooks
 	State, Class    string
 	Paused          bool // by a person, or by itself
 	Count           int64
@@ -50,7 +50,7 @@ type integration struct {
 	Testable        bool
 }
 
-// integrations is the page of the places that events go to and notifications come from.
+// integrations is the page of the places to which events are sent and from which notifications are read.
 type integrations struct {
 	Groups []integrationGroup
 	Tested *hookTest
@@ -61,7 +61,7 @@ type integrationGroup struct {
 	Items            []integration
 }
 
-// hookTest is what came of a test.
+// hookTest is the result of a test.
 type hookTest struct{ Name, Outcome, Detail string }
 
 func (a *admin) showIntegrations(v *visit) error { return a.integrations(v, nil) }
@@ -135,7 +135,7 @@ func sourceLine(s *source.Info) integration {
 	}
 }
 
-// first is the first of a few addresses; a kind of another version shows none.
+// first returns the first address; a kind from another version has none.
 func first(addresses []string) string {
 	if len(addresses) == 0 {
 		return ""
@@ -143,7 +143,7 @@ func first(addresses []string) string {
 	return addresses[0]
 }
 
-// turn pauses or resumes settings of a kind: set says whether they are enabled.
+// turn pauses or resumes a hook, sink or source; set changes whether it is enabled.
 func (a *admin) turn(v *visit, set func(ctx context.Context, app, name string, on *bool) error) error {
 	on, ok := map[string]bool{"pause": false, "resume": true}[v.r.PathValue("action")]
 	if !ok {
@@ -154,7 +154,7 @@ func (a *admin) turn(v *visit, set func(ctx context.Context, app, name string, o
 
 var errNoAction = &mistake{http.StatusNotFound, "There is nothing of this name to be done."}
 
-// switchedTo leads back to the page, or says that there is nothing to switch.
+// switchedTo redirects to the page after a switch, or says that there is nothing to switch.
 func (a *admin) switchedTo(v *visit, on bool, err error) error {
 	var field *notification.FieldError
 	switch {

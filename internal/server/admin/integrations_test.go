@@ -21,7 +21,7 @@ import (
 	"godwit.dev/godwit/internal/server/watch"
 )
 
-// outside is app shop with a hook orders, a sink and a source, and channel webhook with a secret; whatever can say something hostile does.
+// outside is app shop with a hook orders, a sink and a source, and channel webhook with a secret; every text that can be hostile is.
 type outside struct {
 	hooks    hookBox
 	sinks    sinkBox
@@ -29,7 +29,7 @@ type outside struct {
 	channels channelBox
 }
 
-// serve puts it under the pages.
+// serve makes the pages use it.
 func (o *outside) serve(c *admin.Config) {
 	c.Objects, c.Presence = fleet{}, crowded{}
 	c.Hooks, c.Sinks, c.Sources, c.Channels = &o.hooks, &o.sinks, &o.sources, &o.channels
@@ -170,7 +170,7 @@ func TestHowHooksSinksAndSourcesStandIsShownWithoutTheirSecrets(t *testing.T) {
 	}
 }
 
-// Events that were made anew are mentioned only if the log had deleted some.
+// The page mentions recreated events only if the log had deleted some.
 func TestASinksPageSaysWhatWasMadeAnewIfTheLogHadGaps(t *testing.T) {
 	o, b := newOutside(t)
 	o.sinks.progress = sink.Progress{Written: 14}
@@ -251,7 +251,7 @@ func TestAChannelIsTried(t *testing.T) {
 	checkHarmless(t, "to", page)
 }
 
-// serverOf is a server with two nodes, of which each owns something of two apps.
+// serverOf returns a server with two nodes, each of which holds leases of two apps.
 func serverOf(sole bool) *watch.Server {
 	w := watch.New()
 	w.Refuse("shop", "POST /v1/notifications", 400, hostile)

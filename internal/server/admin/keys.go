@@ -11,17 +11,17 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Keys is what the pages do with an app's keys.
+// Keys reads and changes an app's keys for the pages.
 type Keys interface {
 	CreateKey(ctx context.Context, app, name string, roles access.Role) (access.Key, string, error)
 	DeleteKey(ctx context.Context, app, id string) error
 	MintToken(app string, req access.TokenRequest) (text string, expires time.Time, err error)
 }
 
-// mostKeys is how many keys are listed.
+// mostKeys limits the keys listed.
 const mostKeys = 200
 
-// keyPage lists an app's keys, and shows what was made just now.
+// keyPage lists an app's keys, and shows a new key or token.
 type keyPage struct {
 	Items []keyLine
 	More  bool
@@ -32,10 +32,10 @@ type keyPage struct {
 type keyLine struct {
 	access.Key
 	Does string // its roles
-	Own  bool   // the person who looks came in by it
+	Own  bool   // the person signed in with this key
 }
 
-// madeKey is a key with its secret, which nobody sees again.
+// madeKey is a new key with its secret, which is shown only once.
 type madeKey struct{ Name, ID, Roles, Secret string }
 
 // madeToken is a client's token.
@@ -61,7 +61,7 @@ func (a *admin) fillKeys(v *visit, p *keyPage) {
 	}
 }
 
-// madeKeys shows what was made: a page, or its part for htmx.
+// madeKeys shows a new key or token, as a whole page or as the part that htmx replaces.
 func (a *admin) madeKeys(v *visit, p *keyPage) error {
 	if v.r.Header.Get("HX-Request") == "" {
 		return a.showKeys(v, p)
@@ -70,7 +70,7 @@ func (a *admin) madeKeys(v *visit, p *keyPage) error {
 	return a.part(v, "keys", "made", p)
 }
 
-// createKey makes a key. Its secret is in this answer and nowhere else.
+// createKey makes a key. This answer alone contains its secret.
 func (a *admin) createKey(v *visit) error {
 	if err := parseForm(v.r); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 
 var secretShown = regexp.MustCompile(`id="secret">([^<]+)<`)
 
-// secret is the one that a page shows.
+// secret returns the secret that a page shows.
 func secret(t *testing.T, page string) string {
 	t.Helper()
 	found := secretShown.FindStringSubmatch(page)

@@ -12,10 +12,11 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// mostLines bounds a list of the form: buttons, languages.
+// mostLines limits the lines of a list in the form: buttons, languages.
 const mostLines = 100
 
-// A list in the form is lines of fields, which are named like button-0-text. A language has lists of buttons of its own: locale-0-button-0-text.
+// lists holds the fields of each list's lines. A field is named like button-0-text. A language has lists of buttons of its own:
+// locale-0-button-0-text.
 var lists = map[string][]string{
 	"button": {"text", "url", "beside"},
 	"action": {"title", "url", "icon", "action"},
@@ -27,7 +28,8 @@ func lineField(list string, n int, name string) string {
 	return list + "-" + strconv.Itoa(n) + "-" + name
 }
 
-// ofLanguage takes the name of a language's own list, or of a field in it, apart: locale-0 and button.
+// ofLanguage splits the name of a language's own list, or of a field in it, into the language's number and the rest: locale-0-button into 0
+// and button.
 func ofLanguage(name string) (n int, rest string, ok bool) {
 	name, in := strings.CutPrefix(name, "locale-")
 	number, rest, _ := strings.Cut(name, "-")
@@ -36,7 +38,7 @@ func ofLanguage(name string) (n int, rest string, ok bool) {
 	return n, rest, in && err == nil && n < mostLines && (own == "button" || own == "action")
 }
 
-// fieldsOf are the fields of a list's lines; nil if the name is not a list's.
+// fieldsOf returns the fields of a list's lines; nil if no list has that name.
 func fieldsOf(list string) []string {
 	if _, own, ok := ofLanguage(list); ok {
 		list = own
@@ -44,7 +46,7 @@ func fieldsOf(list string) []string {
 	return lists[list]
 }
 
-// listed takes the name of a field of a list apart.
+// listed splits the name of a field in a list.
 func listed(name string) (list string, n int, field string, ok bool) {
 	language, own, in := ofLanguage(name)
 	if in {
@@ -100,7 +102,7 @@ func actionValues(v url.Values, list string, actions []push.Action) {
 	}
 }
 
-// filled counts the lines of a list that something stands in.
+// filled counts the lines of a list up to the first empty one.
 func (f *form) filled(list string) int {
 	n := 0
 	for n < mostLines && f.stands(list, n) {
@@ -116,9 +118,10 @@ func (f *form) stands(list string, n int) bool {
 	return list == "locale" && (f.filled(lineField(list, n, "button")) > 0 || f.filled(lineField(list, n, "action")) > 0)
 }
 
-// compact moves the lines of lists together, so that one that was emptied leaves no gap, and returns the name of any field as it is then.
+// compact renumbers the lines of lists, so that an emptied line leaves no gap. It returns a function that maps a field's old name to its
+// new one.
 func compact(v url.Values) (moved func(name string) string) {
-	taken := make(map[string][]int) // the lines of a list that something stands in
+	taken := make(map[string][]int) // the numbers of each list's lines that are not empty
 	for name, values := range v {
 		list, n, field, ok := listed(name)
 		if !ok || field == "beside" || len(values) == 0 || strings.TrimSpace(values[0]) == "" {
@@ -158,7 +161,7 @@ func compact(v url.Values) (moved func(name string) string) {
 	return moved
 }
 
-// addLine leads to an empty line of a list, and reports whether the person asked for one.
+// addLine moves the focus to an empty line of a list, and reports whether the person asked for one.
 func (f *form) addLine(moved func(string) string) bool {
 	list, ok := strings.CutPrefix(text(f.Values, "then"), "more-")
 	fields := fieldsOf(list)
@@ -178,7 +181,7 @@ type group struct {
 	Number int // from 1
 }
 
-// newGroups are the lines of a list; an empty one as well where there is none yet, or the person asked for another.
+// newGroups returns the lines of a list, and an empty one if there is no line yet, or if the person asked for another.
 func newGroups(f *form, list string) (all []group) {
 	n := max(f.filled(list), lineOf(list, f.Focus)+1, 1)
 	for i := range min(n, mostLines) {
@@ -187,7 +190,7 @@ func newGroups(f *form, list string) (all []group) {
 	return all
 }
 
-// lineOf is the line of a list that a field is in, also in a list of that line's own; -1: in none.
+// lineOf returns the number of the list's line that contains a field, also if the field is in a list within that line; -1: no line does.
 func lineOf(list, name string) int {
 	rest, ok := strings.CutPrefix(name, list+"-")
 	number, _, _ := strings.Cut(rest, "-")
@@ -197,10 +200,10 @@ func lineOf(list, name string) int {
 	return -1
 }
 
-// groups name the lines of lists.
+// groups holds the name of each list's lines.
 var groups = map[string]string{"button": "Telegram's button", "action": "Browser's button", "locale": "Language", "step": "Step"}
 
-// lineLabel is what the line of a list is called.
+// lineLabel returns the label of a list's line.
 func lineLabel(list string, n int) string {
 	if language, own, ok := ofLanguage(list); ok {
 		return fmt.Sprintf("%s, %s %d", lineLabel("locale", language), groups[own], n+1)

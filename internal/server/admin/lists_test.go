@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// FuzzCompact posts forms whatever their fields are called: lines are moved together, and nothing that was typed is lost.
+// FuzzCompact posts forms with arbitrary field names: the lines become consecutive, and no typed text is lost.
 func FuzzCompact(f *testing.F) {
 	f.Add("button-1-text=a&button-3-url=b&button-3-beside=on&title=x")
 	f.Add("locale-1-button-2-text=a&locale-3-title=b&locale-3-action-0-title=c&then=more-locale-3-button")
@@ -18,7 +18,7 @@ func FuzzCompact(f *testing.F) {
 		if err != nil || len(v) > 200 {
 			return
 		}
-		for name := range v { // browsers write numbers in one way
+		for name := range v { // browsers write each number in one way only
 			if list, n, field, ok := listed(name); ok && lineField(list, n, field) != name {
 				return
 			}
@@ -41,7 +41,7 @@ func FuzzCompact(f *testing.F) {
 	})
 }
 
-// texts are what stands in a form, without ticks and blanks.
+// texts returns the texts of a form, without ticks and blanks.
 func texts(v url.Values) (all []string) {
 	for name, values := range v {
 		if !strings.HasSuffix(name, "-beside") && len(values) > 0 && strings.TrimSpace(values[0]) != "" {

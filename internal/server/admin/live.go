@@ -12,11 +12,11 @@ import (
 
 // Presence knows the live sessions.
 type Presence interface {
-	// Slowest lists up to n sessions of an app that have something unacknowledged or queued, the slowest first.
+	// Slowest lists up to n sessions of an app with unacknowledged or queued messages, the slowest first.
 	Slowest(ctx context.Context, app string, by session.Order, n int) (lags []session.Lag, partial bool, err error)
 }
 
-// mostSlow is how many slow sessions are listed.
+// mostSlow limits the slow sessions listed.
 const mostSlow = 20
 
 // topics is the page of subscribers and of workers that serve requests.
@@ -46,7 +46,7 @@ func (a *admin) showTopics(v *visit) error {
 	return a.show(v, "topics", "Topics and workers", "topics", t)
 }
 
-// entrance is the page of how connections came.
+// entrance is the page about new connections and the gateways of sessions.
 type entrance struct {
 	Node              string
 	Sessions          []throughGateway
@@ -59,7 +59,7 @@ type throughGateway struct {
 	Count int64
 }
 
-// gateways are what sessions come through, in words.
+// gateways holds the gateways of sessions, in words.
 var gateways = map[string]string{"ws": "WebSocket", "grpc": "gRPC", "sse": "server-sent events", "poll": "long-poll", "nats": "NATS"}
 
 func (a *admin) showGateway(v *visit) error {

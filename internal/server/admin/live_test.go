@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/server/watch"
 )
 
-// crowded is presence with a session that takes slowly and one that only has something to acknowledge.
+// crowded is presence with one slow session, and one that only has something to acknowledge.
 type crowded struct{}
 
 func (crowded) Slowest(_ context.Context, app string, _ session.Order, _ int) ([]session.Lag, bool, error) {
@@ -21,7 +21,7 @@ func (crowded) Slowest(_ context.Context, app string, _ session.Order, _ int) ([
 	return []session.Lag{{Recipient: "anna", Queued: 1_234_567, Info: session.Info{Device: hostile, Gateway: "ws"}}, {Recipient: "bo"}}, true, nil
 }
 
-// lively is a server whose sessions subscribe and serve; whatever can say something hostile does.
+// lively returns a server whose sessions subscribe and serve; every text that can be hostile is.
 func lively() *watch.Server {
 	s := watch.Alone(watch.New(), hostile)
 	s.Live = func(app string) watch.Live {

@@ -8,28 +8,28 @@ import (
 	"godwit.dev/godwit/internal/access/signin"
 )
 
-// lobby is who is signed in, as the page shows it.
+// lobby is the page of signed-in people.
 type lobby struct {
 	Items  []guest
-	Others int // logins besides this one that the person may end
+	Others int // number of logins other than this one that the person may end
 }
 
 type guest struct {
 	ID          string
-	Who, Key    string // Key: what the key is for; empty without one
+	Who, Key    string // Key is the key's purpose; empty for a login without a key
 	Role        signin.Role
 	Since, Seen time.Time
 	Address     string
 	Browser     string
-	Here        bool // it is the one that this page is part of
+	Here        bool // this page belongs to the login
 }
 
-// mayEnd reports whether a person may see a login, and end it: their own, and an admin each of the app's.
+// mayEnd reports whether a person may see and end a login: people their own, an admin all of the app's.
 func mayEnd(v *visit, s *signin.Login) bool {
 	return v.person.Role.May(signin.Admin) || v.person.Same(s.Person)
 }
 
-// loginsFor lists those that a person may see.
+// loginsFor lists the logins that a person may see.
 func (a *admin) loginsFor(v *visit) ([]signin.Login, error) {
 	list, err := a.Logins.Of(v.r.Context(), v.person.App)
 	return slices.DeleteFunc(list, func(s signin.Login) bool { return !mayEnd(v, &s) }), err
@@ -57,7 +57,7 @@ func (a *admin) listLogins(v *visit) error {
 	return a.show(v, "stays", "Signed in", "signed-in", l)
 }
 
-// mostLogins is how many are listed.
+// mostLogins limits the logins listed.
 const mostLogins = 200
 
 // endLogin signs one browser out.
@@ -66,7 +66,7 @@ func (a *admin) endLogin(v *visit) error {
 	return a.endLogins(v, func(s *signin.Login) bool { return s.ID == id })
 }
 
-// endOtherLogins signs out all browsers but this one that the person may sign out.
+// endOtherLogins ends all logins that the person may end, except this one.
 func (a *admin) endOtherLogins(v *visit) error {
 	return a.endLogins(v, func(s *signin.Login) bool { return s.ID != v.login })
 }

@@ -35,7 +35,7 @@ func (b *browser) at(srv *httptest.Server) *browser {
 	return other
 }
 
-// another serves the same pages as another node would, or the same one after a restart.
+// another serves the same pages as another node, or as the same one after a restart.
 func another(t *testing.T, cfg *admin.Config) *httptest.Server {
 	t.Helper()
 	h, err := admin.New(*cfg)
@@ -62,7 +62,7 @@ func (b *browser) as(name string) *browser {
 	return b
 }
 
-// named says which browser it is.
+// named is a transport that sets the browser's name.
 type named struct{ name string }
 
 func (n named) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -70,7 +70,7 @@ func (n named) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// loginIDs are those of the logins that a page offers to end.
+// loginIDs returns the ids of the logins that a page offers to end.
 func loginIDs(t *testing.T, page string) (ids []string) {
 	t.Helper()
 	for _, lead := range leads(t, page) {
@@ -145,7 +145,7 @@ func TestDeletedKeyEndsItsLogins(t *testing.T) {
 	}
 }
 
-// reroled answers with other roles for all keys.
+// reroled returns other roles for all keys.
 type reroled struct {
 	admin.Access
 	roles *access.Role
@@ -187,7 +187,7 @@ func TestAnOldCookieOpensNothing(t *testing.T) {
 	wants(t, page, `action="/ui/sign-in"`)
 }
 
-// keptLogins is a store of logins in memory that may fail.
+// keptLogins is an in-memory store of logins that can be made to fail.
 type keptLogins struct {
 	signin.LoginStore
 	now  func() time.Time

@@ -6,12 +6,12 @@ import (
 	"godwit.dev/godwit/internal/server/module"
 )
 
-// TakenError is a module's page whose path is a page of ours.
+// TakenError says that a module's page uses the path of a built-in page.
 type TakenError struct{ Path string }
 
 func (e *TakenError) Error() string { return "page " + e.Path + ", which the server has" }
 
-// navigationWith is the header with the pages of modules, which come last.
+// navigationWith returns the header with the pages of modules at its end.
 func navigationWith(pages []module.Page) []placeGroup {
 	if len(pages) == 0 {
 		return navigation
@@ -23,7 +23,7 @@ func navigationWith(pages []module.Page) []placeGroup {
 	return append(slices.Clip(navigation), more)
 }
 
-// modulePage is what the template of modules' pages gets.
+// modulePage is the data that the template of modules' pages gets.
 type modulePage struct {
 	Label string
 	module.View

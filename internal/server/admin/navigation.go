@@ -2,20 +2,20 @@ package admin
 
 import "godwit.dev/godwit/internal/access/signin"
 
-// place is a page that the header leads to. Here is what the page itself says it is part of.
+// place is a page in the header. Here is the part of the navigation that the page itself names.
 type place struct {
 	Here, Path, Label string
 	role              signin.Role
 }
 
-// group is what belongs together in the header: its first page is where its name leads.
+// placeGroup is a group of pages in the header: its name links to its first page.
 type placeGroup struct {
 	Label  string
 	places []place
 }
 
-// navigation is the header, in the order of people's tasks: see whether all is well, send something, find out about one
-// notification, and then the pages for setting up, which are used less often.
+// navigation is the header, in the order of people's tasks: check the state, send something, inspect one notification. The pages for
+// setting up follow, which are used less often.
 var navigation = []placeGroup{
 	{"Overview", []place{{"overview", "/ui/", "Overview", signin.View}}},
 	{"Send", []place{
@@ -48,14 +48,14 @@ var navigation = []placeGroup{
 // lead is a link of the header.
 type lead struct {
 	Path, Label string
-	Current     string // as aria-current says it; empty: it is not
+	Current     string // value of aria-current; empty: none
 }
 
-// header is the links as somebody sees them: of all groups, and of the pages of the one they are in.
+// header holds the links that a person sees: all groups, and the pages of the current group.
 type header struct {
 	Groups []lead
-	Within string // the group that Pages are of
-	Pages  []lead // none where the group has but one
+	Within string // name of the current group
+	Pages  []lead // empty if the group has a single page
 }
 
 func headerOf(groups []placeGroup, here string, who person) (h header) {

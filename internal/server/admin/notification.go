@@ -12,26 +12,26 @@ import (
 	"godwit.dev/godwit/internal/server/lifecycle"
 )
 
-// Timelines tell what became of a copy.
+// Timelines report the history of copies and new notifications.
 type Timelines interface {
 	Of(ctx context.Context, app, id, to string) (*timeline.Timeline, error)
 	// Follow reports a copy's changes until it has ended.
 	Follow(ctx context.Context, app, id, to string, f timeline.Follower) error
-	// Tap reports the notifications that come for a recipient.
+	// Tap reports new notifications for a recipient.
 	Tap(ctx context.Context, app, to string, tell func(list []timeline.Arrival, more bool) error, alive func() error) error
 }
 
-// copies are those of a notification with several recipients.
+// copies is the list of copies of a notification with several recipients.
 type copies struct {
 	ID    string
 	Items []mailbox.Record
 	More  bool // than are listed
 }
 
-// mostCopies is how many recipients of a notification are listed.
+// mostCopies limits the recipients of a notification that are listed.
 const mostCopies = 200
 
-// findNotification leads to a notification whose id somebody has typed.
+// findNotification redirects to the notification with the typed id.
 func (a *admin) findNotification(v *visit) error {
 	id := text(v.r.URL.Query(), "id")
 	if notification.CheckName("id", id) != nil {
@@ -41,7 +41,7 @@ func (a *admin) findNotification(v *visit) error {
 	return nil
 }
 
-// showNotification shows the copy of the recipient in ?to=, else of the only one; of several, a list.
+// showNotification shows the copy of the recipient in ?to=, or else the only copy; if there are several, it shows a list.
 func (a *admin) showNotification(v *visit) error {
 	id, err := nameInPath(v.r)
 	if err != nil {
@@ -69,7 +69,7 @@ func (a *admin) showNotification(v *visit) error {
 	return a.show(v, "notification", id, "recipients", t)
 }
 
-// noSuchNotification says where it was looked for: publishing with the key of another app is an easy mistake.
+// noSuchNotification names the app that was searched: publishing with the key of another app is an easy mistake.
 func noSuchNotification(app string) string {
 	return "There is no such notification in the app " + app + ". If it was published with the key of another app, it is there. What has ended is kept for a week, unless the server's setting retain says otherwise."
 }
@@ -77,7 +77,7 @@ func noSuchNotification(app string) string {
 // story is a copy's page.
 type story struct {
 	*timeline.Timeline
-	Open   bool   // it has not ended: the page follows it
+	Open   bool   // the copy has not ended: the page follows it
 	Events string // where it is told of
 }
 
@@ -100,10 +100,10 @@ func storyOf(t *timeline.Timeline) *story {
 	}
 }
 
-// errLeft ends a stream whose page was left.
+// errLeft ends a stream after the person has left its page.
 var errLeft = errors.New("the page was left")
 
-// followNotification sends the page of a copy's story anew each time it has changed, until it has ended.
+// followNotification sends a copy's history again after each change, until the copy has ended.
 func (a *admin) followNotification(v *visit) error {
 	id, err := nameInPath(v.r)
 	if err != nil {
@@ -134,7 +134,7 @@ func (a *admin) followNotification(v *visit) error {
 	return nil // the answer has begun
 }
 
-// tell sends a part of a page, drawn for its reader's role.
+// tell sends a part of a page, rendered for the reader's role.
 func (a *admin) tell(s *stream, page, part string, content any) error {
 	drawn, err := a.draw(s.v.person.Role, page, part, content)
 	if err != nil {
@@ -144,13 +144,13 @@ func (a *admin) tell(s *stream, page, part string, content any) error {
 	return a.say(s)
 }
 
-// alive sends what says that there is nothing new.
+// alive sends a comment as a sign of life while there is nothing new.
 func (a *admin) alive(s *stream) error {
 	s.b.WriteString(": \n\n")
 	return a.say(s)
 }
 
-// say sends what was added, if the person is still there and signed in.
+// say sends the added events, if the person is still there and signed in.
 func (a *admin) say(s *stream) error {
 	if !a.remains(s.v.r, s.v.person) {
 		s.b.Reset()

@@ -14,12 +14,12 @@ import (
 	"godwit.dev/godwit/internal/objects/signal"
 )
 
-// Objects are an app's, and who is registered for them.
+// Objects reads an app's objects and their registrations.
 type Objects interface {
 	Get(ctx context.Context, app string, k object.Key) (st object.State, ok bool, err error)
 	List(ctx context.Context, app, group, prefix, after string, limit int) (items []objectstore.Item, next string, err error)
 	Groups(ctx context.Context, app, after string, limit int) (groups []string, next string, err error)
-	// Watching lists who is registered, in parts: those connected here first, at most so many.
+	// Watching lists the registrations for an object in parts of at most most, those of clients connected to this node first.
 	Watching(ctx context.Context, app string, k object.Key, after int64, most int) (found []signal.Registration, more bool, next int64, err error)
 }
 
@@ -29,12 +29,12 @@ const (
 	objectsAPage = 50
 )
 
-// objectList is the page of the groups, or of the objects of one.
+// objectList is the page of the groups, or of the objects in one group.
 type objectList struct {
 	Group, Prefix string
 	Groups        []string
 	Items         []objectstore.Item
-	Next          string // leads on; empty: there are no more
+	Next          string // path of the next page; empty: there is none
 }
 
 func (a *admin) listObjects(v *visit) error {
@@ -67,13 +67,13 @@ type objectPage struct {
 	Key     object.Key
 	State   object.State
 	Payload string
-	Only    string // which clients are listed: behind, or those with a version; empty: all
-	Asked   string // the version that was asked for
+	Only    string // filter of the listed clients: behind, or those with a version; empty: all
+	Asked   string // the version asked for in the filter
 	Units   []unit
-	Have    int // of those looked at, that have the object's version
+	Have    int // number of the Looked clients that have the object's version
 	Looked  int
-	Further bool   // there are more connected than looked at
-	Next    string // leads on; empty: there are no more
+	Further bool   // more clients are connected than were read
+	Next    string // path of the next page; empty: there is none
 }
 
 // unit is a client as the page of an object lists it.
@@ -111,7 +111,7 @@ func (a *admin) showObject(v *visit) error {
 
 const noSuchObject = "There is no such object. One is there from the first version that is put on."
 
-// list takes those registrations that are asked for.
+// list adds the registrations that pass the page's filter.
 func (p *objectPage) list(found []signal.Registration) {
 	p.Looked = len(found)
 	for _, r := range found {
@@ -134,7 +134,7 @@ func (p *objectPage) list(found []signal.Registration) {
 	}
 }
 
-// mostPayload is how many bytes of a payload are shown.
+// mostPayload limits the shown part of a payload, in bytes.
 const mostPayload = 4 << 10
 
 func payloadText(b []byte) string {

@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/server/admin"
 )
 
-// fleet is group north of app shop with object camera at version 7, which unit-1 has and unit-2 lags behind.
+// fleet is group north of app shop with object camera at version 7: unit-1 has that version, unit-2 an older one.
 type fleet struct{}
 
 func (fleet) state() object.State {
@@ -95,7 +95,7 @@ func TestAnObjectsPageSaysWhoHasItsVersion(t *testing.T) {
 	}
 }
 
-// unread is a fleet whose store cannot be read.
+// unread is a fleet whose store fails on every read.
 type unread struct{ fleet }
 
 func (unread) Groups(context.Context, string, string, int) ([]string, string, error) {

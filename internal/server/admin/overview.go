@@ -19,7 +19,7 @@ type plot struct {
 
 type curve struct{ series, label, colour string }
 
-// plots are the charts. Colours are those of the sheet's variables.
+// plots lists the charts. Colours are variables of the style sheet.
 var plots = []plot{
 	{"Notifications", "a second", []curve{{"published", "published", "accent"}, {"delivered", "delivered", "unknown"}, {"acknowledged", "acknowledged", "good"}}},
 	{"Time to store a publish", "milliseconds", []curve{{watch.P50, "half take at most", "good"}, {watch.P99, "99 of 100 take at most", "warn"}}},
@@ -37,7 +37,7 @@ func (p plot) joined(of func(c curve) string) string {
 	return strings.Join(parts, ",")
 }
 
-// chart is a plot for its template.
+// curves is a plot in the form that its template needs.
 type curves struct{ Title, Unit, Series, Labels, Colours string }
 
 // overview is the page that says whether all is well.
@@ -50,7 +50,7 @@ type overview struct {
 	Push     []pushed
 }
 
-// standing are the newest figures, of all nodes.
+// standing holds the newest figures, summed over all nodes.
 type standing struct {
 	Figures []figure
 	Node    string // whose charts are shown
@@ -58,14 +58,14 @@ type standing struct {
 	Partial bool
 }
 
-// figure is a number with what it is of.
+// figure is a number with its label.
 type figure struct {
 	Value float64 // NaN: there is none
 	Unit  string  // behind the number
 	Label string
 }
 
-// minute is a line of the table that says what the charts show.
+// minute is a row of the table that gives the charts' numbers.
 type minute struct {
 	At                               time.Time
 	Published, Delivered, Acked      float64 // a second
@@ -75,7 +75,7 @@ type minute struct {
 	Failed                           float64
 }
 
-// pushed is how many messages ended in one way in the last hour.
+// pushed is the number of messages with one outcome in the last hour.
 type pushed struct {
 	Channel, Outcome string
 	Count            int64
@@ -123,7 +123,7 @@ func (a *admin) standing(v *visit) standing {
 	}
 }
 
-// minutes sums figures up by the minute, the newest first.
+// minutes sums figures by the minute, the newest minute first.
 func minutes(h *watch.History) (all []minute) {
 	value := func(name string, i int) float64 { return float64(h.Values[name][i]) }
 	for end := len(h.At); end > 0; {
@@ -151,7 +151,7 @@ func minutes(h *watch.History) (all []minute) {
 	return all
 }
 
-// decimal writes a number for people, with as many digits as they can use; the script says it in their language.
+// decimal writes a number with a useful number of digits; the script rewrites it in the reader's language.
 func decimal(f float64) string {
 	switch {
 	case math.IsNaN(f):

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/server/watch"
 )
 
-// watched is a server that has been looked at twice, five seconds apart.
+// watched returns a server whose figures were read twice, five seconds apart.
 func watched() *watch.Server {
 	w, at := watch.New(), time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	w.Read(at, watch.Totals{})
@@ -36,7 +36,7 @@ func TestHealthyServerSaysSo(t *testing.T) {
 	wants(t, page, "Nothing needs attention", "Nothing is known yet", "None was sent")
 }
 
-// events opens the stream of a page that goes on.
+// events opens a page's event stream.
 func (b *browser) events(ctx context.Context, path string) *http.Response {
 	b.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.srv.URL+path, nil)

@@ -14,15 +14,16 @@ import (
 //go:embed templates/*.html
 var templates embed.FS
 
-// pages are the templates as each role sees them; as strangers do with role 0. One is read when it is asked for and kept until the
-// collector comes by: all of them are 10 MB of small objects, which it would have to look through each time although nobody looks at a page.
+// pages holds the templates as each role sees them; role 0 is for strangers. A template is parsed on demand and held by a weak pointer, so
+// the collector frees it: all templates are 10 MB of small objects, which it would otherwise scan each time although nobody looks at a
+// page.
 type pages struct {
 	places []placeGroup // the header
 	mu     sync.Mutex
 	read   map[seenBy]weak.Pointer[template.Template]
 }
 
-// seenBy is a page and who sees it.
+// seenBy is a page and the role that sees it.
 type seenBy struct {
 	role signin.Role
 	name string
@@ -52,7 +53,7 @@ func (p *pages) header() template.FuncMap {
 	return template.FuncMap{"header": func(here string, who person) header { return headerOf(p.places, here, who) }}
 }
 
-// mayOf lets templates ask what a role may do, by the name of the role that is needed.
+// mayOf lets templates ask whether a role may do what needs another role, given by name.
 func mayOf(role signin.Role) template.FuncMap {
 	return template.FuncMap{"may": func(need string) (bool, error) {
 		needed, ok := signin.ParseRole(need)

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/access/signin"
 )
 
-// names are those of all pages.
+// names returns the names of all pages.
 func names(t testing.TB) (names []string) {
 	files, err := templates.ReadDir("templates")
 	if err != nil {
@@ -58,7 +58,7 @@ func TestAPageIsReadOnceWhileItIsUsedAndNotKeptForNobody(t *testing.T) {
 	}
 }
 
-// BenchmarkReadPage is what the first who looks at a page waits for before it can be drawn.
+// BenchmarkReadPage measures the time for which a page's first visitor waits before it can be rendered.
 func BenchmarkReadPage(b *testing.B) {
 	for b.Loop() {
 		var p pages

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// bubble is a message as it will be seen.
+// bubble is a message as its reader will see it.
 type bubble struct {
 	Channel push.Channel
 	Locale  string
@@ -19,12 +19,12 @@ type bubble struct {
 	Icon    string
 	Image   string
 	URL     string
-	File    string                // what else it carries: a video, and where it is
+	File    string                // another medium of the message, and its location: a video
 	Notes   []string              // how it arrives
 	Buttons [][]push.TelegramLink // in rows
 }
 
-// bubbles renders a message for an unknown person, and for each of its languages.
+// bubbles renders a message for a recipient without known attributes, and for each of its languages.
 func bubbles(s *campaign.Spec, ch push.Channel) []bubble {
 	locales := append([]string{""}, slices.Sorted(maps.Keys(s.Says(ch).Locales))...)
 	all := make([]bubble, len(locales))
@@ -45,7 +45,7 @@ func bubbles(s *campaign.Spec, ch push.Channel) []bubble {
 	return all
 }
 
-// telegram shows what Telegram alone does: a picture there is one of its own.
+// telegram adds the parts that only Telegram shows: it has a picture of its own.
 func (b *bubble) telegram(t *push.TelegramContent) {
 	b.Icon, b.Image, b.Buttons = "", t.Photo, t.Buttons
 	for _, m := range media[1:] {
@@ -64,17 +64,17 @@ func (b *bubble) note(holds bool, text string) {
 	}
 }
 
-// preview is what is shown beside the form.
+// preview is the content beside the form.
 type preview struct {
 	Troubles []trouble
 	Counted  bool
 	reached
 	Previews []bubble
 	Template string // that it is of
-	Left     string // that it is no longer of
+	Left     string // the template whose message this no longer is
 }
 
-// previewCampaign shows a message as it stands in the form: beside it, or on the page anew where no script runs.
+// previewCampaign shows a message as the form has it: beside the form, or on the whole page again if no script runs.
 func (a *admin) previewCampaign(v *visit) error {
 	if err := parseForm(v.r); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (a *admin) preview(v *visit, f *reading) (*preview, error) {
 	return p, nil
 }
 
-// previewChannels are the channels that a message is shown for.
+// previewChannels returns the channels for which a message is shown.
 func previewChannels(lists ...[]push.Channel) []push.Channel {
 	for _, chs := range lists {
 		if len(chs) > 0 {
@@ -144,13 +144,13 @@ func previewChannels(lists ...[]push.Channel) []push.Channel {
 	return []push.Channel{push.WebPush}
 }
 
-// reached is how many addresses an audience reaches.
+// reached is the number of addresses in an audience.
 type reached struct {
 	Count  int64
-	Looked int64 // they were counted among so many, of more; 0: these are all
+	Looked int64 // number of endpoints examined so far, if there are more; 0: all were
 }
 
-// reach counts whom an audience reaches, for as long as somebody waits for it.
+// reach counts the addresses in an audience, for at most lookFor.
 func (a *admin) reach(v *visit, who *audience.Audience) (n reached, err error) {
 	sel, err := who.Select("")
 	if err != nil {

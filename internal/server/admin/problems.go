@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// check holds the campaign against the rules of the API. Of what the audience and the rest break it tells the first.
+// check checks the campaign by the rules of the API. It reports the first problem of the audience, and the first of the rest.
 func (f *reading) check(a *admin) {
 	var field *notification.FieldError
 	_, who := f.spec.Audience.Select("audience")
@@ -24,7 +24,7 @@ func (f *reading) check(a *admin) {
 	}
 }
 
-// refused puts an error where the person can mend it, and reports whether they can.
+// refused adds an error to the field where the person can mend it, and reports whether they can.
 func (f *reading) refused(err error) (status int, ok bool) {
 	var state *campaign.StateError
 	var channel *campaign.ChannelError
@@ -43,14 +43,15 @@ func (f *reading) refused(err error) (status int, ok bool) {
 	return 0, false
 }
 
-// The API's names of fields that have another name in the forms. Fields that are neither here nor in a list have the same name.
+// formNames maps the API's field names to different names in the forms. Fields that are neither here nor in a list have the same name in
+// both.
 var formNames = map[string]string{
 	"content": "body", "quiet_hours.from": "quiet_from", "quiet_hours.to": "quiet_to", "quiet_hours.timezone": "quiet_timezone",
 	"quiet_hours.fallback": "quiet_fallback", "audience.channels": "channel",
 	"content.telegram.photo": "media_url", "content.telegram.video": "media_url", "content.telegram.animation": "media_url", "content.telegram.document": "media_url",
 }
 
-// fieldOf finds the form's field for the API's error; empty: there is none.
+// fieldOf returns the form's field for an error of the API; empty: there is none.
 func (f *reading) fieldOf(e *notification.FieldError) string {
 	name := e.Field
 	if rest, ok := strings.CutPrefix(name, "content."); ok {
@@ -83,9 +84,9 @@ func (f *reading) fieldOf(e *notification.FieldError) string {
 	return name
 }
 
-// buttonAt finds the line of a button by its name in the API: telegram.buttons[0][1].url, telegram.buttons[0], which is a row, or
-// webpush.actions[0].title. in is "", or the prefix of the language that has these buttons, like locale-0-. The line is "" if the
-// name is not a button's.
+// buttonAt returns the form's line of a button by its name in the API: telegram.buttons[0][1].url, telegram.buttons[0], which is a row, or
+// webpush.actions[0].title. in is "", or the prefix of the language with these buttons, like locale-0-. The line is "" if no button has the
+// name.
 func (f *reading) buttonAt(in, name string) string {
 	if at, ok := strings.CutPrefix(name, "webpush.actions["); ok {
 		number, field, _ := strings.Cut(at, "].")
@@ -106,7 +107,8 @@ func (f *reading) buttonAt(in, name string) string {
 	return lineField(in+"button", max(n, 0), field)
 }
 
-// localeAt finds the line of a language by the API's error: it names the tag and the field, or says only that the tag is not one.
+// localeAt returns the form's line of a language for an error of the API. The error names the language's tag and the field, or only a bad
+// tag.
 func (f *reading) localeAt(at, problem string) string {
 	tag, field, ok := strings.Cut(at, ".")
 	for n := range f.filled("locale") {
@@ -121,10 +123,10 @@ func (f *reading) localeAt(at, problem string) string {
 	return lineField("locale", 0, "tag")
 }
 
-// trouble is a problem with the way to its field.
+// trouble is a problem with a link to its field.
 type trouble struct{ Name, Label, Text string }
 
-// troubles are a form's problems in the order of names, those with the whole first.
+// troubles returns a form's problems in the order of field names; problems of the whole form come first.
 func (f *form) troubles() (all []trouble) {
 	for name, text := range f.Problems {
 		all = append(all, trouble{Name: name, Label: fullLabel(name), Text: text})
@@ -147,7 +149,7 @@ type option struct {
 	Chosen      bool
 }
 
-// newLine makes a field; what follows its name are pairs of a setting and what it is.
+// newLine makes a field; settings holds pairs of a setting's name and its value.
 func newLine(f *form, name string, settings ...string) (line, error) {
 	l := line{Name: name, Label: label(name), Value: f.Values.Get(name), Problem: f.Problems[name], Type: "text", Focus: f.focus() == name, On: f.Values.Has(name)}
 	for i := 0; i+1 < len(settings); i += 2 {
@@ -162,7 +164,7 @@ func newLine(f *form, name string, settings ...string) (line, error) {
 	return l, nil
 }
 
-// newChoice makes a field with one of some values, which are given with their words.
+// newChoice makes a field with a choice of values; options holds pairs of a value and its label.
 func newChoice(f *form, name string, options ...string) (line, error) {
 	l, err := newLine(f, name)
 	known := false
@@ -177,7 +179,7 @@ func newChoice(f *form, name string, options ...string) (line, error) {
 	return l, err
 }
 
-// focus is the field that the person is led to.
+// focus returns the field that gets the focus.
 func (f *form) focus() string {
 	if f.Focus == "" {
 		for _, t := range f.troubles() {
@@ -189,7 +191,7 @@ func (f *form) focus() string {
 	return f.Focus
 }
 
-// open reports whether a part of the form is shown unfolded: something stands in one of its fields, or is wrong there.
+// open reports whether a part of the form is shown unfolded: one of its fields has a value, a problem or the focus.
 func open(f *form, names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		if fieldsOf(name) != nil {

@@ -14,15 +14,15 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// wayCookie holds a sign-in on its way to the provider and back. People come back by a link of another site's, so it is
-// Lax: a strict one would not come along.
+// wayCookie holds the state of a sign-in while the person is at the provider. They return by a link on another site, so the cookie is Lax:
+// browsers would not send a strict one.
 func (a *admin) wayCookie(value string, age time.Duration) *http.Cookie {
 	return &http.Cookie{
 		Name: a.cookie() + "-way", Value: value, Path: "/", MaxAge: int(age / time.Second), HttpOnly: true, Secure: a.TLS, SameSite: http.SameSiteLaxMode,
 	}
 }
 
-// admitted reports whether somebody at this address may try to sign in now, and shows the door if not.
+// admitted reports whether this address may try to sign in now, and otherwise shows the sign-in page with the reason.
 func (a *admin) admitted(w http.ResponseWriter, r *http.Request) bool {
 	addr, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || a.Admit == nil || a.Admit(addr.Addr()) {
@@ -32,7 +32,7 @@ func (a *admin) admitted(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// goToProvider sends a person to the provider, which sends them back to comeBack.
+// goToProvider redirects a person to the provider, which redirects them back to comeBack.
 func (a *admin) goToProvider(w http.ResponseWriter, r *http.Request) {
 	if !a.admitted(w, r) {
 		return
@@ -67,7 +67,7 @@ func (a *admin) refused(w http.ResponseWriter, r *http.Request, err error) {
 	a.door(w, r, http.StatusForbidden, no.Text)
 }
 
-// comeBack lets a person in whom the provider vouches for.
+// comeBack signs in a person whom the provider has authenticated and a rule admits.
 func (a *admin) comeBack(w http.ResponseWriter, r *http.Request) {
 	if !a.admitted(w, r) {
 		return
@@ -76,7 +76,7 @@ func (a *admin) comeBack(w http.ResponseWriter, r *http.Request) {
 	if c, err := r.Cookie(a.cookie() + "-way"); err == nil {
 		way = c.Value
 	}
-	http.SetCookie(w, a.wayCookie("", -time.Second)) // whatever comes of it, it is over
+	http.SetCookie(w, a.wayCookie("", -time.Second)) // this sign-in ends here, whatever its result
 	ctx, cancel := context.WithTimeoutCause(r.Context(), patience, fmt.Errorf("the provider did not answer in %s", patience))
 	defer cancel()
 	list, wanted, err := a.Provider.Finish(ctx, way, r.URL.Query())
@@ -102,7 +102,7 @@ func within(app string) string {
 	return " to " + app
 }
 
-// choose finds who somebody is to be: in the app that they wanted to, or in the only one.
+// choose selects the person's identity: the one in the wanted app, or the only one.
 func choose(list []signin.Person, wanted string) (signin.Person, bool) {
 	for _, who := range list {
 		if who.App == wanted || wanted == "" && len(list) == 1 {
@@ -112,8 +112,8 @@ func choose(list []signin.Person, wanted string) (signin.Person, bool) {
 	return signin.Person{}, false
 }
 
-// greet leads a person who has signed in to the pages. A browser that comes from another site sends no strict cookie,
-// not even after a redirect; so a page of our own leads on.
+// greet sends a newly signed-in person to the pages. After a link from another site, browsers send no strict cookie, not even after a
+// redirect; so a page of our own forwards the browser.
 func (a *admin) greet(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
 		http.Redirect(w, r, "/ui/", http.StatusSeeOther)
@@ -123,7 +123,7 @@ func (a *admin) greet(w http.ResponseWriter, r *http.Request) {
 	a.render(w, r, 0, http.StatusOK, "entered", "page", frame{Title: "Signed in", Version: a.Version})
 }
 
-// cannotEnter says why a login could not begin.
+// cannotEnter shows the reason why a login could not begin.
 func (a *admin) cannotEnter(w http.ResponseWriter, r *http.Request, who person, err error) {
 	if errors.Is(err, access.ErrUnknownApp) {
 		a.Log.WarnContext(r.Context(), "a rule lets people in to an app that does not exist", "app", who.App)

@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/server/admin"
 )
 
-// vouched is a world whose people sign in by a provider too.
+// vouched is a world whose people can also sign in through a provider.
 type vouched struct {
 	*world
 	at  *providertest.Server
@@ -28,7 +28,7 @@ func newVouched(t *testing.T, rules string) *vouched {
 	return v
 }
 
-// ruled serves the pages anew, by other rules.
+// ruled serves the pages again with other rules.
 func (v *vouched) ruled(text string) {
 	v.Helper()
 	rules, err := signin.ParseRules(text)
@@ -67,7 +67,7 @@ func TestPeopleSignInByAProvider(t *testing.T) {
 	}
 	v.ruled("send shop groups=support")
 	_, page = b.get("/ui/campaigns")
-	wants(t, page, "Sign in with") // by other rules they come in anew
+	wants(t, page, "Sign in with") // with other rules they have to sign in again
 }
 
 func TestPersonWithoutMatchingRuleIsRefused(t *testing.T) {

@@ -21,18 +21,18 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// reading is a posted form on its way to a campaign.
+// reading is a posted form that is being read into a campaign.
 type reading struct {
 	form
 	spec    campaign.Spec
 	sendAt  time.Time
-	buttons map[string][][2]int // by the list of buttons: where each line stands in the rows
-	more    bool                // another line of a list is asked for
-	correct bool                // it says what was sent instead: a message, and no more
+	buttons map[string][][2]int // by list of buttons: the row and the column of each line
+	more    bool                // the person asked for another line of a list
+	correct bool                // the form corrects sent messages: it has a message and nothing else
 }
 
-// readForm reads a posted campaign; a change is read into the campaign as it was, so that settings that the form cannot
-// express stay. A value that cannot be read is a problem of its field.
+// readForm reads a posted campaign. It reads a change into the campaign as it was, so that settings missing in the form stay. An unreadable
+// value is a problem of its field.
 func (a *admin) readForm(v *visit, was *campaign.View) (*reading, error) {
 	if err := parseForm(v.r); err != nil {
 		return nil, err
@@ -77,15 +77,15 @@ func (f *reading) message() {
 	f.variables()
 }
 
-// saidBy is what a campaign's message says in the form, to see whether it was changed.
+// saidBy returns the part of a campaign's message that the form shows, to detect changes.
 func saidBy(s *campaign.Spec) string {
 	c := s.Content
 	c.FCM, c.APNs = push.FCMContent{}, push.APNsContent{} // the form has none
-	b, _ := json.Marshal(c)                               // what was stored is JSON, and what the form says was read as such
+	b, _ := json.Marshal(c)                               // never fails: stored content is JSON, and the form's content was read as JSON
 	return string(b)
 }
 
-// parseForm reads a posted form of at most maxForm.
+// parseForm reads a posted form of at most maxForm bytes.
 func parseForm(r *http.Request) error {
 	err := r.ParseForm()
 	var long *http.MaxBytesError
@@ -98,11 +98,11 @@ func parseForm(r *http.Request) error {
 	return nil
 }
 
-// clean refuses what is no text and takes it out, so that the rest can be shown again.
+// clean reports invalid text and control characters and removes them, so that the rest can be shown again.
 func (f *reading) clean() {
 	for name, values := range f.Values {
 		for i, s := range values {
-			s = strings.ReplaceAll(s, "\r\n", "\n") // as browsers post the lines of a text
+			s = strings.ReplaceAll(s, "\r\n", "\n") // browsers post line breaks as CRLF
 			if !utf8.ValidString(s) {
 				f.blame(name, "is not text in UTF-8; what is none was taken out")
 				s = strings.ToValidUTF8(s, "")
@@ -123,7 +123,7 @@ func (f *reading) clean() {
 
 func control(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
 
-// blame notes a field's first problem; under a name that is not a field's, the form's.
+// blame records a field's first problem; if no field has the name, the problem is the whole form's.
 func (f *form) blame(name, format string, args ...any) {
 	if label(name) == "" {
 		name = ""
@@ -194,7 +194,7 @@ func (f *reading) readActions(list string) (actions []push.Action) {
 	for n := range f.filled(list) {
 		at := func(name string) string { return f.text(lineField(list, n, name)) }
 		a := push.Action{Action: at("action"), Title: at("title"), Icon: at("icon"), URL: at("url")}
-		if a.Action == "" { // browsers tell buttons apart by it
+		if a.Action == "" { // browsers distinguish buttons by their action
 			a.Action = "button-" + strconv.Itoa(n+1)
 		}
 		actions = append(actions, a)
@@ -243,13 +243,13 @@ func (f *reading) audience() {
 	f.spec.Audience = who
 }
 
-// namesIn reads a list with one name a line, or with commas.
+// namesIn reads a list of names separated by line breaks or commas.
 func namesIn(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || r == ',' })
 }
 
-// pace reads the time and the rate of sending. Unchanged fields keep their stored value: the form shows less than the
-// API takes.
+// pace reads the time and the rate of sending. Unchanged fields keep their stored value: the form shows less precision than the API
+// accepts.
 func (f *reading) pace(was *campaign.View) {
 	s := &f.spec
 	track := f.Values.Has("track")
@@ -268,7 +268,7 @@ func (f *reading) pace(was *campaign.View) {
 		sendAt = was.SendAt
 	}
 	f.sendAt, s.Expires = f.time("send_at", sendAt), f.time("expires_at", s.Expires)
-	f.Values.Set("timezone", "UTC") // what could be read is shown again in it, as all times are
+	f.Values.Set("timezone", "UTC") // the form is shown again with its times in UTC, like all times
 }
 
 func (f *reading) duration(name string, was campaign.Duration) campaign.Duration {
@@ -297,7 +297,7 @@ func readQuiet(f url.Values, was *campaign.QuietHours) *campaign.QuietHours {
 	return &q
 }
 
-// time reads a date and a time, in the time zone that the browser is in.
+// time reads a date and a time in the browser's time zone.
 func (f *reading) time(name string, was time.Time) time.Time {
 	s := f.text(name)
 	if s == "" {
@@ -323,7 +323,7 @@ func (f *reading) time(name string, was time.Time) time.Time {
 
 func text(f url.Values, name string) string { return strings.TrimSpace(f.Get(name)) }
 
-// words reads a list with commas.
+// words reads a list separated by commas.
 func words(f url.Values, name string) (list []string) {
 	for w := range strings.SplitSeq(f.Get(name), ",") {
 		if w = strings.TrimSpace(w); w != "" {

@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/objects/object"
 )
 
-// Recipients is what the pages read and change of recipients.
+// Recipients reads and changes recipients for the pages.
 type Recipients interface {
 	Get(ctx context.Context, app, name string) (*recipient.View, error)
 	List(ctx context.Context, app, prefix string, limit int, after string) (list []*recipient.View, next string, err error)
@@ -24,10 +24,10 @@ type Recipients interface {
 	Disconnect(ctx context.Context, app, name, by string) (n int, partial bool, err error)
 }
 
-// Mailbox is what the pages read and change of notifications.
+// Mailbox reads and changes notifications for the pages.
 type Mailbox interface {
 	History(ctx context.Context, app, recipient string, status notification.Status, limit int, cursor int64) (items []mailbox.Record, next int64, err error)
-	// Copies finds copies of a notification, so many at most.
+	// Copies returns at most limit copies of a notification.
 	Copies(ctx context.Context, app, id string, limit int) ([]mailbox.Record, error)
 	Recall(ctx context.Context, app, id, to string) (n int, err error)
 }
@@ -36,13 +36,13 @@ type Mailbox interface {
 const (
 	recipientsAPage = 50
 	historyAPage    = 25
-	mostRows        = 100 // of one recipient's sessions, endpoints or registrations
+	mostRows        = 100 // limits the shown sessions, endpoints or registrations of one recipient
 )
 
 type recipientList struct {
 	Prefix string
 	Items  []*recipient.View
-	Next   string // leads on; empty: there are no more
+	Next   string // path of the next page; empty: there is none
 }
 
 func (a *admin) listRecipients(v *visit) error {
@@ -66,11 +66,11 @@ func (a *admin) listRecipients(v *visit) error {
 // profile is a recipient's page.
 type profile struct {
 	*recipient.View
-	Status   string // of the notifications that are listed; empty: all
+	Status   string // status of the listed notifications; empty: any
 	Statuses []string
 	History  []mailbox.Record
-	Older    string // leads on; empty: there are no more
-	More     bool   // there are more sessions, endpoints or registrations than shown
+	Older    string // path of older notifications; empty: there are none
+	More     bool   // more sessions, endpoints or registrations exist than are shown
 }
 
 func (a *admin) showRecipient(v *visit) error {
@@ -102,14 +102,14 @@ func (a *admin) showRecipient(v *visit) error {
 	return a.show(v, "recipient", name, "recipients", p)
 }
 
-// cut keeps as much of a list as a page shows, and reports whether there was more.
+// cut shortens a list to what a page shows, and reports whether it had more.
 func cut[T any](list *[]T) bool {
 	more := len(*list) > mostRows
 	*list = (*list)[:min(len(*list), mostRows)]
 	return more
 }
 
-// nameInPath is the recipient or the notification in the path.
+// nameInPath returns the recipient or the notification in the path.
 func nameInPath(r *http.Request) (string, error) {
 	name := r.PathValue("name")
 	if notification.CheckName("name", name) != nil {
@@ -118,7 +118,7 @@ func nameInPath(r *http.Request) (string, error) {
 	return name, nil
 }
 
-// missing says in words for people that something is not there.
+// missing replaces a not-found error with a mistake that shows text; it returns other errors unchanged.
 func missing(err error, text string) error {
 	if errors.Is(err, mailbox.ErrNotFound) {
 		return &mistake{http.StatusNotFound, text}
@@ -151,7 +151,7 @@ func (a *admin) eraseRecipient(v *visit) error {
 	return nil
 }
 
-// channelsOf names the channels that active endpoints are of, each once.
+// channelsOf names the channels of active endpoints, each once.
 func channelsOf(endpoints []audience.Endpoint) string {
 	var names []string
 	for i := range endpoints {
@@ -162,7 +162,7 @@ func channelsOf(endpoints []audience.Endpoint) string {
 	return strings.Join(names, ", ")
 }
 
-// versionText is a version of an object, for people.
+// versionText writes a version of an object for people.
 func versionText(v object.Version) string {
 	if v == 0 {
 		return "none"
@@ -170,7 +170,7 @@ func versionText(v object.Version) string {
 	return v.String()
 }
 
-// copyURL leads to a recipient's copy of a notification.
+// copyURL returns the path of a recipient's copy of a notification.
 func copyURL(id, to string) string {
 	return "/ui/notifications/" + url.PathEscape(id) + "?" + url.Values{"to": {to}}.Encode()
 }
@@ -179,7 +179,7 @@ func recallURL(id, to string) string {
 	return "/ui/notifications/" + url.PathEscape(id) + "/recall?" + url.Values{"to": {to}}.Encode()
 }
 
-// position is a cursor of a history; what is none begins with the newest.
+// position reads the cursor of a history; an invalid one becomes 0, which begins with the newest entry.
 func position(cursor string) int64 {
 	n, err := strconv.ParseInt(cursor, 10, 64)
 	if err != nil || n < 0 {

@@ -19,7 +19,7 @@ import (
 	"godwit.dev/godwit/internal/server/admin"
 )
 
-// post is an app shop with one recipient, anna, who has one notification, ride-1; whatever can say something hostile does.
+// post is an app shop with one recipient, anna, who has one notification, ride-1; every text that can be hostile is.
 type post struct {
 	erased, disconnected, recalled string
 }
@@ -102,7 +102,7 @@ func (p *post) Follow(ctx context.Context, app, id, to string, f timeline.Follow
 	return err
 }
 
-// Tap tells of two, and ends.
+// Tap reports two notifications, and ends.
 func (p *post) Tap(_ context.Context, _, _ string, tell func([]timeline.Arrival, bool) error, _ func() error) error {
 	return tell([]timeline.Arrival{{Record: p.record()}, {Record: p.record(), Content: &notification.Content{Title: hostile, Body: hostile}}}, true)
 }

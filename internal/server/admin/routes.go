@@ -9,16 +9,16 @@ import (
 	"godwit.dev/godwit/internal/access/signin"
 )
 
-// route is a page or an action: what a person must be to see or do it, and what is run.
+// route is a page or an action: the role that it needs, and the function that serves it.
 type route struct {
 	role  signin.Role
 	serve page
-	// action is what doing it is called, with the path's values in braces; empty: it changes nothing.
+	// action is the audit log's name of the action, with the path's values in braces; empty: it changes nothing.
 	action string
 }
 
-// routes are all that is open to people who have signed in. A role here is worth that of the key which the same action
-// needs over the API. Pages draw only what a role may do: {{if may "send"}}.
+// routes returns all pages and actions for signed-in people. A role here allows as much as the key that the same action needs over the API.
+// Pages show only what a role may do: {{if may "send"}}.
 func (a *admin) routes() map[string]route {
 	return map[string]route{
 		"GET /ui/{$}":                           {signin.View, a.showOverview, ""},
@@ -72,7 +72,7 @@ func (a *admin) routes() map[string]route {
 		"POST /ui/keys/token":                   {signin.Admin, a.mintToken, "token.make"},
 		"POST /ui/keys/{id}/delete":             {signin.Admin, a.deleteKey, "key.delete"},
 		"GET /ui/audit":                         {signin.Admin, a.listAudit, ""},
-		"GET /ui/signed-in":                     {signin.View, a.listLogins, ""}, // their own; an admin's are all
+		"GET /ui/signed-in":                     {signin.View, a.listLogins, ""}, // people see their own logins, an admin all
 		"POST /ui/signed-in/{id}/end":           {signin.View, a.endLogin, "sign-in.end"},
 		"POST /ui/signed-in/end-others":         {signin.View, a.endOtherLogins, "sign-in.end"},
 		"GET /ui/audience/import":               {signin.Send, a.showImport, ""},
@@ -86,7 +86,7 @@ func (a *admin) routes() map[string]route {
 	}
 }
 
-// allowed runs a page for people with its role, and refuses others. It notes actions, done or not, in the audit log.
+// allowed runs a page for people with its role, and refuses others. It records actions, done or refused, in the audit log.
 func (a *admin) allowed(pattern string, rt route) page {
 	return func(v *visit) error {
 		who := v.person
@@ -102,8 +102,8 @@ func (a *admin) allowed(pattern string, rt route) page {
 	}
 }
 
-// told notes an action in the audit log. Mistaken requests, other than those without the right, and forms that are shown
-// again change nothing and are not noted.
+// told records an action in the audit log. It omits mistaken requests, except those that lack the right, and forms that are shown again:
+// they change nothing.
 func (a *admin) told(v *visit, pattern string, rt route, err error) {
 	if rt.action == "" || err == nil && (v.again || v.status >= http.StatusBadRequest) {
 		return

@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/server/admin"
 )
 
-// roleKeys are the roles of the keys that people of each role sign in with.
+// roleKeys holds the roles of the keys with which people of each role sign in.
 var roleKeys = map[signin.Role]access.Role{signin.View: access.Read | access.Worker, signin.Send: access.Publish, signin.Admin: access.Admin}
 
 // as signs in with a key of a role.
@@ -30,7 +30,7 @@ func (w *world) as(role signin.Role) *browser {
 	return b
 }
 
-// filled puts something in the place of a pattern's names.
+// filled replaces the wildcards of a pattern.
 func filled(pattern string) (method, path string) {
 	method, path, _ = strings.Cut(strings.TrimSuffix(pattern, "{$}"), " ")
 	return method, regexp.MustCompile(`\{[^}]+\}`).ReplaceAllString(path, "nobody")
@@ -78,7 +78,7 @@ func TestStrangersGetNoPage(t *testing.T) {
 	}
 }
 
-// leads are the requests that a page's links, buttons and forms make, like "POST /ui/campaigns".
+// leads returns the requests that a page's links, buttons and forms make, like "POST /ui/campaigns".
 func leads(t *testing.T, page string) (found []string) {
 	t.Helper()
 	doc, err := html.Parse(strings.NewReader(page))

@@ -28,25 +28,25 @@ type Publisher interface {
 	Publish(ctx context.Context, app string, drafts []*notification.Draft) []delivery.Result
 }
 
-// mostReceivers is how many recipients a notification from the page may have. More are a campaign's business.
+// mostReceivers limits the recipients of a notification from the page. Campaigns are for more.
 const mostReceivers = 20
 
 // sendPage is the form of one notification.
 type sendPage struct {
 	Form     *form
-	Key      string // its id: sent twice it is one notification
+	Key      string // the notification's id: a form posted twice publishes one notification
 	Channels []channelChoice
 	Preview  sendPreview
 }
 
-// sendPreview is what is shown beside the form.
+// sendPreview is the content beside the form.
 type sendPreview struct {
 	Troubles []trouble
 	Previews []bubble
-	Way      []string // what happens in which order, in sentences
+	Way      []string // the notification's steps in their order, as sentences
 }
 
-// sending is a posted form on its way to a notification.
+// sending is a posted form that is being read into a notification.
 type sending struct {
 	*reading
 	draft notification.Draft
@@ -58,7 +58,7 @@ func (a *admin) composeNotification(v *visit) error {
 	return a.sendForm(v, http.StatusOK, &sendPage{Form: &form{Values: values}, Key: rand.Text()})
 }
 
-// sendForm shows the form: a page, or its part for htmx.
+// sendForm shows the form, as a whole page or as the part that htmx replaces.
 func (a *admin) sendForm(v *visit, status int, p *sendPage) error {
 	v.again = true
 	for _, ch := range audience.Channels() {
@@ -78,7 +78,7 @@ func (a *admin) sendForm(v *visit, status int, p *sendPage) error {
 	return nil
 }
 
-// sendNotification publishes the composed notification and leads to its page, or shows the form again with its mistakes.
+// sendNotification publishes the composed notification and redirects to its page, or shows the form again with its mistakes.
 func (a *admin) sendNotification(v *visit) error {
 	s, err := readSending(v)
 	if err != nil {
@@ -124,7 +124,7 @@ func (a *admin) sendNotification(v *visit) error {
 	return nil
 }
 
-// outcome says in the form what was not taken, and answers with its status; 0: it is for the log.
+// outcome adds the reason of a refused publish to the form, and returns the answer's status; 0: the error is for the log.
 func (s *sending) outcome(r *delivery.Result) (status int) {
 	var field *notification.FieldError
 	switch {
@@ -191,7 +191,7 @@ func (a *admin) sendPreview(s *sending) (p sendPreview) {
 	return p
 }
 
-// way says what a notification's steps do, in sentences.
+// way describes a notification's steps in sentences.
 func way(d *notification.Draft) (all []string) {
 	all = append(all, "At once to every device that is connected.")
 	for _, step := range d.Escalate {
@@ -211,7 +211,7 @@ func way(d *notification.Draft) (all []string) {
 	return append(all, "Given up after "+spoken(ttl)+".")
 }
 
-// readSending reads a posted form. A value that cannot be read is a problem of its field.
+// readSending reads a posted form. An unreadable value is a problem of its field.
 func readSending(v *visit) (*sending, error) {
 	if err := parseForm(v.r); err != nil {
 		return nil, err
@@ -257,7 +257,7 @@ func (s *sending) receivers() {
 	}
 }
 
-// steps reads what comes after live.
+// steps reads the steps after live.
 func (s *sending) steps() {
 	for n := range s.filled("step") {
 		at := func(name string) string { return lineField("step", n, name) }
@@ -272,7 +272,7 @@ func (s *sending) steps() {
 	}
 }
 
-// field finds the form's field for the API's error; empty: there is none.
+// field returns the form's field for an error of the API; empty: there is none.
 func (s *sending) field(name string) string {
 	rest, ok := strings.CutPrefix(name, "escalate[")
 	if !ok {
@@ -280,11 +280,11 @@ func (s *sending) field(name string) string {
 		if name == "escalate" {
 			return lineField("step", 0, "channel")
 		}
-		return name // of what the form has not, blame makes the whole
+		return name // if the form has no such field, blame assigns the problem to the whole form
 	}
 	number, field, _ := strings.Cut(rest, "].")
 	n, _ := strconv.Atoi(number)
-	return lineField("step", max(n-1, 0), field) // live, which comes first, is not in the form
+	return lineField("step", max(n-1, 0), field) // the first step, live, is not in the form
 }
 
 func orElse(s, other string) string {
@@ -294,7 +294,7 @@ func orElse(s, other string) string {
 	return s
 }
 
-// stepChoice is the field with the channels that a step may go over.
+// stepChoice makes the field with the channels that a step may use.
 func stepChoice(f *form, name string, channels []channelChoice) (line, error) {
 	options := []string{"", "none"}
 	for _, c := range channels {
@@ -303,5 +303,5 @@ func stepChoice(f *form, name string, channels []channelChoice) (line, error) {
 	return newChoice(f, name, options...)
 }
 
-// spoken writes a duration as people write it: 24h.
+// spoken writes a duration for people: 24h.
 func spoken(d time.Duration) string { return duration(campaign.Duration(d)) }

@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/server/admin"
 )
 
-// counter takes notifications, as long as it is not told to refuse them.
+// counter accepts notifications until a test makes it refuse them.
 type counter struct {
 	taken []notification.Draft
 	fails error // of each copy

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/server/watch"
 )
 
-// mostListed bounds the lists of these pages.
+// mostListed limits the lists of these pages.
 const mostListed = 200
 
 // nodes is the page of the server's processes.
@@ -18,7 +18,7 @@ type nodes struct {
 	Owned  []watch.Lease
 	Shown  int // of what is owned
 	Apart  bool
-	Answer string // the node that made the page
+	Answer string // the node that rendered the page
 }
 
 func (a *admin) showNodes(v *visit) error {
@@ -27,7 +27,7 @@ func (a *admin) showNodes(v *visit) error {
 		return err
 	}
 	n := nodes{Items: items[:min(len(items), mostListed)], Answer: a.Watch.Node}
-	if !a.Watch.Sole(v.person.App) { // other apps' names are not for this one
+	if !a.Watch.Sole(v.person.App) { // people of this app may not see other apps' names
 		owned = slices.DeleteFunc(owned, func(l watch.Lease) bool { return !ofApp(l.Name, v.person.App) })
 	}
 	n.Owned, n.Shown = owned[:min(len(owned), mostListed)], min(len(owned), mostListed)
@@ -42,7 +42,7 @@ type journal struct {
 	Kind   string // that is listed; empty: all
 	Kinds  []string
 	Items  []watch.Record
-	Server bool // records about the server as a whole are included
+	Server bool // includes records about the server as a whole
 	Node   string
 }
 
@@ -59,7 +59,7 @@ func (a *admin) showLog(v *visit) error {
 	return a.show(v, "log", "Log", "log", j)
 }
 
-// settingGroup are settings that belong together.
+// settingGroup is a group of related settings.
 type settingGroup struct {
 	Name  string
 	Items []watch.Setting
@@ -78,7 +78,7 @@ func (a *admin) showSettings(v *visit) error {
 	return a.show(v, "settings", "Settings", "settings", groups)
 }
 
-// ofApp reports whether something that one node does at a time is done for an app: it is named like hooks/shop.
+// ofApp reports whether a lease is for an app: it is named like hooks/shop.
 func ofApp(name, app string) bool {
 	for i := range name {
 		if name[i] == '/' {
@@ -88,7 +88,7 @@ func ofApp(name, app string) bool {
 	return false
 }
 
-// lasted writes how long something has been, in the largest unit that tells enough.
+// lasted writes a duration in the largest unit that is precise enough.
 func lasted(d time.Duration) string {
 	switch {
 	case d >= 48*time.Hour:
@@ -103,7 +103,7 @@ func lasted(d time.Duration) string {
 	return fmt.Sprintf("%d ms", d/time.Millisecond)
 }
 
-// withoutQuery is a URL as far as no secret is in it: credentials are in front of its host or behind the question mark.
+// withoutQuery returns a URL without its secrets: credentials stand before its host or after the question mark.
 func withoutQuery(s string) string {
 	u, err := url.Parse(s)
 	if err != nil {

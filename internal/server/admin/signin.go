@@ -14,10 +14,10 @@ import (
 	"godwit.dev/godwit/internal/access/signin"
 )
 
-// person is who has signed in.
+// person is a signed-in person.
 type person = signin.Person
 
-// cookie is the name of the cookie. The prefix makes browsers keep it to this host and to TLS.
+// cookie returns the name of the cookie. With TLS its prefix makes browsers bind it to this host and to TLS.
 func (a *admin) cookie() string {
 	if a.TLS {
 		return "__Host-godwit"
@@ -32,8 +32,8 @@ func (a *admin) setCookie(w http.ResponseWriter, value string, age time.Duration
 	})
 }
 
-// login finds who a request is from; signin.ErrNoLogin: a stranger. A key that has been deleted, or has other roles now,
-// opens nothing, and what it opened is over for good.
+// login returns the login of a request; signin.ErrNoLogin: it has none. If the person's key was deleted or has other roles now, login also
+// ends the login for ever.
 func (a *admin) login(r *http.Request) (signin.Login, error) {
 	ctx, cancel := context.WithTimeoutCause(r.Context(), patience, fmt.Errorf("no answer in %s", patience))
 	defer cancel()
@@ -46,17 +46,19 @@ func (a *admin) login(r *http.Request) (signin.Login, error) {
 	return s, err
 }
 
-// mostCookies of one name are looked at: a browser sends one, unless a page of another port or host of the site has set more.
+// mostCookies limits the examined cookies of the console's name: a browser sends one, unless a page on another port or host of the site has
+// set more.
 const mostCookies = 4
 
-// cookies are those of a request that may be of a login.
+// cookies returns the cookies of a request that may identify a login.
 func (a *admin) cookies(r *http.Request) []*http.Cookie {
 	all := r.CookiesNamed(a.cookie())
 	return all[:min(len(all), mostCookies)]
 }
 
-// findLogin finds the login whose cookie a request carries. Pages of other ports and hosts of the site may add cookies of the same
-// name: those that open nothing are passed over. Browsers send the console's own last, for its path is the shortest, so the last counts.
+// findLogin finds the login whose cookie a request carries. Pages on other ports and hosts of the site may add cookies of the same name;
+// cookies without a login are skipped. Browsers send the console's own cookie last, since its path is the shortest, so the last login
+// counts.
 func (a *admin) findLogin(ctx context.Context, r *http.Request) (found signin.Login, err error) {
 	for _, c := range a.cookies(r) {
 		s, err := a.Logins.Find(ctx, c.Value)
@@ -74,7 +76,7 @@ func (a *admin) findLogin(ctx context.Context, r *http.Request) (found signin.Lo
 	return found, nil
 }
 
-// remains reports whether who opened a page that goes on may still see it.
+// remains reports whether the person who opened a streaming page may still see it.
 func (a *admin) remains(r *http.Request, who person) bool {
 	if !a.holds(who) {
 		return false
@@ -84,14 +86,13 @@ func (a *admin) remains(r *http.Request, who person) bool {
 	return slices.ContainsFunc(a.cookies(r), func(c *http.Cookie) bool { return a.Logins.Remains(ctx, c.Value) })
 }
 
-// holds reports whether a person's key, or the rules for whom the provider vouches for, still allow what they did when
-// they signed in.
+// holds reports whether a person's key, or the rules for people from the provider, are as they were at sign-in.
 func (a *admin) holds(who person) bool {
 	if who.Key == "" {
 		return a.Provider != nil && a.Provider.Rules() == who.Rules
 	}
 	if a.Dev && who.App == access.DevApp && who.Key == access.DevKey {
-		return true // in no list, for it is no secret
+		return true // the development key is no secret, so no list contains it
 	}
 	return slices.ContainsFunc(a.Access.Keys(who.App), func(k access.Key) bool {
 		role, _ := signin.RoleOf(k.Roles)
@@ -99,7 +100,7 @@ func (a *admin) holds(who person) bool {
 	})
 }
 
-// front is the first page: it leads people who have signed in to the overview, and shows others the sign-in.
+// front is the first page: it redirects signed-in people to the overview, and shows others the sign-in page.
 func (a *admin) front(w http.ResponseWriter, r *http.Request) {
 	switch _, err := a.login(r); {
 	case err == nil:
@@ -114,11 +115,11 @@ func (a *admin) front(w http.ResponseWriter, r *http.Request) {
 
 const cannotCheck = "Who is signed in cannot be checked just now. The server's log says more."
 
-// welcome is what the sign-in page shows.
+// welcome is the content of the sign-in page.
 type welcome struct {
 	Problem  string
 	DevKey   string
-	Provider string // that also lets people in; empty: none
+	Provider string // the provider through which people can also sign in; empty: none
 }
 
 func (a *admin) door(w http.ResponseWriter, r *http.Request, status int, problem string) {
@@ -156,7 +157,7 @@ func (a *admin) signIn(w http.ResponseWriter, r *http.Request) {
 	a.letIn(w, r, person{App: key.App, Key: key.Key, Role: role})
 }
 
-// letIn begins a login, in the place of the one that the browser may have had.
+// letIn begins a login, and ends the one that the browser may have had.
 func (a *admin) letIn(w http.ResponseWriter, r *http.Request, who person) {
 	secret, err := a.Logins.Enter(r.Context(), who, address(r), r.UserAgent())
 	if err == nil {
@@ -172,7 +173,7 @@ func (a *admin) letIn(w http.ResponseWriter, r *http.Request, who person) {
 	a.greet(w, r)
 }
 
-// address is where a request comes from.
+// address returns a request's source address.
 func address(r *http.Request) string {
 	if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		return from.Addr().Unmap().String()
@@ -197,7 +198,7 @@ func (a *admin) leave(r *http.Request) error {
 }
 
 func (a *admin) signOut(w http.ResponseWriter, r *http.Request) {
-	if err := a.leave(r); err != nil { // a copy of the cookie would still open
+	if err := a.leave(r); err != nil { // a copy of the cookie would still be valid
 		a.Log.ErrorContext(r.Context(), "sign-out failed", "error", err)
 		a.render(w, r, 0, http.StatusServiceUnavailable, "error", "page", frame{Title: "Error", Version: a.Version, Content: "You could not be signed out. Try again in a moment."})
 		return

@@ -12,26 +12,26 @@ import (
 	"godwit.dev/godwit/internal/server/watch"
 )
 
-// endless is how the paths of streams end.
+// endless is the suffix of the paths of streams.
 const endless = "/events"
 
 const (
-	mostStreams   = 200              // that people look at at once
-	comeBackAfter = 10 * time.Second // that a page waits which cannot be served now
-	streamWrites  = 10 * time.Second // as long a browser may take to read an event
+	mostStreams   = 200              // limits the open streams
+	comeBackAfter = 10 * time.Second // wait of a page before it reconnects to a stream that cannot be served now
+	streamWrites  = 10 * time.Second // limits the time for an event to reach the browser
 )
 
-// stream is a page that goes on: events for a script.
+// stream is an open page's stream of events for its script.
 type stream struct {
 	v  *visit
 	rc *http.ResponseController
 	b  bytes.Buffer
 }
 
-// streams counts those that are open.
+// streams counts the open streams.
 type streams struct{ open atomic.Int64 }
 
-// open begins a stream. End it with done.
+// open begins a stream; the caller ends it with done.
 func (a *admin) open(v *visit) (s *stream, done func(), err error) {
 	if !wantsEvents(v.r) {
 		return nil, nil, &mistake{http.StatusNotAcceptable, "This address is for the page's own script."}
@@ -46,28 +46,28 @@ func (a *admin) open(v *visit) (s *stream, done func(), err error) {
 	return s, func() { a.streams.open.Add(-1) }, nil
 }
 
-// wantsEvents reports whether a request is that of a page's EventSource.
+// wantsEvents reports whether a request comes from a page's EventSource.
 func wantsEvents(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 }
 
-// begin makes an answer a stream of events.
+// begin starts an answer that is a stream of events.
 func begin(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store, no-transform") // a compressing proxy would hold events back
+	h.Set("Cache-Control", "no-store, no-transform") // no-transform: a compressing proxy would delay events
 	h.Set("X-Accel-Buffering", "no")                 // and so would nginx
 	w.WriteHeader(http.StatusOK)
 }
 
-// comeBack ends a stream that cannot be served now. An EventSource gives up after any status but 200, and the page would
-// stand still until somebody loads it anew.
+// comeBack answers 200 for a stream that cannot be served now, with the wait before another try. After any other status an EventSource
+// gives up, and the page would not change until somebody loads it again.
 func comeBack(w http.ResponseWriter) {
 	begin(w)
 	fmt.Fprintf(w, "retry: %d\n\n", comeBackAfter.Milliseconds())
 }
 
-// add takes an event along; send sends it.
+// add adds an event; send sends the added events.
 func (s *stream) add(event, data string) {
 	fmt.Fprintf(&s.b, "event: %s\n", event)
 	for line := range strings.SplitSeq(strings.ReplaceAll(data, "\r", ""), "\n") {
@@ -78,12 +78,12 @@ func (s *stream) add(event, data string) {
 
 func (s *stream) json(event string, value any) {
 	b, err := json.Marshal(value)
-	if err == nil { // of our own types none fails
+	if err == nil { // our own types always encode
 		s.add(event, string(b))
 	}
 }
 
-// send sends what was added; false: nobody reads any more.
+// send sends the added events; false: the browser is gone.
 func (s *stream) send() bool {
 	_ = s.rc.SetWriteDeadline(time.Now().Add(streamWrites)) // the same
 	_, err := s.v.w.Write(s.b.Bytes())
@@ -91,7 +91,7 @@ func (s *stream) send() bool {
 	return err == nil && s.rc.Flush() == nil
 }
 
-// points are figures for the charts: times in seconds, and a list of each.
+// points holds figures for the charts: the times in seconds, and one list of values for each figure.
 type points struct {
 	At     []int64                   `json:"at"`
 	Values map[string][]watch.Number `json:"values"`
@@ -105,7 +105,7 @@ func newPoints(h *watch.History) points {
 	return p
 }
 
-// followOverview sends the figures of the last hour, and each further reading, as long as who looks is signed in.
+// followOverview sends the figures of the last hour, and each new reading, as long as the visitor is signed in.
 func (a *admin) followOverview(v *visit) error {
 	s, done, err := a.open(v)
 	if err != nil {
@@ -125,7 +125,7 @@ func (a *admin) followOverview(v *visit) error {
 			a.Log.ErrorContext(v.r.Context(), "part of a page could not be made", "page", "overview", "error", err)
 			return nil // the answer has begun
 		}
-		if drawn != advised { // nobody loses what they were reading
+		if drawn != advised { // replace the advice only if it changed: somebody may be reading it
 			advised = drawn
 			s.add("advice", advised)
 		}

@@ -8,14 +8,15 @@ import (
 	"godwit.dev/godwit/internal/server/lifecycle"
 )
 
-// arrivals are what a recipient's page shows as it comes.
+// arrivals is the list of new notifications on a recipient's page.
 type arrivals struct {
 	Name  string
 	Items []timeline.Arrival
-	More  bool // came at once than are shown
+	More  bool // more notifications arrived at once than are shown
 }
 
-// tapRecipient sends what comes for a recipient as it comes, as godwit listen --peek does: nothing is acknowledged, and nobody is taken for connected.
+// tapRecipient sends a recipient's notifications as they arrive, as godwit listen --peek does: it acknowledges nothing, and the recipient
+// does not count as connected.
 func (a *admin) tapRecipient(v *visit) error {
 	name, err := nameInPath(v.r)
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 	"godwit.dev/godwit/internal/campaigns/template"
 )
 
-// Templates is what the pages read of stored templates.
+// Templates reads stored templates for the pages.
 type Templates interface {
 	Get(ctx context.Context, app, name string) (*template.Template, error)
 	List(ctx context.Context, app, after string, limit int) ([]template.Template, error)
 }
 
-// templateValues are the template that a campaign is of, which revision of it stands in the form, and a field for each variable.
+// templateValues sets the form's values for a campaign's template, for the revision that the form shows, and for each variable.
 func templateValues(v url.Values, s *campaign.Spec) {
 	v.Set("template", s.Template)
 	v.Set("used", s.Template)
@@ -36,7 +36,7 @@ func templateValues(v url.Values, s *campaign.Spec) {
 	addVariables(v, &s.Content)
 }
 
-// addVariables adds a field for each variable that a message says, as far as so many can be given: those it needs first.
+// addVariables adds a field for each variable of a message, up to the limit of variables: required ones first.
 func addVariables(v url.Values, c *template.Content) {
 	have := len(variableNames(v))
 	for _, needed := range []bool{true, false} {
@@ -53,7 +53,7 @@ const variablePrefix = "variable-"
 
 func variableField(name string) string { return variablePrefix + name }
 
-// variableOf is the variable that a field is for.
+// variableOf returns the variable that a field sets.
 func variableOf(field string) (name string, ok bool) {
 	name, ok = strings.CutPrefix(field, variablePrefix)
 	return name, ok && (template.Variables{name: ""}).Check("") == nil
@@ -69,7 +69,7 @@ func variableNames(v url.Values) (names []string) {
 	return names
 }
 
-// variableLines are the fields of variables. A value may have lines.
+// variableLines returns the fields of variables. A value may have several lines.
 func variableLines(f *form) (all []line, err error) {
 	for _, name := range variableNames(f.Values) {
 		l, err := newLine(f, variableField(name), "rows", "1")
@@ -81,7 +81,7 @@ func variableLines(f *form) (all []line, err error) {
 	return all, nil
 }
 
-// templateChoice is the field that names a template; nil where there is none to name.
+// templateChoice returns the field that selects a template; nil if the app has none.
 func (a *admin) templateChoice(ctx context.Context, app string, f *form) (*line, error) {
 	list, err := a.Templates.List(ctx, app, "", template.MaxTemplates)
 	if err != nil || len(list) == 0 && f.Values.Get("template") == "" {
@@ -99,8 +99,8 @@ func (a *admin) templateChoice(ctx context.Context, app string, f *form) (*line,
 	return &l, err
 }
 
-// takeTemplate finds the message that the form was filled with: the campaign's own, which is there already, or a template's. A
-// template is read again, because the parts that the form does not show must come along, and must not have changed since.
+// takeTemplate finds the message that filled the form: the campaign's own, which f already contains, or a template's. It reads a template
+// again, to include the parts that the form does not show, and to check that it has not changed since.
 func (a *admin) takeTemplate(v *visit, f *reading) error {
 	name, revision := f.text("used"), f.text("used_revision")
 	s := &f.spec
@@ -128,7 +128,7 @@ func (a *admin) takeTemplate(v *visit, f *reading) error {
 	return nil
 }
 
-// ofTemplate settles whether the message is still its template's.
+// ofTemplate decides whether the message is still its template's.
 func (f *reading) ofTemplate(same bool) {
 	s := &f.spec
 	chosen := s.Template
@@ -146,7 +146,7 @@ func (f *reading) ofTemplate(same bool) {
 	}
 }
 
-// variables reads the given variables. An empty one is left to attributes, unless it was empty before.
+// variables reads the given variables. Recipients' attributes supply an empty one, unless it was empty before.
 func (f *reading) variables() {
 	given := maps.Clone(f.spec.Variables)
 	for _, name := range variableNames(f.Values) {
@@ -165,7 +165,7 @@ func (f *reading) variables() {
 	f.spec.Variables = given
 }
 
-// missing are the variables with a field that the message needs, and that neither the person nor any recipient says.
+// missing returns the required variables with a field that neither the person nor any recipient's attributes supply.
 func (a *admin) missing(v *visit, f *reading) (names []string, err error) {
 	for _, said := range f.spec.Content.Variables() {
 		if _, given := f.spec.Variables[said.Name]; said.Required && !given && f.Values.Has(variableField(said.Name)) {
@@ -181,7 +181,7 @@ func (a *admin) missing(v *visit, f *reading) (names []string, err error) {
 	}), err
 }
 
-// withGaps are variables of which the missing show their names.
+// withGaps returns the given variables, with the missing ones set to their names in braces.
 func withGaps(given template.Variables, missing []string) template.Variables {
 	all := maps.Clone(given)
 	if all == nil {
@@ -193,7 +193,7 @@ func withGaps(given template.Variables, missing []string) template.Variables {
 	return all
 }
 
-// useTemplate fills the form with the message of the template that is chosen. The rest stays as it was typed.
+// useTemplate fills the form with the message of the chosen template. The other fields stay as typed.
 func (a *admin) useTemplate(v *visit, f *reading, was *campaign.View) error {
 	f.Problems, f.Left = make(map[string]string), ""
 	name := f.text("template")
@@ -213,7 +213,7 @@ func (a *admin) useTemplate(v *visit, f *reading, was *campaign.View) error {
 	return a.form(v, http.StatusOK, newCompose(f, was))
 }
 
-// fill writes a template's message into the form. Of variables it keeps the values of those that this one says as well.
+// fill writes a template's message into the form. It keeps the values of variables that this message also uses.
 func (f *form) fill(t *template.Template) {
 	spec := campaign.Spec{Template: t.Name, TemplateRevision: t.Revision, Content: t.Content}
 	filled := messageValues(&spec)
@@ -232,7 +232,7 @@ func (f *form) fill(t *template.Template) {
 	}
 }
 
-// templateName is the name of a campaign's template, with the revision.
+// templateName returns the name of a campaign's template, with the revision.
 func templateName(s *campaign.Spec) string {
 	if s.Template == "" {
 		return ""

@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// closed is a template that leaves a place open, and says more than the form shows.
+// closed returns a template that leaves one place open, and has more settings than the form shows.
 func closed() template.Content {
 	return template.Content{
 		Content: push.Content{
@@ -42,7 +42,7 @@ func (w *world) spec(id string) campaign.Spec {
 	return c.Spec
 }
 
-// uses chooses a template in a form and returns the form that it fills.
+// uses chooses a template in a form and returns the filled form.
 func (b *browser) uses(path, name string, form url.Values) url.Values {
 	b.Helper()
 	form.Set("template", name)
@@ -157,7 +157,7 @@ func TestATemplateThatIsNoLongerWhatItWasIsRefusedBesideItsField(t *testing.T) {
 	refused("has no template closed any more", func(url.Values) {})
 	w.stores("other", "closed", closed())
 	refused("has no template closed any more", func(url.Values) {})
-	form.Set("template", "") // the message as it stands, as the campaign's own
+	form.Set("template", "") // the message as it is becomes the campaign's own
 	got := w.spec(b.create(form))
 	if got.Template != "" || got.Content.Body != "The {{place}} is closed." || got.Variables["place"] != "pier" {
 		t.Errorf("without the template it is %s", asJSON(t, got))
@@ -196,7 +196,7 @@ func TestButtonsOfALanguageAreWrittenInItsPart(t *testing.T) {
 	}
 	_, page := b.get("/ui/campaigns/" + id + "/edit")
 	form = formOf(t, page)
-	form.Set("locale-0-tag", "") // the first language goes, and the other one takes its place with its buttons
+	form.Set("locale-0-tag", "") // the first language is removed, and the other moves into its place with its buttons
 	form.Set("locale-0-title", "")
 	form.Set("then", "more-locale-1-button")
 	_, page = b.post("/ui/campaigns/"+id, form)
@@ -208,7 +208,7 @@ func TestButtonsOfALanguageAreWrittenInItsPart(t *testing.T) {
 	form.Set("then", "more-locale")
 	_, page = b.post("/ui/campaigns/"+id, form)
 	form = formOf(t, page)
-	form.Set("then", "more-locale-1-action") // of a language that nothing stands in yet
+	form.Set("then", "more-locale-1-action") // for a language whose line is still empty
 	_, page = b.post("/ui/campaigns/"+id, form)
 	wants(t, page, `name="locale-1-action-0-title" type="text" value="" autocomplete="off" autofocus`)
 	form.Set("then", "draft")

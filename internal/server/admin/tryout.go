@@ -7,7 +7,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/campaign"
 )
 
-// tried is what became of a test message.
+// tried is the result of a test message.
 type tried struct {
 	To      string
 	Problem string
@@ -40,7 +40,7 @@ func (a *admin) testCampaign(v *visit) error {
 	return a.part(v, "campaign", "tried", t)
 }
 
-// testTargets finds the endpoints that a test is to reach: one by its id, or those of a recipient on the campaign's channels.
+// testTargets returns the endpoints for a test: one by its id, or a recipient's on the campaign's channels.
 func (a *admin) testTargets(v *visit, c *campaign.View, to string) (ids []audience.ID, problem string, err error) {
 	if to == "" {
 		return nil, "Say who is to get it: a recipient, or the id of an endpoint.", nil

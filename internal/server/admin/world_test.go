@@ -32,7 +32,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is the pages over real stores, real access control and a real campaign service whose senders accept all.
+// world serves the pages over real stores, real access control and a real campaign service whose senders accept every message.
 type world struct {
 	*testing.T
 	srv    *httptest.Server
@@ -186,10 +186,10 @@ func (b *browser) post(path string, form url.Values, headers ...string) (int, st
 	return resp.StatusCode, body
 }
 
-// numbers are the elements around numbers, for the script that writes them in the reader's language.
+// numbers matches the elements around numbers, which the script rewrites in the reader's language.
 var numbers = regexp.MustCompile(`</?data[^>]*>`)
 
-// wants looks for parts of a page, with the elements around its numbers or without.
+// wants fails if a page lacks a part; the parts may be given without the elements around numbers.
 func wants(t *testing.T, page string, parts ...string) {
 	t.Helper()
 	plain := numbers.ReplaceAllString(page, "")

@@ -1,5 +1,5 @@
-// Package app wires the server and owns its life cycle: every part registers how it is stopped where it is started,
-// and they are stopped in reverse. Packages below it start the parts.
+// Package app wires the server and owns its life cycle: each part registers its stop step where it is started, and the steps run in reverse
+// order. Packages below it start the parts.
 package app
 
 import (
@@ -24,20 +24,20 @@ import (
 	"godwit.dev/godwit/internal/server/watch"
 )
 
-// Options are what a server gets besides its settings.
+// Options configure a server in addition to its settings.
 type Options struct {
 	Log     *slog.Logger
 	Version string
-	VFS     string          // for data that must not be lost, for fault injection
-	LogLost func() uint64   // number of log lines that could not be written; nil: none is ever lost
-	Drain   <-chan struct{} // has an element once the node is to send its sessions away; nil: never
+	VFS     string          // SQLite's file system for data that must not be lost; tests inject faults with it
+	LogLost func() uint64   // returns the number of lost log lines; nil: none is ever lost
+	Drain   <-chan struct{} // gets an element when the node must send its sessions away; nil: never
 	Modules []module.Module // nil: Modules()
 
-	Embedded bool // the program around it serves Handler, and the process is its
-	Process  bool // an embedded server tunes the process all the same
+	Embedded bool // a program embeds the server: it serves Handler, and the process belongs to it
+	Process  bool // an embedded server may tune the process as well
 }
 
-// tunes reports whether the server may change how its process works.
+// tunes reports whether the server may change settings of its process.
 func (o *Options) tunes() bool { return !o.Embedded || o.Process }
 
 // App is a running server.
@@ -50,12 +50,12 @@ type App struct {
 	registry *prometheus.Registry
 	watch    *watch.Watch
 	failed   chan error    // the first failure that ends the server
-	draining chan struct{} // closed when it stops or drains
+	draining chan struct{} // closed when the server stops or drains
 	unready  sync.Once
 	stopOnce sync.Once
 	stopErr  error
 	addrs    datadir.Addresses
-	byKey    map[string]string // the same, by keys of settings
+	byKey    map[string]string // the addresses by keys of settings
 	handler  http.Handler      // of an embedded server
 	begun    time.Time
 	modules  *module.Set
@@ -120,23 +120,23 @@ func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) 
 	return a, nil
 }
 
-// Handler is everything over HTTP, for the program around an embedded server.
+// Handler returns the handler of everything over HTTP, for a program that embeds the server.
 func (a *App) Handler() http.Handler { return a.handler }
 
-// Failed has an element once the server cannot go on.
+// Failed returns a channel that gets an element once the server cannot continue.
 func (a *App) Failed() <-chan error { return a.failed }
 
 // Modules returns the registrations of the server's modules.
 func (a *App) Modules() *module.Set { return a.modules }
 
-// Addrs are where the server listens, by the keys of settings.
+// Addrs returns the server's listening addresses by the keys of settings.
 func (a *App) Addrs() map[string]string { return maps.Clone(a.byKey) }
 
-// Addresses are where the server listens.
+// Addresses returns the server's listening addresses.
 func (a *App) Addresses() datadir.Addresses { return a.addrs }
 
-// Stop stops the server: no new connections, not ready, goodbye to the sessions, answers under way, flush. It returns
-// when all has stopped or ctx ends.
+// Stop stops the server: it refuses new connections, reports not ready, ends the sessions with a goodbye, finishes answers under way, and
+// flushes. It returns when everything has stopped or ctx ends.
 func (a *App) Stop(ctx context.Context) error {
 	a.stopOnce.Do(func() {
 		begun := time.Now()
@@ -146,10 +146,10 @@ func (a *App) Stop(ctx context.Context) error {
 	return a.stopErr
 }
 
-// fail notes a failure that the server cannot go on with. Further ones are consequences.
+// fail records a failure after which the server cannot continue. Only the first counts: later failures are consequences.
 func (a *App) fail(err error) {
 	var damage *mailbox.DamagedError
-	if errors.As(err, &damage) { // sessions continue, and so do all parts that do not store anything
+	if errors.As(err, &damage) { // sessions continue, like all parts that store nothing
 		a.log.Warn("ended, since stored data is damaged", "error", err)
 		return
 	}
@@ -159,8 +159,8 @@ func (a *App) fail(err error) {
 	}
 }
 
-// announce writes down where the server listens, last of all: who sees the file can connect. Before that it writes down with
-// which settings it runs, for commands beside it.
+// announce writes the address file as the last step of the start: whoever sees the file can connect. First it writes the settings file, for
+// commands that run beside the server.
 func (a *App) announce() error {
 	from, err := os.Getwd()
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The Redis library's pause of a second before it reads a cluster's nodes again, which it does not cut short.
+	// The Redis library pauses a second before it reads a cluster's nodes again, and closing does not cut the pause short.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
 }
 
@@ -63,7 +63,7 @@ func ask(t *testing.T, method, url, body string) (status int, answer string, hea
 	return askAs(t, "", method, url, body)
 }
 
-// askAs is ask by a host's name; "": the URL's.
+// askAs is ask with a Host header; "": the URL's host.
 func askAs(t *testing.T, host, method, url, body string) (status int, answer string, header http.Header) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 2 * time.Minute}
@@ -195,7 +195,7 @@ func TestClientThatIgnoresTheGoodbyeIsCutOffWithinTheGracePeriod(t *testing.T) {
 	if _, err := c.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // for a busy machine; the client has its share of the grace
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // long enough for a busy machine; the client gets its share of the grace period
 	defer cancel()
 	if err := a.Stop(ctx); err != nil || ctx.Err() != nil {
 		t.Errorf("the stop failed (%v) or waited for the client (%v)", err, ctx.Err())
@@ -204,7 +204,7 @@ func TestClientThatIgnoresTheGoodbyeIsCutOffWithinTheGracePeriod(t *testing.T) {
 
 func TestOpenEventFeedDoesNotHoldUpAStop(t *testing.T) {
 	cfg := settings(t)
-	cfg.Grace = config.Duration(time.Hour) // a part of which the feed would take
+	cfg.Grace = config.Duration(time.Hour) // an open feed would take a share of it
 	a := start(t, cfg)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.Addresses().HTTP+"/v1/events", nil)
 	if err != nil {
@@ -313,7 +313,7 @@ func TestWebSocketsCountAgainstTheCap(t *testing.T) {
 		if err := ws.Write(t.Context(), websocket.MessageText, []byte(`{"hello":{}}`)); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := ws.Read(t.Context()); err != nil { // welcomed, so it is on the loops
+		if _, _, err := ws.Read(t.Context()); err != nil { // the client got its welcome, so the connection is on the event loops
 			t.Fatal(err)
 		}
 	}

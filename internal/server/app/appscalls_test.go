@@ -62,10 +62,10 @@ func (m *meeting) until(method, path, key, body string, header map[string]string
 	}
 }
 
-// idempotent is the key of the nth call of a path in both apps.
+// idempotent returns the idempotency key of the nth call of a path, the same in both apps.
 func idempotent(path string, n int) string { return fmt.Sprintf("same %s %d", path, n) }
 
-// fence publishes a notification to ann; in a stream it marks the end of everything before it.
+// fence publishes a notification to ann; in a stream it marks the end of all earlier events.
 func (m *meeting) fence(x *tenant) string {
 	m.Helper()
 	m.fences++
@@ -78,12 +78,12 @@ func (m *meeting) fence(x *tenant) string {
 
 var dollar = regexp.MustCompile(`\$[a-z0-9-]+`)
 
-// fill replaces placeholders by an app's names of its things.
+// fill replaces placeholders with an app's ids of its things.
 func fill(text string, x *tenant) string {
 	return dollar.ReplaceAllStringFunc(text, func(name string) string { return x.ids[name[1:]] })
 }
 
-// path returns an operation's path as meetings gives it, with an app's names of its things, and a query.
+// path returns an operation's path from meetings, with an app's ids of its things, and a query.
 func (h how) path(op operation, x *tenant, query string) string {
 	path := op.path
 	for name, v := range h.params {
@@ -95,8 +95,8 @@ func (h how) path(op operation, x *tenant, query string) string {
 	return path
 }
 
-// attack calls an operation with red's credential and blue's things: as it is, saying that it is in blue, with a
-// cursor of blue's and with an idempotency key that blue has used.
+// attack calls an operation with red's credential and blue's things: plainly, with blue as the app in the request, with a cursor of blue's,
+// and with an idempotency key that blue has used.
 func (m *meeting) attack(op operation, h how, as string) {
 	m.Helper()
 	call := func(query string, header map[string]string) answered {
@@ -187,14 +187,13 @@ func (m *meeting) socket(path, token string) (a answered) {
 	}
 }
 
-// volatile matches values that change by themselves: a session is re-read for a moment, a hook's progress follows the
-// whole log.
+// volatile matches values that change by themselves: a session is read again a moment later, and a hook's progress follows the whole log.
 var volatile = regexp.MustCompile(`"(last_seen|behind|newest_event_id|last_used_at|idle_s|connected_at|age_s)":("[^"]*"|[0-9.]+|null|true|false)`)
 
 // dump reads all that an app can read, by operation.
 func (m *meeting) dump(x *tenant) map[string]string {
 	m.Helper()
-	// Carl's session would end after a minute without a poll, and a busy machine takes longer for the whole document.
+	// This poll keeps Carl's session, which would end after a minute without one; a busy machine takes longer for the whole document.
 	m.do(http.MethodGet, "/v1/poll?wait=0s&session="+x.ids["session"], x.session, "", nil)
 	all := map[string]string{}
 	for name, h := range meetings {
@@ -233,7 +232,7 @@ func (m *meeting) unchanged(op string, before, after map[string]string) {
 	}
 }
 
-// events checks that nothing has happened in an app since its last notification but one more.
+// events checks that an app's only new event since its last notification is another notification.
 func (m *meeting) events(x *tenant) {
 	m.Helper()
 	path, before := "/v1/events?since=0", x.last

@@ -22,9 +22,8 @@ import (
 	"godwit.dev/godwit/internal/testkit/apispec"
 )
 
-// TestAppsNeverMeet walks the OpenAPI document: with the key and the token of one app it calls every operation on another
-// app's things, and compares all that the other app has before and after. A new operation fails the test until meetings
-// says how it is called.
+// TestAppsNeverMeet walks the OpenAPI document. With the key and the token of one app it calls every operation on another app's things, and
+// compares all data of the other app before and after. A new operation fails the test until meetings describes its call.
 func TestAppsNeverMeet(t *testing.T) {
 	doc := apispec.Document(t)
 	for _, op := range operations(doc) {
@@ -35,7 +34,7 @@ func TestAppsNeverMeet(t *testing.T) {
 	if len(meetings) > len(operations(doc)) {
 		t.Error("meetings has operations that are not in the document")
 	}
-	for _, red := range []string{"amber", "red"} { // one sorts before blue in every order, one after it
+	for _, red := range []string{"amber", "red"} { // amber sorts before blue in every order, red after it
 		t.Run(red, func(t *testing.T) {
 			t.Parallel()
 			m := newMeeting(t, red, "blue")
@@ -57,15 +56,14 @@ func TestAppsNeverMeet(t *testing.T) {
 	}
 }
 
-// operation is one of the document's.
+// operation is an operation of the document.
 type operation struct {
 	name, method, path string
 	query              map[string]bool // and headers
 }
 
-// operations lists the document's operations except preflights, which carry no credential: first those that read, then
-// those that write, and last those that delete, so that things with the same name in both apps exist while they could be
-// mixed up.
+// operations lists the document's operations except preflights, which carry no credential: first reading ones, then writing ones, and
+// deleting ones last, so that things with the same name exist in both apps while they could be mixed up.
 func operations(doc *openapi3.T) (list []operation) {
 	for path, item := range doc.Paths.Map() {
 		for method, o := range item.Operations() {
@@ -91,15 +89,14 @@ func operations(doc *openapi3.T) (list []operation) {
 	return list
 }
 
-// tenant is an app with the server's ids of its things. Things that the app names itself have the same names in both
-// apps.
+// tenant is an app, with the ids that the server gave its things. Things with names chosen by the app have the same names in both apps.
 type tenant struct {
-	app, mark string            // mark is in every text of the app
+	app, mark string            // mark occurs in every text of the app
 	key       string            // may do everything
 	token     string            // of the client ann
 	session   string            // token of the client carl, who has a session and nothing to read
 	ids       map[string]string // for $name in meetings
-	last      string            // id of the notification that was published last
+	last      string            // id of the latest notification
 }
 
 // meeting is a server with two apps.
@@ -109,7 +106,7 @@ type meeting struct {
 	client    *http.Client
 	red, blue *tenant
 	mu        sync.Mutex
-	tracks    map[string]string // tokens for reports that the receiver of a webhook got, by app
+	tracks    map[string]string // report tokens that the webhook's receiver got, by app
 	acks      map[string]string // and to acknowledge with
 	fences    int
 }
@@ -196,7 +193,7 @@ func (m *meeting) receive(_ http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// furnish gives an app two of everything that there is, so that lists have pages.
+// furnish gives an app two things of each kind, so that lists have pages.
 func (m *meeting) furnish(x *tenant, receiver string) {
 	m.Helper()
 	x.ids = map[string]string{}
@@ -228,7 +225,7 @@ func (m *meeting) furnish(x *tenant, receiver string) {
 		set("PUT", "/v1/templates/"+n, `{"content":{"title":"MARK"}}`)
 		set("PUT", "/v1/hooks/"+n, `{"url":"RECEIVER/MARK","enabled":false}`)
 	}
-	set("POST", "/v1/notifications", `{"to":"ann","title":"MARK","ttl":"1h"}`) // its id is made of the idempotency key
+	set("POST", "/v1/notifications", `{"to":"ann","title":"MARK","ttl":"1h"}`) // its id derives from the idempotency key
 	set("PUT", "/v1/recipients/ann/preferences", `{"categories":{"MARK":{"channels":[]}}}`)
 	set("PUT", "/v1/categories/same", `{"escalate_limit":"`+strconv.Itoa(len(x.app))+`/h"}`)
 	set("PUT", "/v1/channels/webhook", `{"targets":["desk=RECEIVER/desk"]}`)
@@ -254,7 +251,7 @@ func (m *meeting) furnish(x *tenant, receiver string) {
 	}
 	set("POST", "/v1/campaigns/"+x.ids["campaign"]+"/start", "")
 	m.becomes(x, "/v1/campaigns/"+x.ids["campaign"], `"state":"completed"`)
-	set("POST", "/v1/notifications", `{"to":"carl","id":"gone"}`) // so that carl is known from now on, not only from when his session is noted
+	set("POST", "/v1/notifications", `{"to":"carl","id":"gone"}`) // so that carl is known at once, and not only when his session is recorded
 	set("DELETE", "/v1/notifications/gone", "")
 	poll := m.do("GET", "/v1/poll?wait=0s&group=north&objects=same&app="+x.app, x.session, "", nil)
 	_ = json.Unmarshal([]byte(poll.body), &v)
@@ -263,7 +260,7 @@ func (m *meeting) furnish(x *tenant, receiver string) {
 	x.last = m.fence(x)
 }
 
-// becomes waits until an answer contains a text, at most until the test ends.
+// becomes polls until an answer contains a text; it gives up at the end of the test.
 func (m *meeting) becomes(x *tenant, path, text string) {
 	m.Helper()
 	for {

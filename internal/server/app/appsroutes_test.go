@@ -1,20 +1,20 @@
 package app_test
 
-// subscription is that of a browser.
+// subscription is a browser's push subscription.
 const subscription = `{"endpoint":"https://push.example/1","keys":{"p256dh":"BGsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU","auth":"AAECAwQFBgcICQoLDA0ODw"}}`
 
-// how an operation is called. $others is the name of the calling app, and $name is the server's id of a thing of the app that is meant; a
-// text without $ is the same in both apps, so that a call may well succeed, but must stay in its own app.
+// how describes the call of an operation. $others stands for the calling app's name, and $name for the server's id of a thing in the target
+// app. A text without $ is the same in both apps, so such a call may succeed, but must stay in its own app.
 type how struct {
 	params   map[string]string // of the path
 	query    string
 	body     string
-	also     string // another body to call it with
-	shows    bool   // an app that reads its own sees its mark
-	dumped   bool   // it shows no text of the app, but is compared before and after
+	also     string // body of a second call
+	shows    bool   // an app sees its mark in its own data
+	dumped   bool   // the answer contains no text of the app, but is compared before and after
 	endless  bool   // the answer has no end
 	socket   bool
-	passes   bool // no error: it treats another app's thing like one that does not exist, or apps choose their own ids
+	passes   bool // the call succeeds: it treats another app's thing like a missing one, or apps choose their own ids
 	public   bool // its answer is for everybody
 	noCursor bool // the list ends with the first page, or is paged otherwise
 }
@@ -29,7 +29,7 @@ func object(group, object string) map[string]string {
 
 const note = `{"to":"ann","id":"same","title":"of-red"}`
 
-// meetings has every operation of the document but preflights.
+// meetings describes the call of every operation of the document except preflights.
 var meetings = map[string]how{
 	"POST /v1/notifications":                {body: `{"to":["ann","carl"],"title":"of-red"}`},
 	"GET /v1/notifications":                 {dumped: true},

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Operators of many servers see damage in the metric.
+// Operators of many servers notice damage by the metric.
 func TestAMetricTellsOfDamage(t *testing.T) {
 	cfg := settings(t)
 	a := start(t, cfg)
@@ -28,7 +28,7 @@ func TestAMetricTellsOfDamage(t *testing.T) {
 	if m := metric(); m != "0" {
 		t.Errorf("of a sound store it says %q", m)
 	}
-	// Where a page is, in the log or in the database, is up to the server.
+	// The server decides whether a page is in the log or in the database.
 	harm(t, filepath.Join(cfg.Data, "*.db-wal"), 32+24+2000, 4096+24)
 	harm(t, filepath.Join(cfg.Data, "*.db"), 4096+2000, 4096)
 	for i := range 20 {
@@ -42,7 +42,7 @@ func TestAMetricTellsOfDamage(t *testing.T) {
 	}
 }
 
-// harm alters a bit of each page of files that are in use.
+// harm changes one bit in each page of files that are in use.
 func harm(t *testing.T, pattern string, first, step int64) {
 	t.Helper()
 	names, err := filepath.Glob(pattern)

@@ -47,7 +47,7 @@ func TestADevelopmentServerAnswersToTheNameOfItsPublicURL(t *testing.T) {
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 }
 
-// answersTo checks the status that a server gives to requests for hosts.
+// answersTo checks the server's status for requests to hosts.
 func answersTo(t *testing.T, a *app.App, want map[string]int) {
 	t.Helper()
 	for host, status := range want {

@@ -26,7 +26,7 @@ type onDisk struct {
 	url   string
 	stop  context.CancelFunc
 	ended chan error
-	kept  []string // ids of publishes that were answered 201
+	kept  []string // ids of the publishes that the server answered with 201
 	next  int
 }
 
@@ -58,7 +58,7 @@ func (d *onDisk) publish() bool {
 	return status == http.StatusCreated
 }
 
-// checkKept demands that a server has all that was answered.
+// checkKept fails if a server lacks a notification whose publish was answered with 201.
 func (d *onDisk) checkKept(url string) {
 	d.Helper()
 	for _, id := range d.kept {
@@ -88,7 +88,7 @@ func TestAFailedSyncEndsTheServerAndLosesNothingAnswered(t *testing.T) {
 	if err := d.vfs.PowerCut(filepath.Join(d.cfg.Data, store.MailboxFile), filepath.Join(again.Data, store.MailboxFile)); err != nil {
 		t.Fatal(err)
 	}
-	// The other files are made again: only this one belongs to the store so far.
+	// The server creates the other files again: only this one belongs to the store so far.
 	b, err := os.ReadFile(filepath.Join(d.cfg.Data, store.ManifestFile))
 	var m map[string]any
 	if err = errors.Join(err, json.Unmarshal(b, &m)); err != nil {

@@ -17,7 +17,7 @@ type hub interface {
 	Drain(ctx context.Context) error
 }
 
-// eachHub does something with all sessions at once.
+// eachHub calls f for the hubs of all sessions at the same time.
 func eachHub(c *core.Core, other *compat.Service, f func(hub) error) error {
 	var all errgroup.Group
 	all.Go(func() error { return f(c.Hub) })
@@ -27,8 +27,8 @@ func eachHub(c *core.Core, other *compat.Service, f func(hub) error) error {
 	return all.Wait()
 }
 
-// drain hands this node's work over to others: it is no longer ready, feeds end, leases are given up, new sessions are refused and
-// present ones are ended over time. It continues to answer until it is stopped.
+// drain hands this node's work over to others: the node reports not ready, ends feeds, gives up leases, refuses new sessions and ends
+// present ones over time. It still answers requests until it is stopped.
 func (a *App) drain(ctx context.Context, g *ground.Ground, c *core.Core, other *compat.Service) {
 	a.log.Info("draining: not ready, sessions are sent away", "sessions", c.Hub.Live())
 	a.notReady()
@@ -46,7 +46,7 @@ func (a *App) drain(ctx context.Context, g *ground.Ground, c *core.Core, other *
 	a.sayDrain(datadir.Drained)
 }
 
-// sayDrain writes down how far it is, for godwit drain.
+// sayDrain writes the state of the drain to the address file, for godwit drain.
 func (a *App) sayDrain(state string) {
 	at := a.addrs
 	at.Drain = state
@@ -55,10 +55,10 @@ func (a *App) sayDrain(state string) {
 	}
 }
 
-// notReady ends readiness, and feeds with it.
+// notReady makes the node report not ready, and ends feeds.
 func (a *App) notReady() { a.unready.Do(func() { close(a.draining) }) }
 
-// runDrain drains once Options.Drain delivers, and returns when ctx ends.
+// runDrain drains the node once Options.Drain delivers, and returns when ctx ends.
 func (a *App) runDrain(ctx context.Context, g *ground.Ground, c *core.Core, other *compat.Service) error {
 	select {
 	case <-a.opts.Drain:

@@ -47,7 +47,7 @@ func TestNothingIsServedBehindARequestOfDoubtfulLength(t *testing.T) {
 			if _, err := io.WriteString(c, head+"GET /v1/keys HTTP/1.1\r\n"+host+"\r\n"); err != nil {
 				t.Fatal(err)
 			}
-			out, err := io.ReadAll(in) // ends before the deadline: the server closes
+			out, err := io.ReadAll(in) // returns before the deadline only if the server closes
 			if err != nil && !strings.Contains(err.Error(), "reset") {
 				t.Errorf("%s %s: the connection is not closed: %v", name, where, err)
 			}

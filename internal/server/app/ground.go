@@ -20,8 +20,8 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// openGround opens the things that every part needs. Certificates are read before anything is made or opened, so that a
-// missing file leaves nothing behind.
+// openGround opens the things that every part needs. It reads certificates before it makes or opens anything else, so that a missing file
+// leaves nothing behind.
 func (a *App) openGround(ctx context.Context) (*ground.Ground, *tracing.Reporter, error) {
 	g := &ground.Ground{
 		Settings: a.cfg, Version: a.opts.Version, Node: nodeName(a.cfg.Node),
@@ -55,7 +55,7 @@ func (a *App) openGround(ctx context.Context) (*ground.Ground, *tracing.Reporter
 	return g, reporter, nil
 }
 
-// nodeName returns this node's name among others and in presence.
+// nodeName returns this node's name, which other nodes and presence show.
 func nodeName(set string) string {
 	if set != "" {
 		return set
@@ -71,7 +71,7 @@ const (
 	expiryHelp = "When the certificate that is shown to clients, or in the cluster to other nodes, ends, in Unix time."
 )
 
-// readTLS reads the certificates, and has Prometheus shown when each ends, as it is on disk at that time.
+// readTLS reads the certificates, and exports the end of each to Prometheus, read from disk at each scrape.
 func readTLS(g *ground.Ground) error {
 	s := g.Settings
 	use := func(to string, files *certs.Files) {
@@ -113,10 +113,10 @@ func takeData(g *ground.Ground) (*datadir.Lock, error) {
 	return lock, datadir.RemoveAddresses(g.Settings.Data)
 }
 
-// bootLen is how many random characters name a start: 40 bits.
+// bootLen is the number of random characters in the name of a start: 40 bits.
 const bootLen = 8
 
-// openStores opens the stores. They are closed when all their users have ended.
+// openStores opens the stores. They close when all their users have ended.
 func openStores(ctx context.Context, g *ground.Ground, lock *datadir.Lock, vfs string, tables []store.Tables) error {
 	s, boot, former := g.Settings, rand.Text()[:bootLen], ""
 	if s.Several() {
@@ -128,7 +128,7 @@ func openStores(ctx context.Context, g *ground.Ground, lock *datadir.Lock, vfs s
 			return err
 		}
 	}
-	damaged := func(err error) { // sessions go on; nothing is stored any more
+	damaged := func(err error) { // sessions continue; nothing is stored any more
 		g.Log.Error("stored data is damaged; not ready, and nothing is stored any more: stop the server and run godwit doctor --repair", "data", s.Data, "error", err)
 	}
 	stores, err := store.Open(ctx, store.Config{
@@ -163,11 +163,11 @@ func openStores(ctx context.Context, g *ground.Ground, lock *datadir.Lock, vfs s
 	return nil
 }
 
-// filesEvery is how often it is looked whether the files in use are still there: within a second, nothing more may be
-// acknowledged.
+// filesEvery is the interval of checks that the files in use still exist: within a second after they are gone, the server must acknowledge
+// nothing more.
 const filesEvery = 250 * time.Millisecond
 
-// watchFiles ends the server when a file was taken from under it: what it writes would be gone.
+// watchFiles ends the server when one of its files was removed or replaced: whatever it writes would be lost.
 func watchFiles(ctx context.Context, lock *datadir.Lock, stores *store.Stores) error {
 	tick := time.NewTicker(filesEvery)
 	defer tick.Stop()

@@ -17,8 +17,8 @@ import (
 	"godwit.dev/godwit/internal/server/module"
 )
 
-// listen opens all listeners and serves them. Its stop steps are the visible part of a stop, in reverse: accepting ends,
-// readiness ends, sessions get their goodbye, answers under way end, connections drain.
+// listen opens all listeners and serves them. It registers the visible steps of a stop, which run in reverse: accepting ends, readiness
+// ends, sessions get their goodbye, answers under way end, connections drain.
 func (a *App) listen(ctx context.Context, w *web.Web, other *compat.Service) error {
 	list := listen.New(a.steps, a.fail, w.Share(), w.TLS)
 	a.modules = module.NewSet(services(w.Server), a.steps, a.registry, list)
@@ -60,7 +60,7 @@ func (a *App) listen(ctx context.Context, w *web.Web, other *compat.Service) err
 	return nil
 }
 
-// addresses are where the listeners listen.
+// addresses returns the listening addresses.
 func addresses(byKey map[string]string) (at datadir.Addresses) {
 	named := map[string]*string{"http_addr": &at.HTTP, "grpc_addr": &at.GRPC, "nats_addr": &at.NATS, "gateway_addr": &at.Gateway, "compat_http_addr": &at.CompatHTTP}
 	for key, addr := range byKey {
@@ -76,7 +76,7 @@ func addresses(byKey map[string]string) (at datadir.Addresses) {
 	return at
 }
 
-// grpcListener is the listener for gRPC, which clients of another service use too.
+// grpcListener returns the listener for gRPC, which clients of a replaced service use too.
 func grpcListener(w *web.Web, other *compat.Service) listen.Listener {
 	return listen.Listener{
 		Key: "grpc_addr", Owner: "grpc", Addr: w.Settings.ListenAddr(w.Settings.GRPCAddr), Protocols: []string{"h2"},

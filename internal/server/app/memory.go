@@ -10,8 +10,8 @@ import (
 	"godwit.dev/godwit/internal/server/config"
 )
 
-// startMemory makes the pacer, to which the gate reports opened connections. If the server may tune the process, the pacer keeps the heap
-// small in a burst of them, and returns memory to the system after each burst of work.
+// startMemory makes the pacer, to which the gate reports opened connections. If the server may tune the process, the pacer limits the heap
+// during a burst of connections, and returns memory to the system after each burst of work.
 func startMemory(g *ground.Ground, c *core.Core, tunes bool) *memory.Pacer {
 	pace := memory.NewPacer(c.Hub.Live)
 	if !tunes {
@@ -24,5 +24,5 @@ func startMemory(g *ground.Ground, c *core.Core, tunes bool) *memory.Pacer {
 	return pace
 }
 
-// paced reports whether the collector is ours to steer: whoever has set how it works means it.
+// paced reports whether the server may steer the collector: a setting or GOGC takes precedence.
 func paced(c *config.Config) bool { return c.GCPercent == 0 && os.Getenv("GOGC") == "" }

@@ -8,14 +8,14 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// Modules are the capabilities that join every server, in the order in which they start.
+// Modules returns the modules of every server, in the order in which they start.
 func Modules() []module.Module {
 	return []module.Module{
 		natsgate.Module(),
 	}
 }
 
-// Sections are the settings that modules bring.
+// Sections returns the settings of modules.
 func Sections(list []module.Module) (sections []config.Section) {
 	for _, m := range list {
 		if m.Settings != nil {
@@ -25,7 +25,7 @@ func Sections(list []module.Module) (sections []config.Section) {
 	return sections
 }
 
-// tablesOf are the tables that modules bring.
+// tablesOf returns the tables of modules.
 func tablesOf(list []module.Module) (tables []store.Tables) {
 	for _, m := range list {
 		if m.Tables.SQLite != nil {
@@ -35,7 +35,7 @@ func tablesOf(list []module.Module) (tables []store.Tables) {
 	return tables
 }
 
-// services are what modules may use.
+// services returns the services that modules may use.
 func services(s *figures.Server) *module.Services {
 	c := s.Core
 	return &module.Services{

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A proxy in front may write its own name of the server into Host, as here that of the listener.
+// A proxy in front may write its own name for the server into Host, here the listener's address.
 func TestPagesOfThePublicURLAreServedWhateverTheHost(t *testing.T) {
 	cfg := settings(t)
 	cfg.PublicURL = "https://push.example.org/base"

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/server/tracing/tracetest"
 )
 
-// told publishes three notifications to ann, who gets and acknowledges them.
+// told publishes three notifications to ann, who receives and acknowledges them.
 func told(t *testing.T, base string) {
 	t.Helper()
 	var ids []string
@@ -65,8 +65,8 @@ func TestACollectorGetsTheFiguresOfMetrics(t *testing.T) {
 	}
 }
 
-// The first report comes after a minute, unless the server stops. A stop waits two seconds for the last one, which may be too short on a
-// machine that is very busy: then it is tried again.
+// The first report is due after a minute, or when the server stops. A stop waits two seconds for the last report. A very busy machine may
+// need longer: then the test tries again.
 func TestTheLastFiguresAreReportedWhenTheServerStops(t *testing.T) {
 	var report *tracetest.Report
 	for try := 0; report == nil; try++ {

@@ -18,13 +18,13 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 )
 
-// verdict is the part of an answer that a publisher reads.
+// verdict is the part of an answer that publishers evaluate.
 type verdict struct {
 	Duplicate bool
 	Status    json.RawMessage // of a copy, or of a problem
 }
 
-// publishers are the ways on which a publish comes in. The second POST of a connection is read by another part than the first.
+// publishers returns the interfaces for publishing. Another part of the server reads the second POST of a connection.
 func publishers(t *testing.T, a *app.App) map[string]func(body string) verdict {
 	t.Helper()
 	base := "http://" + a.Addresses().HTTP
@@ -80,7 +80,7 @@ func publishers(t *testing.T, a *app.App) map[string]func(body string) verdict {
 	}
 }
 
-// again posts over a client's connection.
+// again posts over a client's open connection.
 func again(t *testing.T, client *http.Client, url, body string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
@@ -101,7 +101,7 @@ func again(t *testing.T, client *http.Client, url, body string) string {
 	return answer
 }
 
-// A publisher that did not get its answer asks again, when its notification has expired, and its channel and template are gone.
+// A publisher that missed the answer publishes again, after its notification has expired and its channel and template are gone.
 func TestRetryIsADuplicateWhateverChangedSince(t *testing.T) {
 	for name, postgres := range map[string]func(*testing.T) string{
 		"SQLite": nil, "PostgreSQL": func(t *testing.T) string { t.Helper(); return pgtest.Database(t) },

@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/apispec"
 )
 
-// parameter is one of a path's.
+// parameter matches a parameter in a path.
 var parameter = regexp.MustCompile(`\{\w+\}`)
 
 // TestRoutesOfModulesAreSpecified compares the routes of the modules that join every server with the OpenAPI file.
@@ -21,7 +21,7 @@ func TestRoutesOfModulesAreSpecified(t *testing.T) {
 	}
 }
 
-// TestEverySpecifiedOperationIsServed sends to each path a method that no path has: the answer lists the valid ones.
+// TestEverySpecifiedOperationIsServed sends each path a method that no path has: the error lists the valid methods.
 func TestEverySpecifiedOperationIsServed(t *testing.T) {
 	at := "http://" + start(t, settings(t)).Addresses().HTTP
 	for _, pattern := range apispec.Patterns(apispec.Document(t)) {

@@ -65,7 +65,7 @@ func TestClientCertificateLetsItsRecipientInOnEveryListener(t *testing.T) {
 	}
 }
 
-// figure returns the value of a gauge on the server's metrics page, the first of its name.
+// figure returns the value of the first gauge of a name on the server's metrics page.
 func figure(t *testing.T, a *App, name string) float64 {
 	t.Helper()
 	families, err := a.registry.Gather()

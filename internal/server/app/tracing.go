@@ -9,8 +9,7 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// collectorPatience is how long a stop waits for the collector to take the last traces, and as long again for the last
-// figures.
+// collectorPatience limits the wait of a stop for the collector to accept the last traces, and again for the last figures.
 const collectorPatience = 2 * time.Second
 
 // startTracing starts tracing publishes, if the settings name a collector.
@@ -36,8 +35,8 @@ func startTracing(ctx context.Context, g *ground.Ground) (*tracing.Tracer, error
 	return tracer, nil
 }
 
-// prepareReports prepares sending metrics, if a collector is configured. The last report is sent when all measured parts
-// have ended, except the stores.
+// prepareReports prepares the export of metrics, if a collector is configured. The last report is sent when all measured parts except the
+// stores have ended.
 func prepareReports(ctx context.Context, g *ground.Ground) (*tracing.Reporter, error) {
 	if !tracing.WantsFigures(g.Settings.OTLP) {
 		return nil, nil

@@ -23,7 +23,7 @@ import (
 	"godwit.dev/godwit/internal/server/tracing/tracetest"
 )
 
-// traced is a client's transport that sends a trace along, as one of OpenTelemetry's does.
+// traced is a client's transport that adds a trace to requests, as OpenTelemetry's does.
 type traced struct {
 	next   http.RoundTripper
 	parent string
@@ -42,8 +42,8 @@ func trace(n int) (id, traceparent string) {
 	return id, "00-" + id + "-" + publisherSpan + "-01"
 }
 
-// Publishes come over HTTP, read by net/http and by package direct, and over gRPC; each has a step that is sent while its
-// recipient is away. Then the server is restarted, the recipient comes and acknowledges.
+// The test publishes over HTTP, read by net/http and by package direct, and over gRPC; each notification has a step that is sent while its
+// recipient is away. Then the server restarts, and the recipient connects and acknowledges.
 func TestOneTraceLeadsFromThePublisherOverARestartToTheAcknowledgement(t *testing.T) {
 	collector := tracetest.Start(t)
 	hooks := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -62,7 +62,7 @@ func TestOneTraceLeadsFromThePublisherOverARestartToTheAcknowledgement(t *testin
 		}
 	}
 
-	const overHTTP = 4 // on one connection: requests after the first are read by the server that takes it over
+	const overHTTP = 4 // publishes on one connection: another server takes it over after the first request
 	carry := &traced{next: &http.Transport{MaxConnsPerHost: 1}}
 	t.Cleanup(func() { carry.next.(*http.Transport).CloseIdleConnections() })
 	client, err := godwit.New(base, godwit.WithAPIKey("dev"), godwit.WithHTTPClient(&http.Client{Transport: carry}))

@@ -6,7 +6,7 @@ import (
 	"godwit.dev/godwit/internal/server/config"
 )
 
-// tune applies the settings of the Go runtime and returns how to take them back.
+// tune applies the settings of the Go runtime and returns a function that reverts them.
 func tune(c *config.Config) (undo func()) {
 	limit, percent := int64(-1), c.GCPercent
 	if c.MemoryLimit > 0 {

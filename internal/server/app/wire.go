@@ -54,8 +54,8 @@ func (a *App) wire(ctx context.Context) error {
 	return nil
 }
 
-// startSending starts the services that notify people, apps and other services, and those that take notifications in
-// from them.
+// startSending starts the services that send notifications and events to people, apps and other services, and those that read notifications
+// from other services.
 func startSending(ctx context.Context, g *ground.Ground, c *core.Core) (*sending.Sending, feeds.Feeds, error) {
 	var fed feeds.Feeds
 	if err := feeds.Reconcile(ctx, g, c.Mailbox); err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// certLook is how often the certificate's files are looked at, at most: at a handshake, never by a timer.
+// certLook is the shortest interval of checks whether the certificate's files have changed: at a handshake, never by a timer.
 const certLook = time.Second
 
 // Files serves the newest certificate and client authorities from files that may be replaced at any time.
@@ -33,7 +33,7 @@ func Load(certFile, keyFile, caFile string, log *slog.Logger) (*Files, error) {
 	return load(&Files{certFile: certFile, keyFile: keyFile, caFile: caFile, settings: [3]string{"tls_cert", "tls_key", "tls_client_ca"}, log: log})
 }
 
-// LoadMutual reads the files of a node, which shows its certificate to other nodes and demands one of each.
+// LoadMutual reads the files of a node, which shows its certificate to other nodes and requires one from each.
 func LoadMutual(certFile, keyFile, caFile string, log *slog.Logger) (*Files, error) {
 	return load(&Files{
 		certFile: certFile, keyFile: keyFile, caFile: caFile, settings: [3]string{"cluster_tls_cert", "cluster_tls_key", "cluster_tls_ca"}, mutual: true, log: log,
@@ -52,7 +52,7 @@ func load(c *Files) (*Files, error) {
 	return c, nil
 }
 
-// Server is the configuration of a listener that speaks the given protocols.
+// Server returns the configuration of a listener with the given protocols.
 func (c *Files) Server(protocols ...string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -62,16 +62,16 @@ func (c *Files) Server(protocols ...string) *tls.Config {
 			cfg.NextProtos = protocols
 			return cfg, nil
 		},
-		// net/http requires a certificate or a function for it, although GetConfigForClient is used.
+		// net/http requires a certificate or a function that returns one, even with GetConfigForClient.
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &c.current().Certificates[0], nil },
 	}
 }
 
-// NotAfter is when the certificate that is shown now ends.
+// NotAfter returns the end of the certificate in use.
 func (c *Files) NotAfter() time.Time { return c.current().Certificates[0].Leaf.NotAfter }
 
-// Mutual is the configuration of both ends of a connection between nodes. The authorities of those that this one connects
-// to are read once.
+// Mutual returns the configuration for both ends of a connection between nodes. The authorities for outgoing connections are read only
+// once.
 func (c *Files) Mutual() *tls.Config {
 	cfg := c.Server()
 	cfg.RootCAs, cfg.ClientCAs, cfg.ClientAuth = c.config.ClientCAs, c.config.ClientCAs, tls.RequireAndVerifyClientCert
@@ -79,7 +79,7 @@ func (c *Files) Mutual() *tls.Config {
 	return cfg
 }
 
-// current returns the configuration of the files as they are now.
+// current returns the configuration from the current files.
 func (c *Files) current() *tls.Config {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -45,7 +45,7 @@ func TestCertificateIsReloadedOnChangeAndKeptIfFilesAreBad(t *testing.T) {
 		t.Fatal(err)
 	}
 	conf := c.Server("h2")
-	look := func() { c.mu.Lock(); c.looked = time.Time{}; c.mu.Unlock() } // as if a second had passed
+	look := func() { c.mu.Lock(); c.looked = time.Time{}; c.mu.Unlock() } // look makes the next handshake check the files, as if a second had passed
 	stamp := func(at time.Time) {
 		for _, f := range []string{certFile, keyFile} {
 			if err := os.Chtimes(f, at, at); err != nil {

@@ -25,7 +25,7 @@ func (p *program) appCommand() *cobra.Command {
 	return cmd
 }
 
-// appSettings are the flags that change an app.
+// appSettings holds the flags that change an app.
 type appSettings struct {
 	jwtKeys, origins                                 []string
 	jwks, introspect, introID, introSecret, iss, aud string

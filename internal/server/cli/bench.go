@@ -34,8 +34,8 @@ godwit bench --help lists what it measures.`,
 	}
 }
 
-// benchHelps hands over to the program that measures where a shell completes its arguments, and where its help is asked for by name. It
-// returns where there is none, and where something else is wanted.
+// benchHelps runs the bench program instead of this one if a shell completes its arguments, or if its help is requested by name. Otherwise,
+// or if the program is not installed, it returns.
 func (p *program) benchHelps() {
 	var args []string
 	switch {
@@ -49,12 +49,12 @@ func (p *program) benchHelps() {
 		return
 	}
 	if path, err := command.Find(command.BenchProgram); err == nil {
-		_ = p.become(path, args) // otherwise only godwit's own commands are shown
+		_ = p.become(path, args) // on failure only godwit's own commands are shown
 	}
 }
 
-// become replaces this process with the program that measures, so that signals, output and exit code are that program's own. It returns
-// only an error.
+// become replaces this process with the bench program, so that signals, output and exit code are that program's own. It returns only on an
+// error.
 func (p *program) become(path string, args []string) error {
 	self, err := os.Executable()
 	if err != nil {

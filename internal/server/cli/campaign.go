@@ -21,7 +21,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/textfile"
 )
 
-// campaignJSON holds the API's fields of a campaign that are shown to people.
+// campaignJSON holds the fields of a campaign in the API that commands show.
 type campaignJSON struct {
 	ID          string           `json:"id"`
 	Name        string           `json:"name"`
@@ -53,7 +53,7 @@ func (c *campaignJSON) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*plain)(c))
 }
 
-// outcomes in the order in which they are shown.
+// outcomes lists the outcomes in the order of their display.
 var outcomes = []string{"accepted", "pending", "failed", "expired", "suppressed", "unknown", "recalled"}
 
 func (p *program) campaignCommand() *cobra.Command {
@@ -187,7 +187,7 @@ func (f *campaignFlags) spec(stdin io.Reader) (map[string]any, error) {
 	return spec, nil
 }
 
-// odd adds the flags whose values are more than a text.
+// odd adds the flags whose values need conversion.
 func (f *campaignFlags) odd(spec, content map[string]any) error {
 	if f.data != "" {
 		if !json.Valid([]byte(f.data)) {
@@ -241,7 +241,7 @@ func readJSONFile(name string, stdin io.Reader, into any) error {
 		return fmt.Errorf("read campaign: %w", err)
 	}
 	d := json.NewDecoder(strings.NewReader(textfile.Plain(b)))
-	d.UseNumber() // long numbers keep their last digits
+	d.UseNumber() // long numbers keep all their digits
 	err = d.Decode(into)
 	if err == nil && d.More() {
 		err = errors.New("there is more than one JSON value")
@@ -259,7 +259,7 @@ func (p *program) createCampaign(ctx context.Context, f *campaignFlags) error {
 	}
 	key := f.key
 	if key == "" {
-		key = rand.Text() // so that a retry of this request does not make two
+		key = rand.Text() // so that a retry of this request makes no second campaign
 	}
 	return p.withClient(func(c *godwit.Client) error {
 		var made campaignJSON

@@ -11,7 +11,7 @@ import (
 	godwit "godwit.dev/godwit/clients/go"
 )
 
-// correctionJSON is the API's data about the last correction of a campaign; without a time there was none.
+// correctionJSON is the API's data about the last correction of a campaign; a zero time means that there was none.
 type correctionJSON struct {
 	At           time.Time `json:"at"`
 	Messages     int64     `json:"messages"`
@@ -75,7 +75,7 @@ campaign must have ended. --file takes content, template and variables as JSON, 
 	return cmd
 }
 
-// correction makes the request's body: a campaign's new content.
+// correction makes the request's body: the new content of a campaign's messages.
 func (f *campaignFlags) correction(stdin io.Reader) (map[string]any, error) {
 	spec, err := f.spec(stdin)
 	if err != nil {

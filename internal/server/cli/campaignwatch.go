@@ -29,10 +29,10 @@ func (p *program) campaignWatch() *cobra.Command {
 	}
 }
 
-// watchAgain is the pause before a new connection after the feed broke off.
+// watchAgain is the pause before a new connection after the feed was interrupted.
 const watchAgain = time.Second
 
-// watchCampaign shows progress until the campaign has ended or is paused. Detaching leaves it alone.
+// watchCampaign shows progress until the campaign has ended or is paused. If the command is interrupted, the campaign continues.
 func (p *program) watchCampaign(ctx context.Context, c *godwit.Client, id string) error {
 	bar := progress{p: p, live: !p.json && command.Terminal(p.stdout)}
 	for {
@@ -67,7 +67,7 @@ func (p *program) watchCampaign(ctx context.Context, c *godwit.Client, id string
 	}
 }
 
-// followCampaign reads one feed. last is the campaign if nothing more will happen to it by itself; nil: the feed broke off.
+// followCampaign reads one feed. last is the campaign in a state that it does not leave by itself; nil: the feed was interrupted.
 func (p *program) followCampaign(ctx context.Context, c *godwit.Client, id string, bar *progress) (last *campaignJSON, err error) {
 	body, err := c.Stream(ctx, godwit.Call{Method: http.MethodGet, Path: campaignPath(id, "events"), Accept: "text/event-stream"})
 	if err != nil {
@@ -99,8 +99,7 @@ func (p *program) followCampaign(ctx context.Context, c *godwit.Client, id strin
 	return nil, lines.Err()
 }
 
-// progress is a line that is drawn over and over on a terminal. Elsewhere a line is printed when the state changes, and
-// with --json every reading is one.
+// progress is a line that is redrawn on a terminal. Elsewhere a line is printed when the state changes; with --json, for each reading.
 type progress struct {
 	p     *program
 	live  bool
@@ -134,7 +133,7 @@ func (b *progress) end() {
 
 const barWidth = 24
 
-// progressLine is a campaign in one line: ██████░░░░ 61 % 1,220 of 2,000, 29.1/s, 27 s left.
+// progressLine returns a campaign's progress in one line: ██████░░░░ 61 % 1,220 of 2,000, 29.1/s, 27 s left.
 func progressLine(v *campaignJSON, now time.Time) string {
 	done, all := v.Total-v.Counts["pending"], v.Total
 	switch v.State {

@@ -25,7 +25,7 @@ can refuse, and how often. A server that runs on it notices within a second.`,
 	return cmd
 }
 
-// withCategories opens the data folder and finds the app.
+// withCategories runs do with the apps of the data folder and the named app.
 func (p *program) withCategories(cmd *cobra.Command, appName string, do func(ctx context.Context, r *access.Registry, app string) error) error {
 	return p.withAccess(cmd, false, func(ctx context.Context, r *access.Registry) error {
 		a, err := r.App(appName)

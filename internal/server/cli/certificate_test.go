@@ -15,8 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// certificate NAME DAYS HOST writes NAME.pem and NAME-key.pem: a certificate for a host that vouches for itself and ends in so
-// many days.
+// certificate NAME DAYS HOST writes NAME.pem and NAME-key.pem: a self-signed certificate for a host that ends in DAYS days.
 func certificate(ts *testscript.TestScript, _ bool, args []string) {
 	days, err := strconv.Atoi(args[1])
 	ts.Check(err)

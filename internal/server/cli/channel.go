@@ -34,7 +34,7 @@ func (p *program) channelCommand() *cobra.Command {
 	return cmd
 }
 
-// withChannels opens the channels of the data folder and finds the app.
+// withChannels runs do with the channels of the data folder and the named app.
 func (p *program) withChannels(cmd *cobra.Command, appName string, do func(ctx context.Context, s *channel.Service, app string) error) error {
 	return p.withApp(cmd, appName, func(ctx context.Context, c *config.Config, apps *store.Apps, name string) error {
 		kinds := sending.Kinds(sending.KindOptions{AllowPrivate: c.AllowPrivateURLs})
@@ -90,7 +90,7 @@ func settingsText(i *channel.Info) string {
 	return strings.Join(parts, " ")
 }
 
-// channelSettings are the flags of channel set.
+// channelSettings holds the flags of channel set.
 type channelSettings struct {
 	app, vapid      string
 	set, files      []string

@@ -1,5 +1,5 @@
-// Package cli is the command line: it drives the server in package app, the data folder of one that may be running
-// beside it, and, through the Go client, a server's API.
+// Package cli is the command line: it runs the server of package app, works on a data folder whose server may be running, and calls a
+// server's API through the Go client.
 package cli
 
 import (
@@ -28,14 +28,14 @@ type program struct {
 	keyFile        string
 	ca             string
 	modules        []module.Module
-	flush          []func() error // before the process ends, last of all
+	flush          []func() error // called last of all, before the process ends
 }
 
 // Main is a command line: see Run.
 type Main = func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) (exit int)
 
-// Run runs the command line args, without the program's name, until it is done or ctx ends, and returns the exit
-// code. environ is "KEY=VALUE" each.
+// Run runs the command line args, without the program's name, until it is done or ctx ends, and returns the exit code. Each element of
+// environ is "KEY=VALUE".
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
 	return With(app.Modules()...)(ctx, args, stdin, stdout, stderr, environ)
 }
@@ -50,7 +50,7 @@ func With(modules ...module.Module) Main {
 
 func (p *program) run(ctx context.Context) int {
 	p.colour = command.Terminal(p.stdout) && p.env("NO_COLOR") == "" && p.env("TERM") != "dumb"
-	if err := config.CheckSections(p.sections()); err != nil { // before there are two flags of one name
+	if err := config.CheckSections(p.sections()); err != nil { // checked before a flag could be declared twice
 		return command.Fail(p.stderr, p.json, &cobra.Command{Use: "godwit"}, err, func(error) string { return "" })
 	}
 	p.benchHelps()
@@ -58,7 +58,7 @@ func (p *program) run(ctx context.Context) int {
 	root.SetArgs(p.args)
 	defer func() {
 		for _, f := range p.flush {
-			_ = f() // if it cannot be written, nobody reads it
+			_ = f() // if the output cannot be written, nobody could read the error
 		}
 	}()
 	cmd, err := root, p.addModules(root)
@@ -87,7 +87,7 @@ Commands to copy: godwit examples`
 		p.endpointCommand(), p.importCommand(), p.migrateCommand(), p.versionCommand(), p.examplesCommand(),
 	)
 	if completes(p.args) {
-		p.complete(root) // only for shells' completion, since it examines each flag of each command
+		p.complete(root) // only when a shell completes, since it examines each flag of each command
 	}
 	return root
 }

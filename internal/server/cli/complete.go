@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// completeWithin is how long a shell waits for names from a server.
+	// completeWithin limits a shell's wait for names from a server.
 	completeWithin = time.Second
-	// mostCompleted is how many names are offered.
+	// mostCompleted limits the offered names.
 	mostCompleted = 200
 )
 
-// flagValues are the values of flags that have few, wherever the flag is.
+// flagValues holds the values of flags with few possible values, for all commands.
 var flagValues = map[string][]string{
 	"priority": {"high", "normal", "low"},
 	"ack":      {"any", "all", "none"},
@@ -38,8 +38,8 @@ var flagValues = map[string][]string{
 
 // completion is the source of completions for the first argument of commands.
 type completion struct {
-	path  string // of the API, a list whose items have
-	field string // this name
+	path  string // path of a list in the API
+	field string // the field of its items that holds the name
 }
 
 // completions by command path.
@@ -75,7 +75,7 @@ var completions = map[string]completion{
 	"campaign delete":      {"/v1/campaigns", "id"},
 }
 
-// completes reports whether a shell asks for completions of a command line.
+// completes reports whether a shell requests completions of a command line.
 func completes(args []string) bool {
 	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
 }
@@ -107,7 +107,7 @@ func (p *program) complete(cmd *cobra.Command) {
 	}
 	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 		if list, ok := values[f.Name]; ok && f.Value.Type() != "bool" {
-			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)) // fails only if there is one already
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)) // fails only if the flag already has a completion
 		}
 	})
 	if f := cmd.PersistentFlags().Lookup("context"); f != nil {
@@ -123,8 +123,8 @@ func (p *program) completeContexts(*cobra.Command, []string, string) ([]string, 
 	return slices.Sorted(maps.Keys(list.all)), cobra.ShellCompDirectiveNoFileComp
 }
 
-// namesFrom reads names from the server; those with a creation time come newest first. If the server cannot be reached, it
-// returns none, without an error message.
+// namesFrom reads names from the server, the newest first if they have a creation time. If the server cannot be reached, it returns none,
+// without an error message.
 func (p *program) namesFrom(ctx context.Context, from completion) (list []string) {
 	ctx, cancel := context.WithTimeout(ctx, completeWithin)
 	defer cancel()
@@ -137,7 +137,7 @@ func (p *program) namesFrom(ctx context.Context, from completion) (list []string
 		Items []map[string]json.RawMessage `json:"items"`
 	}
 	call := godwit.Call{Method: http.MethodGet, Path: from.path}
-	if from.path != "/v1/hooks" { // which are listed as a whole
+	if from.path != "/v1/hooks" { // hooks are listed as a whole, without pages
 		call.Query = url.Values{"limit": {strconv.Itoa(mostCompleted)}}
 	}
 	if c.Call(ctx, call, &page) != nil {

@@ -13,7 +13,7 @@ import (
 // localNames returns the names in a data folder, or in the nodes' database, for a command.
 type localNames func(cmd *cobra.Command, r *access.Registry) []string
 
-// localCompletions are where the first argument of commands comes from that work on a data folder, by command path.
+// localCompletions holds the sources of the first argument's completions, by command path, for commands that work on a data folder.
 var localCompletions = map[string]localNames{
 	"app set":             appNames,
 	"app delete":          appNames,
@@ -28,9 +28,9 @@ func appNames(_ *cobra.Command, r *access.Registry) (list []string) {
 	return list
 }
 
-// keyNames are the keys of the app that --app names, by id; what each is for is shown beside it.
+// keyNames returns the ids of the keys of the app in --app, each with the key's purpose.
 func keyNames(cmd *cobra.Command, r *access.Registry) (list []string) {
-	named, _ := cmd.Flags().GetString("app") // a command without the flag means the only app
+	named, _ := cmd.Flags().GetString("app") // without the flag, a command uses the only app
 	a, err := r.App(named)
 	if err != nil {
 		return nil
@@ -52,7 +52,7 @@ func (p *program) completeLocal(cmd *cobra.Command, path string) {
 		}
 	}
 	if hasLocal(cmd, "app") && cmd.Flag("data") != nil {
-		_ = cmd.RegisterFlagCompletionFunc("app", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) { // fails only if there is one already
+		_ = cmd.RegisterFlagCompletionFunc("app", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) { // fails only if the flag already has a completion
 			return p.namesIn(cmd, appNames), cobra.ShellCompDirectiveNoFileComp
 		})
 	}
@@ -63,7 +63,7 @@ func hasLocal(cmd *cobra.Command, flag string) (has bool) {
 	return has
 }
 
-// namesIn reads names as the command itself would, but makes nothing. Where it cannot, none are offered.
+// namesIn reads names from the stores that the command itself would open, but creates nothing. If it cannot read them, it returns none.
 func (p *program) namesIn(cmd *cobra.Command, names localNames) (list []string) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
 	defer cancel()

@@ -34,14 +34,14 @@ func (p *program) contextsFile() string {
 	return filepath.Join(dir, "godwit", "contexts.toml")
 }
 
-// contexts are the servers that a user has written down.
+// contexts holds the servers in a user's contexts file.
 type contexts struct {
 	file    string
 	current string
 	all     map[string]server
 }
 
-// readContexts reads them; without a file there are none.
+// readContexts reads the contexts file; a missing file means no contexts.
 func (p *program) readContexts() (contexts, error) {
 	list := contexts{file: p.contextsFile(), all: map[string]server{}}
 	if list.file == "" {
@@ -73,7 +73,7 @@ func (p *program) readContexts() (contexts, error) {
 	return list, nil
 }
 
-// fields of a server in the contexts file.
+// fields returns the fields of a server in the contexts file, by key.
 func (s *server) fields() map[string]*string {
 	return map[string]*string{"url": &s.url, "api_key": &s.key, "app": &s.app, "ca": &s.ca}
 }
@@ -113,7 +113,7 @@ func (c *contexts) write() error {
 	return nil
 }
 
-// named is the context of a name; the empty name is the current one, if there is one.
+// named returns the context of a name; an empty name selects the current context, if there is one.
 func (c *contexts) named(name string) (server, error) {
 	if name == "" {
 		if name = c.current; name == "" {

@@ -19,7 +19,7 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// finding is the outcome of one check.
+// finding is the result of one check.
 type finding struct {
 	Check  string `json:"check"`
 	OK     bool   `json:"ok"`
@@ -27,13 +27,13 @@ type finding struct {
 	Hint   string `json:"hint,omitempty"`
 }
 
-// doctor makes one check after the other. Its checks change nothing, except with --repair.
+// doctor makes its checks one after the other. They change nothing, except with --repair.
 type doctor struct {
 	c       *config.Config
 	running bool // a server is using the data folder
 	addrs   datadir.Addresses
 	from    string         // folder that the running server was started in
-	roots   *x509.CertPool // trusted; nil: those of the system
+	roots   *x509.CertPool // trusted authorities; nil: those of the system
 	hint    func(error) string
 }
 
@@ -94,14 +94,14 @@ A certificate is a finding from 21 days before it expires.`,
 	return cmd
 }
 
-// adoptRunning takes the settings of the server that runs on the data folder, if one does, as far as the command was not told
-// otherwise. It returns the folder that the server was started in.
+// adoptRunning adopts the settings of the server that runs on the data folder, if one does, except those given to the command itself. It
+// returns the folder in which the server was started.
 func adoptRunning(c *config.Config) (from string, err error) {
 	if _, held := datadir.Held(c.Data); !held {
 		return "", nil
 	}
 	s, err := datadir.ReadSettings(c.Data)
-	if errors.Is(err, os.ErrNotExist) { // it is starting, or of a former version
+	if errors.Is(err, os.ErrNotExist) { // the server is still starting, or is a former version
 		return "", nil
 	}
 	if err == nil {
@@ -113,7 +113,7 @@ func adoptRunning(c *config.Config) (from string, err error) {
 	return s.Folder, nil
 }
 
-// one makes a check of several findings of one that has one.
+// one converts a check with one finding into a check with a list of findings.
 func one(check func(context.Context) finding) func(context.Context) []finding {
 	return func(ctx context.Context) []finding { return []finding{check(ctx)} }
 }
@@ -174,7 +174,7 @@ func (d *doctor) folder(context.Context) finding {
 	return f
 }
 
-// postgresWithin limits the check of the database: one that does not answer is a finding, too.
+// postgresWithin limits the check of the database: a missing answer is a finding, too.
 const postgresWithin = 15 * time.Second
 
 // postgres checks the database that the nodes share, if there is one.
@@ -218,7 +218,7 @@ func (d *doctor) space(context.Context) finding {
 	return f
 }
 
-// fewFiles is a limit that a server with a few thousand sessions runs into.
+// fewFiles is a limit of open files that a server with a few thousand sessions exceeds.
 const fewFiles = 8192
 
 func (d *doctor) files(context.Context) finding {
@@ -234,7 +234,7 @@ func (d *doctor) files(context.Context) finding {
 	return f
 }
 
-// Clocks before this year were never set; retention and expiry would be wrong.
+// A clock before this year was never set; retention and expiry would be wrong.
 const earliestYear = 2025
 
 func (d *doctor) clock(context.Context) finding {

@@ -14,7 +14,7 @@ import (
 // compatWithin limits the check of Redis.
 const compatWithin = time.Minute
 
-// compat checks the Redis of the service that this server is to replace, if there is one.
+// compat checks the Redis of the service that this server replaces, if there is one.
 func (d *doctor) compat(ctx context.Context) []finding {
 	if !d.c.CompatOn() {
 		return nil
@@ -36,7 +36,7 @@ func foundRedis(in *redisstream.Inspection) finding {
 	return f
 }
 
-// foundFinding says by which means new entries are found.
+// foundFinding reports the means by which new entries are found.
 func foundFinding(in *redisstream.Inspection) finding {
 	f := finding{Check: "new entries", OK: true}
 	switch in.Finding {
@@ -52,7 +52,7 @@ func foundFinding(in *redisstream.Inspection) finding {
 	return f
 }
 
-// foundShards compares the number of shards with the keys that there are.
+// foundShards compares the configured number of shards with the existing keys.
 func foundShards(in *redisstream.Inspection, shards int) finding {
 	f := finding{Check: "shards"}
 	seen := counted(in, in.Streams, "stream", "streams")
@@ -83,7 +83,7 @@ func counted(in *redisstream.Inspection, n int, one, many string) string {
 	return text
 }
 
-// foundOrphans counts entries of clients that stay away, so that nobody will acknowledge them.
+// foundOrphans counts entries of clients that never connect, so that nobody will acknowledge the entries.
 func foundOrphans(in *redisstream.Inspection) finding {
 	f := finding{Check: "orphans", OK: true, Detail: fmt.Sprintf("none among %s", counted(in, in.Entries, "entry", "entries"))}
 	if in.Orphans > 0 {
@@ -93,7 +93,7 @@ func foundOrphans(in *redisstream.Inspection) finding {
 	return f
 }
 
-// foundPoison counts entries that can never be a notification.
+// foundPoison counts entries that can never become a notification.
 func foundPoison(in *redisstream.Inspection) finding {
 	n := 0
 	for _, of := range in.Quarantined {

@@ -11,11 +11,11 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// verifyPace is how many bytes a second are read beside a server, so that it keeps the disk and the cores: a gigabyte takes ten
-// seconds.
+// verifyPace limits the bytes read a second beside a running server, so that the server keeps enough of the disk and the cores: a gigabyte
+// takes ten seconds.
 const verifyPace = 100 << 20
 
-// verify reads everything that is stored, beside a server if one runs.
+// verify reads everything that is stored, even while a server runs.
 func (p *program) verify(ctx context.Context, c *config.Config) error {
 	if _, err := os.Stat(c.Data); errors.Is(err, os.ErrNotExist) {
 		return withHint(fmt.Errorf("there is no data folder %s", c.Data), "name the server's data folder with --data")
@@ -58,7 +58,7 @@ func (p *program) verify(ctx context.Context, c *config.Config) error {
 	return err
 }
 
-// repair repairs the stores, while no server runs.
+// repair repairs the stores; no server may be running.
 func (p *program) repair(ctx context.Context, c *config.Config) (err error) {
 	if _, err := os.Stat(c.Data); errors.Is(err, os.ErrNotExist) {
 		return withHint(fmt.Errorf("there is no data folder %s", c.Data), "name the server's data folder with --data")

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// subjects looks at the VAPID subjects of all apps: former versions let some be set that push services refuse.
+// subjects checks the VAPID subjects of all apps: former versions accepted some that push services refuse.
 func (d *doctor) subjects(ctx context.Context) (list []finding) {
 	const check = "VAPID"
 	ctx, cancel := context.WithTimeoutCause(ctx, postgresWithin, fmt.Errorf("PostgreSQL did not answer within %s", postgresWithin))

@@ -33,7 +33,7 @@ func TestDoctorNamesVAPIDSubjectsThatPushServicesRefuse(t *testing.T) {
 		}
 		defer s.Close()
 		err = s.Channels.Update(t.Context(), "shop", string(push.WebPush), func(r *channel.Record, _ int) error {
-			r.Values["subject"] = subject // as a former version let it be set
+			r.Values["subject"] = subject // as a former version stored it
 			return nil
 		})
 		if err != nil {

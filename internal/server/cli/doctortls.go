@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// expiresSoon is how long before its end a certificate is a finding: three weeks to renew it by hand.
+// expiresSoon is the time before a certificate's end from which it is a finding: three weeks to renew it by hand.
 const expiresSoon = 21 * 24 * time.Hour
 
-// certificates looks at the certificates that the server shows: the one on its listener if it runs, else the files.
+// certificates checks the server's certificates: the one on its listener if it runs, else the files.
 func (d *doctor) certificates(ctx context.Context) (list []finding) {
 	if d.c.TLSCert != "" {
 		if d.running && d.addrs.HTTP != "" {
@@ -29,7 +29,7 @@ func (d *doctor) certificates(ctx context.Context) (list []finding) {
 	return list
 }
 
-// shown judges the certificate that the running server shows to clients.
+// shown checks the certificate that the running server shows to clients.
 func (d *doctor) shown(ctx context.Context) finding {
 	f := finding{Check: "certificate"}
 	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, fmt.Errorf("the server did not answer within %s", readyWithin))
@@ -39,7 +39,7 @@ func (d *doctor) shown(ctx context.Context) finding {
 		f.Detail = err.Error()
 		return f
 	}
-	// The chain is judged below, by the certificate's own name: nobody calls the server by this address.
+	// judge checks the chain below, by the certificate's own name: clients do not use this address.
 	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // see above
 	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
 	if err != nil {
@@ -50,7 +50,7 @@ func (d *doctor) shown(ctx context.Context) finding {
 	return d.judge(f, conn.(*tls.Conn).ConnectionState().PeerCertificates)
 }
 
-// certFile judges a certificate on disk.
+// certFile checks a certificate on disk.
 func (d *doctor) certFile(check, cert, key string) finding {
 	f := finding{Check: check}
 	pair, err := tls.LoadX509KeyPair(d.path(cert), d.path(key))
@@ -70,7 +70,7 @@ func (d *doctor) certFile(check, cert, key string) finding {
 	return d.judge(f, chain)
 }
 
-// path is a file that a setting names, which a running server finds from where it was started.
+// path returns the path of a file in a setting, which a running server resolves from the folder in which it was started.
 func (d *doctor) path(name string) string {
 	if filepath.IsAbs(name) || d.from == "" {
 		return name

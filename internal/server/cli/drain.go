@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/server/config"
 )
 
-// drainWith is the signal that makes a server drain: whoever may send it to the process could stop the process too.
+// drainWith is the signal that makes a server drain. Whoever may send it could stop the process as well.
 const drainWith = syscall.SIGUSR1
 
 // drainSignal returns a channel that gets an element when the signal to drain arrives.
@@ -66,7 +66,7 @@ sends away those that it has, spread over up to a minute. It goes on answering; 
 	return cmd
 }
 
-// drain asks the server of a data folder to drain, and waits until it has.
+// drain makes the server of a data folder drain, and waits until it has.
 func (p *program) drain(ctx context.Context, data string) error {
 	pid, held := datadir.Held(data)
 	if !held || pid == 0 {

@@ -67,7 +67,7 @@ func attributesText(a map[string]any) string {
 	return clean(string(b))
 }
 
-// endpointFields are the flags for facts about a subscriber.
+// endpointFields holds the flags for facts about a subscriber.
 type endpointFields struct {
 	recipient, locale, timezone, address string
 	tags, attributes                     []string
@@ -398,7 +398,7 @@ func (p *program) endpointExportCommand() *cobra.Command {
 	return cmd
 }
 
-// exportTo writes a file that appears under its name only when it is whole. Only its owner may read it.
+// exportTo writes a file that appears under its name only when it is whole. Only its owner can read it.
 func (p *program) exportTo(ctx context.Context, c *godwit.Client, file, format string, f godwit.EndpointFilter) error {
 	part := file + ".part"
 	out, err := os.OpenFile(part, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
@@ -429,7 +429,7 @@ func (p *program) exportTo(ctx context.Context, c *godwit.Client, file, format s
 	return err
 }
 
-// tableFormat is csv or ndjson: as named, else by the file's name.
+// tableFormat returns csv or ndjson: the given format, or else that of the file's name.
 func tableFormat(format, file string) (string, error) {
 	switch {
 	case format == "csv" || format == "ndjson":

@@ -20,16 +20,16 @@ import (
 
 const (
 	importChunk = 1000 // endpoints in one request
-	maxShownBad = 20   // refused lines that are shown; further ones are only counted
+	maxShownBad = 20   // limits the refused lines shown; further ones are only counted
 )
 
-// importOptions say how to interpret the lines of a file.
+// importOptions define how the lines of a file are interpreted.
 type importOptions struct {
 	file, channel string
 	read          tables.Options
 	tags          []string
 	dry           bool
-	columns       func(list []tables.Column) // says what is done with columns; nil: they are listed
+	columns       func(list []tables.Column) // prints the use of each column; nil: the columns are listed
 }
 
 func (o *importOptions) flags(s *pflag.FlagSet) {
@@ -310,7 +310,7 @@ func (i *importer) refuse(line int, err error) {
 	}
 }
 
-// report prints the result of an import. If it ended early, the endpoints registered before stay so.
+// report prints the result of an import. If it ended early, the endpoints registered before remain registered.
 func (i *importer) report(ctx context.Context, src *tables.Reader, err error) error {
 	if i.p.json {
 		said := map[string]any{"created": i.created, "renewed": i.renewed, "refused": i.refused, "skipped": i.skipped}
@@ -349,7 +349,7 @@ func (i *importer) report(ctx context.Context, src *tables.Reader, err error) er
 	return nil
 }
 
-// dryJSON is the result of a run without registrations, for programs.
+// dryJSON returns the result of a dry run, for programs.
 func (i *importer) dryJSON(src *tables.Reader) map[string]any {
 	columns := []map[string]any{}
 	for _, c := range src.Columns() {

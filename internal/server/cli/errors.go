@@ -24,7 +24,7 @@ func withHint(err error, format string, args ...any) error {
 	return command.WithHint(err, format, args...)
 }
 
-// hintForSetting is for a key that is no setting.
+// hintForSetting returns the hint for a key that is not a setting.
 func (p *program) hintForSetting(key string) string {
 	var known []string
 	for _, f := range config.Known(p.sections()...) {
@@ -76,7 +76,7 @@ func (p *program) hintFor(err error) string {
 	return command.HintForSystem(err)
 }
 
-// hintForRequest is the hint for a request that the server takes for a mistake, when only its command is known.
+// hintForRequest returns the hint for a request that the server calls a mistake, when only its command is known.
 func hintForRequest(cmd *cobra.Command, err error) string {
 	var answer *godwit.Error
 	if errors.As(err, &answer) && answer.Status == http.StatusBadRequest {

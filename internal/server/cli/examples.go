@@ -13,7 +13,7 @@ import (
 //go:embed examples.txt
 var examplesText string
 
-// exampleTopic is the examples of one topic.
+// exampleTopic holds the examples of one topic.
 type exampleTopic struct{ name, about, commands string }
 
 // exampleTopics reads the examples.

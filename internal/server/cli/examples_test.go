@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// words splits a line as a shell does with quotes, and leaves out what it is redirected to.
+// words splits a line as a shell does with quotes, and omits redirections.
 func words(line string) (list []string) {
 	line, _, _ = strings.Cut(line, " < ")
 	for _, w := range regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`).FindAllString(line, -1) {

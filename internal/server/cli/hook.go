@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/feeds/event"
 )
 
-// hookJSON holds the API's fields of a hook that are shown to people.
+// hookJSON holds the fields of a hook in the API that commands show.
 type hookJSON struct {
 	Name            string    `json:"name"`
 	URL             string    `json:"url"`
@@ -103,7 +103,7 @@ func (p *program) hookShowCommand() *cobra.Command {
 	}
 }
 
-// callHook makes a call whose answer is a hook and shows the hook.
+// callHook makes a call that returns a hook and shows the hook.
 func (p *program) callHook(cmd *cobra.Command, c *godwit.Client, call godwit.Call, doing string) error {
 	var h hookJSON
 	if err := c.Call(cmd.Context(), call, &h); err != nil {

@@ -65,7 +65,7 @@ No other column is stored: no address of a visitor, no user of WordPress, no tim
 	return cmd
 }
 
-// perfectyColumns says which columns of the table are stored.
+// perfectyColumns returns a function that prints which columns of the table are stored.
 func (p *program) perfectyColumns(tags []string) func(list []tables.Column) {
 	return func(list []tables.Column) {
 		if p.json {
@@ -94,8 +94,8 @@ func (p *program) perfectyColumns(tags []string) func(list []tables.Column) {
 	}
 }
 
-// perfectyRow refuses lines that are no subscriptions, and skips people who have opted out. The table's other columns
-// describe Perfecty's own server and are not used.
+// perfectyRow refuses lines that are no subscriptions, and skips people who have opted out. It ignores the other columns, which describe
+// Perfecty's own server.
 func perfectyRow(r *audience.Row) error {
 	if len(r.Address) == 0 || r.Channel != push.WebPush {
 		return errors.New("it has no endpoint")
@@ -112,7 +112,7 @@ func perfectyRow(r *audience.Row) error {
 	return nil
 }
 
-// importVAPID gives the app the key that browsers have subscribed with.
+// importVAPID stores the app's VAPID key, with which browsers have subscribed.
 func (p *program) importVAPID(cmd *cobra.Command, file, subject string) error {
 	b, err := os.ReadFile(file)
 	if err != nil {

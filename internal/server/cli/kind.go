@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// fieldFlags adds the flags of fields. Kinds may share a flag.
+// fieldFlags adds the flags of fields. Several kinds may use the same flag.
 func fieldFlags(f *pflag.FlagSet, fields []setting.Field) {
 	for _, field := range fields {
 		switch {
@@ -29,7 +29,7 @@ func fieldFlags(f *pflag.FlagSet, fields []setting.Field) {
 	}
 }
 
-// fieldValues are the values of fields whose flags are given.
+// fieldValues returns the values of fields whose flags are given.
 func fieldValues(f *pflag.FlagSet, fields []setting.Field) (setting.Values, error) {
 	v := setting.Values{}
 	for _, field := range fields {
@@ -63,7 +63,7 @@ func fieldValues(f *pflag.FlagSet, fields []setting.Field) (setting.Values, erro
 	return v, nil
 }
 
-// readPassword reads a password; nil where no file is named.
+// readPassword reads a password from a file; nil if no file is named.
 func readPassword(file string) (*access.Secret, error) {
 	if file == "" {
 		return nil, nil
@@ -87,7 +87,7 @@ func withFields(into map[string]any, v setting.Values, view setting.View) map[st
 	return into
 }
 
-// valuesText is values in one line: addresses, then what is set of texts, secrets and lists.
+// valuesText returns values in one line: the addresses, and which texts, secrets and lists are set.
 func valuesText(v setting.Values, view setting.View) string {
 	parts, lists := slices.Clone(view.Addresses), []string{}
 	for _, f := range slices.SortedFunc(slices.Values(view.Fields), func(a, b setting.Field) int { return cmp.Compare(a.Name, b.Name) }) {

@@ -7,19 +7,20 @@ import (
 	"godwit.dev/godwit/internal/server/cli/command"
 )
 
-// insecureTries is how often a first connection may fail to be secured before a command gives up. Trying again would not mend it.
+// insecureTries is the number of TLS failures of a first connection after which a command gives up. Further tries would not help.
 const insecureTries = 2
 
 // link reports when a command's session connects and ends.
 type link struct {
 	p     *program
 	stop  func() // ends the session
-	tries int    // that failed to be secured, as long as there was no connection
+	tries int    // number of TLS failures so far, while there has been no connection
 	been  bool   // there was one
 	err   error  // why there will be none
 }
 
-// options report the session to the link. Only code that has waited for the session's end may read its fields.
+// options returns the options that report the session to the link. Only code that has waited for the session's end may read the link's
+// fields.
 func (l *link) options() []godwit.ListenOption {
 	return []godwit.ListenOption{
 		godwit.OnConnect(func(w godwit.Welcome) {

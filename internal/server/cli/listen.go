@@ -85,7 +85,7 @@ func (p *program) listenWith(parent context.Context, c *godwit.Client, recipient
 	return nil // interrupted, or enough seen
 }
 
-// note prints a remark about the connection, apart from the output.
+// note prints a remark about the connection to standard error, apart from the output.
 func (p *program) note(format string, args ...any) {
 	if !p.json {
 		fmt.Fprintf(p.stderr, "%s\n", p.paint(faint, clean(fmt.Sprintf(format, args...))))
@@ -152,7 +152,7 @@ func (p *program) printNotification(n *godwit.Notification) error {
 	return err
 }
 
-// notificationJSON is a notification as frames carry it.
+// notificationJSON returns a notification in the form of frames.
 func notificationJSON(n *godwit.Notification) map[string]any {
 	v := map[string]any{
 		"id": n.ID, "seq": n.Seq, "title": n.Title, "body": n.Body, "category": n.Category, "priority": n.Priority,

@@ -29,15 +29,15 @@ func (p *program) settings(cmd *cobra.Command) (*config.Config, error) {
 	return nil, err
 }
 
-// withAccess opens the apps of the data folder, or of the nodes' database, which servers may be using at the same time: they
-// notice changes within a second.
+// withAccess runs do with the apps of the data folder, or of the nodes' database. Servers may be using it at the same time; they notice
+// changes within a second.
 func (p *program) withAccess(cmd *cobra.Command, create bool, do func(ctx context.Context, r *access.Registry) error) error {
 	return p.withApps(cmd, create, func(ctx context.Context, _ *config.Config, _ *store.Apps, r *access.Registry) error {
 		return do(ctx, r)
 	})
 }
 
-// withApp is withAccess with the other stores of the settings of apps, for one app: the only one, if none is named.
+// withApp is withAccess for one app, or the only one if none is named; it also opens the other stores of apps' settings.
 func (p *program) withApp(cmd *cobra.Command, named string, do func(ctx context.Context, c *config.Config, apps *store.Apps, app string) error) error {
 	return p.withApps(cmd, false, func(ctx context.Context, c *config.Config, apps *store.Apps, r *access.Registry) error {
 		a, err := r.App(named)
@@ -84,7 +84,7 @@ func emptyFolder(data string) bool {
 	return len(entries) == 0 && (err == nil || errors.Is(err, fs.ErrNotExist))
 }
 
-// sayNewFolder says loudly that a data folder was made, which is a mistake where a server uses another one.
+// sayNewFolder warns that a data folder was created: a mistake if the server uses another one.
 func (p *program) sayNewFolder(data string) {
 	if full, err := filepath.Abs(data); err == nil {
 		data = full

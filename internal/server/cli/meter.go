@@ -9,10 +9,10 @@ import (
 	"godwit.dev/godwit/internal/server/cli/command"
 )
 
-// meterEvery is how often progress is shown at most.
+// meterEvery is the shortest interval between two updates of the progress.
 const meterEvery = 200 * time.Millisecond
 
-// meter shows the progress of long work on a terminal: how many, how fast, and the remaining time if the total is known.
+// meter shows the progress of long work on a terminal: the count, the rate, and the remaining time if the total is known.
 type meter struct {
 	out   io.Writer // nil: not shown
 	what  string
@@ -57,7 +57,7 @@ func (m *meter) done() {
 	}
 }
 
-// Read counts the bytes read of the input, for the remaining time.
+// reader counts the bytes read from the input, for the remaining time.
 func (m *meter) reader(r io.Reader) io.Reader { return &countingReader{r, m} }
 
 type countingReader struct {

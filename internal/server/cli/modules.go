@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/server/config"
 )
 
-// sections are the settings that modules bring.
+// sections returns the settings of modules.
 func (p *program) sections() []config.Section { return app.Sections(p.modules) }
 
 // settingFlags declares a flag for every setting.
@@ -20,7 +20,7 @@ func (p *program) settingFlags(cmd *cobra.Command) {
 	config.AddSectionFlags(cmd.Flags(), p.sections())
 }
 
-// addModules adds the commands of modules, and refuses names that exist already.
+// addModules adds the commands of modules; a name that already exists is an error.
 func (p *program) addModules(root *cobra.Command) error {
 	owners := make(map[string]string)
 	for _, c := range root.Commands() {

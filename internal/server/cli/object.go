@@ -77,7 +77,7 @@ func oneObject(cmd *cobra.Command, args []string) (objectName, error) {
 	return names[0], nil
 }
 
-// completeObjects offers the objects of a group that is written out.
+// completeObjects offers the objects of a group that is completely typed.
 func (p *program) completeObjects(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	group, prefix, ok := strings.Cut(begun, "/")
 	if !ok || len(args) > 0 && !strings.Contains(args[0], "/") {
@@ -276,7 +276,7 @@ func payloadText(payload []byte) string {
 	return " " + clean(string(payload))
 }
 
-// objectJSON is an object as the API shows it.
+// objectJSON returns an object as the API shows it.
 func objectJSON(o *godwit.Object) map[string]any {
 	v := map[string]any{"group": o.Group, "object": o.Object, "version": o.Version, "unknown": o.Unknown}
 	putPayload(v, o.Payload, o.ContentType)

@@ -116,7 +116,7 @@ type watcher struct {
 	err  error
 }
 
-// register replaces the set by the given objects.
+// register replaces the set of registrations with the given objects.
 func (w *watcher) register(objects *godwit.Objects, names []objectName) error {
 	wanted := make(map[string]bool, len(names))
 	all := make([]string, len(names))
@@ -153,7 +153,7 @@ func (w *watcher) handle(_ context.Context, s *godwit.Signal) error {
 	return nil
 }
 
-// changed ends the watch if the object is refused, and mentions that it will try again after any other error.
+// changed ends the watch if the object is refused, and announces another try after any other error.
 func (w *watcher) changed(s godwit.ObjectStatus) {
 	if s.Err == nil {
 		return

@@ -19,8 +19,8 @@ import (
 // Only the server calls it. Other commands end with their reader, as Unix tools do.
 func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// unblockOutput has a server's output wait in queues from here on, so that a reader that stands still holds up neither
-// requests nor a stop. The queues are flushed when the process ends. It returns how to count the lines that were lost.
+// unblockOutput makes a server's output pass through queues from now on, so that a stalled reader holds up neither requests nor a stop. The
+// queues are flushed when the process ends. It returns a function that counts the lost lines.
 func (p *program) unblockOutput(c *config.Config) (dropped func() uint64) {
 	logs := logqueue.New(p.stderr, func(lost uint64) []byte {
 		var line bytes.Buffer

@@ -108,7 +108,7 @@ func TestStandingReaderOfTheLogBlocksNoServer(t *testing.T) {
 	s.stop(t)
 }
 
-// fill writes to a pipe until it takes no more.
+// fill writes to a pipe until it is full.
 func fill(t *testing.T, w *os.File) {
 	t.Helper()
 	if err := w.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {

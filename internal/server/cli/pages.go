@@ -11,13 +11,13 @@ import (
 	godwit "godwit.dev/godwit/clients/go"
 )
 
-// mostAPage is the most that the API puts on a page.
+// mostAPage is the API's limit of items on a page.
 const mostAPage = 1000
 
-// unpaged is the limit of lists that the API answers as a whole.
+// unpaged is the limit for lists that the API returns as a whole.
 const unpaged = -1
 
-// pages calls do for each item of a list of the API, page by page, until it was called limit times; 0: for all.
+// pages calls do for each item of a list of the API, page by page, for at most limit items; 0: for all.
 func pages(ctx context.Context, c *godwit.Client, path string, q url.Values, limit int, do func(item json.RawMessage) error) error {
 	if q == nil {
 		q = url.Values{}
@@ -50,7 +50,7 @@ func pages(ctx context.Context, c *godwit.Client, path string, q url.Values, lim
 	}
 }
 
-// list prints a list of the API: as JSON the API's answer, else as a table.
+// list prints a list of the API: with --json the API's answer, else a table.
 func list[T any](ctx context.Context, p *program, c *godwit.Client, path string, q url.Values, limit int, headings []string, row func(*T) []string) error {
 	rows := [][]string{}
 	err := pages(ctx, c, path, q, limit, func(item json.RawMessage) error {

@@ -67,7 +67,7 @@ func (p *program) preferencesSetCommand() *cobra.Command {
 	}
 }
 
-// preferencesOf reads preferences as the API has them, from the argument or the file that it names.
+// preferencesOf reads preferences in the API's form, from the argument or from the file that it names.
 func preferencesOf(text string) (said godwit.Preferences, err error) {
 	b := []byte(text)
 	if file, named := strings.CutPrefix(text, "@"); named {

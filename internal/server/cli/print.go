@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// table prints rows under headings. Cells may contain texts of others.
+// table prints rows under headings. Cells may contain text from outside.
 func (p *program) table(headings []string, rows [][]string) error {
 	w := tabwriter.NewWriter(p.stdout, 0, 4, 2, ' ', 0)
 	for _, row := range append([][]string{headings}, rows...) {
@@ -22,8 +22,8 @@ func (p *program) table(headings []string, rows [][]string) error {
 	return w.Flush()
 }
 
-// clean keeps texts of others from controlling a terminal: control characters, and those that change the direction of a line,
-// become spaces.
+// clean prevents text from outside from controlling a terminal: it replaces control characters, and those that change the direction of a
+// line, with spaces.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' {

@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// maxInput limits input from files and standard input, in bytes; the server's limit is a little lower.
+// maxInput limits the input from files and standard input, in bytes; the server's limit is a little lower.
 const maxInput = godwit.MaxPublish
 
 type publishFlags struct {

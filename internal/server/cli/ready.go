@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/server/config"
 )
 
-// readyWithin is the time for a server to answer whether it is ready.
+// readyWithin limits the wait for a server's answer whether it is ready.
 const readyWithin = 5 * time.Second
 
 func (p *program) readyCommand() *cobra.Command {
@@ -53,7 +53,7 @@ their health with.`,
 	return cmd
 }
 
-// askReady queries the server of this machine that listens at an address; an error is the reason why it is not ready.
+// askReady asks the server at an address of this machine whether it is ready; an error is the reason why it is not.
 func askReady(ctx context.Context, c *config.Config, addr string) error {
 	scheme, transport := "http", &http.Transport{DisableKeepAlives: true}
 	if c.TLSCert != "" {

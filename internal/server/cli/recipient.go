@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// recipientJSON holds the API's fields of a recipient that are shown to people.
+// recipientJSON holds the fields of a recipient in the API that commands show.
 type recipientJSON struct {
 	ID       string    `json:"id"`
 	Pending  int       `json:"pending"`

@@ -25,7 +25,7 @@ type server struct {
 	ca            string // file with authorities trusted besides the system's; empty: none
 }
 
-// server finds out which server a command means: --url, --context, GODWIT_URL, the current context, this machine.
+// server returns the server that a command calls, by the first of: --url, --context, GODWIT_URL, the current context, this machine.
 func (p *program) server() (server, error) {
 	if p.url != "" && p.context != "" {
 		return server{}, usagef("--url and --context name two servers; give one")
@@ -88,7 +88,7 @@ func onThisMachine(server string) bool {
 	return host == "localhost" || err == nil && a.IsLoopback()
 }
 
-// client makes a client of the server that the command means.
+// client makes a client of the server that the command calls.
 func (p *program) client(opts ...godwit.Option) (*godwit.Client, error) {
 	s, err := p.server()
 	if err != nil {
@@ -108,7 +108,7 @@ func (p *program) client(opts ...godwit.Option) (*godwit.Client, error) {
 	return godwit.New(s.url, opts...)
 }
 
-// withClient runs do with a client of the server that the command means.
+// withClient runs do with a client of the server that the command calls.
 func (p *program) withClient(do func(c *godwit.Client) error) error {
 	c, err := p.client()
 	if err != nil {
@@ -118,8 +118,8 @@ func (p *program) withClient(do func(c *godwit.Client) error) error {
 	return do(c)
 }
 
-// deletes makes a command delete the thing that its argument names, at a path. done is the message afterwards, with the
-// name in it.
+// deletes makes a command that deletes the thing named by its argument, at a path. done is the success message with a placeholder for the
+// name.
 func (p *program) deletes(cmd *cobra.Command, what string, path func(name string) string, done string) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return p.withClient(func(c *godwit.Client) error {
@@ -145,12 +145,12 @@ func checkURL(server string) error {
 	return nil
 }
 
-// retrying says that a request failed in a way that may pass, and when it is sent again.
+// retrying prints that a request failed in a way that may pass, and when it is sent again.
 func (p *program) retrying(err error, after time.Duration) {
 	p.note("%v; trying again in %s", err, after.Round(100*time.Millisecond))
 }
 
-// authorities returns those of the system and those in a PEM file.
+// authorities returns the authorities of the system and those in a PEM file.
 func authorities(file string) (*x509.CertPool, error) {
 	pem, err := os.ReadFile(file)
 	if err != nil {
@@ -166,7 +166,7 @@ func authorities(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// displayAddr is a listening address as a URL that works on this machine.
+// displayAddr returns a listening address as a URL that works on this machine.
 func displayAddr(scheme, addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

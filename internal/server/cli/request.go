@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// maxQuestion is the largest body of a request.
+// maxQuestion limits the body of a request, in bytes.
 const maxQuestion = 1 << 20
 
 func (p *program) requestCommand() *cobra.Command {
@@ -143,7 +143,7 @@ func (p *program) serveSubject(ctx context.Context, recipient, queue string, wor
 		return runCommand(ctx, command, r), nil
 	}, opts...)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return nil // Ctrl-C ends it in good order
+		return nil // Ctrl-C is the regular way to end the command
 	}
 	return err
 }

@@ -36,7 +36,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, p)
 }
 
-// patience bounds waits for things that take milliseconds.
+// patience limits waits for things that take milliseconds.
 const patience = 2 * time.Minute
 
 // sometime polls for a condition that another process fulfils.
@@ -46,7 +46,7 @@ func sometime(ts *testscript.TestScript, what string, ok func() bool) {
 	}
 }
 
-// listening DATA waits until the server of a data folder listens and puts its addresses into GODWIT_URL and GRPC.
+// listening DATA waits until the server of a data folder listens, and stores its addresses in GODWIT_URL and GRPC.
 func listening(ts *testscript.TestScript, _ bool, args []string) {
 	sometime(ts, "a server listens", func() bool {
 		a, err := datadir.ReadAddresses(ts.MkAbs(args[0]))
@@ -74,8 +74,8 @@ func setFrom(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], text)
 }
 
-// mistake CAUSE HINT ARGS... runs the program with arguments that it must refuse, and checks that its error contains the cause
-// and its hint the solution.
+// mistake CAUSE HINT ARGS... runs the program with arguments that it must refuse, and checks that its error contains the cause and its
+// hint.
 func mistake(ts *testscript.TestScript, _ bool, args []string) {
 	if ts.Exec("godwit", args[2:]...) == nil {
 		ts.Fatalf("godwit %s is no mistake", strings.Join(args[2:], " "))
@@ -88,7 +88,7 @@ func mistake(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// shows REGEXP ARGS... runs the program again and again until its output has a line like that.
+// shows REGEXP ARGS... runs the program again and again until a line of its output matches.
 func shows(ts *testscript.TestScript, _ bool, args []string) {
 	want := regexp.MustCompile("(?m)" + args[0])
 	sometime(ts, "godwit "+strings.Join(args[1:], " ")+" shows "+args[0], func() bool {

@@ -53,7 +53,7 @@ precedence. With --dev it serves the app demo whose API key is dev, to this mach
 	return cmd
 }
 
-// fewCores is below how many cores a server runs goroutines on one thread more than there are cores.
+// fewCores is the number of cores below which a server runs goroutines on one thread more than there are cores.
 const fewCores = 4
 
 // addThread lets the Go runtime run goroutines on one thread more than there are cores, unless GOMAXPROCS sets a number.
@@ -102,7 +102,7 @@ Godwit is running: app %s, API key %s. Now in another terminal, listen as a driv
 	_, _ = fmt.Fprint(p.stdout, b.String()) // a closed standard output must not stop a server
 }
 
-// invocation is how to call this program from the present folder.
+// invocation returns the command that runs this program from the current folder.
 func (p *program) invocation() string {
 	self, err := os.Executable()
 	if err != nil {

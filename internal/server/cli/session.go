@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// sessionFlags set how a command connects as a recipient, and for how long.
+// sessionFlags set the connection of a command as a recipient, and its timeout.
 type sessionFlags struct{ app, tokenFile, grpc, timeout string }
 
 func (f *sessionFlags) add(s *pflag.FlagSet) {
@@ -54,7 +54,7 @@ func (p *program) connected(ctx context.Context, token string, f *sessionFlags, 
 	return do(ctx, c)
 }
 
-// recipientClient makes a client that connects as a recipient. Empty arguments are taken from the context.
+// recipientClient makes a client that connects as a recipient. The context supplies arguments that are empty.
 func (p *program) recipientClient(token, app, grpcAddr string) (*godwit.Client, error) {
 	var opts []godwit.Option
 	if token != "" {
@@ -73,8 +73,8 @@ func (p *program) recipientClient(token, app, grpcAddr string) (*godwit.Client, 
 	return p.client(opts...)
 }
 
-// overGRPC has a client connect to an address of --grpc. With a server that has TLS it has TLS too: a token must not travel in
-// the clear because of the port.
+// overGRPC makes a client connect to the address in --grpc. If the server's URL has TLS, this connection has it too: a token must not
+// travel in the clear just because of the port.
 func (p *program) overGRPC(addr string) (godwit.Option, error) {
 	s, err := p.server()
 	if err != nil {
@@ -102,7 +102,7 @@ func (p *program) overGRPC(addr string) (godwit.Option, error) {
 	return godwit.WithGRPC(addr, grpc.WithTransportCredentials(credentials.NewTLS(conf))), nil
 }
 
-// within bounds ctx by the flag --timeout, if it is given.
+// within limits ctx by the flag --timeout, if it is given.
 func within(ctx context.Context, timeout string) (context.Context, context.CancelFunc, error) {
 	if timeout == "" {
 		return ctx, func() {}, nil

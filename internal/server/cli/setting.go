@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// settings are the commands for one kind of an app's settings in a data folder. S changes them, and I is what it shows of one.
+// settings makes the commands for one kind of an app's settings in a data folder. S is the service that changes them, and I its description
+// of one.
 type settings[S, I any] struct {
 	what    string // in words: sink
 	with    func(cmd *cobra.Command, appName string, do func(ctx context.Context, s S, app string) error) error
@@ -56,7 +57,7 @@ func (o settings[S, I]) listCommand(p *program, short string) *cobra.Command {
 	return cmd
 }
 
-// removeCommand is for settings that are named by their kind.
+// removeCommand makes the command that removes settings, for settings with one instance for each kind.
 func (o settings[S, I]) removeCommand(p *program, long string, remove func(ctx context.Context, s S, app, kind string) error) *cobra.Command {
 	var appName string
 	cmd := &cobra.Command{
@@ -81,7 +82,7 @@ func (o settings[S, I]) removeCommand(p *program, long string, remove func(ctx c
 	return cmd
 }
 
-// added prints that settings of a kind were added or changed, and where they lead.
+// added prints that settings of a kind were added or changed, and their destination.
 func (o settings[S, I]) added(p *program, info *I, kind string, created, enabled bool, where string) error {
 	if p.json {
 		return p.line(o.info(info))

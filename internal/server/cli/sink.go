@@ -37,7 +37,7 @@ runs on it notices within a second.`,
 	return cmd
 }
 
-// withSinks opens the sinks of the data folder and finds the app.
+// withSinks runs do with the sinks of the data folder and the named app.
 func (p *program) withSinks(cmd *cobra.Command, appName string, do func(ctx context.Context, s *sink.Service, app string) error) error {
 	return p.withApp(cmd, appName, func(ctx context.Context, _ *config.Config, apps *store.Apps, name string) error {
 		s, err := sink.New(ctx, sink.Config{Store: apps.Sinks, Kinds: feeds.SinkKinds(), Log: slog.New(slog.DiscardHandler)})
@@ -98,13 +98,13 @@ file takes it away. A sink that stopped goes on when it is set again.`,
 	return cmd
 }
 
-// sinkInfo is what is kept of a sink. How it fares the server says that writes to it: godwit sink status.
+// sinkInfo returns the stored settings of a sink. Only the server that writes to it knows its state: godwit sink status.
 func sinkInfo(i *sink.Info) map[string]any {
 	v := map[string]any{"sink": i.Kind, "enabled": i.Enabled, "updated_at": i.UpdatedAt}
 	return withFields(v, i.Values, i.View)
 }
 
-// sinkJSON is what a server says of a sink.
+// sinkJSON is the state of a sink as the server reports it.
 type sinkJSON struct {
 	Sink        string    `json:"sink"`
 	State       string    `json:"state"`

@@ -30,7 +30,7 @@ notification-service. The settings are kept in the data folder; a server that ru
 	return cmd
 }
 
-// withSources opens the sources of the data folder and finds the app.
+// withSources runs do with the sources of the data folder and the named app.
 func (p *program) withSources(cmd *cobra.Command, appName string, do func(ctx context.Context, s *source.Service, app string) error) error {
 	return p.withApp(cmd, appName, func(ctx context.Context, _ *config.Config, apps *store.Apps, name string) error {
 		s, err := source.New(ctx, source.Config{Store: apps.Sources, Kinds: feeds.SourceKinds(slog.New(slog.DiscardHandler)), Log: slog.New(slog.DiscardHandler)})
@@ -91,7 +91,7 @@ where none is named, and an empty file takes it away.`,
 	return cmd
 }
 
-// sourceInfo is what is kept of a source. How it fares only the server knows that reads it: GET /v1/sources.
+// sourceInfo returns the stored settings of a source. Only the server that reads it knows its state: GET /v1/sources.
 func sourceInfo(i *source.Info) map[string]any {
 	v := map[string]any{"source": i.Kind, "enabled": i.Enabled, "updated_at": i.UpdatedAt}
 	return withFields(v, i.Values, i.View)

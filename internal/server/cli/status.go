@@ -110,8 +110,7 @@ have ended before, like those that were acknowledged, stay as they are.`,
 	return cmd
 }
 
-// names is the argument rule of commands whose arguments are names of the API, so that an error is reported before any
-// request.
+// names is the argument rule of commands whose arguments are names in the API: it reports an error before any request.
 func names(what ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := exactly(what...)(cmd, args); err != nil {
@@ -178,7 +177,7 @@ func (p *program) showStatus(s *statusJSON) error {
 	return err
 }
 
-// moment is a time as people read it; "-": never.
+// moment writes a time for people; "-": never.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -186,7 +185,7 @@ func moment(t time.Time) string {
 	return t.Local().Format(time.DateTime)
 }
 
-// took is how long something took; "-": it has not happened.
+// took writes a duration in milliseconds for people; "-": it has not happened.
 func took(ms float64) string {
 	if ms <= 0 {
 		return "-"

@@ -14,7 +14,7 @@ import (
 	godwit "godwit.dev/godwit/clients/go"
 )
 
-// templateJSON holds the API's fields of a template that are shown to people.
+// templateJSON holds the fields of a template in the API that commands show.
 type templateJSON struct {
 	Name      string   `json:"name"`
 	Revision  int64    `json:"revision"`

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	minInterval = 100 * time.Millisecond // below it the readings would mostly measure themselves
+	minInterval = 100 * time.Millisecond // at shorter intervals the readings would mostly measure themselves
 	mostSlowest = 100                    // that a server lists
 )
 
@@ -27,7 +27,7 @@ type topFlags struct {
 	sessions       int
 }
 
-// top shows a server's figures again and again.
+// top shows a server's figures at intervals.
 type top struct {
 	p        *program
 	c        *godwit.Client
@@ -93,14 +93,14 @@ func (p *program) newTop(f *topFlags) (*top, error) {
 	return &top{p: p, c: c, by: f.sort, every: every, sessions: f.sessions}, nil
 }
 
-// screen is the terminal, if both input and output are one.
+// screen returns the terminal; ok is false unless both input and output are one.
 func (p *program) screen() (in, out *os.File, ok bool) {
 	in, isIn := p.stdin.(*os.File)
 	out, isOut := p.stdout.(*os.File)
 	return in, out, isIn && isOut && term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(out.Fd())) && p.env("TERM") != "dumb"
 }
 
-// read takes a reading and computes the difference to the one before.
+// read reads the statistics and computes the difference from the previous reading.
 func (t *top) read(ctx context.Context) error {
 	now, err := t.c.Stats(ctx, t.sessions, t.by)
 	if t.trouble = err; err != nil {
@@ -145,8 +145,8 @@ func (t *top) say(once bool) error {
 	return err
 }
 
-// Control sequences of a terminal: to another screen without a cursor, and back; to the top; clear the rest of the line
-// or screen.
+// Control sequences of a terminal: switch to another screen without a cursor, and back; move to the top; clear the rest of the line or
+// screen.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l"
 	leaveScreen = "\x1b[?25h\x1b[?1049l"
@@ -155,7 +155,7 @@ const (
 	restOfAll   = "\x1b[J"
 )
 
-// watch fills a terminal until a key or a signal ends it, and leaves the terminal as it was.
+// watch fills a terminal until a key or a signal ends it, and then restores the terminal.
 func (t *top) watch(ctx context.Context, in, out *os.File) (err error) {
 	was, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
@@ -171,7 +171,7 @@ func (t *top) watch(ctx context.Context, in, out *os.File) (err error) {
 	keys := make(chan byte)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	go readKeys(ctx, in, keys) // waits for a key that may never come: it ends with the process
+	go readKeys(ctx, in, keys) // the goroutine waits for a key that may never come: it ends with the process
 	tick := time.NewTicker(t.every)
 	defer tick.Stop()
 	for {
@@ -187,7 +187,7 @@ func (t *top) watch(ctx context.Context, in, out *os.File) (err error) {
 		case <-ctx.Done():
 			return nil
 		}
-		_ = t.read(ctx) // the error is shown in the view; the server may come back
+		_ = t.read(ctx) // the view shows the error; the server may come back
 	}
 }
 
@@ -206,7 +206,7 @@ func readKeys(ctx context.Context, in io.Reader, keys chan<- byte) {
 	}
 }
 
-// key handles a key; false: quit.
+// key handles a key; it returns false to quit.
 func (t *top) key(k byte) bool {
 	switch k {
 	case 'o':
@@ -221,7 +221,7 @@ func (t *top) key(k byte) bool {
 	return true
 }
 
-// draw writes the view over the one before.
+// draw writes the view over the previous one.
 func (t *top) draw(out *os.File) error {
 	width, height, err := term.GetSize(int(out.Fd()))
 	if err != nil || width <= 0 || height <= 0 {
@@ -249,7 +249,7 @@ func (t *top) draw(out *os.File) error {
 	return err
 }
 
-// clip cuts a line to the width of a terminal, counting a column a character.
+// clip cuts a line to the width of a terminal, counting one column for each character.
 func clip(s string, width int) string {
 	r := []rune(s)
 	if len(r) <= width {

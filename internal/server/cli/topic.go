@@ -66,7 +66,7 @@ Whoever subscribes now gets it; nobody tells whom it reached.`,
 	return cmd
 }
 
-// messageData reads the data of a message as the argument names it.
+// messageData reads the data of a message from the source that the argument names.
 func (p *program) messageData(arg string) (b []byte, err error) {
 	file, isFile := strings.CutPrefix(arg, "@")
 	switch {
@@ -149,7 +149,7 @@ func (p *program) topicSub(ctx context.Context, patterns []string, f *topicSubFl
 			listen = append(listen, godwit.Peek())
 		}
 	}
-	if token == "" && f.queue != "" { // a member of a queue is more than an observer
+	if token == "" && f.queue != "" { // a member of a queue takes messages, so an observer's key does not suffice
 		s, err := p.server()
 		if err != nil {
 			return err
@@ -200,7 +200,7 @@ func (p *program) subscribeWith(parent context.Context, c *godwit.Client, patter
 	return nil // interrupted, or enough seen
 }
 
-// subscriber prints messages. Its methods are called one at a time, and by the time its fields are looked at no more.
+// subscriber prints messages. Its methods are called one at a time, and never again once its fields are read.
 type subscriber struct {
 	p    *program
 	want int
@@ -249,7 +249,7 @@ func (p *program) printMessage(m *godwit.Message) error {
 	return err
 }
 
-// messageJSON is a message as frames carry it.
+// messageJSON returns a message in the form of frames.
 func messageJSON(m *godwit.Message) map[string]any {
 	v := map[string]any{"topic": m.Topic}
 	if len(m.Data) == 0 {

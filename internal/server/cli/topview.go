@@ -49,8 +49,8 @@ type load struct {
 	Slowest      []godwit.SlowSession `json:"slowest"`
 }
 
-// loadBetween takes the differences of two readings. If there is none before or the server was started in between,
-// it is what happened since that start.
+// loadBetween returns the differences between two readings. If there is no earlier one, or the server was started in between, it returns
+// the activity since the server's start.
 func loadBetween(old, now *godwit.Stats) load {
 	if old.At.IsZero() || now.UptimeS < old.UptimeS {
 		old = &godwit.Stats{At: now.At.Add(-time.Duration(now.UptimeS * float64(time.Second)))}
@@ -102,7 +102,7 @@ func bucketsBetween(old, now []godwit.LatencyBucket) []latency.Bucket {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// lines are the view of a load as a person reads it, at most height of them (0: all).
+// lines returns the view of a load for people, in at most height lines (0: all).
 func (l *load) lines(by string, height int) []string {
 	up := time.Duration(l.UptimeS * float64(time.Second)).Round(time.Second)
 	out := []string{
@@ -142,7 +142,7 @@ func (l *load) full() string {
 	return ""
 }
 
-// sessionLines is the table of the slowest sessions. The column they are sorted by is marked.
+// sessionLines returns the table of the slowest sessions, with a mark on the column by which they are sorted.
 func sessionLines(slowest []godwit.SlowSession, at time.Time, by string) []string {
 	heading := func(name string) string {
 		if strings.EqualFold(name, by) {
@@ -166,7 +166,7 @@ func sessionLines(slowest []godwit.SlowSession, at time.Time, by string) []strin
 	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 }
 
-// ago is how long ago something was, as short as makes sense.
+// ago writes the time since then, as short as possible.
 func ago(now, then time.Time) string {
 	if then.IsZero() {
 		return "-"
@@ -181,7 +181,7 @@ func ago(now, then time.Time) string {
 	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }
 
-// grouped writes a number with its thousands apart, and a fraction only if it is small.
+// grouped writes a number with commas between its thousands, and a fraction only if it is small.
 func grouped(f float64) string {
 	if f < 10 && f != math.Trunc(f) {
 		return strconv.FormatFloat(f, 'f', 1, 64)

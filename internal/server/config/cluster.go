@@ -18,11 +18,11 @@ func (c *Config) Peers() (list []string) {
 	return list
 }
 
-// Several reports whether this server is one of several nodes, joined with each other by their own listeners or by a NATS.
+// Several reports whether this server is one of several nodes, which their own listeners or a shared NATS connect.
 func (c *Config) Several() bool { return c.ClusterAddr != Off || c.Postgres != "" && c.NATS != "" }
 
-// validateCluster checks the settings of several nodes. Nodes without a common store would each have mailboxes of their
-// own, and clients would get different answers from each.
+// validateCluster checks the settings of several nodes. It requires a common store: otherwise each node would have its own mailboxes, and
+// clients would get different answers from each.
 func (c *Config) validateCluster(bad func(key, value, format string, args ...any)) {
 	c.validatePostgres(bad)
 	if c.Node != "" {
@@ -63,7 +63,7 @@ func (c *Config) validateCluster(bad func(key, value, format string, args ...any
 	}
 }
 
-// validatePostgres keeps the database's password out of lists of processes and out of messages.
+// validatePostgres checks the database's settings: its password must not appear in lists of processes or in messages.
 func (c *Config) validatePostgres(bad func(key, value, format string, args ...any)) {
 	if c.Postgres == "" {
 		return

@@ -22,10 +22,10 @@ import (
 	"godwit.dev/godwit/internal/compat/nammayatri"
 )
 
-// Nammayatri is the service that compat replaces.
+// Nammayatri is the value of compat for the service that Godwit can replace.
 const Nammayatri = "nammayatri"
 
-// defaultTokenExpiry is how long the client of a token is cached, if compat_config does not say.
+// defaultTokenExpiry is the time for which a token's client is cached, if compat_config does not set it.
 const defaultTokenExpiry = 24 * time.Hour
 
 // CompatOn reports whether this server replaces another service.
@@ -54,18 +54,18 @@ func (c *Config) Origins() map[string]nammayatri.Origin {
 	return all
 }
 
-// CompatPassedOver lists the settings of compat_config that mean nothing here.
+// CompatPassedOver lists the settings of compat_config that have no effect here.
 func (c *Config) CompatPassedOver() []string { return c.passedOver }
 
-// PowerOfTwo reports whether max_shards is one.
+// PowerOfTwo reports whether max_shards is a power of two.
 func (c *Config) PowerOfTwo() bool { return bits.OnesCount(uint(c.MaxShards)) == 1 }
 
-// loadCompat takes settings from compat_config, where nothing else has set them.
+// loadCompat reads settings from compat_config, for keys that nothing else has set.
 func (c *Config) loadCompat(values *koanf.Koanf, environ []string) error {
 	c.CompatDev = lookup(environ, "DEV") != ""
 	name := values.String("compat_config")
 	if name == "" && values.String("compat") == Nammayatri {
-		name = lookup(environ, "DHALL_CONFIG") // the variable that the other service reads: an environment made for it needs no change
+		name = lookup(environ, "DHALL_CONFIG") // the other service reads this variable: its environment can be used without changes
 	}
 	if name == "" {
 		return nil
@@ -84,7 +84,7 @@ func (c *Config) loadCompat(values *koanf.Koanf, environ []string) error {
 	return r.redis()
 }
 
-// readCompat reads a file of settings in Dhall, in JSON as dhall-to-json writes it, or in TOML, by the ending of its name.
+// readCompat reads a file of settings in Dhall, in JSON as dhall-to-json writes it, or in TOML; its name's ending decides.
 func readCompat(name string) (*koanf.Koanf, error) {
 	theirs := koanf.New("\n")
 	var record map[string]any
@@ -106,23 +106,23 @@ func readCompat(name string) (*koanf.Koanf, error) {
 	return theirs, theirs.Load(confmap.Provider(record, ""), nil)
 }
 
-// compatReader takes the settings of a service that names them otherwise.
+// compatReader converts the settings of a service with other names for them.
 type compatReader struct {
 	c              *Config
 	name           string
 	values, theirs *koanf.Koanf
 }
 
-// set sets one of ours unless it is set.
+// set sets one of our settings unless it is already set.
 func (r *compatReader) set(key, value string) {
 	if r.values.Exists(key) {
 		return
 	}
-	_ = r.values.Set(key, value) // keys are flat: nothing is in the way
+	_ = r.values.Set(key, value) // never fails, since keys are flat
 	r.c.origin[key] = r.name
 }
 
-// take takes one setting of the file.
+// take converts one setting of the file.
 func (r *compatReader) take(key string) error {
 	path := strings.Split(key, "\n")
 	text := fmt.Sprint(r.theirs.Get(key))
@@ -152,8 +152,7 @@ func (r *compatReader) take(key string) error {
 	return nil
 }
 
-// origin takes one setting of the servers that verify tokens: for one kind of token or, as in older settings, for all
-// kinds.
+// origin converts one setting of the servers that verify tokens: for one kind of token or, as in older settings, for all kinds.
 func (r *compatReader) origin(path []string, text string) error {
 	names := nammayatri.TokenOrigins()
 	if len(path) == 2 {
@@ -192,7 +191,7 @@ func (r *compatReader) origin(path []string, text string) error {
 	return nil
 }
 
-// redis puts the address of Redis together.
+// redis assembles the address of Redis.
 func (r *compatReader) redis() error {
 	if !r.theirs.Exists("redis_cfg") {
 		return nil
@@ -218,7 +217,7 @@ func (r *compatReader) redis() error {
 	return nil
 }
 
-// redisURL makes a URL of an address without a scheme.
+// redisURL adds the scheme to an address without one.
 func redisURL(addr string) string {
 	if strings.Contains(addr, "://") {
 		return addr
@@ -226,8 +225,8 @@ func redisURL(addr string) string {
 	return "redis://" + addr
 }
 
-// adaptToCompat changes limits that nobody has set if clients of another service connect: that service had no such limits, and
-// all of its clients may come from the address of a proxy.
+// adaptToCompat removes the limit of connects if nobody has set it and clients of another service connect: that service had no such limit,
+// and all of its clients may come from the address of a proxy.
 func (c *Config) adaptToCompat() {
 	if !c.CompatOn() {
 		return
@@ -238,10 +237,10 @@ func (c *Config) adaptToCompat() {
 	}
 }
 
-// validateCompat checks the settings of standing in for another service.
+// validateCompat checks the settings for replacing another service.
 func (c *Config) validateCompat(bad func(key, value, format string, args ...any)) {
 	if !c.CompatOn() {
-		for _, f := range []struct{ key, value string }{ // not redis: godwit source add has a flag of that name
+		for _, f := range []struct{ key, value string }{ // not redis, since godwit source add has a flag of that name
 			{"auth_url", c.AuthURL}, {"auth_api_key", c.AuthAPIKey}, {"driver_api_url", c.DriverAPIURL}, {"compat_config", c.CompatConfig},
 		} {
 			if f.value != "" {
@@ -286,13 +285,13 @@ func httpURL(text string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && !strings.Contains(text, "#")
 }
 
-// baseURL reports whether paths can be added to a URL. The operator's own servers may be anywhere.
+// baseURL reports whether paths can be added to a URL. It accepts any host, since the operator's own servers may be anywhere.
 func baseURL(text string) bool {
 	_, err := urlguard.ParseBase(text, true)
 	return err == nil
 }
 
-// shownOf returns the value of a setting in a form that may be shown.
+// shownOf returns the value of a setting without its secrets.
 func shownOf(c *Config, key string) string {
 	for _, f := range fields(c) {
 		if f.Key == key {

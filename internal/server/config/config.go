@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// Config is every setting of a server, in sections. The zero value is not usable: take Default or Load.
+// Config holds every setting of a server, in sections. The zero value is not usable: call Default or Load.
 type Config struct {
 	Data string `key:"data" default:"./godwit-data" group:"Storage" help:"folder that holds everything the server must not lose; one server per folder"`
 
@@ -30,7 +30,7 @@ type Config struct {
 	TuningSettings
 
 	provenance
-	embedded bool      // a program is around the server, so no listener is needed
+	embedded bool      // a program embeds the server, so no listener is needed
 	sections []Section // of modules
 }
 
@@ -53,7 +53,7 @@ func Default() *Config {
 	return c
 }
 
-// Section is a part of the settings that a module brings.
+// Section holds the settings of a module.
 type Section struct {
 	Module   string
 	Settings any // pointer to a struct whose fields have tags like those of Config
@@ -74,7 +74,7 @@ func defaults(sections []Section) (*Config, error) {
 	return c.With(sections...)
 }
 
-// With returns c with the sections of modules that it lacks, at their defaults.
+// With returns c with the missing sections of modules added, at their defaults.
 func (c *Config) With(sections ...Section) (*Config, error) {
 	more := *c
 	more.sections = slices.Clip(c.sections)
@@ -99,10 +99,10 @@ func setDefaults(list []Field) error {
 	return nil
 }
 
-// notSections are flags of every command, as keys.
+// notSections lists the flags of every command, which no section may use as keys.
 var notSections = []string{"api_key_file", "ca", "config", "context", "help", "json", "url"}
 
-// CheckSections refuses a section with the key of another setting.
+// CheckSections returns an error if a section has the key of another setting.
 func CheckSections(sections []Section) error {
 	owners := make(map[string]string)
 	for _, key := range notSections {
@@ -130,8 +130,8 @@ func (c *Config) Origin(key string) string {
 	return defaultOrigin
 }
 
-// Said returns the settings that differ from their defaults, by key, without those that may hold a secret and without
-// the data folder, which other programs may see at another path.
+// Said returns the settings that differ from their defaults, by key. It omits settings that may contain a secret, and the data folder,
+// which other programs may see under another path.
 func (c *Config) Said() map[string]string {
 	values := map[string]string{}
 	for _, f := range fields(c) {
@@ -142,7 +142,7 @@ func (c *Config) Said() map[string]string {
 	return values
 }
 
-// Adopt takes another program's settings, except those that are set here.
+// Adopt adopts another program's settings, except those that are set here.
 func (c *Config) Adopt(values map[string]string, origin string) error {
 	var problems []error
 	for _, f := range fields(c) {
@@ -159,5 +159,5 @@ func (c *Config) Adopt(values map[string]string, origin string) error {
 	return errors.Join(problems...)
 }
 
-// defaultOrigin is the origin of a setting that nobody has set.
+// defaultOrigin is the origin of a setting with its default value.
 const defaultOrigin = "default"

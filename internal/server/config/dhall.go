@@ -10,7 +10,7 @@ import (
 	"github.com/philandstuff/dhall-golang/v6/term"
 )
 
-// readDhall evaluates a file of Dhall, with its imports, to a record in plain Go values.
+// readDhall evaluates a Dhall file with its imports, and returns the record as plain Go values.
 func readDhall(name string) (map[string]any, error) {
 	text, err := os.ReadFile(name) //nolint:gosec // a file that the operator names
 	if err != nil {
@@ -38,7 +38,8 @@ func readDhall(name string) (map[string]any, error) {
 	return record, nil
 }
 
-// plainDhall makes a Go value of a value of Dhall: records and lists made by toMap become maps, and an alternative of a union its name.
+// plainDhall converts a Dhall value to a Go value: records, and lists made by toMap, become maps, and an alternative of a union becomes its
+// name.
 func plainDhall(v core.Value) (any, error) {
 	switch v := v.(type) {
 	case core.RecordLit:
@@ -75,7 +76,7 @@ func plainRecord(r core.RecordLit) (map[string]any, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		if value != nil { // None is a setting that is not set
+		if value != nil { // None leaves the setting unset
 			record[name] = value
 		}
 	}

@@ -21,11 +21,11 @@ type Field struct {
 	OneOf   []string
 	Help    string
 
-	secret string // url: a URL that may contain a password, or several with commas between; text: never shown
+	secret string // url: a URL that may contain a password, or several, separated by commas; text: never shown
 	value  reflect.Value
 }
 
-// Fields describes every setting of c in the order of the reference page, with Value answering from c.
+// Fields describes every setting of c in the order of the reference page; Value returns its value in c.
 func Fields(c *Config) []Field { return fields(c) }
 
 // Known describes every setting of a server, with the sections of modules.
@@ -81,10 +81,10 @@ func typeName(v reflect.Value) string {
 	return "text"
 }
 
-// Value is the setting's value as in a file, without a password in it.
+// Value returns the setting's value as written in a file, without a password.
 func (f *Field) Value() string { return f.shown(fmt.Sprint(f.value.Interface())) }
 
-// shown leaves a password out of a value.
+// shown removes a password from a value.
 func (f *Field) shown(value string) string {
 	switch {
 	case f.secret == "" || value == "":
@@ -102,8 +102,7 @@ func (f *Field) shown(value string) string {
 // hidden is shown in place of a secret.
 const hidden = "xxxxx"
 
-// Redacted is a URL without its password. A text that is not a URL is hidden as a whole: it may be nothing but a
-// password.
+// Redacted returns a URL without its password. It hides a text that is not a URL completely, since the text may be a password.
 func Redacted(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {

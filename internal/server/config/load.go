@@ -18,16 +18,16 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// EnvPrefix begins the names of environment variables that are settings.
+// EnvPrefix is the prefix of environment variables for settings.
 const EnvPrefix = "GODWIT_"
 
-// DefaultFile is read if it exists and no other file was named.
+// DefaultFile is the configuration file that is read if it exists and no other file is named.
 const DefaultFile = "godwit.toml"
 
-// notSettings are environment variables of the same prefix that mean something else.
+// notSettings lists environment variables with the same prefix that are not settings.
 var notSettings = []string{"GODWIT_CONFIG", "GODWIT_URL", "GODWIT_API_KEY", "GODWIT_CONTEXT", "GODWIT_TOKEN", "GODWIT_BENCH_SERVER"}
 
-// Error is a setting that cannot be used. It names the key, the value and where that came from.
+// Error says that a setting cannot be used. It names the key, the value and the value's origin.
 type Error struct {
 	Key, Value, Origin, Problem string
 }
@@ -67,16 +67,15 @@ func (f *Field) addFlag(fs *pflag.FlagSet) {
 	fs.String(f.Flag, f.Default, f.Help)
 }
 
-// Load makes the settings from flags (may be nil), environment ("KEY=VALUE" each) and file, in this order of
-// precedence, and checks them. Sections of modules get theirs. Of flags only those that were set count. The error is an *Error, several joined, or
-// about the file.
+// Load makes the settings, including those of modules, from flags (may be nil), environment ("KEY=VALUE" each) and file, in this order of
+// precedence, and checks them. Only flags that were set count. The error is an *Error, several joined, or an error about the file.
 func Load(flags *pflag.FlagSet, environ []string, sections ...Section) (*Config, error) {
 	c, err := defaults(sections)
 	if err != nil {
 		return nil, err
 	}
 	c.origin, c.lines = map[string]string{}, map[string]int{}
-	values := koanf.New("\n") // keys are flat: a delimiter that none contains
+	values := koanf.New("\n") // keys are flat: the delimiter occurs in none
 	if err := c.loadFile(values, flags, environ); err != nil {
 		return nil, err
 	}
@@ -149,7 +148,7 @@ func File(flags *pflag.FlagSet, environ []string) (name string, required bool) {
 	return DefaultFile, false
 }
 
-// lookup is the last value of an environment variable that is not empty: orchestrators pass unset variables as empty ones.
+// lookup returns the last value of an environment variable that is not empty: orchestrators pass unset variables as empty ones.
 func lookup(environ []string, name string) string {
 	for _, kv := range slices.Backward(environ) {
 		if v, ok := strings.CutPrefix(kv, name+"="); ok && v != "" {
@@ -221,7 +220,7 @@ func (c *Config) loadFlags(values *koanf.Koanf, flags *pflag.FlagSet) error {
 	}), nil)
 }
 
-// UnknownEnv lists variables that look like settings and are none: misspelt, or put there by an orchestrator.
+// UnknownEnv lists variables with the prefix of settings that are no setting: misspelt, or set by an orchestrator.
 func UnknownEnv(environ []string, sections ...Section) []string {
 	known := knownKeys(sections...)
 	var out []string
@@ -244,7 +243,7 @@ func knownKeys(sections ...Section) map[string]bool {
 	return keys
 }
 
-// UnknownError is a key of the configuration file that is no setting.
+// UnknownError says that a key of the configuration file is not a setting.
 type UnknownError struct {
 	Key  string
 	Line int // 0: not known
@@ -261,7 +260,7 @@ func (e *UnknownError) Error() string {
 	return s
 }
 
-// AtLine returns the line of an error in a TOML file.
+// AtLine adds the line to an error in a TOML file.
 func AtLine(err error) error {
 	var at interface {
 		error
@@ -274,7 +273,7 @@ func AtLine(err error) error {
 	return fmt.Errorf("line %d, column %d: %w", row, column, err)
 }
 
-// lineOf is the line of a file in which a setting stands at the top level; 0: none was found.
+// lineOf returns the line of a file that sets a key at the top level; 0: none was found.
 func lineOf(text []byte, key string) int {
 	for i, line := range strings.Split(string(text), "\n") {
 		name, _, ok := strings.Cut(line, "=")
@@ -285,7 +284,7 @@ func lineOf(text []byte, key string) int {
 	return 0
 }
 
-// place returns the source of a setting, with the line of a file.
+// place returns the origin of a setting; for a file, with the line.
 func (c *Config) place(key string) string {
 	if n := c.lines[key]; n > 0 && c.Origin(key) == c.file {
 		return fmt.Sprintf("%s, line %d", c.Origin(key), n)

@@ -43,7 +43,7 @@ type CompatSettings struct {
 	CompatRetryDelay    Duration `key:"compat_retry_delay" default:"10s" min:"100ms" max:"5m" group:"Standing in for another service" help:"what a client does not acknowledge is sent again after this, then after twice that, up to 5 minutes"`
 	CompatConfig        string   `key:"compat_config" default:"" group:"Standing in for another service" help:"Dhall, JSON or TOML file with that service's own settings by their names, which hold where nothing else is set"`
 
-	CompatDev bool // the environment variable DEV of that service: a client's token is its id
+	CompatDev bool // like the other service's environment variable DEV: a client's token is its id
 
 	origins    map[string]nammayatri.Origin // of compat_config
 	passedOver []string                     // of compat_config
@@ -70,7 +70,7 @@ type DevSettings struct {
 	DevAnyAddress bool `key:"dev_any_address" default:"false" group:"Development" help:"let a development server bind addresses others can reach"`
 }
 
-// SignInSettings let people sign in to the web page.
+// SignInSettings configure the sign-in of people to the web page.
 type SignInSettings struct {
 	OIDCIssuer       string `key:"oidc_issuer" default:"" group:"Web page" help:"URL of a provider of OpenID Connect with which people may sign in to the web page, like https://login.example.org/realms/staff; needs oidc_client_id, oidc_allow and public_url; empty: they sign in with keys alone"`
 	OIDCClientID     string `key:"oidc_client_id" default:"" group:"Web page" help:"what this server is called at oidc_issuer"`
@@ -79,13 +79,13 @@ type SignInSettings struct {
 	OIDCAllow        string `key:"oidc_allow" default:"" group:"Web page" help:"who of oidc_issuer's people may do what, with semicolons between: role, app, and a claim with its value, like view shop groups=support; admin shop email=anna@example.org"`
 }
 
-// BootstrapSettings make an app at the first start.
+// BootstrapSettings create an app at the first start.
 type BootstrapSettings struct {
 	BootstrapApp     string `key:"bootstrap_app" default:"" group:"First start" help:"app to create at start if it does not exist"`
 	BootstrapKeyFile string `key:"bootstrap_key_file" default:"" group:"First start" help:"file with the admin API key of bootstrap_app, 16 characters or more; made if it is missing"`
 }
 
-// StorageSettings set how long and how much is kept.
+// StorageSettings set the time and the size of stored data.
 type StorageSettings struct {
 	Retain       Duration `key:"retain" default:"7d" min:"1m" max:"3650d" group:"Storage" help:"how long settled notifications stay in status and history"`
 	Attempts     bool     `key:"attempts" default:"true" group:"Storage" help:"keep what was tried to bring notifications to connections: when, to which device, what it said"`
@@ -121,7 +121,7 @@ type LimitSettings struct {
 	LimitLoopback bool `key:"limit_loopback" default:"false" group:"Limits" help:"apply the limits per address to loopback too"`
 }
 
-// OperationSettings are for operators of the server.
+// OperationSettings are settings for the server's operators.
 type OperationSettings struct {
 	AllowPrivateURLs bool     `key:"allow_private_urls" default:"false" group:"Safety" help:"let URLs given by people (JWKS, introspection, endpoints) lead to private addresses; for tests"`
 	Grace            Duration `key:"grace" default:"10s" min:"1s" max:"10m" group:"Operation" help:"most time a stop may take: goodbyes, answers under way, flush"`

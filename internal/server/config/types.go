@@ -73,7 +73,7 @@ func (d Duration) String() string {
 	return s
 }
 
-// Rate is events per time, written like 25/s, 100/m or 1000/h; the zero Rate is off: no limit.
+// Rate is a number of events per time, written like 25/s, 100/m or 1000/h; the zero Rate means no limit.
 type Rate struct {
 	Count float64
 	Per   time.Duration
@@ -93,7 +93,7 @@ func ParseRate(s string) (Rate, error) {
 	return Rate{Count: n, Per: unit}, nil
 }
 
-// PerSecond is the rate as a number; 0: off.
+// PerSecond returns the rate as a number of events a second; 0: no limit.
 func (r Rate) PerSecond() float64 {
 	if r.Per == 0 {
 		return 0

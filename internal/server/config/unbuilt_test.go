@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestTheReadmeListsWhatIsRefusedAsNotBuilt compares the README's list of missing features with the settings that are refused
-// and with their help.
+// TestTheReadmeListsWhatIsRefusedAsNotBuilt compares the README's list of missing features with the settings that are refused for them and
+// with the settings' help.
 func TestTheReadmeListsWhatIsRefusedAsNotBuilt(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join("..", "..", "..", "README.md"))
 	if err != nil {

@@ -81,7 +81,8 @@ func (c *Config) Validate() error {
 	return errors.Join(problems...)
 }
 
-// validateGateway checks the gateway's origin. Cookies ignore ports, so a gateway without its own listener needs another host name than the page.
+// validateGateway checks the gateway's origin. Cookies ignore ports, so a gateway without its own listener needs another host name than the
+// web page.
 func (c *Config) validateGateway(bad func(key, value, format string, args ...any)) {
 	if c.GatewayURL == "" {
 		return
@@ -100,13 +101,12 @@ func (c *Config) validateGateway(bad func(key, value, format string, args ...any
 	}
 }
 
-// sameName compares hosts as browsers do, which also take a name with a dot at its end.
+// sameName compares hosts as browsers do, which ignore a dot at the end of a name.
 func sameName(a, b string) bool {
 	return strings.TrimSuffix(webhost.Host(a), ".") == strings.TrimSuffix(webhost.Host(b), ".")
 }
 
-// validateOIDC checks who may sign in to the web page by a provider. Settings that would let everybody in, or nobody,
-// are refused.
+// validateOIDC checks the settings of sign-in through a provider. It refuses settings that would let everybody in, or nobody.
 func (c *Config) validateOIDC(bad func(key, value, format string, args ...any)) {
 	if c.OIDCIssuer == "" {
 		for _, f := range []struct{ key, value string }{{"oidc_client_id", c.OIDCClientID}, {"oidc_allow", c.OIDCAllow}} {
@@ -162,7 +162,7 @@ func (c *Config) validateNATS(bad func(key, value, format string, args ...any)) 
 	}
 }
 
-// AddrProblem returns the reason why an address cannot be listened on; empty: it can.
+// AddrProblem returns the reason why the server cannot listen on an address; empty: it can.
 func (c *Config) AddrProblem(addr string) string {
 	if addr == Off {
 		return ""
@@ -193,7 +193,7 @@ func loopback(host string) bool {
 	return err == nil && a.Unmap().IsLoopback()
 }
 
-// Listens is the address to bind for the setting of a listener, by its key. Empty: off.
+// Listens returns the address to bind for a listener's setting, by its key. Empty: off.
 func (c *Config) Listens(key string) (string, error) {
 	for _, f := range fields(c) {
 		if f.Key != key {
@@ -207,8 +207,8 @@ func (c *Config) Listens(key string) (string, error) {
 	return "", fmt.Errorf("there is no setting %s", key)
 }
 
-// ListenAddr is the address to bind for one of the address settings: a development server binds loopback where no
-// host was named. Empty: off.
+// ListenAddr returns the address to bind for one of the address settings: a development server binds loopback if no host is named. Empty:
+// off.
 func (c *Config) ListenAddr(addr string) string {
 	if addr == Off {
 		return ""

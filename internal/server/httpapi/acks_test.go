@@ -114,7 +114,7 @@ func TestOnlyPagesOfTheAppsOriginsMayAck(t *testing.T) {
 	}
 }
 
-// receipts takes one token, for shop's clicks.
+// receipts accepts one token, for shop's clicks.
 type receipts struct{ event *push.Reaction }
 
 func (r *receipts) Acknowledge(_ context.Context, tokens []string, event *push.Reaction) (int, error) {

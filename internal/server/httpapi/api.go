@@ -1,6 +1,6 @@
-// Package httpapi is the HTTP API: how a call is admitted, counted and answered when it fails. The packages below have the
-// routes, who may call them, and their handlers, one package for each kind of caller: back ends, the
-// public, operators. It also carries the handlers of the client gateways, which it mounts and otherwise leaves alone.
+// Package httpapi is the HTTP API: how calls are authorized and counted, and how failed calls are answered. The packages below contain the
+// routes, their roles and their handlers, one package for each kind of caller: back ends, the public, operators. It also mounts the
+// handlers of the client gateways, and leaves those requests alone.
 package httpapi
 
 import (
@@ -22,7 +22,7 @@ import (
 	"godwit.dev/godwit/internal/server/watch"
 )
 
-// Config are the parts of the API.
+// Config holds the parts of the API.
 type Config struct {
 	Routes []call.Route // of all capabilities
 	Access access.Access
@@ -30,17 +30,18 @@ type Config struct {
 	Log    *slog.Logger
 	// Registry receives the HTTP metrics.
 	Registry *prometheus.Registry
-	// Watch keeps the refusals of the server.
+	// Watch records the server's refusals.
 	Watch *watch.Server
-	// Mount adds handlers of the client gateways and the web page by mux pattern. They get the connection as it is: no deadline,
-	// no wrapped writer, no body limit.
+	// Mount adds handlers of the client gateways and the web page by mux pattern. They get the bare connection: no deadline, no wrapped
+	// writer, no body limit.
 	Mount map[string]http.Handler
-	// Direct takes connections over that have published, and Posts answers further publishes there. Nil: net/http keeps them.
+	// Direct takes over connections after their first publish, and Posts answers further publishes on them. Nil: net/http keeps the
+	// connections.
 	Direct *direct.Server
 	Posts  *backend.API
-	// Gateway handles paths below /gw/, with the path as it was sent.
+	// Gateway handles paths below /gw/, and gets the path unchanged.
 	Gateway http.Handler
-	// Serves returns which of the two a request may use. Nil: the gateway shares its origin with the rest.
+	// Serves returns the parts that a request may use. Nil: the gateway and the rest share an origin.
 	Serves func(*http.Request) Parts
 }
 
@@ -75,13 +76,13 @@ func New(cfg Config) http.Handler {
 	return a.beside(cfg.Gateway, tidy, cfg.Serves)
 }
 
-// Parts are the parts that are served at a request's origin.
+// Parts says which parts are served at a request's origin.
 type Parts struct {
 	Gateway bool // paths below /gw/
-	Rest    bool // the web page, the API and all else
+	Rest    bool // the web page, the API and everything else
 }
 
-// beside puts the gateway beside the rest, which would answer paths that it finds untidy with a redirect.
+// beside serves the gateway's paths apart from the rest, whose mux would redirect paths that are not in canonical form.
 func (a *api) beside(gateway, rest http.Handler, serves func(*http.Request) Parts) http.Handler {
 	m := a.metrics.Route(gatewayPrefix)
 	elsewhere := a.elsewhere()
@@ -102,7 +103,7 @@ func (a *api) beside(gateway, rest http.Handler, serves func(*http.Request) Part
 	})
 }
 
-// elsewhere refuses requests to the wrong origin. A redirect would take a caller's credentials along.
+// elsewhere refuses requests to the wrong origin. A redirect would send a caller's credentials to the other origin.
 func (a *api) elsewhere() http.HandlerFunc {
 	m := a.metrics.Route("elsewhere")
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -120,7 +121,7 @@ func (a *api) elsewhere() http.HandlerFunc {
 
 const gatewayPrefix = httphead.GatewayPath
 
-// answered keeps the status of an answer.
+// answered records the status of an answer.
 type answered struct {
 	http.ResponseWriter
 	status int
@@ -135,13 +136,13 @@ func (w *answered) WriteHeader(status int) {
 // Unwrap lets http.ResponseController find the wrapped writer.
 func (w *answered) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Limits of every connection. A slow or hostile client is cut off by them before any handler sees it.
+// Limits of every connection. They cut off a slow or hostile client before any handler sees its request.
 const (
 	readHeaderTimeout = 10 * time.Second
-	readTimeout       = 60 * time.Second // a whole request of at most 256 KB
-	writeTimeout      = 60 * time.Second // from the request's headers to the end of the answer; feeds lift it
+	readTimeout       = 60 * time.Second // for a whole request of at most 256 KB
+	writeTimeout      = 60 * time.Second // from the request's headers to the end of the answer; feeds remove this limit
 	idleTimeout       = 2 * time.Minute
-	maxHeaderBytes    = 16 << 10 // tokens travel in headers; nothing of ours needs more
+	maxHeaderBytes    = 16 << 10 // in bytes: tokens travel in headers; nothing of ours needs more
 )
 
 // Limit sets timeouts and header limits on the server that carries the handler of New.

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// entry is one of the audit log.
+// entry is an entry of the audit log.
 type entry struct{ ID, By, Way, Address, Deed, Object, Outcome string }
 
 // audit reads the audit log, oldest first.
@@ -95,7 +95,7 @@ func TestTheAuditLogIsReadByPages(t *testing.T) {
 	}
 }
 
-// untold are frequent calls of back ends, and posts that change nothing.
+// untold lists calls that the audit log omits: frequent calls of back ends, and posts that change nothing.
 var untold = []string{
 	"POST /v1/notifications", "POST /v1/notifications/batch", "POST /v1/notify/{recipient}", "DELETE /v1/notifications/{id}",
 	"PUT /v1/objects/{group}/{object}", "POST /v1/objects/{group}/{object}", "POST /v1/topics/{topic}", "POST /v1/requests/{subject}", "POST /v1/recipients/{id}/requests",

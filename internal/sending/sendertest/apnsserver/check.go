@@ -48,7 +48,7 @@ func (s *Server) authenticate(header string) Behaviour {
 	return Accepting
 }
 
-// verify reads a token (RFC 7515, ES256) and says when it was issued. It is written apart from the sender's side.
+// verify verifies a token (RFC 7515, ES256) and returns when it was issued. It shares no code with the sender.
 func (s *Server) verify(token string) (issued time.Time, err error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// window is the most bytes in flight on a connection: more than any test sends.
+// window limits the bytes in flight on a connection: no test sends as many.
 const window = 1 << 24
 
 // conn is a connection. One goroutine reads and answers; a test may end it from outside.
@@ -24,7 +24,7 @@ type conn struct {
 	nc   *tls.Conn
 	open map[uint32]*Message // begun and not answered
 	last uint32
-	gone bool // it sent a GOAWAY after last; guarded by the server's lock, like last
+	gone bool // the connection sent a GOAWAY naming last; guarded by the server's lock, like last
 
 	authorized bool
 	first      func() error // accepts the first message after all messages sent together with it have arrived
@@ -106,8 +106,8 @@ func (c *conn) handle(f http2.Frame) error {
 	return nil
 }
 
-// whole handles a message that has arrived completely. The first one is answered when the client has answered a ping, by
-// when all that the client sent at the same time has arrived.
+// whole handles a message that has arrived completely. The first message is answered only after the client has answered a ping: by then all
+// messages that the client sent together have arrived.
 func (c *conn) whole(id uint32, m *Message) error {
 	if c.authorized {
 		return c.take(id, m)
@@ -116,7 +116,7 @@ func (c *conn) whole(id uint32, m *Message) error {
 	return c.write(func() error { return c.fr.WritePing(false, [8]byte{1}) })
 }
 
-// begin begins a message, if there is room for it.
+// begin begins to receive a message, if the connection may have another one.
 func (c *conn) begin(f *http2.MetaHeadersFrame) error {
 	most := 1
 	if c.authorized {
@@ -140,7 +140,7 @@ func (c *conn) begin(f *http2.MetaHeadersFrame) error {
 	return nil
 }
 
-// admits reports whether a message is processed.
+// admits reports whether the connection still processes a message.
 func (c *conn) admits(id uint32) bool {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
@@ -182,7 +182,7 @@ func (c *conn) take(id uint32, m *Message) error {
 	switch {
 	case b.GoAway != "" && b.Break:
 		c.leave(id, b.GoAway)
-		return c.nc.CloseWrite() // the client closes when it has read that
+		return c.nc.CloseWrite() // the client closes its side when it has read the end
 	case b.GoAway != "":
 		delete(c.open, id)
 		c.leave(id-1, b.GoAway)
@@ -196,7 +196,7 @@ func (c *conn) take(id uint32, m *Message) error {
 	return c.answer(id, m, b)
 }
 
-// authorize allows more than one message at a time.
+// authorize raises the limit of concurrent messages from one.
 func (c *conn) authorize() error {
 	if c.authorized {
 		return nil
@@ -214,7 +214,7 @@ func (c *conn) leave(last uint32, reason string) {
 	c.goAway(last, reason)
 }
 
-// goAway sends a GOAWAY. The server's lock is held.
+// goAway sends a GOAWAY. The caller holds the server's lock.
 func (c *conn) goAway(last uint32, reason string) {
 	c.gone = true
 	said, _ := json.Marshal(map[string]string{"reason": reason}) // a text

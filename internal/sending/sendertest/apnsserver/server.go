@@ -1,6 +1,6 @@
-// Package apnsserver is Apple's push service for tests: TLS and HTTP/2, one message at a time until a token was accepted,
-// tokens verified by signature, issuer, age and how often they change, devices that answer in every way that Apple's do, and
-// connections that are ended with a reason. It keeps what it got.
+// Package apnsserver imitates Apple's push service for tests, with TLS and HTTP/2. A connection accepts one message at a time until a token
+// was accepted; the server checks tokens' signature, issuer, age and rate of change. Devices give every answer that Apple's do, and
+// connections are ended with a reason. The server stores the messages that it receives.
 package apnsserver
 
 import (
@@ -17,17 +17,17 @@ import (
 	"godwit.dev/godwit/internal/sending/sendertest/testservice"
 )
 
-// Behaviour is how a device's messages are answered. The zero value accepts.
+// Behaviour sets the answers to a device's messages. The zero value accepts.
 type Behaviour struct {
 	Status     int // 0: 200
 	Reason     string
 	Since      time.Time     // the timestamp beside it
 	RetryAfter time.Duration // sent with the answer
-	Body       string        // in the place of Apple's JSON
+	Body       string        // replaces Apple's JSON body
 	Hang       bool          // never answers
-	Break      bool          // takes the message and breaks the connection
+	Break      bool          // accepts the message and breaks the connection
 	GoAway     string        // ends the connection with this reason; without Break the message is not processed
-	Times      int           // after so many messages it accepts; 0: for ever
+	Times      int           // number of messages that this behaviour applies to; later ones are accepted; 0: all
 }
 
 // Behaviours of the real service.
@@ -47,9 +47,9 @@ type Options struct {
 	TeamID string
 	Topic  string
 	Now    func() time.Time // nil: time.Now
-	// Streams is how many messages a connection takes at once after a token was accepted; 0: 1000.
+	// Streams limits the concurrent messages on a connection after a token was accepted; 0: 1000.
 	Streams int
-	// Message is a message to a device.
+	// Rest is the shortest allowed time between two changes of the token; 0: 20 minutes.
 	Rest time.Duration
 }
 
@@ -81,7 +81,7 @@ type device struct {
 	got       []Message
 }
 
-// Message is what came for a device.
+// Message is a message that was sent to a device.
 type Message struct {
 	Device, ID, Topic, PushType, Priority, Expiration, Collapse, Authorization string
 
@@ -90,7 +90,7 @@ type Message struct {
 	path    string
 }
 
-// Start starts a server. Close it.
+// Start starts a server; the caller closes it.
 func Start(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -120,7 +120,7 @@ func (s *Server) Close() {
 	s.http.Close()
 }
 
-// Register makes a device and returns its token, and the address with it.
+// Register makes a device and returns its token, and the endpoint address that contains it.
 func (s *Server) Register(b Behaviour) (token string, address json.RawMessage) {
 	raw := make([]byte, 32)
 	_, _ = rand.Read(raw)
@@ -131,7 +131,7 @@ func (s *Server) Register(b Behaviour) (token string, address json.RawMessage) {
 	return token, json.RawMessage(`{"token":"` + token + `"}`)
 }
 
-// Behave changes how a device's messages are answered.
+// Behave sets the answers to a device's messages.
 func (s *Server) Behave(token string, b Behaviour) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +139,7 @@ func (s *Server) Behave(token string, b Behaviour) {
 	d.behaviour, d.left = b, b.Times
 }
 
-// BehaveAll makes all messages be answered so, to any device; nil: each by its device's behaviour.
+// BehaveAll sets the answers to the messages of all devices; nil: each device's own behaviour applies.
 func (s *Server) BehaveAll(b *Behaviour) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +156,7 @@ func (s *Server) Received(token string) []Message {
 	return append([]Message(nil), s.devices[token].got...)
 }
 
-// Accepted counts the messages that were taken.
+// Accepted counts the accepted messages.
 func (s *Server) Accepted() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,14 +170,14 @@ func (s *Server) Requests() int {
 	return s.requests
 }
 
-// Connections counts how many were opened.
+// Connections counts the connections opened so far.
 func (s *Server) Connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.opened
 }
 
-// Tokens counts the different ones that were accepted.
+// Tokens counts the different tokens accepted so far.
 func (s *Server) Tokens() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,7 +191,7 @@ func (s *Server) Violations() []string {
 	return append([]string(nil), s.violations...)
 }
 
-// GoAway ends all connections with a reason, after the requests under way are answered.
+// GoAway ends all connections with a reason, once the requests under way are answered.
 func (s *Server) GoAway(reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,7 +200,7 @@ func (s *Server) GoAway(reason string) {
 	}
 }
 
-// behaves is how a message for a device is answered, and notes the message if it is taken.
+// behaves returns the answer to a message for a device, and records the message if it is accepted.
 func (s *Server) behaves(m *Message) Behaviour {
 	s.mu.Lock()
 	defer s.mu.Unlock()

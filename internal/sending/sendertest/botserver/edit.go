@@ -65,7 +65,7 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request, method string, c *
 	s.reply(w, r, fault, &taken)
 }
 
-// editable returns the reason why a message cannot be edited.
+// editable returns the reason why a message cannot be edited; "": it can.
 func (s *Server) editable(chat int64, ok bool, id int64) string {
 	switch state := s.states[chat]; {
 	case !ok || state == NotFound:
@@ -82,14 +82,14 @@ func (s *Server) editable(chat int64, ok bool, id int64) string {
 	return ""
 }
 
-// Delete takes a message away, as its reader can.
+// Delete removes a message, as its reader can.
 func (s *Server) Delete(id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.messages[id-1].Deleted = true
 }
 
-// Fix makes a message one that cannot be edited.
+// Fix marks a message as not editable.
 func (s *Server) Fix(id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,7 @@ func (c *call) media(method string) string {
 	return map[string]string{"sendPhoto": c.Photo, "sendVideo": c.Video, "sendAnimation": c.Animation, "sendDocument": c.Document}[method]
 }
 
-// send is sendMessage, sendPhoto and its like.
+// send handles sendMessage, sendPhoto and the like.
 func (s *Server) send(w http.ResponseWriter, r *http.Request, method string, c *call) {
 	chat, ok := c.chatID()
 	text, most := c.Text, 4096
@@ -32,7 +32,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, method string, c *
 	case method != "sendMessage" && c.media(method) == "":
 		answer(w, http.StatusBadRequest, "Bad Request: there is no file in the request", "")
 		return
-	case len(utf16.Encode([]rune(text))) > 2*most: // entities count for less than they take here
+	case len(utf16.Encode([]rune(text))) > 2*most: // entities are longer here than in Telegram's own count
 		answer(w, http.StatusBadRequest, "Bad Request: message is too long", "")
 		return
 	case !parses(c.ParseMode, text):
@@ -71,7 +71,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, method string, c *
 	s.reply(w, r, fault, m)
 }
 
-// strike returns the fault for this request.
+// strike returns the fault that this request meets.
 func (s *Server) strike() Fault {
 	s.requests++
 	if s.faults == 0 {
@@ -83,7 +83,7 @@ func (s *Server) strike() Fault {
 	return s.fault
 }
 
-// refuses answers for a chat that takes nothing, and for one too many.
+// refuses answers a message that its chat does not accept or that exceeds a rate limit, and reports whether it did.
 func (s *Server) refuses(w http.ResponseWriter, chat int64) bool {
 	switch state := s.states[chat]; state {
 	case Takes:
@@ -112,7 +112,7 @@ func (s *Server) refuses(w http.ResponseWriter, chat int64) bool {
 	return false
 }
 
-// reply answers for a message that was taken.
+// reply answers an accepted message.
 func (s *Server) reply(w http.ResponseWriter, r *http.Request, fault Fault, m *Message) {
 	switch fault {
 	case HTML:
@@ -135,7 +135,7 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, fault Fault, m *M
 	}
 }
 
-// parses reports whether a text is well formed, as far as a test needs to know: nothing unescaped that must be.
+// parses reports whether a text is well formed, as far as tests need: all special characters are escaped.
 func parses(mode, text string) bool {
 	switch mode {
 	case "HTML":
@@ -211,7 +211,7 @@ func (s *Server) poll(w http.ResponseWriter, r *http.Request, c *call) {
 		news := s.news
 		s.mu.Unlock()
 		if len(list) > 0 {
-			b, _ := json.Marshal(list) // raw JSON of ours always encodes
+			b, _ := json.Marshal(list) // our own raw JSON always encodes
 			result(w, string(b))
 			return
 		}

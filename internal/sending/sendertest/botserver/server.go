@@ -1,6 +1,6 @@
-// Package botserver is a Telegram Bot API server for tests: it enforces the limits of a bot and of a chat, answers 429
-// with retry_after, knows chats that have blocked the bot, moved, or never were, edits messages, deletes them for 48 hours, hands
-// out updates, and breaks as the real one does.
+// Package botserver is a Telegram Bot API server for tests. It enforces the limits of a bot and of a chat and answers 429 with retry_after;
+// its chats may have blocked the bot, moved, or never existed. It edits messages, deletes them for 48 hours, delivers updates, and fails as
+// the real server does.
 package botserver
 
 import (
@@ -34,11 +34,11 @@ type Fault string
 // Faults.
 const (
 	None     Fault = ""
-	HTML     Fault = "html"     // takes the message and answers 502 with a page
-	Drop     Fault = "drop"     // takes the message and breaks the connection
-	Hang     Fault = "hang"     // takes the message and never answers
+	HTML     Fault = "html"     // accepts the message and answers 502 with a web page
+	Drop     Fault = "drop"     // accepts the message and breaks the connection
+	Hang     Fault = "hang"     // accepts the message and never answers
 	Failing  Fault = "failing"  // 500 as JSON; whether the message was sent stays unknown
-	Garbage  Fault = "garbage"  // sends the message and answers something that is not JSON
+	Garbage  Fault = "garbage"  // accepts the message and answers something that is not JSON
 	Flood    Fault = "flood"    // 429 with retry_after 7
 	Refuse   Fault = "refuse"   // 400 for the text
 	Redirect Fault = "redirect" // 302
@@ -51,10 +51,10 @@ type Options struct {
 	Every  time.Duration    // least time between messages to a chat; 0: no limit (Telegram: 1 s)
 	Retry  int              // retry_after of a 429, in seconds; 0: 1
 	Now    func() time.Time // nil: time.Now
-	Delete time.Duration    // how long messages can be deleted; 0: 48 h
+	Delete time.Duration    // time for which messages can be deleted; 0: 48 h
 }
 
-// Message is one that a chat got.
+// Message is a message that a chat received.
 type Message struct {
 	ID      int64
 	Chat    int64
@@ -84,7 +84,7 @@ type Server struct {
 	states   map[int64]State
 	moves    map[int64]int64
 	fault    Fault
-	faults   int // how many more requests it strikes; -1: all
+	faults   int // number of further requests that end in the fault; -1: all
 	messages []*Message
 	byChat   map[int64][]*Message
 	window   []time.Time // of the last second's messages
@@ -96,7 +96,7 @@ type Server struct {
 	news     chan struct{}
 }
 
-// Start starts a server. Close it.
+// Start starts a server; the caller closes it.
 func Start(o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -129,7 +129,7 @@ func (s *Server) Put(chat int64, state State) {
 	s.states[chat] = state
 }
 
-// Move makes a group a supergroup with another id.
+// Move turns a group into a supergroup with another id.
 func (s *Server) Move(from, to int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +143,7 @@ func (s *Server) Break(f Fault, n int) {
 	s.fault, s.faults = f, n
 }
 
-// Messages returns the messages that chats got, in order.
+// Messages returns the messages that chats received, in order.
 func (s *Server) Messages() []Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +161,7 @@ func (s *Server) Flooded() int {
 	return s.flooded
 }
 
-// Say makes a user named A write to the bot: an update of the kind message.
+// Say makes a user named A write to the bot, which causes an update of the kind message.
 func (s *Server) Say(chat int64, language, text string) {
 	s.update(fmt.Sprintf(`"message":{"message_id":1,"date":1,"chat":{"id":%d,"type":"private","first_name":"A"},"from":{"id":%d,"is_bot":false,"first_name":"A","language_code":%q},"text":%q}`,
 		chat, chat, language, text))
@@ -260,7 +260,7 @@ func answer(w http.ResponseWriter, status int, description, parameters string) {
 	fmt.Fprintf(w, `{"ok":false,"error_code":%d,"description":%q%s}`, status, description, parameters)
 }
 
-// chatID reads a number, as such or in quotes.
+// chatID reads a chat's number, plain or in quotes.
 func (c *call) chatID() (int64, bool) {
 	n, err := strconv.ParseInt(strings.Trim(string(c.ChatID), `"`), 10, 64)
 	return n, err == nil

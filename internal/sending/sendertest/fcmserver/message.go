@@ -97,7 +97,7 @@ func parse(body []byte) (*envelope, string) {
 	return &e, m.APNs.wrong()
 }
 
-// wrong returns the fault for which Apple would refuse it.
+// wrong returns the fault for which Apple would refuse the message; "": none.
 func (a *APNs) wrong() string {
 	if a.Headers == nil {
 		return ""
@@ -133,7 +133,7 @@ func (e *envelope) empty() bool {
 	return len(e.Message.Data) == 0 && e.Message.Android == (Android{}) && e.Message.APNs.Headers == nil && e.Message.WebPush.Headers == nil
 }
 
-// size is how many bytes a device gets.
+// size returns the bytes that a device receives.
 func (e *envelope) size() (n int) {
 	for k, v := range e.Message.Data {
 		n += len(k) + len(v)

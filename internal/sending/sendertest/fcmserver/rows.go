@@ -11,7 +11,7 @@ import (
 // Row is a way in which FCM answers.
 type Row string
 
-// Rows. Answers that do not concern one device are still given per device.
+// Rows. Even answers that concern more than one device are set for a single one.
 const (
 	Accept          Row = ""
 	Unregistered    Row = "404 UNREGISTERED"
@@ -38,13 +38,13 @@ const (
 	Break           Row = "takes the message and breaks the connection"
 )
 
-// Behaviour is how a device's messages are answered. The zero value accepts.
+// Behaviour sets the answers to a device's messages. The zero value accepts.
 type Behaviour struct {
 	Row        Row
 	RetryAfter time.Duration // sent with the answer
 	Delay      time.Duration // before the answer
-	Times      int           // after so many messages it accepts; 0: for ever
-	Question   Row           // how validate_only is answered; empty: as a message
+	Times      int           // number of messages that this behaviour applies to; later ones are accepted; 0: all
+	Question   Row           // answer to validate_only; empty: as to a message
 }
 
 // answer is what is written.
@@ -69,7 +69,7 @@ func (a answer) write(w http.ResponseWriter, b Behaviour) {
 	_, _ = io.WriteString(w, a.body)
 }
 
-// failure makes an answer of google.rpc.Status.
+// failure makes an answer with a google.rpc.Status.
 func failure(code int, status, message string, details ...map[string]any) answer {
 	b, err := json.MarshalIndent(map[string]any{"error": map[string]any{"code": code, "message": message, "status": status, "details": details}}, "", "  ")
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package fcmserver is Firebase Cloud Messaging for tests: TLS and HTTP/2, the token service beside it, and devices that
-// answer in each way that HTTP v1 knows. It checks assertions, access tokens and messages as Google does, and keeps what
-// devices got.
+// Package fcmserver imitates Firebase Cloud Messaging for tests: TLS and HTTP/2, its token service, and devices that give every answer of
+// HTTP v1. It checks assertions, access tokens and messages as Google does, and stores the messages of devices.
 package fcmserver
 
 import (
@@ -20,21 +19,21 @@ import (
 	"godwit.dev/godwit/internal/sending/sendertest/testservice"
 )
 
-// Email is that of the service account.
+// Email is the service account's address.
 const Email = "godwit@demo.iam.gserviceaccount.com"
 
 // Options change the server's behaviour.
 type Options struct {
 	Project string        // empty: demo-project
-	Life    time.Duration // of access tokens; 0: an hour
-	Quick   bool          // keeps no messages: costs little beside the client that it is sent to by
+	Life    time.Duration // lifetime of access tokens; 0: an hour
+	Quick   bool          // stores no messages, and so costs little compared with the client under test
 	HTTP1   bool          // speaks nothing newer
 	// Told is called with the godwit_id of each message and whether it was accepted; may be nil
 	Told func(id string, taken bool)
-	Cap  int // messages of the project in any second; further ones get an answer to come back in a second; 0: no limit
+	Cap  int // messages of the project accepted in any second; further ones are told to come back in a second; 0: no limit
 }
 
-// Message is a message that a device got.
+// Message is a message that a device received.
 type Message struct {
 	Proto   int // 2: HTTP/2
 	At      time.Time
@@ -59,7 +58,7 @@ type Server struct {
 	mu        sync.Mutex
 	devices   map[string]*device
 	all       *Behaviour
-	access    map[string]bool // tokens given out: whether they still work
+	access    map[string]bool // issued tokens, and whether they still work
 	given     int
 	fault     TokenFault
 	problems  []string
@@ -75,7 +74,7 @@ type device struct {
 	got       []Message
 }
 
-// sharedKey is the account's: making one takes long, and its bits are of no matter.
+// sharedKey is the account's key: making one takes long, and its value does not matter.
 var sharedKey = sync.OnceValue(func() *rsa.PrivateKey {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -84,7 +83,7 @@ var sharedKey = sync.OnceValue(func() *rsa.PrivateKey {
 	return key
 })
 
-// Start starts a server. Close it.
+// Start starts a server; the caller closes it.
 func Start(o Options) *Server {
 	if o.Project == "" {
 		o.Project = "demo-project"
@@ -114,7 +113,7 @@ func (s *Server) Close() {
 	s.http.Close()
 }
 
-// Account is the service account's file, as the Firebase console gives it out.
+// Account returns the service account's file, in the form that the Firebase console issues.
 func (s *Server) Account() []byte {
 	der, err := x509.MarshalPKCS8PrivateKey(s.key)
 	if err != nil {
@@ -130,7 +129,7 @@ func (s *Server) Account() []byte {
 	return file
 }
 
-// Device makes a device and returns its token, and the address of an endpoint with it.
+// Device makes a device and returns its token, and the endpoint address that contains it.
 func (s *Server) Device(b Behaviour) (token string, address json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +139,7 @@ func (s *Server) Device(b Behaviour) (token string, address json.RawMessage) {
 	return token, address
 }
 
-// Behave changes how a device's messages are answered.
+// Behave sets the answers to a device's messages.
 func (s *Server) Behave(token string, b Behaviour) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,14 +148,14 @@ func (s *Server) Behave(token string, b Behaviour) {
 	}
 }
 
-// BehaveAll makes all messages be answered so; nil: each as its device's.
+// BehaveAll sets the answers to the messages of all devices; nil: each device's own behaviour applies.
 func (s *Server) BehaveAll(b *Behaviour) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = b
 }
 
-// Revoke ends all access tokens that were given out.
+// Revoke invalidates all issued access tokens.
 func (s *Server) Revoke() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +164,7 @@ func (s *Server) Revoke() {
 	}
 }
 
-// Received are the messages that a device got, oldest first; those that were then not answered are among them.
+// Received returns the messages that a device received, oldest first, including those that then got no answer.
 func (s *Server) Received(token string) []Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,7 +174,7 @@ func (s *Server) Received(token string) []Message {
 	return nil
 }
 
-// Counts are the events so far.
+// Counts counts the events so far.
 type Counts struct {
 	Requests  int // to send, of any kind
 	Accepted  int // messages
@@ -190,7 +189,7 @@ func (s *Server) Counts() Counts {
 	return Counts{Requests: s.requests, Accepted: s.accepted, Validated: s.validated, Tokens: s.given}
 }
 
-// Problems are what no client of Google's may do: assertions and messages that were refused for their form.
+// Problems lists mistakes that no client of Google's may make: assertions and messages that were refused for their form.
 func (s *Server) Problems() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,7 +253,7 @@ func (s *Server) works(access string) bool {
 	return s.access[access]
 }
 
-// behaves is how a message is answered.
+// behaves returns the answer to a message.
 func (s *Server) behaves(e *envelope) Behaviour {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -282,7 +281,7 @@ func (s *Server) behaves(e *envelope) Behaviour {
 	return b
 }
 
-// within reports whether the cap allows one more message, and counts it.
+// within reports whether the cap allows one more message, and if so counts it.
 func (s *Server) within(now time.Time) bool {
 	if s.opts.Cap == 0 {
 		return true
@@ -308,7 +307,7 @@ func (d *device) next() Behaviour {
 	return b
 }
 
-// deliver gives a message to its device.
+// deliver delivers a message to its device.
 func (s *Server) deliver(e *envelope, proto int, row Row) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,17 +13,17 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// AccessPrefix is how access tokens begin. They are secrets.
+// AccessPrefix is the prefix of access tokens. They are secrets.
 const AccessPrefix = "ya29."
 
 const (
 	grantType      = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 	messagingScope = "https://www.googleapis.com/auth/firebase.messaging"
-	maxAge         = time.Hour       // of an assertion, from iat to exp
+	maxAge         = time.Hour       // longest lifetime of an assertion, from iat to exp
 	maxSkew        = 5 * time.Minute // between the clocks
 )
 
-// TokenFault is what the token service does instead of an answer.
+// TokenFault describes a failure of the token service.
 type TokenFault struct {
 	Status     int // 0: no fault
 	Body       string
@@ -38,7 +38,7 @@ func (s *Server) TokenFails(f TokenFault) {
 	s.fault = f
 }
 
-// serveToken changes an assertion into an access token (RFC 7523).
+// serveToken exchanges an assertion for an access token (RFC 7523).
 func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	fault := s.fault

@@ -1,5 +1,5 @@
-// Package hookserver is a receiver of webhooks for tests: it verifies signatures as Standard Webhooks says, keeps what
-// it received, and answers as its test has set.
+// Package hookserver is a receiver of webhooks for tests: it verifies signatures as Standard Webhooks requires, stores the messages that it
+// receives, and gives the answers that its test sets.
 package hookserver
 
 import (
@@ -23,13 +23,13 @@ type Message struct {
 	At   time.Time
 }
 
-// Behaviour is how the receiver answers. The zero value takes messages.
+// Behaviour sets the receiver's answers. The zero value accepts messages.
 type Behaviour struct {
 	Status     int // 0: 204
 	RetryAfter time.Duration
 	Hang       bool
 	Break      bool
-	Times      int // after so many messages it takes them; 0: for ever
+	Times      int // number of messages that this behaviour applies to; later ones are accepted; 0: all
 }
 
 // Server is a running receiver.
@@ -49,7 +49,7 @@ type Server struct {
 	news      chan struct{}
 }
 
-// Start starts a receiver that verifies with a secret. Close it.
+// Start starts a receiver that verifies signatures with a secret; the caller closes it.
 func Start(secret string) *Server {
 	s := &Server{secret: secret, closed: make(chan struct{}), news: make(chan struct{})}
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
@@ -63,7 +63,7 @@ func (s *Server) Close() {
 	s.http.Close()
 }
 
-// Secret changes the secret that it verifies with.
+// Secret changes the secret for verifying signatures.
 func (s *Server) Secret(secret string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,14 +77,14 @@ func (s *Server) Behave(b Behaviour) {
 	s.behaviour, s.left = b, b.Times
 }
 
-// Took are the messages that it took, oldest first.
+// Took returns the accepted messages, oldest first.
 func (s *Server) Took() []Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Message(nil), s.took...)
 }
 
-// Requests counts requests, Refused lists wrong signatures.
+// Requests counts all requests.
 func (s *Server) Requests() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *Server) Refused() []error {
 	return append([]error(nil), s.refused...)
 }
 
-// Next is closed with the next request after the call.
+// Next returns a channel that is closed with the next request after the call.
 func (s *Server) Next() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()

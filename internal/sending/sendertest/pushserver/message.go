@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// Message is a message that an endpoint got.
+// Message is a message that an endpoint received.
 type Message struct {
 	Topic, Urgency, TTL, Authorization string
 	URI                                string // path and query
@@ -33,7 +33,7 @@ type Message struct {
 // Payload decrypts the body as the browser would.
 func (m *Message) Payload() ([]byte, error) { return Decrypt(m.Body, m.keys.private, m.keys.auth) }
 
-// Decrypt is the receiver's side of RFC 8291, written apart from the sender's.
+// Decrypt is the receiver's side of RFC 8291. It shares no code with the sender.
 func Decrypt(body []byte, private *ecdh.PrivateKey, auth []byte) ([]byte, error) {
 	if len(body) < 86+17 || body[20] != 65 {
 		return nil, errors.New("body has no header of RFC 8188 with a key of 65 bytes")
@@ -51,7 +51,7 @@ func Decrypt(body []byte, private *ecdh.PrivateKey, auth []byte) ([]byte, error)
 		return nil, err
 	}
 	derive := func(secret, salt []byte, info string, n int) []byte {
-		b, _ := hkdf.Key(sha256.New, secret, salt, info, n) // fails only for lengths that are never used
+		b, _ := hkdf.Key(sha256.New, secret, salt, info, n) // fails only for lengths that do not occur here
 		return b
 	}
 	ikm := derive(shared, auth, "WebPush: info\x00"+string(private.PublicKey().Bytes())+string(sender), 32)
@@ -82,7 +82,7 @@ var (
 	vapidForm = regexp.MustCompile(`^vapid t=([^,\s]+), ?k=([^,\s]+)$`)
 )
 
-// head holds the headers that are checked.
+// head holds the method and the headers that are checked.
 type head struct{ method, ttl, topic, urgency, encoding, authorization string }
 
 func headOf(r *http.Request) head {
@@ -138,7 +138,7 @@ func (s *Server) authenticate(header string) error {
 	return nil
 }
 
-// Tokens counts the different Authorization headers that were found good.
+// Tokens counts the different Authorization headers accepted so far.
 func (s *Server) Tokens() (n int) {
 	s.verified.Range(func(any, any) bool { n++; return true })
 	return n
@@ -186,5 +186,5 @@ func VerifyToken(token, public string) (c Claims, err error) {
 	return c, json.Unmarshal(b, &c)
 }
 
-// Keys are the private key and the auth secret of the subscription that the message was for, as the browser holds them.
+// Keys returns the private key and the auth secret of the message's subscription, as the browser holds them.
 func (m *Message) Keys() (private, auth []byte) { return m.keys.private.Bytes(), m.keys.auth }

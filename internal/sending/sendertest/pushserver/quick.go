@@ -19,8 +19,8 @@ const (
 	quickWindow  = 1 << 20 // of a connection
 )
 
-// quick is a connection of a server for load: one goroutine reads, checks, counts and answers, as many messages as
-// have come at once.
+// quick is a connection of a server for load tests: one goroutine reads, checks, counts and answers messages, as many at once as have
+// arrived.
 type quick struct {
 	s          *Server
 	in         *bufio.Reader
@@ -29,7 +29,7 @@ type quick struct {
 	open       map[uint32]*quickMessage
 	block      bytes.Buffer
 	enc        *hpack.Encoder
-	uncredited uint32 // bytes that the client may send again
+	uncredited uint32 // received bytes not yet returned to the client's window
 }
 
 type quickMessage struct {
@@ -134,7 +134,7 @@ func (q *quick) data(f *http2.DataFrame) error {
 	return nil
 }
 
-// answer checks a message, counts it and answers as its endpoint is set.
+// answer checks and counts a message, and answers it as its endpoint's behaviour says.
 func (q *quick) answer(stream uint32, m *quickMessage) error {
 	delete(q.open, stream)
 	s := q.s

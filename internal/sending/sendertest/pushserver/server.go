@@ -1,6 +1,6 @@
-// Package pushserver is a push service for tests: TLS and HTTP/2, endpoints that answer as real ones do, also when
-// they are gone, overloaded, slow, hung or broken. It checks what a real one checks and keeps what it got, which
-// tests decrypt with the keys of the subscription, as a browser would.
+// Package pushserver is a push service for tests: TLS and HTTP/2, and endpoints that answer as real ones do, including gone, overloaded,
+// slow, hanging and broken ones. It checks what a real service checks and stores the messages, which tests decrypt with the subscription's
+// keys, as a browser would.
 package pushserver
 
 import (
@@ -23,15 +23,15 @@ import (
 	"godwit.dev/godwit/internal/sending/sendertest/testservice"
 )
 
-// Behaviour is how an endpoint answers. The zero value accepts.
+// Behaviour sets an endpoint's answers. The zero value accepts.
 type Behaviour struct {
 	Status     int           // 0: 201
 	RetryAfter time.Duration // sent with the answer
 	Delay      time.Duration // before the answer
 	Hang       bool          // never answers
-	Break      bool          // takes the message and breaks the connection
+	Break      bool          // accepts the message and breaks the connection
 	Body       string
-	Times      int // after so many messages it accepts; 0: for ever
+	Times      int // number of messages that this behaviour applies to; later ones are accepted; 0: all
 }
 
 // Behaviours of real push services.
@@ -48,11 +48,11 @@ var (
 
 // Options change the server's checks.
 type Options struct {
-	Public  string // VAPID key that must have signed; empty: any
-	Quick   bool   // keeps no messages and heeds no Delay, Hang and Break: costs little beside the server that it loads
-	OneKey  bool   // all subscriptions share their keys, so that a million of them are made quickly
+	Public  string // VAPID key that must have signed the messages; empty: any
+	Quick   bool   // stores no messages and ignores Delay, Hang and Break, and so costs little compared with the server under load
+	OneKey  bool   // all subscriptions share one key pair, so that making a million of them is quick
 	Streams int    // HTTP/2 streams a connection; 0: Go's default of 250
-	Cap     int    // messages in any second, to all endpoints together; further ones get an answer to come back in a second; 0: no limit
+	Cap     int    // messages accepted in any second, over all endpoints; further ones are told to come back in a second; 0: no limit
 }
 
 // Server is a running push service.
@@ -73,7 +73,7 @@ type Server struct {
 	shared   *keys
 
 	capped sync.Mutex
-	recent []time.Time // messages of the last second that the cap let through
+	recent []time.Time // times of the messages that the cap allowed in the last second
 
 	mu        sync.RWMutex
 	endpoints map[string]*endpoint
@@ -93,7 +93,7 @@ type keys struct {
 	auth    []byte
 }
 
-// Start starts a server. Close it.
+// Start starts a server; the caller closes it.
 func Start(o Options) *Server {
 	s := &Server{opts: o, closed: make(chan struct{}), endpoints: make(map[string]*endpoint)}
 	s.http = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
@@ -120,7 +120,7 @@ func (s *Server) Close() {
 	s.http.Close()
 }
 
-// Subscribe makes an endpoint and returns its id and the subscription as a browser gives it away.
+// Subscribe makes an endpoint and returns its id, and its subscription as a browser gives it to a page.
 func (s *Server) Subscribe(b Behaviour) (id string, address json.RawMessage) {
 	k := s.keys()
 	id = strconv.Itoa(s.add(&endpoint{keys: k, behaviour: b, left: b.Times}))
@@ -155,7 +155,7 @@ func (s *Server) keys() *keys {
 	return k
 }
 
-// Behave changes how an endpoint answers.
+// Behave sets an endpoint's answers.
 func (s *Server) Behave(id string, b Behaviour) {
 	e := s.find(id)
 	e.mu.Lock()
@@ -163,7 +163,7 @@ func (s *Server) Behave(id string, b Behaviour) {
 	e.behaviour, e.left = b, b.Times
 }
 
-// behaves is how a message to an endpoint is answered.
+// behaves returns the answer to a message for an endpoint.
 func (s *Server) behaves(e *endpoint) Behaviour {
 	if !s.within(time.Now()) {
 		return Overloaded
@@ -175,7 +175,7 @@ func (s *Server) behaves(e *endpoint) Behaviour {
 	return b
 }
 
-// within reports whether the cap allows one more message, and counts it.
+// within reports whether the cap allows one more message, and if so counts it.
 func (s *Server) within(now time.Time) bool {
 	if s.opts.Cap == 0 {
 		return true
@@ -192,19 +192,19 @@ func (s *Server) within(now time.Time) bool {
 	return true
 }
 
-// BehaveAll makes all endpoints answer so; nil: each by its own setting.
+// BehaveAll sets the answers of all endpoints; nil: each endpoint's own behaviour applies.
 func (s *Server) BehaveAll(b *Behaviour) { s.all.Store(b) }
 
-// Connections counts how many were opened.
+// Connections counts the connections opened so far.
 func (s *Server) Connections() int { return int(s.conns.Load()) }
 
 // Requests counts what came.
 func (s *Server) Requests() int { return int(s.requests.Load()) }
 
-// Accepted counts the messages that were taken.
+// Accepted counts the accepted messages.
 func (s *Server) Accepted() int { return int(s.accepted.Load()) }
 
-// AcceptedBy counts the messages that an endpoint took.
+// AcceptedBy counts the messages that an endpoint accepted.
 func (s *Server) AcceptedBy(id string) int {
 	e := s.find(id)
 	e.mu.Lock()
@@ -212,7 +212,7 @@ func (s *Server) AcceptedBy(id string) int {
 	return e.accepted
 }
 
-// Received are the messages that an endpoint took, oldest first; those that it then did not acknowledge are among them.
+// Received returns the messages that an endpoint accepted, oldest first, including those that it then did not acknowledge.
 func (s *Server) Received(id string) []Message {
 	e := s.find(id)
 	e.mu.Lock()
@@ -220,7 +220,7 @@ func (s *Server) Received(id string) []Message {
 	return append([]Message(nil), e.got...)
 }
 
-// find returns an endpoint; one that was never made is empty.
+// find returns an endpoint; an empty one if the id is unknown.
 func (s *Server) find(id string) *endpoint {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -1,4 +1,4 @@
-// Package testservice is shared by the services that tests send to.
+// Package testservice is shared by the fake providers that tests send to.
 package testservice
 
 import (
@@ -14,10 +14,10 @@ import (
 // Certificate is a server's own.
 type Certificate struct{ server *httptest.Server }
 
-// CertificateOf is that of a server that was started with TLS.
+// CertificateOf returns the certificate of a server that was started with TLS.
 func CertificateOf(s *httptest.Server) Certificate { return Certificate{s} }
 
-// CertPEM is the certificate to trust, for SSL_CERT_FILE.
+// CertPEM returns the certificate to trust, as PEM for SSL_CERT_FILE.
 func (c Certificate) CertPEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.server.Certificate().Raw})
 }
@@ -30,7 +30,7 @@ func (c Certificate) Trust(client *http.Client) *http.Client {
 	return client
 }
 
-// Wait keeps a client waiting, for good or as long as delay; false: there will be no answer, since the client or the service ended.
+// Wait keeps a client waiting, for ever or for delay. It returns false if the client or the service ended first: there is nobody to answer.
 func Wait(client context.Context, closed <-chan struct{}, hang bool, delay time.Duration) bool {
 	var enough <-chan time.Time
 	switch {

@@ -1,5 +1,4 @@
-// Package backup copies the databases of a data folder into one archive, beside a running server, and puts them back
-// into an empty folder.
+// Package backup copies the databases of a data folder into one archive while a server runs, and restores them into an empty folder.
 package backup
 
 import (
@@ -28,17 +27,17 @@ const manifestName = "godwit-backup.json"
 type Manifest struct {
 	Format    int       `json:"format"`
 	CreatedAt time.Time `json:"created_at"`
-	Server    string    `json:"server"` // version of the program that made it
+	Server    string    `json:"server"` // version of the program that made the backup
 	Databases []string  `json:"databases"`
 	Bytes     int64     `json:"bytes"` // of the databases, unpacked
-	// SHA256 has the checksum of each database, hexadecimal. Backups of former versions have none.
+	// SHA256 maps each database to its checksum in hexadecimal. Backups of former versions have none.
 	SHA256 map[string]string `json:"sha256,omitempty"`
 }
 
 const format = 1
 
-// Write copies the databases of dir into a new archive. Each is copied as it is at one moment. The file appears
-// under its name only when it is whole and on disk.
+// Write copies the databases of dir into a new archive. Each copy shows one moment of its database. The file appears under its name only
+// when it is whole and on disk.
 func Write(ctx context.Context, dir, file, version string) (m Manifest, err error) {
 	if _, err := os.Stat(file); err == nil {
 		return m, fmt.Errorf("back up to %s: the file exists already", file)
@@ -58,8 +57,7 @@ func Write(ctx context.Context, dir, file, version string) (m Manifest, err erro
 	return m, os.Rename(part, file)
 }
 
-// Stream writes the archive to w, after the databases were copied to the folder for temporary files, where they need as much
-// room as they have here.
+// Stream writes the archive to w. It first copies the databases to the folder for temporary files, where they need as much room as in dir.
 func Stream(ctx context.Context, dir string, w io.Writer, version string) (m Manifest, err error) {
 	tmp, err := os.MkdirTemp("", "godwit-backup-*")
 	if err != nil {
@@ -99,7 +97,7 @@ func gather(ctx context.Context, dir, tmp, version string) (m Manifest, err erro
 
 // packNew makes a new file of the archive and returns when it is on disk.
 func packNew(ctx context.Context, file, dir string, m Manifest) (err error) {
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // it contains keys' hashes and people's messages
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // the archive contains keys' hashes and people's messages
 	if err != nil {
 		return err
 	}
@@ -168,8 +166,8 @@ func (e *NotEmptyError) Error() string {
 	return fmt.Sprintf("data folder %s is not empty: it holds %s", e.Dir, e.Found)
 }
 
-// Restore unpacks an archive into a data folder that is empty or missing and that no server uses. After an error the
-// folder is as it was before: empty, or missing.
+// Restore unpacks an archive into a data folder that is empty or missing and that no server uses. After an error the folder is as before:
+// empty, or missing.
 func Restore(ctx context.Context, file, dir string) (m Manifest, err error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -211,7 +209,7 @@ func Restore(ctx context.Context, file, dir string) (m Manifest, err error) {
 	return m, err
 }
 
-// missing lists the folder and those above it that do not exist, the innermost first.
+// missing lists the folder and its parents, as far as they do not exist, the innermost first.
 func missing(dir string) (list []string) {
 	for {
 		if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
@@ -240,7 +238,7 @@ func unpack(ctx context.Context, r io.Reader, dir string) (m Manifest, err error
 		if err != nil {
 			return m, fmt.Errorf("the archive is damaged: %w", err)
 		}
-		// Only names this program gives: an archive must not reach outside the folder.
+		// Only names that this program writes: an archive must not reach outside the folder.
 		if !store.IsFile(h.Name) || !slices.Contains(m.Databases, h.Name) {
 			return m, fmt.Errorf("the archive holds %q, which is no database of ours", h.Name)
 		}
@@ -258,7 +256,7 @@ func unpack(ctx context.Context, r io.Reader, dir string) (m Manifest, err error
 	if found != len(m.Databases) {
 		return m, fmt.Errorf("the archive is cut short: it holds %d of %d databases", found, len(m.Databases))
 	}
-	if _, err := io.Copy(io.Discard, z); err != nil { // up to the checksum at the very end
+	if _, err := io.Copy(io.Discard, z); err != nil { // read up to the checksum at the end
 		return m, fmt.Errorf("the archive is damaged: %w", err)
 	}
 	if err := syncDir(dir); err != nil {
@@ -280,7 +278,7 @@ func sumFile(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// maxManifest bounds the manifest, which has a few hundred bytes.
+// maxManifest limits the manifest, in bytes; it usually has a few hundred.
 const maxManifest = 64 << 10
 
 func readManifest(t *tar.Reader) (m Manifest, err error) {

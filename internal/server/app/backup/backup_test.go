@@ -18,7 +18,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 )
 
-// folder makes a data folder that holds one app and returns it with its store still open, as beside a server.
+// folder makes a data folder with one app and returns it while its store is open, as beside a running server.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

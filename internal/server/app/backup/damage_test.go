@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// whole makes a data folder with every database, which no process has open.
+// whole makes a data folder with every database, none of which is open.
 func whole(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -68,7 +68,7 @@ func TestAnAlteredDatabaseIsNotRestored(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), name+" is not what was backed up") {
 			t.Errorf("%s: restoring gives %v", name, err)
 		}
-		if left, err := os.ReadDir(target); err == nil && len(left) > 1 { // the lock's file may be there
+		if left, err := os.ReadDir(target); err == nil && len(left) > 1 { // the lock file may remain
 			t.Errorf("%s: %v are left", name, left)
 		}
 	}

@@ -1,4 +1,4 @@
-// Package compat starts standing in for another service.
+// Package compat starts the parts that replace another service for its clients.
 package compat
 
 import (
@@ -22,11 +22,11 @@ import (
 // Service is the other service whose clients this server serves in addition to its own API.
 type Service struct {
 	*nammayatri.Service
-	// Ready returns the reason why nothing could be delivered to its clients now.
+	// Ready returns an error if nothing can be delivered to the service's clients now.
 	Ready func(context.Context) error
 }
 
-// Start starts standing in for another service; nil: the settings name none.
+// Start starts the replacement of another service; it returns nil if the settings name none.
 func Start(ctx context.Context, g *ground.Ground, hub *session.Hub) (*Service, error) {
 	s := g.Settings
 	if !s.CompatOn() {
@@ -52,7 +52,7 @@ func Start(ctx context.Context, g *ground.Ground, hub *session.Hub) (*Service, e
 	return &Service{Service: service, Ready: redis.Ready}, nil
 }
 
-// warn logs settings with effects that may surprise.
+// warn logs settings whose effects may surprise.
 func warn(g *ground.Ground) {
 	s := g.Settings
 	if s.CompatDev {
@@ -66,7 +66,7 @@ func warn(g *ground.Ground) {
 	}
 }
 
-// deployment is the version that metrics carry.
+// deployment returns the version that metrics carry.
 func deployment() string {
 	if v := os.Getenv("DEPLOYMENT_VERSION"); v != "" {
 		return v
@@ -77,10 +77,10 @@ func deployment() string {
 // Limits of the listener for probes and scrapes.
 const (
 	mostConns = 256
-	patience  = 15 * time.Second // for a request and its answer
+	patience  = 15 * time.Second // limits a request and its answer
 )
 
-// Listener is the one for its probes and scrapes.
+// Listener returns the listener for the probes and scrapes of the replaced service.
 func (c *Service) Listener(g *ground.Ground) listen.Listener {
 	return listen.Listener{
 		Key: "compat_http_addr", Owner: "compat", Addr: g.Settings.ListenAddr(g.Settings.CompatHTTPAddr), Plain: true,
@@ -89,7 +89,7 @@ func (c *Service) Listener(g *ground.Ground) listen.Listener {
 				Handler: c.Handler(g.Registry), ReadTimeout: patience, WriteTimeout: patience, MaxHeaderBytes: 16 << 10,
 				ErrorLog: slog.NewLogLogger(g.Log.Handler(), slog.LevelDebug),
 			}
-			srv.SetKeepAlivesEnabled(false) // requests are rare, and none can be taken for the one before
+			srv.SetKeepAlivesEnabled(false) // requests are rare, and request smuggling needs a second request on the connection
 			return listen.Service{
 				Name: "probes of " + g.Settings.Compat, Patience: time.Second,
 				Run:      func(context.Context) error { return srv.Serve(netutil.LimitListener(ln, mostConns)) },

@@ -1,4 +1,4 @@
-// Package conns has what serves the connections of all listeners: event loops, the gate that admits connections, and limits
+// Package conns starts the parts that serve the connections of all listeners: the event loops, the gate that admits connections, and limits
 // by address and key.
 package conns
 
@@ -26,7 +26,7 @@ type Connections struct {
 	Publish  *limit.Keys
 }
 
-// Start starts them before any listener opens. The gate calls opening for each connection that it admits.
+// Start starts the parts before any listener opens. The gate calls opening for each connection that it admits.
 func Start(g *ground.Ground, opening func()) (*Connections, error) {
 	s := g.Settings
 	driver := s.ReactorDriver
@@ -53,11 +53,11 @@ func Start(g *ground.Ground, opening func()) (*Connections, error) {
 	return c, nil
 }
 
-// addrShare: one address may have one of so many parts of all connections unless a setting says otherwise, so that a
-// stranger cannot use up all of them.
+// addrShare limits one address to this fraction (1/4) of all connections, unless a setting changes it, so that a stranger cannot use up all
+// of them.
 const addrShare = 4
 
-// shares are how many connections may be open at once, in all and of one address.
+// shares returns the limits of open connections: most in total, mostOf from one address.
 func shares(s *config.Config, log *slog.Logger) (most, mostOf int) {
 	most, mostOf = s.MaxConnections, s.MaxPerAddress
 	possible := connectionLimit(fileLimit())
@@ -68,7 +68,7 @@ func shares(s *config.Config, log *slog.Logger) (most, mostOf int) {
 	if most == 0 || most > possible {
 		most = possible
 	}
-	if mostOf == 0 && s.CompatOn() { // all of its clients may come from the address of a proxy
+	if mostOf == 0 && s.CompatOn() { // all clients of the replaced service may come from the address of a proxy
 		mostOf = most
 	}
 	if mostOf == 0 {
@@ -77,7 +77,7 @@ func shares(s *config.Config, log *slog.Logger) (most, mostOf int) {
 	return most, mostOf
 }
 
-// fileLimit is how many descriptors the process may have open. The Go runtime has raised it to the hard limit.
+// fileLimit returns the number of descriptors that the process may open. The Go runtime has raised it to the hard limit.
 func fileLimit() int {
 	var r unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r); err != nil {
@@ -89,11 +89,11 @@ func fileLimit() int {
 // reservedFiles are descriptors kept for stores, listeners, logs and outgoing connections.
 const reservedFiles = 128
 
-// connectionLimit is how many connections may be open at once under a limit of descriptors. Where that is very low, most
-// of it is for the server itself.
+// connectionLimit returns the number of connections that may be open under a limit of descriptors. Under a very low limit, the server
+// itself gets most descriptors.
 func connectionLimit(files int) int { return max(files-reservedFiles, files/4) }
 
-// register shows the counters of parts that keep none of their own for Prometheus.
+// register exports the counters of parts that do not export their own to Prometheus.
 func (c *Connections) register(registry *prometheus.Registry) {
 	figure := func(name, help string, f func() float64) {
 		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))

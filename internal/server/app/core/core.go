@@ -1,5 +1,5 @@
-// Package core starts the parts that a notification passes through and those that use the same sessions: bus, objects,
-// topics, requests, mailbox, sessions and the line to other nodes.
+// Package core starts the parts that handle notifications and the parts that share their sessions: bus, objects, topics, requests, mailbox,
+// sessions and the connection to other nodes.
 package core
 
 import (
@@ -21,7 +21,7 @@ import (
 	"godwit.dev/godwit/internal/server/app/ground"
 )
 
-// fewThreads is below how many threads for goroutines messages of topics give way to publishes of the mailbox.
+// fewThreads is the number of threads for goroutines below which topics' messages give way to publishes of the mailbox.
 const fewThreads = 4
 
 // Core holds the started parts.
@@ -77,7 +77,7 @@ func startObjects(g *ground.Ground) *signal.Service {
 	return objects
 }
 
-// startTopics starts what brings topics from the bus to sessions. They may fill half of a connection's queue.
+// startTopics starts the delivery of topics' messages from the bus to sessions. They may fill half of a connection's queue.
 func startTopics(g *ground.Ground, carrier *bus.Bus) *pubsub.Service {
 	topics := pubsub.New(pubsub.Config{Bus: carrier, Log: g.Log, QueueShare: int(g.Settings.QueueBytes) / 2})
 	g.Steps.AddClose("topics", ground.StorePatience, topics.Close)
@@ -116,7 +116,7 @@ func (c *Core) startSessions(g *ground.Ground) {
 	g.Steps.AddClose("sessions", ground.StorePatience, c.Hub.Close)
 }
 
-// startPublisher starts the service that all ways to publish share.
+// startPublisher starts the service behind all interfaces for publishing.
 func (c *Core) startPublisher(g *ground.Ground) {
 	c.Publisher = delivery.New(c.Mailbox, g.Stores.Clock)
 	if g.Tracer != nil {

@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// startBus starts what carries topics and requests, and joins nodes. It is stopped after the sessions, which use it.
+// startBus starts the bus that carries topics and requests, and joins nodes. It stops after the sessions, which use it.
 func startBus(ctx context.Context, g *ground.Ground) (*bus.Bus, error) {
 	s := g.Settings
 	cfg := bus.Config{External: bus.External{URL: s.NATS, Credentials: s.NATSCredentials, CA: s.NATSCA, Nodes: g.Stores.Shared}, Log: g.Log}
@@ -37,7 +37,7 @@ func startBus(ctx context.Context, g *ground.Ground) (*bus.Bus, error) {
 	return carrier, nil
 }
 
-// joins returns how this node connects to others.
+// joins returns this node's settings for connecting to others.
 func joins(g *ground.Ground, addr string) (*bus.Cluster, error) {
 	c := &bus.Cluster{Node: g.Node, Boot: g.Boot, Addr: addr, Peers: g.Settings.Peers()}
 	var err error
@@ -69,7 +69,7 @@ func readSecret(file string) (string, error) {
 	return string(b), nil
 }
 
-// roll lists the boots of live nodes, by the store.
+// roll lists the boots of live nodes from the store.
 type roll func(context.Context) ([]string, error)
 
 // Alive implements cluster.Roll.
@@ -91,7 +91,7 @@ func (l ledger) Members(ctx context.Context) ([]cluster.Member, error) {
 	return list, err
 }
 
-// startCluster connects the sessions of several nodes. Those of this node take part after Join.
+// startCluster connects the sessions of several nodes. This node's sessions take part after Join.
 func startCluster(g *ground.Ground, carrier *bus.Bus) (*cluster.Cluster, error) {
 	cfg := cluster.Config{
 		Open: line(carrier, bus.Mailboxes),
@@ -107,7 +107,7 @@ func startCluster(g *ground.Ground, carrier *bus.Bus) (*cluster.Cluster, error) 
 	return joined, err
 }
 
-// line opens one of the lines between nodes.
+// line returns the opener of a named line between nodes.
 func line(carrier *bus.Bus, name string) cluster.Opener {
 	return func(got func(string, []byte), lost func()) (cluster.Line, error) {
 		return carrier.Line(name, bus.LineConfig{Got: got, Lost: lost})
@@ -129,14 +129,14 @@ func (c *Core) joinNodes(g *ground.Ground) error {
 	return nil
 }
 
-// A kind of request between nodes besides those of package cluster.
+// A kind of request between nodes, in addition to those of package cluster, with its limits.
 const (
 	whatForward    = "forward"
-	forwardAtOnce  = 1024 // most of these are waiting polls
+	forwardAtOnce  = 1024 // most forwarded requests are waiting polls
 	forwardedLasts = 2 * time.Minute
 )
 
-// Forwarder carries posts and polls to the node of their session; nil: it is alone.
+// Forwarder returns the service that forwards posts and polls to the node of their session; nil: the node is alone.
 func (c *Core) Forwarder(boot string) *gateway.Forwarder {
 	if c.Cluster == nil {
 		return nil

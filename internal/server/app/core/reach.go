@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// leaveAfter is how long the store has to be out of reach before sessions are sent to nodes that reach it, and how long those must have
-	// reached it.
+	// leaveAfter is the time for which the store must be unreachable from here, and reachable from other nodes, before sessions are sent to
+	// those nodes.
 	leaveAfter = 2 * time.Second
 	reachLook  = 100 * time.Millisecond
 )
 
-// WatchReach moves sessions to other nodes while only this one cannot reach the store.
+// WatchReach moves sessions to other nodes while this node cannot reach the store but others can.
 func (c *Core) WatchReach(g *ground.Ground) {
 	if g.Stores.Reach != nil && c.Cluster != nil {
 		g.Steps.AddRun("watch over the store", time.Second, func(ctx context.Context) error { return c.watchReach(ctx, g) })
 	}
 }
 
-// watchReach ends sessions while the store cannot be reached from here and another node reaches it. If no other node does, they stay:
-// topics, requests and the objects in the nodes' memory work here as well as anywhere.
+// watchReach ends sessions while this node cannot reach the store and another node can. If no other node can, they stay: topics, requests
+// and the objects in the nodes' memory work here as well as elsewhere.
 func (c *Core) watchReach(ctx context.Context, g *ground.Ground) error {
 	var leaving sync.WaitGroup
 	stay := context.CancelFunc(nil)

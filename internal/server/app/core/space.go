@@ -9,11 +9,11 @@ import (
 	"godwit.dev/godwit/internal/server/config"
 )
 
-// spaceEvery is the interval of checks whether the disk has become full or free.
+// spaceEvery is the interval of checks whether the disk is full.
 const spaceEvery = time.Second
 
-// watchSpace tells once when publishes begin to be refused for lack of space, and once when that has passed. How many were refused
-// is a metric: a line for each would fill what is left of the disk.
+// watchSpace logs once when publishes begin to be refused for lack of space, and once when that has ended. A metric counts the refusals: a
+// log line for each would fill the rest of the disk.
 func watchSpace(ctx context.Context, log *slog.Logger, box *mailbox.Mailbox, reserve config.Size) error {
 	tick := time.NewTicker(spaceEvery)
 	defer tick.Stop()

@@ -1,5 +1,4 @@
-// Package datadir manages the data folder: the names of its files, the process that holds it, and the addresses on which
-// its server listens.
+// Package datadir manages the data folder: its file names, the lock of the process that uses it, and the listening addresses of its server.
 package datadir
 
 import (
@@ -34,12 +33,12 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("data folder %s is in use by another server, process %d", e.Dir, e.PID)
 }
 
-// Lock is a held data folder. It locks the folder itself, which cannot be removed while it is not empty, and a file in
-// it, which names the holder.
+// Lock is a locked data folder. It locks the folder itself, which cannot be removed while it is not empty, and a file in it that names the
+// holder.
 type Lock struct{ f, dir *os.File }
 
-// Acquire makes the folder if it is missing and takes it for this process. The kernel lets go of it when the process
-// ends, however it ends. It returns an *InUseError if another process has it.
+// Acquire makes the folder if it is missing and locks it for this process. The kernel releases the lock when the process ends, however it
+// ends. Acquire returns an *InUseError if another process holds it.
 func Acquire(dir string) (*Lock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make data folder: %w", err)
@@ -78,7 +77,7 @@ func (l *Lock) close() {
 	}
 }
 
-// Gone says that the lock file was removed or replaced; nil: it is there.
+// Gone returns an error if the lock file was removed or replaced.
 func (l *Lock) Gone() error {
 	mine, err := l.f.Stat()
 	if err != nil {
@@ -102,9 +101,9 @@ func writePID(f *os.File) error {
 	return err
 }
 
-// Boot stores this process's name in the cluster (its boot), and returns that of the process that held the folder before. The
-// former process has ended, since it held the lock. former is empty if that process ran on another machine, or before this one
-// was started: the folder may be a copy of one that is still in use.
+// Boot stores this process's name in the cluster (its boot), and returns the name of the process that held the folder before. That process
+// has ended, since it held the lock. former is empty if it ran on another machine, or before this machine was started: the folder may then
+// be a copy of one that is still in use.
 func (l *Lock) Boot(boot string) (former string, err error) {
 	name := filepath.Join(filepath.Dir(l.f.Name()), BootFile)
 	kernel, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
@@ -138,17 +137,17 @@ func Holder(dir string) int {
 	return pid
 }
 
-// Addresses are where a server listens; empty: that listener is off.
+// Addresses holds a server's listening addresses; empty: that listener is off.
 type Addresses struct {
 	HTTP string `json:"http"`
 	GRPC string `json:"grpc"`
 	MQTT string `json:"mqtt"`
 	NATS string `json:"nats"`
-	// Gateway is a listener for the gateway alone.
+	// Gateway is the address of the listener for the gateway alone.
 	Gateway string `json:"gateway,omitempty"`
-	// CompatHTTP is the listener for probes and scrapes of a service that this one replaces.
+	// CompatHTTP is the address of the listener for probes and scrapes of a replaced service.
 	CompatHTTP string `json:"compat_http,omitempty"`
-	// Others are listeners of modules, by the keys of their settings.
+	// Others holds the addresses of modules' listeners, by the keys of their settings.
 	Others map[string]string `json:"others,omitempty"`
 	// Drain is the state of a requested drain: Draining, then Drained. Empty: none was requested.
 	Drain string `json:"drain,omitempty"`
@@ -160,7 +159,7 @@ const (
 	Drained  = "drained"
 )
 
-// WriteAddresses replaces the folder's address file in one step, so that a reader sees all of it or the one before.
+// WriteAddresses replaces the folder's address file in one step, so that a reader sees either the whole new file or the old one.
 func WriteAddresses(dir string, a Addresses) error {
 	b, err := json.Marshal(a)
 	if err != nil {
@@ -177,7 +176,7 @@ func WriteAddresses(dir string, a Addresses) error {
 	return nil
 }
 
-// ReadAddresses reads where the folder's server listens. The server may be gone since.
+// ReadAddresses reads the listening addresses of the folder's server. The server may have ended since.
 func ReadAddresses(dir string) (a Addresses, err error) {
 	b, err := os.ReadFile(filepath.Join(dir, AddressesFile))
 	if err != nil {
@@ -189,7 +188,7 @@ func ReadAddresses(dir string) (a Addresses, err error) {
 	return a, nil
 }
 
-// RemoveAddresses deletes the address file, so that a former server's addresses are not taken for current ones.
+// RemoveAddresses deletes the address file, so that nobody takes a former server's addresses for current ones.
 func RemoveAddresses(dir string) error {
 	err := os.Remove(filepath.Join(dir, AddressesFile))
 	if errors.Is(err, os.ErrNotExist) {
@@ -198,7 +197,7 @@ func RemoveAddresses(dir string) error {
 	return err
 }
 
-// Held reports whether a process holds the folder, and which. It changes nothing.
+// Held reports whether a process holds the folder, and its id. It changes nothing.
 func Held(dir string) (pid int, held bool) {
 	for _, name := range []string{dir, filepath.Join(dir, LockFile)} {
 		f, err := os.Open(name)

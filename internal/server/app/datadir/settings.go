@@ -11,9 +11,9 @@ import (
 // SettingsFile contains the settings with which the folder's server runs.
 const SettingsFile = "settings.json"
 
-// Settings are the settings of a running server, so that programs beside it need not be given them again.
+// Settings are the settings of a running server, so that commands beside it need no settings of their own.
 type Settings struct {
-	// Folder is where the server was started: relative file names are relative to it.
+	// Folder is the folder in which the server was started: relative file names are relative to it.
 	Folder string `json:"folder"`
 	// Values contains the settings that differ from their defaults, without secrets.
 	Values map[string]string `json:"values"`
@@ -36,7 +36,7 @@ func WriteSettings(dir string, s Settings) error {
 	return nil
 }
 
-// ReadSettings reads the settings of the folder's server. The server may be gone since.
+// ReadSettings reads the settings of the folder's server. The server may have ended since.
 func ReadSettings(dir string) (s Settings, err error) {
 	b, err := os.ReadFile(filepath.Join(dir, SettingsFile))
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package feeds starts the services that pass the event log on, that restore its lost events, and that take in
-// notifications from places where publishers already put them.
+// Package feeds starts the services that deliver the event log, that restore its lost events, and that read notifications from places where
+// publishers already put them.
 package feeds
 
 import (
@@ -20,7 +20,7 @@ import (
 	"godwit.dev/godwit/internal/store/redisstream"
 )
 
-// Feeds are the services whose settings apps change.
+// Feeds holds the services whose settings belong to apps.
 type Feeds struct {
 	Hooks   *hook.Service
 	Sources *source.Service
@@ -46,7 +46,7 @@ func Reconcile(ctx context.Context, g *ground.Ground, box *mailbox.Mailbox) erro
 
 // Hooks starts the service that posts events to apps.
 func Hooks(ctx context.Context, g *ground.Ground) (*hook.Service, error) {
-	client := provider.Unbounded(g.Settings.AllowPrivateURLs) // a hook has one request under way
+	client := provider.Unbounded(g.Settings.AllowPrivateURLs) // each hook has only one request under way
 	g.Steps.AddClose("hook connections", time.Second, func() error { client.CloseIdleConnections(); return nil })
 	cfg := hook.Config{
 		Store: g.Stores.Hooks, Progress: g.Stores.Progress, Events: g.Stores.Events, Own: g.Own("hooks"), Now: g.Stores.Clock, Log: g.Log,
@@ -64,7 +64,7 @@ func Hooks(ctx context.Context, g *ground.Ground) (*hook.Service, error) {
 	return hooks, nil
 }
 
-// SourceKinds are the kinds of sources by name.
+// SourceKinds returns the kinds of sources by name.
 func SourceKinds(log *slog.Logger) map[string]source.Kind {
 	return map[string]source.Kind{
 		streams.Name: streams.Kind{Dial: func(ctx context.Context, t streams.Target) (streams.Streams, error) {
@@ -77,7 +77,7 @@ func SourceKinds(log *slog.Logger) map[string]source.Kind {
 	}
 }
 
-// Sources starts the service that takes in notifications from places where publishers already put them.
+// Sources starts the service that reads notifications from places where publishers already put them.
 func Sources(ctx context.Context, g *ground.Ground, publisher source.Publisher, objects source.Objects) (*source.Service, error) {
 	sources, err := source.New(ctx, source.Config{
 		Store: g.Stores.Sources, Publisher: publisher, Objects: objects, Kinds: SourceKinds(g.Log), Own: g.Own("sources"), Now: g.Stores.Clock,
@@ -91,7 +91,7 @@ func Sources(ctx context.Context, g *ground.Ground, publisher source.Publisher, 
 	return sources, nil
 }
 
-// SinkKinds are the kinds of sinks by name.
+// SinkKinds returns the kinds of sinks by name.
 func SinkKinds() map[string]sink.Kind {
 	return map[string]sink.Kind{clickhouse.Name: clickhouse.Kind{}}
 }

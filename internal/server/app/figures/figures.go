@@ -1,4 +1,4 @@
-// Package figures has the server's own figures, advice and list of nodes for the API and the web page.
+// Package figures provides the server's own figures, advice and list of nodes for the API and the web page.
 package figures
 
 import (
@@ -25,7 +25,7 @@ import (
 	"godwit.dev/godwit/internal/server/watch"
 )
 
-// The question by which nodes add their figures up.
+// The request between nodes that collects their figures.
 const (
 	whatFigures   = "figures"
 	figuresAtOnce = 16
@@ -42,7 +42,7 @@ type Server struct {
 	Begun time.Time // when the server was started
 }
 
-// Start starts reading the server's own figures, once everything that has some runs.
+// Start starts the regular readings of the server's own figures, once all parts with figures run.
 func (s *Server) Start() {
 	if s.Core.Cluster != nil {
 		s.Core.Cluster.Answer(whatFigures, figuresLast, figuresAtOnce, func(context.Context, json.RawMessage) (any, error) {
@@ -77,7 +77,7 @@ func (s *Server) together(ctx context.Context) (sum watch.Sum) {
 	return sum
 }
 
-// totals are the server's figures as they are now.
+// totals returns the server's current figures.
 func (s *Server) totals() watch.Totals {
 	st, conns, topics, objects := s.Core.Mailbox.Stats(), s.Conns.Reactor.Stats(), s.Core.Topics.Counts(), s.Core.Objects.Counts()
 	stored, settled := s.Core.Mailbox.Counts()
@@ -95,7 +95,7 @@ func (s *Server) totals() watch.Totals {
 	return t
 }
 
-// turned counts connections that were refused.
+// turned counts refused connections.
 func (s *Server) turned() (n uint64) {
 	for _, why := range admission.Reasons() {
 		n += s.Conns.Gate.Refused(why)
@@ -103,7 +103,7 @@ func (s *Server) turned() (n uint64) {
 	return n
 }
 
-// advise lists what somebody of an app should handle.
+// advise lists the problems that people of an app should handle.
 func (s *Server) advise(ctx context.Context, app string) []watch.Advice {
 	st, hour := s.Core.Mailbox.Stats(), s.Watch.Last(watch.Kept)
 	size := func(n int64) string { return config.Size(max(n, 0)).String() }
@@ -139,7 +139,7 @@ func (s *Server) advise(ctx context.Context, app string) []watch.Advice {
 	return found.Advise(time.Now())
 }
 
-// troubles are an app's hooks, sinks and sources that do not go on. A failed read is the store's trouble, not theirs.
+// troubles adds an app's stalled hooks, sinks and sources to found. A failed read is a problem of the store, not of them.
 func (s *Server) troubles(ctx context.Context, app string, found *watch.State) {
 	hooks, err := s.Hooks.List(ctx, app)
 	if err != nil {
@@ -213,7 +213,7 @@ func (s *Server) live(app string) (l watch.Live) {
 	return l
 }
 
-// settings are the settings that the server runs with, without secrets.
+// settings returns the server's settings, without secrets.
 func (s *Server) settings() []watch.Setting {
 	fields := config.Fields(s.Settings)
 	list := make([]watch.Setting, len(fields))

@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// Forget removes a node from the list that was lost for good.
+// Forget removes a permanently lost node from the list.
 func (s *Server) Forget(ctx context.Context, node string) error {
 	if s.Stores.Forget == nil || s.Core.Cluster == nil {
 		return fmt.Errorf("node %s is not missing, since there is only this one: %w", node, mailbox.ErrNotFound)
@@ -42,7 +42,7 @@ func (s *Server) Cluster(ctx context.Context) (v operator.ClusterView, err error
 	if s.Stores.Owned != nil {
 		owned, err := s.Stores.Owned(ctx)
 		if err != nil {
-			s.Log.Warn("who owns what cannot be read", "error", err) // the nodes are shown all the same
+			s.Log.Warn("who owns what cannot be read", "error", err) // the nodes are shown anyway
 		}
 		for _, o := range owned {
 			v.Leases = append(v.Leases, operator.LeaseView{Name: o.Name, Holder: o.Node, Until: call.Moment(o.Until)})

@@ -21,28 +21,28 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// StorePatience is how long a store may take to write what is queued. It is longer than a disk under load needs.
+// StorePatience limits the time for a store to write its queue. A disk under load needs less.
 const StorePatience = 30 * time.Second
 
 // Ground holds the things that every part of a server needs.
 type Ground struct {
 	Settings *config.Config
 	Version  string
-	Node     string // this node's name among others and in presence
-	Boot     string // id of this start of the node; empty: it is alone
+	Node     string // this node's name, which other nodes and presence show
+	Boot     string // id of this start of the node; empty: the node is alone
 
 	Log      *slog.Logger
 	Steps    *lifecycle.Steps
 	Registry *prometheus.Registry
 	Watch    *watch.Watch
-	// Fail ends the server with a failure that it cannot go on with.
+	// Fail ends the server with a failure after which it cannot continue.
 	Fail func(error)
 	// Draining is closed when the server stops or drains.
 	Draining <-chan struct{}
 
 	TLS     func(protocols ...string) *tls.Config // of listeners; nil: plain
 	NodeTLS *tls.Config                           // between nodes; nil: plain
-	// Certificates are the certificates in use, by the kind of peer that sees them.
+	// Certificates holds the certificates in use, by the kind of peer to which they are shown.
 	Certificates map[string]*certs.Files
 
 	Stores *store.Stores
@@ -52,10 +52,10 @@ type Ground struct {
 	Access *access.Registry
 }
 
-// Now is the time of the stores' clock.
+// Now returns the time of the stores' clock.
 func (g *Ground) Now() time.Time { return g.Stores.Clock() }
 
-// Own gives leases on apps' work that only one node may do at a time. Nil: there are no other nodes.
+// Own returns a function that takes leases on apps' work that only one node may do at a time. Nil: there are no other nodes.
 func (g *Ground) Own(what string) lease.Func {
 	if g.Stores.Own == nil {
 		return nil
@@ -65,5 +65,5 @@ func (g *Ground) Own(what string) lease.Func {
 	}
 }
 
-// Share is a part of the grace period, for steps that wait for others. There are four; the rest of it is for the stores.
+// Share returns a sixth of the grace period, for one step that waits for others. There are four such steps; the stores get the rest.
 func (g *Ground) Share() time.Duration { return g.Settings.Grace.D() / 6 }

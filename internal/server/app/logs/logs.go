@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/server/config"
 )
 
-// New makes the server's logger by its settings.
+// New makes the server's logger from its settings.
 func New(c *config.Config, w io.Writer) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(c.LogLevel)) // the settings allow only valid levels
@@ -25,7 +25,7 @@ func New(c *config.Config, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, opts))
 }
 
-// steers are characters that JSON leaves as they are, and that move a terminal's cursor or turn the direction of a line.
+// steers reports whether a character moves a terminal's cursor or changes the direction of a line, although JSON leaves it unescaped.
 func steers(r rune) bool { return r >= 0x7f && r < 0xa0 || unicode.Is(unicode.Bidi_Control, r) }
 
 func visible(r rune) rune {
@@ -35,8 +35,8 @@ func visible(r rune) rune {
 	return r
 }
 
-// inWords has durations and sizes in JSON as people write them ("10s"), as the text format has them, not as a count of
-// nanoseconds, and texts without characters that steer a terminal, which JSON would leave as they are.
+// inWords writes durations and sizes in JSON as the text format does ("10s"), not as a count of nanoseconds. It also replaces characters
+// that steer a terminal, which JSON leaves unescaped.
 func inWords(_ []string, a slog.Attr) slog.Attr {
 	switch a.Value.Kind() {
 	case slog.KindDuration:

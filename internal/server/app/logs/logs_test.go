@@ -19,7 +19,7 @@ func TestDurationsInJSONLogsAreText(t *testing.T) {
 	}
 }
 
-// TestEveryRecordOfTheLogIsOneVisibleLine logs texts that a client or another server may have written.
+// TestEveryRecordOfTheLogIsOneVisibleLine logs texts that may come from a client or another server.
 func TestEveryRecordOfTheLogIsOneVisibleLine(t *testing.T) {
 	const hostile = "a\nlevel=ERROR msg=forged\r\x1b[2J\u009b2J\u202eb\u2066c\x00\x7f"
 	for _, format := range []string{"text", "json"} {

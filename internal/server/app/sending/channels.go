@@ -16,14 +16,14 @@ import (
 	"godwit.dev/godwit/internal/server/app/ground"
 )
 
-// KindOptions are what channels need of the server. The zero value is that of the command line.
+// KindOptions holds the parts of the server that channels need. The command line uses the zero value.
 type KindOptions struct {
 	AllowPrivate bool         // see allow_private_urls
-	PublicURL    string       // URL for reports of service workers; empty: they have it themselves
-	Live         *live.Sender // to mailboxes; nil: there are none
+	PublicURL    string       // URL for reports of service workers; empty: they find it themselves
+	Live         *live.Sender // sender to mailboxes; nil: there are none
 }
 
-// Kinds are the channels that a server can send over, each with the kind that reads its settings.
+// Kinds returns the channels of a server, each with the kind that reads its settings.
 func Kinds(o KindOptions) map[push.Channel]channel.Kind {
 	return map[push.Channel]channel.Kind{
 		push.Live:     live.Kind{Sender: o.Live},

@@ -34,11 +34,11 @@ func Start(g *ground.Ground, c *core.Core, channels *channel.Service) (*Sending,
 	if err != nil {
 		return nil, err
 	}
-	tokens := sealed.New(g.Stores.Campaigns, func(name string) bool { // tokens that travel with messages and come back
+	tokens := sealed.New(g.Stores.Campaigns, func(name string) bool { // tokens travel with messages and come back from their receivers
 		_, err := g.Access.App(name)
 		return err == nil && name != ""
 	})
-	var sends lease.Func // leases on the sending of an app's campaigns and escalations, which one node does; nil: there are no other nodes
+	var sends lease.Func // sends takes leases: only one node sends an app's campaigns and escalations; nil: there are no other nodes
 	if f := g.Own("campaigns"); f != nil {
 		sends = lease.Share(f)
 	}
@@ -58,7 +58,7 @@ func Start(g *ground.Ground, c *core.Core, channels *channel.Service) (*Sending,
 	return s, nil
 }
 
-// startDispatch starts the dispatcher, which paces and makes the attempts of all senders.
+// startDispatch starts the dispatcher, which paces and makes the sending attempts of all services.
 func startDispatch(g *ground.Ground, channels *channel.Service) (*dispatch.Dispatcher, error) {
 	cfg := dispatch.Config{Senders: channels, Channels: channels.Channels(), Now: g.Stores.Clock, Log: g.Log}
 	if g.Tracer != nil {
@@ -72,7 +72,7 @@ func startDispatch(g *ground.Ground, channels *channel.Service) (*dispatch.Dispa
 	return out, nil
 }
 
-// startEscalations starts the service that sends steps beyond live.
+// startEscalations starts the service that sends the steps after live.
 func startEscalations(g *ground.Ground, c *core.Core, s *Sending, tokens *sealed.Tokens, sends lease.Func) *escalation.Service {
 	e := escalation.New(escalation.Config{
 		Steps: g.Stores.Steps, Mailbox: c.Mailbox, Endpoints: g.Stores.Endpoints, Store: g.Stores.Sends, Dispatch: s.Dispatch, Events: g.Stores.Events, Tokens: tokens,

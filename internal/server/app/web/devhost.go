@@ -10,10 +10,10 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// localHosts refuses requests for names that are not this machine's own. A development server asks for no key that a page
-// on the web would not know, and only trusts that none can reach it; but a page may have its own name resolve to
-// 127.0.0.1 once it is loaded (DNS rebinding), and then it is of the same origin as the server. The gateway's own host is no such name:
-// nothing but the gateway is served there. Nor is the host of publicURL, which the operator has named.
+// localHosts refuses requests for names that are not this machine's own. A development server's key is public, so it relies on being
+// unreachable from outside. But a page on the web can let its own name resolve to 127.0.0.1 after it was loaded (DNS rebinding), and then
+// has the same origin as the server. The gateway's own host is accepted, since only the gateway is served there; so is the host of
+// publicURL, which the operator has set.
 func localHosts(next http.Handler, gw gatewayOrigin, publicURL string) http.Handler {
 	public := ""
 	if u, err := url.Parse(publicURL); err == nil {
@@ -29,7 +29,7 @@ func localHosts(next http.Handler, gw gatewayOrigin, publicURL string) http.Hand
 	})
 }
 
-// localHost reports whether a host cannot come from DNS: an address or localhost. HTTP/1.0 names none at all.
+// localHost reports whether a host cannot come from DNS: an address, localhost, or none at all, as in HTTP/1.0.
 func localHost(host string) bool {
 	name := (&url.URL{Host: host}).Hostname()
 	if _, err := netip.ParseAddr(name); err == nil || host == "" {

@@ -13,13 +13,13 @@ import (
 
 // gatewayOrigin recognises requests for the gateway's own origin.
 type gatewayOrigin struct {
-	own      bool // it has one: a host, or a listener
-	listener bool // connections of that listener are marked
+	own      bool // the gateway has its own origin: a host, or a listener
+	listener bool // the gateway has its own listener, whose connections are marked
 	scheme   string
-	host     string // as browsers write it; with its port where there is a listener
+	host     string // as browsers write it; with its port if there is a listener
 }
 
-// newGatewayOrigin reads where the gateway is.
+// newGatewayOrigin reads the gateway's origin from the settings.
 func newGatewayOrigin(cfg *config.Config) gatewayOrigin {
 	o := gatewayOrigin{listener: cfg.GatewayAddr != config.Off}
 	o.own = o.listener || cfg.GatewayURL != ""
@@ -49,7 +49,8 @@ func (o gatewayOrigin) named(host string) bool {
 	return o.host != "" && o.written(o.scheme, host) == o.host
 }
 
-// written is a host in the form in which named compares. Without a listener ports do not count: proxies may leave them out, and cookies know none.
+// written returns a host in the form that named compares. Without a listener, ports are ignored: proxies may omit them, and cookies do not
+// distinguish them.
 func (o gatewayOrigin) written(scheme, hostport string) string {
 	if !o.listener {
 		return nameOf(hostport)
@@ -57,7 +58,7 @@ func (o gatewayOrigin) written(scheme, hostport string) string {
 	return webhost.Authority(scheme, hostport)
 }
 
-// nameOf is the name in a Host header as browsers write it, without the dot that may end it.
+// nameOf returns the name in a Host header as browsers write it, without a dot at its end.
 func nameOf(hostport string) string {
 	return strings.TrimSuffix(webhost.Host((&url.URL{Host: hostport}).Hostname()), ".")
 }

@@ -21,7 +21,7 @@ import (
 // protocols are the HTTP versions within TLS.
 var protocols = []string{"h2", "http/1.1"}
 
-// Listeners are the one of everything over HTTP and the one of the gateway alone.
+// Listeners returns the HTTP listener and the listener of the gateway alone.
 func (w *Web) Listeners() []listen.Listener {
 	return []listen.Listener{
 		{Key: "http_addr", Owner: "http", Addr: w.Settings.ListenAddr(w.Settings.HTTPAddr), Protocols: protocols, Serve: func(ln net.Listener, conf *tls.Config) (listen.Service, error) {
@@ -41,11 +41,11 @@ func (w *Web) Listeners() []listen.Listener {
 	}
 }
 
-// server makes the server of a listener, and the listener that it accepts connections from.
+// server makes the server of a listener, and returns the listener from which it accepts connections.
 func (w *Web) server(ln net.Listener, conf *tls.Config, handler http.Handler) (*http.Server, net.Listener) {
 	srv := &http.Server{
 		Handler: handler, Protocols: new(http.Protocols), TLSConfig: conf,
-		ErrorLog: slog.NewLogLogger(w.Log.Handler(), slog.LevelDebug), // of single connections: a hostile client must not fill the log,
+		ErrorLog: slog.NewLogLogger(w.Log.Handler(), slog.LevelDebug), // errors of single connections: a hostile client must not fill the log
 	}
 	httpapi.Limit(srv)
 	w.Conns.Gate.Guard(srv)
@@ -59,7 +59,7 @@ func (w *Web) server(ln net.Listener, conf *tls.Config, handler http.Handler) (*
 	return srv, adoptable
 }
 
-// framed closes connections after requests whose end a proxy in front may see elsewhere (request smuggling).
+// framed closes connections after requests whose end a proxy in front may locate differently (request smuggling).
 func framed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch http1.JudgeOf(r) {
@@ -69,7 +69,7 @@ func framed(next http.Handler) http.Handler {
 			return
 		case http1.Last:
 			w.Header().Set("Connection", "close")
-			r.Close = true // no further request is read from the connection
+			r.Close = true // no other request is read from the connection
 		}
 		next.ServeHTTP(w, r)
 	})

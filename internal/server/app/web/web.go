@@ -1,4 +1,4 @@
-// Package web starts what is served over HTTP: the API, the web page, the gateways to clients, and the gateway to workers.
+// Package web starts the services over HTTP: the API, the web page, the gateways to clients, and the gateway to workers.
 package web
 
 import (
@@ -39,7 +39,7 @@ import (
 // Web holds the HTTP servers and their parts.
 type Web struct {
 	*figures.Server
-	// Ready says why something else that the server is there for cannot be done now. Nil: there is nothing else.
+	// Ready returns an error if another service that this server replaces cannot deliver now. Nil: it replaces none.
 	Ready   func(context.Context) error
 	Modules *module.Set
 
@@ -50,7 +50,7 @@ type Web struct {
 	failed error // of making it
 }
 
-// Handler is everything over HTTP, made once.
+// Handler returns the handler of everything over HTTP, and makes it on the first call.
 func (w *Web) Handler() (http.Handler, error) {
 	w.making.Do(func() {
 		h, err := w.handler()
@@ -73,7 +73,7 @@ func (w *Web) sessions() presence {
 	return w.Core.Hub
 }
 
-// handler is everything on the HTTP listener.
+// handler makes the handler of the HTTP listener.
 func (w *Web) handler() (http.Handler, error) {
 	if w.Settings.HTTPAddr != config.Off {
 		w.direct = direct.New(w.Conns.Reactor, w.Log)
@@ -100,13 +100,13 @@ func (w *Web) handler() (http.Handler, error) {
 		Direct: w.direct, Posts: posts,
 		Gateway: workergate.New(workergate.Config{Asker: w.Core.Requests, Access: w.Access, Place: origin.place(), Log: w.Log}), Serves: origin.parts,
 	})
-	if w.Settings.Dev && !w.Settings.DevAnyAddress && w.TLS == nil { // with a certificate, its names decide
+	if w.Settings.Dev && !w.Settings.DevAnyAddress && w.TLS == nil { // with TLS, the names in the certificate protect the server
 		return localHosts(api, origin, w.Settings.PublicURL), nil
 	}
 	return api, nil
 }
 
-// free reports a module that has taken a route of the server's own.
+// free returns an error if a module has taken one of the server's own routes.
 func (w *Web) free(routes []call.Route, mount map[string]http.Handler) error {
 	patterns := slices.Collect(maps.Keys(mount))
 	for _, rt := range routes {
@@ -115,7 +115,7 @@ func (w *Web) free(routes []call.Route, mount map[string]http.Handler) error {
 	return w.Modules.Free("the server", patterns...)
 }
 
-// clients are the gateways to clients, by mux pattern.
+// clients returns the gateways to clients, by mux pattern.
 func (w *Web) clients() map[string]http.Handler {
 	posting := gateway.NewPostingClients(w.Access)
 	posting.ForwardTo(w.Core.Forwarder(w.Boot))
@@ -148,7 +148,7 @@ func (w *Web) eraseRest(ctx context.Context, app string) error {
 	return w.Modules.EraseApp(ctx, app)
 }
 
-// timelines makes the service of timelines; known has their recipients.
+// timelines makes the service of timelines; known finds their recipients.
 func (w *Web) timelines(known *recipient.Service) *timeline.Service {
 	cfg := timeline.Config{Mailbox: w.Core.Mailbox, Steps: w.Sending.Escalations, Recipients: known, Now: time.Now, Watchers: w.Core.Watchers}
 	if w.Settings.Attempts {
@@ -157,7 +157,7 @@ func (w *Web) timelines(known *recipient.Service) *timeline.Service {
 	return timeline.New(cfg)
 }
 
-// routes are the calls of the API. The first of the two also answers publishes on connections that were handed over.
+// routes returns the calls of the API. The backend API also answers publishes on connections that were handed over to package direct.
 func (w *Web) routes(known *recipient.Service, told *timeline.Service) (*backend.API, []call.Route) {
 	c, s, stores := w.Core, w.Sending, w.Stores
 	b := backend.New(backend.Parts{
@@ -204,7 +204,7 @@ func (w *Web) pages(known *recipient.Service, told *timeline.Service) (http.Hand
 	return handler, err
 }
 
-// provider returns the sign-in by an identity provider, besides keys; nil: there is none.
+// provider returns the sign-in through an identity provider; nil: people sign in with keys only.
 func (w *Web) provider() *provider.Provider {
 	s := w.Settings
 	if s.OIDCIssuer == "" {

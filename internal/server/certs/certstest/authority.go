@@ -32,7 +32,7 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// Node writes a certificate of 127.0.0.1 that ends then, its key and its authority.
+// Node writes a certificate for 127.0.0.1 with the given end, its key and its authority.
 func (a *Authority) Node(t testing.TB, ends time.Time) (certFile, keyFile, caFile string) {
 	t.Helper()
 	key := newKey(t)

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Issue writes a self-signed certificate of that name and its key into dir and returns the pool that trusts it.
+// Issue writes a self-signed certificate with a name, and its key, into dir, and returns a pool that trusts it.
 func Issue(t testing.TB, dir, name string, uris ...string) (certFile, keyFile string, pool *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -32,7 +32,7 @@ func Issue(t testing.TB, dir, name string, uris ...string) (certFile, keyFile st
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	for _, text := range uris {
-		scheme, rest, _ := strings.Cut(text, ":") // net/url would take a part of the name for a port
+		scheme, rest, _ := strings.Cut(text, ":") // net/url would parse a part of the name as a port
 		template.URIs = append(template.URIs, &url.URL{Scheme: scheme, Opaque: rest})
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)

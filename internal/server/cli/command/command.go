@@ -1,5 +1,5 @@
-// Package command is shared by the command lines of this project: flags that every command takes, rules for arguments, errors with
-// hints, and where the other programs of an installation are.
+// Package command is shared by the command lines of this project: common flags, rules for arguments, errors with hints, and the search for
+// the other programs of an installation.
 package command
 
 import (
@@ -16,18 +16,18 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Version is what the programs call themselves.
+// Version is the version that the programs report.
 const Version = "0.1.0"
 
 // Exit codes.
 const (
 	ExitOK     = 0
 	ExitFailed = 1
-	ExitUsage  = 2 // the command line makes no sense
+	ExitUsage  = 2 // the command line is invalid
 )
 
 // Main runs a command line as this process: run gets its arguments, streams and environment ("KEY=VALUE" each) and returns the exit code.
-// The context ends at the first signal; a second one ends the process at once, as without a handler.
+// The context ends at the first signal; a second signal ends the process at once, as without a handler.
 func Main(run func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) (exit int)) (exit int) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -35,13 +35,13 @@ func Main(run func(ctx context.Context, args []string, stdin io.Reader, stdout, 
 	return run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
 }
 
-// Globals are where the values of flags go that every command takes.
+// Globals holds pointers to the values of the flags that every command has.
 type Globals struct {
 	JSON                      *bool
 	Context, URL, KeyFile, CA *string
 }
 
-// Root returns the command godwit, which takes the flags of g and has no commands yet.
+// Root returns the command godwit with the flags of g, without subcommands.
 func (g Globals) Root(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "godwit",
@@ -66,10 +66,10 @@ func (g Globals) flags(f *pflag.FlagSet) {
 	f.StringVar(g.CA, "ca", "", "PEM file with the authority of the server's certificate, trusted beside the system's (or set SSL_CERT_FILE)")
 }
 
-// Help is run by commands that only group others.
+// Help is the action of commands that only group others.
 func Help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
-// Env returns an environment variable of environ ("KEY=VALUE" each); as for a process, the last of several counts.
+// Env returns an environment variable of environ ("KEY=VALUE" each); as in a process, the last of several wins.
 func Env(environ []string, name string) string {
 	for i := len(environ) - 1; i >= 0; i-- {
 		if kv := environ[i]; len(kv) > len(name) && kv[len(name)] == '=' && kv[:len(name)] == name {

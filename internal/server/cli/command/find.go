@@ -13,10 +13,10 @@ const (
 	BenchProgram  = "godwit-bench"
 )
 
-// MeasuredServer is an environment variable: the path of the program that is measured.
+// MeasuredServer is the environment variable with the path of the measured program.
 const MeasuredServer = "GODWIT_BENCH_SERVER"
 
-// Find returns where another program of this installation is: beside the running one, or else in PATH.
+// Find returns the path of another program of this installation: beside the running one, or else in PATH.
 func Find(name string) (string, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -9,16 +9,16 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// usageError is a command line that makes no sense.
+// usageError says that the command line is invalid.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-// Usagef makes the error of a command line that makes no sense.
+// Usagef makes the error of an invalid command line.
 func Usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
-// hintError carries a hint how to solve an error.
+// hintError is an error with a hint about its solution.
 type hintError struct {
 	err  error
 	hint string
@@ -27,7 +27,7 @@ type hintError struct {
 func (e *hintError) Error() string { return e.err.Error() }
 func (e *hintError) Unwrap() error { return e.err }
 
-// WithHint adds to an error a hint how to solve it.
+// WithHint adds a hint about the solution to an error.
 func WithHint(err error, format string, args ...any) error {
 	return &hintError{err, fmt.Sprintf(format, args...)}
 }
@@ -41,7 +41,7 @@ func Hint(err error) string {
 	return ""
 }
 
-// Fail prints cmd's error with its hint, and returns the exit code. hintFor finds hints for errors that carry none.
+// Fail prints cmd's error with its hint, and returns the exit code. hintFor supplies hints for errors without one.
 func Fail(w io.Writer, asJSON bool, cmd *cobra.Command, err error, hintFor func(error) string) (exit int) {
 	hint := Hint(err)
 	if hint == "" {
@@ -69,7 +69,7 @@ func Fail(w io.Writer, asJSON bool, cmd *cobra.Command, err error, hintFor func(
 	return exit
 }
 
-// ToHelp is the hint for an error of which only the command is known.
+// ToHelp returns the hint for an error about which only the command is known.
 func ToHelp(cmd *cobra.Command) string { return cmd.CommandPath() + " --help shows how it is used" }
 
 // Exactly is the argument rule of commands that take arguments with these names.
@@ -98,7 +98,7 @@ func Group(cmd *cobra.Command, args []string) error {
 	return WithHint(err, "%s --help lists them", cmd.CommandPath())
 }
 
-// badFlag is what is wrong with a flag. Where the flag does not exist, the hint is one that does.
+// badFlag returns the error of a wrong flag. If the flag does not exist, the hint names a similar one.
 func badFlag(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
@@ -119,12 +119,12 @@ func badFlag(cmd *cobra.Command, err error) error {
 	return WithHint(Usagef("%w", err), "%s --help lists its flags", cmd.CommandPath())
 }
 
-// Nearest returns the known word that is most like the one typed; "" if none is like it.
+// Nearest returns the known word most similar to the typed one; "" if none is similar.
 func Nearest(typed string, known []string) string {
 	if typed == "" {
 		return ""
 	}
-	list := &cobra.Command{SuggestionsMinimumDistance: 2} // words are compared as cobra compares commands
+	list := &cobra.Command{SuggestionsMinimumDistance: 2} // words are compared in the way that cobra compares commands
 	for _, word := range known {
 		list.AddCommand(&cobra.Command{Use: word, Run: func(*cobra.Command, []string) {}})
 	}

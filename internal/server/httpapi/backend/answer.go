@@ -43,10 +43,10 @@ func appendRefused(b []byte, to, id string, err error) []byte {
 	return append(b, '}')
 }
 
-// copyBytes is the size of a recipient's result without the two names, unless it is refused.
+// copyBytes is the size of an accepted recipient's result, without the two names.
 const copyBytes = len(`{"id":"","to":"","status":"delivered","duplicate":false,"expires_at":"2006-01-02T15:04:05.000Z"},`)
 
-// appendResults appends {"results":[…]}, one a recipient in the order of the request.
+// appendResults appends {"results":[…]}, with one result for each recipient in the order of the request.
 func appendResults(b []byte, r *delivery.Result) []byte {
 	room := len(r.Copies) * (copyBytes + len(r.ID))
 	for i := range r.Copies {

@@ -28,7 +28,7 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// Publisher stores and routes publishes; it answers once they are on disk, with one result a draft.
+// Publisher stores and routes publishes; it returns once they are on disk, with one result for each draft.
 type Publisher interface {
 	Publish(ctx context.Context, app string, drafts []*notification.Draft) []delivery.Result
 }
@@ -49,7 +49,7 @@ type Objects interface {
 	// List reads objects of a group whose names begin with prefix, by name; next is the cursor of the next page, or empty.
 	List(ctx context.Context, app, group, prefix, after string, limit int) (items []objectstore.Item, next string, err error)
 	Registrations(ctx context.Context, app string, k object.Key) ([]signal.Registration, error)
-	// Groups lists the groups that objects are in, by name; next is what to go on after, or empty.
+	// Groups lists the groups with objects, by name; next is the cursor of the next page, or empty.
 	Groups(ctx context.Context, app, after string, limit int) (groups []string, next string, err error)
 }
 
@@ -58,7 +58,7 @@ type Topics interface {
 	Publish(ctx context.Context, app string, m *pubsub.Message) error
 }
 
-// Campaigns are the operations on an app's campaigns.
+// Campaigns has the operations on an app's campaigns.
 type Campaigns interface {
 	Create(ctx context.Context, app string, spec campaign.Spec, sendAt time.Time, idem string, body [sha256.Size]byte) (*campaign.View, error)
 	Revise(ctx context.Context, app, id string, spec campaign.Spec, sendAt time.Time) (*campaign.View, error)
@@ -86,7 +86,7 @@ type Templates interface {
 	Delete(ctx context.Context, app, name string, m template.Match) error
 }
 
-// Parts are what the handlers need.
+// Parts holds what the handlers need.
 type Parts struct {
 	Publisher  Publisher
 	Mailbox    Mailbox
@@ -101,7 +101,8 @@ type Parts struct {
 	Templates  Templates
 	Log        *slog.Logger
 
-	// PublishLimit takes n publishes of a key from its budget; wait > 0: refused, come back after it. Nil: no limit.
+	// PublishLimit takes n publishes from a key's budget; wait > 0: it refuses them, and the caller may try again after wait. Nil: no
+	// limit.
 	PublishLimit func(key string, n int) (wait time.Duration)
 	// Draining, when closed, ends feeds so that the server can stop.
 	Draining <-chan struct{}

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// countPatience is how long an audience may take to count: people wait for it while they type.
+// countPatience limits the counting of an audience: people wait for it while they type.
 const countPatience = 10 * time.Second
 
 // AudienceTotals is GET /v1/audience.
@@ -62,7 +62,7 @@ func (a *API) CountAudience(c *call.Call) error {
 	return c.Value(http.StatusOK, map[string]any{"count": total, "channels": channels})
 }
 
-// audienceFields are the fields of an audience.
+// audienceFields returns the fields of an audience.
 func audienceFields(a *audience.Audience) call.Fields {
 	return call.Fields{
 		"channels": call.Reader(func(field string, raw json.RawMessage) error {

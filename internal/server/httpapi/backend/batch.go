@@ -17,7 +17,7 @@ import (
 const (
 	MaxBatchLines  = 10_000
 	MaxBatchBytes  = 32 << 20
-	maxBatchMemory = 4 * MaxBatchBytes // bodies of all batches at work, which apps share; further ones wait for their turn
+	maxBatchMemory = 4 * MaxBatchBytes // limits the bytes of all batches' bodies together, over all apps; further batches wait for their turn
 
 	// A chunk is published at once: large enough to share a commit, small enough not to delay others.
 	chunkCopies = 500
@@ -26,8 +26,8 @@ const (
 	batchReadTime = 5 * time.Minute // for the whole body
 )
 
-// PublishBatch is POST /v1/notifications/batch. The body is read whole before anything is published, so that a
-// batch over a limit publishes nothing; then it is worked through in chunks whose results are sent as they come.
+// PublishBatch is POST /v1/notifications/batch. It reads the whole body before it publishes anything, so that a batch over a limit
+// publishes nothing; then it publishes chunk by chunk, and sends the results of each chunk at once.
 func (a *API) PublishBatch(c *call.Call) error {
 	if _, err := c.Params(); err != nil {
 		return err
@@ -41,8 +41,7 @@ func (a *API) PublishBatch(c *call.Call) error {
 	})
 }
 
-// withBatch reads a batch and hands it to run, which has it for itself until it returns. done is what then happens to
-// the lines.
+// withBatch reads a batch and passes it to run, which may use the body until it returns. done names the operation on the lines, for errors.
 func (a *API) withBatch(c *call.Call, done string, run func(rc *http.ResponseController, body []byte) error) error {
 	rc := http.NewResponseController(c.W)
 	until := time.Now().Add(batchReadTime)
@@ -61,21 +60,21 @@ func (a *API) withBatch(c *call.Call, done string, run func(rc *http.ResponseCon
 	defer a.batches.Give(c.Key.App, memory)
 	var room []byte
 	if c.R.ContentLength > 0 {
-		room = make([]byte, 0, memory+1) // it has been taken; a buffer that grew would leave as much garbage again
+		room = make([]byte, 0, memory+1) // the memory is reserved already, and a growing buffer would leave as much garbage again
 	}
 	body, err := call.ReadBody(c.R, room, MaxBatchBytes)
 	if err != nil {
 		return err
 	}
-	body = bytes.TrimPrefix(body, []byte("\ufeff")) // some programs begin UTF-8 with a mark
+	body = bytes.TrimPrefix(body, []byte("\ufeff")) // some programs begin UTF-8 with a byte-order mark
 	if n := countLines(body); n > MaxBatchLines {
 		return problem.TooLarge.Withf("the batch has %d lines; at most %d are allowed, and nothing was %s", n, MaxBatchLines, done)
 	}
 	return run(rc, body)
 }
 
-// batchMemory is what the bodies of batches may take together under a limit of the process's memory: a quarter, but one
-// batch always.
+// batchMemory returns the bytes that the bodies of all batches may take together, given the limit of the process's memory: a quarter of it,
+// but at least one batch.
 func batchMemory(limit int64) int64 { return min(max(limit/4, MaxBatchBytes), maxBatchMemory) }
 
 func countLines(body []byte) (n int) {
@@ -87,7 +86,7 @@ func countLines(body []byte) (n int) {
 	return n
 }
 
-// batch is one batch being published.
+// batch is a batch that is being published.
 type batch struct {
 	a     *API
 	c     *call.Call
@@ -104,7 +103,7 @@ type batch struct {
 
 // line is one line of the chunk: a draft, or its error.
 type line struct {
-	d   *draft // nil if not even its outline could be read
+	d   *draft // nil if even its outline could not be read
 	err error
 }
 
@@ -174,7 +173,7 @@ func (b *batch) publish() error {
 	return nil
 }
 
-// results publishes the chunk's drafts; refused stops them all.
+// results publishes the chunk's drafts; a refused error concerns all of them.
 func (b *batch) results() (results []delivery.Result, refused error) {
 	if len(b.drafts) == 0 {
 		return nil, nil
@@ -185,7 +184,7 @@ func (b *batch) results() (results []delivery.Result, refused error) {
 	ctx, cancel := context.WithTimeout(b.c.Ctx, call.Patience)
 	defer cancel()
 	results = b.a.Publisher.Publish(ctx, b.c.Key.App, b.drafts)
-	for i := range results { // one line in the log a chunk is enough
+	for i := range results { // log only one line for each chunk
 		if err := results[i].Err; err != nil && problem.From(err).Status >= http.StatusInternalServerError {
 			b.a.Log.WarnContext(ctx, "batch not stored", "app", b.c.Key.App, "error", err)
 			break

@@ -17,14 +17,14 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// maxCampaignBody is enough bytes for the content in all its languages and an audience of 10,000 recipients.
+// maxCampaignBody is enough bytes for a campaign's content in all its languages and an audience of 10,000 recipients.
 const maxCampaignBody = campaign.MaxContentBytes + audience.MaxRecipients*(notification.MaxNameBytes+8) + 64<<10
 
 type campaignJSON struct {
 	ID          string               `json:"id"`
 	Name        string               `json:"name"`
 	State       campaign.State       `json:"state"`
-	Detail      *string              `json:"detail"` // why it is paused or failed
+	Detail      *string              `json:"detail"` // reason why it is paused or failed
 	Title       string               `json:"title"`
 	Template    *templateOf          `json:"template"`            // whose content it has
 	Variables   template.Variables   `json:"variables,omitempty"` // not in lists
@@ -49,7 +49,7 @@ type campaignJSON struct {
 	Total       int64                             `json:"total"`
 	Counts      map[string]int64                  `json:"counts"`
 	ByChannel   map[push.Channel]map[string]int64 `json:"by_channel"`
-	Sending     int64                             `json:"sending"` // of the pending ones, right now
+	Sending     int64                             `json:"sending"` // number of the pending deliveries that are being sent right now
 	Shown       int64                             `json:"shown"`
 	Clicked     int64                             `json:"clicked"`
 	Dismissed   int64                             `json:"dismissed"`
@@ -72,7 +72,7 @@ type correctionJSON struct {
 	Messages     int64              `json:"messages"` // that it goes over
 	Corrected    int64              `json:"corrected"`
 	NotCorrected int64              `json:"not_corrected"`
-	Kept         int64              `json:"kept"` // messages of channels that cannot correct them
+	Kept         int64              `json:"kept"` // number of messages on channels that cannot correct them
 	Title        string             `json:"title"`
 	Template     *templateOf        `json:"template"`
 	Variables    template.Variables `json:"variables,omitempty"` // not in lists
@@ -96,7 +96,7 @@ func viewCorrection(v *campaign.View, whole bool) *correctionJSON {
 	return j
 }
 
-// publicCounts names outcomes as the API does: a delivery that is being sent is still pending.
+// publicCounts returns counts by the API's names of outcomes: a delivery that is being sent is still pending.
 func publicCounts(counts map[campaign.Outcome]int64) map[string]int64 {
 	m := make(map[string]int64, 7)
 	for o := campaign.Pending; o <= campaign.TakenBack; o++ {
@@ -192,7 +192,7 @@ func (a *API) campaignBody(c *call.Call) (spec campaign.Spec, sendAt time.Time, 
 	return spec, time.Time(at), body, err
 }
 
-// jsonTime is a time in a request.
+// jsonTime is a time in a request's JSON.
 type jsonTime time.Time
 
 // UnmarshalJSON implements json.Unmarshaler.

@@ -15,7 +15,7 @@ import (
 // maxVerbBody is enough bytes for the verbs' bodies: a time, some ids, some attributes.
 const maxVerbBody = 64 << 10
 
-// verbBody reads the object that a verb takes; none at all is as good as an empty one.
+// verbBody reads a verb's body, a JSON object; no body means an empty object.
 func verbBody(c *call.Call, members call.Fields) error {
 	if _, err := c.Params(); err != nil {
 		return err
