@@ -2,11 +2,11 @@
 package api
 
 import (
-	_ "embed" // the files are part of the binary
+	_ "embed" // for the go:embed directive below
 )
 
 //go:embed openapi.yaml
 var openAPI []byte
 
-// OpenAPI returns the description of the HTTP API, as YAML. It must not be changed.
+// OpenAPI returns the description of the HTTP API as YAML. Callers must not modify the slice.
 func OpenAPI() []byte { return openAPI }

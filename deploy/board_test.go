@@ -21,14 +21,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// panel is a panel of the board, with its queries.
+// panel is a panel of the dashboard, with its queries.
 type panel struct {
 	Type    string
 	Title   string
 	Targets []struct{ Expr string }
 }
 
-// panels reads the board, with Grafana's variables set to all servers.
+// panels reads the dashboard, with Grafana's variables set to all servers.
 func panels(t *testing.T) []panel {
 	t.Helper()
 	b, err := os.ReadFile("grafana/godwit.json")
@@ -62,7 +62,7 @@ func panels(t *testing.T) []panel {
 	return list
 }
 
-// alerts are the expressions of the alerts, by name.
+// alerts returns the expressions of the alerts, by name.
 func alerts(t *testing.T) map[string]string {
 	t.Helper()
 	b, err := os.ReadFile("prometheus/rules.yml")
@@ -84,7 +84,7 @@ func alerts(t *testing.T) map[string]string {
 	return list
 }
 
-// described are the labels of each metric on the page that is made from the server's registry.
+// described returns the labels of each metric, from the page that is generated from the server's registry.
 func described(t *testing.T) map[string][]string {
 	t.Helper()
 	page, err := os.ReadFile("../docs/reference/metrics.md")
@@ -110,7 +110,7 @@ func described(t *testing.T) map[string][]string {
 	return list
 }
 
-// known checks the metrics and labels in an expression, and returns the metrics.
+// known checks that an expression uses only known metrics and labels, and returns the metrics.
 func known(t *testing.T, metrics map[string][]string, what, expr string) (names []string) {
 	t.Helper()
 	parsed, err := parser.ParseExpr(expr)
@@ -183,7 +183,7 @@ func TestEachAlertFiresAndResolves(t *testing.T) {
 	}
 }
 
-// A Prometheus with the shipped settings scrapes a real server, and the queries of every panel are run.
+// TestThePanelsShowARealServer: a Prometheus with the shipped settings scrapes a real server; every panel's queries run.
 func TestThePanelsShowARealServer(t *testing.T) {
 	prometheus := tool(t, "prometheus")
 	server := serve(t)
@@ -252,10 +252,10 @@ func serve(t *testing.T) string {
 	return "http://" + addrs.HTTP
 }
 
-// listensAt finds the port in Prometheus's log.
+// listensAt matches the line with the port in Prometheus's log.
 var listensAt = regexp.MustCompile(`msg="Listening on".* address=(\S+)`)
 
-// start starts a program that ends with the test; said returns its output so far.
+// start starts a program that is stopped at the end of the test; said returns its output so far.
 func start(t *testing.T, cmd *exec.Cmd) (said func() string) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "said")
@@ -277,7 +277,7 @@ func start(t *testing.T, cmd *exec.Cmd) (said func() string) {
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
-		_ = cmd.Wait() // Prometheus ends with 0 or by the signal
+		_ = cmd.Wait() // Prometheus exits with 0 or by the signal
 		if t.Failed() {
 			t.Logf("%s said:\n%s", filepath.Base(cmd.Path), said())
 		}
@@ -285,7 +285,7 @@ func start(t *testing.T, cmd *exec.Cmd) (said func() string) {
 	return said
 }
 
-// until waits for a condition for at most a minute.
+// until waits at most a minute for a condition.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(100 * time.Millisecond) {
@@ -313,7 +313,7 @@ func post(t *testing.T, to, body string) {
 	}
 }
 
-// ask has Prometheus compute an expression, and returns the values of the result.
+// ask lets Prometheus evaluate an expression, and returns the values of the result.
 func ask(t *testing.T, api, expr string) (values []string, err error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, api+"/api/v1/query?query="+url.QueryEscape(expr), nil)
@@ -364,7 +364,7 @@ func scraped(t *testing.T, server string) map[string]bool {
 	return names
 }
 
-// copied puts a file of prometheus/ elsewhere, changed.
+// copied writes a changed copy of a file of prometheus/ to another folder.
 func copied(t *testing.T, to, name string, change func(string) string) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("prometheus", name))

@@ -82,7 +82,7 @@ func TestComposeNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// HAProxy takes the configuration of the example with the variables that Compose gives it, and finds each node.
+// HAProxy accepts the example's configuration with the variables that Compose sets, and finds each node.
 func TestComposesHAProxyTakesItsConfiguration(t *testing.T) {
 	haproxy := tool(t, "haproxy")
 	p, err := compose(t, dotenv...)
@@ -120,7 +120,7 @@ func parent(t *testing.T) string {
 	return dir
 }
 
-// Compose mounts the board's files where Grafana and Prometheus expect them, and lets no other machine reach the two.
+// Compose mounts the dashboard's files where Grafana and Prometheus expect them; no other machine can reach these two.
 func TestComposeShowsTheBoard(t *testing.T) {
 	o, err := cli.NewProjectOptions([]string{"board.yaml"}, cli.WithResolvedPaths(true))
 	if err != nil {

@@ -1,3 +1,3 @@
-// Package deploy tests the files beside it with the libraries that read them where they are used: Compose's, Helm's and
-// BuildKit's, and with the server's own program.
+// Package deploy tests the files beside it with the libraries that read them in use (Compose's, Helm's and BuildKit's), and with the
+// server's own program.
 package deploy

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// secrets are the values without which there is no chart.
+// secrets are the values that the chart requires.
 var secrets = map[string]any{"postgresURL": "postgres://godwit:secret@db/godwit", "clusterSecret": "the secret of the nodes"}
 
 // release is the chart's output, decoded as Kubernetes decodes it: unknown fields are errors.
@@ -100,7 +100,7 @@ func with(more map[string]any) map[string]any {
 	return values
 }
 
-// variants are the ways in which the chart differs.
+// variants are the sets of values under which the chart is tested.
 var variants = map[string]map[string]any{
 	"as it is":                secrets,
 	"with a Secret of theirs": {"existingSecret": "mine"},
@@ -152,7 +152,7 @@ func TestTheChartStartsNodesThatKnowEachOther(t *testing.T) {
 	}
 }
 
-// reaches: services and probes lead to ports at which the node listens.
+// reaches: services and probes use ports on which the node listens.
 func reaches(t *testing.T, r *release, c corev1.Container) {
 	t.Helper()
 	listens := map[string]int32{}
@@ -183,7 +183,7 @@ func reaches(t *testing.T, r *release, c corev1.Container) {
 	}
 }
 
-// mounts: each file that a setting names is in a volume that there is, and of the Secret only keys that it has.
+// mounts: each file that a setting names is in an existing volume; from the Secret, only existing keys are used.
 func mounts(t *testing.T, r *release, pod corev1.PodSpec, c corev1.Container, existing any) {
 	t.Helper()
 	volumes := map[string]corev1.Volume{}
@@ -253,7 +253,7 @@ func stops(t *testing.T, pod corev1.PodSpec, c corev1.Container) {
 	}
 }
 
-// arguments are a node's, as Kubernetes gives them.
+// arguments returns a node's command-line arguments as Kubernetes passes them.
 func arguments(c corev1.Container, pod string) []string {
 	args := make([]string, len(c.Args))
 	for i, a := range c.Args {

@@ -40,8 +40,8 @@ func dockerfile(t *testing.T) (build, image instructions.Stage) {
 	return stages[0], stages[1]
 }
 
-// TestTheImagesServerIsBuiltFromWhatIsSentToTheEngine runs the first stage in a folder with the files that .dockerignore
-// admits, and takes the second stage's files from there.
+// TestTheImagesServerIsBuiltFromWhatIsSentToTheEngine runs the first stage in a folder with only the files that .dockerignore allows, and
+// takes the second stage's files from it.
 func TestTheImagesServerIsBuiltFromWhatIsSentToTheEngine(t *testing.T) {
 	build, image := dockerfile(t)
 	src := t.TempDir()
@@ -83,7 +83,7 @@ func TestTheImagesServerIsBuiltFromWhatIsSentToTheEngine(t *testing.T) {
 	}
 }
 
-// send copies the repository as an engine is sent it.
+// send copies the files that would be sent to a container engine.
 func send(t *testing.T, to string) {
 	t.Helper()
 	f, err := os.Open("Dockerfile.dockerignore")

@@ -37,7 +37,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// settings has the server's program judge how it would be started: args are those of `serve`, env is KEY=VALUE.
+// settings lets the server's program check the settings of a start: args are those of `serve`, env is KEY=VALUE.
 func settings(t *testing.T, args, env []string) {
 	t.Helper()
 	if len(args) == 0 || args[0] != "serve" {
@@ -66,7 +66,7 @@ func knows(t *testing.T, args ...string) {
 	}
 }
 
-// tool finds a program of the system, or skips the test; where nothing may be skipped it fails.
+// tool finds a program on the system. If it is missing, the test is skipped, or fails where skipping is not allowed.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	for _, where := range []string{name, filepath.Join("/usr/sbin", name)} {

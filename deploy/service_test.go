@@ -25,7 +25,7 @@ func TestTheServiceStartsWithSettingsThatThereAre(t *testing.T) {
 		t.Errorf("it starts %s", args[0])
 	}
 	args = args[1:]
-	for i, arg := range args { // the file that README.md has people write, on this machine
+	for i, arg := range args { // replaces the file that README.md tells people to write by one on this machine
 		if arg == "/etc/godwit/godwit.toml" {
 			args[i] = toml(t)
 		}

@@ -1,4 +1,4 @@
-// Package cli is the command line of godwit-bench, which is that of godwit bench.
+// Package cli is the command line of godwit-bench, which also serves as the subcommand "godwit bench".
 package cli
 
 import (
@@ -26,7 +26,7 @@ import (
 	"godwit.dev/godwit/internal/server/config"
 )
 
-// bench holds the things that the scenarios' commands share.
+// bench holds the state that the scenarios' commands share.
 type bench struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -46,7 +46,7 @@ type bench struct {
 	profile    string
 	report     string
 	svg        string
-	postgres   string // "": the scenario is measured on SQLite alone
+	postgres   string // PostgreSQL server to measure beside SQLite; "": only SQLite is measured
 	cores      int
 	memory     string
 }
@@ -58,7 +58,7 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		at = 1
 	}
 	b := &bench{stdin: stdin, stdout: stdout, stderr: stderr, environ: environ, args: slices.Insert(slices.Clone(args), at, "bench")}
-	var ignored string // flags of godwit that mean nothing here
+	var ignored string // receives global flags of godwit that have no effect here
 	g := command.Globals{JSON: &b.json, URL: &b.url, Context: &ignored, KeyFile: &ignored, CA: &ignored}
 	root := g.Root(stdin, stdout, stderr)
 	root.AddCommand(b.command())
@@ -106,7 +106,7 @@ func (b *bench) flags(f *pflag.FlagSet) {
 	f.StringVar(&b.profile, "profile", "", "file for a CPU profile of the server during the measured phase")
 }
 
-// common prepares the things that every scenario needs. say shows progress until done is called.
+// common prepares the settings that every scenario needs. say prints progress until done is called.
 func (b *bench) common(ctx context.Context) (c scenario.Common, done func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -135,7 +135,7 @@ func (b *bench) common(ctx context.Context) (c scenario.Common, done func(), err
 	return scenario.Common{Testbed: l, Runs: b.runs, Workers: b.workers, Command: b.commandLine(), Version: command.Version}, done, nil
 }
 
-// measured is the program of the server that is measured; nil: one runs already.
+// measured returns the command line of the server program to start; nil: --url names a running server.
 func (b *bench) measured() ([]string, error) {
 	if b.url != "" {
 		return nil, nil
@@ -150,10 +150,10 @@ func (b *bench) measured() ([]string, error) {
 	return []string{path}, nil
 }
 
-// errLimits refuses --cores and --memory if no server is started to which they could apply.
+// errLimits rejects --cores and --memory when no server is started that they could limit.
 var errLimits = command.Usagef("--cores and --memory are for servers that are started for the measurement")
 
-// confined returns the limits of servers; nil: none were set.
+// confined returns the resource limits for the servers; nil: none were set.
 func (b *bench) confined() (*confine.Confines, error) {
 	limits := confine.Limits{Cores: b.cores}
 	switch {
@@ -184,7 +184,7 @@ func (b *bench) confined() (*confine.Confines, error) {
 // leastMemory is less than a server needs to start.
 const leastMemory = config.Size(16 << 20)
 
-// unconfined refuses limits for a measurement without a server.
+// unconfined returns an error if limits were set for a measurement that starts no server.
 func (b *bench) unconfined() error {
 	if b.cores != 0 || b.memory != "" {
 		return errLimits
@@ -192,7 +192,7 @@ func (b *bench) unconfined() error {
 	return nil
 }
 
-// running is the server named by --url; nil: none was.
+// running returns the server named by --url; nil: the flag is not set.
 func (b *bench) running(ctx context.Context) (*testbed.Server, error) {
 	if b.url == "" {
 		return nil, nil
@@ -208,7 +208,7 @@ func (b *bench) running(ctx context.Context) (*testbed.Server, error) {
 	return testbed.Existing(ctx, loadgen.Target{HTTP: u.Host, GRPC: b.grpc, TLS: u.Scheme == "https", Key: key}, b.pid)
 }
 
-// progress shows one line that is written over again and again, on a terminal only.
+// progress shows a status line on a terminal, which each call of say overwrites. Without a terminal, it prints nothing.
 func (b *bench) progress() (say func(string), done func()) {
 	if !command.Terminal(b.stderr) {
 		return nil, func() {}
@@ -216,7 +216,7 @@ func (b *bench) progress() (say func(string), done func()) {
 	return func(line string) { fmt.Fprintf(b.stderr, "\r\x1b[K%s", line) }, func() { fmt.Fprint(b.stderr, "\r\x1b[K") }
 }
 
-// commandLine is how to repeat a measurement.
+// commandLine returns the command that repeats this measurement.
 func (b *bench) commandLine() string {
 	words := append([]string{"godwit"}, b.args...)
 	for i, w := range words {
@@ -250,7 +250,7 @@ func (b *bench) measure(cmd *cobra.Command, run func(context.Context, scenario.C
 	if err != nil {
 		err = fmt.Errorf("bench %s: %w", cmd.Name(), err)
 	}
-	return errors.Join(b.show(r), err) // the measurements before a failure are worth showing
+	return errors.Join(b.show(r), err) // show the measurements made before the failure, too
 }
 
 func (b *bench) show(r *report.Result) error {
@@ -275,7 +275,7 @@ func (b *bench) workerCommand() *cobra.Command {
 	}
 }
 
-// draw writes the requested page and plots.
+// draw writes the HTML page and the plots that flags requested.
 func (b *bench) draw(prefix string, results ...*report.Result) error {
 	if b.svg != "" {
 		for i, r := range results {

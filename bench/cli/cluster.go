@@ -14,18 +14,18 @@ import (
 	"godwit.dev/godwit/internal/server/cli/command"
 )
 
-// startPostgres has --postgres start a server instead of naming one.
+// startPostgres is the value of --postgres that starts a server instead of naming one.
 const startPostgres = "start"
 
 const postgresHelp = "URL of a PostgreSQL server on which databases may be made, or start: one is started of the programs that are installed"
 
-// besideFlag adds the flag to measure a scenario on PostgreSQL in addition to SQLite.
+// besideFlag adds the flag that measures a scenario on PostgreSQL in addition to SQLite.
 func (b *bench) besideFlag(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().StringVar(&b.postgres, "postgres", "", "measure on PostgreSQL and on SQLite in turn; "+postgresHelp)
 	return cmd
 }
 
-// openPostgres opens or starts the server that a flag names.
+// openPostgres connects to the PostgreSQL server that the flag's value names, or starts one.
 func (b *bench) openPostgres(ctx context.Context, how string) (*testbed.Postgres, error) {
 	if b.url != "" {
 		return nil, command.Usagef("--postgres needs servers that are started for it: leave out --url")
@@ -69,7 +69,7 @@ func (b *bench) clusterCommand() *cobra.Command {
 	return cmd
 }
 
-// pairsFlag adds the flag for how often a comparison is made.
+// pairsFlag adds the flag for the number of paired measurements in a comparison.
 func pairsFlag(cmd *cobra.Command, pairs *int, of string) {
 	cmd.Flags().IntVar(pairs, "pairs", 5, "pairs of measurements, "+of+"; --runs has no meaning here")
 }
@@ -191,7 +191,7 @@ func (b *bench) clusterHorizonCommand(how *string) *cobra.Command {
 	return cmd
 }
 
-// storeCommand measures the store without connections.
+// storeCommand returns the command that measures the store alone, without connections.
 func (b *bench) storeCommand() *cobra.Command {
 	var s scenario.Store
 	cmd := &cobra.Command{

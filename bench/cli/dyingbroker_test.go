@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// dyingBroker replaces Mosquitto where that should die: it implements the part of MQTT at QoS 1 that bench uses, and ends after as many
-// publishes as the environment sets.
+// dyingBroker stands in for a Mosquitto that crashes: it implements the part of MQTT at QoS 1 that bench uses, and exits after the number
+// of publishes set in the environment.
 func dyingBroker() {
 	b := dyer{subscribers: map[string]net.Conn{}, names: map[string]net.Conn{}}
 	var err error
@@ -70,7 +70,7 @@ func (b *dyer) packet(conn net.Conn, first byte, body []byte) {
 		return string(b[2:n]), b[n:]
 	}
 	switch first & 0xf0 {
-	case 0x10: // CONNECT: a name is one connection's, the last
+	case 0x10: // CONNECT: a new connection replaces the former one of the same client name
 		name, _ := topic(body[10:])
 		if former := b.names[name]; former != nil {
 			former.Close()

@@ -47,7 +47,7 @@ func (b *bench) escalationCommand() *cobra.Command {
 	return cmd
 }
 
-// phonesCommand is one of the processes of the measurement.
+// phonesCommand returns the command that runs the test FCM as a process of its own.
 func (b *bench) phonesCommand() *cobra.Command {
 	var p scenario.Phones
 	cmd := &cobra.Command{

@@ -24,7 +24,7 @@ func (b *bench) gatewayCommand() *cobra.Command {
 			if g.Conns < 1 || g.For <= 0 || g.Works < 0 {
 				return command.Usagef("--connections and --for must be positive")
 			}
-			if err := b.unconfined(); err != nil { // the handler and the proxy would have all cores
+			if err := b.unconfined(); err != nil { // limits would not apply to the handler and the proxy
 				return err
 			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
@@ -40,7 +40,7 @@ func (b *bench) gatewayCommand() *cobra.Command {
 	return cmd
 }
 
-// gatewayPartCommand is one of the processes of the measurement.
+// gatewayPartCommand returns the command that runs one part of the gateway's measurement as a process of its own.
 func (b *bench) gatewayPartCommand() *cobra.Command {
 	var target string
 	var works time.Duration

@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/server/cli/command"
 )
 
-// loadFlags are the flags of scenarios with subscribers and publishers.
+// loadFlags adds the flags of scenarios with subscribers and publishers.
 func loadFlags(f *pflag.FlagSet, l *scenario.Load) {
 	f.IntVar(&l.Clients, "clients", 1000, "subscribers, one connection and recipient each")
 	f.IntVar(&l.Publishers, "publishers", 64, "connections that publish, one request at a time on each")
@@ -234,11 +234,11 @@ func (b *bench) slaCommand() *cobra.Command {
 	return cmd
 }
 
-// defaults gives shared flags other default values in one scenario.
+// defaults changes the default values of shared flags for one scenario.
 func defaults(f *pflag.FlagSet, values map[string]string) {
 	for name, value := range values {
 		if err := f.Set(name, value); err != nil {
-			panic("cli: default of --" + name + ": " + err.Error()) // a programming error that any test finds
+			panic("cli: default of --" + name + ": " + err.Error()) // a programming error, which every test of the command finds
 		}
 		f.Lookup(name).DefValue = value
 		f.Lookup(name).Changed = false

@@ -64,7 +64,7 @@ func (b *bench) objectLatencyCommand() *cobra.Command {
 	return cmd
 }
 
-// registeringFlags are the flags of scenarios of registrations.
+// registeringFlags adds the flags of scenarios with registrations.
 func registeringFlags(f *pflag.FlagSet, s *scenario.Registering) {
 	f.IntVar(&s.Each, "registrations", 50, "registrations of each client")
 	f.IntVar(&s.Pool, "objects", 1000, "objects that there are, from which each client takes others")

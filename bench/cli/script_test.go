@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/script"
 )
 
-// The programs lie beside each other, as they are installed.
+// The programs are in one folder, as in an installation.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		command.ServerProgram: func() { os.Exit(command.Main(godwit.Run)) },

@@ -13,7 +13,7 @@ import (
 )
 
 func TestSignalToGodwitEndsTheMeasurement(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a signal without effect must not make the test hang
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // limits the test if the signal has no effect
 	defer cancel()
 	cmd := exec.CommandContext(ctx, command.ServerProgram, "bench", "gateway-part", scenario.PartHandler)
 	out, err := cmd.StdoutPipe()

@@ -87,13 +87,13 @@ bench objects scale --steps 0
 bench objects scale --clients 0
 `
 
-// sensible is a measurement at the edge of what is allowed.
+// sensible is a measurement at the limits of what is allowed.
 const sensible = `
 bench unicast --steps 7
 bench nammayatri --clients 1 --publishers 1 --size 1 --for 1ns --cost-for 1ns --settle 1ns --shards 1 --idle 0 --pairs 0 --poison 0
 `
 
-// TestMeasurementsThatMakeNoSenseAreRefused: nonsensical measurements fail before they begin, not after minutes.
+// TestMeasurementsThatMakeNoSenseAreRefused: invalid measurements fail before they begin, not minutes later.
 func TestMeasurementsThatMakeNoSenseAreRefused(t *testing.T) {
 	late, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -14,11 +14,11 @@ import (
 // group is a cgroup of version 2 that holds one server.
 type group struct{ dir string }
 
-// made numbers the groups of this process.
+// made counts this process's groups, to number them.
 var made atomic.Int64
 
-// parentGroup finds the cgroup in which others with a limit of memory can be made: this process's own, or the one around it. own is the
-// file in which the kernel says where this process is, mount where the tree begins.
+// parentGroup finds the cgroup in which groups with a memory limit can be created: this process's own, or its parent. own is the file in
+// which the kernel reports this process's cgroup, mount the root of the cgroup file system.
 func parentGroup(own, mount string, memory int64) (string, error) {
 	if _, err := os.Stat(filepath.Join(mount, "cgroup.controllers")); err != nil {
 		return "", fmt.Errorf("%s is no tree of cgroups of version 2", mount)
@@ -56,7 +56,7 @@ func parentGroup(own, mount string, memory int64) (string, error) {
 	return "", errors.New(strings.ReplaceAll(failed.Error(), "\n", "; "))
 }
 
-// makeGroup makes a cgroup with a limit of memory. Nothing in it may go to swap.
+// makeGroup creates a cgroup with a memory limit and without swap.
 func makeGroup(parent string, memory int64) (*group, error) {
 	g := &group{dir: filepath.Join(parent, fmt.Sprintf("godwit-bench-%d-%d", os.Getpid(), made.Add(1)))}
 	if err := os.Mkdir(g.dir, 0o755); err != nil {
@@ -67,9 +67,9 @@ func makeGroup(parent string, memory int64) (*group, error) {
 		g.remove()
 		return nil, fmt.Errorf("limit a cgroup's memory: %w", err)
 	}
-	_ = os.WriteFile(filepath.Join(g.dir, "memory.swap.max"), []byte("0"), 0o644) // there is none where the kernel does not count swap
+	_ = os.WriteFile(filepath.Join(g.dir, "memory.swap.max"), []byte("0"), 0o644) // the file is absent if the kernel does not count swap
 	return g, nil
 }
 
-// remove removes the cgroup, which its processes have left.
+// remove removes the cgroup after its processes have ended.
 func (g *group) remove() { _ = os.Remove(g.dir) } // one that stays limits nothing

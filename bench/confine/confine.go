@@ -10,22 +10,22 @@ import (
 	"strings"
 )
 
-// Limits are the resources that servers may use; 0: all.
+// Limits are the resources that servers may use; 0: no limit.
 type Limits struct {
 	Cores  int   // of all servers together
 	Memory int64 // bytes, of each server
 }
 
-// Confines are limits as this machine can keep them. nil confines nothing.
+// Confines are limits prepared for this machine. A nil *Confines limits nothing.
 type Confines struct {
 	limits  Limits
 	cores   []int  // of the servers; nil: all
-	others  []int  // of the load generators; nil: all
-	group   string // the cgroup in which each server gets one of its own; empty: none can be made
+	others  []int  // cores of the load generators; nil: all
+	group   string // parent cgroup, in which each server gets its own; empty: no cgroup can be made
 	noGroup error  // why not
 }
 
-// New finds out how limits can be enforced here. An error says that they cannot be.
+// New determines how this machine can enforce the limits. It returns an error if it cannot.
 func New(l Limits) (*Confines, error) {
 	all, err := allowed()
 	if err != nil {
@@ -47,12 +47,12 @@ func New(l Limits) (*Confines, error) {
 	return c, nil
 }
 
-// goShare is the part of the memory that is set as a Go program's memory limit: memory that Go does not count, such as the system's
-// buffers, needs the rest.
+// goShare is the part of the memory limit that GOMEMLIMIT gets. The rest is for memory that Go does not count, such as the system's
+// buffers.
 const goShare = 0.9
 
-// Environ is the environment of a server: this program's own, without what would have its threads or memory counted otherwise than on a
-// machine of that size. Cores need no variable: Go's scheduler counts those that the process may run on.
+// Environ returns the environment for a server: this program's own, but with GOMEMLIMIT according to the limits and without GOMAXPROCS
+// where cores are limited. Cores need no variable: Go's scheduler counts the cores that the process may run on.
 func (c *Confines) Environ() []string {
 	env := os.Environ()
 	if c == nil {
@@ -67,7 +67,7 @@ func (c *Confines) Environ() []string {
 	return env
 }
 
-// Start starts a server within the limits. release is called when it has ended.
+// Start starts a server within the limits. The caller must call release after the server has ended.
 func (c *Confines) Start(cmd *exec.Cmd) (release func(), err error) {
 	release = func() {}
 	if c == nil {
@@ -93,7 +93,7 @@ func (c *Confines) Start(cmd *exec.Cmd) (release func(), err error) {
 	return release, nil
 }
 
-// StartBeside starts a load generator, which gets the cores that servers leave over; all, if that is none.
+// StartBeside starts a load generator on the cores that servers leave over, or on all cores if they leave none.
 func (c *Confines) StartBeside(cmd *exec.Cmd) error {
 	if c == nil {
 		return cmd.Start()
@@ -101,7 +101,7 @@ func (c *Confines) StartBeside(cmd *exec.Cmd) error {
 	return startOn(c.others, cmd)
 }
 
-// Describe says for people which limits are kept, and how: pairs of a name and a value.
+// Describe returns the active limits for people, and how they are enforced: pairs of a name and a value.
 func (c *Confines) Describe() (pairs [][2]string) {
 	if c == nil {
 		return nil

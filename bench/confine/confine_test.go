@@ -78,7 +78,7 @@ func TestMemoryIsToldToGo(t *testing.T) {
 	}
 }
 
-// A tree as the kernel shows it: root/outer/own, with controllers enabled for the children of some.
+// tree makes a folder with the structure of a cgroup file system: root/outer/own, with controllers enabled for the children of some.
 func tree(t *testing.T, handedDown map[string]string) (own, mount string) {
 	t.Helper()
 	mount = t.TempDir()
@@ -104,7 +104,7 @@ func write(t *testing.T, file, text string) {
 func TestACgroupIsMadeWhereMemoryIsHandedDown(t *testing.T) {
 	for _, c := range []struct {
 		handedDown map[string]string
-		want       string // empty: none can be made, and the reason names what is missing
+		want       string // empty: no cgroup can be made, and the reason names what is missing
 	}{
 		{map[string]string{"outer/own": "cpu memory"}, "outer/own"},
 		{map[string]string{"outer/own": "cpu", "outer": "memory pids"}, "outer"},

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allowed are the cores that this process may run on.
+// allowed returns the cores that this process may run on.
 func allowed() (cpus []int, err error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
@@ -25,8 +25,8 @@ func allowed() (cpus []int, err error) {
 	return cpus, nil
 }
 
-// startOn starts a program on some cores alone: it inherits them from the thread that starts it, so that none of its own threads ever ran
-// elsewhere. nil: all.
+// startOn starts a program pinned to some cores; nil: all. The program inherits them from the thread that starts it, so none of its threads
+// ever runs elsewhere.
 func startOn(cpus []int, cmd *exec.Cmd) error {
 	if cpus == nil {
 		return cmd.Start()
@@ -52,7 +52,7 @@ func startOn(cpus []int, cmd *exec.Cmd) error {
 	return started
 }
 
-// enter has the program begin its life in the cgroup. done is called when it was started.
+// enter makes cmd start inside the cgroup. The caller must call done after the start.
 func (g *group) enter(cmd *exec.Cmd) (done func(), err error) {
 	dir, err := os.Open(g.dir)
 	if err != nil {

@@ -35,7 +35,7 @@ func (h *Histogram) Record(d time.Duration) {
 	h.mu.Unlock()
 }
 
-// Take returns the durations recorded since the last Take.
+// Take returns the durations recorded since the last Take, and removes them.
 func (h *Histogram) Take() *Histogram {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -51,7 +51,7 @@ func (h *Histogram) Merge(other *Histogram) {
 	h.h.Merge(other.h)
 }
 
-// Count is how many durations were recorded.
+// Count returns the number of recorded durations.
 func (h *Histogram) Count() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,7 +65,7 @@ func (h *Histogram) At(percentile float64) time.Duration {
 	return time.Duration(h.h.ValueAtPercentile(percentile))
 }
 
-// MarshalText encodes the whole histogram, compressed.
+// MarshalText encodes the whole histogram, compressed, so that another process can merge it.
 func (h *Histogram) MarshalText() ([]byte, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -29,7 +29,7 @@ func TestMergedHistogramsKnowTheTailOfAll(t *testing.T) {
 	}
 }
 
-// near reports a difference of more than the histogram's resolution.
+// near reports whether got differs from want by more than the histogram's resolution.
 func near(got, want float64) bool { return got < want*0.998 || got > want*1.002 }
 
 func TestDeviationIsAroundTheMean(t *testing.T) {

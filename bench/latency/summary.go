@@ -35,7 +35,7 @@ type Point struct {
 	Millis     float64 `json:"ms"`
 }
 
-// Curve returns the percentiles that a plot needs: ever finer towards 100, as far as there are durations to show it.
+// Curve returns the percentiles that a plot needs: ever finer steps towards 100, as far as there are enough durations.
 func (h *Histogram) Curve() []Point {
 	n := h.Count()
 	var points []Point

@@ -2,7 +2,7 @@ package loadgen
 
 import "time"
 
-// anchor ties Go's clock, which is cheap to read, to the shared one.
+// anchor ties Go's clock, which is cheap to read, to the monotonic clock that all processes share.
 var anchor = func() (a struct {
 	at     time.Time
 	shared int64
@@ -12,5 +12,5 @@ var anchor = func() (a struct {
 	return a
 }()
 
-// Now is the time on the clock that all processes of this machine share, in nanoseconds.
+// Now returns the time in nanoseconds on the clock that all processes of this machine share.
 func Now() int64 { return anchor.shared + int64(time.Since(anchor.at)) }

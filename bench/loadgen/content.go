@@ -6,10 +6,10 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// StepChannel is the channel of steps beyond live, which must be set up in the app.
+// StepChannel is the channel of escalation steps after the live one. It must be set up in the app.
 const StepChannel = "webhook"
 
-// oneJSON is a publish to one recipient.
+// oneJSON returns the body of a publish to one recipient.
 func (c *PublishConfig) oneJSON() content {
 	data, stamp := makeData(c.Size)
 	b := append([]byte(`{"to":"`), c.Prefix...)
@@ -29,7 +29,7 @@ func (c *PublishConfig) ackJSON(b []byte) []byte {
 	return b
 }
 
-// stepsJSON is an escalation whose steps come after hours: a notification acknowledged before that costs only its row.
+// stepsJSON appends an escalation whose steps become due after hours: if the notification is acknowledged before, the only cost is its row.
 func (c *PublishConfig) stepsJSON(b []byte) []byte {
 	if c.Steps == 0 {
 		return b
@@ -41,7 +41,7 @@ func (c *PublishConfig) stepsJSON(b []byte) []byte {
 	return append(b, "],"...)
 }
 
-// batchJSON is c.Batch publishes to one recipient each.
+// batchJSON returns a body with c.Batch publishes to one recipient each.
 func (c *PublishConfig) batchJSON() content {
 	lines := max(c.Batch, 1)
 	all := content{path: "/v1/notifications/batch", mediaType: "application/x-ndjson", copies: lines}
@@ -55,7 +55,7 @@ func (c *PublishConfig) batchJSON() content {
 	return all
 }
 
-// manyJSON is one publish to several recipients.
+// manyJSON returns the body of one publish to several recipients.
 func (c *PublishConfig) manyJSON(to []int) content {
 	data, stamp := makeData(c.Size)
 	b := append(c.stepsJSON(c.ackJSON([]byte(`{`))), `"data":`...)
@@ -93,7 +93,7 @@ const (
 
 const publishPath = "/godwit.v1.Publisher/Publish"
 
-// oneProto is a godwit.v1.PublishRequest to one recipient.
+// oneProto returns a godwit.v1.PublishRequest to one recipient.
 func (c *PublishConfig) oneProto() content {
 	data, stamp := makeData(c.Size)
 	b := protowire.AppendTag(nil, publishTo, protowire.BytesType)
@@ -115,7 +115,7 @@ func (c *PublishConfig) ackProto(b []byte) []byte {
 	return b
 }
 
-// manyProto is a godwit.v1.PublishRequest to several recipients.
+// manyProto returns a godwit.v1.PublishRequest to several recipients.
 func (c *PublishConfig) manyProto(to []int) content {
 	data, stamp := makeData(c.Size)
 	b := c.ackProto(nil)

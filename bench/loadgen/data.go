@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// stampMark precedes, in a notification's data, the time it was due: stampLen hex digits of nanoseconds.
+// In a notification's data, stampMark precedes the time it was due: stampLen hex digits of nanoseconds.
 const (
 	stampMark = `"due":"`
 	stampLen  = 16
 	minData   = len(`{"due":"","pad":""}`) + stampLen
 )
 
-// makeData makes a notification's data: a JSON object of size bytes (at least minData), and where its stamp is.
+// makeData returns a notification's data, a JSON object of size bytes (at least minData), and the position of its stamp.
 func makeData(size int) (data []byte, stampAt int) {
 	pad := strings.Repeat("abcdefghijklmnopqrstuvwxyz012345", size/32+1)[:max(size-minData, 0)]
 	data = []byte(`{` + stampMark + strings.Repeat("0", stampLen) + `","pad":"` + pad + `"}`)
@@ -21,7 +21,7 @@ func makeData(size int) (data []byte, stampAt int) {
 
 const hexDigits = "0123456789abcdef"
 
-// putStamp writes a time over the stamp at b.
+// putStamp overwrites the stamp at the beginning of b with a time.
 func putStamp(b []byte, t int64) {
 	for i := stampLen - 1; i >= 0; i-- {
 		b[i] = hexDigits[t&15]
@@ -31,7 +31,7 @@ func putStamp(b []byte, t int64) {
 
 var stampMarkBytes = []byte(stampMark)
 
-// findStamp reads the stamp out of an encoded notification; 0: it has none.
+// findStamp returns the stamp in an encoded notification; 0: it has none.
 func findStamp(b []byte) int64 {
 	i := bytes.Index(b, stampMarkBytes)
 	if i < 0 || len(b) < i+len(stampMark)+stampLen {
@@ -51,7 +51,7 @@ func findStamp(b []byte) int64 {
 	return t
 }
 
-// Recipients have names of one length, so that a prepared request can be changed in place.
+// All recipients' numbers have the same length, so a prepared request can be changed in place.
 const numberLen = 7
 
 func appendRecipient(dst []byte, prefix string, n int) []byte {
@@ -69,5 +69,5 @@ func putNumber(b []byte, n int) {
 	}
 }
 
-// RecipientName is the name of recipient n of a run.
+// RecipientName returns the name of recipient n of a run.
 func RecipientName(prefix string, n int) string { return string(appendRecipient(nil, prefix, n)) }

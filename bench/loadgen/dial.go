@@ -14,10 +14,11 @@ import (
 )
 
 const (
-	// perSource is how many connections leave from one loopback address: well below the 28,000 ports Linux gives to
-	// one, because those of former connections linger.
+	// perSource is the number of connections from one loopback address. It is well below the 28,000 ports that Linux gives to one address,
+	// because ports of former connections stay occupied for a while.
 	perSource = 10_000
-	// sourcesPerRound keeps reconnecting clients off the ports that their former connections still occupy.
+	// sourcesPerRound is the number of addresses for each round of reconnects, so that clients do not reuse ports that their former
+	// connections still occupy.
 	sourcesPerRound = 25
 	maxRounds       = 9
 
@@ -29,11 +30,11 @@ type dialer struct {
 	r      *reactor.Reactor
 	tls    *tls.Config // nil: plain
 	spread bool        // over loopback addresses
-	small  bool        // socket buffers that take little, for clients that do not read
+	small  bool        // small socket buffers, for clients that do not read
 }
 
-// dial connects and hands the connection to the reactor. n is the number of the connection, round how often all of
-// them were opened before.
+// dial connects and hands the connection to the reactor. n is the number of the connection, round the number of times that all connections
+// were opened before.
 func (d *dialer) dial(ctx context.Context, addr string, n, round int, open func(*reactor.Conn) reactor.Handler) error {
 	nd := net.Dialer{Timeout: dialTimeout, Control: d.control}
 	if d.spread {
@@ -53,7 +54,7 @@ func (d *dialer) dial(ctx context.Context, addr string, n, round int, open func(
 	return d.r.Adopt(conn, nil, open)
 }
 
-// source is the loopback address that connection n leaves from.
+// source returns the loopback address that connection n uses as its source.
 func source(n, round int) net.IP {
 	k := (round%maxRounds)*sourcesPerRound + n/perSource%sourcesPerRound
 	return net.IPv4(127, 0, 1, byte(1+k))
@@ -72,7 +73,7 @@ func (d *dialer) control(_, _ string, c syscall.RawConn) error {
 	return errors.Join(err, failed)
 }
 
-// handshake starts TLS in a form that the reactor can take over.
+// handshake opens a TLS connection in a form that the reactor can take over.
 func (d *dialer) handshake(ctx context.Context, raw net.Conn) (net.Conn, error) {
 	below, err := reactor.Listener(&oneConn{conn: raw}).Accept()
 	if err != nil {
@@ -87,7 +88,7 @@ func (d *dialer) handshake(ctx context.Context, raw net.Conn) (net.Conn, error) 
 	return conn, nil
 }
 
-// oneConn is a listener that has accepted one connection already.
+// oneConn is a listener that returns a single connection, which was accepted before.
 type oneConn struct {
 	net.Listener
 	conn net.Conn

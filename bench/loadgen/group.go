@@ -13,29 +13,29 @@ import (
 type job struct {
 	due   int64
 	chunk int // which of the publisher's requests
-	to    int // a recipient; negative: the next in turn
+	to    int // the recipient's number; negative: the next in turn
 }
 
 // inTurn lets the group choose the recipient.
 const inTurn = -1
 
-// group is the publishers of one server.
+// group holds the publishers of one server.
 type group struct {
 	p          *Publishers
 	target     Target
 	recipients []int // those of this server
-	chunks     int   // requests that make up one message
+	chunks     int   // number of requests that make up one message
 
 	mu      sync.Mutex
 	next    int // recipient
-	turn    int // chunk, where publishers go on by themselves
+	turn    int // next chunk, where publishers continue by themselves
 	idle    []*publisher
-	backlog []job // due, but no publisher was free
+	backlog []job // jobs that are due and wait for a free publisher
 	busy    int
 	gone    int
 }
 
-// nextRecipient takes the recipients in turn. mu is held.
+// nextRecipient returns the recipients in turn. mu is held.
 func (g *group) nextRecipient() int {
 	n := g.recipients[g.next]
 	if g.next++; g.next == len(g.recipients) {
@@ -44,12 +44,12 @@ func (g *group) nextRecipient() int {
 	return n
 }
 
-// submit has j sent as soon as a publisher is free.
+// submit sends j as soon as a publisher is free.
 func (g *group) submit(j job) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.idle) > 0 {
-		p := g.idle[0] // in turn: a server closes connections that stay silent
+		p := g.idle[0] // take publishers in turn: a server closes connections that stay silent
 		g.idle = slices.Delete(g.idle, 0, 1)
 		g.busy++
 		p.send(j)
@@ -58,7 +58,7 @@ func (g *group) submit(j job) {
 	g.backlog = append(g.backlog, j)
 }
 
-// answered takes the answer to p's request and gives it the next.
+// answered handles the answer to p's request and gives p the next job.
 func (g *group) answered(p *publisher, a *answer) {
 	now := Now()
 	g.p.count(time.Duration(now-p.due), a, min(p.deaf, a.accepted))
@@ -78,7 +78,7 @@ func (g *group) answered(p *publisher, a *answer) {
 	}
 }
 
-// closed removes a publisher whose connection has ended. A publisher without open requests lost nothing and reconnects.
+// closed removes a publisher whose connection has ended. If the publisher had no open requests, nothing was lost and it reconnects.
 func (g *group) closed(p *publisher, err error) {
 	g.mu.Lock()
 	i := slices.Index(g.idle, p)
@@ -94,7 +94,7 @@ func (g *group) closed(p *publisher, err error) {
 	case i < 0:
 		g.p.failed(err)
 	case !errors.Is(err, reactor.ErrReactorClosed):
-		go g.reopen(p) // ends with the dial, which has a limit: this is a connection's loop, which must not wait
+		go g.reopen(p) // ends when dialing ends or times out; not called directly, because a connection's loop must not block
 	}
 }
 
@@ -108,7 +108,7 @@ func (g *group) reopen(p *publisher) {
 	}
 }
 
-// ready takes in a publisher that has just connected.
+// ready adds a publisher that has just connected.
 func (g *group) ready(p *publisher) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -122,14 +122,14 @@ func (g *group) ready(p *publisher) {
 	g.idle = append(g.idle, p)
 }
 
-// drained reports that nothing is under way or waiting, or that no publisher is left.
+// drained reports whether no request is under way or waiting, or no publisher is left.
 func (g *group) drained() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.busy <= 0 && (len(g.backlog) == 0 || len(g.idle) == 0)
 }
 
-// abandon drops the waiting messages, and returns how many they are.
+// abandon drops the waiting messages and returns their number.
 func (g *group) abandon() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -12,7 +12,7 @@ type grpcWire struct {
 	hello  []byte
 	http   *http2Client
 	in     grpcMessages
-	credit uint32 // received on the stream and not yet given back
+	credit uint32 // bytes received on the stream and not yet credited to the server
 	sub    *subscriber
 }
 
@@ -62,7 +62,7 @@ func (w *grpcWire) headers(_ uint32, fields []hpack.HeaderField, end bool) error
 	return errors.New("the server ended the session")
 }
 
-// window implements http2Sink: acknowledgements are too small to need watching it.
+// window implements http2Sink. It does nothing: acknowledgements are too small to exhaust the window.
 func (w *grpcWire) window(uint32, uint32) {}
 
 func (w *grpcWire) ack(dst []byte, ids [][]byte) []byte {

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/api/godwitpb"
 )
 
-// followingDevice names the device, so that the server keeps its registrations.
+// followingDevice is the device name in the hello; the server keeps registrations by device.
 const followingDevice = "unit"
 
 func (s *Subscribers) helloJSON(recipient string) []byte {
@@ -38,7 +38,7 @@ func (s *Subscribers) helloProto(recipient string) []byte {
 	}
 	b, err := proto.Marshal(&godwitpb.ClientFrame{Frame: &godwitpb.ClientFrame_Hello{Hello: h}})
 	if err != nil {
-		panic("loadgen: " + err.Error()) // the frame has no required fields
+		panic("loadgen: " + err.Error()) // encoding fails only without required fields, and the frame has none
 	}
 	return b
 }

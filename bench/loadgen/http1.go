@@ -11,7 +11,7 @@ var (
 	headEnd     = []byte("\r\n\r\n")
 )
 
-// httpResponse takes one HTTP/1.1 response off b; n is 0 if it is not complete.
+// httpResponse parses one HTTP/1.1 response at the beginning of b; n is its length, or 0 if it is incomplete.
 func httpResponse(b []byte) (status int, body []byte, n int, err error) {
 	end := bytes.Index(b, headEnd)
 	if end < 0 {
@@ -45,7 +45,7 @@ func httpResponse(b []byte) (status int, body []byte, n int, err error) {
 	return status, body, end + 4 + used, nil
 }
 
-// headerValue finds a header among complete lines. Go's server writes names in canonical form.
+// headerValue finds a header in head, which holds complete lines. Go's server writes names in canonical form.
 func headerValue(head []byte, name string) ([]byte, bool) {
 	i := bytes.Index(head, []byte("\r\n"+name+": "))
 	if i < 0 {
@@ -55,7 +55,7 @@ func headerValue(head []byte, name string) ([]byte, bool) {
 	return v[:bytes.IndexByte(v, '\r')], true
 }
 
-// chunks joins a chunked body; used is 0 if it is not complete. Trailers are not expected.
+// chunks joins a chunked body; used is 0 if the body is incomplete. Trailers are not supported.
 func chunks(b []byte) (body []byte, used int, err error) {
 	for {
 		line := bytes.Index(b[used:], []byte("\r\n"))

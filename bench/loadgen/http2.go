@@ -27,26 +27,26 @@ const (
 	h2MaxFrame = 16 << 10
 	h2Preface  = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
-	// h2Window is the most bytes that a server may send ahead, on a stream and on the connection. Half of it is given back
-	// at a time.
+	// h2Window is the number of bytes that a server may send ahead, on a stream and on the connection. The client returns credit whenever
+	// half of it is used.
 	h2Window = 4 << 20
 
 	h2DefaultWindow = 65535
 )
 
-// http2Client is the client side of HTTP/2 for gRPC: no push, no padding sent, no header table.
+// http2Client is the client side of HTTP/2 for gRPC. It has no push, sends no padding and uses no header table.
 type http2Client struct {
-	credit     uint32 // received and not yet given back, on the connection
+	credit     uint32 // bytes received on the connection and not yet credited to the server
 	sendWindow int64  // on the connection
-	initWindow int64  // of a new stream, from the server's settings
+	initWindow int64  // initial window of a new stream, from the server's settings
 	dec        *hpack.Decoder
 }
 
-// http2Sink receives the content of a connection. Slices are borrowed.
+// http2Sink receives the content of a connection. Slices are valid only during the call.
 type http2Sink interface {
 	data(stream uint32, p []byte, end bool) error
 	headers(stream uint32, fields []hpack.HeaderField, end bool) error
-	// window says that more may be sent: on a stream, or on the connection if stream is 0.
+	// window reports that n more bytes may be sent: on a stream, or on the connection if stream is 0.
 	window(stream, n uint32)
 }
 
@@ -75,7 +75,7 @@ func appendH2Update(b []byte, stream, n uint32) []byte {
 	return binary.BigEndian.AppendUint32(appendH2Head(b, 4, h2WindowUpdate, 0, stream), n)
 }
 
-// appendRequest opens a stream with a POST of gRPC.
+// appendRequest appends the headers that open a stream with a gRPC POST request.
 func appendRequest(b []byte, stream uint32, t Target, path string, more ...[2]string) []byte {
 	scheme := "http"
 	if t.TLS {
@@ -96,7 +96,7 @@ func appendRequest(b []byte, stream uint32, t Target, path string, more ...[2]st
 	at := len(b)
 	b = appendH2Head(b, 0, h2Headers, h2EndHeaders, stream)
 	for _, f := range fields {
-		b = append(b, 0) // a literal that enters no table, so that these bytes serve every request
+		b = append(b, 0) // a literal without indexing, so that these bytes serve every request
 		b = appendHpackString(appendHpackString(b, f[0]), f[1])
 	}
 	n := len(b) - at - h2Head
@@ -104,7 +104,7 @@ func appendRequest(b []byte, stream uint32, t Target, path string, more ...[2]st
 	return b
 }
 
-// appendHpackString is a string of up to 254 bytes without Huffman coding (RFC 7541, section 5.2).
+// appendHpackString appends a string of up to 254 bytes without Huffman coding (RFC 7541, section 5.2).
 func appendHpackString(b []byte, s string) []byte {
 	if len(s) < 0x7f {
 		return append(append(b, byte(len(s))), s...)
@@ -112,7 +112,7 @@ func appendHpackString(b []byte, s string) []byte {
 	return append(append(b, 0x7f, byte(len(s)-0x7f)), s...)
 }
 
-// grpcMessageHead is how many bytes stand before a gRPC message: whether it is compressed, and its length.
+// grpcMessageHead is the number of bytes before a gRPC message: the compression flag and the length.
 const grpcMessageHead = 1 + 4
 
 // appendGRPCMessage appends a gRPC message in DATA frames.
@@ -130,7 +130,7 @@ func appendGRPCMessage(b []byte, stream uint32, m []byte, end bool) []byte {
 	return b
 }
 
-// parse handles the complete frames in b and returns the bytes that the protocol requires in answer.
+// parse handles the complete frames in b. send holds the bytes that the protocol requires in answer.
 func (c *http2Client) parse(b []byte, sink http2Sink) (used int, send []byte, err error) {
 	for len(b)-used >= h2Head {
 		p := b[used:]
@@ -207,12 +207,12 @@ func (c *http2Client) settings(flags byte, p []byte, sink http2Sink, send []byte
 	return appendH2Head(send, 0, h2Settings, h2Ack, 0)
 }
 
-// grpcMessages puts gRPC messages together from DATA frames.
+// grpcMessages assembles gRPC messages from DATA frames.
 type grpcMessages struct {
 	rest []byte
 }
 
-// feed hands each complete message to take.
+// feed passes each complete message to take.
 func (m *grpcMessages) feed(p []byte, take func([]byte) error) error {
 	if len(m.rest) > 0 {
 		m.rest = append(m.rest, p...)
@@ -239,7 +239,7 @@ func (m *grpcMessages) feed(p []byte, take func([]byte) error) error {
 	return nil
 }
 
-// grpcStatus is the status among trailers, or an error if it is not OK.
+// grpcStatus returns an error unless the trailers contain the status OK.
 func grpcStatus(fields []hpack.HeaderField) error {
 	status, message := "", ""
 	for _, f := range fields {

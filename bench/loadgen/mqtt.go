@@ -6,11 +6,11 @@ import (
 	"fmt"
 )
 
-// MQTT is MQTT 3.1.1 at QoS 1, for servers that Godwit is compared with, both to subscribe and to publish. A recipient
-// is a topic; messages for all go to a topic of their own.
+// MQTT is the transport MQTT 3.1.1 at QoS 1, both to subscribe and to publish, for servers that Godwit is compared with. A recipient is a
+// topic; messages for all recipients go to a separate topic.
 const MQTT = "mqtt"
 
-// topicAll is where messages to all subscribers go.
+// topicAll is the topic of messages to all subscribers.
 const topicAll = "bench/all"
 
 // Packet types of MQTT 3.1.1, with the flags they always have.
@@ -24,7 +24,7 @@ const (
 
 	mqttQoS1     = 0x02
 	mqttDup      = 0x08
-	mqttPacketID = 1 // one is under way at a time
+	mqttPacketID = 1 // always the same, because one publish is under way at a time
 )
 
 func appendMQTT(dst []byte, first byte, body []byte) []byte {
@@ -47,7 +47,7 @@ func mqttHello(client string) []byte {
 	return appendMQTT(nil, mqttConnect, appendMQTTString(body, client))
 }
 
-// mqttPacket takes one packet off b; n is 0 if it is not complete.
+// mqttPacket parses one packet at the beginning of b; n is its length, or 0 if it is incomplete.
 func mqttPacket(b []byte) (first byte, body []byte, n int, err error) {
 	size, shift := 0, 0
 	for i := 1; ; i++ {
@@ -68,10 +68,10 @@ func mqttPacket(b []byte) (first byte, body []byte, n int, err error) {
 	}
 }
 
-// mqttWire is a subscriber to the recipient's topic and to the one for all.
+// mqttWire subscribes to the recipient's topic and to the topic for all.
 type mqttWire struct {
 	name string
-	seq  uint64 // MQTT numbers nothing: deliveries are counted
+	seq  uint64 // number of deliveries, because MQTT messages have no numbers
 	dup  bool
 }
 
@@ -107,7 +107,7 @@ func (w *mqttWire) parse(b []byte, s *subscriber) (used int, send []byte, err er
 	}
 }
 
-// read implements wire. An empty frame counts as the welcome.
+// read implements wire. An empty frame means that the server has accepted the session.
 func (w *mqttWire) read(body []byte) (a arrival, err error) {
 	if body == nil {
 		a.kind = welcome
@@ -138,7 +138,7 @@ func (w *mqttWire) ack(dst []byte, ids [][]byte) []byte {
 	return dst
 }
 
-// mqttContent is a PUBLISH to one recipient, or to all.
+// mqttContent returns a PUBLISH packet to one recipient, or to all.
 func (c *PublishConfig) mqttContent() content {
 	data, stamp := makeData(c.Size)
 	body := appendMQTTString(nil, RecipientName(c.Prefix, 0))

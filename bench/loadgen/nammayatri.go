@@ -9,10 +9,11 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Nammayatri is the transport of nammayatri's notification-service: a stream of acknowledgements one way and of payloads the other.
+// Nammayatri is the transport of nammayatri's notification-service: a gRPC stream that carries acknowledgements to the server and payloads
+// to the client.
 const Nammayatri = "nammayatri"
 
-// ClientID is a client of that service: a UUID, which is the same whenever it is asked for.
+// ClientID returns the UUID of client n. The same arguments always give the same UUID.
 func ClientID(prefix string, n int) string {
 	h := sha256.Sum256([]byte(RecipientName(prefix, n)))
 	return fmt.Sprintf("%x-%x-%x-%x-%x", h[:4], h[4:6], h[6:8], h[8:10], h[10:16])
@@ -21,7 +22,7 @@ func ClientID(prefix string, n int) string {
 // ClientToken returns the token that identifies a client.
 func ClientToken(client string) string { return "bench-" + client }
 
-// nammayatriWire is grpcWire with other messages. The headers of the answer count as the welcome.
+// nammayatriWire is grpcWire with other messages. The response headers mean that the server has accepted the session.
 type nammayatriWire struct {
 	grpcWire
 	client string
@@ -35,7 +36,7 @@ func (w *nammayatriWire) begin() []byte {
 	t := w.target
 	t.Key = "" // which is for publishing
 	b := appendRequest(w.http.begin(), sessionStream, t, "/notification_service.Notification/StreamPayload", [2]string{"token", ClientToken(w.client)})
-	return appendGRPCMessage(b, sessionStream, nil, false) // an acknowledgement of nothing, as the app begins with
+	return appendGRPCMessage(b, sessionStream, nil, false) // an acknowledgement without an id, which nammayatri's app also sends first
 }
 
 func (w *nammayatriWire) parse(b []byte, s *subscriber) (used int, send []byte, err error) {
@@ -71,7 +72,7 @@ const (
 	payloadTitle = 3
 )
 
-// titleMark precedes, in a title, which of its client's notifications it is.
+// In a title, titleMark precedes the number of the notification among its client's.
 const titleMark = "Ride "
 
 func (w *nammayatriWire) read(b []byte) (a arrival, err error) {

@@ -7,12 +7,12 @@ import (
 	"strconv"
 )
 
-// NATS is the protocol of nats-server, at most once, for comparison: nothing is stored or acknowledged by a client.
+// NATS is the protocol of nats-server, for comparison. Delivery is at most once: nothing is stored, and clients acknowledge nothing.
 const NATS = "nats"
 
 const natsAll = "bench.all"
 
-// natsWire is a subscriber to the recipient's subject and to the one for all.
+// natsWire subscribes to the recipient's subject and to the subject for all.
 type natsWire struct {
 	name string
 	seq  uint64
@@ -49,7 +49,7 @@ func (w *natsWire) parse(b []byte, s *subscriber) (used int, send []byte, err er
 	}
 }
 
-// natsOp takes one operation off b; n is 0 if it is not complete.
+// natsOp parses one operation at the beginning of b; n is its length, or 0 if it is incomplete.
 func natsOp(b []byte) (line, payload []byte, n int, err error) {
 	end := bytes.Index(b, []byte("\r\n"))
 	if end < 0 {
@@ -69,7 +69,7 @@ func natsOp(b []byte) (line, payload []byte, n int, err error) {
 	return line, b[n : n+size], n + size + 2, nil
 }
 
-// read implements wire. An empty frame counts as the welcome.
+// read implements wire. An empty frame means that the server has accepted the session.
 func (w *natsWire) read(payload []byte) (a arrival, err error) {
 	if payload == nil {
 		a.kind = welcome
@@ -83,7 +83,7 @@ func (w *natsWire) say(dst, _ []byte) []byte { return dst }
 
 func (w *natsWire) ack(dst []byte, _ [][]byte) []byte { return dst }
 
-// natsContent is a PUB to one recipient, or to all.
+// natsContent returns a PUB operation to one recipient, or to all.
 func (c *PublishConfig) natsContent() content {
 	data, stamp := makeData(c.Size)
 	subject, copies := RecipientName(c.Prefix, 0), 1
@@ -98,7 +98,7 @@ func (c *PublishConfig) natsContent() content {
 	return out
 }
 
-// natsPub publishes and has each publish confirmed, which only means that the server has read it.
+// natsPub publishes and has each publish confirmed, which only means that the server has read the operation.
 type natsPub struct{ connected bool }
 
 func (p *natsPub) begin() []byte {

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// arrival is the part of a frame that a subscriber needs. Slices are borrowed from the frame.
+// arrival is the part of a frame that a subscriber needs. Its slices refer to the frame's buffer.
 type arrival struct {
 	kind    kind
 	seq     uint64
@@ -15,7 +15,7 @@ type arrival struct {
 	id      []byte // of an object: its name
 	due     int64
 	digest  []byte // of the server's registrations
-	unknown bool   // the object's version is unknown; otherwise it is seq
+	unknown bool   // the signal names no version; otherwise seq holds the object's version
 }
 
 type kind uint8
@@ -26,7 +26,7 @@ const (
 	notification
 	goodbye
 	failure
-	agreement // a frame with the server's digest
+	agreement // a frame with the server's digest of the registrations
 	signal
 	refusal // of registrations
 	gap     // seq messages were dropped
@@ -34,7 +34,7 @@ const (
 
 var errFrame = errors.New("the server sent a frame that cannot be read")
 
-// readJSON reads a JSON frame, relying on the order in which the server writes fields.
+// readJSON parses a JSON frame. It relies on the order in which the server writes fields.
 func readJSON(b []byte) (a arrival, err error) {
 	switch {
 	case bytes.HasPrefix(b, []byte(`{"notification":`)):
@@ -51,7 +51,7 @@ func readJSON(b []byte) (a arrival, err error) {
 	return a, nil
 }
 
-// readNotificationJSON reads the inner object, as SSE carries it too.
+// readNotificationJSON parses the inner object, which SSE sends without the frame around it.
 func readNotificationJSON(b []byte) (a arrival, err error) {
 	a.kind = notification
 	var ok bool
@@ -75,7 +75,7 @@ func readNotificationJSON(b []byte) (a arrival, err error) {
 	return a, nil
 }
 
-// number reads the number after a key, which must be near.
+// number parses the number after key, which must stand near the beginning of b.
 func number(b []byte, key string) (n uint64, rest []byte, ok bool) {
 	i := bytes.Index(b[:min(len(b), 64)], []byte(key))
 	if i < 0 {

@@ -11,18 +11,18 @@ import (
 	"godwit.dev/godwit/internal/objects/object"
 )
 
-// Following makes subscribers register for objects, and each answer for itself that it and the server agree on them.
+// Following makes subscribers register for objects. Each subscriber verifies by itself that it and the server agree on its registrations.
 type Following struct {
 	Group   string `json:"group"`
 	Objects int    `json:"objects"` // registrations of each subscriber
-	Pool    int    `json:"pool"`    // number of objects: subscriber n takes those from n × Objects on, wrapping around
+	Pool    int    `json:"pool"`    // number of objects: subscriber n registers for those from n × Objects on, wrapping around
 	Common  bool   `json:"common"`  // all register for CommonObject too, the only object that gets new versions
 }
 
-// CommonObject is the one that everybody may register for.
+// CommonObject is the object that every subscriber may register for.
 const CommonObject = "common"
 
-// followed is shared by subscribers with registrations.
+// followed holds what subscribers with registrations share.
 type followed struct {
 	Following
 	names  []string
@@ -31,7 +31,7 @@ type followed struct {
 
 const objectPrefix = "o"
 
-// ObjectName is the name of object n.
+// ObjectName returns the name of object n.
 func ObjectName(n int) string { return RecipientName(objectPrefix, n) }
 
 func newFollowed(f *Following) *followed {
@@ -50,7 +50,7 @@ func newFollowed(f *Following) *followed {
 	return all
 }
 
-// each calls do with the objects of subscriber n.
+// each calls do for each object of subscriber n.
 func (f *followed) each(n int, do func(i int)) {
 	first := n * f.Objects
 	for i := range f.Objects {
@@ -67,10 +67,11 @@ func (f *followed) digest(n int) string {
 	return d.String()
 }
 
-// registerSlice is how many objects one frame names.
+// registerSlice is the maximum number of objects in one frame.
 const registerSlice = 500
 
-// compare takes the server's digest. The first that differs has the whole set sent; the next one must not.
+// compare compares the server's digest with the expected one. At the first difference it sends all registrations; a second difference is an
+// error.
 func (s *subscriber) compare(digest []byte) error {
 	f := s.s.followed
 	switch {
@@ -95,7 +96,7 @@ func (s *subscriber) compare(digest []byte) error {
 	return nil
 }
 
-// signalled takes a signal and acknowledges it.
+// signalled handles a signal and acknowledges it.
 func (s *subscriber) signalled(a arrival) {
 	if a.unknown {
 		s.s.unknown.Add(1)
@@ -103,9 +104,9 @@ func (s *subscriber) signalled(a arrival) {
 	}
 	f := s.s.followed
 	if f != nil && f.Objects > 1 && !f.Common {
-		s.seen = seqs{} // with several objects, new versions are not counted
+		s.seen = seqs{} // new versions of several objects cannot be counted by one sequence
 	}
-	if f == nil || !f.Common || s.agreed && a.due > s.agreedAt { // a put from before the registration is no delay
+	if f == nil || !f.Common || s.agreed && a.due > s.agreedAt { // a put from before the registration would count as a long delay
 		s.s.arrived(s, a)
 	}
 	ack := s.s.objectAckFrame(a.id, a.seq)
@@ -117,21 +118,21 @@ func (s *subscriber) signalled(a arrival) {
 	s.s.ackLate(s)
 }
 
-// ackLate delays a subscriber's acknowledgements, and sends them together with those of all other subscribers. A load
-// generator with a thousand clients would otherwise make the last of them wait until it has written the acknowledgements
-// of all before, which does not happen to clients in processes of their own.
+// ackLate delays a subscriber's acknowledgements, and sends them together with those of all other subscribers. Otherwise a load generator
+// with a thousand clients would send the last client's acknowledgement only after all others, a delay that clients in processes of their
+// own do not have.
 func (s *Subscribers) ackLate(sub *subscriber) {
 	if !sub.waits {
 		sub.waits = true
 		s.late = append(s.late, sub)
 	}
-	if s.lateAt == 0 || s.readAt > s.lateAt+int64(s.cfg.AckAfter) { // the one that was to wake the loop is gone
+	if s.lateAt == 0 || s.readAt > s.lateAt+int64(s.cfg.AckAfter) { // no timer runs, or its wake-up was lost
 		s.lateAt = s.readAt + int64(s.cfg.AckAfter)
 		time.AfterFunc(s.cfg.AckAfter, sub.conn.Nudge)
 	}
 }
 
-// sendLate sends the acknowledgements that are due. On the loop.
+// sendLate sends the acknowledgements that are due. It runs on the loop.
 func (s *Subscribers) sendLate() {
 	if s.lateAt == 0 || Now() < s.lateAt {
 		return
@@ -143,7 +144,7 @@ func (s *Subscribers) sendLate() {
 			clear(sub.lateID)
 			sub.lateID = sub.lateID[:0]
 		}
-		sub.conn.Write(sub.late, nil) // refused only by a connection that ends
+		sub.conn.Write(sub.late, nil) // fails only if the connection is about to end
 		sub.late = sub.late[:0]
 	}
 	s.late, s.lateAt = s.late[:0], 0
@@ -193,7 +194,7 @@ func (s *Subscribers) objectAckFrame(name []byte, version uint64) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(nil, fieldObjectAck, protowire.BytesType), m)
 }
 
-// readObjectJSON reads the frames about objects, relying on the order in which the server writes fields.
+// readObjectJSON parses the frames about objects. It relies on the order in which the server writes fields.
 func readObjectJSON(b []byte) (a arrival, err error) {
 	if bytes.HasPrefix(b, []byte(`{"registration_failed":`)) {
 		a.kind = refusal
@@ -221,7 +222,7 @@ func readObjectJSON(b []byte) (a arrival, err error) {
 
 func digestJSON(b []byte) []byte { return textAfter(b, `"digest":"`) }
 
-// textAfter is the string that a key introduces; nil: there is none.
+// textAfter returns the string after a key; nil: the key is absent.
 func textAfter(b []byte, key string) []byte {
 	_, b, ok := bytes.Cut(b, []byte(key))
 	if !ok {
@@ -251,7 +252,7 @@ const (
 	objectUnknown = 5
 )
 
-// digestFields are the field numbers of the digest in each frame.
+// digestFields maps each kind of frame to the field number of its digest.
 var digestFields = map[protowire.Number]protowire.Number{
 	fieldWelcome: welcomeDigest, fieldRegistered: registeredDigest, fieldPong: pongDigest,
 }
@@ -303,7 +304,7 @@ func eachField(b []byte, do func(protowire.Number, []byte)) error {
 	return nil
 }
 
-// objectJSON is a put of the object's next version, which all recipients are registered for.
+// objectJSON returns a put of the object's next version. All recipients are registered for the object.
 func (c *PublishConfig) objectJSON() content {
 	data, stamp := makeData(c.Size)
 	b := []byte(`{"payload":`)

@@ -10,7 +10,7 @@ import (
 	domain "godwit.dev/godwit/internal/notify/notification"
 )
 
-// note makes a stored notification with stamped data.
+// note returns a stored notification with data that holds a stamp.
 func note(data []byte) *domain.Notification {
 	now := time.UnixMilli(1_700_000_000_000)
 	return &domain.Notification{
@@ -45,7 +45,7 @@ func TestFramesOfTheServerAreRead(t *testing.T) {
 	}
 }
 
-// A parser must neither panic nor read beyond its input, for any input in any pieces.
+// FuzzParsers: a parser must neither panic nor read beyond its input, for any input split into any pieces.
 func FuzzParsers(f *testing.F) {
 	for _, s := range []string{
 		"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n",

@@ -10,14 +10,14 @@ import (
 	"godwit.dev/godwit/bench/latency"
 )
 
-// PingPong publishes messages notifications to each subscriber, the next one as soon as the one before has arrived.
-// The returned durations are from publishing to arrival. There must be a publisher for each subscriber.
+// PingPong publishes a number of notifications to each subscriber, the next as soon as the one before has arrived. The returned durations
+// are from publishing to arrival. There must be a publisher for each subscriber.
 func PingPong(ctx context.Context, subs *Subscribers, pubs *Publishers, messages int, patience time.Duration) (*latency.Histogram, error) {
 	if pubs == nil {
 		return nil, errors.New("there are no publishers")
 	}
 	subs.latency.Take()
-	left := make([]int, len(subs.all)) // touched on the loop alone once it runs
+	left := make([]int, len(subs.all)) // accessed only on the loop while it runs
 	var wg sync.WaitGroup
 	for i := range left {
 		left[i] = messages
@@ -51,7 +51,7 @@ func PingPong(ctx context.Context, subs *Subscribers, pubs *Publishers, messages
 			return nil, fmt.Errorf("not all notifications came within %s; publishing: %s", patience, pubs.Progress().Why)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case <-look.C: // requests on a lost connection get no answer
+		case <-look.C: // a request on a lost connection gets no answer
 			if c := subs.Counts(); c.Lost > 0 {
 				return nil, fmt.Errorf("%d subscribers lost their connections: %s", c.Lost, c.Why)
 			}

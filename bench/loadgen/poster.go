@@ -10,10 +10,10 @@ import (
 	"godwit.dev/godwit/internal/engine/reactor"
 )
 
-// posters is how many connections carry the acknowledgements of all SSE subscribers of a process.
+// posters is the number of connections that carry the acknowledgements of all SSE subscribers of a process.
 const posters = 32
 
-// poster sends requests whose answers matter only if they are bad, over a few connections.
+// poster sends requests over a few connections. It ignores their answers unless they report an error.
 type poster struct {
 	host   string
 	failed func(error)
@@ -58,7 +58,7 @@ func (p *poster) ack(session string, ids [][]byte) {
 	p.queue = append(p.queue, req)
 }
 
-// postConn is one of its connections.
+// postConn is one connection of a poster.
 type postConn struct {
 	p    *poster
 	conn *reactor.Conn

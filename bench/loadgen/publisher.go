@@ -16,7 +16,7 @@ type publisher struct {
 	requests []*request
 	due      int64
 	copies   int // in the request under way
-	deaf     int // of these, to recipients that read nothing
+	deaf     int // copies of these to recipients that read nothing
 }
 
 var _ reactor.Handler = (*publisher)(nil)

@@ -22,7 +22,7 @@ const (
 	ViaBatch = "batch"
 )
 
-// MaxTo is how many recipients one publish may name.
+// MaxTo is the most recipients that one publish may name.
 const MaxTo = 1000
 
 // drainPatience is how long publishers wait for answers after the last publish was due.
@@ -32,18 +32,18 @@ const drainPatience = 10 * time.Second
 type PublishConfig struct {
 	Targets    []Target `json:"targets"`
 	Via        string   `json:"via"`
-	Publishers int      `json:"publishers"` // connections to each server, one request at a time on each
+	Publishers int      `json:"publishers"` // connections to each server; each has at most one request under way
 	Size       int      `json:"size"`       // bytes of data in each notification
 	Prefix     string   `json:"prefix"`     // of the recipients' names
 	Recipients int      `json:"recipients"` // numbered from 0
-	ToAll      bool     `json:"to_all"`     // each message goes to all recipients, else to one after the other
+	ToAll      bool     `json:"to_all"`     // each message goes to all recipients; otherwise to the recipients in turn
 	Batch      int      `json:"batch"`      // notifications a request, with ViaBatch
-	AckNone    bool     `json:"ack_none"`   // settled by the first write instead of by an acknowledgement
+	AckNone    bool     `json:"ack_none"`   // the first write settles a notification, without an acknowledgement
 	DeafEvery  int      `json:"deaf_every"` // as for the subscribers
-	Object     string   `json:"object"`     // put this one, as GROUP/OBJECT, which all recipients are registered for
-	Shared     bool     `json:"shared"`     // each server takes publishes to all recipients, not only to its own
-	Topic      string   `json:"topic"`      // publish to this one, which all recipients subscribe to
-	Steps      int      `json:"steps"`      // steps beyond live of each notification's escalation, none of which becomes due; over HTTP
+	Object     string   `json:"object"`     // put this object, given as GROUP/OBJECT; all recipients are registered for it
+	Shared     bool     `json:"shared"`     // each server receives publishes to all recipients, not only to its own
+	Topic      string   `json:"topic"`      // publish to this topic, which all recipients subscribe to
+	Steps      int      `json:"steps"`      // escalation steps of each notification beyond the live one, none of which becomes due; only over HTTP
 
 	rate float64 // of the present run
 }
@@ -57,7 +57,7 @@ type Publishers struct {
 	groups []*group
 	until  int64 // when publishing by themselves ends
 
-	ctx     context.Context // bounds connecting, at first and again
+	ctx     context.Context // cancels connecting, the first time and again later
 	reactor *reactor.Reactor
 
 	latency *latency.Histogram
@@ -67,13 +67,13 @@ type Publishers struct {
 	sums Published
 }
 
-// Published counts the results of publishes. Each recipient's copy counts.
+// Published counts the results of publishes. Each recipient's copy counts separately.
 type Published struct {
 	Messages int64              `json:"messages"` // due
 	Requests int64              `json:"requests"` // answered
 	Accepted int64              `json:"accepted"` // copies
 	Refused  int64              `json:"refused"`  // copies
-	Deaf     int64              `json:"deaf"`     // of the accepted, to recipients that read nothing
+	Deaf     int64              `json:"deaf"`     // accepted copies to recipients that read nothing
 	Unsent   int64              `json:"unsent"`   // requests that were due but found no publisher free
 	Failed   int64              `json:"failed"`   // connections
 	Why      string             `json:"why,omitempty"`
@@ -164,7 +164,7 @@ func (p *Publishers) newWire(n int) pubWire {
 	}
 }
 
-// requests prepares the requests of one publisher of a group.
+// requests prepares the requests of one publisher in group g.
 func (p *Publishers) requests(g *group) (all []*request) {
 	c := &p.cfg
 	wrap := func(one content) { all = append(all, httpRequest(g.target, one)) }
@@ -198,8 +198,8 @@ func (p *Publishers) requests(g *group) (all []*request) {
 	return all
 }
 
-// Run publishes rate messages a second for span and waits for the answers. With a rate of 0 each publisher sends the
-// next request as soon as it has its answer.
+// Run publishes rate messages a second for span and waits for the answers. If rate is 0, each publisher sends the next request as soon as
+// it has an answer.
 func (p *Publishers) Run(ctx context.Context, rate float64, span time.Duration) (Published, error) {
 	p.cfg.rate = rate
 	p.mu.Lock()
@@ -255,7 +255,7 @@ func (p *Publishers) pace(ctx context.Context, begun int64) {
 // pace calls submit with 0, 1, 2, …, each interval nanoseconds after the one before, from begun to until by Now.
 func pace(ctx context.Context, begun, until int64, interval float64, submit func(i int, due int64)) {
 	done := make(chan struct{})
-	go func() { // a thread of its own, which ends with the goroutine because its timers were changed
+	go func() { // runs on a thread of its own, which ends with the goroutine because its timers were changed
 		defer close(done)
 		runtime.LockOSThread()
 		precise()
@@ -292,7 +292,7 @@ func (p *Publishers) submit(i int, due int64) {
 	}
 }
 
-// drain waits for the requests under way.
+// drain waits for the answers to requests under way.
 func (p *Publishers) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, drainPatience)
 	defer cancel()
@@ -312,13 +312,13 @@ func (p *Publishers) drain(ctx context.Context) {
 	}
 }
 
-// One makes a publisher of the recipient's server publish to the recipient now.
+// One publishes one message to the recipient now, by a publisher of the recipient's server.
 func (p *Publishers) One(recipient int) {
 	p.groups[TargetOf(p.cfg.Prefix, recipient, len(p.groups))].submit(job{due: Now(), to: recipient})
 }
 
-// Close ends the connections of publishers that have nothing under way, for others to take their place: a broker that knows them by name
-// would take theirs from one of both, again and again.
+// Close ends the connections of idle publishers, so that others can connect under the same names. Otherwise a broker that identifies
+// clients by name would end the connections of both in turn, again and again.
 func (p *Publishers) Close() {
 	p.closed.Store(true)
 	for _, g := range p.groups {

@@ -30,7 +30,7 @@ func TestAPublisherThatWasIdleTooLongConnectsAnew(t *testing.T) {
 		if err != nil {
 			return
 		}
-		first.Close() // as a server closes a silent connection
+		first.Close() // as a server closes a connection that stays silent
 		second, err := l.Accept()
 		if err != nil {
 			return
@@ -79,7 +79,7 @@ func TestAPublisherSpendsTheWindowOfItsConnectionOnContentsAlone(t *testing.T) {
 		if !p.admit(r) {
 			t.Fatalf("after %d requests, each of which the server has given back, there is no room", n)
 		}
-		p.http.sendWindow += int64(grpcMessageHead + len(c.bytes)) // as the server does when it has read it
+		p.http.sendWindow += int64(grpcMessageHead + len(c.bytes)) // the server returns the credit after it has read the request
 	}
 	if p.http.sendWindow != h2DefaultWindow {
 		t.Errorf("the window is %d, want %d", p.http.sendWindow, h2DefaultWindow)

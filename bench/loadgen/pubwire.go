@@ -8,13 +8,14 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// pubWire is a protocol that publishes, one request at a time. The group's lock is held while it is called.
+// pubWire is a protocol for publishing with one request at a time. The group's lock is held during each call.
 type pubWire interface {
 	// begin returns the client's first bytes.
 	begin() []byte
-	// admit numbers a request and says whether it may be written now; if not, parse returns it when it may.
+	// admit numbers a request and reports whether it may be written now. If not, parse returns its bytes later.
 	admit(r *request) bool
-	// parse takes what the server has sent. answer is not nil when the request of so many copies was answered.
+	// parse handles the bytes that the server has sent. answer is not nil if they complete the answer to the request, which has the given
+	// number of copies.
 	parse(b []byte, copies int) (used int, a *answer, send []byte, err error)
 }
 
@@ -53,7 +54,7 @@ type grpcPub struct {
 	stream  uint32
 	in      grpcMessages
 	waiting *request // for the connection's window
-	late    []byte   // bytes that waited and may be sent now
+	late    []byte   // bytes that waited for window and may be sent now
 	refused int
 	bad     error
 	ended   bool
@@ -126,7 +127,7 @@ func refusedProto(result []byte) bool {
 	return false
 }
 
-// headers implements http2Sink: trailers end the call.
+// headers implements http2Sink. The trailers end the call.
 func (p *grpcPub) headers(_ uint32, fields []hpack.HeaderField, end bool) error {
 	if end {
 		if err := grpcStatus(fields); err != nil {

@@ -14,23 +14,23 @@ import (
 
 // RedisConfig sets the messages published into the streams of nammayatri's notification-service.
 type RedisConfig struct {
-	Addrs      []string `json:"addrs"` // of Redis, or of nodes of a cluster
+	Addrs      []string `json:"addrs"` // addresses of Redis, or of nodes of a cluster
 	Shards     int      `json:"shards"`
-	Publishers int      `json:"publishers"` // each with a connection to each server
+	Publishers int      `json:"publishers"` // number of publishers; each has a connection to each server
 	Size       int      `json:"size"`       // bytes of an entry's data
 	Prefix     string   `json:"prefix"`     // of the clients' names
 	Recipients int      `json:"recipients"`
-	Poison     bool     `json:"poison"` // none of the entries can be read: their ttl is no time
+	Poison     bool     `json:"poison"` // make all entries unreadable: their ttl is not a time
 }
 
-// RedisPublishers publish as back ends of nammayatri do.
+// RedisPublishers publish as nammayatri's back ends do.
 type RedisPublishers struct {
 	cfg     RedisConfig
 	writers []*redisWriter
 	latency *latency.Histogram
 }
 
-// redisWriter publishes to its share of the clients, so that the messages of each keep their order.
+// redisWriter publishes to its share of the clients, so each client's messages keep their order.
 type redisWriter struct {
 	all  *RedisPublishers
 	pub  *redispub.Publisher
@@ -39,7 +39,7 @@ type redisWriter struct {
 	sums Published
 }
 
-// redisBacklog is how many publishes may wait for one writer: beyond, it counts as one that could not be sent.
+// redisBacklog is the number of publishes that may wait for one writer. Further publishes count as unsent.
 const redisBacklog = 100_000
 
 // NewRedisPublishers makes publishers.
@@ -59,7 +59,7 @@ func NewRedisPublishers(ctx context.Context, cfg RedisConfig) (*RedisPublishers,
 	return p, nil
 }
 
-// Run publishes rate entries a second for span, to the clients in turn, and waits until Redis has answered.
+// Run publishes rate entries a second for span, to the clients in turn, and waits for Redis's answers.
 func (p *RedisPublishers) Run(ctx context.Context, rate float64, span time.Duration) (all Published, err error) {
 	if rate <= 0 {
 		return all, errors.New("publishing into Redis needs a rate")

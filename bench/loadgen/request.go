@@ -7,18 +7,18 @@ import (
 	"net/http"
 )
 
-// request is a publish, encoded once and then changed in place for each use.
+// request is a publish that is encoded once; each use changes parts of it in place.
 type request struct {
 	bytes   []byte
 	stamps  []int // where the times stand
-	numbers []int // positions of the numbers of changing recipients
-	streams []int // positions of the stream's number, in HTTP/2
-	flow    int   // bytes that count for the connection's window, in HTTP/2: those of DATA alone
+	numbers []int // positions of the recipients' numbers, which change
+	streams []int // positions of the stream id, in HTTP/2
+	flow    int   // bytes of DATA frames, which count for the connection's window in HTTP/2
 	copies  int   // recipients
-	deaf    int   // recipients among these that read nothing; counted again by prepare if recipients change
+	deaf    int   // number of recipients that read nothing; prepare counts again if recipients change
 }
 
-// prepare sets the parts that differ from one use to the next.
+// prepare sets the parts that differ between uses.
 func (r *request) prepare(due int64, next func() int, deaf func(int) bool) {
 	if len(r.numbers) > 0 {
 		r.deaf = 0
@@ -41,7 +41,7 @@ func (r *request) setStream(stream uint32) {
 	}
 }
 
-// plainRequest is content that is a whole packet already.
+// plainRequest makes a request from content that is already a whole packet.
 func plainRequest(c content) *request {
 	return &request{bytes: c.bytes, stamps: c.stamps, numbers: c.numbers, copies: c.copies, deaf: c.deaf}
 }
@@ -55,7 +55,7 @@ type content struct {
 	method          string // of HTTP; empty: POST
 }
 
-// httpRequest wraps content as an HTTP request.
+// httpRequest encodes content as an HTTP request.
 func httpRequest(t Target, c content) *request {
 	head := fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n",
 		cmp.Or(c.method, http.MethodPost), c.path, t.HTTP, t.Key, c.mediaType, len(c.bytes))
@@ -69,8 +69,7 @@ func httpRequest(t Target, c content) *request {
 	return r
 }
 
-// grpcRequest wraps content as a unary call. No field that changes may lie across a border of frames: they stand at
-// the beginning.
+// grpcRequest encodes content as a unary call. Fields that change must not cross a border between frames; they stand at the beginning.
 func grpcRequest(t Target, c content) *request {
 	r := &request{bytes: appendRequest(nil, 0, t, c.path), copies: c.copies, deaf: c.deaf, streams: []int{5}}
 	head := len(r.bytes)

@@ -19,7 +19,7 @@ const due = int64(0x0123456789abcdef)
 
 var target = Target{HTTP: "127.0.0.1:80", GRPC: "127.0.0.1:81", Key: "dev"}
 
-// from hands out 41, 42, 43 …
+// from41 returns a function that returns 41, 42, 43 …
 func from41() func() int {
 	n := 40
 	return func() int { n++; return n }
@@ -125,7 +125,7 @@ func TestPreparedCallsSayWhatIsMeant(t *testing.T) {
 	}
 }
 
-// callOf reads a call with a stock framer.
+// callOf decodes a call with the framer of golang.org/x/net.
 func callOf(t *testing.T, name string, b []byte) *godwitpb.PublishRequest {
 	t.Helper()
 	f := http2.NewFramer(io.Discard, bytes.NewReader(b))

@@ -7,8 +7,8 @@ import (
 	"net/url"
 )
 
-// sseWire is a session as server-sent events. Its acknowledgements go by POST /v1/frames, over connections that all
-// subscribers of the process share.
+// sseWire is a session over server-sent events. It sends acknowledgements by POST /v1/frames, over connections that all subscribers of the
+// process share.
 type sseWire struct {
 	host, path string
 	open       bool

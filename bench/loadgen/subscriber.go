@@ -18,17 +18,17 @@ type subscriber struct {
 	wire   wire
 	seen   seqs
 	acks   [][]byte
-	fresh  int    // notifications of this read that are new
+	fresh  int    // number of new notifications in this read
 	out    []byte // output caused by this read
 	late   []byte // what it acknowledges later
 	lateID [][]byte
 	acked  int64 // when it acknowledged notifications last
-	waits  bool  // among those with something in late
+	waits  bool  // is in the list of subscribers with late output
 	up     bool  // welcomed
 	deaf   bool  // reads nothing after its welcome
 	cut    bool  // we ended it
 	asked  bool  // sent its registrations
-	agreed bool  // with the server on its registrations
+	agreed bool  // the server's digest matches its registrations
 	done   func(error)
 
 	agreedAt int64 // by Now
@@ -38,12 +38,12 @@ type subscriber struct {
 type wire interface {
 	// begin returns the client's first bytes.
 	begin() []byte
-	// parse hands s the complete frames in b and returns how many bytes it is done with. send is what the protocol
-	// itself has to answer.
+	// parse passes the complete frames in b to s and returns how many bytes it consumed. send is the answer that the protocol itself
+	// requires.
 	parse(b []byte, s *subscriber) (used int, send []byte, err error)
 	// ack appends the bytes that acknowledge ids.
 	ack(dst []byte, ids [][]byte) []byte
-	// say appends the encoding of a frame, if the protocol has such frames.
+	// say appends the encoding of a frame. It appends nothing if the protocol has no such frames.
 	say(dst, frame []byte) []byte
 	// read understands a frame.
 	read(frame []byte) (arrival, error)
@@ -51,7 +51,8 @@ type wire interface {
 
 var _ reactor.Handler = (*subscriber)(nil)
 
-// Data implements reactor.Handler. Notifications of one read are acknowledged in one write, or collected with later ones.
+// Data implements reactor.Handler. It acknowledges the notifications of one read in one write, or collects acknowledgements to send them
+// with later ones.
 func (s *subscriber) Data(b []byte) (int, error) {
 	s.acks, s.fresh = s.acks[:0], 0
 	s.s.readAt = Now()
@@ -79,10 +80,10 @@ func (s *subscriber) Data(b []byte) (int, error) {
 	return used, nil
 }
 
-// maxCollected is half of the usual window: where so many wait the server does.
+// maxCollected is half of the usual window: with so many unacknowledged notifications the server pauses.
 const maxCollected = 32
 
-// collects reports whether acknowledgements are to wait, as those of the client libraries do: some have just left.
+// collects reports whether acknowledgements wait for later ones, as in the client libraries: the last were sent a short time ago.
 func (s *subscriber) collects() bool {
 	after := int64(s.s.cfg.AckAfter)
 	return after > 0 && s.s.readAt-s.acked < after && len(s.lateID)+len(s.acks) < maxCollected
@@ -121,7 +122,7 @@ func (s *subscriber) frame(b []byte) error {
 	return nil
 }
 
-// welcomed takes the server's word that the session is open.
+// welcomed handles the frame that confirms that the session is open.
 func (s *subscriber) welcomed(digest []byte) error {
 	s.up = true
 	if s.s.followed != nil {

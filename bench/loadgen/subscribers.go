@@ -20,36 +20,36 @@ const (
 	SSE            = "sse"
 )
 
-// Subscribers are many recipients with a connection each.
+// Subscribers are many recipients, each with one connection.
 type Subscribers struct {
 	cfg      SubscriberConfig
 	dial     dialer
-	posts    []*poster // for acknowledgements over SSE, one for each server
+	posts    []*poster // connections for acknowledgements over SSE, one poster for each server
 	round    int
 	all      []*subscriber
 	followed *followed // nil: nobody registers for objects
 
-	onArrival atomic.Pointer[func(recipient int)] // called on the loop after a notification was acknowledged
+	onArrival atomic.Pointer[func(recipient int)] // called on the loop after each acknowledged notification
 
 	latency  *latency.Histogram
-	interval *latency.Histogram // the same, since the last reading
+	interval *latency.Histogram // latencies since the last call of Interval
 
 	live       atomic.Int64
 	received   atomic.Int64 // each notification once
 	duplicates atomic.Int64 // seen before
-	disorder   atomic.Int64 // first deliveries of older notifications than the newest
+	disorder   atomic.Int64 // first deliveries that arrived after a newer notification
 	lost       atomic.Int64 // connections that ended by themselves
 	agreed     atomic.Int64 // subscribers whose registrations the server has confirmed
 	unknown    atomic.Int64 // signals that named no version
 	gaps       atomic.Int64 // messages of topics that the server reported as dropped
 
 	mu       sync.Mutex
-	firstErr error // of connections that ended by themselves
+	firstErr error // first error of a connection that was not cut on purpose
 
 	// Of the single loop.
-	readAt int64         // when the bytes at work were read
+	readAt int64         // when the current input was read
 	late   []*subscriber // with acknowledgements that wait
-	lateAt int64         // until when; 0: there are none
+	lateAt int64         // when the late acknowledgements are due; 0: there are none
 }
 
 // SubscriberConfig says who connects where.
@@ -65,10 +65,10 @@ type SubscriberConfig struct {
 	Heartbeat   time.Duration `json:"heartbeat"`
 	Spread      bool          `json:"spread"`
 	NoAcks      bool          `json:"no_acks"`    // what comes needs no acknowledgement
-	AckAfter    time.Duration `json:"ack_after"`  // signals are acknowledged so much later, and notifications are collected for so long; 0: at once
-	DeafEvery   int           `json:"deaf_every"` // every so many-th subscriber reads nothing; 0: none
+	AckAfter    time.Duration `json:"ack_after"`  // delay of acknowledgements of signals, and how long those of notifications are collected; 0: sent at once
+	DeafEvery   int           `json:"deaf_every"` // each DeafEvery-th subscriber reads nothing; 0: none
 	Following   *Following    `json:"following,omitempty"`
-	Topic       string        `json:"topic,omitempty"` // that all subscribe to; over WebSockets with JSON alone
+	Topic       string        `json:"topic,omitempty"` // topic that all subscribe to; only over WebSockets with JSON
 	Ramp        time.Duration `json:"ramp"`            // the time over which connecting is spread; 0: as fast as possible
 }
 
@@ -86,7 +86,7 @@ func NewSubscribers(r *reactor.Reactor, cfg SubscriberConfig) (*Subscribers, err
 	return s, nil
 }
 
-// Connect opens all connections, concurrency at a time (0: all at once), and waits until each is welcomed.
+// Connect opens all connections, concurrency at a time (0: all at once), and waits until the server has accepted each session.
 func (s *Subscribers) Connect(ctx context.Context, concurrency int) error {
 	if err := s.openPosters(ctx); err != nil {
 		return err
@@ -132,9 +132,9 @@ func (s *Subscribers) Connect(ctx context.Context, concurrency int) error {
 }
 
 const (
-	// connectPatience bounds how long opening all connections may take.
+	// connectPatience limits how long opening all connections may take.
 	connectPatience = 5 * time.Minute
-	// dialers is how many goroutines call connect; on loopback it returns at once.
+	// dialers is the number of goroutines that call connect, which returns at once on loopback.
 	dialers = 64
 )
 
@@ -233,7 +233,7 @@ func (s *Subscribers) newWire(target, num int) wire {
 	}
 }
 
-// arrived counts a notification. The recipient's seq tells whether it is new, because it grows by one.
+// arrived counts a notification. Each recipient's seq grows by one, so it shows whether the notification is new.
 func (s *Subscribers) arrived(sub *subscriber, a arrival) {
 	fresh, late := sub.seen.add(a.seq)
 	if !fresh {
@@ -252,13 +252,13 @@ func (s *Subscribers) arrived(sub *subscriber, a arrival) {
 	}
 }
 
-// seqs keeps which of a recipient's notifications have come: the newest and the 64 before it.
+// seqs records which of a recipient's notifications have arrived: the newest and the 64 before it.
 type seqs struct {
 	newest uint64
 	before uint64 // bit i: newest-1-i has come
 }
 
-// add notes that seq has come. fresh: for the first time, as far as is known; late: after a newer one.
+// add records seq. fresh: it arrived for the first time, as far as is known; late: after a newer one.
 func (s *seqs) add(seq uint64) (fresh, late bool) {
 	if seq > s.newest {
 		step := seq - s.newest
@@ -266,7 +266,7 @@ func (s *seqs) add(seq uint64) (fresh, late bool) {
 		s.newest = seq
 		return true, false
 	}
-	bit := uint64(1) << (s.newest - seq - 1) // 0 for those too old to be kept, and for the newest
+	bit := uint64(1) << (s.newest - seq - 1) // 0 for the newest, and for those too old to be recorded
 	if seq == s.newest || bit == 0 || s.before&bit != 0 {
 		return false, true
 	}
@@ -300,7 +300,7 @@ func (s *Subscribers) failed(err error) {
 
 var errCut = errors.New("cut by the load generator")
 
-// Cut ends all connections at once, as a network that fails does, and waits until they are gone.
+// Cut ends all connections at once, as a failing network does, and waits until they are closed.
 func (s *Subscribers) Cut(ctx context.Context) error {
 	for _, sub := range s.all {
 		if sub.conn != nil {
@@ -336,16 +336,16 @@ type Counts struct {
 // Live is the number of connected subscribers.
 func (s *Subscribers) Live() int64 { return s.live.Load() }
 
-// Interval takes the latencies since the last call.
+// Interval returns the latencies since the last call.
 func (s *Subscribers) Interval() *latency.Histogram { return s.interval.Take() }
 
 // Received is the number of notifications received since the start.
 func (s *Subscribers) Received() int64 { return s.received.Load() }
 
-// TakeLatency takes the latencies since the last call.
+// TakeLatency returns the latencies since the last call.
 func (s *Subscribers) TakeLatency() *latency.Histogram { return s.latency.Take() }
 
-// Counts reads the counters since the start.
+// Counts returns the counters since the start.
 func (s *Subscribers) Counts() Counts {
 	c := Counts{
 		Live: s.live.Load(), Received: s.received.Load(), Duplicates: s.duplicates.Load(), Disorder: s.disorder.Load(),

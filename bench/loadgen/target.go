@@ -7,7 +7,7 @@ import (
 
 // Target is a server.
 type Target struct {
-	HTTP string `json:"http"` // host:port; of another program, where it listens
+	HTTP string `json:"http"` // host:port for HTTP; for another program, the address it listens on
 	GRPC string `json:"grpc"`
 	TLS  bool   `json:"tls"`
 	Key  string `json:"key"` // API key for publishing
@@ -20,7 +20,7 @@ func (t Target) addr(transport string) string {
 	return t.HTTP
 }
 
-// clientTLS accepts any certificate: a benchmark's server has made its own.
+// clientTLS returns a configuration that accepts any certificate, because the measured server makes its own.
 func clientTLS(t Target, transport string) *tls.Config {
 	if !t.TLS {
 		return nil
@@ -32,7 +32,7 @@ func clientTLS(t Target, transport string) *tls.Config {
 	return &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}, MinVersion: tls.VersionTLS12}
 }
 
-// TargetOf returns the number of the server that a recipient belongs to.
+// TargetOf returns the number of the server that a recipient belongs to, by the recipient's name.
 func TargetOf(prefix string, recipient, targets int) int {
 	if targets <= 1 {
 		return 0

@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// messageMark is how a message frame begins.
+// messageMark is the beginning of a message frame.
 const messageMark = `{"message":`
 
 func subscribeJSON(topic string) []byte {
 	return fmt.Appendf(nil, `{"subscribe":{"topics":[%q]}}`, topic)
 }
 
-// readMessage reads a message of a topic, or a gap, in place of a notification.
+// readMessage parses a topic's message, or a gap.
 func (w *webSocketWire) readMessage(b []byte) (a arrival, err error) {
 	if bytes.HasPrefix(b, []byte(`{"gap":`)) {
 		a.kind = gap
@@ -26,7 +26,7 @@ func (w *webSocketWire) readMessage(b []byte) (a arrival, err error) {
 	return arrival{kind: notification, seq: w.seq, attempt: 1, due: findStamp(b)}, nil
 }
 
-// topicContent is a message to all.
+// topicContent returns a publish to the topic, which reaches all subscribers.
 func (c *PublishConfig) topicContent() content {
 	data, stamp := makeData(c.Size)
 	return content{

@@ -14,8 +14,8 @@ type webSocketWire struct {
 	host  string
 	proto bool
 	hello []byte
-	then  []byte // is sent behind the hello; nil: nothing
-	seq   uint64 // of messages of topics, which have none of their own
+	then  []byte // frame sent after the hello; nil: none
+	seq   uint64 // number of topic messages received, because these have no numbers of their own
 	open  bool   // the handshake is over
 }
 
@@ -77,10 +77,10 @@ func (w *webSocketWire) parse(b []byte, s *subscriber) (used int, send []byte, e
 	}
 }
 
-// maxPayload is more than any server under measurement sends at once.
+// maxPayload is more than any measured server sends in one frame.
 const maxPayload = 64 << 20
 
-// wsFrame takes one unmasked frame off b; n is 0 if it is not complete.
+// wsFrame parses one unmasked frame at the beginning of b; n is its length, or 0 if it is incomplete.
 func wsFrame(b []byte) (op byte, payload []byte, n int, err error) {
 	if len(b) < 2 {
 		return 0, nil, 0, nil
@@ -118,7 +118,7 @@ func (w *webSocketWire) appendMessage(dst, p []byte) []byte {
 	return appendMasked(dst, opText, p)
 }
 
-// appendMasked appends a frame whose mask is zero: the server does the same work, and we none.
+// appendMasked appends a frame whose mask is zero: the server has the usual work to unmask, the load generator none.
 func appendMasked(dst []byte, op byte, p []byte) []byte {
 	dst = append(dst, 0x80|op)
 	switch {

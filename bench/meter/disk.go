@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Disk is the time that a disk takes for a durable write: no durable server can be faster.
+// Disk is the time that a disk needs for a durable write: no durable server can be faster.
 type Disk struct {
 	P50 float64 `json:"fsync_p50_ms"`
 	P99 float64 `json:"fsync_p99_ms"`
@@ -20,10 +20,10 @@ const (
 	probeWrite  = 16 << 10
 	probes      = 250
 	longest     = time.Second
-	probesPause = 2 * time.Millisecond // a store has something else to do, too
+	probesPause = 2 * time.Millisecond // as a store has other work between writes
 )
 
-// probe measures the disk that dir is on; an empty dir means the system's place for temporary files.
+// probe measures the disk that holds dir; an empty dir means the system's folder for temporary files.
 func probe(dir string) *Disk {
 	f, err := os.CreateTemp(dir, "godwit-bench-disk-")
 	if err != nil {

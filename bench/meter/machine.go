@@ -17,12 +17,12 @@ type Machine struct {
 	CPU    string    `json:"cpu,omitempty"`
 	Cores  int       `json:"cores"`
 	Memory int64     `json:"memory_bytes,omitempty"`
-	Load   float64   `json:"load_before"` // of the last minute, by other programs
+	Load   float64   `json:"load_before"` // load average of the last minute before the measurement, from other programs
 	Go     string    `json:"go"`
-	Disk   *Disk     `json:"disk,omitempty"` // on which the servers keep their data
+	Disk   *Disk     `json:"disk,omitempty"` // disk that holds the servers' data
 }
 
-// Describe describes this machine, and the disk that dir is on. Unknown values stay empty.
+// Describe describes this machine, and the disk that holds dir. Unknown values stay empty.
 func Describe(dir string) Machine {
 	m := Machine{At: time.Now().UTC().Truncate(time.Second), OS: runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU(), Go: runtime.Version()}
 	m.Kernel = firstLine("/proc/sys/kernel/osrelease")
@@ -39,13 +39,13 @@ func Describe(dir string) Machine {
 	return m
 }
 
-// Stolen is how much time of its cores a virtual machine's host has kept for others since it started: 0 where that cannot
-// be known. A program that loses a core for 20 ms answers 20 ms late.
+// Stolen returns the CPU time that a virtual machine's host has given to others since the start, over all cores; 0 if unknown. A program
+// that loses a core for 20 ms answers 20 ms late.
 func Stolen() time.Duration {
 	return parseStolen(firstLine("/proc/stat"))
 }
 
-// parseStolen finds the eighth number of the line of all cores in /proc/stat.
+// parseStolen returns the eighth number of the line for all cores in /proc/stat.
 func parseStolen(line string) time.Duration {
 	fields := strings.Fields(line)
 	if len(fields) < 9 || fields[0] != "cpu" {
@@ -67,7 +67,7 @@ func firstLine(file string) string {
 	return strings.TrimSpace(line)
 }
 
-// value finds "name : value" in a file.
+// value returns the value of a "name : value" line in a file.
 func value(file, name string) string {
 	b, err := os.ReadFile(file)
 	if err != nil {

@@ -60,7 +60,7 @@ func TestWatchOfAProcessThatEndsKeepsWhatItSaw(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	w := Start([]int{cmd.Process.Pid}, time.Hour) // reads once, at once, and at the end
+	w := Start([]int{cmd.Process.Pid}, time.Hour) // takes a sample at once and at the end, none between
 	for {
 		w.mu.Lock()
 		n := len(w.samples)

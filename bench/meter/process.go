@@ -17,7 +17,7 @@ const clockTick = 10 * time.Millisecond
 type Usage struct {
 	CPU      time.Duration // user and system time of all threads, in steps of 10 ms
 	Resident int64         // bytes in memory now
-	Peak     int64         // most bytes in memory so far
+	Peak     int64         // highest memory so far, in bytes
 	Threads  int
 }
 
@@ -74,8 +74,8 @@ func parseStatus(text string) (u Usage, err error) {
 	return u, nil
 }
 
-// Family is the CPU time that a process and its children, with these ids, have used; the time of ended children counts
-// too. A process that has just ended is passed over, as its parent counts it.
+// Family returns the CPU time used by the processes pids, which are a process and its children; the time of ended children counts too. It
+// skips a process that has just ended, because its parent counts it.
 func Family(pids []int) (sum time.Duration, err error) {
 	for _, pid := range pids {
 		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
@@ -91,8 +91,8 @@ func Family(pids []int) (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// parseCPU adds user and system time, the 14th and 15th field of /proc/PID/stat, and of four fields those of children that have
-// ended too. The second field, the name, may hold anything, so counting begins behind its last parenthesis.
+// parseCPU adds user and system time, the 14th and 15th field of /proc/PID/stat; with a count of 4, also the two fields for children that
+// have ended. The second field, the name, may hold any character, so counting begins after its last parenthesis.
 func parseCPU(stat []byte, count int) (time.Duration, error) {
 	_, rest, ok := cutLast(stat, ')')
 	fields := bytes.Fields(rest)

@@ -25,11 +25,11 @@ type Watch struct {
 	samples []Sample
 }
 
-// Start begins to watch. Nothing is read if pids is empty.
+// Start begins to take samples. It reads nothing if pids is empty.
 func Start(pids []int, every time.Duration) *Watch {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &Watch{pids: pids, begun: time.Now(), cancel: cancel}
-	w.first, _ = Total(pids) // a process that is gone shows in the samples
+	w.first, _ = Total(pids) // a missing process becomes visible in the samples
 	if len(pids) == 0 {
 		return w
 	}
@@ -51,7 +51,7 @@ func Start(pids []int, every time.Duration) *Watch {
 func (w *Watch) read() {
 	u, err := Total(w.pids)
 	if err != nil {
-		return // it has ended, which its starter reports
+		return // the process has ended, which its starter reports
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,7 +70,7 @@ func (w *Watch) Stop() []Sample {
 	return w.samples
 }
 
-// Until are the samples up to the first that was taken after d.
+// Until returns the samples up to the first taken after d.
 func Until(samples []Sample, d time.Duration) []Sample {
 	for i, s := range samples {
 		if s.Seconds >= d.Seconds() {
@@ -80,7 +80,7 @@ func Until(samples []Sample, d time.Duration) []Sample {
 	return samples
 }
 
-// Peak is the most memory seen so far, in bytes.
+// Peak returns the highest memory among the samples, in bytes.
 func Peak(samples []Sample) (most int64) {
 	for _, s := range samples {
 		most = max(most, s.Resident)
@@ -88,7 +88,7 @@ func Peak(samples []Sample) (most int64) {
 	return most
 }
 
-// CPU is the CPU time used over the samples, in seconds.
+// CPU returns the CPU time used over the samples, in seconds.
 func CPU(samples []Sample) float64 {
 	if len(samples) == 0 {
 		return 0
@@ -96,7 +96,7 @@ func CPU(samples []Sample) float64 {
 	return samples[len(samples)-1].CPU - samples[0].CPU
 }
 
-// Total adds up what several processes use now.
+// Total adds up the current usage of several processes.
 func Total(pids []int) (sum Usage, err error) {
 	for _, pid := range pids {
 		u, err := Read(pid)

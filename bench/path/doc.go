@@ -1,3 +1,3 @@
-// Package path holds benchmarks of a notification's whole way through a server in this process: published over HTTP,
-// on disk, delivered, acknowledged. Their client allocates nothing, so that what they count is the server's.
+// Package path holds benchmarks of a notification's whole way through a server in this process: it is published over HTTP, stored on disk,
+// delivered and acknowledged. Their client allocates nothing, so the allocations they report are the server's.
 package path

@@ -48,7 +48,7 @@ func connect(b *testing.B, addr string) *wire {
 	return &wire{Conn: conn}
 }
 
-// until reads until the input contains mark, and returns all of it.
+// until reads until the input contains mark, and returns all input since the last call.
 func (w *wire) until(b *testing.B, mark []byte) []byte {
 	for n := 0; ; {
 		got, err := w.Read(w.buf[n:])
@@ -79,12 +79,12 @@ func session(b *testing.B, addr, recipient string) *wire {
 	return w
 }
 
-// masked is a short text frame.
+// masked returns p as a masked text frame; p must be short.
 func masked(p []byte) []byte {
 	return append([]byte{0x81, 0x80 | byte(len(p)), 0, 0, 0, 0}, p...)
 }
 
-// BenchmarkPublishDeliverAck sends one notification after the other; each waits for its fsync.
+// BenchmarkPublishDeliverAck sends notifications one after the other; each waits for its fsync.
 func BenchmarkPublishDeliverAck(b *testing.B) {
 	addr := serve(b)
 	sub, pub := session(b, addr, "r"), connect(b, addr)
@@ -105,8 +105,8 @@ func BenchmarkPublishDeliverAck(b *testing.B) {
 	}
 }
 
-// BenchmarkIdle holds sessions that do nothing, for a tenth of a second an iteration. The cost of the sessions is the
-// difference to none.
+// BenchmarkIdle keeps idle sessions open for a tenth of a second per iteration. The cost of the sessions is the difference to the run
+// without sessions.
 func BenchmarkIdle(b *testing.B) {
 	for _, sessions := range []int{0, 1000} {
 		b.Run(fmt.Sprintf("sessions=%d", sessions), func(b *testing.B) {

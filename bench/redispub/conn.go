@@ -1,5 +1,5 @@
-// Package redispub publishes into Redis streams as nammayatri's back ends do: MULTI, XADD, EXPIRE, EXEC over Redis's own
-// protocol. It shares nothing with the code that reads these streams, so that a mistake in one of the two shows.
+// Package redispub publishes into Redis streams as nammayatri's back ends do: MULTI, XADD, EXPIRE, EXEC over Redis's own protocol. It
+// shares no code with the reader of these streams, so a mistake in one of the two shows.
 package redispub
 
 import (
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// patience bounds a command that the caller has given no less.
+// patience limits a command whose context has no earlier deadline.
 const patience = 10 * time.Second
 
 // Refusal is an answer of Redis that begins with a minus: "ERR unknown command".
@@ -55,7 +55,7 @@ func (c *Conn) Do(args ...string) (any, error) {
 	return answers[0], nil
 }
 
-// Pipe sends commands in one write and reads their answers, among which refusals may be.
+// Pipe sends commands in one write and reads their answers, some of which may be a Refusal.
 func (c *Conn) Pipe(commands ...[]string) ([]any, error) {
 	c.b = c.b[:0]
 	for _, args := range commands {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Entry is what a back end writes into a client's stream. Times are in the form in which they are written.
+// Entry holds the values that a back end writes into a client's stream. Times are texts in the form that is written.
 type Entry struct {
 	ID, Category, Title, Body    string
 	Show                         string
@@ -17,7 +17,7 @@ type Entry struct {
 	CreatedAt, TTL               string
 }
 
-// Fields are the names and values of the stream's entry.
+// Fields returns the names and values of the stream's entry, alternating.
 func (e *Entry) Fields() []string {
 	return []string{
 		"entity.id", e.EntityID, "entity.type", e.EntityType, "entity.data", e.Entity, "id", e.ID, "category", e.Category,
@@ -25,10 +25,10 @@ func (e *Entry) Fields() []string {
 	}
 }
 
-// ISO writes a time as most back ends do.
+// ISO formats a time as most back ends do.
 func ISO(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// Haskell writes a time as Haskell's show does: up to twelve digits of a fraction, without zeros at its end. picos are added to it.
+// Haskell formats a time as Haskell's show does: up to twelve fractional digits, without trailing zeros. It adds picos to the time.
 func Haskell(t time.Time, picos int) string {
 	fraction := strings.TrimRight(fmt.Sprintf("%012d", t.Nanosecond()*1000+picos), "0")
 	if fraction != "" {
@@ -37,8 +37,8 @@ func Haskell(t time.Time, picos int) string {
 	return t.UTC().Format("2006-01-02 15:04:05") + fraction + " UTC"
 }
 
-// Shard is the shard of a client: the two halves of its UUID are added as numbers of 64 bits, with wrap-around; the shard of a client that
-// is no UUID is 0.
+// Shard returns the shard of a client: it adds the two halves of the UUID as 64-bit numbers, with wrap-around. A client that is not a UUID
+// has shard 0.
 func Shard(client string, shards int) int {
 	id, err := hex.DecodeString(strings.ReplaceAll(client, "-", ""))
 	if err != nil || len(id) != 16 || len(client) != 36 {
@@ -47,7 +47,7 @@ func Shard(client string, shards int) int {
 	return int((binary.BigEndian.Uint64(id[:8]) + binary.BigEndian.Uint64(id[8:])) % uint64(shards))
 }
 
-// Key is the stream of a client.
+// Key returns the key of a client's stream.
 func Key(client string, shards int) string {
 	shard := Shard(client, shards)
 	if parts := strings.Split(client, "-"); len(parts) == 4 {
@@ -56,7 +56,7 @@ func Key(client string, shards int) string {
 	return "N" + client + "{" + strconv.Itoa(shard) + "}"
 }
 
-// tag is the part of a key that says in which slot of a cluster it is.
+// tag returns the hash tag of a key, which determines its slot in a cluster.
 func tag(key string) string {
 	_, rest, _ := strings.Cut(key, "{")
 	in, _, ok := strings.Cut(rest, "}")

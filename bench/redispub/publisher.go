@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// redirections is how often a cluster may send a command elsewhere before it counts as lost.
+// redirections is the number of times that a cluster may redirect a command before it fails.
 const redirections = 5
 
 // Publisher writes entries to a Redis server or cluster, for one caller at a time.
 type Publisher struct {
 	Shards int           // of the keys
-	Expire time.Duration // of a stream, renewed by each entry
+	Expire time.Duration // expiry of a stream, renewed by each entry
 
 	seeds []string
 	conns map[string]*Conn  // by address
-	homes map[string]string // a node's address by hash tag, as far as known
+	homes map[string]string // known node addresses by hash tag
 }
 
-// NewPublisher publishes to the server at one of these addresses, or to their cluster.
+// NewPublisher returns a publisher for the server at one of these addresses, or for its cluster.
 func NewPublisher(seeds []string, shards int) *Publisher {
 	return &Publisher{Shards: shards, Expire: time.Hour, seeds: seeds, conns: make(map[string]*Conn), homes: make(map[string]string)}
 }
@@ -36,12 +36,13 @@ func (p *Publisher) Close() {
 	clear(p.homes)
 }
 
-// Publish appends an entry to a client's stream and returns the id that Redis gave it. After an error it may be there or not.
+// Publish appends an entry to a client's stream and returns the id that Redis assigned. After an error, Redis may have stored the entry or
+// not.
 func (p *Publisher) Publish(ctx context.Context, client string, e *Entry) (id string, err error) {
 	return p.Append(ctx, client, "*", e.Fields())
 }
 
-// Append is Publish of any fields, with an id of one's own choice.
+// Append is Publish for any fields, with an id chosen by the caller.
 func (p *Publisher) Append(ctx context.Context, client, id string, fields []string) (string, error) {
 	key := Key(client, p.Shards)
 	answers, err := p.On(ctx, key,
@@ -61,7 +62,7 @@ func (p *Publisher) Append(ctx context.Context, client, id string, fields []stri
 	return given, nil
 }
 
-// Do runs one command on the server that has a key.
+// Do runs one command on the server that holds a key.
 func (p *Publisher) Do(ctx context.Context, key string, args ...string) (any, error) {
 	answers, err := p.On(ctx, key, args)
 	if err != nil {
@@ -70,7 +71,7 @@ func (p *Publisher) Do(ctx context.Context, key string, args ...string) (any, er
 	return answers[0], nil
 }
 
-// On runs commands on the server that has a key. A command that is refused is an error.
+// On runs commands on the server that holds a key. It returns an error if the server refuses a command.
 func (p *Publisher) On(ctx context.Context, key string, commands ...[]string) ([]any, error) {
 	addr := p.homes[tag(key)]
 	var refused Refusal
@@ -80,7 +81,7 @@ func (p *Publisher) On(ctx context.Context, key string, commands ...[]string) ([
 			return nil, err
 		}
 		answers, err := c.Pipe(commands...)
-		if err != nil { // late answers may still come over it, so it cannot be used any more
+		if err != nil { // the connection cannot be used again: late answers may still arrive over it
 			c.Close()
 			delete(p.conns, at)
 			delete(p.homes, tag(key))
@@ -101,7 +102,7 @@ func (p *Publisher) On(ctx context.Context, key string, commands ...[]string) ([
 	return nil, refused
 }
 
-// refusal returns the most important of several answers: a redirection, or else the first error.
+// refusal returns the most important refusal among answers: a redirection, or else the first error.
 func refusal(answers []any) (first Refusal) {
 	for _, a := range answers {
 		r, ok := a.(Refusal)
@@ -115,7 +116,7 @@ func refusal(answers []any) (first Refusal) {
 	return first
 }
 
-// conn is a connection to a server, or to any if addr is empty.
+// conn returns a connection to the server at addr, or to any server if addr is empty.
 func (p *Publisher) conn(ctx context.Context, addr string) (c *Conn, at string, err error) {
 	try := p.seeds
 	if addr != "" {

@@ -36,7 +36,7 @@ func TestKeysNameTheClientAndItsShard(t *testing.T) {
 	}
 }
 
-// TestAClusterIsFollowed wherever it sends a key.
+// TestAClusterIsFollowed: the publisher follows a cluster's redirections to other nodes.
 func TestAClusterIsFollowed(t *testing.T) {
 	c := redistest.StartCluster(t, false)
 	p := redispub.NewPublisher([]string{c.Masters[0].Addr()}, 128)

@@ -12,7 +12,7 @@ import (
 	template "github.com/DataDog/datadog-agent/pkg/template/html"
 )
 
-// drawings are the plots of a result, by a name that makes a file name.
+// drawings returns the plots of a result, keyed by names that are valid file names.
 func drawings(r *Result) (names []string, svg map[string]string, err error) {
 	svg = map[string]string{}
 	add := func(name string, draw func(io.Writer) error) {
@@ -54,7 +54,7 @@ func drawings(r *Result) (names []string, svg map[string]string, err error) {
 	return names, svg, err
 }
 
-// chartOf are the series that are drawn in one plot.
+// chartOf returns the series that belong to one plot.
 func chartOf(all []Series, chart string) (some []Series) {
 	for _, s := range all {
 		if s.Chart == chart {
@@ -90,7 +90,7 @@ func WriteSVG(dir, prefix string, r *Result) ([]string, error) {
 	return files, nil
 }
 
-// WriteHTML writes results as one page that needs nothing else.
+// WriteHTML writes results as one page without references to other files.
 func WriteHTML(w io.Writer, results ...*Result) error {
 	var sections []section
 	for _, r := range results {
@@ -117,7 +117,7 @@ func WriteHTML(w io.Writer, results ...*Result) error {
 	return page.Execute(w, sections)
 }
 
-// section is a result as the page shows it.
+// section is the part of the page for one result.
 type section struct {
 	*Result
 	At     string
@@ -133,7 +133,7 @@ type tableGroup struct {
 
 type tableRow struct {
 	Name, Median, Spread, Ratio string
-	Bar                         int // percent of the longest in the group, where programs are compared
+	Bar                         int // length of the bar in percent of the longest in its group, in comparisons
 }
 
 func (s *section) group() {

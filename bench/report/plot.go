@@ -19,13 +19,13 @@ const (
 	widestBar  = 120
 )
 
-// palette holds colours that can be distinguished without seeing red or green (Okabe and Ito).
+// palette returns colours that people who cannot tell red from green can distinguish (Okabe and Ito).
 func palette(i int) drawing.Color {
 	colours := []string{"0072B2", "D55E00", "009E73", "CC79A7", "E69F00", "56B4E9"}
 	return drawing.ColorFromHex(colours[i%len(colours)])
 }
 
-// newChart prepares a chart. The unit stands in the title: a name beside an axis would turn the title, too.
+// newChart prepares a chart. The unit is part of the title: a name on an axis would make the library rotate the title, too.
 func newChart(title, unit string) *chart.Chart {
 	grid := chart.Style{StrokeColor: drawing.ColorFromHex("dddddd"), StrokeWidth: 1}
 	return &chart.Chart{
@@ -39,7 +39,7 @@ func newChart(title, unit string) *chart.Chart {
 	}
 }
 
-// PlotCurves draws latency distributions: percentiles by their nines, times by their logarithm.
+// PlotCurves draws latency distributions. The x axis has the percentiles by their number of nines, the y axis the logarithm of the times.
 func PlotCurves(w io.Writer, title string, curves []Curve) error {
 	c := newChart(title, "ms")
 	most, low, high := 0.0, math.Inf(1), math.Inf(-1)
@@ -63,15 +63,14 @@ func PlotCurves(w io.Writer, title string, curves []Curve) error {
 		label := strconv.FormatFloat(100*(1-math.Pow(10, -n)), 'f', max(0, int(n)-2), 64)
 		c.XAxis.Ticks = append(c.XAxis.Ticks, chart.Tick{Value: n, Label: label + " %"})
 	}
-	c.XAxis.Ticks = append(c.XAxis.Ticks, chart.Tick{Value: most}) // the axis ends with its last tick
+	c.XAxis.Ticks = append(c.XAxis.Ticks, chart.Tick{Value: most}) // the axis must end with its last tick
 	for y := low; y <= high; y++ {
 		c.YAxisSecondary.Ticks = append(c.YAxisSecondary.Ticks, chart.Tick{Value: y, Label: strconv.FormatFloat(math.Pow(10, y), 'f', max(0, int(-y)), 64)})
 	}
 	return render(w, c)
 }
 
-// PlotSeries draws series over time, or over the quantity that they name: all of them in one plot, with the axes of the
-// first.
+// PlotSeries draws several series in one plot, over time or over the quantity that they name. The first one sets the axes.
 func PlotSeries(w io.Writer, title string, all ...Series) error {
 	c := newChart(title, all[0].Unit)
 	low, high := [2]float64{math.Inf(1), math.Inf(1)}, [2]float64{math.Inf(-1), math.Inf(-1)}
@@ -105,10 +104,10 @@ func PlotSeries(w io.Writer, title string, all ...Series) error {
 	return render(w, c)
 }
 
-// least is the smallest value whose logarithm is drawn.
+// least is the smallest value that is drawn on a logarithmic axis.
 const least = 0.001
 
-// decades are the powers of ten around two logarithms.
+// decades returns the powers of ten that enclose two logarithms.
 func decades(from, to float64) (all []chart.Tick) {
 	from, to = math.Floor(from), math.Ceil(to)
 	for n := from; n <= max(to, from+1); n++ {
@@ -117,14 +116,14 @@ func decades(from, to float64) (all []chart.Tick) {
 	return all
 }
 
-// PlotBars draws the figures of a group side by side, each above its value and its name.
+// PlotBars draws the figures of a group as bars side by side, with the value and the name below each.
 func PlotBars(w io.Writer, title string, figures []Figure) error {
 	if len(figures) == 0 {
 		return fmt.Errorf("draw %s: there is nothing to draw", title)
 	}
 	c := chart.BarChart{
 		Title: title + " [" + figures[0].Unit + "]", Width: plotWidth, Height: plotHeight, TitleStyle: chart.Style{FontSize: 12},
-		// The text below a bar takes several lines, and the library leaves no place for them by itself.
+		// The text below a bar needs several lines, and the library reserves no space for them.
 		Background: chart.Style{Padding: chart.Box{Top: 40, Left: 8, Right: 8, Bottom: 85}},
 		XAxis:      chart.Style{FontSize: 7, TextWrap: chart.TextWrapWord}, UseBaseValue: true,
 	}
@@ -156,7 +155,7 @@ func ticks(from, to float64) (all []chart.Tick) {
 	return append(all, chart.Tick{Value: to})
 }
 
-// niceCeiling is the least of 1, 2, 2.5 or 5 times a power of ten that is not below v.
+// niceCeiling returns the least number that is not below v and is 1, 2, 2.5 or 5 times a power of ten.
 func niceCeiling(v float64) float64 {
 	if v <= 0 {
 		return 1
@@ -171,7 +170,7 @@ func niceCeiling(v float64) float64 {
 }
 
 func render(w io.Writer, c *chart.Chart) error {
-	c.YAxis.Ticks = c.YAxisSecondary.Ticks // where the library looks for the ends of the second axis, too
+	c.YAxis.Ticks = c.YAxisSecondary.Ticks // the library looks for the ends of the second axis here, too
 	if len(c.Series) > 1 {
 		c.Elements = []chart.Renderable{chart.Legend(c)}
 	}

@@ -132,7 +132,7 @@ func TestPlotsAreDrawnToFiles(t *testing.T) {
 	}
 }
 
-// Figures to be compared are drawn together: those of a group as bars, series of a chart as lines of one plot.
+// Compared figures are drawn together: those of a group as bars, series of a chart as lines of one plot.
 func TestComparedFiguresAreDrawnTogether(t *testing.T) {
 	r := &Result{Scenario: "x", Compared: true}
 	r.Add("rate", "ours, durable before the answer", "/s", 5000)
@@ -146,7 +146,7 @@ func TestComparedFiguresAreDrawnTogether(t *testing.T) {
 	if err != nil || strings.Join(names, " ") != "rate time" {
 		t.Fatalf("drawn are %v, %v", names, err)
 	}
-	// A name is broken into lines.
+	// Names below bars are broken into lines.
 	for name, wants := range map[string][]string{"rate": {">5,000:<", ">ours,<", ">durable before the answer<", ">in memory<", "[/s]"}, "time": {">ours<", ">theirs<", ">1,000<", ">0.100<", "messages"}} {
 		for _, want := range wants {
 			if !strings.Contains(svg[name], want) {

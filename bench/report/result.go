@@ -1,5 +1,4 @@
-// Package report is what a measurement found and how it is shown: as a table, as JSON, as one page of HTML and as
-// drawings.
+// Package report holds the results of a measurement and presents them as a table, as JSON, as an HTML page and as drawings.
 package report
 
 import (
@@ -17,7 +16,7 @@ type Result struct {
 	Version  string        `json:"version"`
 	Machine  meter.Machine `json:"machine"`
 	Settings []Setting     `json:"settings"`
-	Compared bool          `json:"compared,omitempty"` // figures of a group are the same of several programs
+	Compared bool          `json:"compared,omitempty"` // each group compares the same figure of several programs
 	Figures  []Figure      `json:"figures"`
 	Curves   []Curve       `json:"curves,omitempty"`
 	Series   []Series      `json:"series,omitempty"`
@@ -48,17 +47,17 @@ type Curve struct {
 	Points []latency.Point `json:"points"`
 }
 
-// Series is something over time, or over something else.
+// Series is a list of points over time, or over another quantity.
 type Series struct {
 	Name   string       `json:"name"`
 	Unit   string       `json:"unit"`
 	Over   string       `json:"over,omitempty"`  // the quantity of the x axis; empty: seconds
-	Chart  string       `json:"chart,omitempty"` // drawn in one plot with the other series of this chart; empty: in a plot of its own
+	Chart  string       `json:"chart,omitempty"` // name of the plot that the series shares with others of this name; empty: it has its own
 	Log    bool         `json:"log,omitempty"`   // both axes by their logarithm
 	Points [][2]float64 `json:"points"`
 }
 
-// Add adds the value of one run to the figure of this name, which it makes at first.
+// Add adds the value of one run to the figure of this name, and creates the figure if it is missing.
 func (r *Result) Add(group, name, unit string, value float64) {
 	i := slices.IndexFunc(r.Figures, func(f Figure) bool { return f.Group == group && f.Name == name })
 	if i < 0 {
@@ -76,15 +75,15 @@ func (r *Result) hasGroup(group string) bool {
 	return slices.ContainsFunc(r.Figures, func(f Figure) bool { return f.Group == group })
 }
 
-// Draw has the figures of a group drawn side by side.
+// Draw marks a group: its figures are drawn side by side.
 func (r *Result) Draw(group string) {
 	if !slices.Contains(r.Bars, group) {
 		r.Bars = append(r.Bars, group)
 	}
 }
 
-// Ratio is a figure's median to that of the first in its group, where figures of a group are the same of several
-// programs; ok is false where that has no meaning.
+// Ratio returns a figure's median divided by that of the first figure in its group; ok is false unless the group compares the same figure
+// of several programs.
 func (r *Result) Ratio(f *Figure) (ratio float64, ok bool) {
 	if !r.Compared {
 		return 0, false
@@ -97,7 +96,7 @@ func (r *Result) Ratio(f *Figure) (ratio float64, ok bool) {
 	return 0, false
 }
 
-// group are the figures of a group.
+// group returns the figures of a group.
 func (r *Result) group(name string) (all []Figure) {
 	for _, f := range r.Figures {
 		if f.Group == name {
@@ -107,7 +106,7 @@ func (r *Result) group(name string) (all []Figure) {
 	return all
 }
 
-// Figure finds a figure; nil: there is none.
+// Figure returns a figure; nil: there is none.
 func (r *Result) Figure(group, name string) *Figure {
 	for i := range r.Figures {
 		if f := &r.Figures[i]; f.Group == group && f.Name == name {
@@ -124,7 +123,7 @@ func (r *Result) Note(text string) {
 	}
 }
 
-// Median is the middle value, or the mean of the two in the middle.
+// Median returns the middle value, or the mean of the two in the middle.
 func Median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0

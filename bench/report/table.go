@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 )
 
-// WriteTable prints a result for people.
+// WriteTable prints a result as a table for people.
 func WriteTable(w io.Writer, r *Result) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", r.Title)
@@ -46,7 +46,7 @@ func WriteTable(w io.Writer, r *Result) error {
 	return err
 }
 
-// Format writes a number with as many digits as mean something.
+// Format formats a number with its significant digits only.
 func Format(v float64) string {
 	a := math.Abs(v)
 	switch {

@@ -16,10 +16,10 @@ type Accept struct {
 	Common
 	Transport   string
 	Clients     int
-	Concurrency int // connections being opened at a time by each worker
+	Concurrency int // number of connections that each worker opens at a time
 }
 
-// Run opens all connections, once a run.
+// Run opens all connections once in each run.
 func (a *Accept) Run(ctx context.Context) (*report.Result, error) {
 	r := a.begin("accept", "accept: how fast sessions open, from connect to welcome",
 		set("clients", a.Clients), set("transport", a.Transport), set("at a time", a.Concurrency*max(a.Workers, 1)), set("tls", a.Testbed.Server.TLS))
@@ -51,15 +51,14 @@ func (a *Accept) Run(ctx context.Context) (*report.Result, error) {
 	})
 }
 
-// Storm measures what happens when all clients lose their connection and reconnect at once, with notifications waiting
-// for each.
+// Storm measures the reconnect of all clients that lose their connection at once, with pending notifications for each.
 type Storm struct {
 	Common
 	Transport string
 	Clients   int
-	Pending   int // notifications that wait for each client
+	Pending   int // pending notifications for each client
 	Size      int
-	Settle    time.Duration // how long memory may settle before it counts as steady
+	Settle    time.Duration // how long memory may settle before it is read as steady
 }
 
 // Run cuts all connections and lets the clients reconnect.
@@ -137,7 +136,7 @@ func (s *Storm) one(ctx context.Context, r *report.Result, run int) error {
 	return nil
 }
 
-// steady waits until memory has settled with all clients connected, and returns the least it was.
+// steady waits until memory has settled with all clients connected, and returns the lowest reading.
 func (s *Storm) steady(ctx context.Context, site *testbed.Site) (int64, error) {
 	pids := site.PIDs()
 	if len(pids) == 0 {
@@ -148,7 +147,7 @@ func (s *Storm) steady(ctx context.Context, site *testbed.Site) (int64, error) {
 	return least, err
 }
 
-// publish leaves Pending notifications for each client and returns how many that are.
+// publish leaves Pending notifications for each client and returns their total.
 func (s *Storm) publish(ctx context.Context, site *testbed.Site, prefix string) (int64, error) {
 	pub, err := site.NewWorker(ctx)
 	if err != nil {
@@ -161,7 +160,7 @@ func (s *Storm) publish(ctx context.Context, site *testbed.Site, prefix string) 
 	if _, err := pub.Call(ctx, worker.Request{Publishers: &cfg}); err != nil {
 		return 0, err
 	}
-	// One message every second, so that Pending seconds make Pending messages.
+	// One message every second: Pending seconds give Pending messages.
 	reply, err := pub.Call(ctx, worker.Request{Publish: &worker.Publish{Rate: 1, For: time.Duration(s.Pending)*time.Second - time.Second/2}})
 	if err != nil {
 		return 0, err

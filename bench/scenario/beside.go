@@ -19,8 +19,8 @@ var besideRatios = []string{
 	"publishes accepted", "publish to client p50", "publish to client p99", "put to client mean", "all served after", again, "server CPU per million deliveries",
 }
 
-// Beside measures a scenario on SQLite and on PostgreSQL, each run on the one and then on the other, so that other work of the machine
-// affects both alike.
+// Beside measures a scenario on SQLite and on PostgreSQL. Runs alternate between the two, so that other work of the machine affects both
+// alike.
 func Beside(ctx context.Context, c Common, measure func(context.Context, Common) (*report.Result, error)) (*report.Result, error) {
 	var all *report.Result
 	for n := range max(c.Runs, 1) {
@@ -52,7 +52,7 @@ func Beside(ctx context.Context, c Common, measure func(context.Context, Common)
 	return all, nil
 }
 
-// take adds the measurements on one kind of store to the result of both.
+// take adds the measurements on one kind of store to the combined result.
 func take(all, r *report.Result, on string) {
 	group := func(g string) string {
 		if g == "" {
@@ -81,7 +81,7 @@ func take(all, r *report.Result, on string) {
 	}
 }
 
-// ratios adds how PostgreSQL did to how SQLite did in the same run.
+// ratios adds the ratios of PostgreSQL's figures to SQLite's in the same run.
 func ratios(all *report.Result, pair map[string]*report.Result) {
 	for _, f := range pair[onPostgres].Figures {
 		base := pair[onSQLite].Figure(f.Group, f.Name)

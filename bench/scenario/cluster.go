@@ -8,8 +8,8 @@ import (
 	"godwit.dev/godwit/bench/testbed"
 )
 
-// Route measures how much later a notification arrives from another node than from the recipient's own. Both ways are measured on
-// the same two nodes in turn.
+// Route measures how much longer a notification takes when it is published on another node than the recipient's own. Both ways are measured
+// on the same two nodes in turn.
 type Route struct {
 	Load
 	Pairs int
@@ -37,7 +37,7 @@ func (s *Route) Run(ctx context.Context) (*report.Result, error) {
 	return r, nil
 }
 
-// inPairs measures two ways in turn, so many times, on the same nodes.
+// inPairs measures two ways in turn on the same nodes, pairs times.
 func (l *Load) inPairs(ctx context.Context, r *report.Result, pairs int, ways [2]string, load func(pair, way int) Load, compare func([2]*Outcome)) error {
 	site, err := l.newSite(ctx)
 	if err != nil {
@@ -61,14 +61,14 @@ func (l *Load) inPairs(ctx context.Context, r *report.Result, pairs int, ways [2
 	return nil
 }
 
-// window measures a load on a site that is also used for other measurements, with clients of its own.
+// window measures a load, with clients of its own, on a site that other measurements use, too.
 func (l *Load) window(ctx context.Context, site *testbed.Site, run int) (*Outcome, error) {
 	defer site.StopWorkers()
 	return l.measureOn(ctx, site, run)
 }
 
-// Nodes compares the publishing of two nodes to the same recipients with that of one. Clients are connected to both, either
-// way.
+// Nodes compares the publish rate of two nodes with that of one, for the same recipients. In both cases, clients are connected to both
+// nodes.
 type Nodes struct {
 	Load
 	Pairs int
@@ -96,5 +96,5 @@ func (s *Nodes) Run(ctx context.Context) (*report.Result, error) {
 	return r, nil
 }
 
-// rate is how many copies were accepted a second.
+// rate returns the number of accepted copies per second.
 func rate(o *Outcome) float64 { return float64(o.Published.Accepted) / o.Published.Seconds }

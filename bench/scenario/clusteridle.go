@@ -12,15 +12,15 @@ import (
 	"godwit.dev/godwit/bench/worker"
 )
 
-// ClusterIdle measures what sessions that do nothing cost more in a cluster than on a single server: on their node, on each
-// other one, and in PostgreSQL, with which nodes compare them every half a minute.
+// ClusterIdle measures what idle sessions cost more in a cluster than on a single server: on their own node, on each other node, and in
+// PostgreSQL, by which the nodes compare their sessions every 30 seconds.
 type ClusterIdle struct {
 	Common
 	Transport string
 	Sessions  int
 	Nodes     int
-	Settle    time.Duration // how long memory may settle before it is measured, without and with the sessions
-	Watch     time.Duration // how long PostgreSQL is watched with the sessions; half as long without them
+	Settle    time.Duration // how long memory may settle before each reading, without and with the sessions
+	Watch     time.Duration // how long PostgreSQL is observed with the sessions; half as long without them
 }
 
 // Run measures a single server and a cluster.
@@ -37,7 +37,7 @@ func (s *ClusterIdle) Run(ctx context.Context) (*report.Result, error) {
 	})
 }
 
-// single measures the memory of a session on a server without a cluster.
+// single measures the memory per session on a server without a cluster.
 func (s *ClusterIdle) single(ctx context.Context) (float64, error) {
 	bed := *s.Testbed
 	bed.Server.Postgres = nil
@@ -84,11 +84,11 @@ func (s *ClusterIdle) cluster(ctx context.Context, r *report.Result, alone float
 	return nil
 }
 
-// gently is how many connections a worker opens at a time where memory is what is measured. A storm of them leaves a server with as
-// many threads as there were calls of the system under way, up to a hundred, of 48 KB each, which it keeps: here 0.3 KB a session.
+// gently is the number of connections that a worker opens at a time where memory is measured. Opening many at once would leave the server
+// with a thread for each concurrent system call, up to a hundred of 48 KB each, which it never frees: 0.3 KB a session here.
 const gently = 4
 
-// open opens the sessions on a site's first server, and says by how many bytes a session each server has grown.
+// open opens the sessions on a site's first server, and returns by how many bytes per session each server has grown.
 func (s *ClusterIdle) open(ctx context.Context, site *testbed.Site) (grown []float64, err error) {
 	cfg := loadgen.SubscriberConfig{
 		Transport: s.Transport, Count: warmSessions, Concurrency: gently, Heartbeat: heartbeat, Spread: true,
@@ -116,12 +116,11 @@ func (s *ClusterIdle) open(ctx context.Context, site *testbed.Site) (grown []flo
 	return grown, err
 }
 
-// giveBack is the time between two requests to a server to give back unused memory, while it settles. A server does so by itself
-// whenever it has allocated 8 MB, which takes one that is idle minutes; until then that much more is resident, or less.
+// giveBack is the interval of requests that make a settling server return unused memory. By itself, a server does so after each 8 MB of
+// allocations, which takes an idle server minutes; until then the readings vary by that much.
 const giveBack = 5 * time.Second
 
-// kept is the memory that each server keeps at rest: the least that is resident while it settles and gives back what it does
-// not use.
+// kept returns the memory of each server at rest: the lowest resident memory while it settles and returns unused memory.
 func (s *ClusterIdle) kept(ctx context.Context, site *testbed.Site) ([]int64, error) {
 	least := make([]int64, len(site.Servers))
 	look, back := time.NewTicker(100*time.Millisecond), time.NewTicker(giveBack)
@@ -153,7 +152,7 @@ func (s *ClusterIdle) kept(ctx context.Context, site *testbed.Site) ([]int64, er
 	return least, nil
 }
 
-// busy is how many cores PostgreSQL uses while nothing is published.
+// busy returns the number of cores that PostgreSQL uses while nothing is published.
 func (s *ClusterIdle) busy(ctx context.Context, site *testbed.Site, span time.Duration, how string) (cores float64, err error) {
 	s.Testbed.Say("watching PostgreSQL for %s, %s", span, how)
 	before, err := site.Spent(ctx)

@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/bench/testbed"
 )
 
-// Compare puts the same loads on Godwit and on other servers, with the same load generator, in turn.
+// Compare applies the same loads to Godwit and to other servers in turn, with the same load generator.
 type Compare struct {
 	Common
 	For      time.Duration
@@ -19,8 +19,8 @@ type Compare struct {
 	Fan      int // subscribers of fan-out
 }
 
-// Run measures each load on each server, as often as runs asks for. Servers that are not installed are left out. After a failure, Run
-// still returns the earlier measurements.
+// Run measures each load on each server, in as many runs as configured. It skips servers that are not installed. After a failure, Run still
+// returns the earlier measurements.
 func (c *Compare) Run(ctx context.Context) (*report.Result, error) {
 	r := c.begin("compare", "compare: the same load on Godwit and on other servers", set("for", c.For))
 	r.Compared = true
@@ -48,19 +48,19 @@ func (c *Compare) Run(ctx context.Context) (*report.Result, error) {
 	})
 }
 
-// patienceCompared limits one load on one server, so that a program that accepts connections and never answers does not
-// block the rest.
+// patienceCompared limits one load on one server, so that a program that accepts connections and never answers does not block the remaining
+// ones.
 const patienceCompared = time.Minute
 
 func impatient(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, patienceCompared, fmt.Errorf("it took longer than %s", patienceCompared))
 }
 
-// comparedLoad is a load and which of its figures are compared.
+// comparedLoad is a load and the figures of it that are compared.
 type comparedLoad struct {
 	group string
 	load  Load
-	pick  map[string]string // name in the outcome's report → unit
+	pick  map[string]string // maps names in the outcome's report to units
 }
 
 func (c *Compare) loads() []comparedLoad {
@@ -117,7 +117,7 @@ func (c *Compare) one(ctx context.Context, r *report.Result, cl *comparedLoad, w
 	return nil
 }
 
-// tellFaults adds missing and repeated deliveries, each as a value of its own.
+// tellFaults adds the numbers of missing and of repeated deliveries as separate figures.
 func (c *Compare) tellFaults(r *report.Result, group string, who contestant, o *Outcome) {
 	missing, more := arrived(o.Expected, o.Counts.Received)
 	for _, f := range []struct {
@@ -130,7 +130,7 @@ func (c *Compare) tellFaults(r *report.Result, group string, who contestant, o *
 	}
 }
 
-// idle compares the resources of an idle connection after memory had a moment to settle.
+// idle compares the resources of an idle connection, after memory has settled.
 func (c *Compare) idle(ctx context.Context, r *report.Result, all []contestant) error {
 	for _, who := range all {
 		env := *c.Testbed
@@ -165,5 +165,5 @@ func (c *Compare) idleOne(ctx context.Context, env *testbed.Testbed, who contest
 	return float64(f.after-f.before) / float64(c.Sessions), nil
 }
 
-// settleCompared is how long memory may settle in a comparison, before the connections are opened and with them.
+// settleCompared is how long memory may settle in a comparison, before the connections are opened and again afterwards.
 const settleCompared = 10 * time.Second

@@ -14,21 +14,20 @@ import (
 	"godwit.dev/godwit/bench/testbed"
 )
 
-// Escalation measures the resources of steps beyond live, and how soon they reach a phone, with a test FCM instead of
-// Google's.
+// Escalation measures the resources of escalation steps beyond live, and the time until they reach a phone. A test FCM replaces Google's.
 type Escalation struct {
 	Common
 	Each     int           // escalations to recipients who are offline, and to those who are online and do not acknowledge
-	After    time.Duration // when the step of the latter is due
-	Campaign int           // messages of the campaign that they go beside; 0: that is not measured
+	After    time.Duration // delay of the step for recipients who are online
+	Campaign int           // messages of the campaign that runs beside the escalations; 0: not measured
 	Cap      int           // messages a second that FCM accepts
 	Rate     float64       // escalations a second beside it
-	Find     time.Duration // for which the campaign runs alone, until its rate fits
-	Beside   time.Duration // for which escalations go beside it
-	Pairs    int           // of publishing without and with a step, and of starting; 0: that is not measured
+	Find     time.Duration // for how long the campaign runs alone, until its rate has adapted
+	Beside   time.Duration // for how long escalations run beside the campaign
+	Pairs    int           // pairs of measurements of publishing and of starting, without and with a step; 0: not measured
 	For      time.Duration // how long each is published
-	Armed    int           // steps that wait at a start
-	Sends    time.Duration // for which the sender of FCM alone is measured; 0: it is not
+	Armed    int           // pending steps when the server starts
+	Sends    time.Duration // duration of the measurement of the FCM sender alone; 0: not measured
 }
 
 // Run measures.
@@ -52,7 +51,7 @@ func (e *Escalation) Run(ctx context.Context) (*report.Result, error) {
 	})
 }
 
-// pushed is a server beside an FCM that it sends to.
+// pushed is a server and the test FCM that it sends to.
 type pushed struct {
 	*testbed.Site
 	server *testbed.Server
@@ -64,7 +63,7 @@ func (p *pushed) close() {
 	p.phones.stop()
 }
 
-// beginPushed starts both and configures the FCM in the server.
+// beginPushed starts both and configures the test FCM in the server.
 func (e *Escalation) beginPushed(ctx context.Context, o Phones) (*pushed, error) {
 	ph, err := e.startPhones(ctx, o)
 	if err != nil {
@@ -87,7 +86,7 @@ func (e *Escalation) beginPushed(ctx context.Context, o Phones) (*pushed, error)
 	return p, nil
 }
 
-// registering is how many endpoints a request registers.
+// registering is the number of endpoints that one request registers.
 const registering = 1000
 
 // registration is a line of the request that registers endpoints.
@@ -98,7 +97,7 @@ type registration struct {
 	Tags      []string        `json:"tags,omitempty"`
 }
 
-// register gives the devices from first on to endpoints, of the recipients of a prefix where there is one.
+// register registers count devices from first on as endpoints, which belong to the recipients of a prefix unless it is empty.
 func (p *pushed) register(ctx context.Context, first, count int, prefix string, tags ...string) error {
 	for done := 0; done < count; {
 		var lines bytes.Buffer
@@ -120,13 +119,13 @@ func (p *pushed) register(ctx context.Context, first, count int, prefix string, 
 	return nil
 }
 
-// step is one of an escalation.
+// step is one step of an escalation, as JSON.
 type step struct {
 	Channel string `json:"channel"`
 	After   string `json:"after,omitempty"`
 }
 
-// escalate publishes to a recipient, to be pushed after a while.
+// escalate publishes to a recipient a notification with a push step after a delay.
 func (p *pushed) escalate(ctx context.Context, id, to string, after time.Duration) error {
 	return p.server.Call(ctx, http.MethodPost, "/v1/notifications", map[string]any{
 		"id": id, "to": to, "title": "New ride request", "body": "2.1 km away, 120 rupees", "priority": "high",
@@ -134,7 +133,7 @@ func (p *pushed) escalate(ctx context.Context, id, to string, after time.Duratio
 	}, nil)
 }
 
-// pushPatience is how long a push is waited for.
+// pushPatience limits the wait for a push.
 const pushPatience = 30 * time.Second
 
 // tellReach adds the delays of pushes, and the number of missing ones.

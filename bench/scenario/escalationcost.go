@@ -22,7 +22,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// publish measures the same load without and with a step in turn, so that what else the machine does falls on both alike.
+// publish measures the same load without and with a step in turn, so that other work of the machine affects both alike.
 func (e *Escalation) publish(ctx context.Context, r *report.Result, _ int) error {
 	for pair := range e.Pairs {
 		var rate, cpu, database [2]float64
@@ -58,10 +58,10 @@ func (e *Escalation) publish(ctx context.Context, r *report.Result, _ int) error
 	return nil
 }
 
-// armedRecipients is the number of their recipients.
+// armedRecipients is the number of recipients with pending notifications.
 const armedRecipients = 1000
 
-// start measures how long a server takes to be ready with notifications that wait, without and with a step each.
+// start measures how long a server takes to be ready with pending notifications, without and with a step for each.
 func (e *Escalation) start(ctx context.Context, r *report.Result, _ int) error {
 	if e.Armed == 0 || e.Pairs == 0 {
 		return nil
@@ -77,7 +77,7 @@ func (e *Escalation) start(ctx context.Context, r *report.Result, _ int) error {
 		if err := e.fillArmed(ctx, site, steps); err != nil {
 			return err
 		}
-		if err := servers[steps].Restart(ctx, nil); err != nil { // the first start reads the log, which is not measured
+		if err := servers[steps].Restart(ctx, nil); err != nil { // the first start reads the log and is not measured
 			return err
 		}
 	}
@@ -98,8 +98,7 @@ func (e *Escalation) start(ctx context.Context, r *report.Result, _ int) error {
 	return nil
 }
 
-// fillArmed publishes to recipients who are online and do not acknowledge: the first step for a recipient who is offline
-// would be due at once.
+// fillArmed publishes to recipients who are online and do not acknowledge: for an offline recipient, the first step would be due at once.
 func (e *Escalation) fillArmed(ctx context.Context, site *testbed.Site, steps int) error {
 	l := Load{Common: e.Common, Steps: steps}
 	if err := l.setUpSteps(ctx, site); err != nil {
@@ -132,13 +131,13 @@ func (e *Escalation) fillArmed(ctx context.Context, site *testbed.Site, steps in
 	return nil
 }
 
-// Sends of the sender alone: devices that they go to, and how many are under way.
+// In the measurement of the sender alone: number of devices, and of sends under way.
 const (
 	sendDevices = 1000
 	sendAtOnce  = 128
 )
 
-// send measures how many messages the sender of FCM sends in a second of CPU time, by itself in this process.
+// send measures the number of messages that the FCM sender sends per second of CPU time, alone in this process.
 func (e *Escalation) send(ctx context.Context, r *report.Result, _ int) error {
 	if e.Sends == 0 {
 		return nil
@@ -162,7 +161,7 @@ func (e *Escalation) send(ctx context.Context, r *report.Result, _ int) error {
 	return nil
 }
 
-// sender makes a sender for these phones.
+// sender makes an FCM sender that sends to these phones.
 func (p *phones) sender() (*fcm.Sender, error) {
 	account, err := fcm.ParseAccount(p.Account, true)
 	if err != nil {

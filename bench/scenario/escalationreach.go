@@ -12,8 +12,8 @@ import (
 	"godwit.dev/godwit/bench/report"
 )
 
-// reach measures how soon a push reaches FCM on an idle server: for recipients that are away, from the publish's answer on; for
-// those that are online and silent, from when the step is due.
+// reach measures how soon a push reaches FCM on an idle server. For offline recipients, time counts from the publish's answer; for
+// recipients that are online and do not acknowledge, from when the step is due.
 func (e *Escalation) reach(ctx context.Context, r *report.Result, run int) error {
 	if e.Each == 0 {
 		return nil
@@ -51,7 +51,7 @@ func (p *pushed) away(ctx context.Context, r *report.Result, prefix string, n, r
 		}
 		answered := loadgen.Now()
 		if at, ok := p.phones.await(ctx, id, pushPatience); ok {
-			late.Record(time.Duration(at - answered)) // before the answer counts as none
+			late.Record(time.Duration(at - answered)) // a push before the answer counts as no delay
 		} else {
 			missing++
 		}
@@ -60,10 +60,10 @@ func (p *pushed) away(ctx context.Context, r *report.Result, prefix string, n, r
 	return nil
 }
 
-// silentEvery is how far apart they are published to.
+// silentEvery is the interval of publishes to recipients that do not acknowledge.
 const silentEvery = 20 * time.Millisecond
 
-// silent counts from when each publish was sent, so the publish's own time is included.
+// silent measures recipients that do not acknowledge. It counts from when each publish was sent, so the publish's own time is included.
 func (p *pushed) silent(ctx context.Context, r *report.Result, prefix string, n int, after time.Duration, run int) error {
 	late, missing, err := p.paced(ctx, prefix+"silent-", n, silentEvery, func(ctx context.Context, i int, id string) error {
 		return p.escalate(ctx, id, loadgen.RecipientName(prefix, i), after)
@@ -75,8 +75,8 @@ func (p *pushed) silent(ctx context.Context, r *report.Result, prefix string, n 
 	return nil
 }
 
-// paced publishes n notifications at fixed intervals, without waiting for earlier ones, and returns the delay of each push,
-// waiting a while for late ones.
+// paced publishes n notifications at fixed intervals, without waiting for earlier ones. It returns the delay of each push, and waits up to
+// pushPatience for late ones.
 func (p *pushed) paced(ctx context.Context, prefix string, n int, every time.Duration, publish func(context.Context, int, string) error, after time.Duration) (
 	late *latency.Histogram, missing int, err error,
 ) {
@@ -115,10 +115,11 @@ func (p *pushed) paced(ctx context.Context, prefix string, n int, every time.Dur
 // campaignTag is the tag of the campaign's audience.
 const campaignTag = "news"
 
-// besideRecipients are who escalations beside the campaign go to, in turn: a device may get only so many.
+// besideRecipients is the number of recipients that get the escalations beside the campaign in turn: each device may get only a limited
+// number of messages.
 const besideRecipients = 500
 
-// beside measures how long escalations wait while a campaign uses FCM's full rate.
+// beside measures the delay of escalations while a campaign uses FCM's full rate.
 func (e *Escalation) beside(ctx context.Context, r *report.Result, run int) error {
 	if e.Campaign == 0 {
 		return nil

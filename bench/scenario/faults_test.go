@@ -52,7 +52,7 @@ func TestDuplicatesAreNoNegativeLoss(t *testing.T) {
 	}
 }
 
-// Slow measurements must not use up the time of those after them, and the time that quick ones leave is for the others.
+// TestCellsShareTheTime: slow cells must not use up the time of later ones, and time that quick cells leave is available to the others.
 func TestCellsShareTheTime(t *testing.T) {
 	now := time.Now()
 	m := Matrix{Counts: []int{1, 9}, Sizes: []int{1, 2}, Clients: []int{10}, until: now.Add(20 * time.Second)}

@@ -23,25 +23,25 @@ import (
 	godwit "godwit.dev/godwit/clients/go"
 )
 
-// Gateway measures the same handler called directly, behind Go's reverse proxy in a process of its own, and as a worker
-// behind the gateway: answering at once, and taking its time.
+// Gateway measures the same handler in three ways: called directly, behind Go's reverse proxy in a process of its own, and as a worker
+// behind the gateway. The handler answers at once, or after a delay.
 type Gateway struct {
 	Common
 	For   time.Duration // of each measurement
-	Conns int           // that call at once; besides, one alone is measured
-	Works time.Duration // the handler takes where it takes its time
+	Conns int           // number of concurrent callers; a single caller is measured, too
+	Works time.Duration // delay of the handler in the second measurement
 
 	parts sync.WaitGroup // processes beside the server
 }
 
-// Parts are the processes of a measurement that this program becomes.
+// Parts are the processes that this program starts itself as.
 const (
 	PartHandler = "handler"
 	PartProxy   = "proxy"
 	PartWorker  = "worker"
 )
 
-// ServePart is such a process: it writes where it listens, or that it serves, and goes on until ctx ends.
+// ServePart runs one part until ctx ends. It writes its address, or that it serves, to out.
 func ServePart(ctx context.Context, out io.Writer, part, target string, works time.Duration) error {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == slowPath {
@@ -101,20 +101,20 @@ func (g *Gateway) part(ctx context.Context, name, target string) (pid int, addre
 		return 0, "", err
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
-	g.parts.Go(func() { _ = cmd.Wait() }) // it is killed when ctx ends
+	g.parts.Go(func() { _ = cmd.Wait() }) // fails because the process is killed when ctx ends
 	if err != nil {
 		return 0, "", fmt.Errorf("start the %s: %w", name, err)
 	}
 	return cmd.Process.Pid, strings.TrimSpace(line), nil
 }
 
-// Where the handler answers at once, and where it takes its time.
+// The two measurements: the handler answers at once, or after a delay.
 const (
 	quickPath = "/x"
 	slowPath  = "/slow"
 )
 
-// way is one of the ways to the handler.
+// way is one of the ways to call the handler.
 type way struct {
 	name, base string
 	pids       []int // of the processes on it
@@ -150,8 +150,7 @@ func (g *Gateway) Run(ctx context.Context) (*report.Result, error) {
 	})
 }
 
-// slow measures the handler with a delay: as often as it can be called, and at half of the rate that direct calls reach,
-// where no call waits.
+// slow measures the handler with a delay: at the highest rate, and at half of the rate that direct calls reach, where no call waits.
 func (g *Gateway) slow(ctx context.Context, r *report.Result, ways []way) error {
 	if g.Works == 0 {
 		return nil
@@ -167,10 +166,10 @@ func (g *Gateway) slow(ctx context.Context, r *report.Result, ways []way) error 
 	return err
 }
 
-// slice is how long one way is called before it is the next one's turn: what else the machine does falls on all alike.
+// slice is how long one way is called before the next one has its turn, so that other work of the machine affects all alike.
 const slice = 500 * time.Millisecond
 
-// measureAll measures all ways in turns, and returns the rate of the first.
+// measureAll measures all ways in turn, and returns the call rate of the first.
 func (g *Gateway) measureAll(ctx context.Context, r *report.Result, ways []way, l *load) (rate float64, err error) {
 	all := make([]measured, len(ways))
 	for i, w := range ways {
@@ -215,14 +214,14 @@ func (g *Gateway) ways(ctx context.Context, server *testbed.Server) ([]way, erro
 	}, nil
 }
 
-// load is how a way is called.
+// load sets how a way is called.
 type load struct {
 	name, path string
 	conns      int
-	every      time.Duration // interval of each caller's calls; 0: one after the other
+	every      time.Duration // interval of each caller's calls; 0: each call follows the one before
 }
 
-// warming is how long each way is called before it counts.
+// warming is how long each way is called before the measurement.
 const warming = time.Second
 
 // measured holds the measurements of one way so far.
@@ -281,8 +280,8 @@ type caller struct {
 	address   string
 }
 
-// call makes calls for a while and returns how long each took. While warming, a call without a 200 is repeated: a worker
-// may not serve yet.
+// call makes calls for span and returns the duration of each. While warming is set, it repeats calls that do not return 200, because a
+// worker may not serve yet.
 func (c *caller) call(ctx context.Context, span time.Duration, warming bool) ([]time.Duration, error) {
 	begin := time.Now()
 	took := make([][]time.Duration, c.conns)
@@ -311,8 +310,7 @@ func (c *caller) call(ctx context.Context, span time.Duration, warming bool) ([]
 	return slices.Concat(took...), nil
 }
 
-// begin waits until a call is due and says since when it counts: one that had to wait for the one before counts from when it
-// was due.
+// begin waits until a call is due and returns the time from which it counts. A call delayed by the one before counts from when it was due.
 func (l *load) begin(due time.Time) time.Time {
 	if l.every == 0 {
 		return time.Now()

@@ -12,8 +12,8 @@ import (
 	"godwit.dev/godwit/bench/worker"
 )
 
-// Horizon measures the effect of a transaction that somebody leaves open: the load goes on while PostgreSQL may not remove
-// dead rows, and until it has removed them.
+// Horizon measures the effect of a transaction left open: the load continues while PostgreSQL cannot remove dead rows, and until it has
+// removed them.
 type Horizon struct {
 	Load
 	Before time.Duration // how long the load runs before the transaction begins
@@ -23,7 +23,7 @@ type Horizon struct {
 
 const (
 	horizonStep  = 10 * time.Second // interval of measurements
-	horizonBurst = 5 * time.Second  // as fast as possible, which shows the rate that is left
+	horizonBurst = 5 * time.Second  // how long publishing runs as fast as possible, to measure the remaining rate
 	bursts       = 3
 )
 
@@ -40,7 +40,7 @@ type horizonRun struct {
 	size, dead, cpu, late report.Series
 }
 
-// Run measures once; it takes as long as its three parts.
+// Run measures once, which takes as long as its three parts together.
 func (s *Horizon) Run(ctx context.Context) (*report.Result, error) {
 	r := s.begin("cluster-horizon", "cluster horizon: what a transaction costs that somebody leaves open",
 		append(s.settings(), set("load before it", s.Before), set("open for", s.Hold), set("load after it", s.After))...)
@@ -80,7 +80,7 @@ func (s *Horizon) one(ctx context.Context, r *report.Result) error {
 	return nil
 }
 
-// parts are the load before, while and after the transaction is open.
+// parts runs the load before, during and after the open transaction.
 func (h *horizonRun) parts(ctx context.Context) error {
 	before, err := h.part(ctx, "before", h.Before)
 	if err != nil {
@@ -105,7 +105,7 @@ func (h *horizonRun) parts(ctx context.Context) error {
 	return nil
 }
 
-// horizonPart is how a part of the load ended.
+// horizonPart holds the rate and the size at the end of one part.
 type horizonPart struct{ fast, size float64 }
 
 func (h *horizonRun) part(ctx context.Context, name string, span time.Duration) (p horizonPart, err error) {
@@ -118,7 +118,7 @@ func (h *horizonRun) part(ctx context.Context, name string, span time.Duration) 
 		rates = append(rates, rate)
 	}
 	h.r.Add(name, "publishes accepted", "/s", report.Median(rates))
-	// Sizes first: later publishes would add to them.
+	// Read sizes first: the publishes below add to them.
 	size, dead, err := h.tables(ctx)
 	if err != nil {
 		return p, err
@@ -137,7 +137,7 @@ func (h *horizonRun) part(ctx context.Context, name string, span time.Duration) 
 	return horizonPart{fast: report.Median(fast), size: size}, nil
 }
 
-// step publishes for a while and waits until all accepted notifications have come.
+// step publishes for span and waits until all accepted notifications have arrived.
 func (h *horizonRun) step(ctx context.Context, name string, rate float64, span time.Duration) (accepted float64, err error) {
 	before, err := h.site.Spent(ctx)
 	if err != nil {
@@ -189,8 +189,8 @@ func (h *horizonRun) step(ctx context.Context, name string, rate float64, span t
 	return accepted, nil
 }
 
-// tables returns the size in MB of the mailboxes' tables and indexes in which rows are deleted or replaced, and their number of dead
-// rows. Tables of an hour and of a day are left out: they grow with the stored copies and are dropped whole.
+// tables returns the size in MB of those tables and indexes of the mailboxes in which rows are deleted or replaced, and their number of
+// dead rows. It omits the tables for an hour and for a day: they grow with the stored copies and are dropped whole.
 func (h *horizonRun) tables(ctx context.Context) (size, dead float64, err error) {
 	const sql = `SELECT sum(pg_total_relation_size(relid))::float8, sum(n_dead_tup)::float8 FROM pg_stat_user_tables
 WHERE schemaname = 'godwit_mailbox' AND relname !~ '_[0-9]+$'`

@@ -15,29 +15,28 @@ import (
 	"godwit.dev/godwit/bench/worker"
 )
 
-// Idle measures what sessions cost that do nothing: the growth of the server's resident memory divided by their
-// number, once the memory that opening them took has been given back.
+// Idle measures the memory and CPU time of idle sessions. The memory is the growth of the server's resident memory divided by the number of
+// sessions, after the memory used for opening them has been returned.
 type Idle struct {
 	Common
 	Transports []string
-	Sessions   []int         // numbers of sessions; several are measured one after the other, each on a server of its own
-	Limit      int           // bytes a session; reaching it ends the wait for memory to settle. 0: wait all of Settle
-	Settle     time.Duration // how long the server may take to give memory back
+	Sessions   []int         // numbers of sessions, measured one after the other, each on a new server
+	Limit      int           // bytes a session; below this, waiting for memory to settle ends early. 0: wait all of Settle
+	Settle     time.Duration // how long the server may take to return memory
 	Before     time.Duration // how long it may settle before the sessions are opened; 0: five seconds
 	Watch      time.Duration // how long to watch the CPU time of idle sessions
 }
 
-// warmSessions are opened and closed before the first reading, so that what the server allocates once for all
-// sessions is not counted as theirs.
+// warmSessions are opened and closed before the first reading, so that memory allocated once for all sessions is not counted.
 const warmSessions = 500
 
 // settleBefore is how long memory may settle before the first reading.
 const settleBefore = 5 * time.Second
 
-// ErrLimit says that a session takes more memory than the limit.
+// ErrLimit reports that a session takes more memory than the limit.
 var ErrLimit = errors.New("a session costs more than the limit")
 
-// Run measures each transport, and each number of sessions, on a server of its own.
+// Run measures each transport with each number of sessions, always on a new server.
 func (s *Idle) Run(ctx context.Context) (*report.Result, error) {
 	r := s.begin("idle", "idle: what a session costs that does nothing", set("sessions", s.numbers()), set("tls", s.Testbed.Server.TLS), set("settling for at most", s.Settle))
 	if s.Testbed.Running != nil && s.Testbed.Running.PID == 0 {
@@ -61,7 +60,7 @@ func (s *Idle) Run(ctx context.Context) (*report.Result, error) {
 	return r, over
 }
 
-// aSession is the figure that counts.
+// aSession is the name of the main figure.
 const aSession = "memory a session"
 
 func (s *Idle) numbers() string {
@@ -80,7 +79,7 @@ func (s *Idle) group(transport string, sessions int) string {
 	return fmt.Sprintf("%s, %s sessions", transport, report.Format(float64(sessions)))
 }
 
-// compare puts the transports side by side, by the number of sessions.
+// compare adds the transports' figures side by side, by the number of sessions.
 func (s *Idle) compare(r *report.Result) {
 	for _, sessions := range s.Sessions {
 		group := fmt.Sprintf("memory of one of %s sessions", report.Format(float64(sessions)))
@@ -124,8 +123,8 @@ func (s *Idle) one(ctx context.Context, r *report.Result, transport string, sess
 	return nil
 }
 
-// atRest measures where few sessions are compared with many: the memory that a server happens to keep after opening them would exceed
-// the cost of a few. So the server gives back unused memory, for as long before the sessions are opened as with them.
+// atRest measures instead of footprint when few sessions are compared with many: memory left over from opening them could exceed the cost
+// of few sessions. So the server returns unused memory for the same time before the sessions are opened and afterwards.
 func (s *Idle) atRest(ctx context.Context, r *report.Result, site *testbed.Site, transport string, sessions int) error {
 	rest := ClusterIdle{Common: s.Common, Transport: transport, Sessions: sessions, Settle: s.Settle}
 	s.Testbed.Say("%s, %s: settling for %s before and with them", transport, counted(sessions, "session"), s.Settle)
@@ -143,7 +142,7 @@ func (s *Idle) atRest(ctx context.Context, r *report.Result, site *testbed.Site,
 	return nil
 }
 
-// footprint is the change of the server's memory by opening sessions.
+// footprint is the growth of the server's memory caused by opening sessions.
 type footprint struct {
 	before, after int64
 	opened        float64 // seconds
@@ -183,7 +182,7 @@ func memorySeries(name string, samples []meter.Sample) report.Series {
 	return memory
 }
 
-// cpuSeries is how many cores were busy, in each window.
+// cpuSeries returns the number of busy cores in each window.
 func cpuSeries(name string, samples []meter.Sample, window time.Duration) report.Series {
 	used := report.Series{Name: name, Unit: "cores"}
 	last := 0
@@ -221,7 +220,7 @@ func (s *Idle) settled(ctx context.Context, pid int, patience time.Duration, goa
 	}
 }
 
-// idleCPU is how much CPU time a second the server uses while nothing happens.
+// idleCPU returns the CPU time per second that the server uses while nothing happens.
 func (s *Idle) idleCPU(ctx context.Context, pid int) (float64, error) {
 	s.Testbed.Say("watching idle sessions for %s", s.Watch)
 	first, err := meter.Read(pid)

@@ -24,23 +24,23 @@ type Load struct {
 	Rate       float64 // messages a second; 0: as fast as possible
 	Size       int     // bytes of data
 	Transport  string
-	Via        string // empty: the usual one for the transport
+	Via        string // way to publish; empty: the usual one for the transport
 	Batch      int
 	Window     int
 	Warmup     time.Duration
 	For        time.Duration
 	ToAll      bool
-	Prefill    int           // notifications delivered and settled before, so that the store is not empty
+	Prefill    int           // notifications that are delivered and settled before the measurement, so that the store is not empty
 	AckNone    bool          // settled by the first write
 	Objects    bool          // each message is a new version of one object, which all clients are registered for
 	Topic      bool          // each message goes to a topic that all clients subscribe to
 	AckAfter   time.Duration // how long clients collect acknowledgements
-	Steps      int           // steps beyond live of each notification's escalation; none becomes due
-	DeafEvery  int           // every so many-th client reads nothing; 0: none
-	Cluster    bool          // the servers are nodes of one
+	Steps      int           // escalation steps of each notification beyond live; none becomes due
+	DeafEvery  int           // each DeafEvery-th client reads nothing; 0: none
+	Cluster    bool          // the servers are nodes of one cluster
 	At         []int         // the nodes of a cluster that clients connect to; nil: all
-	From       []int         // those that take the publishes; nil: all
-	beside     func()        // starts further work while the load runs; nil: none
+	From       []int         // the nodes that receive the publishes; nil: all
+	beside     func()        // starts additional work while the load runs; nil: none
 }
 
 func (l *Load) settings() []report.Setting {
@@ -97,16 +97,16 @@ type Outcome struct {
 	Published      loadgen.Published
 	Counts         loadgen.Counts // over the measured phase
 	Expected       int64          // deliveries
-	Objects        bool           // signals, of which several may be coalesced
-	Topic          bool           // messages, of which some may be dropped
+	Objects        bool           // deliveries are signals, of which several may be coalesced
+	Topic          bool           // deliveries are messages, of which some may be dropped
 	Latency        *latency.Histogram
 	Seconds        float64 // from the first publish to the last delivery
 	Server         []meter.Sample
 	Workers        []meter.Sample
 	Stolen         float64 // CPU seconds that the machine's host gave to others (steal)
 	Ticks          []tick
-	Postgres       *testbed.Spent // resources that PostgreSQL used; nil: it holds no store
-	Commits        float64        // commits of the servers' stores, if Postgres is known
+	Postgres       *testbed.Spent // resources that PostgreSQL used; nil: the stores are not in PostgreSQL
+	Commits        float64        // number of commits of the servers' stores, if Postgres is set
 }
 
 // tick holds the measurements of one second.
@@ -134,7 +134,7 @@ func (l *Load) newSite(ctx context.Context) (*testbed.Site, error) {
 	return l.Testbed.NewSite(ctx, l.Servers)
 }
 
-// targets picks some of a site's servers.
+// targets returns the addresses of some of a site's servers; nil: of all.
 func targets(site *testbed.Site, some []int) []loadgen.Target {
 	all := site.Targets()
 	if some == nil {
@@ -196,7 +196,7 @@ func (l *Load) measureOn(ctx context.Context, site *testbed.Site, run int) (*Out
 	return o, nil
 }
 
-// setUpSteps sets up the channel that steps name on the servers.
+// setUpSteps sets up, on the servers, the channel that the steps use.
 func (l *Load) setUpSteps(ctx context.Context, site *testbed.Site) error {
 	if l.Steps == 0 {
 		return nil
@@ -223,8 +223,8 @@ func (l *Load) subscribers(prefix string) loadgen.SubscriberConfig {
 	return cfg
 }
 
-// arrivals is how long deliveries may take after the last publish was answered. Signals that several versions became
-// one never come.
+// arrivals returns how long deliveries may take after the last publish was answered. It is shorter for signals, because those that were
+// coalesced never arrive.
 func (l *Load) arrivals() time.Duration {
 	if l.Objects {
 		return 2 * time.Second
@@ -232,13 +232,13 @@ func (l *Load) arrivals() time.Duration {
 	return arrivals
 }
 
-// sampling is the interval at which the processes' memory is read.
+// sampling is the interval of readings of the processes' memory.
 const sampling = 100 * time.Millisecond
 
 // benchTopic is the topic that all clients subscribe to.
 const benchTopic = "bench.all"
 
-// prefill publishes in large batches until enough is stored, delivered and settled.
+// prefill publishes in large batches until enough notifications are stored, delivered and settled.
 func (l *Load) prefill(ctx context.Context, site *testbed.Site, prefix string, run int) error {
 	if l.Prefill == 0 {
 		return nil
@@ -270,7 +270,7 @@ func (l *Load) prefill(ctx context.Context, site *testbed.Site, prefix string, r
 	return nil
 }
 
-// warmUp publishes for a while and returns the counters it leaves.
+// warmUp publishes for a while and returns the counters after it.
 func (l *Load) warmUp(ctx context.Context, site *testbed.Site, pub *worker.Worker, run int) (c loadgen.Counts, err error) {
 	start, err := site.Counts(ctx)
 	if err != nil {
@@ -293,7 +293,7 @@ func (l *Load) warmUp(ctx context.Context, site *testbed.Site, pub *worker.Worke
 	return site.Counts(ctx)
 }
 
-// measured is the phase that counts.
+// measured runs the phase that is measured.
 func (l *Load) measured(ctx context.Context, site *testbed.Site, pub *worker.Worker, before loadgen.Counts, run int) (*Outcome, error) {
 	o := &Outcome{Objects: l.Objects, Topic: l.Topic}
 	server := meter.Start(site.PIDs(), sampling)
@@ -336,8 +336,8 @@ func (l *Load) measured(ctx context.Context, site *testbed.Site, pub *worker.Wor
 	return o, profile.Wait()
 }
 
-// spending begins to count what PostgreSQL spends, and the commits of the servers' stores, until the returned function is called. It
-// counts nothing where there is no PostgreSQL.
+// spending begins to count PostgreSQL's resource use and the stores' commits. The returned function ends counting and returns both. Without
+// PostgreSQL, nothing is counted.
 func (l *Load) spending(ctx context.Context, site *testbed.Site) (stop func(context.Context) (*testbed.Spent, float64, error), err error) {
 	commits := 0.0
 	before, err := site.Spent(ctx)
@@ -355,7 +355,7 @@ func (l *Load) spending(ctx context.Context, site *testbed.Site) (stop func(cont
 	}, err
 }
 
-// watch shows and keeps each second's measurements until the returned function is called.
+// watch shows and records each second's measurements until the returned function is called.
 func (l *Load) watch(ctx context.Context, site *testbed.Site, pub *worker.Worker, before loadgen.Counts, run int) (stop func() []tick) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan []tick, 1)

@@ -13,19 +13,19 @@ import (
 	"godwit.dev/godwit/bench/worker"
 )
 
-// Matrix measures how long it takes to get a number of notifications, one after the other, to each of some clients:
-// the next is published when the one before was answered, has arrived and was acknowledged.
+// Matrix measures how long it takes to deliver a number of notifications, one after the other, to each of some clients: the next is
+// published when the one before was answered, has arrived and was acknowledged.
 type Matrix struct {
 	Common
 	Counts  []int
 	Sizes   []int
 	Clients []int
 	Samples int           // of each cell, at most
-	Within  time.Duration // how long all of it may take: cells that would take longer get fewer samples, but one
-	Rivals  bool          // measure Mosquitto beside, if it is installed
+	Within  time.Duration // time limit for all cells: those that would take longer get fewer samples, but at least one
+	Rivals  bool          // also measure Mosquitto, if it is installed
 
 	until time.Time
-	left  int // weight of all the cells that are not measured yet
+	left  int // total weight of the cells that are not measured yet
 }
 
 // contestant is one of the servers that are compared.
@@ -34,8 +34,8 @@ type contestant struct {
 	rival                *testbed.Rival
 }
 
-// failed handles a contestant's failure: a rival's is noted, and all measurements so far stay; Godwit's, or any when the whole
-// run is to end, is the run's error.
+// failed handles a contestant's failure. If a rival fails, it adds a note, and all measurements so far count. If Godwit fails, or ctx has
+// ended, it returns the error.
 func (c *contestant) failed(ctx context.Context, r *report.Result, what string, err error) error {
 	switch {
 	case err == nil:
@@ -48,14 +48,14 @@ func (c *contestant) failed(ctx context.Context, r *report.Result, what string, 
 	return nil
 }
 
-// mostWhy is how much of a failure's reason is shown, in bytes.
+// mostWhy limits the text of a failure's reason, in bytes.
 const mostWhy = 500
 
 // patience bounds one sample.
 const patience = 2 * time.Minute
 
-// Run measures every cell for every contestant. The samples of a cell are taken in turn, so that what else the machine
-// does falls on all alike. After a failure, Run still returns the earlier measurements.
+// Run measures every cell for every contestant. Samples of a cell alternate between contestants, so that other work of the machine affects
+// all alike. After a failure, Run still returns the earlier measurements.
 func (m *Matrix) Run(ctx context.Context) (*report.Result, error) {
 	r := m.begin("matrix", "matrix: milliseconds until each of some clients has got some notifications, one after the other",
 		set("samples, at most", m.Samples), set("within", m.Within), set("clients", m.Clients), set("sizes", m.Sizes), set("notifications", m.Counts))
@@ -83,11 +83,11 @@ func (m *Matrix) Run(ctx context.Context) (*report.Result, error) {
 	return r, nil
 }
 
-// weight is how long a sample of a cell takes, in about as many notifications of many: to wait for an answer takes one client as long as five
-// of them, and what is quick anyway shall have all its samples.
+// weight estimates the time of a cell's sample, in units of one notification among many. The 4 accounts for a single client's wait for an
+// answer, which takes as long as five clients; the 300 gives quick cells enough time for all samples.
 func weight(clients, count int) int { return count*(clients+4) + 300 }
 
-// work is the weight of all cells.
+// work returns the total weight of all cells.
 func (m *Matrix) work() (sum int) {
 	for _, clients := range m.Clients {
 		for _, count := range m.Counts {
@@ -97,14 +97,14 @@ func (m *Matrix) work() (sum int) {
 	return sum
 }
 
-// share is when the next cell, of this weight, has had its part of the time that is left.
+// share returns the time at which the next cell, of this weight, has used its part of the remaining time.
 func (m *Matrix) share(weight int, now time.Time) time.Time {
 	part := float64(weight) / float64(max(m.left, 1))
 	m.left -= weight
 	return now.Add(time.Duration(part * float64(m.until.Sub(now))))
 }
 
-// draw draws how long the contestants take by the number of notifications.
+// draw adds plots of the contestants' times over the number of notifications.
 func (m *Matrix) draw(r *report.Result, all []contestant, clients, size int) {
 	chart := fmt.Sprintf("%s B to %s", report.Format(float64(size)), counted(clients, "client"))
 	for _, who := range all {
@@ -124,12 +124,12 @@ func cellName(clients, size, count int) string {
 	return fmt.Sprintf("%d × %s B to %s", count, report.Format(float64(size)), counted(clients, "client"))
 }
 
-// bout is one contestant, set up.
+// bout is one contestant with its server and clients.
 type bout struct {
 	contestant
 	site   *testbed.Site
 	prefix string
-	out    bool // it failed: its measurements so far count
+	out    bool // the contestant failed: its measurements so far count
 }
 
 func (m *Matrix) clients(ctx context.Context, r *report.Result, all []contestant, clients int) error {
@@ -170,7 +170,7 @@ func (m *Matrix) clients(ctx context.Context, r *report.Result, all []contestant
 	return nil
 }
 
-// open starts a contestant and connects its clients.
+// open starts a contestant's server and connects its clients.
 func (m *Matrix) open(ctx context.Context, c contestant, clients int) (*bout, error) {
 	l := *m.Testbed
 	l.Rival = c.rival
@@ -185,7 +185,7 @@ func (m *Matrix) open(ctx context.Context, c contestant, clients int) (*bout, er
 	return b, err
 }
 
-// publishers connects one for each client, in the same worker as the subscribers: one process plays both sides.
+// publishers connects one publisher for each client, in the worker that holds the subscribers: one process plays both sides.
 func (b *bout) publishers(ctx context.Context, clients, size int) error {
 	w := b.site.Subs[0]
 	_, err := w.Call(ctx, worker.Request{Publishers: &loadgen.PublishConfig{

@@ -19,18 +19,18 @@ import (
 	"godwit.dev/godwit/internal/testkit/redisserver"
 )
 
-// Nammayatri is Godwit in the place of nammayatri's notification-service: entries of Redis streams to clients over gRPC.
+// Nammayatri measures Godwit in the place of nammayatri's notification-service: it delivers entries of Redis streams to clients over gRPC.
 type Nammayatri struct {
 	Common
 	Clients    int
 	Publishers int
-	Rates      []float64 // entries a second, each measured on a Redis and on a cluster
+	Rates      []float64 // entries a second; each rate is measured on a single Redis and on a cluster
 	Size       int
 	Shards     int
-	Masters    int // of the cluster; 0: that is not measured
+	Masters    int // masters of the cluster; 0: the cluster is not measured
 	For        time.Duration
-	Idle       int // idle clients, to measure their memory; 0: not measured
-	Pairs      int // how often few and many idle clients are compared
+	Idle       int // idle clients whose memory is measured; 0: not measured
+	Pairs      int // number of comparisons between few and many idle clients
 	CostFor    time.Duration
 	Settle     time.Duration // how long memory may settle
 	Poison     float64       // unreadable entries a second, beside readable ones; 0: not measured
@@ -78,7 +78,7 @@ func (s *Nammayatri) places() []int {
 	return []int{1}
 }
 
-// streams is a Redis, or a cluster, with a server that serves from it.
+// streams is a Redis, or a cluster, and a server that reads its streams.
 type streams struct {
 	*testbed.Site
 	addrs   []string
@@ -95,7 +95,7 @@ func (x *streams) close() {
 	}
 }
 
-// nowhere is an address where nothing listens: the server finds clients in Redis, and no service answers quotes.
+// nowhere is an address where nothing listens. The server needs none: it finds clients in Redis, and no service answers quotes.
 const nowhere = "http://127.0.0.1:9"
 
 func (s *Nammayatri) start(ctx context.Context, masters int) (x *streams, err error) {
@@ -145,7 +145,7 @@ func (x *streams) startRedis(masters int) error {
 // tokenLife is how long Redis keeps a token, in seconds.
 const tokenLife = "86400"
 
-// connect adds tokens for clients and connects them, in addition to those present.
+// connect adds tokens for count more clients to Redis and connects these clients.
 func (s *Nammayatri) connect(ctx context.Context, x *streams, prefix string, count int) (seconds float64, err error) {
 	pub := redispub.NewPublisher(x.addrs, s.Shards)
 	defer pub.Close()
@@ -194,7 +194,7 @@ func (s *Nammayatri) reach(ctx context.Context, r *report.Result, group string, 
 		return err
 	}
 	defer pub.Stop()
-	if _, _, err := s.load(ctx, x, pub, rate, warmUp); err != nil { // one-time growth of both is not measured
+	if _, _, err := s.load(ctx, x, pub, rate, warmUp); err != nil { // excludes the growth that happens once in both programs
 		return err
 	}
 	s.Testbed.Say("%s, run %d: publishing for %s", group, run+1, s.For)
@@ -219,7 +219,7 @@ func (s *Nammayatri) reach(ctx context.Context, r *report.Result, group string, 
 // warmUp is how long the publishers run before the measurement begins.
 const warmUp = 3 * time.Second
 
-// load publishes at a rate and waits until everything has come. redis is the CPU time that Redis used meanwhile.
+// load publishes at a rate and waits until all entries have arrived. redis is the CPU time that Redis used meanwhile.
 func (s *Nammayatri) load(ctx context.Context, x *streams, pub *worker.Worker, rate float64, span time.Duration) (o *Outcome, redis time.Duration, err error) {
 	if _, err := x.TakeLatency(ctx); err != nil {
 		return nil, 0, err
@@ -261,7 +261,7 @@ func (s *Nammayatri) load(ctx context.Context, x *streams, pub *worker.Worker, r
 	return o, now.CPU - used.CPU, err
 }
 
-// left is how many entries are still in Redis once acknowledgements have had time to arrive.
+// left returns the number of entries that remain in Redis after the acknowledgements have had time to arrive.
 func (x *streams) left(ctx context.Context, prefix string, s *Nammayatri) (left int64, err error) {
 	pub := redispub.NewPublisher(x.addrs, s.Shards)
 	defer pub.Close()

@@ -53,11 +53,11 @@ func (s *Nammayatri) footprint(ctx context.Context, r *report.Result) error {
 	return nil
 }
 
-// few is how many idle clients many are compared with, and how many active ones there are beside them.
+// few is the number of idle clients in the smaller case, and of active clients in both.
 const few = 100
 
-// cost compares the CPU time of a publish in Redis with few and with many idle clients, in pairs of which the first
-// alternates.
+// cost compares the CPU time of a publish in Redis between few and many idle clients. It measures in pairs and alternates which case comes
+// first.
 func (s *Nammayatri) cost(ctx context.Context, r *report.Result) error {
 	for pair := range s.Pairs {
 		var each [2]float64
@@ -119,7 +119,7 @@ func (s *Nammayatri) costBeside(ctx context.Context, r *report.Result, group str
 	return micros, nil
 }
 
-// atRest is how much CPU time a second Redis uses while nothing is published.
+// atRest returns the CPU time per second that Redis uses while nothing is published.
 func (s *Nammayatri) atRest(ctx context.Context, x *streams) (float64, error) {
 	before, err := meter.Total(x.pids)
 	if err != nil {
@@ -133,8 +133,8 @@ func (s *Nammayatri) atRest(ctx context.Context, x *streams) (float64, error) {
 	return (after.CPU - before.CPU).Seconds() / time.Since(begun).Seconds(), err
 }
 
-// poison compares the delay of entries without and with unreadable ones among them, in pairs of which the first
-// alternates.
+// poison compares the delay of entries with and without unreadable entries among them. It measures in pairs and alternates which case comes
+// first.
 func (s *Nammayatri) poison(ctx context.Context, r *report.Result) error {
 	for pair := range s.Pairs {
 		var p50, p99 [2]float64
@@ -159,7 +159,8 @@ func (s *Nammayatri) poison(ctx context.Context, r *report.Result) error {
 	return nil
 }
 
-// reachBeside measures how soon entries come, beside poison for clients that are online too and share their shards.
+// reachBeside measures the delay of readable entries. With poison, unreadable entries go at the same time to other online clients that
+// share their shards.
 func (s *Nammayatri) reachBeside(ctx context.Context, poison bool) (*Outcome, error) {
 	x, err := s.start(ctx, 1)
 	if err != nil {
@@ -183,7 +184,7 @@ func (s *Nammayatri) reachBeside(ctx context.Context, poison bool) (*Outcome, er
 		return nil, err
 	}
 	done := make(chan error, 1)
-	go func() { // it ends with its publishing, which takes as long as the other's
+	go func() { // ends with its publishing, which takes as long as the measured one
 		if !poison {
 			done <- nil
 			return

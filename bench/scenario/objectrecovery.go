@@ -15,14 +15,14 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// ObjectRecovery measures how long all registrations take to be agreed again after the server was killed, with and
-// without what it had stored: ColdNotify's third experiment.
+// ObjectRecovery measures the time until clients and server agree on all registrations again after the server was killed, with and without
+// its stored state: ColdNotify's third experiment.
 type ObjectRecovery struct {
 	Registering
 	Clients []int
 }
 
-// Run measures each number of clients.
+// Run measures recovery for each number of clients.
 func (s *ObjectRecovery) Run(ctx context.Context) (*report.Result, error) {
 	if s.Testbed.Running != nil {
 		return nil, errRunning
@@ -46,7 +46,7 @@ func (s *ObjectRecovery) Run(ctx context.Context) (*report.Result, error) {
 	return r, nil
 }
 
-// again is the figure that counts.
+// again is the name of the main figure.
 const again = "all registered again after"
 
 func (s *ObjectRecovery) group(clients int, state string) string {
@@ -130,10 +130,10 @@ func (s *ObjectRecovery) recover(ctx context.Context, r *report.Result, site *te
 	return profile.Wait()
 }
 
-// afterwards is how long the server is still watched, so that its coming to rest can be seen.
+// afterwards is how long the server is still observed, so that the plot shows it coming to rest.
 const afterwards = 500 * time.Millisecond
 
-// course draws what the server used over time, with its registrations lost and kept in one plot.
+// course adds the server's resource use over time, with registrations lost and kept in the same plot.
 func (s *ObjectRecovery) course(r *report.Result, clients int, state string, samples []meter.Sample) {
 	used, memory := cpuSeries("state "+state, samples, 100*time.Millisecond), memorySeries("state "+state, samples)
 	for chart, line := range map[string]*report.Series{"server CPU": &used, "server memory": &memory} {
@@ -143,13 +143,13 @@ func (s *ObjectRecovery) course(r *report.Result, clients int, state string, sam
 	r.Series = append(r.Series, used, memory)
 }
 
-// recoveryProfile is how long to profile while so many clients come back: longer than that takes, since a server that
-// idles adds nothing to its profile.
+// recoveryProfile returns the duration of the profile while clients reconnect. It is longer than that takes, because an idle server adds
+// nothing to its profile.
 func recoveryProfile(clients int) time.Duration {
 	return time.Second + time.Duration(clients)*500*time.Microsecond
 }
 
-// replaceRegistrations has an empty database of objects made for the one that is lost, as an operator does.
+// replaceRegistrations removes the database of objects and creates an empty one, as an operator would.
 func replaceRegistrations(data string) error {
 	if err := forgetRegistrations(data); err != nil {
 		return err
@@ -163,7 +163,7 @@ func dropRegistrations(ctx context.Context, db *testbed.Database) error {
 	return db.Exec(ctx, "DROP SCHEMA godwit_object CASCADE")
 }
 
-// forgetRegistrations removes the database of objects, as if its disk were lost.
+// forgetRegistrations removes the database of objects, as if its disk had failed.
 func forgetRegistrations(data string) error {
 	files, err := filepath.Glob(filepath.Join(data, "objects.db*"))
 	if err == nil && len(files) == 0 {

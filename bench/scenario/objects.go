@@ -13,11 +13,11 @@ import (
 // objectGroup is the group of all objects that are measured.
 const objectGroup = "bench"
 
-// errRunning refuses a running server for scenarios that need one of their own.
+// errRunning rejects --url for scenarios that start and stop their server.
 var errRunning = errors.New("this starts and stops its server by itself: it cannot measure one that runs already")
 
-// ObjectLatency measures how long a version of one object takes to all clients that are registered for it, at several
-// rates: ColdNotify's first experiment.
+// ObjectLatency measures how long a version of one object takes to reach all clients that are registered for it, at several rates:
+// ColdNotify's first experiment.
 type ObjectLatency struct {
 	Load
 	Rates []float64 // publishes a second
@@ -59,7 +59,7 @@ func (s *ObjectLatency) Run(ctx context.Context) (*report.Result, error) {
 	return r, nil
 }
 
-// tellSlope draws the mean over the notifications a second, and adds its slope.
+// tellSlope plots the mean delay over the notifications a second, and adds the slope as a figure.
 func (s *ObjectLatency) tellSlope(r *report.Result, means [][]float64) {
 	line := report.Series{Name: "mean latency", Unit: "ms", Over: "notifications a second"}
 	for i, rate := range s.Rates {
@@ -71,7 +71,7 @@ func (s *ObjectLatency) tellSlope(r *report.Result, means [][]float64) {
 	}
 }
 
-// slopeOf is the slope of the line through points with the least squares.
+// slopeOf returns the slope of the least-squares line through points.
 func slopeOf(points [][2]float64) (slope float64, ok bool) {
 	var x, y float64
 	for _, p := range points {
@@ -89,7 +89,7 @@ func slopeOf(points [][2]float64) (slope float64, ok bool) {
 	return above / below, true
 }
 
-// Registering is shared by scenarios with registrations.
+// Registering holds the settings that scenarios with registrations share.
 type Registering struct {
 	Common
 	Transport string

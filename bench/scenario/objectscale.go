@@ -12,13 +12,13 @@ import (
 	"godwit.dev/godwit/bench/worker"
 )
 
-// ObjectScale measures the resources of clients that connect one after the other and register: ColdNotify's second experiment. Meanwhile
-// one object is put that all are registered for, while clients connect and, after each part of them, while none does.
+// ObjectScale measures the resources of clients that connect one after the other and register: ColdNotify's second experiment. All register
+// for one object, which gets new versions while clients connect and, after each part of them, while their number stays the same.
 type ObjectScale struct {
 	Registering
 	Clients int
-	Over    time.Duration // how long their coming takes; 0: as fast as they are served
-	Steps   int           // parts in which the clients connect and are measured
+	Over    time.Duration // duration of all connecting together; 0: as fast as the server accepts clients
+	Steps   int           // number of parts in which the clients connect and are measured
 	Rate    float64       // puts a second; 0: none
 	Hold    time.Duration // how long the number of clients stays the same after each part
 }
@@ -38,7 +38,7 @@ func (s *ObjectScale) Run(ctx context.Context) (*report.Result, error) {
 	})
 }
 
-// phases are the two kinds of parts, as groups of figures.
+// phases are the two kinds of parts, as names of groups of figures.
 const (
 	growing = "while clients come"
 	fixed   = "while their number stays the same"
@@ -51,10 +51,10 @@ type scaling struct {
 	pub  *worker.Worker // nil: nothing is put
 	here int            // clients
 
-	cpu    float64 // CPU seconds that the server used while they connected
+	cpu    float64 // CPU seconds that the server used while clients connected
 	took   float64 // seconds that their coming took
 	memory report.Series
-	lines  []report.Series // mean, deviation and CPU, growing and fixed, by the notifications a second
+	lines  []report.Series // mean, deviation and CPU in both phases, over the notifications a second
 	all    map[string]*latency.Histogram
 }
 
@@ -103,7 +103,7 @@ const (
 	serverCPU   = "server CPU"
 )
 
-// step lets clients connect, and then keeps their number.
+// step connects more clients, and then measures while their number stays the same.
 func (x *scaling) step(ctx context.Context, count int) error {
 	cfg := x.subscribers(count)
 	cfg.Following.Common = x.pub != nil
@@ -127,7 +127,7 @@ func (x *scaling) step(ctx context.Context, count int) error {
 	return err
 }
 
-// phase puts versions for span, or for as long as connect takes to connect clients.
+// phase puts versions for span, or for as long as connect takes to connect clients; it returns the samples and the duration in seconds.
 func (x *scaling) phase(ctx context.Context, name string, span time.Duration, clients float64, connect func() error) ([]meter.Sample, float64, error) {
 	before, err := x.site.Counts(ctx)
 	if err != nil {
@@ -136,7 +136,7 @@ func (x *scaling) phase(ctx context.Context, name string, span time.Duration, cl
 	w, begun := meter.Start(x.site.PIDs(), 100*time.Millisecond), time.Now()
 	put, puts := make(chan error, 1), int64(0)
 	if x.pub != nil && span > 0 {
-		go func() { // ends with the call, for which phase waits
+		go func() { // ends with the call, which phase waits for
 			reply, err := x.pub.Call(ctx, worker.Request{Publish: &worker.Publish{Rate: x.Rate, For: span}})
 			if err == nil {
 				puts = reply.Published.Requests
@@ -154,7 +154,7 @@ func (x *scaling) phase(ctx context.Context, name string, span time.Duration, cl
 	if err != nil || x.pub == nil {
 		return samples, took, err
 	}
-	// Clients that were there all the time get all puts; newcomers get some.
+	// Clients connected before the phase get all puts; new ones get some.
 	if _, err := x.site.AwaitReceived(ctx, before.Received+puts*int64(x.here), stragglers); err != nil {
 		return nil, 0, err
 	}
@@ -172,10 +172,10 @@ func (x *scaling) phase(ctx context.Context, name string, span time.Duration, cl
 	return samples, took, nil
 }
 
-// stragglers is how long signals of the last put may be under way before they count as those of the next part.
+// stragglers limits the wait for signals of the last put, which would otherwise count in the next part.
 const stragglers = 2 * time.Second
 
-// point adds to the line of a chart.
+// point adds a point to one phase's line in a chart.
 func (x *scaling) point(chart, phase string, clients, value float64) {
 	for i := range x.lines {
 		if l := &x.lines[i]; l.Chart == chart && l.Name == phase {

@@ -18,11 +18,11 @@ import (
 	"godwit.dev/godwit/internal/sending/sendertest/fcmserver"
 )
 
-// Phones are the settings of ServePhones: an FCM with so many devices, in a process of its own.
+// Phones are the settings of ServePhones: a test FCM with a number of devices, in a process of its own.
 type Phones struct {
 	Devices int
-	Cap     int  // messages in any second; further ones get an answer to come back later; 0: no limit
-	Quiet   bool // do not report messages: their cost is measured elsewhere
+	Cap     int  // messages accepted in any one second; further ones are told to retry later; 0: no limit
+	Quiet   bool // do not report messages, where their cost is measured elsewhere
 }
 
 // phonesLine is one line of the process's output.
@@ -44,14 +44,14 @@ type phonesGot struct {
 	Taken bool   `json:"taken"`
 }
 
-// ServePhones runs an FCM until ctx ends, or its parent process does.
+// ServePhones runs a test FCM until ctx or its parent process ends.
 func ServePhones(ctx context.Context, in io.Reader, out io.Writer, p Phones) error {
 	enc := json.NewEncoder(out)
 	var mu sync.Mutex // one line at a time
 	say := func(l phonesLine) {
 		mu.Lock()
 		defer mu.Unlock()
-		_ = enc.Encode(l) // if the reader is gone, the input is closed too
+		_ = enc.Encode(l) // the error is ignored: if the reader is gone, the input is closed too
 	}
 	o := fcmserver.Options{Quick: true, Cap: p.Cap}
 	if !p.Quiet {
@@ -66,7 +66,7 @@ func ServePhones(ctx context.Context, in io.Reader, out io.Writer, p Phones) err
 	}
 	say(phonesLine{Ready: &ready})
 	done := make(chan struct{})
-	go func() { // ends with the input, as the process does
+	go func() { // ends when the input is closed, as the process does
 		_, _ = io.Copy(io.Discard, in)
 		close(done)
 	}()
@@ -89,7 +89,7 @@ type phones struct {
 	ended    chan struct{}
 
 	mu     sync.Mutex
-	got    map[string]int64 // when the first message of each id was taken
+	got    map[string]int64 // time of the first message of each id
 	taken  []int64          // when messages were
 	denied int
 	news   chan struct{} // closed when another message comes
@@ -129,7 +129,7 @@ func (c *Common) startPhones(ctx context.Context, p Phones) (*phones, error) {
 	return ph, nil
 }
 
-// saveCert writes the certificate to a file, which the measured server trusts.
+// saveCert writes the test FCM's certificate to a file, so that the measured server can trust it.
 func (p *phones) saveCert(dir string) error {
 	f, err := os.CreateTemp(dir, "godwit-bench-fcm-*.pem")
 	if err != nil {
@@ -165,7 +165,7 @@ func (p *phones) listen(lines *json.Decoder) {
 	}
 }
 
-// await waits until a message of an id was taken, and says when; not ok: patience or ctx has ended.
+// await waits until FCM has accepted a message with this id, and returns the time; ok is false if patience or ctx has ended.
 func (p *phones) await(ctx context.Context, id string, patience time.Duration) (at int64, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -185,8 +185,8 @@ func (p *phones) await(ctx context.Context, id string, patience time.Duration) (
 	}
 }
 
-// asked counts the messages accepted since a time, the most in one second, and those refused because of the cap since
-// the process began.
+// asked returns the number of messages accepted since a time, the most in one second, and the number rejected by the cap since the process
+// began.
 func (p *phones) asked(since int64) (taken, most, denied int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -206,8 +206,8 @@ func (p *phones) asked(since int64) (taken, most, denied int) {
 func (p *phones) stop() {
 	_ = p.in.Close()
 	<-p.ended
-	_ = p.cmd.Wait() // it has printed the error on its standard error
+	_ = p.cmd.Wait() // the process has printed its error on standard error
 	if p.certFile != "" {
-		_ = os.Remove(p.certFile) // a remaining file is among the temporary ones
+		_ = os.Remove(p.certFile) // a file that remains is in the temporary folder
 	}
 }

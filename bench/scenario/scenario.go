@@ -16,12 +16,12 @@ import (
 	"godwit.dev/godwit/bench/testbed"
 )
 
-// Common holds the settings that all scenarios take.
+// Common holds the settings that all scenarios share.
 type Common struct {
 	Testbed *testbed.Testbed
 	Runs    int // 0: the scenario's own default
-	First   int // number of the first run, for runs that are made one by one
-	Workers int // processes that hold subscribers; more are started if the connections need them
+	First   int // number of the first run, for runs that are started one by one
+	Workers int // number of processes that hold subscribers; more are started if the connections need them
 	Command string
 	Version string
 }
@@ -50,23 +50,23 @@ func set(name string, value any) report.Setting {
 	return report.Setting{Name: name, Value: fmt.Sprint(value)}
 }
 
-// prefix names the recipients of one run, so that none has a past.
+// prefix returns a new prefix for the recipients of one run, so that none of them exists yet.
 func prefix() string {
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return "bench-" + hex.EncodeToString(b[:]) + "-"
 }
 
-// heartbeat is long enough that no probe disturbs a measurement.
+// heartbeat is so long that no heartbeat disturbs a measurement.
 const heartbeat = 24 * time.Hour
 
-// opening is how many connections a worker opens at a time, where opening is not what is measured.
+// opening is the number of connections that a worker opens at a time where opening is not measured.
 const opening = 128
 
 // arrivals is how long deliveries may take after the last publish was answered.
 const arrivals = 15 * time.Second
 
-// runs calls run so many times.
+// runs calls run once for each run.
 func (c *Common) runs(ctx context.Context, run func(ctx context.Context, n int) error) error {
 	for n := c.First; n < c.First+max(c.Runs, 1); n++ {
 		if err := run(ctx, n); err != nil {
@@ -88,7 +88,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// profileName gives each run's profile a file of its own.
+// profileName returns a separate file name for each run's profile.
 func profileName(file string, run int) string {
 	if run == 0 {
 		return file
@@ -101,7 +101,7 @@ func profileName(file string, run int) string {
 	return file + "-" + strconv.Itoa(run+1)
 }
 
-// viaFor is the usual way to publish for a transport, if none is set.
+// viaFor returns the usual way to publish for a transport, used if none is set.
 func viaFor(transport string) string {
 	if transport == loadgen.GRPC {
 		return loadgen.ViaGRPC

@@ -7,12 +7,12 @@ import (
 	"godwit.dev/godwit/bench/report"
 )
 
-// Slow measures the effect of clients that never read on the others: the same load without and with them, in turn, so
-// that other work of the machine affects both alike.
+// Slow measures how clients that never read affect the others. It applies the same load without and with them, in turn, so that other work
+// of the machine affects both alike.
 type Slow struct {
 	Load
 	Pairs int
-	Every int // every so many-th client does not read
+	Every int // each Every-th client does not read
 }
 
 // Run measures all pairs.

@@ -22,8 +22,8 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// Store measures the mailboxes' store alone, in this process: publishers that wait for each commit, and an acknowledgement of
-// everything that is stored.
+// Store measures the mailboxes' store alone, in this process: publishers wait for each commit, and all stored notifications are
+// acknowledged.
 type Store struct {
 	Common
 	Publishers int
@@ -76,7 +76,7 @@ func (s *Store) one(ctx context.Context, r *report.Result) (err error) {
 	return s.measured(ctx, r, stores.Mailbox, pg)
 }
 
-// known makes the recipients, as on a server that has run for a while.
+// known creates the recipients, as on a server that has run for a while.
 func (s *Store) known(ctx context.Context, m mailbox.Store) error {
 	for first := 0; first < s.Recipients; first += 1000 {
 		a := fresh(16)
@@ -98,7 +98,7 @@ func fresh(size int) *mailbox.Append {
 	}}
 }
 
-// settled waits until everything is acknowledged and that is on disk.
+// settled waits until everything is acknowledged and the acknowledgements are on disk.
 func settled(ctx context.Context, m mailbox.Store) error {
 	for m.Stats().Pending > 0 {
 		if err := wait(ctx, 5*time.Millisecond); err != nil {
@@ -108,7 +108,7 @@ func settled(ctx context.Context, m mailbox.Store) error {
 	return nil
 }
 
-// publish has all publishers publish for a while.
+// publish runs all publishers for span. It returns the number of publishes and their durations.
 func (s *Store) publish(ctx context.Context, m mailbox.Store, span time.Duration) (n int64, took *latency.Histogram, err error) {
 	took = latency.New()
 	var stored atomic.Int64
@@ -193,7 +193,7 @@ type acker struct {
 	wg sync.WaitGroup
 }
 
-// ackQueue is how many commits' acknowledgements may wait.
+// ackQueue is the number of commits that may wait for acknowledgement.
 const ackQueue = 1024
 
 func acknowledge(m mailbox.Store) *acker {
@@ -207,7 +207,7 @@ func acknowledge(m mailbox.Store) *acker {
 	return a
 }
 
-// stop ends it, once nothing is published any more.
+// stop ends the acker. Call it after all publishes have ended.
 func (a *acker) stop() {
 	close(a.c)
 	a.wg.Wait()

@@ -62,7 +62,7 @@ func (o *Outcome) tellCost(r *report.Result, group string) {
 	}
 }
 
-// tellPostgres adds the resources that PostgreSQL used for each copy that was stored, delivered and acknowledged.
+// tellPostgres adds PostgreSQL's resource use per copy that was stored, delivered and acknowledged.
 func (o *Outcome) tellPostgres(r *report.Result, group string) {
 	if o.Postgres == nil {
 		return
@@ -83,10 +83,11 @@ func (o *Outcome) tellPostgres(r *report.Result, group string) {
 	}
 }
 
-// beyond counts deliveries whose publisher had no answer and, for servers without numbered messages, repeated ones.
+// beyond is the figure for deliveries whose publish was not answered; for servers without numbered messages, it also counts repeated
+// deliveries.
 const beyond = "deliveries beyond those answered for"
 
-// arrived returns how many of the expected deliveries are missing, or how many are too many.
+// arrived returns the number of missing deliveries, or of those beyond the expected number.
 func arrived(expected, received int64) (missing, more int64) {
 	return max(expected-received, 0), max(received-expected, 0)
 }
@@ -127,7 +128,7 @@ func (o *Outcome) tellFaults(r *report.Result, group string) {
 
 func (o *Outcome) tellSeries(r *report.Result, group string, run int) {
 	if run > 0 {
-		return // one run shows the course of things
+		return // show the course over time for one run only
 	}
 	name := func(s string) string {
 		if group != "" {

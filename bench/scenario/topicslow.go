@@ -11,16 +11,16 @@ import (
 	"godwit.dev/godwit/bench/worker"
 )
 
-// TopicsSlow measures what a storm of messages to subscribers that do not read costs the mailbox of the same server.
-// In turn, the same storm is raised on a second server, so that the machine has as much to do both times.
+// TopicsSlow measures how a storm of topic messages to subscribers that do not read affects the mailbox of the same server. In turn, the
+// same storm runs on a second server, so that the machine's load is the same in both cases.
 type TopicsSlow struct {
 	Load
 	Pairs int
 	Slow  int // subscribers of the topic, none of which reads
-	Storm int // connections that publish to it, each as soon as the request before was answered
+	Storm int // connections that publish to the topic, each as soon as its request before was answered
 }
 
-// storm is the load on one server that raises one.
+// storm holds the processes that load one server with a storm.
 type storm struct{ subs, pubs *worker.Worker }
 
 func (s *storm) stop() {
@@ -54,7 +54,7 @@ func (s *TopicsSlow) Run(ctx context.Context) (*report.Result, error) {
 	return r, nil
 }
 
-// window measures the mailbox's load once on fresh servers, with a storm on one of them.
+// window measures the mailbox's load once on new servers, with a storm on one of them.
 func (s *TopicsSlow) window(ctx context.Context, r *report.Result, group string, same bool, pair int) (*Outcome, error) {
 	site, err := s.Testbed.NewSite(ctx, 1)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *TopicsSlow) window(ctx context.Context, r *report.Result, group string,
 	return o, nil
 }
 
-// raise connects the subscribers that do not read and the publishers.
+// raise connects the publishers and the subscribers that do not read.
 func (s *TopicsSlow) raise(ctx context.Context, on *testbed.Site) (st storm, err error) {
 	if st.subs, err = on.NewWorker(ctx); err != nil {
 		return st, err

@@ -11,7 +11,7 @@ func (l *Load) Unicast(ctx context.Context) (*report.Result, error) {
 	return l.run(ctx, l.begin("unicast", "unicast: one recipient a publish", l.settings()...))
 }
 
-// Fanout publishes each message to all recipients, 1,000 a publish.
+// Fanout publishes each message to all recipients, up to 1,000 recipients in one publish.
 func (l *Load) Fanout(ctx context.Context) (*report.Result, error) {
 	l.ToAll = true
 	return l.run(ctx, l.begin("fanout", "fanout: each message to all recipients, up to 1,000 a publish", l.settings()...))

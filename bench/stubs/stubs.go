@@ -1,5 +1,5 @@
-// Package stubs fills a mailbox file with settled notifications as delivery and acknowledgement leave them, much faster
-// than a server could: the rows by one statement, then the index over them by the store's own code.
+// Package stubs fills a mailbox file with settled notifications in the form that delivery and acknowledgement leave, much faster than a
+// server could. One statement writes the rows; the store's own code then indexes them.
 package stubs
 
 import (
@@ -18,21 +18,21 @@ import (
 )
 
 const (
-	// span is how far back the oldest goes: one day more than they are kept, so that retention has work.
+	// span is the age of the oldest notification: one day more than retention, so that retention has work.
 	span = 8 * 24 * time.Hour
-	// perRecipient is how many each recipient has, roughly.
+	// perRecipient is the approximate number of notifications of each recipient.
 	perRecipient = 100
-	// perStep is how many one transaction writes.
+	// perStep is the number of notifications that one transaction writes.
 	perStep = 500_000
-	// unsealed is how many full index slices may be left: the last ones stay in memory, as in any server.
+	// unsealed is the number of full index slices that may remain unsealed: the last ones stay in memory, as in any server.
 	unsealed = 2
-	// sliceRows is how many rows the store seals together.
+	// sliceRows is the number of rows that the store seals together.
 	sliceRows = 1 << 16
 
 	sealPatience = 10 * time.Minute
 )
 
-// Fill makes a mailbox file at path that holds n settled notifications of an app.
+// Fill creates a mailbox file at path with n settled notifications of an app.
 func Fill(ctx context.Context, path, app string, n int) error {
 	if err := reopen(ctx, path, func() error { return nil }); err != nil { // makes the tables
 		return err
@@ -40,13 +40,13 @@ func Fill(ctx context.Context, path, app string, n int) error {
 	if err := insert(ctx, path, app, n); err != nil {
 		return fmt.Errorf("fill %s: %w", path, err)
 	}
-	if err := os.Remove(path + checkvfs.Suffix); err != nil { // the rows were written without them; they are made again
+	if err := os.Remove(path + checkvfs.Suffix); err != nil { // the rows were written without checksums; the store computes them again
 		return fmt.Errorf("fill %s: %w", path, err)
 	}
 	return reopen(ctx, path, func() error { return sealed(ctx, path, n/sliceRows-unsealed) })
 }
 
-// reopen opens the store, which then seals the remaining slices, until wait returns.
+// reopen opens the store, which then seals the remaining slices, and closes it when wait returns.
 func reopen(ctx context.Context, path string, wait func() error) error {
 	s, err := mailboxdb.Open(ctx, path, mailboxdb.Config{})
 	if err != nil {
@@ -64,7 +64,7 @@ func insert(ctx context.Context, path, app string, n int) (err error) {
 	c.SetInterrupt(ctx.Done())
 	recipients := max(n/perRecipient, 1)
 	begun := time.Now().Add(-span).UnixMilli()
-	if err := sqlitex.ExecuteTransient(c, "PRAGMA synchronous = OFF", nil); err != nil { // a crash only means to begin again
+	if err := sqlitex.ExecuteTransient(c, "PRAGMA synchronous = OFF", nil); err != nil { // without syncs, because after a crash Fill just starts again
 		return err
 	}
 	for _, step := range []struct {
@@ -95,7 +95,7 @@ func insert(ctx context.Context, path, app string, n int) (err error) {
 	return nil
 }
 
-// sealed waits until so many slices are.
+// sealed waits until want slices are sealed.
 func sealed(ctx context.Context, path string, want int) (err error) {
 	if want <= 0 {
 		return nil

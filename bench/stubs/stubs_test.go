@@ -14,7 +14,7 @@ func TestAStoreGoesOnWhereTheStubsEnd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mailbox.db")
 	n := 300_000
 	if testing.Short() {
-		n = 30_000 // less than a slice: nothing is sealed
+		n = 30_000 // less than a slice, so nothing is sealed
 	}
 	if err := Fill(t.Context(), path, "demo", n); err != nil {
 		t.Fatal(err)

@@ -14,10 +14,10 @@ import (
 	"godwit.dev/godwit/internal/testkit/freeport"
 )
 
-// ErrNoPostgres is a cluster that has no database to share.
+// ErrNoPostgres reports that a cluster has no database to share.
 var ErrNoPostgres = errors.New("several nodes need a PostgreSQL server that they share")
 
-// NewCluster starts nodes on one database and waits until each has contact with all others.
+// NewCluster starts nodes that share one database, and waits until each is connected to all others.
 func (l *Testbed) NewCluster(ctx context.Context, nodes int) (*Site, error) {
 	if l.Running != nil || l.Server.Postgres == nil {
 		return nil, ErrNoPostgres
@@ -66,7 +66,7 @@ func (s *Site) startNodes(ctx context.Context, nodes int) (err error) {
 	return s.joined(ctx)
 }
 
-// secretFile makes the secret that nodes authenticate each other with.
+// secretFile creates the file with the secret by which nodes authenticate each other.
 func secretFile(dir string) (name string, err error) {
 	if dir == "" {
 		dir = os.TempDir()
@@ -82,7 +82,7 @@ func secretFile(dir string) (name string, err error) {
 	return f.Name(), errors.Join(err, f.Close())
 }
 
-// joined waits until each node has contact with all others.
+// joined waits until each node is connected to all others.
 func (s *Site) joined(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("the nodes did not hear each other within %s", startPatience))
 	defer cancel()
@@ -104,7 +104,7 @@ func (s *Site) joined(ctx context.Context) error {
 	return nil
 }
 
-// Commits is how many transactions the stores of all servers have committed since they were started.
+// Commits returns the number of transactions that the stores of all servers have committed since their start.
 func (s *Site) Commits(ctx context.Context) (sum float64, err error) {
 	for _, srv := range s.Servers {
 		n, err := srv.Metric(ctx, "godwit_store_commits_total")
@@ -116,7 +116,7 @@ func (s *Site) Commits(ctx context.Context) (sum float64, err error) {
 	return sum, nil
 }
 
-// Spent returns the resources that the servers' PostgreSQL has used; nil: there is none.
+// Spent returns the resources that the servers' PostgreSQL has used so far; nil: there is no PostgreSQL.
 func (s *Site) Spent(ctx context.Context) (*Spent, error) {
 	p := s.bed.Server.Postgres
 	if p == nil || s.bed.Running != nil || s.bed.Rival != nil {

@@ -21,22 +21,21 @@ import (
 	"godwit.dev/godwit/internal/testkit/pgserver"
 )
 
-// Postgres is a PostgreSQL server with the stores of servers under measurement: each, or each cluster, in a database of
-// its own.
+// Postgres is a PostgreSQL server that holds the stores of measured servers: each server, or each cluster, has a database of its own.
 type Postgres struct {
 	Version string
 
 	url string
 	own *pgserver.Server // nil: it runs by itself
-	pid int              // of its first process; 0: not visible from here
+	pid int              // PID of its first process; 0: not visible from here
 }
 
-// ownSettings are the settings of a server that is started here: enough memory for the measurements, and no checkpoint
-// during them.
+// ownSettings are the settings of a PostgreSQL server that is started here: enough memory for the measurements, and no checkpoint during
+// them.
 var ownSettings = map[string]string{"shared_buffers": "512MB", "max_wal_size": "4GB", "checkpoint_timeout": "15min"}
 
-// StartPostgres starts a server of the programs that are installed. Commits are on disk when it answers. dir is where its folder
-// is made; empty: the system's place for temporary files.
+// StartPostgres starts the installed PostgreSQL with durable commits. dir is the parent of its data folder; empty: the system's temporary
+// folder.
 func StartPostgres(ctx context.Context, dir string) (*Postgres, error) {
 	own, err := pgserver.Start(pgserver.Options{Fsync: true, Settings: ownSettings, Dir: dir})
 	if err != nil {
@@ -50,13 +49,13 @@ func StartPostgres(ctx context.Context, dir string) (*Postgres, error) {
 	return p, nil
 }
 
-// OpenPostgres takes a server that runs. The URL's user must be allowed to make databases.
+// OpenPostgres connects to a running server. The URL's user must be allowed to create databases.
 func OpenPostgres(ctx context.Context, address string) (*Postgres, error) {
 	p := &Postgres{url: address}
 	return p, p.look(ctx)
 }
 
-// Close ends the server if it was started here.
+// Close stops the server if it was started here.
 func (p *Postgres) Close() {
 	if p.own != nil {
 		p.own.Close()
@@ -97,7 +96,7 @@ func (p *Postgres) on(ctx context.Context, address string, do func(*pgx.Conn) er
 
 // Spent holds the resources that a PostgreSQL server has used so far.
 type Spent struct {
-	CPU time.Duration // of all its processes; 0: unknown
+	CPU time.Duration // CPU time of all processes of the server; 0: unknown
 	WAL int64         // bytes of write-ahead log
 }
 
@@ -117,7 +116,7 @@ func (s Spent) Since(before Spent) Spent {
 	return Spent{CPU: s.CPU - before.CPU, WAL: s.WAL - before.WAL}
 }
 
-// Database is a database with servers' stores.
+// Database is a database that holds servers' stores.
 type Database struct {
 	URL  string
 	p    *Postgres
@@ -141,7 +140,7 @@ func (p *Postgres) NewDatabase(ctx context.Context) (*Database, error) {
 	})
 }
 
-// Exec runs a statement in it.
+// Exec runs a statement in the database.
 func (d *Database) Exec(ctx context.Context, sql string) error {
 	return d.p.on(ctx, d.URL, func(c *pgx.Conn) error {
 		_, err := c.Exec(ctx, sql)
@@ -149,12 +148,12 @@ func (d *Database) Exec(ctx context.Context, sql string) error {
 	})
 }
 
-// Row reads the one row that a query returns.
+// Row reads the one row that a query returns into the variables.
 func (d *Database) Row(ctx context.Context, sql string, into ...any) error {
 	return d.p.on(ctx, d.URL, func(c *pgx.Conn) error { return c.QueryRow(ctx, sql).Scan(into...) })
 }
 
-// Hold begins a transaction and leaves it open until it is released, so that dead rows stay meanwhile.
+// Hold begins a transaction and leaves it open until release is called, so that PostgreSQL cannot remove dead rows meanwhile.
 func (d *Database) Hold(ctx context.Context) (release func() error, err error) {
 	c, err := pgx.Connect(ctx, d.URL)
 	if err != nil {
@@ -167,14 +166,14 @@ func (d *Database) Hold(ctx context.Context) (release func() error, err error) {
 	return release, nil
 }
 
-// dropPatience limits dropping a database, whose files are removed.
+// dropPatience limits the time for dropping a database, which includes removing its files.
 const dropPatience = 30 * time.Second
 
 // Drop removes it.
 func (d *Database) Drop() {
 	ctx, cancel := context.WithTimeout(context.Background(), dropPatience)
 	defer cancel()
-	_ = d.p.on(ctx, d.p.url, func(c *pgx.Conn) error { // a remaining database has a name that says where it comes from
+	_ = d.p.on(ctx, d.p.url, func(c *pgx.Conn) error { // the error is ignored: the name of a database that remains shows where it comes from
 		_, err := c.Exec(ctx, "DROP DATABASE "+d.name+" WITH (FORCE)")
 		return err
 	})

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// longestProfile is the most seconds a server profiles for one request.
+// longestProfile is the longest profile, in seconds, that a server takes in one request.
 const longestProfile = 60
 
 // Profile is a profile being taken.
@@ -18,7 +18,7 @@ type Profile struct {
 	done chan error
 }
 
-// StartProfile has a server profile its CPU for about span, into file.
+// StartProfile makes a server profile its CPU use for about span, and writes the profile to file.
 func StartProfile(ctx context.Context, s *Server, span time.Duration, file string) *Profile {
 	p := &Profile{done: make(chan error, 1)}
 	go func() { p.done <- fetchProfile(ctx, s, span, file) }()

@@ -13,15 +13,15 @@ import (
 	"godwit.dev/godwit/bench/loadgen"
 )
 
-// Rival is another server that the same load can be put on.
+// Rival is another server to which the same load can be applied.
 type Rival struct {
 	Name     string // what reports call it
 	program  string
-	Protocol string // transport of subscribers and way to publish
+	Protocol string // transport of the subscribers and way to publish
 	config   func(dir, addr, other string) string
 }
 
-// Rivals are the servers that Godwit is compared with, configured as by their packages except for a port of their own, open
+// Rivals returns the servers that Godwit is compared with. Their configuration is that of their packages, except for a separate port, open
 // access, and as many connections as files allow. Their names say whether answered publishes are on disk.
 func Rivals() []Rival {
 	return []Rival{
@@ -38,7 +38,7 @@ func Rivals() []Rival {
 	}
 }
 
-// Path finds the rival's program; an error says which package to install.
+// Path returns the path of the rival's program. If it is missing, the error names the package to install.
 func (r *Rival) Path() (string, error) {
 	for _, dir := range []string{"", "/usr/sbin/", "/usr/local/sbin/"} {
 		if path, err := exec.LookPath(dir + r.program); err == nil {
@@ -48,7 +48,7 @@ func (r *Rival) Path() (string, error) {
 	return "", fmt.Errorf("%s is not installed (Debian and Ubuntu: apt-get install %s)", r.program, r.program)
 }
 
-// start starts the rival on a folder of its own and waits until it listens.
+// start starts the rival with a folder of its own and waits until it listens.
 func (r *Rival) start(ctx context.Context, o *ServerOptions) (*Server, error) {
 	path, err := r.Path()
 	if err != nil {
@@ -92,7 +92,7 @@ func (r *Rival) launch(ctx context.Context, s *Server, path string) error {
 	s.cmd, s.PID = cmd, cmd.Process.Pid
 	go func() { // ends with the process, which Stop waits for
 		defer close(s.ended)
-		_ = cmd.Wait() // how it ended is in its log
+		_ = cmd.Wait() // the server's log contains the reason
 		free()
 	}()
 	s.HTTP = addr

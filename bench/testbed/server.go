@@ -1,5 +1,5 @@
-// Package testbed sets up measurements: servers as processes of their own on temporary data folders, worker processes
-// that load them, and profiles of the servers.
+// Package testbed sets up measurements: servers as separate processes with temporary data folders, worker processes that load them, and
+// profiles of the servers.
 package testbed
 
 import (
@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	startPatience = 60 * time.Second // a starting server reads its store
+	startPatience = 60 * time.Second // long, because a starting server reads its store
 	stopPatience  = 10 * time.Second // goodbyes to all sessions
 	devKey        = "dev"
 )
@@ -41,11 +41,11 @@ type ServerOptions struct {
 	Args    []string // more arguments of serve
 	Env     []string
 	TLS     bool
-	Stubs   int    // settled notifications that the store holds from the start
-	Dir     string // where data folders are made; empty: the system's place for temporary files
-	// Confined are the limits of each server, and of other servers that are measured in its place; nil: none.
+	Stubs   int    // settled notifications in the store at the start
+	Dir     string // parent of the data folders; empty: the system's temporary folder
+	// Confined are the limits of each measured server, Godwit or a rival; nil: none.
 	Confined *confine.Confines
-	// Postgres holds the stores in place of the data folder; nil: SQLite does.
+	// Postgres holds the stores instead of the data folder; nil: the stores are in SQLite.
 	Postgres *Postgres
 }
 
@@ -55,7 +55,7 @@ type Server struct {
 	PID int // 0: not known
 
 	options ServerOptions
-	db      *Database // nil: files in the data folder
+	db      *Database // database with the stores; nil: they are files in the data folder
 	owned   bool      // db goes with the server
 	cmd     *exec.Cmd
 	ended   chan struct{}
@@ -64,7 +64,7 @@ type Server struct {
 	release []func() // of its ports
 }
 
-// port is an address that is the server's until it is stopped for good.
+// port returns an address that stays reserved for the server until it is stopped for good.
 func (s *Server) port(ctx context.Context) (string, error) {
 	addr, release, err := freeport.Loopback(ctx)
 	if err == nil {
@@ -73,7 +73,7 @@ func (s *Server) port(ctx context.Context) (string, error) {
 	return addr, err
 }
 
-// StartServer starts a server on a data folder of its own, or a database, and waits until it is ready.
+// StartServer starts a server with a data folder or a database of its own, and waits until it is ready.
 func StartServer(ctx context.Context, o ServerOptions) (*Server, error) {
 	if o.Postgres == nil {
 		return startServer(ctx, o, nil)
@@ -108,7 +108,7 @@ func startServer(ctx context.Context, o ServerOptions, db *Database) (*Server, e
 	return s, nil
 }
 
-// first starts the server for the first time, where it can come back.
+// first starts the server for the first time, in a way that allows restarts.
 func (s *Server) first(ctx context.Context) error {
 	http, err := s.port(ctx)
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *Server) first(ctx context.Context) error {
 	return s.start(ctx, http, grpc)
 }
 
-// fill makes the store that the server starts with, if it is not to be empty.
+// fill creates the store that the server starts with, if Stubs is set.
 func (s *Server) fill(ctx context.Context) error {
 	if s.options.Stubs == 0 {
 		return nil
@@ -133,8 +133,8 @@ func (s *Server) fill(ctx context.Context) error {
 	return stubs.Fill(ctx, filepath.Join(data, store.MailboxFile), App, s.options.Stubs)
 }
 
-// Restart kills the server as a crash would, calls forget to remove parts of its data folder, and starts it again at the
-// same addresses.
+// Restart kills the server as a crash would, calls forget to remove parts of its data folder, and starts the server again at the same
+// addresses.
 func (s *Server) Restart(ctx context.Context, forget func(data string) error) error {
 	if s.cmd == nil {
 		return errors.New("a server that was running already cannot be restarted")
@@ -188,7 +188,7 @@ func (s *Server) start(ctx context.Context, http, grpc string) error {
 	cmd, ended := s.cmd, s.ended
 	go func() { // ends with the process, which Stop waits for
 		defer close(ended)
-		_ = cmd.Wait() // how it ended is in its log
+		_ = cmd.Wait() // the server's log contains the reason
 		free()
 	}()
 	return s.ready(ctx, filepath.Join(data, addressesFile))
@@ -213,7 +213,7 @@ func (s *Server) ready(ctx context.Context, addresses string) error {
 	}
 }
 
-// Alive is an error if the server has ended.
+// Alive returns an error if the server has ended.
 func (s *Server) Alive() error {
 	if s.ended == nil {
 		return nil // somebody else's
@@ -253,7 +253,7 @@ func (s *Server) Stop() {
 		s.stderr.Close()
 	}
 	if s.dir != "" {
-		_ = os.RemoveAll(s.dir) // a remaining folder is among the temporary ones
+		_ = os.RemoveAll(s.dir) // a folder that remains is in the temporary folder
 	}
 	if s.owned {
 		s.db.Drop()
@@ -263,10 +263,10 @@ func (s *Server) Stop() {
 	}
 }
 
-// Database returns the database with the server's stores; nil: they are in files.
+// Database returns the database with the server's stores; nil: the stores are in files.
 func (s *Server) Database() *Database { return s.db }
 
-// Metric reads one of the server's metrics, which is named with its labels.
+// Metric returns the value of one of the server's metrics. name includes the labels.
 func (s *Server) Metric(ctx context.Context, name string) (float64, error) {
 	scheme := "http"
 	if s.TLS {
@@ -292,7 +292,8 @@ func (s *Server) Metric(ctx context.Context, name string) (float64, error) {
 	return 0, fmt.Errorf("the server has no metric %s (HTTP status %s)", name, resp.Status)
 }
 
-// Call asks the server's API with a body of JSON, or of NDJSON where it is bytes, and reads the answer into into, if that is not nil.
+// Call sends a request to the server's API and decodes the answer into into, unless that is nil. A body of type []byte is sent as NDJSON,
+// any other as JSON.
 func (s *Server) Call(ctx context.Context, method, path string, body, into any) error {
 	scheme, kind := "http", "application/x-ndjson"
 	if s.TLS {
@@ -330,10 +331,10 @@ func (s *Server) Call(ctx context.Context, method, path string, body, into any) 
 	return nil
 }
 
-// calls carries them all: connections are kept.
+// calls is the client for all these requests, so that connections are reused.
 var calls = client()
 
-// Existing describes a server that runs already. pid may be 0; then its CPU time and memory are not measured.
+// Existing returns a Server for one that is already running. If pid is 0, its CPU time and memory are not measured.
 func Existing(ctx context.Context, t loadgen.Target, pid int) (*Server, error) {
 	scheme := "http"
 	if t.TLS {

@@ -16,32 +16,32 @@ import (
 // Testbed makes servers and workers.
 type Testbed struct {
 	Server   ServerOptions
-	Rival    *Rival  // measure this program instead of Godwit; nil: Godwit
-	Running  *Server // measure this one instead of starting any
-	Self     string  // the running program, which also serves as the other processes of a measurement
-	Profile  string  // file for a CPU profile of the first server during each measured phase; empty: none
+	Rival    *Rival  // the program to measure instead of Godwit; nil: Godwit
+	Running  *Server // the running server to measure; nil: servers are started
+	Self     string  // path of the running program, which is also started as the other processes of a measurement
+	Profile  string  // file for a CPU profile of the first server, taken during each measured phase; empty: none
 	Progress func(string)
 }
 
-// Say shows the progress of the work.
+// Say shows the progress of the measurement.
 func (l *Testbed) Say(format string, args ...any) {
 	if l.Progress != nil {
 		l.Progress(fmt.Sprintf(format, args...))
 	}
 }
 
-// Site is servers and workers that belong together.
+// Site is a set of servers and workers that belong together.
 type Site struct {
 	bed     *Testbed
 	Servers []*Server
 	Subs    []*Subscribers
 
-	shared  *Database // of the nodes of a cluster; nil: they are none
-	secret  string    // file with the secret that they share
-	release []func()  // releases the ports of connections between nodes
+	shared  *Database // database of a cluster's nodes; nil: the servers are not a cluster
+	secret  string    // file with the nodes' secret
+	release []func()  // functions that release the ports of connections between nodes
 }
 
-// Subscribers is a worker with subscribers.
+// Subscribers is a worker process that holds subscribers.
 type Subscribers struct {
 	*worker.Worker
 	First, Count int
@@ -92,7 +92,7 @@ func (s *Site) Close() {
 		s.shared.Drop()
 	}
 	if s.secret != "" {
-		_ = os.Remove(s.secret) // a remaining file is among the temporary ones
+		_ = os.Remove(s.secret) // a file that remains is in the temporary folder
 	}
 	for _, release := range s.release {
 		release()
@@ -107,7 +107,7 @@ func (s *Site) StopWorkers() {
 	s.Subs = nil
 }
 
-// Targets are the addresses of the servers.
+// Targets returns the addresses of the servers.
 func (s *Site) Targets() (t []loadgen.Target) {
 	for _, srv := range s.Servers {
 		t = append(t, srv.Target)
@@ -115,7 +115,7 @@ func (s *Site) Targets() (t []loadgen.Target) {
 	return t
 }
 
-// Alive is an error if a server has ended: its clients' counts then measure nothing.
+// Alive returns an error if a server has ended: its clients' counts would then measure nothing.
 func (s *Site) Alive() error {
 	for _, srv := range s.Servers {
 		if err := srv.Alive(); err != nil {
@@ -125,7 +125,7 @@ func (s *Site) Alive() error {
 	return nil
 }
 
-// PIDs returns the known processes of the servers.
+// PIDs returns the known process ids of the servers.
 func (s *Site) PIDs() (pids []int) {
 	for _, srv := range s.Servers {
 		if srv.PID > 0 {
@@ -135,7 +135,7 @@ func (s *Site) PIDs() (pids []int) {
 	return pids
 }
 
-// WorkerPIDs returns the processes that hold subscribers.
+// WorkerPIDs returns the ids of the processes that hold subscribers.
 func (s *Site) WorkerPIDs() (pids []int) {
 	for _, w := range s.Subs {
 		pids = append(pids, w.PID())
@@ -148,8 +148,8 @@ func (s *Site) NewWorker(ctx context.Context) (*worker.Worker, error) {
 	return worker.Start(ctx, []string{s.bed.Self, "worker"}, s.bed.Server.Confined.StartBeside)
 }
 
-// Connect starts workers, as many as cfg.Count needs but at least atLeast, and connects the subscribers, beside those
-// that there are: to all servers, unless it names some. It returns how many seconds the slowest took.
+// Connect starts workers, as many as cfg.Count needs but at least atLeast, and connects more subscribers: to all servers, unless cfg names
+// some. It returns the number of seconds that the slowest worker took.
 func (s *Site) Connect(ctx context.Context, cfg loadgen.SubscriberConfig, atLeast int) (seconds float64, err error) {
 	workers := max(atLeast, (cfg.Count+worker.MostConnections-1)/worker.MostConnections, 1)
 	workers = min(workers, max(cfg.Count, 1))
@@ -214,7 +214,7 @@ func (s *Site) Counts(ctx context.Context) (sum loadgen.Counts, err error) {
 	return sum, nil
 }
 
-// TakeLatency takes the latencies that the subscribers have recorded since the last time.
+// TakeLatency returns the latencies that the subscribers have recorded since the last call.
 func (s *Site) TakeLatency(ctx context.Context) (*latency.Histogram, error) {
 	replies, err := s.Each(ctx, func(*Subscribers) worker.Request { return worker.Request{Latency: true} })
 	if err != nil {
@@ -227,8 +227,8 @@ func (s *Site) TakeLatency(ctx context.Context) (*latency.Histogram, error) {
 	return all, nil
 }
 
-// AwaitReceived waits until all subscribers together have so many notifications, those of gaps counted, or patience ends, and returns how
-// many they have then.
+// AwaitReceived waits until all subscribers together have received want notifications, including those reported as gaps, or patience ends.
+// It returns the counts at that time.
 func (s *Site) AwaitReceived(ctx context.Context, want int64, patience time.Duration) (loadgen.Counts, error) {
 	until := time.Now().Add(patience)
 	tick := time.NewTicker(5 * time.Millisecond)

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// makeCertificate writes a certificate for loopback that its key has signed itself.
+// makeCertificate writes a self-signed certificate for loopback, and its key.
 func makeCertificate(dir string) (certFile, keyFile string, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -43,7 +43,7 @@ func makeCertificate(dir string) (certFile, keyFile string, err error) {
 	return certFile, keyFile, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600)
 }
 
-// client makes a client for servers under measurement, whose certificates it does not verify.
+// client returns an HTTP client for measured servers that does not verify their certificates.
 func client() *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}}}
 }

@@ -1,6 +1,6 @@
-// Package worker runs a load generator in a process of its own, so that its cost is kept apart from the server's and no
-// process runs out of files. The measuring process sends it commands, one JSON object a line on its standard input;
-// answers come the same way.
+// Package worker runs a load generator in a separate process, so that its cost is measured apart from the server's and no process runs out
+// of files. The measuring process writes commands to its standard input, one JSON object a line; the worker writes its answers to standard
+// output in the same form.
 package worker
 
 import (
@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/bench/loadgen"
 )
 
-// MostConnections is how many connections one worker holds: systems commonly allow 20,000 open files.
+// MostConnections is the number of connections that one worker holds at most: systems commonly allow 20,000 open files.
 const MostConnections = 17_000
 
 // Request is one command; exactly one field is set.
@@ -19,7 +19,7 @@ type Request struct {
 	Reconnect  *Reconnect                `json:"reconnect,omitempty"` // connect the same subscribers again
 	Cut        bool                      `json:"cut,omitempty"`       // end all their connections
 	Counts     bool                      `json:"counts,omitempty"`
-	Latency    bool                      `json:"latency,omitempty"` // take the latencies since the last time
+	Latency    bool                      `json:"latency,omitempty"` // return the latencies since the last time
 	Await      *Await                    `json:"await,omitempty"`
 	Publishers *loadgen.PublishConfig    `json:"publishers,omitempty"` // connect publishers
 	Redis      *loadgen.RedisConfig      `json:"redis,omitempty"`      // connect publishers to Redis instead
@@ -27,12 +27,12 @@ type Request struct {
 	PingPong   *PingPong                 `json:"ping_pong,omitempty"`
 }
 
-// Reconnect says how many connections are opened at a time; 0: all at once.
+// Reconnect sets how many connections are opened at a time; 0: all at once.
 type Reconnect struct {
 	Concurrency int `json:"concurrency"`
 }
 
-// Await waits until so many notifications have come since the start.
+// Await waits until a number of notifications have arrived since the start.
 type Await struct {
 	Received int64         `json:"received"`
 	Patience time.Duration `json:"patience"`
@@ -44,14 +44,14 @@ type Publish struct {
 	For  time.Duration `json:"for"`
 }
 
-// PingPong publishes Messages notifications to each subscriber, each as soon as the one before was answered and has
+// PingPong publishes Messages notifications to each subscriber; the next one follows as soon as the one before was answered and has
 // arrived.
 type PingPong struct {
 	Messages int           `json:"messages"`
 	Patience time.Duration `json:"patience"`
 }
 
-// Reply is the answer to a request, or, if Tick is set, a sign of life in between.
+// Reply is the answer to a request. If Tick is set, it is a periodic report instead.
 type Reply struct {
 	Error     string             `json:"error,omitempty"`
 	Seconds   float64            `json:"seconds,omitempty"` // that it took
@@ -61,10 +61,10 @@ type Reply struct {
 	Tick      *Tick              `json:"tick,omitempty"`
 }
 
-// Tick holds a worker's counts so far. It comes every second.
+// Tick holds a worker's counts so far. A worker sends one every second.
 type Tick struct {
 	Live      int64           `json:"live"`
 	Received  int64           `json:"received"`
 	Published int64           `json:"published"` // copies
-	Latency   latency.Summary `json:"latency"`   // of deliveries since the tick before
+	Latency   latency.Summary `json:"latency"`   // of deliveries since the previous tick
 }

@@ -17,14 +17,15 @@ import (
 )
 
 const (
-	// maxRequest is the longest line a worker reads; lines name servers, not recipients.
+	// maxRequest is the longest line a worker reads, in bytes; lines name servers, not recipients.
 	maxRequest = 1 << 20
-	// Answers to large batches are kept whole until they are complete, and large batches are queued whole.
+	// Limits of a connection's buffers, in bytes: answers to large batches are kept until they are complete, and large batches are
+	// queued whole.
 	inputBytes = 64 << 20
 	queueBytes = 64 << 20
 )
 
-// server is a worker's own side.
+// server is the worker's side of the protocol.
 type server struct {
 	r    *reactor.Reactor
 	subs atomic.Pointer[loadgen.Subscribers]
@@ -65,13 +66,13 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		}
 		s.say(&reply)
 	}
-	return lines.Err() // the process ends, and its connections with it
+	return lines.Err() // the process ends next, which closes its connections
 }
 
 func (s *server) say(r *Reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.out.Encode(r) // if the reader is gone, the input is closed too
+	_ = s.out.Encode(r) // the error is ignored: if the reader is gone, the input is closed too
 }
 
 func (s *server) do(ctx context.Context, req *Request) (reply Reply, err error) {
@@ -126,7 +127,7 @@ func (s *server) do(ctx context.Context, req *Request) (reply Reply, err error) 
 	return reply, errors.New("the request asks for nothing")
 }
 
-// await polls often enough for times of milliseconds.
+// await polls often enough for a resolution of milliseconds.
 func await(ctx context.Context, subs *loadgen.Subscribers, a *Await) error {
 	ctx, cancel := context.WithTimeout(ctx, a.Patience)
 	defer cancel()

@@ -19,20 +19,20 @@ type Worker struct {
 	cmd     *exec.Cmd
 	in      io.WriteCloser
 	replies chan Reply
-	ended   chan struct{} // closed when the process has closed its output
+	ended   chan struct{} // closed after the process has closed its output
 	stderr  *tail
 
 	mu   sync.Mutex
 	last Tick
 }
 
-// Start starts a worker by start: command is the program and the arguments that make it call Serve.
+// Start starts a worker process through start. command is the program with the arguments that make it call Serve.
 func Start(ctx context.Context, command []string, start func(*exec.Cmd) error) (*Worker, error) {
 	w := &Worker{
 		cmd: exec.CommandContext(ctx, command[0], command[1:]...), replies: make(chan Reply, 1),
 		ended: make(chan struct{}), stderr: &tail{},
 	}
-	// The loop and the pacing thread; rare collections, because a worker's memory is of no interest.
+	// GOMAXPROCS: the loop and the pacing thread. GOGC: rare collections, because a worker's memory does not matter.
 	w.cmd.Env = append(os.Environ(), "GOMAXPROCS=2", "GOGC=400")
 	w.cmd.Stderr = w.stderr
 	in, err := w.cmd.StdinPipe()
@@ -72,14 +72,14 @@ func (w *Worker) listen(out io.Reader) {
 // PID is the process id.
 func (w *Worker) PID() int { return w.cmd.Process.Pid }
 
-// Last is the newest sign of life.
+// Last returns the newest Tick.
 func (w *Worker) Last() Tick {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.last
 }
 
-// Call sends a request and waits for its reply. One call at a time.
+// Call sends a request and waits for its reply. Calls must not overlap.
 func (w *Worker) Call(ctx context.Context, req Request) (Reply, error) {
 	b, err := json.Marshal(req)
 	if err != nil {
@@ -110,13 +110,13 @@ func (w *Worker) died(err error) error {
 
 // Stop ends the process at once; its connections break.
 func (w *Worker) Stop() {
-	_ = w.cmd.Process.Kill() // fails if it has ended, which is the purpose
+	_ = w.cmd.Process.Kill() // fails only if the process has already ended
 	w.in.Close()
 	<-w.ended
 	_ = w.cmd.Wait() // killed
 }
 
-// tail keeps the end of a process's error output.
+// tail keeps the last part of a process's error output.
 type tail struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// AckEvent is the event of a push message that is reported.
+// AckEvent is the event to report for a push message.
 type AckEvent string
 
 // What AckTokens may say.
@@ -17,12 +17,12 @@ const (
 	AckDismissed AckEvent = "dismissed"
 )
 
-// maxAckTokens is how many tokens the server takes in a request.
+// maxAckTokens is the most tokens that the server accepts in one request.
 const maxAckTokens = 100
 
-// AckTokens acknowledges what came by push with the tokens that it brought (godwit_ack); nothing else is needed, no token
-// of a client. The event may be empty. It returns how many copies were settled by it: none for those that were settled
-// before. Only if none of the tokens is good there is an *Error, with status 401.
+// AckTokens acknowledges notifications that arrived by push, with the tokens in their messages (godwit_ack). These are the only credential:
+// no client token is needed. The event may be empty. AckTokens returns the number of copies that it settled; copies settled before do not
+// count. Only if none of the tokens is valid, it returns an *Error with status 401.
 func (c *Client) AckTokens(ctx context.Context, event AckEvent, tokens ...string) (acked int, err error) {
 	for some := range slices.Chunk(tokens, maxAckTokens) {
 		body := struct {

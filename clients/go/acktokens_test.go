@@ -53,7 +53,7 @@ func TestAPushIsAcknowledgedByItsTokenAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	steps := []godwit.Step{{Channel: "live"}, {Channel: "webhook", After: time.Hour, Settle: "shown", Keep: true}}
-	r, err := c.Publish(t.Context(), godwit.Publication{To: "ann", Title: "New ride", Escalate: steps}) // ann is offline, so the step comes at once
+	r, err := c.Publish(t.Context(), godwit.Publication{To: "ann", Title: "New ride", Escalate: steps}) // ann is offline, so the step starts at once
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// TestClientAndServerAgreeWhateverHappens drives one client and a server through everything that can go wrong, and
-// lets them rest.
+// TestClientAndServerAgreeWhateverHappens exposes one client and one server to every kind of fault, and then checks that they agree.
 func TestClientAndServerAgreeWhateverHappens(t *testing.T) {
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) { chaos(t, seed) })
@@ -68,7 +67,7 @@ func chaos(t *testing.T, seed uint64) {
 			if r.IntN(4) > 0 {
 				continue
 			}
-			f.l.end() // the program restarts; a state file may be all that it has
+			f.l.end() // the program restarts, perhaps with nothing but its state file
 			seen := f.seen
 			f = follow(t, s, opts...)
 			f.seen = seen

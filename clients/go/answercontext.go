@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// answerContext is context.WithDeadline for request handlers, most of which never use it: its timer, and its place in
-// the connection's context, are made only when a handler does.
+// answerContext is like context.WithDeadline, for request handlers, most of which never use it. It creates its timer, and registers with
+// the connection's context, only when a handler needs them.
 type answerContext struct {
 	context.Context // the connection's
 	deadline        time.Time
@@ -58,7 +58,7 @@ func (c *answerContext) own() context.Context {
 	return c.timed
 }
 
-// end ends it: the request has its answer.
+// end ends the context after the request was answered.
 func (c *answerContext) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// TestAnAnswersContextEndsLikeOthers compares it with context.WithDeadline, with and without a goroutine that waits for
-// its end.
+// TestAnAnswersContextEndsLikeOthers compares answerContext with context.WithDeadline, with and without a goroutine that waits for its end.
 func TestAnAnswersContextEndsLikeOthers(t *testing.T) {
 	lost := errors.New("the connection was lost")
 	type key struct{}
@@ -41,7 +40,7 @@ func TestAnAnswersContextEndsLikeOthers(t *testing.T) {
 					}
 					do(func() { cancel(); got.end() }, lose)
 					synctest.Wait()
-					// If a context ends twice, the first end counts; an unwatched one knows only the last. Both are ends.
+					// If a context ends twice, the first end counts; a context that nobody watched knows only the last. Both are valid.
 					first := got.Err()
 					if (first == nil) != (want.Err() == nil) {
 						t.Errorf("its error is %v, want %v", first, want.Err())

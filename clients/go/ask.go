@@ -12,22 +12,22 @@ import (
 	"time"
 )
 
-// AskOptions are further options of a request.
+// AskOptions are further options of Ask and AskRecipient.
 type AskOptions struct {
 	ContentType string
-	Timeout     time.Duration // for an answer, at most 60 s; 0: 5 s
-	Device      string        // of AskRecipient: the device to send to; else the newest
+	Timeout     time.Duration // how long to wait for an answer, at most 60 s; 0: 5 s
+	Device      string        // of AskRecipient: the device that receives the request; empty: the newest
 	Subject     string        // of AskRecipient: the request's subject
 }
 
-// Ask sends a request to one of the workers that serve a subject (role publish) and returns its answer, whatever status
-// that has. An *Error says that there is no answer: it is ErrNobodyServes, or ErrNoAnswer, after which the worker may have
-// carried out the request. The request is sent once.
+// Ask sends a request to one of the workers that serve a subject (role publish) and returns its answer, whatever its status. An *Error
+// means that there is no answer: it matches ErrNobodyServes, or ErrNoAnswer, after which the worker may have carried out the request. The
+// request is sent only once.
 func (c *Client) Ask(ctx context.Context, subject string, data []byte, o AskOptions) (*Answer, error) {
 	return c.ask(ctx, pathTo("requests", subject), url.Values{}, data, o)
 }
 
-// AskRecipient sends a request to a connected client of a recipient. ErrNobodyServes: there is none.
+// AskRecipient sends a request to a connected client of a recipient. It fails with ErrNobodyServes if none is connected.
 func (c *Client) AskRecipient(ctx context.Context, recipient string, data []byte, o AskOptions) (*Answer, error) {
 	q := url.Values{}
 	for name, v := range map[string]string{"device": o.Device, "subject": o.Subject} {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// backoff spreads retries with full jitter: each wait is random between nothing and a bound that doubles, so that
-// clients which lost the server at once do not come back at once.
+// backoff spreads retries with full jitter: each wait is random between zero and a limit that doubles, so that clients that lost the server
+// together do not reconnect together.
 type backoff struct {
 	base, most time.Duration
 	n          int

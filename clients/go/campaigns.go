@@ -15,13 +15,12 @@ import (
 // locales, and fields for single channels.
 type CampaignSpec struct {
 	Name string `json:"name,omitempty"`
-	// Template is the name of one of the app's templates, whose content is copied when the campaign is made; then there is
-	// no Content.
+	// Template names one of the app's templates, whose content is copied when the campaign is created; Content must then be empty.
 	Template    string            `json:"template,omitempty"`
-	Variables   map[string]string `json:"variables,omitempty"` // the same for everybody; they go before attributes
+	Variables   map[string]string `json:"variables,omitempty"` // values for all recipients; they take precedence over attributes
 	Content     map[string]any    `json:"content,omitempty"`
 	Audience    Audience          `json:"audience,omitzero"`
-	SendAt      time.Time         `json:"send_at,omitzero"` // start time: the campaign is scheduled as soon as it is made
+	SendAt      time.Time         `json:"send_at,omitzero"` // start time: if set, the campaign is scheduled as soon as it is created
 	Rate        string            `json:"rate,omitempty"`   // most messages: 25/s, 100/m, 1000/h
 	Spread      string            `json:"spread,omitempty"` // durations are like 30s, 8h, 7d
 	QuietHours  *CampaignQuiet    `json:"quiet_hours,omitempty"`
@@ -37,7 +36,7 @@ type CampaignSpec struct {
 type CampaignQuiet struct {
 	From     string `json:"from"` // 22:00
 	To       string `json:"to"`
-	Timezone string `json:"timezone,omitempty"` // of all; empty: each recipient's own
+	Timezone string `json:"timezone,omitempty"` // one time zone for all recipients; empty: each recipient's own
 	Fallback string `json:"fallback,omitempty"` // of recipients who have none
 }
 
@@ -59,12 +58,12 @@ type CampaignStatus struct {
 	Clicked     int64            `json:"clicked"`
 	Dismissed   int64            `json:"dismissed"`
 	NotRecalled int64            `json:"not_recalled"` // messages that a recall could not withdraw
-	Correction  *Correction      `json:"correction"`   // the last one; nil: it was not corrected
+	Correction  *Correction      `json:"correction"`   // the last correction; nil: there was none
 	Rate        string           `json:"rate"`         // measured
 	ETA         time.Time        `json:"eta"`
 }
 
-// CorrectionSpec is the new content of messages: a content, or a template.
+// CorrectionSpec is the new content of sent messages: a content, or a template.
 type CorrectionSpec struct {
 	Content   map[string]any    `json:"content,omitempty"`
 	Template  string            `json:"template,omitempty"`
@@ -74,13 +73,13 @@ type CorrectionSpec struct {
 // Correction is the progress of a correction of sent messages.
 type Correction struct {
 	At           time.Time `json:"at"`
-	Messages     int64     `json:"messages"` // messages that it handles; it is done when as many are corrected or not
+	Messages     int64     `json:"messages"` // messages to correct; done when Corrected plus NotCorrected reaches it
 	Corrected    int64     `json:"corrected"`
 	NotCorrected int64     `json:"not_corrected"` // the deliveries say why
-	Kept         int64     `json:"kept"`          // messages of channels that cannot correct them
+	Kept         int64     `json:"kept"`          // messages of channels that do not support corrections
 }
 
-// Ended reports whether nothing happens to the campaign by itself any more.
+// Ended reports whether the campaign no longer changes by itself.
 func (s *CampaignStatus) Ended() bool {
 	switch s.State {
 	case "completed", "cancelled", "failed", "recalled":
@@ -105,10 +104,10 @@ type Campaign struct {
 
 const campaignsPath = "/v1/campaigns"
 
-// CreateCampaign makes a campaign: a draft, which Start starts, or scheduled if it has a time.
+// CreateCampaign creates a campaign. With a start time it is scheduled, otherwise it is a draft for Start.
 func (c *Client) CreateCampaign(ctx context.Context, spec CampaignSpec) (*Campaign, error) {
 	var made CampaignStatus
-	r := Call{Method: http.MethodPost, Path: campaignsPath, Body: spec, Key: rand.Text()} // so that a retry makes no second one
+	r := Call{Method: http.MethodPost, Path: campaignsPath, Body: spec, Key: rand.Text()} // so that a retry does not create a second one
 	if err := c.Call(ctx, r, &made); err != nil {
 		return nil, fmt.Errorf("create campaign: %w", err)
 	}
@@ -165,16 +164,16 @@ func (h *Campaign) Status(ctx context.Context) (s CampaignStatus, err error) {
 	return s, h.do(ctx, http.MethodGet, "", nil, &s)
 }
 
-// Start starts the campaign, at once or at its time.
+// Start starts the campaign, at once or at its start time.
 func (h *Campaign) Start(ctx context.Context) (CampaignStatus, error) { return h.move(ctx, "start") }
 
-// Pause stops it where it is.
+// Pause stops sending; messages sent so far stay.
 func (h *Campaign) Pause(ctx context.Context) (CampaignStatus, error) { return h.move(ctx, "pause") }
 
 // Resume lets it go on.
 func (h *Campaign) Resume(ctx context.Context) (CampaignStatus, error) { return h.move(ctx, "resume") }
 
-// Cancel ends it: pending messages are not sent.
+// Cancel ends the campaign: pending messages are not sent.
 func (h *Campaign) Cancel(ctx context.Context) (CampaignStatus, error) { return h.move(ctx, "cancel") }
 
 // Recall withdraws sent messages, on channels that support it. Progress shows when it is done.
@@ -185,7 +184,7 @@ func (h *Campaign) Correct(ctx context.Context, says CorrectionSpec) (s Campaign
 	return s, h.do(ctx, http.MethodPost, "correct", says, &s)
 }
 
-// RetryUnknown sends again what may or may not have arrived, and returns how many messages that are.
+// RetryUnknown sends messages with unknown outcome again, which may duplicate them, and returns their number.
 func (h *Campaign) RetryUnknown(ctx context.Context) (int64, error) {
 	var done struct {
 		Retried int64 `json:"retried"`
@@ -203,7 +202,7 @@ func (h *Campaign) Test(ctx context.Context, endpoints ...string) ([]CampaignTes
 	return done.Results, err
 }
 
-// Revise replaces the campaign's definition, if it has not begun.
+// Revise replaces the campaign's definition. It fails if the campaign has started.
 func (h *Campaign) Revise(ctx context.Context, spec CampaignSpec) (s CampaignStatus, err error) {
 	return s, h.do(ctx, http.MethodPut, "", spec, &s)
 }
@@ -229,13 +228,12 @@ type CampaignDelivery struct {
 	At        time.Time `json:"at"`
 	Shown     bool      `json:"shown"`
 	Clicked   bool      `json:"clicked"`
-	Recall    string    `json:"recall"` // why it could not be taken back
+	Recall    string    `json:"recall"` // why the message could not be recalled
 
 	Correction string `json:"correction"` // why it could not be corrected
 }
 
-// Deliveries goes through the campaign's messages of an outcome, or through all if it is empty. It has no time limit but
-// ctx.
+// Deliveries lists the campaign's messages with an outcome, or all messages if outcome is empty. Only ctx limits its duration.
 func (h *Campaign) Deliveries(ctx context.Context, outcome string) iter.Seq2[CampaignDelivery, error] {
 	return func(yield func(CampaignDelivery, error) bool) {
 		call := Call{Method: http.MethodGet, Path: pathTo("campaigns", h.ID, "deliveries"), Accept: "application/x-ndjson"}
@@ -264,8 +262,8 @@ func (h *Campaign) Deliveries(ctx context.Context, outcome string) iter.Seq2[Cam
 // progressEvery is the interval at which Progress reads the state.
 const progressEvery = time.Second
 
-// Progress yields the campaign's state, now and at each change, until it has ended; it reads the state every second. A
-// draft or paused campaign has not ended.
+// Progress yields the campaign's state, now and at each change, until it has ended; it reads the state every second. A draft or paused
+// campaign has not ended.
 func (h *Campaign) Progress(ctx context.Context) iter.Seq2[CampaignStatus, error] {
 	return func(yield func(CampaignStatus, error) bool) {
 		tick := time.NewTicker(progressEvery)

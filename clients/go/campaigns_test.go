@@ -105,7 +105,7 @@ func TestChannelsOfARealServer(t *testing.T) {
 	}
 }
 
-// refusedWith is the status that the server refused with.
+// refusedWith returns the status of the server's error.
 func refusedWith(err error) int {
 	var refused *godwit.Error
 	if errors.As(err, &refused) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Channel is the part of a channel's settings that may be shown.
+// Channel is the part of a channel's settings that is not secret.
 type Channel struct {
 	Channel     string         `json:"channel"`
 	Configured  bool           `json:"configured"`
@@ -38,7 +38,7 @@ type ChannelTest struct {
 	Detail  string `json:"detail"`
 }
 
-// SetChannel sets a channel of the app up. It needs role admin.
+// SetChannel sets up a channel of the app. It needs role admin.
 func (c *Client) SetChannel(ctx context.Context, channel string, settings map[string]any) error {
 	if err := c.doJSON(ctx, request{method: http.MethodPut, path: channelPath(channel)}, settings, nil); err != nil {
 		return fmt.Errorf("set up channel %s: %w", channel, err)
@@ -46,8 +46,8 @@ func (c *Client) SetChannel(ctx context.Context, channel string, settings map[st
 	return nil
 }
 
-// TestChannel tries a channel's credentials or, with an address as an endpoint of the channel has, sends a message
-// there. It needs role admin.
+// TestChannel tests a channel's credentials. With an address, in the form of the channel's endpoints, it also sends a message there. It
+// needs role admin.
 func (c *Client) TestChannel(ctx context.Context, channel string, address json.RawMessage) (ChannelTest, error) {
 	var done ChannelTest
 	body := map[string]any{}

@@ -12,11 +12,11 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Client talks to one server, or to a cluster behind one address.
+// Client calls one server, or a cluster behind one address.
 type Client struct {
 	base     *url.URL
 	http     *http.Client
-	ownHTTP  *http.Transport // closed by Close; nil: the caller's client
+	ownHTTP  *http.Transport // closed by Close; nil: the caller provided the HTTP client
 	key      string
 	token    TokenSource
 	app      string
@@ -25,7 +25,7 @@ type Client struct {
 	grpcAddr string
 	grpcOpts []grpc.DialOption
 	onRetry  func(err error, after time.Duration)
-	roots    *x509.CertPool // trusted instead of the system's; nil: the system's
+	roots    *x509.CertPool // certificate authorities to trust; nil: the system's
 }
 
 // Option changes how a Client works.
@@ -33,14 +33,15 @@ type Option func(*Client)
 
 // Defaults of a Client.
 const (
-	DefaultAttempts       = 6                // tries of one request, the first included
+	DefaultAttempts       = 6                // tries of one request, including the first
 	DefaultRequestTimeout = 30 * time.Second // of one try
 )
 
-// idleConnections kept to the server; as many publishers may run without dialling again and again.
+// idleConnections is the number of idle connections to the server that are kept, so that as many publishers can run without dialling
+// repeatedly.
 const idleConnections = 128
 
-// New makes a client of the server at an http or https URL, for example "https://godwit.example.org".
+// New returns a client for the server at an http or https URL, for example "https://godwit.example.org".
 func New(server string, opts ...Option) (*Client, error) {
 	base, err := url.Parse(strings.TrimSuffix(server, "/"))
 	if err != nil {
@@ -67,48 +68,48 @@ func New(server string, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// Close closes idle connections. Calls under way are not disturbed.
+// Close closes idle connections. It does not interrupt calls under way.
 func (c *Client) Close() {
 	if c.ownHTTP != nil {
 		c.ownHTTP.CloseIdleConnections()
 	}
 }
 
-// WithAPIKey sets the key of a back end: role publish for publishing, read for status and events.
+// WithAPIKey sets a back end's API key. Publishing needs role publish; status and events need role read.
 func WithAPIKey(key string) Option { return func(c *Client) { c.key = key } }
 
-// WithToken sets a recipient's token that does not change. Prefer WithTokenSource where tokens expire.
+// WithToken sets a recipient's fixed token. Prefer WithTokenSource if tokens expire.
 func WithToken(token string) Option {
 	return WithTokenSource(StaticToken(token))
 }
 
-// WithTokenSource sets where a recipient's tokens come from.
+// WithTokenSource sets the source of a recipient's tokens.
 func WithTokenSource(src TokenSource) Option { return func(c *Client) { c.token = src } }
 
-// WithApp names the app, if neither key nor token does and the server has several.
+// WithApp names the app. It is needed if the server has several apps and neither key nor token names one.
 func WithApp(app string) Option { return func(c *Client) { c.app = app } }
 
 // WithHTTPClient replaces the HTTP client, for proxies, certificates or tests. It must not have a Timeout: event
 // streams and WebSockets stay open.
 func WithHTTPClient(h *http.Client) Option { return func(c *Client) { c.http = h } }
 
-// WithAttempts sets how often one request is tried in all, at least once.
+// WithAttempts sets the number of tries of each request, including the first; at least 1.
 func WithAttempts(n int) Option { return func(c *Client) { c.attempts = max(n, 1) } }
 
-// WithRequestTimeout bounds one try of a request. A context bounds all tries together.
+// WithRequestTimeout limits one try of a request. A context limits all tries together.
 func WithRequestTimeout(d time.Duration) Option { return func(c *Client) { c.timeout = d } }
 
-// WithRootCAs sets the authorities that the server's certificate is checked with, instead of the system's (which the
-// environment variable SSL_CERT_FILE replaces as well). An HTTP client of WithHTTPClient brings its own.
+// WithRootCAs sets the certificate authorities to trust instead of the system's (which the environment variable SSL_CERT_FILE also
+// replaces). It has no effect on a client set by WithHTTPClient.
 func WithRootCAs(roots *x509.CertPool) Option { return func(c *Client) { c.roots = roots } }
 
-// WithOnRetry has f called before a request that failed in a way that may pass is sent again, after that long.
+// WithOnRetry sets a function that is called before each retry of a request after a temporary failure; after is the wait.
 func WithOnRetry(f func(err error, after time.Duration)) Option {
 	return func(c *Client) { c.onRetry = f }
 }
 
-// WithGRPC makes Listen use gRPC at this address ("host:50051") instead of a WebSocket. Give the transport
-// credentials among the options; without any the connection is plain.
+// WithGRPC makes Listen use gRPC at this address ("host:50051") instead of a WebSocket. Pass transport credentials in opts; without any,
+// the connection is not encrypted.
 func WithGRPC(addr string, opts ...grpc.DialOption) Option {
 	return func(c *Client) { c.grpcAddr, c.grpcOpts = addr, opts }
 }

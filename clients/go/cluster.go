@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Cluster describes the nodes of a server, as one of them sees them.
+// Cluster describes the nodes of a cluster as seen by one of them.
 type Cluster struct {
 	Nodes  []Node  `json:"nodes"` // the one that answers first
 	Routes []Route `json:"routes,omitempty"`
@@ -17,17 +17,17 @@ type Cluster struct {
 // Node is one process of a server.
 type Node struct {
 	Name          string  `json:"name"`
-	Boot          string  `json:"boot,omitempty"` // of this start; empty of one that is alone
+	Boot          string  `json:"boot,omitempty"` // identifies this start of the node; empty if the node is not in a cluster
 	Version       string  `json:"version"`
 	State         string  `json:"state"` // "self", "alive", "missing" or "draining"
 	Sessions      int     `json:"sessions"`
 	UptimeS       float64 `json:"uptime_s"`
-	ClockOffsetMS int64   `json:"clock_offset_ms"` // its clock less the answering node's, the way of a message included
+	ClockOffsetMS int64   `json:"clock_offset_ms"` // its clock minus the answering node's, including the transit time of a message
 	HeardAgoMS    int64   `json:"heard_ago_ms"`    // 0: never, or itself
 	Why           string  `json:"why,omitempty"`   // the known reason for a missing node
 }
 
-// Route is a connection of the answering node with another.
+// Route is a connection between the answering node and another.
 type Route struct {
 	Boot         string `json:"boot"`
 	Address      string `json:"address"`
@@ -36,14 +36,14 @@ type Route struct {
 	PendingBytes int64  `json:"pending_bytes"` // that wait to be written
 }
 
-// Lease is work that only one node does at a time.
+// Lease is a task that only one node performs at a time.
 type Lease struct {
 	Name   string    `json:"name"`
 	Holder string    `json:"holder"`
 	Until  time.Time `json:"until"`
 }
 
-// ForgetNode removes a node from the list that was lost for good. It needs role admin.
+// ForgetNode removes a node that was lost for good from the list. It needs role admin.
 func (c *Client) ForgetNode(ctx context.Context, name string) error {
 	if err := c.doJSON(ctx, request{method: http.MethodDelete, path: pathTo("cluster", name)}, nil, nil); err != nil {
 		return fmt.Errorf("forget node %s: %w", name, err)

@@ -25,20 +25,20 @@ import (
 	pb "godwit.dev/godwit/api/godwitpb"
 )
 
-// conn is one connection for a session. send is called by one goroutine at a time, recv by one other; abort ends both.
+// conn is one connection for a session. At most one goroutine calls send at a time, and one other calls recv; abort ends both calls.
 type conn interface {
 	send(frames ...*clientFrame) error
 	recv() (serverFrame, error)
-	// finish closes the connection after the sent frames have reached the server; recv is under way meanwhile.
+	// finish closes the connection after the sent frames have reached the server. recv must be running meanwhile.
 	finish()
-	// abort closes it at once. It may be called after finish, and more than once.
+	// abort closes the connection at once. It may be called after finish, and more than once.
 	abort()
 }
 
-// finishPatience is how long finish waits for the server to take note.
+// finishPatience is how long finish waits for the server's confirmation.
 const finishPatience = time.Second
 
-// maxFrame bounds one frame from the server: a request of 1 MiB of text whose every byte needs escaping.
+// maxFrame limits one frame from the server, in bytes: a request of 1 MiB of text in which every byte needs escaping.
 const maxFrame = 8 << 20
 
 // dial opens a connection with the client's options.
@@ -49,7 +49,7 @@ func (c *Client) dial(ctx context.Context) (conn, error) {
 	return c.dialWebSocket(ctx)
 }
 
-// Subprotocols, the one that costs both sides less first.
+// Subprotocols; the first costs both sides less and is preferred.
 const (
 	protocolProto = "godwit.v1.proto"
 	protocolJSON  = "godwit.v1.json"
@@ -63,7 +63,7 @@ type wsConn struct {
 	out, own []byte // what is written next
 }
 
-// maxKept keeps the buffers of a rare long frame from staying.
+// maxKept is the largest buffer that is kept, so that the buffers of a rare long frame are freed.
 const maxKept = 64 << 10
 
 func (c *Client) dialWebSocket(ctx context.Context) (conn, error) {
@@ -80,7 +80,7 @@ func (c *Client) dialWebSocket(ctx context.Context) (conn, error) {
 	})
 	if err != nil {
 		if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
-			body, _ := io.ReadAll(resp.Body) // at most 1,024 bytes are kept
+			body, _ := io.ReadAll(resp.Body) // the library keeps at most 1,024 bytes of it
 			return nil, responseError(resp, body)
 		}
 		var inner *url.Error
@@ -127,7 +127,7 @@ func (c *wsConn) protobuf(f *clientFrame) ([]byte, error) {
 	return proto.Marshal(f.proto())
 }
 
-// quick encodes the frames that workers send most. False: it is another frame.
+// quick encodes the frames that workers send most. It returns false for all other frames.
 func (c *wsConn) quick(f *clientFrame) (b []byte, ok bool) {
 	if f.Reply == nil {
 		return nil, false
@@ -148,7 +148,7 @@ func (c *wsConn) recv() (serverFrame, error) {
 			return serverFrame{}, &RefusedError{Reason: closeReason(err)}
 		}
 		for inner := err; inner != nil; inner = errors.Unwrap(inner) {
-			err = inner // the outer errors only say where it was noticed
+			err = inner // the outer errors only name the call that failed
 		}
 		return serverFrame{}, fmt.Errorf("connection lost: %w", err)
 	}
@@ -158,7 +158,7 @@ func (c *wsConn) recv() (serverFrame, error) {
 	return decodeJSON(b), nil
 }
 
-// read reads one message, which is valid until the next.
+// read reads one message; the result is valid until the next call.
 func (c *wsConn) read() ([]byte, error) {
 	_, r, err := c.ws.Reader(context.Background())
 	if err != nil {
@@ -198,12 +198,12 @@ type grpcConn struct {
 	stream grpc.BidiStreamingClient[pb.ClientFrame, pb.ServerFrame]
 	cancel context.CancelFunc
 	ended  chan struct{} // closed when recv has failed
-	ponged chan struct{} // has an entry after a pong came
+	ponged chan struct{} // receives a value when a pong has arrived
 	once   sync.Once
 }
 
 func (c *Client) dialGRPC(ctx context.Context) (conn, error) {
-	// Options given later win, so the caller's credentials replace these.
+	// Later options override earlier ones, so the caller's credentials replace these.
 	opts := append([]grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxFrame), grpc.ForceCodecV2(lenientCodec{encoding.GetCodecV2("proto")})),
@@ -216,7 +216,7 @@ func (c *Client) dialGRPC(ctx context.Context) (conn, error) {
 	stream, err := pb.NewClientClient(cc).Connect(ctx)
 	if err != nil {
 		cancel()
-		_ = cc.Close() // it has no data yet that could be lost
+		_ = cc.Close() // no data was sent yet that could be lost
 		return nil, fmt.Errorf("connect: %w", err)
 	}
 	return &grpcConn{cc: cc, stream: stream, cancel: cancel, ended: make(chan struct{}), ponged: make(chan struct{}, 1)}, nil
@@ -251,8 +251,8 @@ func (c *grpcConn) recv() (serverFrame, error) {
 	return serverFrame{}, err
 }
 
-// finish sends a ping: after the pong, everything sent before has been handled. Closing at once would drop frames that
-// are still queued here.
+// finish sends a ping: its pong means that the server has handled everything sent before. Closing at once would drop frames that are still
+// queued here.
 func (c *grpcConn) finish() {
 	select {
 	case <-c.ponged: // of an earlier ping

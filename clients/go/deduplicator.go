@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// rememberedSeen is how many notifications a Deduplicator keeps; api/vectors/push.json sets this for all languages.
+	// rememberedSeen is the number of notifications that a Deduplicator remembers; api/vectors/push.json sets it for all languages.
 	rememberedSeen = 500
-	// idReuse is when a settled id may be published again: the server rejects duplicates for as long.
+	// idReuse is how long the server rejects the id of a settled notification; afterwards it may be published again.
 	idReuse = 24 * time.Hour
 )
 
-// Deduplicator keeps the last 500 notifications that came here, so that one which comes over the live connection and by
-// push as well is shown once. Call Seen before showing and Shown afterwards: if the program is killed in between, the
-// notification is shown again rather than lost. Its file belongs to one recipient and one program at a time.
+// Deduplicator remembers the last 500 notifications on this device, so that a notification that arrives both over the live connection and
+// by push is shown once. Call Seen before showing and Shown afterwards: if the program is killed in between, the notification is shown
+// again rather than lost. Its file belongs to one recipient and one program at a time.
 type Deduplicator struct {
 	file string
 
@@ -29,8 +29,8 @@ type Deduplicator struct {
 	now  func() time.Time
 }
 
-// OpenDeduplicator reads the file, if there is one. A file that cannot be understood is as good as none: at worst
-// something is shown twice. Without a name all is kept in memory.
+// OpenDeduplicator reads the file, if it exists. An invalid file is treated like a missing one: at worst, a notification is shown twice.
+// With an empty name, all state is kept in memory.
 func OpenDeduplicator(file string) (*Deduplicator, error) {
 	d := &Deduplicator{file: file, now: time.Now}
 	if file == "" {
@@ -54,14 +54,14 @@ func OpenDeduplicator(file string) (*Deduplicator, error) {
 	return d, nil
 }
 
-// Seen reports whether a notification is shown, or was acknowledged or recalled, and so is not to be shown.
+// Seen reports whether a notification must not be shown, because it is shown already, was acknowledged or was recalled.
 func (d *Deduplicator) Seen(id string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.list.state(id, d.now()) != seenNever
 }
 
-// Shown keeps that a notification is shown. It is on disk when this returns.
+// Shown records that a notification is shown. The record is on disk when Shown returns.
 func (d *Deduplicator) Shown(id string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -71,8 +71,8 @@ func (d *Deduplicator) Shown(id string) error {
 	return d.keep(d.list.with(seenID{ID: id}))
 }
 
-// Settled keeps that a notification was acknowledged or recalled, even if it has not come yet. With shown it was on the
-// screen until now: take it away, and acknowledge it if it was not recalled. It is on disk when this returns.
+// Settled records that a notification was acknowledged or recalled, even if it has not arrived yet. If shown is true, it was on the screen
+// until now: remove it, and acknowledge it unless it was recalled. The record is on disk when Settled returns.
 func (d *Deduplicator) Settled(id string) (shown bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -84,7 +84,7 @@ func (d *Deduplicator) Settled(id string) (shown bool, err error) {
 	return before == seenShown, d.keep(d.list.with(seenID{ID: id, Settled: &now}))
 }
 
-// Held lists the notifications that are shown, for the option Held of Listen.
+// Held returns the notifications that are shown now, for Listen's option Held.
 func (d *Deduplicator) Held() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -111,7 +111,7 @@ func (d *Deduplicator) keep(list seenList) error {
 	return nil
 }
 
-// seenFormat counts changes of the file that older programs could not read.
+// seenFormat is the version of the file's format. It grows with changes that older programs cannot read.
 const seenFormat = 1
 
 // seenFile is the file's content, the same in every language.
@@ -150,7 +150,7 @@ func (l seenList) state(id string, now time.Time) seenState {
 	return seenNever
 }
 
-// with returns the list with s as its newest.
+// with returns the list with s added as the newest entry.
 func (l seenList) with(s seenID) seenList {
 	next := make(seenList, 0, len(l)+1)
 	for _, other := range l {

@@ -108,7 +108,7 @@ func (v *device) does(s *pushStep, channel string) (did []string, post *ackPost)
 	return did, post
 }
 
-// recalledBy returns the notification that a message withdraws, in any channel's form.
+// recalledBy returns the id of the notification that a message withdraws, in any channel's format.
 func recalledBy(m map[string]any) string {
 	switch r := m["godwit_recall"].(type) {
 	case string:
@@ -132,7 +132,7 @@ func TestVectorPush(t *testing.T) {
 			t.Run(channel+" "+c.Name, func(t *testing.T) {
 				t.Parallel()
 				v := &device{T: t, tokens: make(map[string]string)}
-				if !slices.ContainsFunc(c.Steps, func(s pushStep) bool { return s.On == "others" }) { // which would be 500 files, synced
+				if !slices.ContainsFunc(c.Steps, func(s pushStep) bool { return s.On == "others" }) { // in memory for these, which would otherwise sync 500 files
 					v.file = filepath.Join(t.TempDir(), "seen.json")
 				}
 				v.start()

@@ -12,13 +12,13 @@ type objectKey struct{ group, object string }
 
 func (k objectKey) String() string { return k.group + "/" + k.object }
 
-// hash is what one registration adds to a digest: the first 8 bytes, big-endian, of SHA-256 of group + "\n" + object.
+// hash returns what one registration adds to a digest: the first 8 bytes, big-endian, of SHA-256 of group + "\n" + object.
 func (k objectKey) hash() uint64 {
 	sum := sha256.Sum256([]byte(k.group + "\n" + k.object))
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// formatDigest writes a digest, the sum modulo 2^64 of its registrations' hashes, as frames carry it.
+// formatDigest formats a digest for frames. A digest is the sum modulo 2^64 of its registrations' hashes.
 func formatDigest(d uint64) string { return fmt.Sprintf("%016x", d) }
 
 func parseDigest(s string) (uint64, bool) {

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// NewEndpoint is a request to register an endpoint, a push address. An address that is registered already is renewed:
-// given fields replace the stored ones.
+// NewEndpoint is a request to register an endpoint, a push address. If the address is registered already, the given fields replace the
+// stored ones.
 type NewEndpoint struct {
-	ID         string          `json:"id,omitempty"`        // a ULID or UUID to keep; made if absent
+	ID         string          `json:"id,omitempty"`        // a ULID or UUID to use; empty: the server creates one
 	Channel    string          `json:"channel"`             // live, webpush, fcm, apns, telegram or webhook
 	Recipient  string          `json:"recipient,omitempty"` // empty: an anonymous subscriber
 	Address    json.RawMessage `json:"address,omitempty"`   // as the channel defines it, for example {"chat_id":42}
@@ -29,11 +29,11 @@ type NewEndpoint struct {
 // EndpointResult is the result for a NewEndpoint.
 type EndpointResult struct {
 	ID          string `json:"id"`
-	Created     bool   `json:"created"`                // false: it was there and is renewed
-	ManageToken string `json:"manage_token,omitempty"` // lets its holder change and delete the endpoint; only for single registrations
-	// Warnings list values that the server could not interpret and left out: a language, a time zone.
+	Created     bool   `json:"created"`                // false: the endpoint existed and was updated
+	ManageToken string `json:"manage_token,omitempty"` // secret with which its holder can change and delete the endpoint; only from single registrations
+	// Warnings list values that the server could not interpret and omitted: a language, a time zone.
 	Warnings []string `json:"warnings,omitempty"`
-	Err      error    `json:"-"` // of one of many: an *Error
+	Err      error    `json:"-"` // an *Error if this one of several registrations failed
 }
 
 // Endpoint is a push address and its properties.
@@ -53,7 +53,7 @@ type Endpoint struct {
 	LastSeenAt     time.Time       `json:"last_seen_at,omitzero"`
 }
 
-// Audience selects endpoints: all given conditions must hold, empty ones are ignored.
+// Audience selects the endpoints for which all given conditions hold; empty conditions are ignored.
 type Audience struct {
 	Channels   []string `json:"channels,omitempty"`
 	Recipients []string `json:"recipients,omitempty"`
@@ -89,11 +89,11 @@ func (c *Client) RegisterEndpoint(ctx context.Context, r NewEndpoint) (EndpointR
 	return done, nil
 }
 
-// MaxNewEndpoints is how many one call of RegisterEndpoints takes.
+// MaxNewEndpoints is the most endpoints that one call of RegisterEndpoints accepts.
 const MaxNewEndpoints = maxBatchLines
 
-// RegisterEndpoints registers up to MaxNewEndpoints in one request, with one result each, in order; a bad
-// one stops nothing. Doing it again is harmless.
+// RegisterEndpoints registers up to MaxNewEndpoints in one request. It returns one result for each, in order; an invalid one does not
+// affect the others. Repeating the call is harmless.
 func (c *Client) RegisterEndpoints(ctx context.Context, rs []NewEndpoint) ([]EndpointResult, error) {
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
@@ -132,7 +132,7 @@ func (c *Client) Endpoint(ctx context.Context, id string) (Endpoint, error) {
 	return e, nil
 }
 
-// Endpoints lists endpoints in the order in which they were registered, all that the filter leaves, page by page.
+// Endpoints lists the endpoints that match the filter, in the order of registration. It reads them page by page.
 func (c *Client) Endpoints(ctx context.Context, f EndpointFilter) iter.Seq2[Endpoint, error] {
 	return func(yield func(Endpoint, error) bool) {
 		q := f.query()
@@ -159,7 +159,7 @@ func (c *Client) Endpoints(ctx context.Context, f EndpointFilter) iter.Seq2[Endp
 	}
 }
 
-// ExportEndpoints writes endpoints to w as they arrive, in format "ndjson" or "csv". It has no time limit but ctx.
+// ExportEndpoints writes endpoints to w as they arrive, in format "ndjson" or "csv". Only ctx limits its duration.
 func (c *Client) ExportEndpoints(ctx context.Context, w io.Writer, format string, f EndpointFilter) error {
 	q := f.query()
 	q.Set("format", format)
@@ -193,7 +193,7 @@ func (c *Client) DeleteEndpoint(ctx context.Context, id string) error {
 	return nil
 }
 
-// AudienceCount is how many endpoints an audience has.
+// AudienceCount is the number of endpoints in an audience.
 type AudienceCount struct {
 	Count    int64            `json:"count"`
 	Channels map[string]int64 `json:"channels"`

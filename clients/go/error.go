@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Error is the server's error answer: an RFC 9457 problem.
+// Error is an error answer of the server: an RFC 9457 problem.
 type Error struct {
 	Status     int    // the HTTP status
 	Type       string // "/problems/mailbox-full": stable, for programs
 	Title      string
 	Detail     string
-	Field      string        // of the request, where one is to blame
-	RetryAfter time.Duration // the wait that the server demands; 0: none given
+	Field      string        // the request's field that caused the error, if there is one
+	RetryAfter time.Duration // how long the server asks to wait before a retry; 0: not given
 }
 
 func (e *Error) Error() string {
@@ -31,17 +31,16 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("server answered %d: %s", e.Status, text)
 }
 
-// Errors of Ask and AskRecipient, which errors.Is finds in the more detailed *Error.
+// Errors of Ask and AskRecipient. The returned *Error has more detail; errors.Is matches it with these.
 var (
-	// ErrNobodyServes: the request was not delivered, because no worker serves the subject, all of them are busy, or the
-	// recipient is not connected. Another try is harmless.
+	// ErrNobodyServes: the request was not delivered, because no worker serves the subject, all workers are busy, or the recipient is not
+	// connected. The request may be repeated without harm.
 	ErrNobodyServes = errors.New("nobody could be asked")
-	// ErrNoAnswer: no answer came in time, or the worker's connection ended first. The worker may have carried out the
-	// request.
+	// ErrNoAnswer: no answer arrived in time, or the worker's connection ended first. The worker may have carried out the request.
 	ErrNoAnswer = errors.New("no answer came")
 )
 
-// Is matches a problem with the errors of requests.
+// Is makes errors.Is match a problem with ErrNobodyServes and ErrNoAnswer.
 func (e *Error) Is(target error) bool {
 	switch e.Type {
 	case "/problems/nobody-serves", "/problems/workers-busy", "/problems/not-connected":
@@ -52,8 +51,8 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// temporary reports whether the same request may succeed later. Everything this client retries carries its own id, so a
-// request that was carried out after all is not carried out twice.
+// temporary reports whether the same request may succeed later. Every request that this client retries has its own id, so the server does
+// not carry out the request twice.
 func (e *Error) temporary() bool {
 	switch e.Status {
 	case http.StatusTooManyRequests, http.StatusRequestTimeout, http.StatusInternalServerError,
@@ -63,10 +62,9 @@ func (e *Error) temporary() bool {
 	return false
 }
 
-// RefusedError ends Listen: the server does not let this client connect, or not any more, and trying again as it is
-// would not help.
+// RefusedError ends Listen: the server does not accept this client, or no longer, and an unchanged retry would fail again.
 type RefusedError struct {
-	Reason string // of the server's goodbye: unauthenticated, forbidden, replaced, ...
+	Reason string // reason of the server's goodbye: unauthenticated, forbidden, replaced, ...
 	Err    error  // more, where there is more
 }
 

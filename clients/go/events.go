@@ -16,21 +16,21 @@ import (
 	"time"
 )
 
-// Event is one thing that happened in the app.
+// Event is an event in the app.
 type Event struct {
 	EventID string    `json:"event_id"`
 	Type    string    `json:"type"` // stored delivered acked replied expired replaced recalled failed online offline step_accepted …
 	At      time.Time `json:"at"`
 	ID      string    `json:"id"` // the notification; empty for online and offline
 	To      string    `json:"to"`
-	Channel string    `json:"channel,omitempty"` // over which a step of an escalation sent; else empty
-	Step    int       `json:"step,omitempty"`    // number of the escalation step, from 1; 0: none, or unknown
+	Channel string    `json:"channel,omitempty"` // channel over which an escalation's step was sent; else empty
+	Step    int       `json:"step,omitempty"`    // number of the escalation step, from 1; 0: no step, or unknown
 	Detail  string    `json:"detail,omitempty"`  // the reason, in the provider's or receiver's words
-	// Reconciled: it had been lost in a crash, or dropped, and was made again from the mailbox's records.
+	// Reconciled: the event was lost in a crash or dropped, and was restored from the mailbox's records.
 	Reconciled bool `json:"reconciled,omitempty"`
 }
 
-// UnmarshalJSON takes an event_id that is a number as well as one that is a string.
+// UnmarshalJSON accepts an event_id that is a number as well as one that is a string.
 func (e *Event) UnmarshalJSON(b []byte) error {
 	type plain Event
 	var v struct {
@@ -45,14 +45,14 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// maxEventLine bounds one line of the feed; names have at most 128 bytes, so real ones are far below.
+// maxEventLine limits one line of the feed, in bytes; names have at most 128 bytes, so real lines are far shorter.
 const maxEventLine = 64 << 10
 
-// feedBuffer is how many bytes the reader of a feed takes from the connection at a time.
+// feedBuffer is the size in bytes of the reads from a feed's connection.
 const feedBuffer = 4 << 10
 
-// Events follows the app's events of the given types (none: all) after the event since (empty: from now on) until
-// ctx ends. It reconnects and goes on where it was. An error that ends the sequence comes last.
+// Events follows the app's events of the given types (none: all) after the event since (empty: from now on) until ctx ends. It reconnects
+// and continues after the last event. If an error ends the sequence, it is the last element.
 func (c *Client) Events(ctx context.Context, since string, types ...string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		wait := backoff{base: connectBase, most: connectMost}
@@ -135,8 +135,8 @@ func (f *feed) close() {
 // settledEvents are the events that end a copy.
 var settledEvents = []string{"acked", "replied", "expired", "replaced", "recalled", "failed"}
 
-// Wait returns once a recipient's copy is settled, with how, or when ctx ends. It follows the events, so it learns of
-// an acknowledgement at once. It needs role read.
+// Wait returns the status of a recipient's copy once it is settled, or when ctx ends. It follows the events, so it returns at once after an
+// acknowledgement. It needs role read.
 func (c *Client) Wait(ctx context.Context, id, to string) (Status, error) {
 	wait := backoff{base: connectBase, most: connectMost}
 	for {
@@ -154,7 +154,7 @@ func (c *Client) Wait(ctx context.Context, id, to string) (Status, error) {
 	}
 }
 
-// waitOnce reads the status after the feed is open, so that no change is missed.
+// waitOnce reads the status only after the feed is open, so that it misses no change.
 func (c *Client) waitOnce(ctx context.Context, id, to string) (Status, error) {
 	feed, err := c.openEvents(ctx, "", append(slices.Clone(settledEvents), "delivered"))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	godwit "godwit.dev/godwit/clients/go"
 )
 
-// demo runs what "godwit serve --dev" runs, for as long as an example takes, and returns its URL.
+// demo starts a server like "godwit serve --dev" for one example, and returns its URL.
 func demo() (url string, stop func()) {
 	dir, err := os.MkdirTemp("", "godwit-example-")
 	if err != nil {
@@ -93,7 +93,7 @@ func ExampleClient_Listen() {
 	// acked
 }
 
-// Many notifications go in as few requests as possible. A bad one stops nothing.
+// PublishBatch sends many notifications in as few requests as possible. An invalid one does not affect the others.
 func ExampleClient_PublishBatch() {
 	url, stop := demo()
 	defer stop()
@@ -151,7 +151,7 @@ func ExampleClient_Recall() {
 	// Output: recalled
 }
 
-// Events lists the events of the app, from now on or from where a program stopped.
+// Events lists the app's events, from now on or after a given one.
 func ExampleClient_Events() {
 	url, stop := demo()
 	defer stop()
@@ -176,7 +176,7 @@ func ExampleClient_Events() {
 	// Output: stored ride-9f3 driver-42
 }
 
-// Tokens that expire come from a source; Listen calls it again before one ends.
+// If tokens expire, a source provides them; Listen calls it again before a token expires.
 func ExampleWithTokenSource() {
 	fetch := func(context.Context) (godwit.Token, error) {
 		// Get a token from the back end here.
@@ -190,7 +190,7 @@ func ExampleWithTokenSource() {
 	// client.Listen(ctx, "driver-42", handler)
 }
 
-// A back end puts a new version of an object, and lists which clients have got it.
+// A back end puts a new version of an object, and lists which clients have received it.
 func ExampleClient_PutObject() {
 	url, stop := demo()
 	defer stop()
@@ -218,8 +218,8 @@ func ExampleClient_PutObject() {
 	// Output: 7 true
 }
 
-// A unit follows objects. With a device and a state file it can vanish for weeks and be back with one message an
-// object that changed.
+// A unit follows objects. With a device and a state file it can be offline for weeks; when it returns, one message for each changed object
+// suffices.
 func ExampleFollow() {
 	url, stop := demo()
 	defer stop()

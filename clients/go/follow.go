@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// RegistrationStatus is how far a registration is.
+// RegistrationStatus is the state of a registration.
 type RegistrationStatus string
 
 // The states of a registration. Pending states end as soon as client and server have agreed.
@@ -19,8 +19,8 @@ const (
 	PendingRegistration   RegistrationStatus = "pending registration"
 	Registered            RegistrationStatus = "registered"
 	PendingUnregistration RegistrationStatus = "pending unregistration"
-	Unregistered          RegistrationStatus = "unregistered" // also for objects that were never registered
-	Refused               RegistrationStatus = "refused"      // for good; registering it again makes another request
+	Unregistered          RegistrationStatus = "unregistered" // also the status of objects that were never registered
+	Refused               RegistrationStatus = "refused"      // for good; registering the object again makes a new request
 )
 
 // ObjectStatus is one registration and the newest version that was handled.
@@ -29,7 +29,7 @@ type ObjectStatus struct {
 	Status        RegistrationStatus
 	Version       Version // 0: none yet
 	Unknown       bool    // the last signal said that the version is unknown
-	Err           error   // a *RegistrationError if the server refused it, for good or for now
+	Err           error   // a *RegistrationError if the server refused the registration, for good or for now
 }
 
 // RegistrationError is the reason why the server refused a registration.
@@ -43,18 +43,18 @@ func (e *RegistrationError) Error() string {
 	return fmt.Sprintf("server refused the registration for %s/%s: %s", e.Group, e.Object, e.Code)
 }
 
-// SignalHandler handles one signal. Returning nil acknowledges it; after an error it is called again after a while,
-// with the newest version there is by then.
+// SignalHandler handles one signal. Returning nil acknowledges it. After an error it is called again later, with the newest version at that
+// time.
 type SignalHandler func(ctx context.Context, s *Signal) error
 
-// Objects are the registrations of a recipient's device. Listen keeps them in agreement with the server: pass them as
-// Follow. Registering and unregistering work at any time, connected or not.
+// Objects are the registrations of a recipient's device. Pass them to Listen with Follow: it keeps them in agreement with
+// the server. Registering and unregistering work at any time, connected or not.
 //
 // A handler gets versions that only grow, not every one of them: after several changes while the client was away or busy
 // it gets only the latest version. Handlers run one at a time, and only while Listen runs.
 //
-// With a named Device the server stores the registrations and acknowledged versions; without one they last for the
-// session and are made again on the next.
+// With a named Device the server stores the registrations and acknowledged versions. Without one they end with the
+// session, and the next session registers again.
 type Objects struct {
 	group    string
 	file     string
@@ -62,9 +62,9 @@ type Objects struct {
 
 	mu    sync.Mutex
 	regs  *registrations
-	owner *owner        // of the file; nil: none yet
+	owner *owner        // owner of the file; nil: not known yet
 	wake  func()        // wakes the session's writer to send changes; nil: no Listen is running
-	work  chan struct{} // has an entry when there may be something to handle
+	work  chan struct{} // has an element when there may be something to handle
 	moved chan struct{} // closed and replaced at every change
 
 	saving sync.Mutex
@@ -74,15 +74,14 @@ type Objects struct {
 // ObjectsOption changes what NewObjects makes.
 type ObjectsOption func(*Objects)
 
-// StateFile keeps the registrations and the versions handled in a file, so that they outlive the program. The file
-// is replaced as a whole. A file that cannot be read as state is moved aside as NAME.bad, and the client begins without
-// state.
+// StateFile stores the registrations and the handled versions in a file, so that they survive a restart of the program. The file is
+// replaced atomically. A file with invalid content is renamed to NAME.bad, and the client begins without state.
 func StateFile(name string) ObjectsOption { return func(o *Objects) { o.file = name } }
 
-// OnRegistration sets a function that is called at every change of a registration's status. Listen waits for it.
+// OnRegistration sets a function that is called at every change of a registration's status. Listen blocks until it returns.
 func OnRegistration(f func(ObjectStatus)) ObjectsOption { return func(o *Objects) { o.onChange = f } }
 
-// NewObjects makes an empty set of registrations in a group, or one with the registrations in its state file.
+// NewObjects returns the registrations of a group: those in the state file, or none.
 func NewObjects(group string, opts ...ObjectsOption) (*Objects, error) {
 	if err := checkName("group", group); err != nil {
 		return nil, fmt.Errorf("follow objects: %w", err)
@@ -99,10 +98,9 @@ func NewObjects(group string, opts ...ObjectsOption) (*Objects, error) {
 	return o, nil
 }
 
-// Register asks for the latest version of objects, now and whenever it changes. A name is one of the group, or
-// "group/object". For an object that is registered already the handler replaces the one before; after a restart with a
-// StateFile, signals wait until their object has a handler again. The error is one of a name, or of writing the state
-// file.
+// Register requests the latest version of objects, now and at every change. A name is that of an object in the group, or "group/object". If
+// an object is registered already, the new handler replaces the old one. After a restart with a StateFile, signals wait until their object
+// has a handler again. The error reports an invalid name, or a failure to write the state file.
 func (o *Objects) Register(handle SignalHandler, objects ...string) error {
 	if handle == nil {
 		return errors.New("register objects: there is no handler")
@@ -110,7 +108,7 @@ func (o *Objects) Register(handle SignalHandler, objects ...string) error {
 	return o.change("register", objects, func(k objectKey) { o.regs.want(k, handle) })
 }
 
-// Unregister ends registrations. No further signals come for these objects, even before the server knows.
+// Unregister ends registrations. The handler gets no further signals of these objects, even before the server has processed the request.
 func (o *Objects) Unregister(objects ...string) error {
 	return o.change("unregister", objects, o.regs.drop)
 }
@@ -162,7 +160,7 @@ func (o *Objects) update(do func()) {
 	}
 }
 
-// Status returns how far an object's registration is.
+// Status returns the state of an object's registration.
 func (o *Objects) Status(object string) ObjectStatus {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -173,7 +171,7 @@ func (o *Objects) Status(object string) ObjectStatus {
 	return ObjectStatus{Group: k.group, Object: k.object, Status: Unregistered}
 }
 
-// List returns all registrations, by group and object.
+// List returns all registrations, ordered by group and object.
 func (o *Objects) List() []ObjectStatus {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -191,8 +189,8 @@ func (o *Objects) list() []ObjectStatus {
 	return list
 }
 
-// Settled waits until client and server agree on every registration; those that were refused for good count as
-// agreed. It needs a Listen that runs.
+// Settled waits until client and server agree on every registration; registrations refused for good count as agreed. It needs a running
+// Listen.
 func (o *Objects) Settled(ctx context.Context) error {
 	for {
 		o.mu.Lock()
@@ -212,11 +210,11 @@ func (o *Objects) Settled(ctx context.Context) error {
 	}
 }
 
-// Follow lets Listen receive the signals of objects. One Listen at a time may use them. A nil notification handler
-// leaves the recipient's notifications alone.
+// Follow makes Listen receive the signals of objects. Only one Listen at a time may use them. With a nil notification handler, Listen
+// ignores the recipient's notifications.
 func Follow(objects *Objects) ListenOption { return func(o *listenOptions) { o.objects = objects } }
 
-// attach ties the objects to a Listen.
+// attach connects the objects with a Listen.
 func (o *Objects) attach(who owner, wake func()) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -252,7 +250,7 @@ func (o *Objects) run(ctx context.Context) {
 		if at := o.handleAll(ctx); !at.IsZero() {
 			again.Reset(time.Until(at))
 		}
-		// An error stays until the next change, or the end of Listen, which tries again and returns it.
+		// An error is kept until the next change, or until Listen ends, which tries again and returns it.
 		_ = o.save()
 	}
 }
@@ -279,7 +277,7 @@ func (o *Objects) handleAll(ctx context.Context) time.Time {
 	return time.Time{}
 }
 
-// digest is that of the desired set.
+// digest returns the digest of the desired set.
 func (o *Objects) digest() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -292,7 +290,7 @@ func (o *Objects) ping() *clientFrame {
 	return o.regs.ping()
 }
 
-// take returns what is to be sent now, and when there will be more; zero: when something has happened.
+// take returns the frames to send now, and the time of the next ones; zero: unknown until something happens.
 func (o *Objects) take(last bool) (frames []*clientFrame, again time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

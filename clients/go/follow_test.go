@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// signals is a handler that keeps what it gets.
+// signals is a handler that records its signals.
 type signals chan godwit.Signal
 
 func (s signals) handle(_ context.Context, got *godwit.Signal) error {
@@ -20,7 +20,7 @@ func (s signals) handle(_ context.Context, got *godwit.Signal) error {
 	return nil
 }
 
-// known waits for the next known version.
+// known waits for the next signal with a known version.
 func (s signals) known(t *testing.T) godwit.Signal {
 	t.Helper()
 	late := time.After(time.Minute)
@@ -91,7 +91,7 @@ func TestPutReachesWhoeverIsRegistered(t *testing.T) {
 		if err := c.DeleteObject(t.Context(), "region-2", "firmware"); err != nil {
 			t.Fatal(err)
 		}
-		for s := range got { // version 4 was put by the client itself
+		for s := range got { // version 4 sends no signal, because this client is its source
 			if s.Unknown && s.Object == "firmware" && s.Version == 4 {
 				break
 			}

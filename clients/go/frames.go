@@ -16,7 +16,7 @@ import (
 // Notification is one notification as a recipient gets it.
 type Notification struct {
 	ID          string
-	Seq         uint64 // counts per recipient from 1; gaps are normal
+	Seq         uint64 // number among the recipient's notifications, from 1; gaps are normal
 	Title       string
 	Body        string
 	Category    string
@@ -25,7 +25,7 @@ type Notification struct {
 	Priority    string // high, normal or low
 	CreatedAt   time.Time
 	ExpiresAt   time.Time
-	ReplyBy     time.Time // deadline of the answer; zero: none is wanted
+	ReplyBy     time.Time // deadline for the answer; zero: no answer is requested
 	Attempt     int       // 1 for the first delivery
 }
 
@@ -36,7 +36,7 @@ type Welcome struct {
 	Recipient  string
 	Heartbeat  time.Duration
 	ServerTime time.Time
-	// Of the objects that the server has this session or device registered for.
+	// Digest of the objects for which the server has this session or device registered.
 	Digest        string
 	Registrations int
 }
@@ -92,7 +92,7 @@ type serverFrame struct {
 	Goodbye            *goodbye
 	Err                *frameError
 	Unread             *UndecodableError
-	// None of these: a frame this client does not know.
+	// All fields nil: a frame this client does not know.
 }
 
 type goodbye struct {
@@ -100,18 +100,18 @@ type goodbye struct {
 	RetryAfter time.Duration
 }
 
-// frameError is the server's error about one frame; the session goes on.
+// frameError is the server's error about one frame; the session continues.
 type frameError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Field   string `json:"field"`
-	// Patterns of Field that were refused; the frame's others were accepted.
+	// Patterns in Field that the server refused; it accepted the frame's other patterns.
 	Refused []string `json:"refused"`
 }
 
 func (e *frameError) Error() string { return "server refused a frame: " + e.Code + ": " + e.Message }
 
-// wireTime is a duration as JSON frames carry it: "30s", "7d", or whole seconds.
+// wireTime is a duration in JSON frames: "30s", "7d", or whole seconds.
 type wireTime time.Duration
 
 // MarshalJSON implements json.Marshaler.
@@ -134,7 +134,7 @@ func (d *wireTime) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// wireNotification is a notification as JSON frames carry it.
+// wireNotification is a notification in JSON frames.
 type wireNotification struct {
 	ID          string          `json:"id"`
 	Seq         uint64          `json:"seq"`
@@ -151,7 +151,7 @@ type wireNotification struct {
 	Attempt     int             `json:"attempt"`
 }
 
-// ReadNotification reads a notification as the server's frames have it in JSON.
+// ReadNotification parses a notification in the JSON form of the server's frames.
 func ReadNotification(text []byte) (*Notification, error) {
 	var w wireNotification
 	if err := json.Unmarshal(text, &w); err != nil {
@@ -173,7 +173,7 @@ func (w *wireNotification) notification() (*Notification, error) {
 		return nil, &memberError{"id", "is not a name"}
 	}
 	if n.Priority != "high" && n.Priority != "low" {
-		n.Priority = "normal" // also one of a later server
+		n.Priority = "normal" // also for priorities that only later servers know
 	}
 	return n, nil
 }
@@ -186,14 +186,14 @@ func (w *wireNotification) frame() serverFrame {
 	return serverFrame{Notification: n}
 }
 
-// readData takes data from the form it has in JSON: JSON as it is, text as a string, anything else as base64.
+// readData decodes data from its form in JSON: JSON as it is, text as a string, anything else as base64.
 func readData(data json.RawMessage, base64 []byte, contentType string) ([]byte, string, error) {
 	switch {
 	case base64 != nil:
 		return base64, contentType, nil
 	case len(data) == 0:
 		return nil, contentType, nil
-	case contentType == "": // left out where it is the usual one
+	case contentType == "": // the usual type is omitted
 		return data, "application/json", nil
 	case isJSON(contentType):
 		return data, contentType, nil
@@ -205,8 +205,8 @@ func readData(data json.RawMessage, base64 []byte, contentType string) ([]byte, 
 	return []byte(text), contentType, nil
 }
 
-// decodeJSON reads a frame: an object with one key. Unknown frames of a later server are ignored, and an unreadable
-// frame is returned with its error.
+// decodeJSON parses a frame: an object with one key. Unknown frames of a later server are ignored; an unreadable frame is returned with its
+// error.
 func decodeJSON(b []byte) (f serverFrame) {
 	var w struct {
 		Welcome *struct {

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// gatherer keeps the connection that a WebSocket is made of.
+// gatherer is an http.RoundTripper that wraps the connection of a WebSocket in a gathering, and stores it in conn.
 type gatherer struct {
 	http.RoundTripper // nil: the default
 	conn              *gathering
@@ -29,8 +29,8 @@ func (g *gatherer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// gathering is a connection that writes several frames at once: the WebSocket library writes each by itself, and a write
-// costs more than the frame.
+// gathering is a connection that writes several frames at once. The WebSocket library writes each frame separately, and a write costs more
+// than the frame.
 type gathering struct {
 	io.ReadWriteCloser
 
@@ -39,7 +39,7 @@ type gathering struct {
 	held    []byte
 }
 
-// maxHeld is how many bytes are held back at most.
+// maxHeld is the maximum number of bytes held back.
 const maxHeld = 64 << 10
 
 // hold collects writes until release.

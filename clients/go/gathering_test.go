@@ -34,7 +34,7 @@ func TestFramesOfOneFlushShareAWrite(t *testing.T) {
 	g.hold()
 	frame := []byte("a")
 	write(frame)
-	frame[0] = 'b' // the library writes the next one into the same buffer
+	frame[0] = 'b' // the library encodes the next frame into the same buffer
 	write(frame)
 	release()
 	release()

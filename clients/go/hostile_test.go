@@ -30,7 +30,7 @@ type hostileCase struct {
 	isProto                  bool
 }
 
-// UnmarshalJSON notes which form the frame has: protobuf's may be empty.
+// UnmarshalJSON notes whether the frame is JSON or protobuf: a protobuf frame may be empty.
 func (c *hostileCase) UnmarshalJSON(b []byte) error {
 	type plain hostileCase
 	c.isProto = bytes.Contains(b, []byte(`"proto":`))
@@ -57,7 +57,7 @@ func (c *hostileCase) frame(t *testing.T) []byte {
 	return whole
 }
 
-// wire is the server's side of one connection.
+// wire is the server's end of one connection.
 type wire struct {
 	send func([]byte) error
 	recv func() (*clientFrame, error)
@@ -125,7 +125,7 @@ type verdict struct {
 	acks, nacks, objects map[string]string
 }
 
-// playHostile sends the frame, then others that must be handled all the same, and collects the answers.
+// playHostile sends the hostile frame, then valid ones that the client must still handle, and collects the answers.
 func playHostile(w wire, sound []byte, frames ...[]byte) (v verdict) {
 	v = verdict{map[string]string{}, map[string]string{}, map[string]string{}}
 	if _, err := w.recv(); err != nil {

@@ -8,8 +8,8 @@ import (
 	"net/url"
 )
 
-// HTTP has an ordinary HTTP handler answer calls from the gateway. Its paths are those after the service's name: GET
-// /gw/orders/17 is GET /17. The gateway's data about the caller is in the headers Godwit-Key, Godwit-Recipient and
+// HTTP returns a RequestHandler that answers calls from the gateway with an ordinary HTTP handler. Its paths begin after the service's
+// name: GET /gw/orders/17 is GET /17. The gateway's data about the caller is in the headers Godwit-Key, Godwit-Recipient and
 // Godwit-Client-Addr.
 func HTTP(h http.Handler) RequestHandler {
 	return func(ctx context.Context, r *Request) (*Answer, error) {

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// inEffect is a session's state of the subjects it serves. All but mark belongs to the reader.
+// inEffect is a session's state of the subjects it serves. Only the reader uses the fields other than mark.
 type inEffect struct {
-	mark    atomic.Int64 // number of the ping whose pong confirms that they are served; 0: there is none
+	mark    atomic.Int64 // number of the ping whose pong confirms that the subjects are served; 0: none
 	refused bool         // one was, for good
 	told    bool
 	wait    backoff
 	again   *time.Timer
 }
 
-// pong takes the answer to the nth ping and reports whether everything is served from now on.
+// pong handles the answer to the nth ping. It reports whether this confirms that all subjects are served from now on.
 func (i *inEffect) pong(n int) bool {
 	mark := i.mark.Load()
 	if mark == 0 || int64(n) < mark || i.refused || i.told {
@@ -31,7 +31,7 @@ func (i *inEffect) stop() {
 	}
 }
 
-// refused handles the server's error about subjects. Temporary refusals are tried again.
+// refused handles the server's error about subjects. It requests subjects again that were refused for now.
 func (s *session) refused(e *frameError) {
 	i := &s.serves
 	if e.Code != "unavailable" || len(e.Refused) == 0 {

@@ -16,7 +16,7 @@ type listener struct {
 	handle    Handler
 	opts      listenOptions
 
-	jobs chan *job // waiting for a handler; as many as a server may send unacknowledged
+	jobs chan *job // waiting for a handler; capacity for all unacknowledged notifications of a server
 	out  *outbox
 
 	mu   sync.Mutex
@@ -26,7 +26,7 @@ type listener struct {
 
 	answering answering
 
-	refused string // the last token that was refused; used only by the connecting goroutine
+	refused string // the last refused token; only the connecting goroutine uses it
 }
 
 func newListener(c *Client, recipient string, handle Handler, o listenOptions) *listener {
@@ -36,17 +36,17 @@ func newListener(c *Client, recipient string, handle Handler, o listenOptions) *
 	}
 }
 
-// job is a notification on its way through a handler.
+// job is a notification that waits for its handler or is being handled.
 type job struct {
 	n      *Notification
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 }
 
-// flushPatience is how long the acknowledgements of the last handlers may take to go out.
+// flushPatience limits the time for sending the last handlers' acknowledgements.
 const flushPatience = 2 * time.Second
 
-// run is the whole of Listen.
+// run implements Listen.
 func (l *listener) run(ctx context.Context) error {
 	if t := l.opts.topics; t != nil {
 		if err := t.attach(l.out.signal); err != nil {
@@ -72,8 +72,8 @@ func (l *listener) run(ctx context.Context) error {
 	return err
 }
 
-// serve starts handlers and connections and returns when all have ended. Connections outlive ctx a little so that the
-// acknowledgements of the last handlers still go out.
+// serve starts handlers and connections and returns when all have ended. Connections end a little later than ctx, so that the
+// acknowledgements of the last handlers can be sent.
 func (l *listener) serve(ctx context.Context) (err error) {
 	work, endWork := context.WithCancel(ctx)
 	closing, beginClose := context.WithCancel(context.Background())
@@ -109,7 +109,7 @@ func (l *listener) serve(ctx context.Context) (err error) {
 	return err
 }
 
-// connect makes one session after the other. It returns nil when closing ends, or the refusal that ends all.
+// connect runs one session after the other. It returns nil when closing ends, or the refusal that ends Listen.
 func (l *listener) connect(work, conns, closing context.Context) error {
 	wait := backoff{base: connectBase, most: connectMost}
 	failures := 0
@@ -126,7 +126,7 @@ func (l *listener) connect(work, conns, closing context.Context) error {
 			failures, wait.n = 0, 0
 		}
 		var delay time.Duration
-		if failures > 0 { // the first retry is at once
+		if failures > 0 { // the first retry follows without a wait
 			delay = wait.next()
 		}
 		failures++
@@ -157,7 +157,7 @@ func askedToWait(err error) time.Duration {
 	return 0
 }
 
-// permanent returns the error for which connecting again would not help; nil: it may.
+// permanent returns the error if connecting again would fail again; nil: it may succeed.
 func (l *listener) permanent(err error) error {
 	var reason string
 	var refused *RefusedError
@@ -180,7 +180,7 @@ func (l *listener) permanent(err error) error {
 	}
 	switch reason {
 	case "unauthenticated", "token_expired":
-		// The source may have a better token by now. The same one again is refused again.
+		// The source may have another token by now. The same token would be refused again.
 		if l.client.token != nil && !l.opts.peek && l.tokenIsNew() {
 			return nil
 		}
@@ -191,7 +191,7 @@ func (l *listener) permanent(err error) error {
 	return &RefusedError{Reason: reason, Err: err}
 }
 
-// tokenIsNew reports whether the source has another token than the one that was refused.
+// tokenIsNew reports whether the source's token differs from the refused one.
 func (l *listener) tokenIsNew() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), l.client.timeout)
 	defer cancel()
@@ -213,7 +213,7 @@ func (l *listener) work(ctx context.Context) {
 
 func (l *listener) handleOne(ctx context.Context, j *job) {
 	defer j.cancel(nil)
-	if ctx.Err() != nil || j.ctx.Err() != nil { // ended or recalled while it waited
+	if ctx.Err() != nil || j.ctx.Err() != nil { // the job ended or was recalled while it waited
 		l.finish(j, nil, context.Canceled)
 		return
 	}
@@ -229,7 +229,7 @@ func (l *listener) handleOne(ctx context.Context, j *job) {
 		l.out.reply(answer)
 	case err == nil:
 		l.out.ack(j.n.ID)
-	case j.ctx.Err() != nil: // it need not be delivered again, or will be on the next connection
+	case j.ctx.Err() != nil: // settled already, or the next connection delivers it again
 	case errors.As(err, &after):
 		l.out.nack(nack{IDs: []string{j.n.ID}, After: wireTime(after.wait()), Reason: after.reason()})
 	default:
@@ -237,7 +237,7 @@ func (l *listener) handleOne(ctx context.Context, j *job) {
 	}
 }
 
-// answerOf is the answer that a handler returned as its error, if the server takes it.
+// answerOf returns the answer that a handler returned as its error; err is not nil if the server would not accept the answer.
 func answerOf(n *Notification, err error) (*reply, error) {
 	var answered *replyError
 	if !errors.As(err, &answered) {
@@ -262,10 +262,10 @@ func (l *listener) finish(j *job, answer *reply, err error) {
 	}
 }
 
-// take queues a notification for the handlers, unless they have it or had it. work is the handlers' context.
+// take queues a notification for the handlers, unless it is queued or was handled. work is the handlers' context.
 func (l *listener) take(work context.Context, n *Notification) {
 	if l.handle == nil {
-		return // the program is here for objects or topics alone
+		return // the program uses only objects or topics
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -280,7 +280,7 @@ func (l *listener) take(work context.Context, n *Notification) {
 	}
 	if r := l.said.find(n.ID); r != nil {
 		if !l.opts.peek {
-			l.out.reply(r) // the first one was lost with its connection
+			l.out.reply(r) // the first answer was lost with its connection
 		}
 		return
 	}
@@ -289,7 +289,7 @@ func (l *listener) take(work context.Context, n *Notification) {
 	select {
 	case l.jobs <- j:
 		l.held[n.ID] = j
-	default: // more than any window: it is delivered again
+	default: // more than any window allows: the server delivers it again later
 		j.cancel(nil)
 	}
 }

@@ -110,7 +110,7 @@ func TestRedeliveredNotificationIsHandledOnceAndAcknowledgedAgain(t *testing.T) 
 		if got := l.conns[0].acks(); !slices.Equal(got, []string{"a"}) {
 			t.Errorf("after the redelivery acknowledged %v", got)
 		}
-		l.conns[0].end(io.EOF) // and once more on the next connection
+		l.conns[0].end(io.EOF) // redelivered once more, on the next connection
 		collected()
 		if got := l.conns[1].acks(); !slices.Equal(got, []string{"a"}) {
 			t.Errorf("after the reconnect acknowledged %v", got)
@@ -122,13 +122,13 @@ func TestRedeliveredNotificationIsHandledOnceAndAcknowledgedAgain(t *testing.T) 
 	})
 }
 
-// collected waits for as long as acknowledgements are collected.
+// collected waits until collected acknowledgements have been sent.
 func collected() {
 	time.Sleep(usualAckDelay)
 	synctest.Wait()
 }
 
-// ackFrames runs do on a session and returns the ids of each frame of acknowledgements.
+// ackFrames runs do on a session and returns the ids in each acknowledgement frame.
 func ackFrames(t *testing.T, handle Handler, do func(c *scripted), opts ...ListenOption) (frames []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -418,7 +418,7 @@ func TestAcknowledgementOfTheLastHandlerIsFlushed(t *testing.T) {
 			c.notify("a")
 			return nil
 		}, func(ctx context.Context, _ *Notification) error {
-			<-ctx.Done() // Listen is ending, the work is done all the same
+			<-ctx.Done() // the handler finishes its work although Listen is ending
 			return nil
 		})
 		synctest.Wait()

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-const maxName = 128 // bytes of an app, recipient, id, group, object, device or queue
+const maxName = 128 // maximum bytes of an app, recipient, id, group, object, device or queue
 
-// checkName applies the rules for names, so that a bad one is told here and not as a missing page.
+// checkName applies the rules for names, so that an invalid name gives a clear error here instead of a 404 from the server.
 func checkName(what, name string) error {
 	if name == "" {
 		return fmt.Errorf("%s is empty", what)
@@ -30,7 +30,7 @@ func checkName(what, name string) error {
 	return nil
 }
 
-// pathTo returns a path of the API with names in it.
+// pathTo returns a path of the API with the parts escaped.
 func pathTo(parts ...string) string {
 	var b strings.Builder
 	b.WriteString("/v1")
@@ -41,7 +41,7 @@ func pathTo(parts ...string) string {
 	return b.String()
 }
 
-// checkPath refuses names in a path with which a request would go to another path.
+// checkPath rejects paths with parts that would make the request go to another path.
 func checkPath(path string) error {
 	rest, ours := strings.CutPrefix(path, "/v1/")
 	for part := range strings.SplitSeq(rest, "/") {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// recorded is a server that records the paths of requests.
+// recorded starts a server that records the paths of requests.
 func recorded(t *testing.T) (c *Client, paths func() []string) {
 	var got []string
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

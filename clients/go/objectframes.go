@@ -8,12 +8,12 @@ import (
 	pb "godwit.dev/godwit/api/godwitpb"
 )
 
-// Version is a version of an object, from 1 to 2^63-1; 0 is none. It only grows.
+// Version is a version of an object, from 1 to 2^63-1; 0: none. It only grows.
 type Version int64
 
 func (v Version) String() string { return strconv.FormatInt(int64(v), 10) }
 
-// ParseVersion reads a version as people and JSON write it: decimal digits from 1 to 2^63-1.
+// ParseVersion parses a version as in JSON or typed by people: decimal digits from 1 to 2^63-1.
 func ParseVersion(s string) (Version, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 1 || s[0] < '1' || s[0] > '9' { // neither a sign nor a leading zero
@@ -40,10 +40,10 @@ func (v *Version) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// Signal says that an object is at a version, or that its version is unknown.
+// Signal reports an object's version, or that its version is unknown.
 type Signal struct {
 	Group, Object string
-	Version       Version // if Unknown: the floor, above which the next one will be; 0: there was none yet
+	Version       Version // if Unknown: the floor, which the next version exceeds; 0: there was no version yet
 	Unknown       bool    // the latest version is unknown: fetch the object from its source
 	Payload       []byte  // at most 4 KB
 	ContentType   string  // of Payload
@@ -51,7 +51,7 @@ type Signal struct {
 
 func (s *Signal) key() objectKey { return objectKey{s.Group, s.Object} }
 
-// register is the frames register and unregister.
+// register is the content of the frames register and unregister.
 type register struct {
 	Objects []string `json:"objects"`
 	Group   string   `json:"group,omitempty"`
@@ -69,7 +69,7 @@ type ping struct {
 	Digest string `json:"digest,omitempty"`
 }
 
-// registered confirms registrations and gives the digest of all that the server has.
+// registered confirms registrations, with the digest of all registrations that the server has.
 type registered struct {
 	Objects []string `json:"objects"`
 	Group   string   `json:"group"`
@@ -84,7 +84,7 @@ type registrationFailed struct {
 	Transient bool     `json:"transient"`
 }
 
-// wireObject is a signal as JSON frames carry it.
+// wireObject is a signal in JSON frames.
 type wireObject struct {
 	Group         string          `json:"group"`
 	Object        string          `json:"object"`
@@ -106,7 +106,7 @@ func (w *wireObject) signal() (*Signal, error) {
 
 func (w *wireObject) frame() serverFrame { return signalFrame(w.signal()) }
 
-// signalFrame is a signal with a key and a count, or with its error.
+// signalFrame returns a frame with the signal, or with an error: err, or that of an invalid name.
 func signalFrame(s *Signal, err error) serverFrame {
 	switch {
 	case checkName("object", s.Object) != nil:
@@ -126,7 +126,7 @@ func (r *register) proto() *pb.Register {
 	return &pb.Register{Objects: r.Objects, Group: r.Group, Reset_: r.Reset, More: r.More}
 }
 
-// objectProto is a frame about objects as protobuf; nil: it is about something else.
+// objectProto returns the protobuf form of a frame about objects; nil: the frame is about something else.
 func (f *clientFrame) objectProto() *pb.ClientFrame {
 	switch {
 	case f.Register != nil:
@@ -140,7 +140,7 @@ func (f *clientFrame) objectProto() *pb.ClientFrame {
 	return nil
 }
 
-// objectFromProto reads the frames about objects.
+// objectFromProto decodes the frames about objects.
 func objectFromProto(p *pb.ServerFrame) (f serverFrame) {
 	switch v := p.GetFrame().(type) {
 	case *pb.ServerFrame_Registered:

@@ -11,31 +11,31 @@ import (
 	"time"
 )
 
-// MaxPayload is the most bytes of an object's payload: a signal says only that something changed, and clients fetch the
-// data itself elsewhere.
+// MaxPayload is the maximum number of bytes of an object's payload: a signal only reports that something changed, and clients fetch the
+// data elsewhere.
 const MaxPayload = 4 << 10
 
 // ObjectPut is a new version of an object.
 type ObjectPut struct {
-	// Version must be above the current one to change anything. 0: the server takes the next; a put that is tried again
-	// after a failure may then count twice, which costs nothing but a version.
+	// Version changes the object only if it is above the current one. 0: the server chooses the next version. A retry after a failure may
+	// then count twice, which only skips a version.
 	Version     Version
 	Payload     []byte // JSON, text or bytes
-	ContentType string // of Payload; empty: JSON if it is, else text if it is UTF-8, else bytes
-	Source      string // the client that caused it, "recipient" or "recipient/device": it gets no signal
+	ContentType string // type of Payload; empty: JSON if it is valid JSON, else text if it is UTF-8, else bytes
+	Source      string // the client that caused the change, "recipient" or "recipient/device": it gets no signal
 }
 
 // PutResult is the object's state on the server after a put.
 type PutResult struct {
-	Version Version `json:"version"` // the stored one; of an unknown object: the floor
-	Changed bool    `json:"changed"` // false: the put was not above it
+	Version Version `json:"version"` // the stored version; of an unknown object: the floor
+	Changed bool    `json:"changed"` // false: the put's version was not above the stored one
 }
 
 // Object is the server's state of an object.
 type Object struct {
 	Group       string
 	Object      string
-	Version     Version // if Unknown: the floor, above which the next one will be
+	Version     Version // if Unknown: the floor, which the next version exceeds
 	Unknown     bool    // the latest version is unknown, or the object was deleted
 	Payload     []byte
 	ContentType string
@@ -46,14 +46,14 @@ type Object struct {
 // Registration is one client's registration for an object.
 type Registration struct {
 	Recipient    string    `json:"recipient"`
-	Device       string    `json:"device"` // empty: it lasts for the session
+	Device       string    `json:"device"` // empty: the registration lasts for the session
 	Online       bool      `json:"online"`
 	LastSeen     time.Time `json:"last_seen"`
 	SentVersion  Version   `json:"sent_version"`  // 0: none yet
 	AckedVersion Version   `json:"acked_version"` // 0: none yet
 }
 
-// wirePut is a put as the API takes it.
+// wirePut is a put in the API's JSON.
 type wirePut struct {
 	Version       Version         `json:"version,omitempty"`
 	Unknown       bool            `json:"unknown,omitempty"`
@@ -65,8 +65,8 @@ type wirePut struct {
 
 func objectPath(k objectKey) string { return pathTo("objects", k.group, k.object) }
 
-// PutObject gives an object a new version. It returns once that is on the server's disk; every client registered for
-// the object eventually learns it, or a later one.
+// PutObject gives an object a new version. It returns once the version is on the server's disk; every client registered for the object
+// eventually receives this version or a later one.
 func (c *Client) PutObject(ctx context.Context, group, object string, p ObjectPut) (PutResult, error) {
 	w := wirePut{Version: p.Version, Source: p.Source}
 	data := wirePublication{ContentType: p.ContentType}
@@ -77,13 +77,13 @@ func (c *Client) PutObject(ctx context.Context, group, object string, p ObjectPu
 	return c.putObject(ctx, http.MethodPut, objectKey{group, object}, &w)
 }
 
-// UnknownObject says that an object's latest version is unknown: clients then fetch the object from its source. The
-// version stays as a floor, which the next one must exceed; a floor above it raises it.
+// UnknownObject declares that an object's latest version is unknown: clients then fetch the object from its source. The version stays as a
+// floor, which the next one must exceed; a higher floor replaces it.
 func (c *Client) UnknownObject(ctx context.Context, group, object string, floor Version) (PutResult, error) {
 	return c.putObject(ctx, http.MethodPut, objectKey{group, object}, &wirePut{Version: floor, Unknown: true})
 }
 
-// DeleteObject does the same as UnknownObject. Versions of an object put later are above all it ever had.
+// DeleteObject does the same as UnknownObject. Later versions of the object exceed all earlier ones.
 func (c *Client) DeleteObject(ctx context.Context, group, object string) error {
 	_, err := c.putObject(ctx, http.MethodDelete, objectKey{group, object}, nil)
 	return err
@@ -107,7 +107,7 @@ func (c *Client) putObject(ctx context.Context, method string, k objectKey, w *w
 	return r, nil
 }
 
-// objectView is an object as the API shows it.
+// objectView is an object in the API's JSON.
 type objectView struct {
 	wireObject
 	Source    string    `json:"source"`
@@ -125,7 +125,7 @@ func (v *objectView) object(group string) (o Object, err error) {
 	return Object{s.Group, s.Object, s.Version, s.Unknown, s.Payload, s.ContentType, v.Source, v.UpdatedAt}, nil
 }
 
-// GetObject reads an object. For an object that was never put it fails with an *Error with Status 404.
+// GetObject reads an object. If the object was never put, it fails with an *Error with Status 404.
 func (c *Client) GetObject(ctx context.Context, group, object string) (o Object, err error) {
 	k := objectKey{group, object}
 	var v objectView
@@ -144,16 +144,17 @@ func (c *Client) GetObject(ctx context.Context, group, object string) (o Object,
 	return o, nil
 }
 
-// page is one answer of a list.
+// page is one page of a list.
 type page[T any] struct {
 	Items      []T    `json:"items"`
 	NextCursor string `json:"next_cursor"`
 }
 
-// listPage is how many items one request reads.
+// listPage is the number of items in one request.
 const listPage = 500
 
-// ListObjects reads the objects of a group whose names begin with prefix, by name. An error ends the sequence.
+// ListObjects lists the objects of a group whose names begin with prefix, ordered by name. If an error ends the sequence, it is the last
+// element.
 func (c *Client) ListObjects(ctx context.Context, group, prefix string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		r := request{method: http.MethodGet, path: pathTo("objects", group), query: url.Values{"limit": {strconv.Itoa(listPage)}}}
@@ -181,8 +182,8 @@ func (c *Client) ListObjects(ctx context.Context, group, prefix string) iter.Seq
 	}
 }
 
-// Registrations lists the clients that are registered for an object, online or not, and which version each has got:
-// "which units have camera-config v7?"
+// Registrations lists the clients that are registered for an object, online or not, and the version that each has received: "which units
+// have camera-config v7?"
 func (c *Client) Registrations(ctx context.Context, group, object string) (list []Registration, err error) {
 	k := objectKey{group, object}
 	if err = k.check(); err == nil {

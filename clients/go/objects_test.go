@@ -26,7 +26,7 @@ func TestVersionsAreStringsOnTheWire(t *testing.T) {
 	}
 }
 
-// called records requests and answers with one body after the other.
+// called records requests and returns its answers one after the other.
 type called struct {
 	answers
 	asked []string

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// objectServer is the server's side of registrations in a few lines: sets by device, versions, acknowledgements,
-// redelivery. It can lose everything.
+// objectServer is a minimal server for registrations: sets by device, versions, acknowledgements, redelivery. It can lose all its state.
 type objectServer struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -255,7 +254,7 @@ func (f *followed) unregister(objects ...string) {
 	}
 }
 
-// agreed checks that both sides are registered for exactly these.
+// agreed checks that both sides are registered for exactly these objects.
 func (f *followed) agreed(objects ...string) {
 	f.t.Helper()
 	synctest.Wait()

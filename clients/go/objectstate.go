@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// owner is the client whose registrations are in a state file.
+// owner identifies the client whose registrations are in a state file.
 type owner struct {
 	App       string `json:"app"`
 	Recipient string `json:"recipient"`
@@ -20,7 +20,7 @@ func (o *owner) String() string {
 	return fmt.Sprintf("recipient %q, device %q of app %q", o.Recipient, o.Device, o.App)
 }
 
-// stateFormat counts changes of the file that older programs could not read.
+// stateFormat is the version of the file's format. It grows with changes that older programs cannot read.
 const stateFormat = 1
 
 // stateFile is the content of a state file.
@@ -39,7 +39,7 @@ type stateEntry struct {
 	Floor   Version            `json:"floor,omitempty"`
 }
 
-// load reads the state file, if there is one.
+// load reads the state file, if it exists.
 func (o *Objects) load() error {
 	b, err := os.ReadFile(o.file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -81,7 +81,7 @@ func (o *Objects) load() error {
 	return nil
 }
 
-// setAside renames a file that cannot be read as state, so that people can look at it.
+// setAside renames a file with invalid content, so that people can examine it.
 func (o *Objects) setAside() error {
 	if err := os.Rename(o.file, o.file+".bad"); err != nil {
 		return fmt.Errorf("set aside a state file that cannot be understood: %w", err)
@@ -89,7 +89,7 @@ func (o *Objects) setAside() error {
 	return nil
 }
 
-// save writes the state file if it would differ: a new one beside it, synced, which then takes its name.
+// save writes the state file if its content has changed.
 func (o *Objects) save() error {
 	if o.file == "" {
 		return nil
@@ -122,7 +122,7 @@ func (o *Objects) snapshot() (f stateFile, version uint64) {
 	return f, o.regs.version
 }
 
-// replaceFile replaces a file as a whole: after a crash there is the old one or the new one.
+// replaceFile replaces a file atomically: after a crash, the file is the old one or the new one.
 func replaceFile(name string, b []byte) error {
 	beside := name + ".new"
 	f, err := os.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -138,12 +138,12 @@ func replaceFile(name string, b []byte) error {
 	if err := os.Rename(beside, name); err != nil {
 		return err
 	}
-	dir, err := os.Open(filepath.Dir(name)) // the rename is on disk once the folder is
+	dir, err := os.Open(filepath.Dir(name)) // syncing the folder makes the rename durable
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	// Some systems cannot sync a folder; the file itself is whole either way.
+	// Some systems cannot sync a folder; the file is complete either way.
 	_ = dir.Sync()
 	return nil
 }

@@ -5,12 +5,11 @@ import (
 	"time"
 )
 
-// outbox collects acknowledgements until the session's writer takes them, so that those of a burst share a frame. It
-// outlives sessions: acknowledgements that a lost connection did not carry are sent on the next one. It is limited by
-// the listener's jobs.
+// outbox collects acknowledgements until the session's writer takes them, so that acknowledgements of a burst share a frame. It outlives
+// sessions: if a connection is lost, the next one sends the rest. The number of the listener's jobs limits it.
 type outbox struct {
-	delay time.Duration // how long acknowledgements wait for others after some were sent
-	full  int           // when there are so many they wait no longer, because the server's window is full
+	delay time.Duration // how long acknowledgements wait for others after the last were sent
+	full  int           // number of acknowledgements that are sent at once: half of the server's window
 
 	mu    sync.Mutex
 	acks  []string
@@ -20,7 +19,7 @@ type outbox struct {
 	wake  chan struct{}
 }
 
-// newOutbox makes an outbox for sessions of a window; 0: the server's.
+// newOutbox returns an outbox for sessions with this window; 0: the server's default.
 func newOutbox(delay time.Duration, window int) *outbox {
 	if window == 0 {
 		window = usualWindow
@@ -33,7 +32,7 @@ func (o *outbox) ack(id string) {
 	o.acks = append(o.acks, id)
 	n := len(o.acks)
 	o.mu.Unlock()
-	if n == 1 || n >= o.full { // the writer has been woken for the others
+	if n == 1 || n >= o.full { // for the acknowledgements in between, the writer is awake already
 		o.signal()
 	}
 }
@@ -61,11 +60,11 @@ func (o *outbox) signal() {
 	}
 }
 
-// maxAckIDs is how many ids one frame carries.
+// maxAckIDs is the maximum number of ids in one frame.
 const maxAckIDs = 256
 
-// take empties the outbox into frames. Acknowledgements that should wait for others stay, unless something else is sent or
-// all is true; again is until when.
+// take empties the outbox into frames. Acknowledgements stay while they wait for others, unless something else is sent or all is true;
+// again is when they are due.
 func (o *outbox) take(all bool) (frames []*clientFrame, again time.Time) {
 	now := time.Now()
 	o.mu.Lock()

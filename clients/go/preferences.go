@@ -6,12 +6,12 @@ import (
 	"net/http"
 )
 
-// Preferences are a recipient's wishes about how it may be reached beyond its sessions. They are checked when a step of
-// an escalation starts. The zero value is for recipients who never set any: every channel, at any time.
+// Preferences are a recipient's wishes about which channels may reach it outside its sessions. They apply when a step of an escalation
+// starts. The zero value is the default: every channel, at any time.
 type Preferences struct {
 	// Categories lists the channels that each category may use; "*" is every category without an entry.
 	Categories map[string]Choice `json:"categories,omitempty"`
-	// QuietHours are when no step begins, unless its notification is urgent or its category critical; they need a Timezone.
+	// QuietHours are the hours in which no step begins, unless its notification is urgent or its category critical; they need a Timezone.
 	QuietHours *QuietHours `json:"quiet_hours,omitempty"`
 	Timezone   string      `json:"timezone,omitempty"` // like Europe/Oslo
 }
@@ -21,13 +21,13 @@ type Choice struct {
 	Channels []string `json:"channels,omitzero"` // nil: all; empty: none
 }
 
-// QuietHours are from one time of the day until another, like 22:00 and 08:00.
+// QuietHours begin and end at a time of the day, like 22:00 and 08:00.
 type QuietHours struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 }
 
-// Preferences returns a recipient's preferences: with an API key anybody's, with a client's token its own.
+// Preferences returns a recipient's preferences. An API key can read anybody's, a client's token only its own.
 func (c *Client) Preferences(ctx context.Context, recipient string) (Preferences, error) {
 	var p Preferences
 	if err := c.doJSON(ctx, request{method: http.MethodGet, path: preferencesPath(recipient)}, nil, &p); err != nil {

@@ -18,58 +18,58 @@ import (
 // Limits of a publish.
 const (
 	MaxRecipients = 1000      // of one publish
-	MaxPublish    = 256 << 10 // bytes of one publish as sent
-	maxBatchLines = 10_000    // of one request; PublishBatch sends as many requests as it needs
+	MaxPublish    = 256 << 10 // maximum bytes of one encoded publish
+	maxBatchLines = 10_000    // maximum lines of one request; PublishBatch sends as many requests as it needs
 	maxBatchBytes = 31 << 20  // the server takes 32 MB
 )
 
 // Publication is a notification to be published. Only To is required.
 type Publication struct {
 	To string // the recipient: 1 to 128 bytes of A-Za-z0-9._:@+-
-	// ID names the notification; publishing it again to the same recipient while it is pending, and 24 h after it
-	// settled, changes nothing. Empty: a ULID is made.
+	// ID identifies the notification; publishing it again to the same recipient while it is pending, or within 24 h after it settled,
+	// changes nothing. Empty: a ULID is created.
 	ID          string
 	Title       string
 	Body        string
 	Category    string
 	Data        []byte        // JSON, text or bytes
-	ContentType string        // of Data; empty: JSON if it is, else text if it is UTF-8, else bytes
+	ContentType string        // type of Data; empty: JSON if it is valid JSON, else text if it is UTF-8, else bytes
 	TTL         time.Duration // 0: 24 h; at most 30 days; counts from SendAt if that is set
 	ExpiresAt   time.Time     // instead of TTL
-	SendAt      time.Time     // delays it, by at most 30 days
+	SendAt      time.Time     // delivery time, at most 30 days ahead
 	CollapseKey string        // an unsettled notification of the same key and recipient is replaced
 	Priority    string        // high, normal (default) or low
 	Ack         string        // any (default), all or none
-	ReplyBy     time.Duration // wants an answer from the recipient within this time, at most 30 days; see Status.Reply
-	// Template is the name of one of the app's templates, whose content it gets in the place of Title, Body and Category. Each variable that
-	// the template says without something in its stead must be among Variables.
+	ReplyBy     time.Duration // requests an answer from the recipient within this time, at most 30 days; see Status.Reply
+	// Template names one of the app's templates, whose content replaces Title, Body and Category. Variables must contain each of the
+	// template's variables that has no fallback.
 	Template  string
 	Variables map[string]string
 	Locale    string // BCP 47: the template's language for sessions, and for endpoints without a known language
-	// Escalate lists the steps while nobody acknowledges it, one after the other.
+	// Escalate lists the steps that follow one another until the notification is acknowledged.
 	Escalate []Step
 }
 
 // Step is one step of an escalation.
 type Step struct {
-	Channel string        // live, with which every escalation begins, or a push channel
-	After   time.Duration // how long after the notification is due; not less than that of the step before
+	Channel string        // live, which must be the first step's, or a push channel
+	After   time.Duration // delay after the notification is due; not less than that of the step before
 	Settle  string        // "shown": settled as soon as a device has shown it; empty: by a click or an acknowledgement
-	Keep    bool          // the step's message stays where it is shown although the notification was settled elsewhere
-	To      string        // of a webhook: the name of a target of the app, in the place of the recipient's endpoints
+	Keep    bool          // the step's message stays visible although the notification was settled elsewhere
+	To      string        // for webhooks: the name of one of the app's targets, which replaces the recipient's endpoints
 }
 
-// Receipt says that a notification is on the server's disk, or gives the error.
+// Receipt confirms that a notification is on the server's disk, or holds the error.
 type Receipt struct {
 	ID        string    `json:"id"`
 	To        string    `json:"to"`
 	Status    string    `json:"status"`
-	Duplicate bool      `json:"duplicate"` // it had been published before: nothing was sent again
+	Duplicate bool      `json:"duplicate"` // it was published before: nothing was sent again
 	ExpiresAt time.Time `json:"expires_at"`
 	Err       error     `json:"-"` // this copy was refused
 }
 
-// wirePublication is a publish as the API takes it.
+// wirePublication is a publish in the API's JSON.
 type wirePublication struct {
 	To          any             `json:"to"`
 	ID          string          `json:"id"`
@@ -185,7 +185,7 @@ func (c *Client) Publish(ctx context.Context, p Publication) (Receipt, error) {
 	return r, nil
 }
 
-// RequestBody is the body of the POST by which the HTTP API takes a publication. One without an ID gets one.
+// RequestBody returns the body of the HTTP API's POST for a publication. If ID is empty, a new id is used.
 func (p *Publication) RequestBody() ([]byte, error) {
 	w, err := p.wire(p.To)
 	if err != nil {
@@ -194,8 +194,8 @@ func (p *Publication) RequestBody() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// PublishTo stores one notification for up to MaxRecipients recipients; p.To is ignored. There is one receipt per
-// recipient, in order, and some may carry an error while others do not.
+// PublishTo stores one notification for up to MaxRecipients recipients; p.To is ignored. It returns one receipt per recipient, in order;
+// some may hold an error.
 func (c *Client) PublishTo(ctx context.Context, p Publication, to ...string) ([]Receipt, error) {
 	w, err := p.wire(to)
 	if err != nil {
@@ -214,7 +214,7 @@ func (c *Client) PublishTo(ctx context.Context, p Publication, to ...string) ([]
 	return receipts, nil
 }
 
-// result is one answer among several: a receipt, or an error.
+// result is one of several answers: a receipt, or an error.
 type result struct {
 	Receipt
 	Error *problem `json:"error"`
@@ -227,9 +227,9 @@ func (r *result) receipt() Receipt {
 	return r.Receipt
 }
 
-// PublishBatch stores any number of notifications in as few requests as possible. There is one receipt per
-// publication, in order; a bad one stops nothing. Publications that failed for a temporary reason are tried again. The
-// error is that of a whole request; receipts up to it are complete.
+// PublishBatch stores any number of notifications in as few requests as possible. It returns one receipt per publication, in order; an
+// invalid one does not affect the others. Publications that failed for a temporary reason are retried. The error is that of a whole
+// request; receipts before it are complete.
 func (c *Client) PublishBatch(ctx context.Context, ps []Publication) ([]Receipt, error) {
 	receipts := make([]Receipt, len(ps))
 	lines := make([][]byte, len(ps))
@@ -267,7 +267,7 @@ func (c *Client) PublishBatch(ctx context.Context, ps []Publication) ([]Receipt,
 	return receipts, nil
 }
 
-// publishLines sends the lines whose indices are in todo and returns those to try again and when.
+// publishLines sends the lines whose indices are in todo. It returns the lines to send again and how long to wait before.
 func (c *Client) publishLines(ctx context.Context, todo []int, lines [][]byte, receipts []Receipt) (again []int, pause time.Duration, err error) {
 	for len(todo) > 0 {
 		var body []byte

@@ -8,12 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// MaxMessage is the most bytes that a message of a topic may have.
+// MaxMessage is the maximum number of bytes of a topic's message.
 const MaxMessage = 64 << 10
 
-// PublishMessage hands a message to the present subscribers of its topic: at most once, so it is tried once. It does not
-// report whom the message reached. An empty content type means JSON if the data is, else text if it is UTF-8, else
-// bytes.
+// PublishMessage sends a message to the topic's present subscribers: at most once, so it is not retried. It does not report who received
+// the message. An empty content type means JSON if the data is valid JSON, else text if it is UTF-8, else bytes.
 func (c *Client) PublishMessage(ctx context.Context, m Message) error {
 	if err := checkPattern(m.Topic); err != nil {
 		return fmt.Errorf("publish: %w", err)

@@ -12,54 +12,53 @@ import (
 // all pending changes without a further frame. If they differ for longer than an answer takes, the whole set is sent
 // with reset, which the server swaps in at once, so that no wanted object is unregistered for a moment.
 type registrations struct {
-	group   string // of the session; frames leave it out
+	group   string // the session's group; frames omit it
 	entries map[objectKey]*entry
-	digest  uint64 // of the entries that are wanted
-	fresh   bool   // there is no state of an earlier run: the program may still be registering objects that the server has
+	digest  uint64 // digest of the wanted entries
+	fresh   bool   // there is no state of an earlier run: the program may not yet have registered objects that the server has
 
 	live       bool // welcomed
 	summarised bool // the server has sent its digest on this connection
-	stale      bool // some wish may not have been sent: else there is no need to look at all entries
-	reset      bool // the whole set is to be sent
+	stale      bool // some changes may not have been sent: otherwise the entries need not be searched
+	reset      bool // the whole set must be sent
 	resets     backoff
 	noReset    time.Time // not before
 	lastOp     time.Time // when registrations were last sent on this connection
-	check      time.Time // when to ask for the server's digest; zero: at the heartbeat
+	check      time.Time // when to request the server's digest; zero: at the next heartbeat
 	acks       map[objectKey]Version
-	acksAt     time.Time // when they are due, if there are any
+	acksAt     time.Time // when the acknowledgements are due, if there are any
 
-	queue   []objectKey // objects whose handlers have something to do
+	queue   []objectKey // objects with signals that wait for a handler
 	changes []ObjectStatus
-	version uint64 // counts changes of the content of a state file
+	version uint64 // grows with each change of the state file's content
 }
 
 // entry is one registration.
 type entry struct {
 	status RegistrationStatus
-	sent   bool      // the wish was sent on this connection
-	again  time.Time // refused for now: not to be sent before
+	sent   bool      // the change was sent on this connection
+	again  time.Time // refused for now: not sent again before this time
 	wait   backoff
 	why    *RegistrationError
 
 	handle  SignalHandler
 	last    Version // newest known version that was handled
-	unknown bool    // the last signal handled said that the version is unknown
+	unknown bool    // the last handled signal reported an unknown version
 	floor   Version // of that
 	anew    bool    // registered again: the current version is wanted even if it was handled before
 	waiting *Signal // newest not handled
 	running *Signal // being handled
 	queued  bool
-	retryAt time.Time // the handler failed: not to be called before
+	retryAt time.Time // the handler failed: not called before this time
 	retries backoff
 }
 
 const (
-	// settlePatience is how long an answer to registrations may take before a digest that differs means that something
-	// was lost.
+	// settlePatience is how long the answer to registrations may take. If digests still differ then, something was lost.
 	settlePatience = 2 * time.Second
-	// ackPatience is how long acknowledgements are collected, similar to TCP's delayed ones.
+	// ackPatience is how long acknowledgements are collected, similar to TCP's delayed acknowledgements.
 	ackPatience = 20 * time.Millisecond
-	// maxFrameObjects is how many names one frame carries: with names of 128 bytes, below 64 KB.
+	// maxFrameObjects is the maximum number of names in one frame: with names of 128 bytes, a frame is below 64 KB.
 	maxFrameObjects = 256
 )
 
@@ -76,7 +75,7 @@ func (e *entry) unsent() bool {
 	return !e.sent && (e.status == PendingRegistration || e.status == PendingUnregistration)
 }
 
-// want registers an object. An object that is registered already gets a new handler.
+// want registers an object. If it is registered already, the new handler replaces the old one.
 func (k *registrations) want(key objectKey, handle SignalHandler) {
 	e := k.entries[key]
 	if e == nil {
@@ -129,10 +128,10 @@ func (e *entry) view(key objectKey) ObjectStatus {
 	return s
 }
 
-// welcomed begins a connection. Nothing of an earlier one is under way any more.
+// welcomed begins a connection. Frames of an earlier connection get no answer any more.
 func (k *registrations) welcomed(digest string, now time.Time) {
 	k.live, k.summarised, k.stale, k.reset, k.lastOp = true, false, true, false, time.Time{}
-	k.check = now.Add(settlePatience) // in case the welcome has no digest
+	k.check = now.Add(settlePatience) // asks for the digest if the welcome has none
 	for _, e := range k.entries {
 		e.sent, e.again = false, time.Time{}
 	}
@@ -141,7 +140,7 @@ func (k *registrations) welcomed(digest string, now time.Time) {
 
 func (k *registrations) lost() { k.live, k.summarised = false, false }
 
-// compare compares the server's digest with ours; an empty one means that the server does not know it yet.
+// compare compares the server's digest with the client's; an empty digest means that the server does not know it yet.
 func (k *registrations) compare(digest string, now time.Time) {
 	theirs, ok := parseDigest(digest)
 	if !ok || !k.live {
@@ -153,7 +152,7 @@ func (k *registrations) compare(digest string, now time.Time) {
 	case theirs == k.digest:
 		k.agree(first)
 	case first && k.fresh:
-		k.check = time.Time{} // only the new registrations are sent; the next heartbeat shows whether these were all
+		k.check = time.Time{} // only new registrations are sent; the next heartbeat shows whether something else differs
 	case k.reset || !first && k.outstanding():
 	case now.Before(settled):
 		k.check = settled
@@ -164,7 +163,7 @@ func (k *registrations) compare(digest string, now time.Time) {
 	}
 }
 
-// outstanding reports whether wishes have yet to be sent, so that the digests cannot be equal.
+// outstanding reports whether changes must still be sent, so that the digests cannot be equal.
 func (k *registrations) outstanding() bool {
 	if !k.stale {
 		return false
@@ -177,8 +176,8 @@ func (k *registrations) outstanding() bool {
 	return false
 }
 
-// agree settles what is pending because both sets are equal. Unless nothing was sent on this connection yet, a wish
-// that has not been sent stays: the server may be about to carry out an earlier one that contradicts it.
+// agree settles what is pending because both sets are equal. Unless all is true, changes that were not sent yet stay pending: the server
+// may be about to carry out an earlier change that contradicts them.
 func (k *registrations) agree(all bool) {
 	k.fresh, k.reset, k.check, k.resets.n, k.noReset = false, false, time.Time{}, 0, time.Time{}
 	for key, e := range k.entries {
@@ -197,8 +196,8 @@ func (k *registrations) key(group, object string) objectKey {
 	return objectKey{cmp.Or(group, k.group), object}
 }
 
-// registered takes a confirmation. A confirmation that contradicts the desired set changes nothing: the digests differ
-// then, and the frames sent because of that correct the server's set.
+// registered handles a confirmation. A confirmation that contradicts the desired set changes nothing: the digests then differ, and the
+// frames sent because of that correct the server's set.
 func (k *registrations) registered(r *registered, now time.Time) {
 	for _, name := range r.Objects {
 		key := k.key(r.Group, name)
@@ -210,7 +209,7 @@ func (k *registrations) registered(r *registered, now time.Time) {
 	k.compare(r.Digest, now)
 }
 
-// failed takes a refusal: for good, which leaves the object out of both digests, or for now.
+// failed handles a refusal. Refused for good, the object is in neither digest; refused for now, it is requested again later.
 func (k *registrations) failed(f *registrationFailed, now time.Time) {
 	for _, name := range f.Objects {
 		key := k.key(f.Group, name)
@@ -237,8 +236,7 @@ func (k *registrations) failed(f *registrationFailed, now time.Time) {
 	}
 }
 
-// take returns the frames to send now: none before the server has sent its digest. last means that nothing more can be
-// sent on this connection.
+// take returns the frames to send now: none before the server has sent its digest. last means that these are the last frames on this connection.
 func (k *registrations) take(now time.Time, last bool) (frames []*clientFrame) {
 	if !k.live {
 		return nil
@@ -267,7 +265,7 @@ func (k *registrations) take(now time.Time, last bool) (frames []*clientFrame) {
 	return frames
 }
 
-// left is how a frame names a group: not at all if it is the session's.
+// left returns a group's name for frames: empty if it is the session's group.
 func (k *registrations) left(group string) string {
 	if group == k.group {
 		return ""
@@ -280,7 +278,7 @@ func (k *registrations) ping() *clientFrame {
 	return &clientFrame{Ping: &ping{formatDigest(k.digest)}}
 }
 
-// whole is the desired set in slices that the server swaps in together.
+// whole returns frames with the whole desired set, which the server replaces at once after the last frame.
 func (k *registrations) whole() (frames []*clientFrame) {
 	k.reset, k.fresh = false, false
 	var keys []objectKey
@@ -302,7 +300,7 @@ func (k *registrations) whole() (frames []*clientFrame) {
 	return frames
 }
 
-// deltas are the wishes that have not been sent.
+// deltas returns frames with the changes that have not been sent.
 func (k *registrations) deltas(now time.Time) (frames []*clientFrame) {
 	if !k.stale {
 		return nil
@@ -332,7 +330,7 @@ func (k *registrations) deltas(now time.Time) (frames []*clientFrame) {
 	return frames
 }
 
-// slices puts keys into frames, one group a frame.
+// slices distributes keys over frames, with one group in each frame.
 func (k *registrations) slices(keys []objectKey) (frames []*register) {
 	slices.SortFunc(keys, func(a, b objectKey) int {
 		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.object, b.object))
@@ -348,7 +346,7 @@ func (k *registrations) slices(keys []objectKey) (frames []*register) {
 	return frames
 }
 
-// sendAt is when take has something to send by itself; zero: not before something happens.
+// sendAt returns when take has something to send without a further event; zero: never.
 func (k *registrations) sendAt() (at time.Time) {
 	if !k.live {
 		return at

@@ -151,7 +151,7 @@ func TestServerThatLostEverythingIsToldWithinAHeartbeat(t *testing.T) {
 		if s.resets != 1 {
 			t.Errorf("%d resets", s.resets)
 		}
-		s.mu.Lock() // and on the next connection at once
+		s.mu.Lock() // repeated on the next connection at once
 		clear(s.set)
 		s.mu.Unlock()
 		s.drop()
@@ -191,7 +191,7 @@ func TestSuccessThatContradictsTheWishIsResolved(t *testing.T) {
 		f.register("a")
 		f.run()
 		f.agreed("a")
-		s.mu.Lock() // an unregistration that the server lost, an answer of another age
+		s.mu.Lock() // a lost unregistration: the server still has an object from an earlier time
 		s.set[objectKey{"g", "old"}] = true
 		s.send(serverFrame{Registered: &registered{Objects: []string{"old"}, Digest: s.digest()}})
 		s.mu.Unlock()
@@ -324,7 +324,7 @@ func TestStateFileOutlivesTheProgram(t *testing.T) {
 	}
 }
 
-// registrations counts the objects in register and unregister frames.
+// countChanges counts the objects in register and unregister frames.
 func countChanges(frames []*clientFrame) (in, out int) {
 	for _, f := range frames {
 		if f.Register != nil {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// UnmarshalJSON reads what MarshalJSON writes, as a server does.
+// UnmarshalJSON parses what MarshalJSON writes, as a server does.
 func (r *reply) UnmarshalJSON(b []byte) error {
 	var w wireReply
 	if err := json.Unmarshal(b, &w); err != nil {
@@ -94,7 +94,7 @@ func TestTheNewestRepliesAreGivenAgain(t *testing.T) {
 		c.end(io.EOF)
 		synctest.Wait()
 		c = l.conns[1]
-		for _, id := range []string{"1", "64", "0"} { // of these the answer to 0 is no longer kept
+		for _, id := range []string{"1", "64", "0"} { // the answer to 0 is no longer stored
 			c.notify(id)
 			c.wantSaid(t, "reply "+id+" 202 "+id)
 		}
@@ -129,7 +129,7 @@ func TestServingIsToldOnEveryConnectionUnlessItIsRefused(t *testing.T) {
 		l := listen(t, welcoming, nil, serves, OnServing(func() { got.note("serving") }), OnError(func(err error) { got.note("%v", err) }))
 		synctest.Wait()
 		c := l.conns[0]
-		got.want(t) // not before the server has handled it
+		got.want(t) // not called before the server has handled the frame
 		c.wantSaid(t, "serve [orders.>] ")
 		got.want(t, "serving")
 		c.in <- serverFrame{Pong: &ping{}} // of a later ping
@@ -154,7 +154,7 @@ func TestSubjectsThatCannotBeServedNowAreServedLater(t *testing.T) {
 		c := l.conns[0]
 		c.in <- serverFrame{Err: &frameError{Code: "unavailable", Field: "subjects", Refused: []string{"b"}}}
 		c.wantSaid(t, "serve [a b] q")
-		got.want(t) // the pong came, and b is not served
+		got.want(t) // the pong arrived, but b is not served
 		time.Sleep(connectBase)
 		c.wantSaid(t, "serve [b] q")
 		got.want(t, "serving")

@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// maxAnswer bounds what is read of an answer; the largest legal one, a batch's, has 10,000 lines.
+// maxAnswer limits the bytes read of an answer; the largest valid one, a batch's, has 10,000 lines.
 const maxAnswer = 32 << 20
 
-// request is one call of the API that may be carried out twice without harm.
+// request is one API call that may be carried out twice without harm.
 type request struct {
-	method, path string // names in the path are escaped
+	method, path string // names in the path must be escaped
 	query        url.Values
 	body         []byte
 	contentType  string
 	header       http.Header
 }
 
-// do carries out a request, again after failures that may pass, and returns the body of the successful answer.
+// do carries out a request, retries it after temporary failures, and returns the body of the successful answer.
 func (c *Client) do(ctx context.Context, r request) ([]byte, error) {
 	if err := checkPath(r.path); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (c *Client) do(ctx context.Context, r request) ([]byte, error) {
 			delay = max(delay, e.RetryAfter)
 		}
 		if end, ok := ctx.Deadline(); ok && time.Until(end) < delay {
-			return nil, err // another try would only hide the error
+			return nil, err // a retry would only hide the error
 		}
 		if c.onRetry != nil {
 			c.onRetry(err, delay)
@@ -70,7 +70,7 @@ func (c *Client) once(ctx context.Context, r request) ([]byte, error) {
 	return body, nil
 }
 
-// send sends a request once and returns the response of a success; its body is the caller's to close.
+// send sends a request once and returns the response if it is a success. The caller closes its body.
 func (c *Client) send(ctx context.Context, r request, accept string) (*http.Response, error) {
 	if err := checkPath(r.path); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (c *Client) send(ctx context.Context, r request, accept string) (*http.Resp
 	return c.transmit(ctx, r, accept)
 }
 
-// transmit is send for a request whose path has been checked.
+// transmit is send for a request whose path was checked before.
 func (c *Client) transmit(ctx context.Context, r request, accept string) (*http.Response, error) {
 	u := *c.base
 	plain, err := url.PathUnescape(r.path)

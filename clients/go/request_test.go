@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// answers is a transport that returns the answers one after the other and then repeats the last.
+// answers is a transport that returns its answers one after the other and then repeats the last.
 type answers struct {
 	list   []func(*http.Request) (*http.Response, error)
 	bodies []string

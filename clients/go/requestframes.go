@@ -10,7 +10,7 @@ import (
 	pb "godwit.dev/godwit/api/godwitpb"
 )
 
-// serve is the frames serve and unserve.
+// serve is the content of the frames serve and unserve.
 type serve struct {
 	Subjects []string `json:"subjects"`
 	Queue    string   `json:"queue,omitempty"`
@@ -23,7 +23,7 @@ type reply struct {
 	Answer
 }
 
-// wireReply is a reply as JSON frames carry it.
+// wireReply is a reply in JSON frames.
 type wireReply struct {
 	RequestID   string          `json:"request_id,omitempty"`
 	ID          string          `json:"id,omitempty"`
@@ -55,8 +55,8 @@ func (r *reply) MarshalJSON() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// inText returns text as a JSON string; nil: data goes as base64. So does JSON, which must arrive unchanged, and text that
-// escapes make longer than base64 does: a frame with the largest answer stays below the server's limit.
+// inText returns text as a JSON string; nil: the data is sent as base64. It is nil for JSON, which must arrive unchanged, and for text that
+// is longer with escapes than in base64, so that a frame with the largest answer stays below the server's limit.
 func inText(data []byte, contentType string) json.RawMessage {
 	if len(data) == 0 || contentType == "" || isJSON(contentType) || !utf8.Valid(data) {
 		return nil
@@ -68,7 +68,7 @@ func inText(data []byte, contentType string) json.RawMessage {
 	return b
 }
 
-// wireRequest is a request as JSON frames carry it.
+// wireRequest is a request in JSON frames.
 type wireRequest struct {
 	RequestID   string                     `json:"request_id"`
 	Subject     string                     `json:"subject"`
@@ -120,7 +120,7 @@ func requestFromProto(p *pb.Request) serverFrame {
 	return serverFrame{Request: r}
 }
 
-// requestProto is a frame about requests as protobuf; nil: it is about something else.
+// requestProto returns the protobuf form of a frame about requests; nil: the frame is about something else.
 func (f *clientFrame) requestProto() *pb.ClientFrame {
 	switch {
 	case f.Serve != nil:

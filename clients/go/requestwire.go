@@ -10,19 +10,19 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Requests and their answers in protobuf, read and written without reflection, which took a worker longer than its handler did.
-// The protobuf library handles unusual frames.
+// This file encodes and decodes requests and answers in protobuf without reflection, which took longer than a worker's handler. The
+// protobuf library handles unusual frames.
 
-// Of the fields of protobuf frames.
+// Field numbers of protobuf frames.
 const (
 	fieldRequest = 8  // of the server's
 	fieldReply   = 11 // of ours
 )
 
-// quickMost is the longest message that is read here: all texts of one share a string.
+// quickMost is the longest message in bytes that quickRequest decodes: all texts of a message share one string.
 const quickMost = 8 << 10
 
-// quickRequest reads a message that is one request. Nil: the protobuf library has to read it.
+// quickRequest decodes a message that holds one request. nil: use the protobuf library instead.
 func quickRequest(b []byte) *Request {
 	if len(b) > quickMost {
 		return nil
@@ -37,7 +37,7 @@ func quickRequest(b []byte) *Request {
 	}
 	m.at = from
 	r := &Request{Header: make(http.Header), Deadline: time.UnixMilli(0).UTC()}
-	values := make([]string, 8) // most requests have fewer: one allocation for all
+	values := make([]string, 8) // enough for most requests, in one allocation
 	for m.at < len(b) {
 		switch num, typ := m.tag(); {
 		case typ == protowire.BytesType && (num == 6 || num == 10):
@@ -46,7 +46,7 @@ func quickRequest(b []byte) *Request {
 			before := r.Header[name]
 			switch {
 			case before != nil && num == 6:
-				return nil // of a map, in which the last one counts
+				return nil // an entry repeats a map's key: the last one would count
 			case before != nil:
 				r.Header[name] = append(before, value)
 			default:
@@ -73,7 +73,7 @@ func quickRequest(b []byte) *Request {
 	return r
 }
 
-// field is a request's text by its number.
+// field returns the text field of a request with this number.
 func (r *Request) field(num protowire.Number) *string {
 	return [...]*string{1: &r.id, 2: &r.Subject, 3: &r.Method, 4: &r.Path, 5: &r.Query, 7: &r.ContentType}[num]
 }
@@ -98,7 +98,7 @@ func (m *wireReader) varint() uint64 {
 	return v
 }
 
-// bytes is where the bytes of a field begin and end.
+// bytes returns the positions where a field's bytes begin and end.
 func (m *wireReader) bytes() (from, to int) {
 	v, n := protowire.ConsumeBytes(m.b[m.at:])
 	m.skip(n)
@@ -113,7 +113,7 @@ func (m *wireReader) string() string {
 	return m.text[from:to]
 }
 
-// header reads a HeaderField, or an entry of a map, which has the same encoding.
+// header reads a HeaderField, or a map's entry, which has the same encoding.
 func (m *wireReader) header() (name, value string) {
 	from, end := m.bytes()
 	m.at = from
@@ -138,7 +138,7 @@ func (m *wireReader) skip(n int) {
 	m.at += n
 }
 
-// quickReply appends the encoding of a reply's frame. False: the protobuf library has to produce the error.
+// quickReply appends the encoding of a reply's frame. false: use the protobuf library, which produces the error.
 func quickReply(dst []byte, r *reply) ([]byte, bool) {
 	ok := true
 	text := func(dst []byte, num protowire.Number, s string) []byte {

@@ -111,7 +111,7 @@ func FuzzQuickRequest(f *testing.F) {
 			return
 		}
 		id, header, data := r.id, maps.Clone(r.Header), bytes.Clone(r.Data)
-		clear(b) // the next message is read into the same buffer
+		clear(b) // the next message overwrites the buffer
 		if r.id != id || !reflect.DeepEqual(r.Header, header) || !bytes.Equal(r.Data, data) {
 			t.Fatalf("%x: what was read changes with the buffer", before)
 		}

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// script is a server that plays a part on every connection: what it does is up to each test.
+// script is a server whose behaviour on each connection is set by the test.
 type script struct {
 	mu    sync.Mutex
 	conns []*scripted
-	play  func(n int, c *scripted) error // n: 1 for the first connection; an error refuses it
+	play  func(n int, c *scripted) error // n is 1 for the first connection; an error refuses the connection
 }
 
 // scripted is one connection to a script.
 type scripted struct {
 	in     chan serverFrame
-	seen   chan clientFrame // frames that the client sent, hello included
+	seen   chan clientFrame // frames from the client, including hello
 	closed chan struct{}
 	once   sync.Once
 	err    error
@@ -81,7 +81,7 @@ func (c *scripted) welcome() {
 
 func (c *scripted) notify(id string) { c.in <- serverFrame{Notification: &Notification{ID: id}} }
 
-// acks takes the client's frames so far and returns the ids they acknowledge.
+// acks removes the client's frames so far and returns the ids they acknowledge.
 func (c *scripted) acks() (acked []string) {
 	for {
 		select {
@@ -95,7 +95,7 @@ func (c *scripted) acks() (acked []string) {
 	}
 }
 
-// listening runs a listener on a script within synctest.
+// listening is a running listener connected to a script, within synctest.
 type listening struct {
 	*script
 	t    *testing.T
@@ -122,7 +122,7 @@ func listen(t *testing.T, play func(n int, c *scripted) error, handle Handler, o
 	return ls
 }
 
-// end stops the listener and checks that it ends for that reason.
+// end stops the listener and checks that it ends with context.Canceled.
 func (l *listening) end() {
 	l.t.Helper()
 	l.stop()

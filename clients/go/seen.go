@@ -1,13 +1,13 @@
 package godwit
 
-// memory of a listener: how many handled ids it keeps so as to know a redelivery when it sees one. A server sends at
-// most a window of 1,024 unacknowledged, so this is several windows.
+// rememberedIDs is the number of handled ids that a listener remembers to recognize redeliveries. A server has at most 1,024 notifications
+// unacknowledged (the window), so this is several windows.
 const rememberedIDs = 8192
 
-// rememberedReplies is how many answers to notifications a listener keeps: 4 MB if all have the largest size.
+// rememberedReplies is the number of answers to notifications that a listener stores: 4 MB if all have the largest size.
 const rememberedReplies = 64
 
-// replies are the newest answers to notifications.
+// replies stores the newest answers to notifications.
 type replies struct {
 	ring []*reply
 	next int
@@ -22,7 +22,7 @@ func (s *replies) add(r *reply) {
 	s.next = (s.next + 1) % len(s.ring)
 }
 
-// find returns the answer to a notification; nil: it has none, or not any more.
+// find returns the answer to a notification; nil: there is none, or it is no longer stored.
 func (s *replies) find(id string) *reply {
 	for _, r := range s.ring {
 		if r.ID == id {
@@ -32,7 +32,7 @@ func (s *replies) find(id string) *reply {
 	return nil
 }
 
-// idSet keeps the newest ids that were put in, up to a number.
+// idSet stores the newest added ids, up to a maximum number.
 type idSet struct {
 	ring []string
 	next int

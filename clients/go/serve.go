@@ -13,11 +13,11 @@ import (
 // Request is a request to a worker or a client.
 type Request struct {
 	Subject             string
-	Method, Path, Query string // of a call through the gateway; else empty
+	Method, Path, Query string // set for calls through the gateway; else empty
 	Header              http.Header
 	Data                []byte // at most 1 MiB
 	ContentType         string
-	Deadline            time.Time // after it the sender no longer waits for the answer
+	Deadline            time.Time // the sender waits for the answer until then
 
 	id string
 }
@@ -26,12 +26,12 @@ type Request struct {
 type Answer struct {
 	Status      int
 	Header      http.Header
-	Data        []byte // at most 1 MiB, to a notification 64 KB
+	Data        []byte // at most 1 MiB; for a notification, 64 KB
 	ContentType string
 }
 
-// RequestHandler answers one request. An error is answered with status 500 and its text. The context ends at the
-// request's deadline, and when the connection over which it came is lost: nobody gets the answer then.
+// RequestHandler answers one request. An error becomes an answer with status 500 and the error's text. The context ends at the request's
+// deadline, and when the request's connection is lost: an answer would not be delivered then.
 type RequestHandler func(ctx context.Context, r *Request) (*Answer, error)
 
 // The largest answers, to a request and to a notification.
@@ -40,7 +40,7 @@ const (
 	maxReplyData  = 64 << 10
 )
 
-// check returns the reason why the server would not accept an answer.
+// check returns an error if the server would not accept the answer.
 func (a *Answer) check(most int) error {
 	switch {
 	case len(a.Data) > most:
@@ -51,12 +51,12 @@ func (a *Answer) check(most int) error {
 	return nil
 }
 
-// Queue names the queue of workers that serve the same subjects: each request goes to one worker. Workers that name no
-// queue share the default one.
+// Queue names the queue of workers that serve the same subjects: each request goes to one worker of the queue. Workers without this option
+// share the default queue.
 func Queue(name string) ListenOption { return func(o *listenOptions) { o.queue = name } }
 
-// Answers has requests answered that are made to this recipient, or with Serve to its subjects, while Listen runs. Up to
-// Window of them run at once.
+// Answers sets the handler of requests to this recipient, or with Serve to its subjects, while Listen runs. Up to Window requests are
+// handled at once.
 func Answers(handle RequestHandler) ListenOption {
 	return func(o *listenOptions) { o.answer = handle }
 }
@@ -73,7 +73,7 @@ func (c *Client) Serve(ctx context.Context, recipient string, subjects []string,
 	return c.Listen(ctx, recipient, nil, opts...)
 }
 
-// answering is a listener's state of requests.
+// answering is a listener's state for requests.
 type answering struct {
 	mu       sync.Mutex
 	stopping bool
@@ -128,7 +128,7 @@ func answerTo(r *Request, got *Answer, err error) *reply {
 	return &reply{RequestID: r.id, Status: got.Status, Answer: *got}
 }
 
-// stopAnswering takes no more requests and waits for those under way.
+// stopAnswering rejects new requests and waits for running handlers.
 func (l *listener) stopAnswering() {
 	a := &l.answering
 	a.mu.Lock()
@@ -140,9 +140,9 @@ func (l *listener) stopAnswering() {
 	a.running.Wait()
 }
 
-// Reply is a Handler's error that answers a notification with ReplyBy, which settles it. An answer that was lost with its
-// connection is given again, if it is one of the last 64; else the handler is asked again. One that the server would not take
-// is an error of the handler, whose text the server is told.
+// Reply returns an error for a Handler that answers a notification with ReplyBy, which settles it. An answer lost with its connection is
+// sent again if it is one of the last 64; otherwise the handler is called again. An answer that the server would not accept counts as the
+// handler's error, whose text is sent to the server.
 func Reply(a Answer) error { return &replyError{a} }
 
 type replyError struct{ answer Answer }

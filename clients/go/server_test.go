@@ -20,7 +20,7 @@ import (
 	"godwit.dev/godwit/internal/server/config"
 )
 
-// server is a real server, in this process, on a folder of its own.
+// server is a real server, in this process, with a folder of its own.
 type server struct {
 	app *app.App
 	cfg *config.Config
@@ -86,7 +86,7 @@ func transports(t *testing.T, test func(t *testing.T, s *server, c *godwit.Clien
 	}
 }
 
-// collector is a handler that keeps what it gets.
+// collector is a handler that records its notifications.
 type collector struct {
 	mu  sync.Mutex
 	got []*godwit.Notification

@@ -46,7 +46,7 @@ func TestAskGetsWhatTheWorkerAnswered(t *testing.T) {
 			{"text/plain", "moved"},
 			{"application/json", `{"a": [1,  2]}`},
 			{"text/html", "<b>&</b>"},
-			{"text/plain", string(bytes.Repeat([]byte{1}, 1<<20))}, // six times as long if it were a string of JSON
+			{"text/plain", string(bytes.Repeat([]byte{1}, 1<<20))}, // as a JSON string it would be six times as long
 			{"text/html", string(bytes.Repeat([]byte("<"), 1<<20))},
 			{"application/octet-stream", string(bytes.Repeat([]byte{0xff}, 1<<20))},
 		} {
@@ -96,7 +96,7 @@ func TestListenerWithoutAnswersSaysSoToARequest(t *testing.T) {
 	})
 }
 
-// lossy is a connection to a real server that, once lose is set, drops the next write and then breaks.
+// lossy is a connection to a real server. Once lose is set, it drops the next write and then breaks.
 type lossy struct {
 	net.Conn
 	lose *atomic.Bool

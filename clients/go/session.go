@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// handshakeTimeout bounds dialling, hello and welcome together.
+// handshakeTimeout limits dialling, hello and welcome together.
 const handshakeTimeout = 30 * time.Second
 
-// byePatience is how long the server may take to close after its goodbye.
+// byePatience is how long the server may take to close the connection after its goodbye.
 const byePatience = 2 * time.Second
 
 // session is one connection from hello to end.
@@ -21,9 +21,9 @@ type session struct {
 	c     conn
 	token Token
 	beat  time.Duration
-	last  atomic.Int64 // when something was received: nanoseconds since start
+	last  atomic.Int64 // time of the last received frame: nanoseconds since start
 	start time.Time
-	extra chan *clientFrame // a hello with a new token
+	extra chan *clientFrame // hello frames with a new token
 
 	pings int // sent, by the writer
 	pongs int // received, by the reader
@@ -31,15 +31,15 @@ type session struct {
 	serves inEffect
 }
 
-// session runs one session and says why it ended and whether it had been welcomed. Ending closing flushes and ends
-// it gently, ending conns at once.
+// session runs one session. It returns the reason why it ended, and whether the server had sent its welcome. When closing ends, it sends
+// waiting frames and closes in order; when conns ends, it closes at once.
 func (l *listener) session(work, conns, closing context.Context) (welcomed bool, err error) {
 	ctx, cancel := context.WithCancelCause(conns)
 	defer cancel(nil)
 	s := &session{l: l, start: time.Now(), extra: make(chan *clientFrame, 1)}
 
 	timeout := time.AfterFunc(handshakeTimeout, func() { cancel(fmt.Errorf("server did not welcome in %s", handshakeTimeout)) })
-	unwatch := context.AfterFunc(closing, func() { cancel(context.Canceled) }) // nothing to flush before a welcome
+	unwatch := context.AfterFunc(closing, func() { cancel(context.Canceled) }) // before the welcome there is nothing to flush
 	w, err := s.open(ctx)
 	timeout.Stop()
 	early := !unwatch()
@@ -64,7 +64,7 @@ func (l *listener) session(work, conns, closing context.Context) (welcomed bool,
 		l.opts.connected(*w)
 	}
 	if f := l.serving(); f != nil {
-		for _, f := range []*clientFrame{f, s.ping()} { // the first pong confirms that it is in effect
+		for _, f := range []*clientFrame{f, s.ping()} { // the pong to the first ping confirms that the frame is in effect
 			if err := s.send(f); err != nil {
 				return true, err
 			}
@@ -107,7 +107,7 @@ func (s *session) open(ctx context.Context) (*Welcome, error) {
 		return nil, err
 	}
 	context.AfterFunc(ctx, s.c.abort) // ctx ends with the session
-	// If this fails, the server has already ended the session, and its goodbye has the reason.
+	// If this fails, the server has already ended the session; its goodbye contains the reason.
 	_ = s.c.send(s.hello())
 	for {
 		f, err := s.c.recv()
@@ -163,7 +163,7 @@ func (s *session) read(ctx, work context.Context, cancel context.CancelCauseFunc
 		case f.Request != nil:
 			s.l.asked(ctx, f.Request)
 		case f.Goodbye != nil:
-			// The server closes next; reading on lets the connection end in order. The session's error is the goodbye.
+			// The server closes next; reading until then lets the connection end in order. The goodbye is the session's error.
 			err := &goodbyeError{*f.Goodbye}
 			late := time.AfterFunc(byePatience, func() { cancel(err) })
 			defer late.Stop()
@@ -208,7 +208,7 @@ func (s *session) other(f *serverFrame) {
 	}
 }
 
-// ping asks for a pong, with the digest of the wanted objects.
+// ping returns a ping with the digest of the wanted objects.
 func (s *session) ping() *clientFrame {
 	if o := s.l.opts.objects; o != nil {
 		return o.ping()
@@ -229,7 +229,7 @@ func (s *session) send(frames ...*clientFrame) error {
 	return s.c.send(frames...)
 }
 
-// write sends acknowledgements, registrations and pings until ctx ends, or closing, which it ends with a flush.
+// write sends acknowledgements, registrations and pings until ctx ends, or until closing ends, when it flushes.
 func (s *session) write(ctx, closing context.Context) error {
 	look := time.NewTicker(s.beat / 2)
 	defer look.Stop()
@@ -251,7 +251,7 @@ func (s *session) write(ctx, closing context.Context) error {
 			s.c.finish()
 			return nil
 		case <-s.l.out.wake:
-			runtime.Gosched() // handlers that end now share a write with the waiting frames
+			runtime.Gosched() // lets handlers that end now share a write with the waiting frames
 		case <-again.C:
 		case f := <-s.extra:
 			if err := s.send(f); err != nil {
@@ -262,7 +262,7 @@ func (s *session) write(ctx, closing context.Context) error {
 			switch silence := s.silence(); {
 			case silence >= 2*s.beat:
 				return errSilent
-			case s.l.opts.objects != nil && beats%2 == 0: // every heartbeat compares the registrations of both sides
+			case s.l.opts.objects != nil && beats%2 == 0: // every heartbeat, that is two ticks, compares the registrations of both sides
 				if err := s.send(s.ping()); err != nil {
 					return err
 				}
@@ -278,7 +278,7 @@ func (s *session) write(ctx, closing context.Context) error {
 	}
 }
 
-// flush sends waiting frames, with last also those that could wait longer. again fires when there is more to send.
+// flush sends waiting frames; with last, also those that could wait longer. again is set to fire when there is more to send.
 func (s *session) flush(ctx context.Context, again *time.Timer, last bool) error {
 	frames, at := s.l.out.take(last)
 	if o := s.l.opts.objects; o != nil {
@@ -306,7 +306,7 @@ func (s *session) flush(ctx context.Context, again *time.Timer, last bool) error
 	return s.send(frames...)
 }
 
-// sooner is the earlier of two times; zero: not at all.
+// sooner returns the earlier of two times, where zero means never.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -314,7 +314,7 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
-// renew gets a new token before the present one ends and introduces it with another hello.
+// renew gets a new token before the present one expires, and sends it in another hello.
 func (s *session) renew(ctx context.Context) {
 	if s.l.client.token == nil || s.l.opts.peek {
 		return

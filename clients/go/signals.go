@@ -2,13 +2,13 @@ package godwit
 
 import "time"
 
-// object takes a signal: it waits for its handler, in place of an older one. Versions that a handler sees only grow.
+// object queues a signal for its handler, where it replaces an older one. The versions that a handler gets only grow.
 func (k *registrations) object(s *Signal, now time.Time) {
 	key := k.key(s.Group, s.Object)
 	s.Group = key.group
 	e := k.entries[key]
 	if e == nil || !e.wanted() {
-		return // the server learns it from the digests in time
+		return // the digests correct the server's set later
 	}
 	switch {
 	case s.Unknown:
@@ -25,8 +25,8 @@ func (k *registrations) object(s *Signal, now time.Time) {
 	k.enqueue(key, e)
 }
 
-// covers reports whether a known version is not new. After an unknown one, even the version handled before is new: the
-// handler was told that it may not be the latest.
+// covers reports whether the version of a signal is already handled. After an unknown version, even the version handled before counts as
+// new: the handler was told that it may not be the latest.
 func (e *entry) covers(s *Signal) bool {
 	last, unknown, floor := e.last, e.unknown, e.floor
 	if e.anew {
@@ -54,7 +54,7 @@ func (k *registrations) enqueue(key objectKey, e *entry) {
 	}
 }
 
-// next takes the next signal out for its handler. wait is when to ask again; zero: not before something happens.
+// next removes the next signal from the queue for its handler. wait is when to call next again; zero: after the next event.
 func (k *registrations) next(now time.Time) (handle SignalHandler, s *Signal, wait time.Time) {
 	for range len(k.queue) {
 		key := k.queue[0]
@@ -79,8 +79,8 @@ func (k *registrations) next(now time.Time) (handle SignalHandler, s *Signal, wa
 	return nil, nil, wait
 }
 
-// handled notes how a handler ended. A handled signal is acknowledged; a failed one is tried again after a while,
-// unless a newer version has come.
+// handled records a handler's result. A handled signal is acknowledged; a failed one is tried again later, unless a newer version has
+// arrived.
 func (k *registrations) handled(s *Signal, err error, now time.Time) {
 	key := s.key()
 	e := k.entries[key]
@@ -105,11 +105,11 @@ func (k *registrations) handled(s *Signal, err error, now time.Time) {
 	k.enqueue(key, e)
 }
 
-// acknowledge notes a version that the server is to learn of soon. No handler waits for that, so acknowledgements are
-// collected for a moment: a burst of versions costs one for each object, and all leave together.
+// acknowledge queues the acknowledgement of a version. No handler waits for it, so acknowledgements are collected for a moment: a burst of
+// versions costs one for each object, and all are sent together.
 func (k *registrations) acknowledge(key objectKey, v Version, now time.Time) {
 	if len(k.acks) == 0 {
 		k.acksAt = now.Add(ackPatience)
 	}
-	k.acks[key] = max(k.acks[key], v) // an older one may arrive again meanwhile
+	k.acks[key] = max(k.acks[key], v) // an older version may arrive again meanwhile
 }

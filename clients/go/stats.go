@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Stats are figures of a server. Totals count since its start: rates are the differences of two readings.
+// Stats are statistics of a server. Totals count since its start: the difference of two readings gives a rate.
 type Stats struct {
 	Version     string            `json:"version"`
 	Node        string            `json:"node"`
@@ -17,7 +17,7 @@ type Stats struct {
 	UptimeS     float64           `json:"uptime_s"`
 	Sessions    int               `json:"sessions"`
 	Connections int               `json:"connections"`  // on the server's event loops
-	QueuedBytes int64             `json:"queued_bytes"` // that wait for clients to take them
+	QueuedBytes int64             `json:"queued_bytes"` // bytes that wait to be sent to clients
 	Pending     int64             `json:"pending"`
 	Scheduled   int64             `json:"scheduled"`
 	Stored      uint64            `json:"stored_total"`
@@ -39,17 +39,17 @@ type Stats struct {
 // StepStats counts the messages that escalation steps sent through a node since its start.
 type StepStats struct {
 	Accepted uint64 `json:"accepted_total"` // taken by providers
-	Failed   uint64 `json:"failed_total"`   // refused, out of time, or with unknown outcome
+	Failed   uint64 `json:"failed_total"`   // refused, not sent in time, or with unknown outcome
 }
 
-// RequestStats are of requests that were made through a node, since its start.
+// RequestStats count requests made through a node since its start.
 type RequestStats struct {
 	Total   uint64          `json:"requests_total"`
-	Failed  uint64          `json:"failed_total"` // without an answer, or with one of 500 or more
+	Failed  uint64          `json:"failed_total"` // without an answer, or with an answer of status 500 or more
 	Latency []LatencyBucket `json:"latency"`      // of those that were answered
 }
 
-// LatencyBucket is how many took longer than the bucket before it and at most LeUS microseconds.
+// LatencyBucket counts requests that took at most LeUS microseconds, and longer than the bucket before it.
 type LatencyBucket struct {
 	LeUS  int64  `json:"le_us"`
 	Count uint64 `json:"count"`
@@ -65,7 +65,7 @@ type ObjectStats struct {
 
 // TopicStats are statistics of topics and of their subscribers.
 type TopicStats struct {
-	Subscriptions int    `json:"subscriptions"`   // of live sessions, each pattern counted
+	Subscriptions int    `json:"subscriptions"`   // patterns of all live sessions, each counted
 	Publishes     uint64 `json:"publishes_total"` // through the server's API
 	Messages      uint64 `json:"messages_total"`  // written to sessions
 	Dropped       uint64 `json:"dropped_total"`   // told sessions as gaps
@@ -77,10 +77,10 @@ type StoreStats struct {
 	Commits   uint64 `json:"commits_total"`
 	Appends   uint64 `json:"appends_total"`
 	FreeBytes int64  `json:"free_bytes"`
-	Full      bool   `json:"full"` // publishes are refused for lack of space
+	Full      bool   `json:"full"` // publishes are refused because disk space is low
 }
 
-// SlowSession is a session that has something unacknowledged or queued.
+// SlowSession is a session with unacknowledged notifications or queued bytes.
 type SlowSession struct {
 	Recipient   string    `json:"recipient"`
 	ID          string    `json:"id"`
@@ -90,12 +90,12 @@ type SlowSession struct {
 	LastSeen    time.Time `json:"last_seen"`
 	Unacked     int       `json:"unacked"`
 	Behind      bool      `json:"behind"`
-	QueuedBytes int64     `json:"queued_bytes"` // that its connection does not take
+	QueuedBytes int64     `json:"queued_bytes"` // bytes that wait to be written to its connection
 	OldestAt    time.Time `json:"oldest_at"`    // when its oldest unacknowledged notification was published or due; zero: none
 }
 
-// Stats returns the server's figures, with up to slowest (0 to 100) of the app's slowest sessions: by "oldest"
-// unacknowledged notification, which "" means too, by number "unacked", or by bytes "queued". It needs role read.
+// Stats returns the server's statistics and up to slowest (0 to 100) of the app's slowest sessions. These are ordered by age of the
+// "oldest" unacknowledged notification (also if by is ""), by number "unacked", or by bytes "queued". It needs role read.
 func (c *Client) Stats(ctx context.Context, slowest int, by string) (Stats, error) {
 	var s Stats
 	r := request{method: http.MethodGet, path: "/v1/stats"}

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Status is what became of one recipient's copy of a notification. The time of an event that has not happened is zero.
+// Status is the state of one recipient's copy of a notification. The time of an event that has not happened is zero.
 type Status struct {
 	ID          string    `json:"id"`
 	To          string    `json:"to"`
@@ -21,11 +21,11 @@ type Status struct {
 	CreatedAt   time.Time `json:"created_at"`
 	SendAt      time.Time `json:"send_at,omitzero"`
 	ExpiresAt   time.Time `json:"expires_at"`
-	DeliveredAt time.Time `json:"delivered_at,omitzero"` // of the first delivery; may lag, and be lost in a crash
+	DeliveredAt time.Time `json:"delivered_at,omitzero"` // time of the first delivery; may lag, and be lost in a crash
 	SettledAt   time.Time `json:"settled_at,omitzero"`
 	AckedAt     time.Time `json:"acked_at,omitzero"`
-	LatencyMS   float64   `json:"latency_ms"` // from when it was due to its acknowledgement
-	Attempts    int       `json:"attempts"`   // deliveries; may lag, and be lost in a crash
+	LatencyMS   float64   `json:"latency_ms"` // from when the notification was due to its acknowledgement
+	Attempts    int       `json:"attempts"`   // number of deliveries; may lag, and be lost in a crash
 	Reply       *Replied  `json:"reply"`      // the recipient's answer; nil: none
 }
 
@@ -36,7 +36,7 @@ type Replied struct {
 	Data        []byte
 }
 
-// wireReplied is an answer in a status, as the API writes it.
+// wireReplied is an answer in the API's JSON of a status.
 type wireReplied struct {
 	Status      int             `json:"status"`
 	ContentType string          `json:"content_type"`
@@ -44,7 +44,7 @@ type wireReplied struct {
 	DataBase64  []byte          `json:"data_base64,omitempty"`
 }
 
-// UnmarshalJSON reads an answer as the API writes it.
+// UnmarshalJSON decodes an answer from the API's JSON.
 func (r *Replied) UnmarshalJSON(b []byte) error {
 	var w wireReplied
 	err := json.Unmarshal(b, &w)
@@ -55,7 +55,7 @@ func (r *Replied) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// MarshalJSON writes an answer as the API does.
+// MarshalJSON encodes an answer as the API does.
 func (r *Replied) MarshalJSON() ([]byte, error) {
 	w := wireReplied{Status: r.Status, ContentType: r.ContentType}
 	switch {
@@ -91,7 +91,7 @@ func (c *Client) Status(ctx context.Context, id, to string) (Status, error) {
 	return s, nil
 }
 
-// Recall withdraws a notification from the recipients named, or from all. Copies that are settled stay as they are.
+// Recall withdraws a notification from the named recipients, or from all. Settled copies stay as they are.
 func (c *Client) Recall(ctx context.Context, id string, to ...string) error {
 	if len(to) == 0 {
 		to = []string{""}

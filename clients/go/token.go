@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// Token authenticates a recipient, whose name is in its claims.
+// Token authenticates a recipient. Its claims contain the recipient's name.
 type Token struct {
 	Value   string
 	Expires time.Time // zero: read from the token if it is a JWT, else unknown
 }
 
-// TokenSource returns a token that is valid now. Listen asks for one at every connect, and again when nine tenths of
-// a token's life are over, so a source should make a new one or return one that lives for a while.
+// TokenSource returns a token that is valid now. Listen calls it at every connect, and again after nine tenths of a token's lifetime, so a
+// source should return a new token or one that stays valid for a while.
 type TokenSource func(ctx context.Context) (Token, error)
 
-// StaticToken is a source of one token.
+// StaticToken returns a source that always returns the same token.
 func StaticToken(value string) TokenSource {
 	return func(context.Context) (Token, error) { return Token{Value: value}, nil }
 }
 
-// expires returns when a token ends; zero: unknown. The signature is not checked: the server does that, and here the
-// time is only used to request the next token.
+// expires returns when a token expires; zero: unknown. It does not verify the signature: the server does, and here the time only determines
+// when to request the next token.
 func (t Token) expires() time.Time {
 	if !t.Expires.IsZero() {
 		return t.Expires
@@ -46,7 +46,7 @@ func (t Token) expires() time.Time {
 	return time.Unix(int64(claims.Exp), 0)
 }
 
-// renewAt is when to request the token after t; zero: never.
+// renewAt returns when to request the token after t; zero: never.
 func (t Token) renewAt(now time.Time) time.Time {
 	end := t.expires()
 	if end.IsZero() || !end.After(now) {

@@ -13,19 +13,19 @@ type Message struct {
 	ContentType string
 }
 
-// message is the frame: a message, or how many were dropped before the next.
+// message is the frame's content: a message, or the number of messages dropped before the next one.
 type message struct {
 	Message
 	gap int
 }
 
-// subscribe is the frames subscribe and unsubscribe.
+// subscribe is the content of the frames subscribe and unsubscribe.
 type subscribe struct {
 	Topics []string `json:"topics"`
 	Queue  string   `json:"queue,omitempty"`
 }
 
-// wireMessage is a message as JSON frames carry it.
+// wireMessage is a message in JSON frames.
 type wireMessage struct {
 	Topic       string          `json:"topic"`
 	Data        json.RawMessage `json:"data"`
@@ -47,7 +47,7 @@ func messageFromProto(p *pb.Message) serverFrame {
 	return serverFrame{Message: &message{Message{p.Topic, p.Data, p.ContentType}, int(p.Gap)}}
 }
 
-// topicProto is a frame about topics as protobuf; nil: it is about something else.
+// topicProto returns the protobuf form of a frame about topics; nil: the frame is about something else.
 func (f *clientFrame) topicProto() *pb.ClientFrame {
 	switch {
 	case f.Subscribe != nil:

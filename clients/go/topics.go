@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// MessageHandler handles one message of a topic. Messages come at most once; one that fails is not sent again.
+// MessageHandler handles one message of a topic. Messages arrive at most once; after a failure, a message is not sent again.
 type MessageHandler func(ctx context.Context, m *Message)
 
-// Topics are what a program subscribes to. Listen(…, Subscriptions(topics)) receives the messages and, on every new
-// connection, subscribes again by itself. Messages published while there is no connection are missed.
+// Topics are a program's subscriptions. Listen(…, Subscriptions(topics)) receives the messages, and subscribes again on every new
+// connection. Messages published while there is no connection are missed.
 type Topics struct {
 	handle    MessageHandler
 	onGap     func(n int)
@@ -21,21 +21,21 @@ type Topics struct {
 
 	mu      sync.Mutex
 	entries []*subscription
-	ending  []*subscription // to be unsubscribed from on this connection
+	ending  []*subscription // subscriptions to end on this connection
 	waiting []incoming      // for the handler
 	bytes   int             // of these
 	refused []*SubscriptionError
 	live    bool          // there is a connection
-	wake    func()        // of the Listen that uses these; nil: none does
-	work    chan struct{} // has an element when there is something for the handler
+	wake    func()        // wakes the Listen that uses these topics; nil: none does
+	work    chan struct{} // has an element when a message or gap waits for the handler
 	moved   chan struct{} // closed when a subscription changes its state
 }
 
-// subscription is a pattern with its queue, and how far it is on this connection.
+// subscription is a pattern with its queue, and its state on this connection.
 type subscription struct {
 	pattern, queue string
 	sent, active   bool
-	mark           int // number of the ping whose pong confirms it
+	mark           int // number of the ping whose pong confirms the subscription
 	retryAt        time.Time
 	retries        backoff
 }
@@ -46,8 +46,7 @@ const (
 	maxWaitingBytes    = 8 << 20
 )
 
-// SubscriptionError says that the server refused patterns for good: the token's topics do not allow them, or there are
-// more than a session may have.
+// SubscriptionError reports patterns that the server refused for good: the token's topics do not allow them, or the session has too many.
 type SubscriptionError struct {
 	Topics  []string
 	Code    string // forbidden or too_many_topics
@@ -59,15 +58,16 @@ func (e *SubscriptionError) Error() string { return "subscribe: " + e.Message + 
 // TopicsOption changes how Topics work.
 type TopicsOption func(*Topics)
 
-// OnGap is told, before the next message, how many were dropped because this program or its connection was too slow.
+// OnGap sets a function that is called, before the next message, with the number of messages dropped because this program or its connection
+// was too slow.
 func OnGap(f func(n int)) TopicsOption { return func(t *Topics) { t.onGap = f } }
 
-// OnRefused sets a function that is called with patterns that the server refused. They are dropped. Without it Listen's
-// OnError gets them.
+// OnRefused sets a function that is called with patterns that the server refused. They are removed. Without it, Listen's OnError receives
+// the error.
 func OnRefused(f func(*SubscriptionError)) TopicsOption { return func(t *Topics) { t.onRefused = f } }
 
-// NewTopics makes Topics whose messages are passed to handle, one after the other. A session gets each message once,
-// however many of its patterns match.
+// NewTopics returns Topics that pass their messages to handle, one after the other. A session gets each message once, however many of its
+// patterns match.
 func NewTopics(handle MessageHandler, opts ...TopicsOption) *Topics {
 	t := &Topics{handle: handle, work: make(chan struct{}, 1), moved: make(chan struct{})}
 	for _, opt := range opts {
@@ -76,16 +76,15 @@ func NewTopics(handle MessageHandler, opts ...TopicsOption) *Topics {
 	return t
 }
 
-// Subscriptions lets Listen receive the messages of topics. One Listen at a time may use them. A nil notification handler
-// leaves the recipient's notifications alone.
+// Subscriptions makes Listen receive the messages of topics. Only one Listen at a time may use them. With a nil notification handler,
+// Listen ignores the recipient's notifications.
 func Subscriptions(topics *Topics) ListenOption { return func(o *listenOptions) { o.topics = topics } }
 
 // Subscribe subscribes to topics or topic patterns: "*" stands for any one token, a final ">" for one or more. It may
 // be called at any time and leaves existing subscriptions as they are.
 func (t *Topics) Subscribe(patterns ...string) error { return t.subscribe("", patterns) }
 
-// SubscribeQueue is Subscribe as a member of a queue: of all who subscribe to the same pattern with the same queue, one
-// gets each message.
+// SubscribeQueue is Subscribe as a member of a queue: among the subscribers to a pattern with the same queue, one gets each message.
 func (t *Topics) SubscribeQueue(queue string, patterns ...string) error {
 	if err := checkName("queue", queue); err != nil {
 		return fmt.Errorf("subscribe: %w", err)
@@ -162,7 +161,7 @@ func (t *Topics) change(do func()) {
 	}
 }
 
-// attach ties the topics to a Listen.
+// attach connects the topics with a Listen.
 func (t *Topics) attach(wake func()) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -193,11 +192,11 @@ func (t *Topics) connection(live bool) {
 	})
 }
 
-// maxPatterns is how many patterns one frame names.
+// maxPatterns is the maximum number of patterns in one frame.
 const maxPatterns = 256
 
-// take returns the frames that are to be sent now, and when there may be more; zero: when something has happened. pings is
-// how many pings have been sent: the frames end with one more.
+// take returns the frames to send now, and the time of the next ones; zero: unknown until something happens. pings is the number of pings
+// sent so far: the frames end with one more.
 func (t *Topics) take(pings int, ping func() *clientFrame) (frames []*clientFrame, again time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -228,12 +227,12 @@ func (t *Topics) take(pings int, ping func() *clientFrame) (frames []*clientFram
 		e.sent, e.mark, asked = true, pings+1, true
 	}
 	if asked {
-		frames = append(frames, ping()) // its pong confirms that they are in effect
+		frames = append(frames, ping()) // its pong confirms that the subscriptions are in effect
 	}
 	return frames, again
 }
 
-// pong takes the answer to the nth ping.
+// pong handles the answer to the nth ping.
 func (t *Topics) pong(n int) {
 	t.change(func() {
 		for _, e := range t.entries {
@@ -245,7 +244,7 @@ func (t *Topics) pong(n int) {
 	})
 }
 
-// refuse takes an error of the server; false: it is about something else.
+// refuse handles an error of the server; false: the error is about something else.
 func (t *Topics) refuse(e *frameError) bool {
 	if e.Field != "topics" || len(e.Refused) == 0 {
 		return false
@@ -266,13 +265,13 @@ func (t *Topics) refuse(e *frameError) bool {
 	return true
 }
 
-// incoming is a message for the handler, or the number of dropped ones.
+// incoming is a message for the handler, or a number of dropped messages.
 type incoming struct {
 	message *Message
 	gap     int
 }
 
-// message takes a message for the handler, or the news of a gap. The connection does not wait for the handler.
+// message queues a message or a gap for the handler. The connection does not wait for the handler.
 func (t *Topics) message(m *message) {
 	t.mu.Lock()
 	last := len(t.waiting) - 1
@@ -298,7 +297,7 @@ func (t *Topics) stir() {
 	}
 }
 
-// run calls the handler until ctx ends; it passes refusals to report if no other function wants them.
+// run calls the handler until ctx ends; it passes refusals to report unless OnRefused is set.
 func (t *Topics) run(ctx context.Context, report func(error)) {
 	for {
 		select {

@@ -36,7 +36,7 @@ func (l *told) want(t *testing.T, what ...string) {
 	l.got = nil
 }
 
-// asked takes the client's frames about topics so far, and answers its pings.
+// asked removes the client's frames about topics so far, and answers its pings.
 func (c *scripted) asked() (frames []string) {
 	for {
 		select {
@@ -126,7 +126,7 @@ func TestRefusedTopicsAreToldAndDropped(t *testing.T) {
 			t.Errorf("told %v", refused)
 		}
 		c.wantAsked(t, "sub [a b c]")
-		time.Sleep(2 * time.Second) // c is tried again after a while
+		time.Sleep(2 * time.Second) // c is requested again later
 		c.wantAsked(t, "sub [c]")
 		if err := topics.Active(t.Context()); err != nil {
 			t.Error(err)

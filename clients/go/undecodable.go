@@ -11,14 +11,14 @@ import (
 	"unicode/utf8"
 )
 
-// UndecodableError says that a frame from the server cannot be read. The session goes on: a notification is requested
-// again, an object is not acknowledged, and all else is ignored.
+// UndecodableError reports a frame from the server that cannot be decoded. The session continues: the client requests a notification again,
+// does not acknowledge an object, and ignores anything else.
 type UndecodableError struct {
-	ID     string // of the notification; empty: it was none, or its id cannot be read either
+	ID     string // id of the notification; empty: the frame was none, or its id cannot be decoded either
 	Object string // "group/object", where it was one
-	Reason string // names the member at fault first: "data: is nested too deeply"
+	Reason string // begins with the invalid member's name: "data: is nested too deeply"
 
-	attempt int // of the notification; 0: it cannot be read either
+	attempt int // delivery attempt of the notification; 0: it cannot be decoded either
 }
 
 func (e *UndecodableError) Error() string {
@@ -31,13 +31,13 @@ func (e *UndecodableError) Error() string {
 	return "cannot read a frame of the server: " + e.Reason
 }
 
-// A notification that could not be read may be readable to the next version of the program, but hardly at once.
+// The next version of the program may be able to decode the notification, but that takes a while.
 const (
 	unreadPause = 10 * time.Second
 	unreadMost  = 5 * time.Minute
 )
 
-// pause is how long the server is asked to keep the notification: it doubles with every attempt.
+// pause returns the delay of the redelivery to request: it doubles with every attempt.
 func (e *UndecodableError) pause() time.Duration {
 	if e.attempt < 1 || e.attempt > 5 {
 		return unreadMost
@@ -45,12 +45,12 @@ func (e *UndecodableError) pause() time.Duration {
 	return min(unreadPause<<(e.attempt-1), unreadMost)
 }
 
-// memberError is the fault of one member of a frame. It contains nothing of its value, since the reason is logged.
+// memberError is the error in one member of a frame. It contains no part of the member's value, because the reason is logged.
 type memberError struct{ name, what string }
 
 func (e *memberError) Error() string { return e.name + ": " + e.what }
 
-// unread turns the fault of a notification or an object into a frame with the error.
+// unread returns a frame that reports the error in a notification or an object.
 func unread(err error, id, object string, attempt int) serverFrame {
 	e := &UndecodableError{Reason: reason(err), attempt: attempt}
 	if checkName("id", id) == nil {
@@ -62,10 +62,10 @@ func unread(err error, id, object string, attempt int) serverFrame {
 	return serverFrame{Unread: e}
 }
 
-// maxReason is how many bytes of a reason the server takes.
+// maxReason is the longest reason in bytes that the server accepts.
 const maxReason = 1000
 
-// cut makes a reason one that the server takes.
+// cut shortens a reason so that the server accepts it.
 func cut(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), maxReason)], "")
 }
@@ -79,13 +79,13 @@ func reason(err error) string {
 	return cut(text)
 }
 
-// member is the destination of one member of a frame.
+// member is the destination for one member of a frame.
 type member struct {
 	name string
 	into any
 }
 
-// readMembers reads the members one by one and returns the first error. Unknown members may have any value.
+// readMembers decodes the members one by one and returns the first error. Unknown members may have any value.
 func readMembers(raw map[string][]byte, members []member) error {
 	for _, m := range members {
 		b, ok := raw[m.name]
@@ -145,8 +145,8 @@ func (w *wireObject) members() []member {
 	}
 }
 
-// salvage reads a frame that is not sound as a whole, member by member: what is wrong may be where this client does not
-// look, and if not, there may still be an id to answer with.
+// salvage decodes an invalid frame member by member: the error may be in a member that this client does not use; if not, there may still be
+// an id for the answer.
 func salvage(b []byte, cause error) serverFrame {
 	name, raw, whole := split(b)
 	switch name {
@@ -174,8 +174,8 @@ func salvage(b []byte, cause error) serverFrame {
 	return unread(cause, "", "", 0)
 }
 
-// split splits {"name":{…}} into members without parsing their values, so that neither their depth nor their content
-// matters. Of a truncated frame it returns the complete members, and false.
+// split splits {"name":{…}} into members without parsing their values, so neither their depth nor their content matters. For a truncated
+// frame, it returns the complete members and false.
 func split(b []byte) (name string, members map[string][]byte, whole bool) {
 	s := &splitter{rest: b}
 	if !s.take('{') {
@@ -220,7 +220,7 @@ func (s *splitter) take(c byte) bool {
 	return true
 }
 
-// name takes a member's name and its colon.
+// name consumes a member's name and its colon.
 func (s *splitter) name() (name string, ok bool) {
 	n := stringEnd(s.space())
 	if n == 0 || json.Unmarshal(s.rest[:n], &name) != nil {
@@ -230,7 +230,7 @@ func (s *splitter) name() (name string, ok bool) {
 	return name, s.take(':')
 }
 
-// value takes any value up to its end.
+// value consumes any value up to its end.
 func (s *splitter) value() (value []byte, ok bool) {
 	b := s.space()
 	depth := 0
@@ -257,7 +257,7 @@ func (s *splitter) value() (value []byte, ok bool) {
 	return nil, false
 }
 
-// stringEnd is the length of the string that b begins with; 0: it begins with none, or does not end.
+// stringEnd returns the length of the string at the beginning of b; 0: there is none, or it does not end.
 func stringEnd(b []byte) int {
 	if len(b) == 0 || b[0] != '"' {
 		return 0
@@ -283,15 +283,15 @@ func (l *listener) report(err error) {
 	slog.Warn("godwit server sent what cannot be used", "error", err)
 }
 
-// unread answers an unreadable frame: a notification comes again after a while, for a program that can read it, or until
-// the server gives it up.
+// unread answers an unreadable frame. It requests a notification again after a while, for a program that can read it; the server gives up
+// eventually.
 func (l *listener) unread(e *UndecodableError) {
 	if e.ID == "" {
 		l.report(e)
 		return
 	}
 	if l.handle == nil {
-		return // the program is here for objects alone
+		return // the program uses only objects
 	}
 	l.mu.Lock()
 	held, seen := l.held[e.ID] != nil, l.seen.contains(e.ID)
@@ -300,7 +300,7 @@ func (l *listener) unread(e *UndecodableError) {
 	case held:
 		return
 	case seen && !l.opts.peek:
-		l.out.ack(e.ID) // an earlier copy could be read
+		l.out.ack(e.ID) // a readable copy was handled before
 		return
 	}
 	l.report(e)
@@ -309,7 +309,7 @@ func (l *listener) unread(e *UndecodableError) {
 	}
 }
 
-// inJSON returns the fault of data of a JSON type that came as bytes.
+// inJSON returns the error in data of a JSON type that arrived as bytes.
 func inJSON(name string, data []byte, contentType string) error {
 	if len(data) == 0 || contentType != "" && !isJSON(contentType) {
 		return nil
@@ -324,7 +324,7 @@ func inJSON(name string, data []byte, contentType string) error {
 	return nil
 }
 
-// timeOf reads a time from protobuf, within the range of RFC 3339.
+// timeOf decodes a time from protobuf, within the range of RFC 3339.
 func timeOf(name string, ms int64) (time.Time, error) {
 	t := time.UnixMilli(ms).UTC()
 	if y := t.Year(); y < 1 || y > 9999 {

@@ -13,14 +13,13 @@ import (
 	pb "godwit.dev/godwit/api/godwitpb"
 )
 
-// received is one message of the server, or its error.
+// received is one message from the server, or its error.
 type received struct {
 	frame pb.ServerFrame
 	raw   []byte // if it cannot be read
 }
 
-// lenientCodec decodes a received of any content: an error of a codec would end the stream, and with it everything after
-// the message.
+// lenientCodec decodes a received with any content: an error of a codec would end the stream, and lose everything after the message.
 type lenientCodec struct{ encoding.CodecV2 }
 
 // Unmarshal implements encoding.CodecV2.
@@ -36,7 +35,7 @@ func (c lenientCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// decodeProto reads one message, or returns its error.
+// decodeProto decodes one message, or returns its error.
 func decodeProto(b []byte) serverFrame {
 	if r := quickRequest(b); r != nil {
 		return serverFrame{Request: r}
@@ -55,7 +54,7 @@ func (r *received) serverFrame() serverFrame {
 	return salvageProto(r.raw)
 }
 
-// Field numbers of protobuf frames that are needed to name the fault and its notification or object.
+// Field numbers in protobuf frames that are needed to report the error with its notification or object.
 const (
 	fieldNotification = 2
 	fieldObject       = 6
@@ -105,7 +104,7 @@ func salvageProto(b []byte) serverFrame {
 	return unread(err, "", "", 0)
 }
 
-// walk visits fields until the end, or until what follows is none; with broken also the one that breaks off.
+// walk visits fields until the end, or until an invalid one; with broken, it also visits a truncated field.
 func walk(b []byte, broken bool, visit func(field protowire.Number, v []byte, n uint64)) (whole bool) {
 	for len(b) > 0 {
 		field, kind, n := protowire.ConsumeTag(b)

@@ -14,7 +14,7 @@ import (
 	pb "godwit.dev/godwit/api/godwitpb"
 )
 
-// vectors loads the cases that the server and every client library must pass.
+// vectors loads the test cases that the server and every client library must pass.
 func vectors[T any](t *testing.T, name string) []T {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "..", "api", "vectors", name+".json"))
@@ -50,7 +50,7 @@ func TestVectorDurations(t *testing.T) {
 	}
 	for _, c := range vectors[vector](t, "durations") {
 		if c.MS == nil {
-			continue // the client reads only the forms that a server writes
+			continue // the client decodes only the forms that a server writes
 		}
 		b, err := json.Marshal(c.Text)
 		if err != nil {
@@ -121,7 +121,7 @@ func TestVectorServerFrames(t *testing.T) {
 	}
 }
 
-// plain makes equal what means the same: JSON of the same value, no data, and no objects.
+// plain normalizes values with the same meaning: JSON of the same value, no data, and no objects.
 func plain(f *serverFrame) {
 	if n := f.Notification; n != nil {
 		var v any

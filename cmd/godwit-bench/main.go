@@ -1,4 +1,4 @@
-// Command godwit-bench measures a server's speed and resources: godwit bench runs it.
+// Command godwit-bench measures a server's speed and resources. The command "godwit bench" runs it.
 package main
 
 import (

@@ -18,7 +18,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// ports are in a row, and all that the example listens at are among them.
+// ports returns the first of consecutive ports; the example listens only on these.
 func ports(t *testing.T) (first int) {
 	t.Helper()
 	first, release, err := freeport.Row(t.Context(), 24)
@@ -31,16 +31,16 @@ func ports(t *testing.T) (first int) {
 
 func at(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// script runs one of the example's, in a folder of the test's.
+// script runs one of the example's scripts, in a folder of the test's.
 type script func(name string) (string, error)
 
 func scripts(t *testing.T, run string, port int) script {
 	t.Helper()
 	env := append(os.Environ(), "GODWIT="+blackbox.Binary(t, false), "RUN="+run, "PORT="+strconv.Itoa(port))
 	return func(name string) (string, error) {
-		cmd := exec.Command("./" + name) // both end by themselves, and down has to run when the test's time is over
+		cmd := exec.Command("./" + name) // without the test's context: both scripts end by themselves, and down must run even when the test's time is over
 		cmd.Env = env
-		// Nodes print to files: processes that outlive the test would keep a pipe open.
+		// Nodes print to files: a process that outlives the test would keep a pipe open.
 		out, err := os.CreateTemp(t.TempDir(), name)
 		if err != nil {
 			return "", err
@@ -81,7 +81,7 @@ func TestPublishReachesListenerOnOtherNode(t *testing.T) {
 		t.Fatalf("the first frame is %+v: %v", f, err)
 	}
 	api := blackbox.At(t, publisher, "").API()
-	const rides = 6 // more than there are nodes, which HAProxy uses in turn
+	const rides = 6 // more than there are nodes, because HAProxy uses the nodes in turn
 	for i := range rides {
 		if err := api.Publish(t.Context(), map[string]any{"to": "driver-42", "id": fmt.Sprint("ride-", i), "title": "New ride"}); err != nil {
 			t.Fatal(err)

@@ -1,5 +1,5 @@
-// Command embed is a program with a notification server inside: it serves its own page and Godwit's API on one address, notifies drivers
-// without a network connection, and gets the events of its own publishes.
+// Command embed is a program with an embedded notification server: it serves its own page and Godwit's API on one address, notifies drivers
+// without a network connection, and receives the events of its own publishes.
 package main
 
 import (

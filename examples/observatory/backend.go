@@ -17,7 +17,7 @@ const (
 	mostRate = 10_000 // a second
 )
 
-// backend publishes on request. In an observatory it would sit beside the database of configurations.
+// backend publishes when asked over HTTP. In a real observatory it would sit beside the database of configurations.
 type backend struct{ client *godwit.Client }
 
 func (b *backend) handler() http.Handler {
@@ -35,7 +35,7 @@ type notified struct {
 	Version godwit.Version `json:"version"` // the last
 }
 
-// notify gives an object n new versions, rate of them a second, and answers when the last one is stored.
+// notify puts n new versions of an object, rate of them a second, and answers when the last one is stored.
 func (b *backend) notify(w http.ResponseWriter, r *http.Request) {
 	n, err := strconv.Atoi(r.PathValue("n"))
 	if err != nil || n < 1 || n > mostPuts {
@@ -68,7 +68,7 @@ func (b *backend) notify(w http.ResponseWriter, r *http.Request) {
 	answer(w, done)
 }
 
-// units lists the units that are registered for an object, and which version each has.
+// units lists the units that are registered for an object, and the version that each has.
 func (b *backend) units(w http.ResponseWriter, r *http.Request) {
 	list, err := b.client.Registrations(r.Context(), r.PathValue("group"), r.PathValue("object"))
 	if err != nil {
@@ -92,5 +92,5 @@ func fail(w http.ResponseWriter, err error) {
 
 func answer(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // a failed write means that the client is gone
+	_ = json.NewEncoder(w).Encode(v) // a failed write means that the client has disconnected
 }

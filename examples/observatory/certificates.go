@@ -22,13 +22,13 @@ import (
 const (
 	app   = "animal.observer"
 	group = "region-1"
-	yours = "observer-1" // the unit that the listing in the guide is; the story's are observer-2 and so on
+	yours = "observer-1" // the unit of the listing in the guide; the demo's own units are observer-2 and so on
 )
 
 // validity is how long certificates last. Real ones would be renewed well before.
 const validity = 90 * 24 * time.Hour
 
-// unitURI is how a certificate names its unit.
+// unitURI returns the URI by which a certificate names its unit.
 func unitURI(unit string) string {
 	return "godwit://" + app + "/" + group + "/" + group + ":" + unit
 }
@@ -39,11 +39,11 @@ type authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// makeCertificates writes, unless they are there, the authority's ca.crt, the server's server.crt and server.key, and
-// NAME.crt and NAME.key of each unit; client.crt and client.key are those of your own.
+// makeCertificates writes certificates and keys, unless they exist: the authority's ca.crt, the server's server.crt and server.key, and
+// NAME.crt and NAME.key of each unit. client.crt and client.key belong to the unit that readers of the guide run.
 func makeCertificates(dir string, units []string) error {
 	if _, err := os.Stat(filepath.Join(dir, "client.key")); !errors.Is(err, fs.ErrNotExist) {
-		return err // the last one is written, so all are
+		return err // it is written last, so if it exists, all exist
 	}
 	ca, err := newAuthority(dir)
 	if err != nil {
@@ -105,7 +105,7 @@ func template(name string) (*x509.Certificate, error) {
 	}, nil
 }
 
-// issueUnit writes the certificate of a unit: only its URI identifies the unit.
+// issueUnit writes the certificate of a unit. Only the certificate's URI identifies the unit.
 func (a *authority) issueUnit(dir, file, unit string) error {
 	u, err := url.Parse(unitURI(unit))
 	if err != nil {

@@ -26,7 +26,7 @@ type options struct {
 	http, grpc, backend        string
 	env                        []string // of the units
 	once                       bool
-	encore                     func(context.Context, *stage, addresses) error // after the story; may be nil
+	encore                     func(context.Context, *stage, addresses) error // called after the story; may be nil
 	say                        func(format string, args ...any)
 }
 
@@ -38,7 +38,7 @@ type stage struct {
 	backend string // URL
 }
 
-// demo sets everything up, plays the story, and takes everything down.
+// demo sets everything up, plays the story, and stops everything.
 func demo(ctx context.Context, o *options) error {
 	units := []string{"observer-2", "observer-3", "observer-4"}
 	var err error
@@ -100,7 +100,7 @@ func prepare(dir string, units []string) error {
 	return os.WriteFile(key, []byte(rand.Text()+"\n"), 0o600)
 }
 
-// connect makes the back end's client, which trusts the demonstration's authority.
+// connect returns the back end's client, which trusts the demonstration's authority.
 func connect(dir, addr string) (*godwit.Client, error) {
 	ca, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
 	if err != nil {
@@ -182,7 +182,7 @@ func lines(units []string, format string) (all []string) {
 	return all
 }
 
-// publish has the back end put n versions, and returns the last.
+// publish asks the back end to put n versions, and returns the last.
 func (s *stage) publish(ctx context.Context, object string, n, rate int) (version string, err error) {
 	target := fmt.Sprintf("%s/notify/%s/%s/%d/%d", s.backend, group, object, n, rate)
 	s.say("   POST %s", target)
@@ -206,7 +206,7 @@ func (s *stage) publish(ctx context.Context, object string, n, rate int) (versio
 	return done.Version.String(), nil
 }
 
-// show prints which unit has which version, once all have acknowledged the latest.
+// show prints each unit's version, after all units have acknowledged the latest.
 func (s *stage) show(ctx context.Context, object, version string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not all units acknowledged version %s in %s", version, patience))
 	defer cancel()
@@ -235,7 +235,7 @@ func (s *stage) show(ctx context.Context, object, version string) error {
 	return nil
 }
 
-// stay keeps everything running for people who want to try more.
+// stay keeps everything running for people who want to experiment.
 func (s *stage) stay(ctx context.Context, server *process) error {
 	s.say("\nAll of it keeps running; Ctrl-C ends it. %s is you: in %s run\n\n    %s %s\n", yours, s.dir, s.python, "../listing.py")
 	select {

@@ -21,7 +21,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// interpreter finds the Python with the packages that the client needs; the client itself is that of this tree.
+// interpreter finds the Python with the packages that the client needs; the client itself is the one in this repository.
 func interpreter(t *testing.T) (python string, env []string) {
 	t.Helper()
 	python = filepath.Join(blackbox.Root(), ".bin", "python", "bin", "python")
@@ -31,10 +31,10 @@ func interpreter(t *testing.T) (python string, env []string) {
 	return python, []string{"PYTHONPATH=" + filepath.Join(blackbox.Root(), "clients", "python", "src")}
 }
 
-// printed is the port that the listing names.
+// printed is the port in the guide's listing.
 const printed = "50051"
 
-// unitsPort is where units connect: the listing's port, unless it is in use.
+// unitsPort returns the port for units: the listing's port, or another one if that is in use.
 func unitsPort() string {
 	l, err := net.Listen("tcp", "127.0.0.1:"+printed)
 	if err != nil {
@@ -80,7 +80,7 @@ func TestDemonstrationPlaysAndTheListingRunsAgainstIt(t *testing.T) {
 	}
 }
 
-// driver runs the listing with a pause where a program would go on with its work, until it was told the version.
+// driver runs the listing, but pauses where a program would continue with its work, until it has received the version.
 const driver = `
 import sys, threading
 text = open(sys.argv[1]).read()
@@ -96,7 +96,7 @@ if not told.wait(30):
 exec("notify.unregister" + leave, names)
 `
 
-// playListing runs the listing of the guide as it is printed, and once more slowly enough to be given a version.
+// playListing runs the guide's listing exactly as printed, and once more with pauses that let it receive a version.
 func playListing(ctx context.Context, t *testing.T, s *stage, at addresses) error {
 	text, err := os.ReadFile("listing.py")
 	if err != nil {

@@ -1,6 +1,6 @@
-// Command observatory demonstrates objects: remote observation units that vanish and come back to the latest version of
-// their objects. It makes a certificate authority and certificates, starts a Godwit server that identifies its units by
-// them, a back end that publishes on request, and the units, and plays a short story with them.
+// Command observatory demonstrates objects: remote observation units that lose contact and, when they are back, get the latest version of
+// their objects. It creates a certificate authority and certificates; it starts a Godwit server that identifies units by their
+// certificates, a back end that publishes on request, and the units; then it plays a short story with them.
 package main
 
 import (

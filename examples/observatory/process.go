@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// patience limits waits for things that take a moment.
+// patience limits waits for quick operations.
 const patience = 30 * time.Second
 
 // process is a program that the demonstration has started.
@@ -28,8 +28,8 @@ type process struct {
 	err   error
 }
 
-// launch starts a program, which outlives ctx until it is stopped. Each line that it prints goes to line; its error
-// output goes to the file NAME.log.
+// launch starts a program, which keeps running after ctx until it is stopped. Each line of its output is passed to line; its error output
+// goes to the file NAME.log.
 func launch(ctx context.Context, dir, name string, line func(string), env []string, command string, args ...string) (*process, error) {
 	log, err := os.Create(filepath.Join(dir, name+".log"))
 	if err != nil {
@@ -70,7 +70,7 @@ func (p *process) stop() {
 	<-p.ended
 }
 
-// finish lets the program end by itself, at the end of its input.
+// finish closes the program's input and waits until it ends by itself.
 func (p *process) finish() {
 	p.stdin.Close()
 	late := time.AfterFunc(patience, func() { _ = p.cmd.Process.Kill() })
@@ -78,7 +78,7 @@ func (p *process) finish() {
 	<-p.ended
 }
 
-// failure is why a program that should be running is not.
+// failure returns the error of a program that should be running and has ended.
 func (p *process) failure() error {
 	if p.err != nil {
 		return p.err
@@ -86,7 +86,7 @@ func (p *process) failure() error {
 	return fmt.Errorf("the %s ended", p.name)
 }
 
-// addresses is the file that a server writes once it listens.
+// addresses is the content of the file that a server writes once it listens.
 type addresses struct {
 	HTTP string `json:"http"`
 	GRPC string `json:"grpc"`
@@ -130,14 +130,14 @@ func startServer(ctx context.Context, o *options) (*process, addresses, error) {
 	}
 }
 
-// crowd is the units, with their output.
+// crowd is the process that runs the units, and its output.
 type crowd struct {
 	*process
 	say func(string, ...any)
 
 	mu    sync.Mutex
 	said  map[string]int // how often each line
-	news  chan struct{}  // closed and replaced when a line comes
+	news  chan struct{}  // closed and replaced when a line arrives
 	lines int
 }
 
@@ -160,7 +160,7 @@ func (c *crowd) hear(line string) {
 	c.news = make(chan struct{})
 }
 
-// tell sends the units' program a command.
+// tell sends a command to the units' program.
 func (c *crowd) tell(format string, args ...any) error {
 	_, err := fmt.Fprintf(c.stdin, format+"\n", args...)
 	return err

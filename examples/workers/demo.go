@@ -18,7 +18,7 @@ type options struct {
 	here, dir              string
 	http, gateway          string // where the server listens
 	say                    func(format string, args ...any)
-	ready                  func(*shop) // everything is up; may be nil
+	ready                  func(*shop) // called when everything is running; may be nil
 }
 
 // shop is the demonstration while it runs.
@@ -26,9 +26,9 @@ type shop struct {
 	*options
 	client  *godwit.Client
 	url     string
-	gateway string // the gateway's URL: workers' answers have an origin of their own
+	gateway string // the gateway's URL: workers' answers are served under a separate origin
 	nats    string // address for NATS clients
-	token   string // of a visitor of the page
+	token   string // token of a visitor of the page
 	server  *process
 	workers map[string]*process
 }
@@ -36,8 +36,8 @@ type shop struct {
 // visitor is the recipient of the page's token. A shop of your own makes a token for each user who signs in.
 const visitor = "visitor-1"
 
-// services are the services of the gateway with their callers. A service that is not named here, "warehouse" for one,
-// is for back ends. A probe is a call that changes nothing.
+// services are the gateway's services and who may call them. A service that is not listed here, such as "warehouse", is only for back ends.
+// A probe is a call that changes nothing.
 var services = []struct{ name, access, probe, path string }{
 	{"shop", "public", http.MethodGet, ""},
 	{"stock", "public", http.MethodGet, ""},
@@ -45,7 +45,7 @@ var services = []struct{ name, access, probe, path string }{
 	{"orders", "client", http.MethodPost, ""}, // without an order
 }
 
-// demo sets everything up, keeps it until ctx ends or the server does, and takes everything down.
+// demo sets everything up, keeps it running until ctx or the server ends, and then stops everything.
 func demo(ctx context.Context, o *options) (err error) {
 	for _, p := range []*string{&o.dir, &o.here} {
 		if *p, err = filepath.Abs(*p); err != nil {
@@ -102,7 +102,7 @@ func demo(ctx context.Context, o *options) (err error) {
 	}
 }
 
-// open sets who may call the services and which pages may subscribe to topics, and makes the visitor's token.
+// open sets who may call the services and which pages may subscribe to topics, and creates the visitor's token.
 func (s *shop) open(ctx context.Context, data string) error {
 	for _, v := range services {
 		call := godwit.Call{Method: http.MethodPut, Path: "/v1/gateway/" + v.name, Body: map[string]string{"access": v.access, "timeout": "2s"}}
@@ -121,7 +121,7 @@ func (s *shop) open(ctx context.Context, data string) error {
 	return nil
 }
 
-// hire starts the workers, each with a key that may do what it does and nothing else.
+// hire starts the workers. Each worker's key has only the rights that the worker needs.
 func (s *shop) hire(ctx context.Context) error {
 	for _, w := range []struct {
 		name    string
@@ -157,7 +157,7 @@ func (s *shop) key(ctx context.Context, name string, roles []string) (string, er
 	return made.Key, nil
 }
 
-// await waits until each service has a worker: until then the gateway answers 503.
+// await waits until each service has a worker: until then, the gateway answers 503.
 func (s *shop) await(ctx context.Context) error {
 	for _, v := range services {
 		p := s.workers[v.name]

@@ -1,6 +1,5 @@
-// Command workers demonstrates requests, the gateway and topics: a small shop whose services have no address. Each is a
-// worker that connects to Godwit, two of them as NATS clients, and a page calls them all through the gateway and
-// subscribes to the shop's topic.
+// Command workers demonstrates requests, the gateway and topics: a small shop whose services listen nowhere. Each service is a worker that
+// connects to Godwit, two of them as NATS clients. A page calls them all through the gateway and subscribes to the shop's topic.
 package main
 
 import (

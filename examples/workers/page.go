@@ -12,8 +12,8 @@ import (
 //go:embed page.html
 var page []byte
 
-// servePage serves the page itself, as one more worker: an ordinary HTTP handler that listens nowhere. The page and its
-// calls have the gateway's origin; its stream has the server's, which allows the page's origin.
+// servePage serves the page as one more worker: an ordinary HTTP handler that does not listen on a port. The page and its calls have the
+// gateway's origin; its stream has the server's, which allows the page's origin.
 func (s *shop) servePage(ctx context.Context) (stop func(), err error) {
 	key, err := s.key(ctx, "shop", []string{"worker", "read"})
 	if err != nil {

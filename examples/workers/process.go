@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// patience limits waits for things that take a moment.
+// patience limits waits for quick operations.
 const patience = 30 * time.Second
 
 // process is a program that the demonstration has started.
 type process struct {
 	name  string
 	cmd   *exec.Cmd
-	log   string        // file with all that it prints
+	log   string        // file with all its output
 	ended chan struct{} // closed when it has
 }
 
-// launch starts a program, which outlives ctx until it is stopped.
+// launch starts a program, which keeps running after ctx until it is stopped.
 func launch(ctx context.Context, dir, name string, env []string, command string, args ...string) (*process, error) {
 	log, err := os.Create(filepath.Join(dir, name+".log"))
 	if err != nil {
@@ -39,7 +39,7 @@ func launch(ctx context.Context, dir, name string, env []string, command string,
 	}
 	go func() {
 		defer close(p.ended)
-		_ = p.cmd.Wait() // how it ended is in ProcessState
+		_ = p.cmd.Wait() // ProcessState has the result
 	}()
 	return p, nil
 }
@@ -52,13 +52,13 @@ func (p *process) stop() {
 	<-p.ended
 }
 
-// failure is why a program that should be running is not.
+// failure returns the error of a program that should be running and has ended.
 func (p *process) failure() error {
 	text, _ := os.ReadFile(p.log)
 	return fmt.Errorf("%s ended: %s\n%s", p.name, p.cmd.ProcessState, strings.TrimSpace(string(text)))
 }
 
-// until tries again until ok returns true, while the program runs.
+// until repeats ok until it returns true, while the program runs.
 func (p *process) until(ctx context.Context, what string, ok func() (bool, error)) error {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
@@ -80,14 +80,14 @@ func (p *process) until(ctx context.Context, what string, ok func() (bool, error
 	}
 }
 
-// addresses is the file that a server writes once it listens.
+// addresses is the content of the file that a server writes once it listens.
 type addresses struct {
 	HTTP    string `json:"http"`
 	NATS    string `json:"nats"`
 	Gateway string `json:"gateway"`
 }
 
-// startServer starts a development server: app demo, key dev.
+// startServer starts a development server with app demo and key dev.
 func startServer(ctx context.Context, o *options, data string) (p *process, at addresses, err error) {
 	p, err = launch(ctx, o.dir, "server", nil, o.godwit,
 		"serve", "--dev", "--data", data, "--http-addr", o.http, "--gateway-addr", o.gateway, "--grpc-addr", "off", "--nats-addr", "127.0.0.1:0")

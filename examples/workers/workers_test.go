@@ -20,11 +20,11 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// start runs the demonstration on free ports. stop ends it, and fails the test if any process of it goes on.
+// start runs the demonstration on free ports. stop ends it, and fails the test if any of its processes still runs.
 func start(t *testing.T) (s *shop, stop func()) {
 	t.Helper()
 	blackbox.Long(t)
-	python := filepath.Join(blackbox.Root(), ".bin", "venv", "bin", "python") // has nats-py, as test/foreign pins it
+	python := filepath.Join(blackbox.Root(), ".bin", "venv", "bin", "python") // the Python environment with nats-py, in the version pinned by test/foreign
 	if _, err := os.Stat(python); err != nil {
 		blackbox.Skip(t, "nats-py is not installed: run make test-tools")
 	}
@@ -70,7 +70,7 @@ type answer struct {
 	kind   string // of a problem
 }
 
-// call makes one call, with the visitor's token if it is wanted.
+// call makes one call. Unless token is empty, it sends the token.
 func (s *shop) call(t *testing.T, method, path, token, body string) answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.gateway+path, strings.NewReader(body))
@@ -95,7 +95,7 @@ func (s *shop) call(t *testing.T, method, path, token, body string) answer {
 	return answer{resp.StatusCode, strings.TrimSpace(string(b)), strings.TrimPrefix(p.Type, "/problems/")}
 }
 
-// becomes waits until a call has a status.
+// becomes repeats a call until it has a status.
 func (s *shop) becomes(t *testing.T, method, path, token, body string, status int, kind string) {
 	t.Helper()
 	blackbox.Eventually(t, fmt.Sprintf("%s %s: %d", method, path, status), func() error {
@@ -106,7 +106,7 @@ func (s *shop) becomes(t *testing.T, method, path, token, body string, status in
 	})
 }
 
-// watch opens the page's stream; the channel gets the contents of the topic's messages.
+// watch opens the page's stream; the channel receives the contents of the topic's messages.
 func (s *shop) watch(t *testing.T) <-chan string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/stream?topics=shop.%3E&token="+s.token, nil)

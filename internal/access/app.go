@@ -11,30 +11,30 @@ import (
 
 // Limits of an app's settings.
 const (
-	maxOrigins    = 64  // compared one by one on every browser connection
-	maxStaticKeys = 16  // a token without key id is tried against each
+	maxOrigins    = 64  // limited because every browser connection compares them one by one
+	maxStaticKeys = 16  // limited because a token without key id is verified with each
 	maxURLBytes   = 512 // longer ones are mistakes
 )
 
-// App is a namespace with the means to authenticate its clients.
+// App is a namespace for recipients, with the settings that authenticate its clients.
 type App struct {
 	Name    string   `json:"name"`
 	Origins []string `json:"origins"` // origins of browser pages that may connect; none: the server's own origin
-	// JWTKeys verify client tokens. One of them, made with the app, also signs them (JWTKey.Mints).
+	// JWTKeys verify client tokens. One of them, created with the app, also signs tokens (JWTKey.Mints).
 	JWTKeys []JWTKey `json:"jwt_keys"`
 	JWKSURL string   `json:"jwks_url,omitempty"`
-	// AnonymousOrigins are the origins of pages whose visitors may register for push messages without a token; none: no
-	// visitor may.
+	// AnonymousOrigins are the origins of pages whose visitors may register for push messages without a token; none: no visitor may.
 	AnonymousOrigins []string `json:"anonymous_origins,omitempty"`
-	// IntrospectURL checks opaque tokens (RFC 7662), with HTTP Basic credentials if an id is set.
+	// IntrospectURL is the server that verifies opaque tokens (RFC 7662), called with HTTP Basic credentials if an id is set.
 	IntrospectURL    string `json:"introspect_url,omitempty"`
 	IntrospectID     string `json:"introspect_id,omitempty"`
 	IntrospectSecret Secret `json:"introspect_secret,omitempty"`
 	Issuer           string `json:"issuer,omitempty"`   // demanded of tokens when set
 	Audience         string `json:"audience,omitempty"` // demanded of tokens when set
-	// Services are settings of services that are called through the gateway, by name.
+	// Services are the settings of services that are called through the gateway, by name.
 	Services map[string]Service `json:"services,omitempty"`
-	// Categories say which may not be refused, and how often steps of escalations may begin for a recipient.
+	// Categories are the settings of notification categories: which ones recipients may not refuse, and how often escalation steps may
+	// begin for a recipient.
 	Categories map[string]preference.Category `json:"categories,omitempty"`
 	CreatedAt  time.Time                      `json:"created_at"`
 }
@@ -43,14 +43,14 @@ type App struct {
 type AppChange struct {
 	Origins          *[]string
 	AnonymousOrigins *[]string
-	JWTKeys          *[]JWTKey // the key that mints tokens is kept besides
+	JWTKeys          *[]JWTKey // replaces all keys except the key that mints tokens
 	JWKSURL          *string
 	IntrospectURL    *string
 	IntrospectID     *string
 	IntrospectSecret *Secret
 	Issuer           *string
 	Audience         *string
-	NewMintKey       bool // replace the key that mints tokens; those it made end
+	NewMintKey       bool // replace the key that mints tokens; tokens signed with the old key become invalid
 }
 
 // apply changes app and checks the result.
@@ -121,7 +121,7 @@ func (app *App) check(allowPrivate bool) error {
 	return nil
 }
 
-// mintKey is the key that signs tokens for the app, if it has one.
+// mintKey returns the key that signs tokens for the app, if it has one.
 func (app *App) mintKey() (JWTKey, bool) {
 	if i := slices.IndexFunc(app.JWTKeys, func(k JWTKey) bool { return k.Mints }); i >= 0 {
 		return app.JWTKeys[i], true

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// bounded is a map whose entries end and whose size has a limit. Each entry is an app's: where there are too many, the
-// app that has most loses one, so that none pushes out another's.
+// bounded is a map whose entries expire and whose size is limited. Each entry belongs to an app: when the map is full, the app with the
+// most entries loses one, so that no app displaces another's.
 type bounded[K comparable, V any] struct {
 	mu    sync.Mutex
 	limit int
@@ -19,7 +19,7 @@ type boundedEntry[V any] struct {
 	until time.Time
 }
 
-// evictProbes is how many entries, picked by Go's random map order, are compared to find one to drop.
+// evictProbes is the number of entries, picked by Go's random map order, that are compared to find one to drop.
 const evictProbes = 8
 
 func newBounded[K comparable, V any](limit int) *bounded[K, V] {
@@ -65,7 +65,7 @@ func (b *bounded[K, V]) drop(app string, key K) {
 	}
 }
 
-// evict drops the entry that ends first among a few of the app that has most.
+// evict drops an entry of the app that has most: of a few random ones, the one that expires first.
 func (b *bounded[K, V]) evict() {
 	most := ""
 	for app, of := range b.apps {

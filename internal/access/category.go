@@ -17,7 +17,7 @@ func (r *Registry) Categories(app string) map[string]preference.Category {
 	return nil
 }
 
-// SetCategory sets a category's settings in an app; every server that shares the apps' store uses them within a second.
+// SetCategory sets a category's settings in an app. Every server that shares the apps' store uses them within a second.
 func (r *Registry) SetCategory(ctx context.Context, app, name string, c preference.Category) error {
 	if err := preference.CheckCategory("category", name); err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 
 const certScheme = "godwit://"
 
-// CertURI returns the URI that names a client in its verified certificate (godwit://app/group/recipient), or "".
-// A certificate that TLS did not verify counts for nothing.
+// CertURI returns the URI that names a client in its certificate (godwit://app/group/recipient), or "". It ignores certificates that TLS
+// has not verified.
 func CertURI(state *tls.ConnectionState) string {
 	if state == nil || len(state.VerifiedChains) == 0 {
 		return ""
@@ -25,7 +25,7 @@ func CertURI(state *tls.ConnectionState) string {
 	return ""
 }
 
-// parseCertURI parses godwit://app/group/recipient by itself: names may contain parts that net/url takes for a port.
+// parseCertURI parses godwit://app/group/recipient without net/url, which would take parts of some names for a port.
 func parseCertURI(uri string) (identity, error) {
 	rest, ok := strings.CutPrefix(uri, certScheme)
 	parts := strings.Split(rest, "/")

@@ -10,17 +10,16 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// all is the pattern list of a client that may use everything.
+// all is the pattern list of a client that may use all names.
 var all = []string{">"}
 
-// Client verifies a client's claim. The order is: find the app, verify the credential with that app's own means, then
-// compare all else that the client claims with it. Of an unverified token only its app claim, its algorithm and its key
-// id are used, and only to choose which keys to try. A request to an app's server has a timeout of its own, not ctx's,
-// since callers with the same token share one request.
+// Client verifies a client's claim: it finds the app, verifies the credential by that app's own settings, then compares everything else in
+// the claim with the credential. From an unverified token it uses only the app claim, the algorithm and the key id, and only to choose
+// keys. A request to an app's server has its own timeout instead of ctx's, because callers with the same token share one request.
 func (r *Registry) Client(_ context.Context, c Claim) (Client, error) { return r.client(c, true) }
 
-// Known is Client with static keys, key sets that were fetched and recent answers of apps' servers. It computes for some
-// tenths of a millisecond at most and waits for nothing; if that is not enough it returns an *AskError.
+// Known is Client, but with only static keys, fetched key sets and recent answers of apps' servers. It computes for some tenths of a
+// millisecond at most and never blocks; if these are not enough, it returns an *AskError.
 func (r *Registry) Known(c Claim) (Client, error) { return r.client(c, false) }
 
 func (r *Registry) client(c Claim, ask bool) (Client, error) {
@@ -46,7 +45,8 @@ func (r *Registry) client(c Claim, ask bool) (Client, error) {
 	return client, nil
 }
 
-// byCertificate trusts the URI of a certificate that TLS has verified. A token sent along must name the same client.
+// byCertificate identifies the client by the URI of a certificate that TLS has verified. If there is also a token, it must name the same
+// client.
 func (r *Registry) byCertificate(c Claim, ask bool) (Client, error) {
 	id, err := parseCertURI(c.CertURI)
 	if err != nil {
@@ -96,7 +96,7 @@ func (r *Registry) byToken(c Claim, ask bool) (Client, error) {
 	return id.confirm(c)
 }
 
-// tokenApp finds the app whose keys are to be tried.
+// tokenApp returns the app whose keys verify the token.
 func (r *Registry) tokenApp(named string, tok *token) (*App, error) {
 	snap := r.snap.Load()
 	if named == "" && tok != nil {
@@ -119,7 +119,7 @@ func (r *Registry) withoutToken(c Claim) (Client, error) {
 	return Client{App: app, Recipient: c.Recipient, Group: c.Group, Device: c.Device, Topics: all, Serve: all}, nil
 }
 
-// byKey lets a back end listen: with role publish as any recipient of its app, with role read as an observer.
+// byKey authenticates a back end as a client: with role publish as any recipient of its app, with role read as an observer.
 func byKey(p Principal, c Claim) (Client, error) {
 	switch {
 	case c.App != "" && c.App != p.App:
@@ -144,8 +144,7 @@ type identity struct {
 	Expires                       time.Time
 }
 
-// confirm compares a claim with the verified identity: the client may add what the credential leaves open and must not
-// contradict it.
+// confirm compares a claim with the verified identity: the client may set what the credential leaves open, and must not contradict it.
 func (id identity) confirm(c Claim) (Client, error) {
 	switch {
 	case c.App != "" && c.App != id.App:
@@ -170,7 +169,7 @@ func (id identity) confirm(c Claim) (Client, error) {
 	return client, nil
 }
 
-// patterns puts the recipient in place of {sub}. An empty list stays an empty list: it allows nothing.
+// patterns replaces {sub} by the recipient. An empty list stays empty: it allows nothing.
 func patterns(ps []string, sub string) []string {
 	if ps == nil {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// wire answers requests without a network, so that time can be a bubble's.
+// wire answers requests without a network, so that synctest can control the time.
 type wire struct {
 	hits int
 	body string // empty: nobody answers

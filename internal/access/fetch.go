@@ -10,8 +10,8 @@ import (
 	"godwit.dev/godwit/internal/sending/foreign"
 )
 
-// maxAsked is the most simultaneous requests to apps' own servers; one app has at most half of what the others leave. No
-// other limit applies: a queue in the HTTP client would be first in, first out for all apps that share a host.
+// maxAsked is the maximum number of simultaneous requests to apps' own servers; one app may use at most half of what the others leave. The
+// HTTP client has no limit of its own: its queue would be first in, first out for all apps that share a host.
 const maxAsked = 256
 
 // fetcher asks apps' own servers.
@@ -24,8 +24,7 @@ func newFetcher(client *http.Client) *fetcher {
 	return &fetcher{http: client, asked: fair.NewShares(maxAsked)}
 }
 
-// fetch does a request to an app's own server and reads its answer. Its errors name the host and never the whole
-// URL, in which people put secrets.
+// fetch sends a request to an app's own server and reads the answer. Its errors name only the host, because people put secrets in URLs.
 func (f *fetcher) fetch(ctx context.Context, app string, req *http.Request, limit int64) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, fetchTimeout, fmt.Errorf("%s did not answer in %s", req.URL.Host, fetchTimeout))
 	defer cancel()

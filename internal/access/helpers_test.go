@@ -30,7 +30,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is a registry on a real file.
+// world is a registry on a real database file.
 type world struct {
 	*access.Registry
 	store *appdb.Store
@@ -65,7 +65,7 @@ func (w *world) open(t *testing.T, cfg access.Config) {
 	t.Cleanup(w.Close)
 }
 
-// set changes an app or fails the test.
+// set changes an app, and fails the test on an error.
 func (w *world) set(t *testing.T, app string, c access.AppChange) {
 	t.Helper()
 	if err := w.SetApp(t.Context(), app, c); err != nil {
@@ -95,7 +95,7 @@ func (w *world) key(t *testing.T, app string, roles access.Role) string {
 	return secret
 }
 
-// signer is a key of each kind, made once: RSA keys are slow to make.
+// signer holds a key of each kind. They are made once, because RSA keys are slow to make.
 type signer struct {
 	alg     jose.SignatureAlgorithm
 	private any
@@ -128,7 +128,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// pem is the public key in the form that an operator configures.
+// pem returns the public key in the form that an operator configures.
 func (s signer) pem() []byte {
 	if b, ok := s.private.([]byte); ok {
 		return b
@@ -152,7 +152,7 @@ func (s signer) jwk(kid string) jose.JSONWebKey {
 
 type claims map[string]any
 
-// good are claims that pass; change overrides some, nil removes.
+// good returns claims that pass; change overrides some of them, nil removes one.
 func good(change claims) claims {
 	c := claims{"sub": "driver-42", "app": "shop", "exp": time.Now().Add(time.Hour).Unix()}
 	maps.Copy(c, change)
@@ -169,7 +169,7 @@ func (s signer) token(kid string, c claims) string {
 	return must(must(sg.Sign(must(json.Marshal(c)))).CompactSerialize())
 }
 
-// issuer is a real server of key sets and of introspection.
+// issuer is a real server for key sets and introspection.
 type issuer struct {
 	*httptest.Server
 	hits   atomic.Int64

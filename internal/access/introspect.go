@@ -16,13 +16,13 @@ import (
 
 const (
 	introspectBytes = 64 << 10
-	positiveFor     = 60 * time.Second // how long a withdrawn token may still open sessions
-	negativeFor     = 10 * time.Second // spares the app's server a client that retries
+	positiveFor     = 60 * time.Second // caching time of a positive answer: a withdrawn token may open sessions that long
+	negativeFor     = 10 * time.Second // caching time of a negative answer, so that a retrying client does not burden the app's server
 	positiveEntries = 16 << 10         // some 20 MB with ordinary claims
-	negativeEntries = 4 << 10          // kept apart, so that invented tokens push out no good ones
+	negativeEntries = 4 << 10          // separate limit, so that invented tokens do not displace valid ones
 )
 
-// introspector verifies opaque tokens with an app's own server (RFC 7662) and caches the answers for a while.
+// introspector verifies opaque tokens with an app's own server (RFC 7662) and caches the answers.
 type introspector struct {
 	asks   *fetcher
 	flight singleflight.Group
@@ -40,8 +40,7 @@ func newIntrospector(f *fetcher) *introspector {
 
 var errInactive = fmt.Errorf("%w: the app's server does not know the token", ErrUnauthenticated)
 
-// verify verifies a token; it sends a request only if ask is true. The answer may lack exp: then the session has no end
-// of its own.
+// verify verifies a token; it sends a request only if ask is true. If the answer lacks exp, the session has no expiry.
 func (i *introspector) verify(life context.Context, app *App, token string, now time.Time, ask bool) (identity, error) {
 	key := sha256.Sum256([]byte(strings.Join([]string{app.Name, app.IntrospectURL, token}, "\x00")))
 	if c, ok := i.good.get(app.Name, key, now); ok {
@@ -81,7 +80,7 @@ func (i *introspector) ask(ctx context.Context, app *App, token string) (*claims
 		return nil, fmt.Errorf("%w: introspection URL of app %s is not valid", ErrUnavailable, app.Name)
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	if app.IntrospectID != "" { // both encoded: RFC 6749 section 2.3.1
+	if app.IntrospectID != "" { // both are percent-encoded: RFC 6749 section 2.3.1
 		req.SetBasicAuth(url.QueryEscape(app.IntrospectID), url.QueryEscape(string(app.IntrospectSecret)))
 	}
 	body, err := i.asks.fetch(ctx, app.Name, req, introspectBytes)

@@ -17,14 +17,14 @@ import (
 
 const (
 	jwksBytes   = 256 << 10        // a set of 64 RSA keys with certificates is about 200 KB
-	jwksKeys    = 64               // a token without key id is tried against each
-	jwksRefresh = 10 * time.Minute // how long a withdrawn key may go on working while the issuer answers
+	jwksKeys    = 64               // limited because a token without key id is verified with each
+	jwksRefresh = 10 * time.Minute // how long a withdrawn key may remain valid while the issuer answers
 	jwksStale   = time.Hour        // and while it does not
-	jwksEvery   = 10 * time.Second // tokens with unknown key ids cause no more fetches than this,
+	jwksEvery   = 10 * time.Second // tokens with unknown key ids cause at most one fetch in this time
 	jwksBurst   = 3                // after the first few
 )
 
-// jwksID is one issuer: its keys are used for no other issuer, whatever their ids.
+// jwksID identifies one issuer: its keys are used for no other issuer, whatever their key ids.
 type jwksID struct{ app, url string }
 
 // jwksCache keeps the key sets of the apps' JWKS URLs, at most one per app.
@@ -48,8 +48,8 @@ func newJWKSCache(f *fetcher, log *slog.Logger) *jwksCache {
 	return &jwksCache{asks: f, log: log, byApp: make(map[string]*jwksEntry)}
 }
 
-// keys returns the issuer's keys, fetched if they are missing, old, or lack the key id, unless ask is false. Callers
-// share one fetch, which ends with life rather than with the caller that happened to start it.
+// keys returns the issuer's keys. Unless ask is false, it fetches them if they are missing, old, or lack the key id. Callers share one
+// fetch, whose context is life and not that of the caller that started it.
 func (c *jwksCache) keys(life context.Context, id jwksID, kid string, now time.Time, ask bool) ([]JWTKey, error) {
 	c.mu.Lock()
 	e := c.entry(id)
@@ -77,7 +77,7 @@ func (c *jwksCache) keys(life context.Context, id jwksID, kid string, now time.T
 	return nil, fmt.Errorf("%w: key set of app %s: %w", ErrUnavailable, id.app, err)
 }
 
-// entry finds or makes the entry of an issuer. The entry of an app's former URL is dropped.
+// entry returns the entry of an issuer, and creates it if needed. It drops the entry of the app's former URL.
 func (c *jwksCache) entry(id jwksID) *jwksEntry {
 	e := c.byApp[id.app]
 	if e == nil || e.id != id {
@@ -98,7 +98,7 @@ func (c *jwksCache) retain(apps map[string]*App) {
 	}
 }
 
-// refresh fetches the set unless that was done since the caller's lookup, or too often.
+// refresh fetches the key set, unless it was fetched since the caller's lookup or the rate limit forbids it.
 func (c *jwksCache) refresh(life context.Context, id jwksID, e *jwksEntry, looked time.Time) error {
 	c.mu.Lock()
 	e.refreshing = !e.fetched.After(looked) && e.limit.Allow()
@@ -131,8 +131,8 @@ func (c *jwksCache) fetch(ctx context.Context, id jwksID) ([]JWTKey, error) {
 	return parseJWKS(body)
 }
 
-// parseJWKS reads a published key set. Keys of other kinds and uses are skipped, and so are symmetric ones: a key that
-// everybody can read proves nothing.
+// parseJWKS parses a published key set. It skips keys of other kinds and uses, and symmetric keys: a key that everybody can read proves
+// nothing.
 func parseJWKS(body []byte) ([]JWTKey, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`

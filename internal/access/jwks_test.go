@@ -142,7 +142,7 @@ func TestPrivateURLsAreNotAsked(t *testing.T) {
 	w, i := jwksWorld(t)
 	i.serveKeys(ecSigner().jwk("a"))
 	_ = w.store.Close()
-	w.open(t, access.Config{}) // configured at a time when that was allowed
+	w.open(t, access.Config{}) // reopened without private URLs, after the app was configured with one
 	wantErr(t, w.try(t, ecSigner().token("a", good(nil))), access.ErrUnavailable)
 	if i.hits.Load() != 0 {
 		t.Error("a private address was asked")

@@ -20,16 +20,16 @@ import (
 	"godwit.dev/godwit/internal/campaigns/textfile"
 )
 
-// Least sizes of keys: RFC 7518 sections 3.2 and 3.3.
+// Minimum sizes of keys: RFC 7518 sections 3.2 and 3.3.
 const (
 	minHMACBytes = 32
 	minRSABits   = 2048
 )
 
-// algorithms are those that may sign a client token. The key alone decides which of them applies.
+// algorithms are those allowed for client tokens. The type of the key alone determines which one applies.
 var algorithms = []jose.SignatureAlgorithm{jose.HS256, jose.RS256, jose.ES256, jose.EdDSA}
 
-// JWTKey verifies client tokens with the one algorithm that its type allows. Its material never shows.
+// JWTKey verifies client tokens with the one algorithm that its type allows. Its key material is never printed.
 type JWTKey struct {
 	ID        string `json:"kid,omitempty"`
 	Algorithm string `json:"alg"` // HS256, RS256, ES256 or EdDSA
@@ -38,21 +38,20 @@ type JWTKey struct {
 	material any // []byte, *rsa.PublicKey, *ecdsa.PublicKey or ed25519.PublicKey
 }
 
-// Format keeps the material out of every print.
+// Format omits the key material, whatever the verb.
 func (k JWTKey) Format(s fmt.State, _ rune) {
 	_, _ = io.WriteString(s, "JWTKey("+k.Algorithm+" "+k.ID+")")
 }
 
-// newMintKey makes the HS256 key that an app is created with.
+// newMintKey returns a new HS256 key, which every app is created with.
 func newMintKey() JWTKey {
 	secret := make([]byte, minHMACBytes)
 	_, _ = rand.Read(secret)
 	return JWTKey{ID: "godwit-" + rand.Text()[:8], Algorithm: string(jose.HS256), Mints: true, material: secret}
 }
 
-// ParseJWTKeys reads keys as people have them in files: a JWK, a JWK set, PEM (public key, private key or
-// certificate; only the public part is kept), or else a raw HS256 secret of at least 32 bytes, whose final line
-// break, if it is text, does not belong to it.
+// ParseJWTKeys parses keys from a file: a JWK, a JWK set, PEM (public key, private key or certificate; only the public part is kept), or
+// else a raw HS256 secret of at least 32 bytes. If the secret is text, its final line break is removed.
 func ParseJWTKeys(file []byte) ([]JWTKey, error) {
 	text := []byte(textfile.Key(file))
 	switch {
@@ -68,7 +67,7 @@ func ParseJWTKeys(file []byte) ([]JWTKey, error) {
 	case isText(secret):
 		secret = bytes.TrimRight(secret, "\r\n")
 	case isText([]byte(plain)) && plain != "":
-		secret = []byte(plain) // text in another encoding, or behind a byte-order mark
+		secret = []byte(plain) // text in another encoding, or after a byte-order mark
 	}
 	k, err := pinned("", "", "", secret)
 	if err != nil {
@@ -113,7 +112,7 @@ func parseJWKs(text []byte) ([]JWTKey, error) {
 func parseJWK(raw []byte) (JWTKey, error) {
 	var jwk jose.JSONWebKey
 	if err := jwk.UnmarshalJSON(raw); err != nil {
-		return JWTKey{}, errors.New("it is not a valid JWK") // the library's text might quote the key
+		return JWTKey{}, errors.New("it is not a valid JWK") // the library's error might quote the key
 	}
 	return pinned(jwk.KeyID, jwk.Algorithm, jwk.Use, jwk.Key)
 }
@@ -169,7 +168,7 @@ func parsePEMBlock(block *pem.Block) (any, error) {
 	return key, nil
 }
 
-// pinned ties key material to the one algorithm of its type and keeps public parts only.
+// pinned binds key material to the one algorithm of its type, and keeps only the public part of a key pair.
 func pinned(id, alg, use string, material any) (JWTKey, error) {
 	k := JWTKey{ID: id}
 	switch m := material.(type) {
@@ -208,13 +207,13 @@ func pinned(id, alg, use string, material any) (JWTKey, error) {
 	return k, nil
 }
 
-// storedJWTKey is a key with its material, for the store alone.
+// storedJWTKey is a key with its material; only the store may use it.
 type storedJWTKey struct {
 	Mints bool            `json:"mints,omitempty"`
 	JWK   json.RawMessage `json:"jwk"`
 }
 
-// EncodeJWTKeys writes keys, secrets included, for a store that keeps them safe.
+// EncodeJWTKeys encodes keys including secrets, for a store that protects them.
 func EncodeJWTKeys(keys []JWTKey) ([]byte, error) {
 	stored := make([]storedJWTKey, 0, len(keys))
 	for _, k := range keys {

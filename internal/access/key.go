@@ -14,15 +14,15 @@ import (
 type Key struct {
 	ID        string
 	App       string
-	Name      string // its purpose, in its owner's words; may be empty
+	Name      string // purpose, chosen by its owner; may be empty
 	Roles     Role
 	CreatedAt time.Time
-	LastUsed  time.Time // within a minute or so; zero: never
-	Prefix    string    // the first characters of the secret text, to recognise it by
+	LastUsed  time.Time // accurate to about a minute; zero: never
+	Prefix    string    // the first characters of the secret text, by which people recognise the key
 }
 
-// An API key reads gw_<id>_<secret>. The id is public; the secret has 160 random bits, more than the 128 that
-// make guessing hopeless, and is plain lower case so that a double click selects it whole.
+// An API key has the form gw_<id>_<secret>. The id is public. The secret has 160 random bits, more than the 128 that make guessing
+// infeasible, and is plain lower case, so that a double click selects it whole.
 const (
 	keyPrefix      = "gw_"
 	keyIDBytes     = 5
@@ -31,7 +31,7 @@ const (
 
 var keyText = base32.NewEncoding("abcdefghijkmnpqrstuvwxyz23456789").WithPadding(base32.NoPadding)
 
-// newKey makes a key and the text that is shown once.
+// newKey returns a key and its text, which is shown only once.
 func newKey(app, name string, roles Role, now time.Time) (StoredKey, string) {
 	var id [keyIDBytes]byte
 	var secret [keySecretBytes]byte
@@ -45,13 +45,13 @@ func newKey(app, name string, roles Role, now time.Time) (StoredKey, string) {
 	}, text
 }
 
-// liveKey is a key in force. When it was last used outlives the snapshots that hold it.
+// liveKey is a valid key. Snapshots share the time of its last use.
 type liveKey struct {
 	StoredKey
-	used *atomic.Int64 // milliseconds; 0: not since the start
+	used *atomic.Int64 // time of last use, in milliseconds; 0: not since the start
 }
 
-// useGrain is how exactly last use is known: noting it at every publish would make cores fight for the memory.
+// useGrain is the precision of the last use: a write at every publish would cause contention between cores.
 const useGrain = time.Second
 
 func (k *liveKey) touch(now time.Time) {
@@ -60,7 +60,7 @@ func (k *liveKey) touch(now time.Time) {
 	}
 }
 
-// lastUsed is the later of the stored time and the last use in this process.
+// lastUsed returns the later of the stored time and the last use in this process.
 func (k *liveKey) lastUsed() time.Time {
 	if used := time.UnixMilli(k.used.Load()).UTC(); used.After(k.LastUsed) && k.used.Load() != 0 {
 		return used
@@ -68,7 +68,7 @@ func (k *liveKey) lastUsed() time.Time {
 	return k.LastUsed
 }
 
-// keyring finds keys by their secret. A fast hash suffices because keys are random: there is nothing to guess from.
+// keyring finds keys by their secret. A fast hash suffices because secrets are random and cannot be guessed.
 type keyring map[uint64][]*liveKey
 
 func newKeyring(keys []*liveKey) keyring {

@@ -31,7 +31,7 @@ func (r *Registry) Apps() []App {
 	return apps
 }
 
-// App returns one app, ErrUnknownApp if there is none, and with an empty name the only one.
+// App returns an app. With an empty name, it returns the only app. If there is none, it fails with ErrUnknownApp.
 func (r *Registry) App(name string) (App, error) {
 	snap := r.snap.Load()
 	if a, ok := snap.apps[snap.defaultApp(name)]; ok {
@@ -47,7 +47,7 @@ func unknownApp(name string) error {
 	return fmt.Errorf("%w: %.128q", ErrUnknownApp, name)
 }
 
-// CreateApp makes an app with these settings and an HS256 key that mints its tokens.
+// CreateApp creates an app with these settings and an HS256 key that signs its tokens.
 func (r *Registry) CreateApp(ctx context.Context, name string, settings AppChange) error {
 	app := App{Name: name, CreatedAt: time.Now().UTC().Truncate(time.Millisecond)}
 	settings.NewMintKey = true
@@ -71,10 +71,10 @@ func (r *Registry) SetApp(ctx context.Context, name string, change AppChange) er
 	return r.Reload(ctx)
 }
 
-// Erasing lists the deleted apps whose data has to be erased.
+// Erasing lists the deleted apps whose data must still be erased.
 func (r *Registry) Erasing() []string { return r.snap.Load().erasing }
 
-// AppErased notes that a deleted app has no data any more.
+// AppErased records that a deleted app's data has been erased.
 func (r *Registry) AppErased(ctx context.Context, name string) error {
 	if err := r.store.AppErased(ctx, name); err != nil {
 		return fmt.Errorf("end the erasure of app %s: %w", name, err)
@@ -83,7 +83,7 @@ func (r *Registry) AppErased(ctx context.Context, name string) error {
 	return r.Reload(ctx)
 }
 
-// DeleteApp deletes an app and its keys. A server that runs, or the next one, erases its data.
+// DeleteApp deletes an app and its keys. A running server, or the next one to start, erases its data.
 func (r *Registry) DeleteApp(ctx context.Context, name string) error {
 	if err := r.store.DeleteApp(ctx, name); err != nil {
 		return fmt.Errorf("delete app %s: %w", name, err)
@@ -105,10 +105,10 @@ func (r *Registry) Keys(app string) []Key {
 	return keys
 }
 
-// maxKeyName is how many characters the name of a key has, which is shown in lists.
+// maxKeyName limits the name of a key, in characters, because lists show it.
 const maxKeyName = 128
 
-// CreateKey makes an API key and returns its secret, which is not kept and so cannot be shown again.
+// CreateKey creates an API key and returns its secret. The secret is not stored and cannot be shown again.
 func (r *Registry) CreateKey(ctx context.Context, app, name string, roles Role) (Key, string, error) {
 	if utf8.RuneCountInString(name) > maxKeyName || strings.ContainsFunc(name, unicode.IsControl) || !utf8.ValidString(name) {
 		return Key{}, "", notification.BadField("name", "must be printable text of at most %d characters", maxKeyName)
@@ -130,12 +130,12 @@ func (r *Registry) DeleteKey(ctx context.Context, app, id string) error {
 	return r.Reload(ctx)
 }
 
-// minBootstrapKey is the least length of a key that was not made by this server: 16 bytes can hold 128 random bits.
+// minBootstrapKey is the minimum length of a key that this server did not create: 16 bytes can hold 128 random bits.
 const minBootstrapKey = 16
 
 // Bootstrap makes sure that an app exists and that the API key in a file is its admin key (GODWIT_BOOTSTRAP_APP,
-// GODWIT_BOOTSTRAP_KEY_FILE). Where the file is missing or empty a key is made and written to it. A changed file
-// replaces the key it gave before. It does nothing with both values empty.
+// GODWIT_BOOTSTRAP_KEY_FILE). If the file is missing or empty, it creates a key and writes it to the file. If the file has changed, its key
+// replaces the former one. If both values are empty, it does nothing.
 func (r *Registry) Bootstrap(ctx context.Context, app, keyFile string) error {
 	switch {
 	case app == "" && keyFile == "":
@@ -170,7 +170,7 @@ func (r *Registry) Bootstrap(ctx context.Context, app, keyFile string) error {
 	return nil
 }
 
-// bootstrapKey makes the key, in place of one with another secret.
+// bootstrapKey creates the key; a former key with another secret is replaced.
 func (r *Registry) bootstrapKey(ctx context.Context, k StoredKey) error {
 	for _, old := range r.snap.Load().list {
 		if old.ID != k.ID || old.App != k.App {

@@ -11,10 +11,10 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// MaxTokenTTL is the longest a token made here lives: nothing can revoke it short of replacing the app's key.
+// MaxTokenTTL is the maximum lifetime of a token signed here: it cannot be revoked except by replacing the app's key.
 const MaxTokenTTL = 10 * 365 * 24 * time.Hour
 
-// TokenRequest describes the client that a token is for.
+// TokenRequest describes the client for which a token is signed.
 type TokenRequest struct {
 	Recipient, Group, Device string
 	Topics, Objects, Serve   []string // nil: no such claim
@@ -44,7 +44,7 @@ func (req *TokenRequest) check() error {
 	return nil
 }
 
-// MintToken signs a client token with the HS256 key made with the app. An empty app is the only one there is.
+// MintToken signs a client token with the HS256 key created with the app. An empty app means the only one.
 func (r *Registry) MintToken(app string, req TokenRequest) (text string, expires time.Time, err error) {
 	a, err := r.App(app)
 	if err != nil {

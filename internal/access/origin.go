@@ -10,9 +10,9 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Origin reports whether a browser page of this origin may connect to an app. The app's list is exact; an app without one accepts pages of
-// this server: of its public URL, or of the host the request went to. If app is empty (it is known only after the hello), an origin passes
-// that any app accepts: Client checks again when the app is known.
+// Origin reports whether a browser page of this origin may connect to an app. An app's list must contain the exact origin; an app without a
+// list accepts pages of this server: of its public URL, or of the request's host. If app is empty, because it is known only after the
+// hello, the result is true if any app accepts the origin: Client checks again when the app is known.
 func (r *Registry) Origin(app, origin, host string) bool {
 	snap := r.snap.Load()
 	if a, ok := snap.apps[snap.defaultApp(app)]; ok {
@@ -29,8 +29,8 @@ func (r *Registry) Origin(app, origin, host string) bool {
 	return false
 }
 
-// Anonymous finds an app, the only one if none is named, and reports whether visitors of a page of this origin may
-// register there for push messages without a token. A development server lets pages of this machine.
+// Anonymous returns the app, which is the only one if named is empty, and reports whether visitors of a page of this origin may register
+// there for push messages without a token. A development server allows pages of this machine.
 func (r *Registry) Anonymous(app, origin string) (name string, allowed bool) {
 	snap := r.snap.Load()
 	a, ok := snap.apps[snap.defaultApp(app)]
@@ -47,7 +47,7 @@ func (r *Registry) Anonymous(app, origin string) (name string, allowed bool) {
 	return a.Name, slices.Contains(a.AnonymousOrigins, norm)
 }
 
-// local reports whether an origin is one of this machine.
+// local reports whether an origin is on this machine.
 func local(origin string) bool {
 	u, err := url.Parse(origin)
 	if err != nil {
@@ -57,7 +57,7 @@ func local(origin string) bool {
 	return u.Hostname() == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// OwnOrigin is the origin of pages below a URL as browsers send it; empty: the URL is.
+// OwnOrigin returns the origin, as browsers send it, of pages below a URL; empty if the URL is.
 func OwnOrigin(publicURL string) string {
 	u, err := url.Parse(publicURL)
 	if err != nil {
@@ -70,11 +70,11 @@ func OwnOrigin(publicURL string) string {
 	return own
 }
 
-// accepts compares with the public URL before the host: a proxy may write its own name of the server into Host.
+// accepts compares with the public URL before the host: a proxy may set Host to its own name for the server.
 func (r *Registry) accepts(app *App, origin, host string) bool {
 	norm, err := normalOrigin(origin)
 	if err != nil {
-		return false // also "null", which sandboxed and local pages send
+		return false // also for "null", which sandboxed and local pages send
 	}
 	if len(app.Origins) > 0 {
 		return slices.Contains(app.Origins, norm)
@@ -86,7 +86,7 @@ func (r *Registry) accepts(app *App, origin, host string) bool {
 	return host != "" && site == webhost.Authority(scheme, host)
 }
 
-// normalOrigin brings an origin to the form browsers send, with nothing after the host and port.
+// normalOrigin converts an origin to the form that browsers send, with nothing after the host and port.
 func normalOrigin(s string) (string, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme == "" || u.Hostname() == "" || u.User != nil || strings.Contains(u.Host, "*") ||

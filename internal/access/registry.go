@@ -15,30 +15,29 @@ import (
 	"godwit.dev/godwit/internal/cluster/reload"
 )
 
-// Dev mode serves one app whose key is public and whose clients need no token.
+// In dev mode, the server serves one app with a public key, and clients need no token.
 const (
 	DevApp = "demo"
 	DevKey = "dev"
 )
 
 const (
-	fetchTimeout  = 5 * time.Second // a client waits for its welcome meanwhile
+	fetchTimeout  = 5 * time.Second // a client waits for its welcome during a fetch
 	touchInterval = time.Minute     // how often the last use of keys is written
 )
 
 // Config holds settings that differ between servers.
 type Config struct {
 	Dev bool // serve DevApp as described there
-	// Serves has a new app wait until the data of a deleted app of its name is erased.
+	// Serves: a new app is not served until the data of a deleted app of the same name is erased.
 	Serves           bool
-	AllowPrivateURLs bool // JWKS and introspection URLs may be http and lead to private addresses
+	AllowPrivateURLs bool // JWKS and introspection URLs may use http and private addresses
 
-	// Origin is that of this server's own pages, as OwnOrigin makes it of the public URL; empty: only the request's host
-	// tells.
+	// Origin is the origin of this server's own pages, from OwnOrigin of the public URL; empty: only the request's host determines it.
 	Origin string
 }
 
-// Registry holds the apps and keys and verifies credentials with them. It works on a copy of the store in memory.
+// Registry holds the apps and keys and verifies credentials with them. It uses a copy of the store in memory.
 type Registry struct {
 	store Store
 	cfg   Config
@@ -47,28 +46,28 @@ type Registry struct {
 	jwks  *jwksCache
 	intro *introspector
 
-	life  context.Context // ends with Close: fetches outlive the client that started them, not the registry
+	life  context.Context // ends with Close: a fetch may outlive the client that started it, but not the registry
 	close context.CancelFunc
 
 	revision atomic.Uint64
-	loading  sync.Mutex // one reload at a time, so that an older one never replaces a newer
+	loading  sync.Mutex // held during a reload, so that an older state never replaces a newer one
 	snap     atomic.Pointer[snapshot]
 }
 
 var _ Access = (*Registry)(nil)
 
-// snapshot is one state of the store, immutable.
+// snapshot is one state of the store. It is immutable.
 type snapshot struct {
 	apps map[string]*App
-	only string // the app's name where there is just one
+	only string // name of the app, if there is exactly one
 	keys keyring
 	list []*liveKey // oldest first
 
 	erasing []string // see Snapshot
 }
 
-// newSnapshot indexes what was loaded. Keys that were there before keep their note of when they were used.
-// An app whose name is being erased is not served where they serve, and neither are its keys.
+// newSnapshot indexes loaded data. Keys that existed before keep their time of last use. If serves is true, it omits apps whose name is
+// being erased, and their keys.
 func newSnapshot(loaded Snapshot, before *snapshot, serves bool) *snapshot {
 	s := &snapshot{apps: make(map[string]*App, len(loaded.Apps)), erasing: loaded.Erasing}
 	waits := func(app string) bool { return serves && slices.Contains(loaded.Erasing, app) }
@@ -127,8 +126,8 @@ func NewRegistry(ctx context.Context, store Store, cfg Config, log *slog.Logger)
 	return r, nil
 }
 
-// Run follows the store until ctx ends: changes take effect within a second. It also writes down when keys were used.
-// Its error is always nil: a store that cannot be read for a while is no reason to stop serving.
+// Run follows the store until ctx ends: changes take effect within a second. It also stores when keys were last used. Its error is always
+// nil: if the store cannot be read for a while, the server continues.
 func (r *Registry) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -149,7 +148,7 @@ func (r *Registry) Run(ctx context.Context) error {
 	return err
 }
 
-// Close ends requests under way. The caller has to close the store.
+// Close ends requests under way. It does not close the store.
 func (r *Registry) Close() {
 	r.close()
 	r.http.CloseIdleConnections()
@@ -163,7 +162,7 @@ func (r *Registry) Reload(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("load apps and keys: %w", err)
 	}
-	// Before the keyring, which points into the list.
+	// Oldest first, the order in which the snapshot lists keys.
 	slices.SortFunc(loaded.Keys, func(a, b StoredKey) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	s := newSnapshot(loaded, r.snap.Load(), r.cfg.Serves)
 	if s.only == "" && r.cfg.Dev && s.apps[DevApp] != nil {
@@ -175,10 +174,10 @@ func (r *Registry) Reload(ctx context.Context) error {
 	return nil
 }
 
-// Revision grows whenever apps or keys may have changed: what was verified before is to be verified again.
+// Revision grows whenever apps or keys may have changed: what was verified before must be verified again.
 func (r *Registry) Revision() uint64 { return r.revision.Load() }
 
-// Key finds the app and roles of an API key.
+// Key returns the app and the roles of an API key.
 func (r *Registry) Key(_ context.Context, secret string) (Principal, error) {
 	if p, ok := r.findKey(secret); ok {
 		return p, nil
@@ -187,7 +186,7 @@ func (r *Registry) Key(_ context.Context, secret string) (Principal, error) {
 }
 
 func (r *Registry) findKey(secret string) (Principal, bool) {
-	if r.cfg.Dev && secret == DevKey { // no secret, so no constant-time compare
+	if r.cfg.Dev && secret == DevKey { // DevKey is not secret, so the comparison need not take constant time
 		return Principal{App: DevApp, Key: DevKey, Roles: Admin}, true
 	}
 	k := r.snap.Load().keys.find(secret)

@@ -184,7 +184,7 @@ func TestLastUseOfKeysIsWrittenDown(t *testing.T) {
 	}
 }
 
-// TestServersThatStartAtOnceAgreeOnTheFirstApp: nodes of one database find it empty at the same moment.
+// TestServersThatStartAtOnceAgreeOnTheFirstApp: nodes that share a database find it empty at the same moment.
 func TestServersThatStartAtOnceAgreeOnTheFirstApp(t *testing.T) {
 	w := newWorld(t, access.Config{})
 	file := filepath.Join(t.TempDir(), "key")
@@ -414,7 +414,7 @@ func TestTheStaticKeysOfAnAppAreBounded(t *testing.T) {
 
 func TestPagesOfThePublicURLAreTheServersOwn(t *testing.T) {
 	w := newWorld(t, access.Config{Origin: access.OwnOrigin("https://Push.example.org:443/base/")}, "open")
-	const host = "127.0.0.1:8080" // the address that a proxy has put there
+	const host = "127.0.0.1:8080" // the Host that a proxy has set
 	for origin, want := range map[string]bool{
 		"https://push.example.org": true, "https://evil.example": false, "http://push.example.org": false,
 		"https://push.example.org:8443": false, "http://127.0.0.1:8080": true,

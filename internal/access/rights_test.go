@@ -39,7 +39,7 @@ func TestRightsOfClaims(t *testing.T) {
 	for pattern, want := range map[string]bool{
 		"rides.oslo": true, "rides.*": true, "rides.>": false, "rides.oslo.new": false, ">": false, "*.oslo": false,
 		"drivers.driver%2E42.place": true, "drivers.driver%2E42.>": true, "drivers.driver.42.place": false, "drivers.*.place": false,
-		"a.b": false, "a.b.b": false, // a pattern that is none allows nothing
+		"a.b": false, "a.b.b": false, // an invalid pattern allows nothing
 	} {
 		if err := topic.CheckPattern("", pattern); err != nil {
 			t.Fatal(err)

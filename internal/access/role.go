@@ -6,13 +6,13 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// roleNames lists the roles by their public names, in the order in which they are shown.
+// roleNames lists the roles' public names in the order of display.
 var roleNames = []struct {
 	role Role
 	name string
 }{{Publish, "publish"}, {Read, "read"}, {Worker, "worker"}, {Admin, "admin"}}
 
-// Names lists the roles in r by their public names.
+// Names lists the public names of the roles in r.
 func (r Role) Names() []string {
 	names := make([]string, 0, len(roleNames))
 	for _, n := range roleNames {
@@ -25,7 +25,7 @@ func (r Role) Names() []string {
 
 func (r Role) String() string { return strings.Join(r.Names(), ",") }
 
-// ParseRoles reads roles by their public names; there must be at least one.
+// ParseRoles parses roles from their public names; there must be at least one.
 func ParseRoles(names []string) (Role, error) {
 	var r Role
 next:

@@ -8,8 +8,8 @@ import (
 
 const redacted = "[redacted]"
 
-// Secret is a text that must not be shown: it stays hidden when printed, logged or encoded as JSON. Convert it to a
-// string to use it.
+// Secret is a text that must not be shown: it stays hidden when printed, logged or encoded as JSON. To use the text, convert it to a
+// string.
 type Secret string
 
 // Format hides the secret from every verb of fmt.

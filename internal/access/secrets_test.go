@@ -58,7 +58,7 @@ func TestSecretsNeverShow(t *testing.T) {
 		note(err)
 	}
 	apps := w.Apps()
-	apps[0].JWKSURL, apps[0].IntrospectURL = "", "" // settings that their operator may read
+	apps[0].JWKSURL, apps[0].IntrospectURL = "", "" // excluded: the operator may read these settings
 	note(apps, w.Keys("shop"), clientSecret, keys)
 	note(string(must(json.Marshal(apps))), string(must(json.Marshal(w.Keys("shop")))), string(must(json.Marshal(clientSecret))))
 	seen.WriteString(w.log.String())

@@ -10,23 +10,23 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Values of Access: the callers that the gateway lets through to a service.
+// Values of Access: the callers that may call a service through the gateway.
 const (
 	ByKey    = "key"    // back ends with role publish
-	ByClient = "client" // besides, clients with a token of the app
+	ByClient = "client" // also clients with a token of the app
 	ByAnyone = "public"
 )
 
 // Limits of the gateway's settings.
 const (
-	maxServices       = 256 // of an app, since all are read together with it
+	maxServices       = 256 // in one app, because all are read together with it
 	maxSides          = 16  // of a split
 	maxWeight         = 1_000_000
 	serviceTimeout    = 10 * time.Second
 	maxServiceTimeout = time.Minute
 )
 
-// Service is how a service is called through the gateway.
+// Service holds the settings by which the gateway calls a service.
 type Service struct {
 	Access  string         `json:"access"`
 	Timeout time.Duration  `json:"timeout"` // for an answer
@@ -34,10 +34,10 @@ type Service struct {
 	Cookies bool           `json:"cookies,omitempty"` // are passed on
 }
 
-// plainService is a service without settings.
+// plainService is the default for services without settings.
 var plainService = Service{Access: ByKey, Timeout: serviceTimeout}
 
-// Check applies the rules of a service's settings and fills in defaults.
+// Check validates a service's settings and sets defaults.
 func (s *Service) Check() error {
 	if s.Access == "" {
 		s.Access = ByKey
@@ -64,7 +64,7 @@ func (s *Service) Check() error {
 	return nil
 }
 
-// CheckService applies the rules for services' names: those of names, so that one is a token of a subject.
+// CheckService validates a service's name: it must be a valid name, so that it is one token of a subject.
 func CheckService(name string) error {
 	if err := notification.CheckName("service", name); err != nil {
 		return err
@@ -72,7 +72,7 @@ func CheckService(name string) error {
 	return topic.CheckName("service", topic.EncodeToken(name))
 }
 
-// Service returns the settings of an app's service, and whether somebody has set them.
+// Service returns the settings of an app's service; set reports whether they were stored.
 func (r *Registry) Service(app, name string) (s Service, set bool) {
 	if a := r.snap.Load().apps[app]; a != nil {
 		if s, set = a.Services[name]; set {
@@ -82,7 +82,7 @@ func (r *Registry) Service(app, name string) (s Service, set bool) {
 	return plainService, false
 }
 
-// Services returns those of an app's services whose settings somebody has set.
+// Services returns the services of an app that have stored settings.
 func (r *Registry) Services(app string) map[string]Service {
 	if a := r.snap.Load().apps[app]; a != nil {
 		return a.Services
@@ -90,10 +90,10 @@ func (r *Registry) Services(app string) map[string]Service {
 	return nil
 }
 
-// OnlyApp is the app that is meant where none is named; "": one has to be.
+// OnlyApp returns the app that is used when a request names none; "": a request must name one.
 func (r *Registry) OnlyApp() string { return r.snap.Load().only }
 
-// SetService changes how a service is called, for every server that has the apps' file within a second.
+// SetService changes a service's settings; every server that shares the apps' store uses them within a second.
 func (r *Registry) SetService(ctx context.Context, app, name string, s Service) (Service, error) {
 	if err := CheckService(name); err != nil {
 		return s, err

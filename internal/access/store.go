@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Errors of managing apps and keys. Wrapped, never bare.
+// Errors of managing apps and keys. Functions return them wrapped.
 var (
-	// ErrExists: there is an app or key of this name already.
+	// ErrExists: an app or key of this name exists already.
 	ErrExists = errors.New("exists already")
 	// ErrUnknownKey: the app has no key with this id.
 	ErrUnknownKey = errors.New("no such key")
@@ -19,41 +19,40 @@ var (
 	ErrUnknownCategory = errors.New("nothing is said of this category")
 )
 
-// StoredKey is the stored form of an API key: its secret only as a hash.
+// StoredKey is the stored form of an API key, with a hash of its secret.
 type StoredKey struct {
 	Key
 	Hash [sha256.Size]byte
 }
 
-// Snapshot is all contents of a store, read at one moment.
+// Snapshot is the whole content of a store at one moment.
 type Snapshot struct {
 	Apps []App
 	Keys []StoredKey
-	// Erasing are deleted apps whose data is not erased yet. There may be a new app of the same name.
+	// Erasing are deleted apps whose data is not yet erased. There may be a new app of the same name.
 	Erasing []string
 }
 
-// Store keeps apps and API keys. Several processes may write to the same one: the command line does, beside a
-// running server.
+// Store stores apps and API keys. Several processes may write to it: the command line does so beside a running server.
 type Store interface {
 	Load(ctx context.Context) (Snapshot, error)
 	// Watch calls changed, from the goroutine that called Watch, within a second after any process commits a change. It
 	// returns when ctx ends.
 	Watch(ctx context.Context, changed func()) error
 
-	// CreateApp fails with ErrExists where there is one of this name.
+	// CreateApp fails with ErrExists if there is an app of this name.
 	CreateApp(ctx context.Context, app App) error
-	// UpdateApp reads the app, lets change alter it, and writes it, all in one transaction.
+	// UpdateApp reads an app, applies change, and writes it, all in one transaction.
 	UpdateApp(ctx context.Context, name string, change func(*App) error) error
-	// DeleteApp deletes the app and its keys, and notes that its data is to be erased.
+	// DeleteApp deletes the app and its keys, and records that its data must be erased.
 	DeleteApp(ctx context.Context, name string) error
 	// AppErased ends that note.
 	AppErased(ctx context.Context, name string) error
 
-	// CreateKey fails with ErrUnknownApp where the app is missing and with ErrExists where the id is taken.
+	// CreateKey fails with ErrUnknownApp if the app does not exist, and with ErrExists if the id is in use.
 	CreateKey(ctx context.Context, key StoredKey) error
-	// DeleteKey deletes a key of this app and no other's.
+	// DeleteKey deletes a key of this app only.
 	DeleteKey(ctx context.Context, app, id string) error
-	// TouchKeys records when keys were last used, by their ids.
+	// TouchKeys stores when keys were last used, by key id.
 	TouchKeys(ctx context.Context, used map[string]time.Time) error
 }

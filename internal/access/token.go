@@ -7,24 +7,24 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
-	"github.com/go-jose/go-jose/v4/json" // exact about names: no "SUB" for "sub", no doubles
+	"github.com/go-jose/go-jose/v4/json" // strict about names: "SUB" is not "sub", and duplicates are errors
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
 const (
-	maxTokenBytes = 16 << 10         // larger ones do not fit in headers anyway
-	clockSkew     = 60 * time.Second // for nbf and iat; exp has none, the session ends at it
-	maxPatterns   = 64               // per claim; they are kept with the session
+	maxTokenBytes = 16 << 10         // larger tokens do not fit in headers anyway
+	clockSkew     = 60 * time.Second // tolerance for nbf and iat; exp has none, because the session ends at it
+	maxPatterns   = 64               // limit per claim, because sessions store the patterns
 	maxPattern    = 256              // bytes
 	endOfTime     = 253402300799     // 9999-12-31: later times would overflow in time.Time
 )
 
-// errNoKey: no key of the app fits the token's algorithm and key id, so it may be one to introspect.
+// errNoKey: no key of the app fits the token's algorithm and key id, so introspection may be tried.
 var errNoKey = fmt.Errorf("%w: no key of the app fits the token", ErrUnauthenticated)
 
-// claims are the claims of a token, or of an answer about one.
+// claims are the claims of a token, or of an introspection answer.
 type claims struct {
 	jwt.Claims
 	App     string   `json:"app"`
@@ -35,14 +35,13 @@ type claims struct {
 	Serve   []string `json:"serve"`
 }
 
-// token is a JWT not verified yet.
+// token is a JWT that is not verified yet.
 type token struct {
 	jws    *jose.JSONWebSignature
 	header jose.Header
 }
 
-// parseToken reads a token that looks like a JWT. Algorithms outside the list, "none" first of all, are refused
-// here already.
+// parseToken parses a token if it looks like a JWT. It rejects algorithms outside the list, "none" above all.
 func parseToken(s string) (*token, bool) {
 	if strings.Count(s, ".") != 2 {
 		return nil, false
@@ -54,7 +53,7 @@ func parseToken(s string) (*token, bool) {
 	return &token{jws, jws.Signatures[0].Protected}, true
 }
 
-// unverifiedApp is the app the token says it is for: good for choosing a keyring, for nothing else.
+// unverifiedApp returns the token's app claim. Use it only to choose keys.
 func (t *token) unverifiedApp() string {
 	var c struct {
 		App string `json:"app"`
@@ -65,12 +64,12 @@ func (t *token) unverifiedApp() string {
 	return c.App
 }
 
-// fits reports whether a key is to be tried: its own algorithm is the token's, and so is its id if both name one.
+// fits reports whether a key may verify the token: the algorithms match, and so do the key ids if both have one.
 func (t *token) fits(k JWTKey) bool {
 	return k.Algorithm == t.header.Algorithm && (k.ID == "" || t.header.KeyID == "" || k.ID == t.header.KeyID)
 }
 
-// verifyWith tries keys; tried tells whether any fitted.
+// verifyWith verifies with the keys that fit; tried reports whether any key fitted.
 func (t *token) verifyWith(keys []JWTKey) (payload []byte, tried, ok bool) {
 	for _, k := range keys {
 		if !t.fits(k) {
@@ -84,8 +83,7 @@ func (t *token) verifyWith(keys []JWTKey) (payload []byte, tried, ok bool) {
 	return nil, tried, false
 }
 
-// verifyJWT verifies with the app's static keys and then with those of its JWKS URL, which are fetched only if ask is
-// true.
+// verifyJWT verifies a token with the app's static keys and then with the keys of its JWKS URL, which are fetched only if ask is true.
 func (r *Registry) verifyJWT(app *App, t *token, now time.Time, ask bool) (identity, error) {
 	payload, tried, ok := t.verifyWith(app.JWTKeys)
 	shared := false
@@ -111,14 +109,14 @@ func (r *Registry) verifyJWT(app *App, t *token, now time.Time, ask bool) (ident
 	if c.Expiry == nil {
 		return identity{}, fmt.Errorf("%w: the token has no exp", ErrUnauthenticated)
 	}
-	// An issuer's keys may sign for others too, so its token must name this app.
+	// An issuer's keys may also sign tokens for others, so the token must name this app.
 	if shared && c.App == "" && app.Audience == "" {
 		return identity{}, fmt.Errorf("%w: the token names no app", ErrUnauthenticated)
 	}
 	return c.identity(app, now)
 }
 
-// identity applies the rules for verified claims.
+// identity validates verified claims and returns the identity in them.
 func (c *claims) identity(app *App, now time.Time) (identity, error) {
 	expect := jwt.Expected{Issuer: app.Issuer, Time: now}
 	if app.Audience != "" {
@@ -158,7 +156,7 @@ func claimProblem(err error) string {
 	return "the token's claims are not valid"
 }
 
-// check applies the rules for names and patterns: tokens come from other software.
+// check validates names and patterns, because other software creates the tokens.
 func (id *identity) check() error {
 	for _, f := range []struct{ field, value string }{{"sub", id.Recipient}, {"grp", id.Group}, {"dev", id.Device}} {
 		if f.value == "" && f.field != "sub" {

@@ -1,6 +1,6 @@
-// Command orders is a worker that takes orders: an ordinary NATS service, with nats.go and its package micro. It has no
-// address. The gateway's POST /gw/orders/ is a request of orders.post to it; it sends a request to the stock, another
-// worker, to take the goods, and publishes to the shop's topic.
+// Command orders is a worker that accepts orders: an ordinary NATS service, with nats.go and its package micro. It listens nowhere. The
+// gateway turns POST /gw/orders/ into a request to orders.post. The worker then sends a request to another worker, the stock, to reserve
+// the goods, and publishes to the shop's topic.
 package main
 
 import (
@@ -21,10 +21,10 @@ import (
 	"github.com/nats-io/nats.go/micro"
 )
 
-// app is the prefix of the app's topics and requests: their subjects begin with godwit.<app>.
+// app is the prefix of the app's subjects: those of topics and requests begin with godwit.<app>.
 const app = "godwit.demo."
 
-// stockAnswers in this time, or the order fails. It is less than the gateway gives us.
+// stockAnswers limits the wait for the stock's answer; then the order fails. It is shorter than the gateway's own limit.
 const stockAnswers = time.Second
 
 // mostPieces of one order.
@@ -76,14 +76,14 @@ func post(nc *nats.Conn, r micro.Request) {
 		_ = r.Error("400", `send {"item":"coffee","count":1}`, nil) // who asked may be gone
 		return
 	}
-	// The gateway sets this header to the caller's name. It drops a value that the caller wrote itself.
+	// The gateway sets this header to the caller's name. It removes a value that the caller has set.
 	o.ID, o.Who = rand.Text()[:8], r.Headers().Get("Godwit-Recipient")
 	taken, err := nc.Request(app+"r.warehouse.take."+o.Item, []byte(strconv.Itoa(o.Count)), stockAnswers)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		_ = r.Error("503", "the warehouse is closed: nothing was ordered", nil)
 		return
-	case err != nil: // the goods may have been taken: the request must not be repeated without a check
+	case err != nil: // the goods may be reserved: do not repeat the request without a check
 		_ = r.Error("504", "the warehouse did not answer: "+err.Error(), nil)
 		return
 	case taken.Header.Get("Godwit-Status") != "200":
@@ -94,7 +94,7 @@ func post(nc *nats.Conn, r micro.Request) {
 	told.Header.Set("Content-Type", "application/json")
 	told.Data, _ = json.Marshal(o) // strings and a number
 	if err := nc.PublishMsg(told); err != nil {
-		fmt.Fprintln(os.Stderr, "tell of order", o.ID, err) // topics are at most once; the order is valid anyway
+		fmt.Fprintln(os.Stderr, "tell of order", o.ID, err) // topics are at most once; the order is valid without the message
 	}
 	_ = r.Respond(told.Data, micro.WithHeaders(micro.Headers{
 		"Content-Type": {"application/json"}, "Godwit-Status": {strconv.Itoa(http.StatusCreated)},

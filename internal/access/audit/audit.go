@@ -1,6 +1,5 @@
-// Package audit records what people did on the web page and what back ends changed over the API: who, when, from where,
-// the action, its object, and how it ended. Each action is recorded once, where all of them pass: in the tables of
-// routes.
+// Package audit records the actions of people on the web page and the changes of back ends over the API: who, when, from where, the action,
+// its object, and its outcome. Each action is recorded once, in the tables of routes, which every request passes.
 package audit
 
 import (
@@ -17,11 +16,11 @@ import (
 	"godwit.dev/godwit/internal/access/signin"
 )
 
-// Bounds of an app's audit log.
+// Limits of an app's audit log.
 const (
 	MaxAge  = 90 * 24 * time.Hour
 	MaxRows = 100_000
-	// trimEach is after how many entries an app's oldest are forgotten: so many more than MaxRows there may be.
+	// trimEach is the number of new entries after which the oldest are deleted, so an app may have up to trimEach more than MaxRows.
 	trimEach = 256
 )
 
@@ -31,45 +30,45 @@ const (
 	API  = "api"
 )
 
-// Outcome is how an action ended. Invalid requests change nothing and are not recorded.
+// Outcome is the result of an action. Invalid requests change nothing and are not recorded.
 type Outcome string
 
 // Outcomes.
 const (
 	Done    Outcome = "done"
 	Refused Outcome = "refused" // who asked may not
-	Failed  Outcome = "failed"  // the server could not do it, or not completely
+	Failed  Outcome = "failed"  // the server could not complete the action
 )
 
-// Entry is an action that somebody did or tried. Texts are cut and cleaned when it is noted; none may be a secret.
+// Entry is an action that somebody carried out or tried. Note truncates and cleans the texts; none may contain a secret.
 type Entry struct {
 	ID      int64 // grows
 	App     string
 	At      time.Time
-	By      string // public id of a key, or the person whom a provider has signed in
+	By      string // public id of a key, or the name of a person who signed in through a provider
 	Way     string
 	Address string
 	Action  string // the action's name, like campaign.start
-	Object  string // the object of the action; may be empty
+	Object  string // may be empty
 	Outcome Outcome
 }
 
 // Filter selects entries; the zero value: all.
 type Filter struct {
-	Before       int64 // with a lower id; 0: from the newest on
+	Before       int64 // only entries with a lower id; 0: begin with the newest
 	Since, Until time.Time
 	Action, By   string // all of the text
 }
 
 // Store keeps entries.
 type Store interface {
-	// AddEntry gives an entry its id. It fails with access.ErrUnknownApp where the app is missing.
+	// AddEntry stores an entry and sets its id. It fails with access.ErrUnknownApp if the app does not exist.
 	AddEntry(ctx context.Context, d *Entry) error
-	// Entries lists an app's, newest first.
+	// Entries lists an app's entries, newest first.
 	Entries(ctx context.Context, app string, f Filter, limit int) ([]Entry, error)
-	// TrimEntries deletes an app's entries that are older, and the oldest beyond so many.
+	// TrimEntries deletes an app's entries from before a time, and the oldest beyond most.
 	TrimEntries(ctx context.Context, app string, before time.Time, most int) error
-	// RenameObject renames the object in an app's entries whose actions begin with a prefix.
+	// RenameObject replaces an object's name in an app's entries whose actions begin with a prefix.
 	RenameObject(ctx context.Context, app, actions, from, to string) error
 }
 
@@ -81,12 +80,12 @@ type Log struct {
 
 	mu      sync.Mutex
 	noted   map[string]int          // entries by app, for trimming
-	refused map[[3]string]time.Time // when a refusal was last recorded, by app, person and action
+	refused map[[3]string]time.Time // time of the last recorded refusal, by app, person and action
 
 	entries, lost prometheus.Counter
 }
 
-// New keeps the audit log in a store.
+// New returns an audit log that writes to a store.
 func New(store Store, now func() time.Time, log *slog.Logger) *Log {
 	return &Log{
 		store: store, now: now, log: log, noted: make(map[string]int), refused: make(map[[3]string]time.Time),
@@ -101,17 +100,17 @@ func (l *Log) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollec
 // Collect implements prometheus.Collector.
 func (l *Log) Collect(ch chan<- prometheus.Metric) { l.entries.Collect(ch); l.lost.Collect(ch) }
 
-// eraseAction is the name of erasing a recipient.
+// eraseAction is the action of erasing a recipient.
 const eraseAction = "recipient.erase"
 
-// Erased is the audit log's name for an erased recipient: with the former name its entries can be found, and the former
-// name cannot be read from it.
+// Erased returns the name of an erased recipient in the audit log. It is computed from the former name, so that the entries can be found,
+// and does not reveal it.
 func Erased(app, recipient string) string {
 	sum := sha256.Sum256([]byte(app + "\n" + recipient))
 	return "erased:" + hex.EncodeToString(sum[:8])
 }
 
-// ForgetRecipient removes the name of an erased recipient from an app's entries.
+// ForgetRecipient replaces the name of an erased recipient in an app's entries.
 func (l *Log) ForgetRecipient(ctx context.Context, app, recipient string) error {
 	if err := l.store.RenameObject(ctx, app, "recipient.", recipient, Erased(app, recipient)); err != nil {
 		return fmt.Errorf("take an erased recipient out of the audit log of app %s: %w", app, err)
@@ -120,13 +119,13 @@ func (l *Log) ForgetRecipient(ctx context.Context, app, recipient string) error 
 }
 
 const (
-	writeWithin = 5 * time.Second // the action's answer waits for this meanwhile
-	refusedEach = time.Minute     // in this time one refusal of a person for the same action is recorded: repeated tries must not push out other entries
+	writeWithin = 5 * time.Second // the action's answer waits until then
+	refusedEach = time.Minute     // within this time, a person's refusals for the same action are recorded once, so that repeated tries do not displace other entries
 	maxRefused  = 10_000
 )
 
-// Note writes an entry, and returns when it is on disk. The action is done already: an entry that cannot be written is
-// counted, and said in the server's log, for a full disk must not keep anybody from making room.
+// Note writes an entry, and returns when it is on disk. The action itself is already done. If the entry cannot be written, it is counted as
+// lost and the server's log reports it: a full disk must not prevent actions that free space.
 func (l *Log) Note(ctx context.Context, d Entry) {
 	d.At = l.now().UTC().Truncate(time.Millisecond)
 	for _, text := range []*string{&d.By, &d.Address, &d.Object} {
@@ -138,7 +137,7 @@ func (l *Log) Note(ctx context.Context, d Entry) {
 	if d.Outcome == Refused && !l.firstRefusal(&d) {
 		return
 	}
-	// The action is done whether or not its client still waits for the answer.
+	// The action is done, even if its client no longer waits for the answer.
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), writeWithin, fmt.Errorf("not written in %s", writeWithin))
 	defer cancel()
 	err := l.store.AddEntry(ctx, &d)
@@ -167,7 +166,7 @@ func (l *Log) firstRefusal(d *Entry) bool {
 	return true
 }
 
-// trim deletes entries that are too old or too many, after the first action of an app and then from time to time.
+// trim deletes entries that are too old or too many: after an app's first action, and then after each trimEach actions.
 func (l *Log) trim(ctx context.Context, app string) error {
 	l.mu.Lock()
 	due := l.noted[app]%trimEach == 0
@@ -179,7 +178,7 @@ func (l *Log) trim(ctx context.Context, app string) error {
 	return l.store.TrimEntries(ctx, app, l.now().Add(-MaxAge), MaxRows)
 }
 
-// List reads an app's entries, newest first.
+// List returns an app's entries, newest first.
 func (l *Log) List(ctx context.Context, app string, f Filter, limit int) ([]Entry, error) {
 	if oldest := l.now().Add(-MaxAge); f.Since.Before(oldest) {
 		f.Since = oldest

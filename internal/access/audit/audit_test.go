@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/access/audit"
 )
 
-// shelf is a store in memory.
+// shelf is an in-memory store.
 type shelf struct {
 	entries []audit.Entry
 	trims   int

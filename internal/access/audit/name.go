@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Of names the action of a request, by its route's pattern and the name of its action: {…} in the name takes the path's
-// value, and the object is the path's other values.
+// Of returns the action and the object of a request, given its route's pattern and the action's name: each {…} in the name is replaced by
+// the path's value, and the object consists of the path's other values.
 func Of(r *http.Request, pattern, name string) (action, object string) {
 	var values []string
 	for rest := pattern; ; {

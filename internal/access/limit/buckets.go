@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	shards       = 64      // locks: more than cores, so that accepting loops rarely meet
-	maxEntries   = 1 << 16 // of one limiter: some 4 MB with addresses; an attacker with more addresses mostly pushes out entries of its own
+	shards       = 64      // number of locks: more than cores, so that accepting loops rarely contend
+	maxEntries   = 1 << 16 // maximum entries of one limiter: about 4 MB with addresses; an attacker with more addresses mostly evicts entries of its own
 	shardEntries = maxEntries / shards
-	evictProbes  = 8 // entries examined, in Go's random map order, of which one is evicted
+	evictProbes  = 8 // entries, picked by Go's random map order, from which one is evicted
 )
 
-// buckets are token buckets by key, kept as one instant each (the generic cell rate algorithm): when the bucket
-// will be full again. A bucket that is full now need not be kept: an unknown key has a full bucket.
+// buckets are token buckets by key. Each is stored as the instant at which it will be full again (the generic cell rate algorithm). A full
+// bucket need not be stored: an unknown key has a full bucket.
 type buckets[K comparable] struct {
-	cost  time.Duration // of one token: how long the bucket takes to regain it
+	cost  time.Duration // time in which a bucket regains one token
 	depth time.Duration // of a whole bucket
 	start time.Time
 	seed  maphash.Seed
@@ -39,8 +39,8 @@ func newBuckets[K comparable](perSecond float64, burst int) *buckets[K] {
 	return b
 }
 
-// take takes n tokens and returns 0, or takes none and returns when to come again. More than a bucket holds are
-// taken from a full one, which then needs longer to fill: a large batch is delayed, not refused for ever.
+// take takes n tokens and returns 0, or takes none and returns how long to wait. If n exceeds the bucket's size, a full bucket suffices,
+// which then takes longer to refill: a large batch is delayed, not refused for ever.
 func (b *buckets[K]) take(key K, n int) (wait time.Duration) {
 	now := time.Since(b.start)
 	price := b.cost * time.Duration(n)
@@ -59,7 +59,7 @@ func (b *buckets[K]) take(key K, n int) (wait time.Duration) {
 	return 0
 }
 
-// wait is how long until n tokens could be taken.
+// wait returns how long until n tokens can be taken.
 func (b *buckets[K]) wait(key K, n int) time.Duration {
 	now := time.Since(b.start)
 	s := &b.shard[maphash.Comparable(b.seed, key)%shards]
@@ -68,7 +68,7 @@ func (b *buckets[K]) wait(key K, n int) time.Duration {
 	return max(max(s.full[key], now)-now+min(b.cost*time.Duration(n), b.depth)-b.depth, 0)
 }
 
-// evict makes room: by dropping the full buckets among a few, else the one of them that is nearest to full.
+// evict drops the full buckets among a few random ones. If none of these is full, it drops the one nearest to full.
 func (s *shard[K]) evict(now time.Duration) {
 	var nearest K
 	var soonest time.Duration

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// Why a connection is one too many.
+// Reasons why a connection is refused.
 var (
 	ErrFull     = errors.New("as many connections are open as may be")
 	ErrAddrFull = errors.New("as many connections are open from this address as may be")
 )
 
-// Conns counts open connections, in all and by client address.
+// Conns counts open connections, in total and by client address.
 type Conns struct {
 	most, mostOf int
 	loopback     bool
@@ -27,18 +27,18 @@ type Conns struct {
 type holder struct {
 	who   netip.Prefix
 	open  int
-	leave func() // the same for all of them, so that a connection need not store its address
+	leave func() // shared by all of its connections, so that a connection need not store its address
 }
 
-// NewConns allows so many connections in all and, of one address, mostOf. Loopback is exempt from the latter unless
-// limitLoopback.
+// NewConns allows most connections in total, and mostOf from one address. Loopback is exempt from the second limit unless limitLoopback is
+// set.
 func NewConns(most, mostOf int, limitLoopback bool) *Conns {
 	c := &Conns{most: most, mostOf: mostOf, loopback: limitLoopback, of: make(map[netip.Prefix]*holder)}
 	c.exempt.leave = func() { c.left(&c.exempt) }
 	return c
 }
 
-// Enter counts a connection in. leave must be called once when it is closed. The error is ErrFull or ErrAddrFull.
+// Enter counts a new connection. leave must be called once when the connection is closed. The error is ErrFull or ErrAddrFull.
 func (c *Conns) Enter(addr netip.Addr) (leave func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +73,7 @@ func (c *Conns) left(h *holder) {
 	}
 }
 
-// Open is how many connections are open.
+// Open returns the number of open connections.
 func (c *Conns) Open() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package limit limits how often something may happen: connections and hellos by address, publishes by API key. Its
-// memory is limited too, for any number of addresses.
+// Package limit limits rates: of connections and hellos by address, of publishes by API key. Its memory is bounded, for any number of
+// addresses.
 package limit
 
 import (
@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// burstSeconds is how much of its rate a bucket holds: an office behind one address reconnects at once.
+// burstSeconds is the size of a bucket in seconds of its rate: an office behind one address reconnects at once.
 const burstSeconds = 4
 
 func burstOf(perSecond float64) int { return max(1, int(math.Ceil(perSecond*burstSeconds))) }
 
-// Addrs limits by client address. A nil one limits nothing.
+// Addrs limits by client address. A nil *Addrs limits nothing.
 type Addrs struct {
 	b        *buckets[netip.Prefix]
 	loopback bool
 }
 
-// NewAddrs allows each address so many per second, with bursts of four seconds' worth; 0 or less returns nil.
-// Loopback is exempt unless limitLoopback.
+// NewAddrs allows each address perSecond actions, with bursts of up to four seconds' worth. If perSecond is 0 or less, it returns nil.
+// Loopback is exempt unless limitLoopback is set.
 func NewAddrs(perSecond float64, limitLoopback bool) *Addrs {
 	if !(perSecond > 0) {
 		return nil
@@ -28,7 +28,7 @@ func NewAddrs(perSecond float64, limitLoopback bool) *Addrs {
 	return &Addrs{b: newBuckets[netip.Prefix](perSecond, burstOf(perSecond)), loopback: limitLoopback}
 }
 
-// Allow takes one from the address's bucket and reports false if there is none.
+// Allow takes a token from the address's bucket; it reports false if there is none.
 func (a *Addrs) Allow(addr netip.Addr) bool {
 	if a == nil || a.exempt(addr) {
 		return true
@@ -36,7 +36,7 @@ func (a *Addrs) Allow(addr netip.Addr) bool {
 	return a.b.take(Client(addr), 1) == 0
 }
 
-// RetryAfter is the time until Allow would return true.
+// RetryAfter returns the time until Allow would return true.
 func (a *Addrs) RetryAfter(addr netip.Addr) time.Duration {
 	if a == nil || a.exempt(addr) {
 		return 0
@@ -50,21 +50,21 @@ func exempt(addr netip.Addr, loopback bool) bool {
 	return !addr.IsValid() || !loopback && addr.Unmap().IsLoopback()
 }
 
-// Client is the network that an address counts for: an IPv6 customer has at least a /64 to choose addresses from.
+// Client returns the network that counts as one client: an IPv6 customer can choose addresses from at least a /64.
 func Client(addr netip.Addr) netip.Prefix {
 	addr = addr.Unmap().WithZone("")
 	bits := 32
 	if addr.Is6() {
 		bits = 64
 	}
-	p, _ := addr.Prefix(bits) // cannot fail: the address is valid and the bits fit it
+	p, _ := addr.Prefix(bits) // cannot fail: the address is valid, and bits is within its length
 	return p
 }
 
-// Keys limits by API key. A nil one limits nothing.
+// Keys limits by API key. A nil *Keys limits nothing.
 type Keys struct{ b *buckets[string] }
 
-// NewKeys allows each key so many per second, with bursts of four seconds' worth; 0 or less returns nil.
+// NewKeys allows each key perSecond actions, with bursts of up to four seconds' worth. If perSecond is 0 or less, it returns nil.
 func NewKeys(perSecond float64) *Keys {
 	if !(perSecond > 0) {
 		return nil
@@ -72,8 +72,8 @@ func NewKeys(perSecond float64) *Keys {
 	return &Keys{b: newBuckets[string](perSecond, burstOf(perSecond))}
 }
 
-// Take takes n from the key's bucket and returns 0, or takes none and returns how long to wait. A batch larger than
-// the bucket passes when the bucket is full.
+// Take takes n tokens from the key's bucket and returns 0, or takes none and returns how long to wait. A batch larger than the bucket
+// passes when the bucket is full.
 func (k *Keys) Take(key string, n int) (wait time.Duration) {
 	if k == nil || n <= 0 {
 		return 0

@@ -11,28 +11,28 @@ import (
 	"unicode"
 )
 
-// How long a person stays signed in, and how many people of an app may be.
+// Limits of logins: how long a person stays signed in, and how many logins an app has.
 const (
 	LongestLogin = 12 * time.Hour
 	LongestIdle  = time.Hour
-	MaxLogins    = 1000 // of an app; the next one ends the login that was seen longest ago
+	MaxLogins    = 1000 // of one app; a further login ends the one that was seen longest ago
 )
 
-// seenGrain is the precision of a person's last-seen time: a page that updates itself makes a request every second, and
-// must not write as often.
+// seenGrain is the precision of a login's last-seen time: a page that updates itself makes a request every second, but must not cause a
+// write every second.
 const seenGrain = time.Minute
 
-// Person is a person who has signed in: the holder of a key, or a user of an OpenID Connect provider.
+// Person is a person who has signed in with a key, or as a user of an OpenID Connect provider.
 type Person struct {
 	App     string
-	Key     string // the key's public id; empty: the provider vouches
-	Subject string // the provider's id of the person; empty with a key
+	Key     string // the key's public id; empty: the person signed in through the provider
+	Subject string // the person's id at the provider; empty with a key
 	Email   string // for people to read; may be empty
-	Rules   string // the rules that gave a provider's user this role, as a fingerprint
+	Rules   string // fingerprint of the rules that gave a provider's user this role
 	Role    Role
 }
 
-// Name is the person's name in lists and logs.
+// Name returns the person's name for lists and logs.
 func (p Person) Name() string {
 	switch {
 	case p.Key != "":
@@ -43,48 +43,48 @@ func (p Person) Name() string {
 	return p.Subject
 }
 
-// Same reports whether both came in as the same: by one key, or as one of the provider's people.
+// Same reports whether both are the same person: they used the same key, or are the same user of the provider.
 func (p Person) Same(other Person) bool {
 	return p.App == other.App && p.Key == other.Key && p.Subject == other.Subject
 }
 
-// Login is the time in which one browser is signed in.
+// Login is the period in which one browser is signed in.
 type Login struct {
 	ID string // public
 	Person
-	Since, Seen time.Time // last seen within a minute or so
+	Since, Seen time.Time // Seen is accurate to about a minute
 	Address     string    // from where it began
 	Browser     string    // as it calls itself
 }
 
-// Over reports whether a login has ended by itself.
+// Over reports whether a login has expired.
 func (s *Login) Over(now time.Time) bool {
 	return !now.Before(s.Since.Add(LongestLogin)) || !now.Before(s.Seen.Add(LongestIdle))
 }
 
-// Hash is how the secret of a login's cookie is kept.
+// Hash is the stored form of the secret in a login's cookie.
 type Hash = [sha256.Size]byte
 
-// ErrNoLogin says that the secret belongs to no login, or to one that has ended.
+// ErrNoLogin reports that no login has this secret, or that the login has ended.
 var ErrNoLogin = errors.New("not signed in")
 
 // Bounds select the logins that are deleted when another one is added.
 type Bounds struct {
-	Since, Seen time.Time // begun, or last seen, no later than this
-	Most        int       // of the app, with the new one
+	Since, Seen time.Time // logins that began no later than Since, or were last seen no later than Seen
+	Most        int       // maximum logins of the app, including the new one
 }
 
-// LoginStore keeps logins, for every server that shares it.
+// LoginStore stores logins; servers that share it share the logins.
 type LoginStore interface {
-	// AddLogin keeps a login. It fails with access.ErrUnknownApp where the app is missing.
+	// AddLogin stores a login. It fails with access.ErrUnknownApp if the app does not exist.
 	AddLogin(ctx context.Context, hash Hash, s Login, b Bounds) error
-	// Login fails with ErrNoLogin where there is none.
+	// Login returns a login. It fails with ErrNoLogin if there is none.
 	Login(ctx context.Context, hash Hash) (Login, error)
-	// SeeLogin sets when a login was last seen.
+	// SeeLogin updates when a login was last seen.
 	SeeLogin(ctx context.Context, hash Hash, at time.Time) error
-	// EndLogins deletes logins of this app and no other's, and returns how many there were.
+	// EndLogins deletes logins of this app only, and returns their number.
 	EndLogins(ctx context.Context, app string, ids []string) (int, error)
-	// Logins lists an app's logins, last seen first.
+	// Logins lists an app's logins, most recently seen first.
 	Logins(ctx context.Context, app string, most int) ([]Login, error)
 }
 
@@ -99,10 +99,10 @@ type Logins struct {
 	now   func() time.Time
 }
 
-// NewLogins keeps logins in a store.
+// NewLogins returns Logins that use a store.
 func NewLogins(store LoginStore, now func() time.Time) *Logins { return &Logins{store, now} }
 
-// Enter signs a person in and returns the cookie's secret. Enter cuts and cleans the address and the browser's name.
+// Enter signs a person in and returns the cookie's secret. It truncates and cleans the address and the browser's name.
 func (s *Logins) Enter(ctx context.Context, who Person, address, browser string) (secret string, err error) {
 	secret = rand.Text() // 130 random bits
 	now := s.now().UTC().Truncate(time.Millisecond)
@@ -114,7 +114,7 @@ func (s *Logins) Enter(ctx context.Context, who Person, address, browser string)
 	return secret, nil
 }
 
-// Find returns the login with a secret; ErrNoLogin: there is none, or it has ended.
+// Find returns the login with a secret. It fails with ErrNoLogin if there is none, or it has ended.
 func (s *Logins) Find(ctx context.Context, secret string) (Login, error) {
 	hash, now := sha256.Sum256([]byte(secret)), s.now()
 	login, err := s.look(ctx, hash, now)
@@ -137,19 +137,19 @@ func (s *Logins) look(ctx context.Context, hash [sha256.Size]byte, now time.Time
 	case err != nil:
 		return Login{}, fmt.Errorf("look up who is signed in: %w", err)
 	case login.Over(now):
-		return Login{}, ErrNoLogin // it is deleted when the next login is added
+		return Login{}, ErrNoLogin // adding the next login deletes it
 	}
 	return login, nil
 }
 
-// Remains reports whether a person with a self-updating page open is still signed in. An open page is no activity: it does not
+// Remains reports whether the person of a page that updates itself is still signed in. An open page does not count as activity: it does not
 // prolong the login.
 func (s *Logins) Remains(ctx context.Context, secret string) bool {
 	_, err := s.look(ctx, sha256.Sum256([]byte(secret)), s.now())
 	return err == nil
 }
 
-// Of lists the logins of an app, last seen first.
+// Of lists an app's logins, most recently seen first.
 func (s *Logins) Of(ctx context.Context, app string) (list []Login, err error) {
 	all, err := s.store.Logins(ctx, app, MaxLogins)
 	if err != nil {
@@ -164,7 +164,7 @@ func (s *Logins) Of(ctx context.Context, app string) (list []Login, err error) {
 	return list, nil
 }
 
-// End ends logins, and returns how many there were.
+// End ends logins, and returns their number.
 func (s *Logins) End(ctx context.Context, app string, ids ...string) (int, error) {
 	if len(ids) == 0 {
 		return 0, nil
@@ -176,10 +176,10 @@ func (s *Logins) End(ctx context.Context, app string, ids ...string) (int, error
 	return n, nil
 }
 
-// maxText limits the part of a browser's or provider's text that is kept.
+// maxText limits the stored part of a text from a browser or provider, in bytes.
 const maxText = 200
 
-// Clean makes a text from outside one that can be kept and shown: at most 200 bytes of printable characters.
+// Clean returns the part of an external text that can be stored and shown: at most 200 bytes of printable characters.
 func Clean(s string) string {
 	s = s[:min(len(s), 4*maxText)]
 	s = strings.Map(func(r rune) rune {

@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitetest"
 )
 
-// lobby is where people of the app shop sign in, by a clock that is set.
+// lobby is a sign-in for the app shop, with a clock set by the test.
 type lobby struct {
 	*testing.T
 	*signin.Logins
@@ -49,7 +49,7 @@ func (l *lobby) enter() string {
 func TestACookieOpensUntilItIsIdleOrOldOrEnded(t *testing.T) {
 	l := newLobby(t)
 	secret := l.enter()
-	for range 10 { // each just before it would be idle, so that only its age ends it
+	for range 10 { // each request is just before the idle limit, so that only the login's age ends it
 		l.now = l.now.Add(signin.LongestIdle - time.Second)
 		if s, err := l.Find(t.Context(), secret); err != nil || s.Person != anna {
 			t.Fatalf("after %s: %+v, %v", l.now.Sub(s.Since), s, err)

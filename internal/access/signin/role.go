@@ -3,25 +3,25 @@ package signin
 
 import "godwit.dev/godwit/internal/access"
 
-// Role is a person's permission on the web page. Each includes those before it.
+// Role is a person's permission on the web page. Each role includes the lower ones.
 type Role uint8
 
-// Roles; the zero value may do nothing.
+// Roles; the zero value permits nothing.
 const (
 	View  Role = iota + 1 // read everything that is not secret
 	Send                  // publish, recall, run campaigns, erase recipients
 	Admin                 // keys, channels, hooks and all other settings of the app
 )
 
-// roles are the roles with their names and the roles of keys that are worth as much.
+// roles are the roles with their names and the equivalent roles of API keys.
 var roles = []struct {
 	role Role
 	name string
 	key  access.Role
 }{{Admin, "admin", access.Admin}, {Send, "send", access.Publish}, {View, "view", access.Read}}
 
-// RoleOf is the role of a person who shows a key, so that nobody may do more on the page than over the API. Keys
-// that neither publish nor read open nothing: ok is false.
+// RoleOf returns the role of a person who signs in with a key, so that the page permits no more than the API. If the key may neither
+// publish nor read, ok is false.
 func RoleOf(key access.Role) (role Role, ok bool) {
 	for _, r := range roles {
 		if key.Has(r.key) {
@@ -31,7 +31,7 @@ func RoleOf(key access.Role) (role Role, ok bool) {
 	return 0, false
 }
 
-// ParseRole reads a role by its name.
+// ParseRole parses a role's name.
 func ParseRole(name string) (role Role, ok bool) {
 	for _, r := range roles {
 		if r.name == name {

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Limits of the rules by which people get their roles.
+// Limits of the rules that give people their roles.
 const (
 	maxRules     = 256
 	maxRulesText = 64 << 10
@@ -22,20 +22,20 @@ type Rule struct {
 	Role  Role
 	App   string
 	Claim string
-	Value string // the claim equals this text, or is a list that contains it
+	Value string // text that the claim equals, or contains if it is a list
 }
 
 func (r Rule) String() string { return r.Role.String() + " " + r.App + " " + r.Claim + "=" + r.Value }
 
-// protocol are claims that are the same for all users of a provider, or describe the sign-in and not the person: a rule
-// about one of these would let everybody in.
+// protocol lists the claims that are the same for all users of a provider, or that describe the sign-in instead of the person: a rule with
+// one of these would match everybody.
 var protocol = []string{
 	"iss", "aud", "azp", "exp", "iat", "nbf", "jti", "nonce", "auth_time", "acr", "amr", "at_hash", "c_hash", "sid", "typ", "scope", "ver",
 	"email_verified", "phone_number_verified", "locale", "zoneinfo", "updated_at",
 }
 
-// ParseRules reads rules as the settings write them, like "view shop groups=support; admin shop email=anna@example.org".
-// Spaces around each are ignored, and a value may hold any character but a semicolon.
+// ParseRules parses rules as in the settings: "view shop groups=support; admin shop email=anna@example.org". Spaces around each part are
+// ignored, and a value may contain any character but a semicolon.
 func ParseRules(text string) ([]Rule, error) {
 	if len(text) > maxRulesText {
 		return nil, fmt.Errorf("has %d bytes; at most %d are allowed", len(text), maxRulesText)
@@ -83,7 +83,7 @@ func parseRule(text string) (r Rule, err error) {
 	return r, nil
 }
 
-// Fingerprint distinguishes rules of a provider: people who signed in by other rules have to sign in again.
+// Fingerprint identifies a provider and its rules: after a change of the rules, people have to sign in again.
 func Fingerprint(issuer, clientID string, rules []Rule) string {
 	texts := []string{issuer, clientID}
 	for _, r := range rules {
@@ -93,8 +93,8 @@ func Fingerprint(issuer, clientID string, rules []Rule) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Judge returns the apps in which a person with these claims has a role, and the highest role in each. An address
-// counts if the provider says that it was verified.
+// Judge returns the apps in which a person with these claims has a role, with the highest role in each. An email address counts only if the
+// provider has verified it.
 func Judge(rules []Rule, claims map[string]any) map[string]Role {
 	apps := make(map[string]Role)
 	for _, r := range rules {
@@ -108,7 +108,7 @@ func Judge(rules []Rule, claims map[string]any) map[string]Role {
 	return apps
 }
 
-// yes accepts true, which some providers write as a text.
+// yes reports whether a claim is true; some providers write it as a text.
 func yes(claim any) bool { return claim == true || claim == "true" }
 
 func holds(claim any, value string) bool {

@@ -12,14 +12,14 @@ var (
 		"192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24",
 		"198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
 	)
-	// unicast6 is the only IPv6 space handed out for the public Internet; special6 are the exceptions in it:
-	// protocol assignments with Teredo and ORCHID, documentation, 6to4.
+	// unicast6 is the only IPv6 space allocated for the public Internet; special6 are the exceptions in it: protocol assignments with
+	// Teredo and ORCHID, documentation, 6to4.
 	unicast6 = netip.MustParsePrefix("2000::/3")
 	special6 = prefixes("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20")
-	// nat64 embeds an IPv4 address in its last four bytes (RFC 6052); what counts is where that leads.
+	// nat64 addresses contain an IPv4 address in their last four bytes (RFC 6052), which decides.
 	nat64 = netip.MustParsePrefix("64:ff9b::/96")
-	// metadata is where clouds keep credentials outside link-local space: Azure's WireServer, which is a public address, and the
-	// unique local ones of AWS and Google Cloud.
+	// metadata is the space outside link-local addresses where clouds keep credentials: Azure's WireServer, which has a public address, and
+	// the unique local addresses of AWS and Google Cloud.
 	metadata = prefixes("168.63.129.16/32", "fd00:ec2::/32", "fd20:ce::/32")
 )
 
@@ -31,8 +31,7 @@ func prefixes(texts ...string) []netip.Prefix {
 	return ps
 }
 
-// Global reports whether an address is a public unicast one. IPv4 addresses in IPv6 clothes (mapped, NAT64) are
-// judged by the IPv4 address within.
+// Global reports whether an address is a public unicast address. For IPv4 addresses in IPv6 form (mapped, NAT64), the IPv4 address decides.
 func Global(a netip.Addr) bool {
 	if !a.IsValid() || a.Zone() != "" {
 		return false

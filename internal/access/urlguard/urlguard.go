@@ -1,6 +1,6 @@
-// Package urlguard makes HTTP clients for URLs that people type in. Such a URL must not reach what only this machine
-// can reach: its own services, its network's, a cloud's metadata address. The check is made on the address about
-// to be dialled, after names were resolved, so a name that changes its mind between check and use gains nothing.
+// Package urlguard makes HTTP clients for URLs that people enter. Such a URL must not reach what only this machine can reach: its own
+// services, its network's services, a cloud's metadata address. The check is made on the address about to be dialled, after name
+// resolution, so a name that changes its address between check and use gains nothing.
 package urlguard
 
 import (
@@ -16,17 +16,17 @@ import (
 	"time"
 )
 
-// ErrPrivate says that the URL leads to an address that is not a public one.
+// ErrPrivate reports that the URL's address is not public.
 var ErrPrivate = errors.New("address is not public")
 
-// CheckURL reports what is wrong with a URL before it is stored. If private addresses are allowed (tests, closed
-// networks), http is as well. Names are not resolved here: the client checks the addresses it dials.
+// CheckURL validates a URL before it is stored. If private addresses are allowed (tests, closed networks), so is http. It does not resolve
+// names: the client checks the addresses that it dials.
 func CheckURL(raw string, allowPrivate bool) error {
 	_, err := ParseURL(raw, allowPrivate)
 	return err
 }
 
-// ParseURL is CheckURL for callers that need the URL's parts.
+// ParseURL is CheckURL, but returns the parsed URL.
 func ParseURL(raw string, allowPrivate bool) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" {
@@ -38,7 +38,7 @@ func ParseURL(raw string, allowPrivate bool) (*url.URL, error) {
 		return nil, errors.New("is not a URL like https://host/path")
 	case u.User != nil:
 		return nil, errors.New("must not contain a user or password")
-	case strings.Contains(raw, "#"): // also an empty one: it would cut off all that is appended
+	case strings.Contains(raw, "#"): // even an empty fragment, because it would cut off anything appended
 		return nil, errors.New("must not contain a fragment")
 	case u.Scheme != "https" && (u.Scheme != "http" || !allowPrivate):
 		return nil, errors.New("must begin with https://")
@@ -52,8 +52,8 @@ func ParseURL(raw string, allowPrivate bool) (*url.URL, error) {
 	return u, nil
 }
 
-// ParseBase is ParseURL for the URL of a server, below which requests name paths of their own. It has no query, and its path
-// reads the same to every server: no encoded characters, no dots that lead upwards. Paths are added with URL.JoinPath.
+// ParseBase is ParseURL for a server's base URL, to which requests append paths. It must have no query, and a path that every server reads
+// in the same way: no encoded characters, no "." or ".." parts. Append paths with URL.JoinPath.
 func ParseBase(raw string, allowPrivate bool) (*url.URL, error) {
 	u, err := ParseURL(raw, allowPrivate)
 	if err != nil {
@@ -68,15 +68,15 @@ func ParseBase(raw string, allowPrivate bool) (*url.URL, error) {
 		}
 	}
 	if u.Path == "" {
-		u.Path = "/" // JoinPath keeps a path without one relative
+		u.Path = "/" // JoinPath would leave an empty path relative
 	}
 	return u, nil
 }
 
-// plainPath are the characters that no server decodes, splits at or takes for parameters (RFC 3986, section 2.3), and the colon.
+// plainPath lists the characters that no server decodes, splits at or treats as parameters (RFC 3986, section 2.3), and the colon.
 const plainPath = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~:"
 
-// checkHost refuses hosts that are private as far as that shows without a DNS lookup.
+// checkHost rejects hosts that are private, as far as this is visible without a DNS lookup.
 func checkHost(host string) error {
 	addr, err := netip.ParseAddr(host)
 	if err == nil {
@@ -85,8 +85,8 @@ func checkHost(host string) error {
 		}
 		return nil
 	}
-	// Some resolvers read a number as an address, in parts, in octal and in hexadecimal: 0x7f.1 is 127.0.0.1. No name ends in
-	// a number (RFC 3696, section 2; WHATWG URL, section 3.5).
+	// Some resolvers accept a number as an address, in parts, in octal and in hexadecimal: 0x7f.1 is 127.0.0.1. No name ends in a number
+	// (RFC 3696, section 2; WHATWG URL, section 3.5).
 	name := strings.ToLower(strings.TrimSuffix(host, "."))
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	switch hex, isHex := strings.CutPrefix(last, "0x"); {
@@ -98,13 +98,13 @@ func checkHost(host string) error {
 	return nil
 }
 
-// Reach is how far a client's connections may lead.
+// Reach sets which addresses a client may connect to.
 type Reach int
 
 // Reaches.
 const (
 	Public   Reach = iota // to public addresses
-	Networks              // also to this machine and to private networks (RFC 1918, RFC 4193), never to link-local addresses and those where clouds keep credentials
+	Networks              // also this machine and private networks (RFC 1918, RFC 4193), but not link-local addresses and those where clouds keep credentials
 	Anywhere
 )
 
@@ -113,7 +113,7 @@ func (r Reach) allows(a netip.Addr) bool {
 	return r == Anywhere || Global(a) || r == Networks && a.Zone() == "" && (a.IsLoopback() || a.IsPrivate()) && !within(a, metadata)
 }
 
-// CheckHost refuses a host that is an address out of reach. It makes no DNS lookup.
+// CheckHost rejects a host that is an address out of reach. It makes no DNS lookup.
 func CheckHost(host string, r Reach) error {
 	if addr, err := netip.ParseAddr(host); err == nil && !r.allows(addr) {
 		return errors.New("leads to an address that is not allowed here")
@@ -123,20 +123,20 @@ func CheckHost(host string, r Reach) error {
 
 // Options bound a client.
 type Options struct {
-	AllowPrivate bool          // the setting in the form that most callers have
+	AllowPrivate bool          // true stands for Reach Anywhere: the setting of most callers
 	Reach        Reach         // else
 	Timeout      time.Duration // of a whole request; 0: 10 s
 	ConnsPerHost int           // 0: 16; Unbounded
 }
 
-// Unbounded is for clients whose users limit simultaneous requests themselves.
+// Unbounded is for clients whose callers limit simultaneous requests themselves.
 const Unbounded = -1
 
-// idlePerHost is how many connections to a host are kept where their number is not bounded.
+// idlePerHost is the number of idle connections kept to a host if ConnsPerHost is Unbounded.
 const idlePerHost = 16
 
-// Client makes a client that dials public addresses only, follows no redirect (the answer 3xx is returned as it
-// is), uses no proxy, and reuses connections. SSL_CERT_FILE is honoured, as by every Go program.
+// Client returns an HTTP client that dials only allowed addresses, follows no redirects (it returns the 3xx answer), uses no proxy, and
+// reuses connections. It honours SSL_CERT_FILE, as every Go program does.
 func Client(o Options) *http.Client {
 	if o.Timeout == 0 {
 		o.Timeout = 10 * time.Second
@@ -159,7 +159,7 @@ func Client(o Options) *http.Client {
 		Timeout:       o.Timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
-			Proxy:                  nil, // a proxy would be dialled instead of the address that is checked
+			Proxy:                  nil, // a proxy would be dialled instead of the checked address
 			DialContext:            d.DialContext,
 			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 			TLSHandshakeTimeout:    o.Timeout,
@@ -173,8 +173,7 @@ func Client(o Options) *http.Client {
 	}
 }
 
-// Control has a net.Dialer dial public addresses only. It runs for each address a name resolved to, right before the connection to it is
-// made.
+// Control makes a net.Dialer dial only public addresses. It runs for each resolved address, right before the connection.
 func Control(network, address string, c syscall.RawConn) error {
 	return Public.control(network, address, c)
 }

@@ -85,7 +85,7 @@ func TestURLsAreCheckedBeforeTheyAreKept(t *testing.T) {
 	}
 }
 
-// A path that is added to a base URL must be the whole rest of the URL, for any program at the other end.
+// Any server must read a path appended to a base URL as the whole rest of the URL.
 func TestBaseURLsLeaveTheRestOfTheURLToUs(t *testing.T) {
 	for raw, want := range map[string]string{
 		"https://example.org":          "https://example.org/bot1:x/send",
@@ -151,7 +151,7 @@ func TestPrivateAddressesAreNotDialledHoweverTheyAreWritten(t *testing.T) {
 	}
 }
 
-// The check is made at the dial itself: only the address dialled counts, not what a name resolved to earlier.
+// The check is made at the dial: only the dialled address counts, not the result of an earlier resolution.
 func TestTheDialledAddressIsTheOneChecked(t *testing.T) {
 	for address, ok := range map[string]bool{
 		"8.8.8.8:443": true, "[2606:4700::1]:443": true,

@@ -1,4 +1,4 @@
-// Package webhost writes hosts and origins as browsers do, so that they can be compared with browsers' headers.
+// Package webhost converts hosts and origins to the form that browsers use, for comparison with browsers' headers.
 package webhost
 
 import (
@@ -11,8 +11,8 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// Host writes the host of a URL as browsers send it in Host and Origin: in lower case, other scripts by IDNA, an address in its shortest
-// form (WHATWG URL, section 3.5). An invalid host stays as it is.
+// Host returns a URL's host as browsers send it in Host and Origin: in lower case, other scripts by IDNA, an address in its shortest form
+// (WHATWG URL, section 3.5). An invalid host is returned unchanged.
 func Host(name string) string {
 	if addr, err := netip.ParseAddr(name); err == nil {
 		return addr.String()
@@ -28,7 +28,7 @@ func Host(name string) string {
 	return strings.ToLower(name)
 }
 
-// Authority writes the host and port of an origin as browsers send them: the scheme's own port is left out.
+// Authority returns the host and port of an origin as browsers send them: without the scheme's default port.
 func Authority(scheme, hostport string) string {
 	u := url.URL{Host: hostport}
 	host, port := Host(u.Hostname()), u.Port()

@@ -17,20 +17,20 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// channels are the channels of endpoints. Whether a server can send over one depends on its settings.
+// channels lists the channels that endpoints may have. Whether a server can send over one depends on its settings.
 var channels = []push.Channel{push.Live, push.WebPush, push.FCM, push.APNs, push.Telegram, push.Webhook}
 
 // Known reports whether a channel can have endpoints.
 func Known(ch push.Channel) bool { return slices.Contains(channels, ch) }
 
-// Channels lists the channels that endpoints may have.
+// Channels returns the channels that endpoints may have.
 func Channels() []push.Channel { return slices.Clone(channels) }
 
 const (
-	maxURL       = 2048 // push services' URLs have some 200 bytes, Apple's and Windows's up to 800
-	maxToken     = 4096 // FCM documents no limit; tokens have some 160 bytes
-	leastDigits  = 64   // of an APNs token: 32 bytes since there are any
-	mostDigits   = 256  // Apple says that they may become longer; those of today have up to 160
+	maxURL       = 2048 // URLs of push services have about 200 bytes, Apple's and Windows's up to 800
+	maxToken     = 4096 // FCM documents no limit; tokens have about 160 bytes
+	leastDigits  = 64   // of an APNs token, which has always been 32 bytes
+	mostDigits   = 256  // Apple announces that tokens may become longer; today's have up to 160
 	maxChatName  = 33   // @ and a public name
 	p256dhBytes  = 65   // an uncompressed P-256 point (RFC 8291, section 3.1)
 	authBytes    = 16   // the authentication secret (RFC 8291, section 3.2)
@@ -49,8 +49,8 @@ type WebPushKeys struct {
 	Auth   string `json:"auth"`
 }
 
-// NormalAddress checks an address of a channel and returns it in its one form, without what is not needed to send.
-// Whether URLs lead to public addresses is checked when they are dialled, since names change what they mean.
+// NormalAddress validates a channel's address and returns its normal form, without the parts that sending does not need. It does not check
+// whether URLs lead to public addresses: the client does when it dials, because names may resolve differently then.
 func NormalAddress(ch push.Channel, raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) > maxAddressIn {
 		return nil, notification.BadField("address", "has %d bytes; at most %d are allowed", len(raw), maxAddressIn)
@@ -91,10 +91,10 @@ func NormalAddress(ch push.Channel, raw json.RawMessage) (json.RawMessage, error
 	return marshal(v)
 }
 
-// MarshalAddress writes an address as JSON.
+// MarshalAddress encodes an address as JSON.
 func MarshalAddress(v any) (json.RawMessage, error) { return marshal(v) }
 
-// marshal writes JSON without the escapes that only HTML needs: URLs are full of &.
+// marshal encodes JSON without the escapes that only HTML needs, because URLs contain many &.
 func marshal(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -103,7 +103,7 @@ func marshal(v any) (json.RawMessage, error) {
 	return json.RawMessage(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), err
 }
 
-// AddressKey is what makes an address one and the same: an app has one endpoint of each.
+// AddressKey identifies an address: an app has at most one endpoint with the same key.
 func AddressKey(e *Endpoint) (key [16]byte) {
 	var a struct {
 		Endpoint string          `json:"endpoint"`
@@ -112,7 +112,7 @@ func AddressKey(e *Endpoint) (key [16]byte) {
 		Token    string          `json:"token"`
 		URL      string          `json:"url"`
 	}
-	_ = json.Unmarshal(e.Address, &a) // in its normal form: it is JSON
+	_ = json.Unmarshal(e.Address, &a) // cannot fail: addresses in normal form are JSON
 	one := a.Endpoint + chatKey(string(a.ChatID), a.Thread) + a.Token + a.URL
 	if e.Channel == push.Live {
 		one = e.Recipient
@@ -120,7 +120,7 @@ func AddressKey(e *Endpoint) (key [16]byte) {
 	return keyOf(e.Channel, one)
 }
 
-// chatKey is what makes a chat one and the same. Telegram compares names without regard to case.
+// chatKey returns the key of a chat. Telegram compares chat names case-insensitively.
 func chatKey(chat string, thread int64) string { return formerChatKey(strings.ToLower(chat), thread) }
 
 func formerChatKey(chat string, thread int64) string {
@@ -136,8 +136,8 @@ func keyOf(ch push.Channel, one string) (key [16]byte) {
 	return key
 }
 
-// FormerKey is the key under which former versions stored the same address in another spelling: an APNs token in capitals,
-// or the name of a Telegram chat as it was written. Not ok: there is no other.
+// FormerKey returns the key under which former versions stored the same address in another spelling: an APNs token in capitals, or the name
+// of a Telegram chat as written. ok is false if there is no other spelling.
 func FormerKey(e *Endpoint) (key [16]byte, ok bool) {
 	if e.Channel != push.APNs && e.Channel != push.Telegram {
 		return key, false
@@ -147,7 +147,7 @@ func FormerKey(e *Endpoint) (key [16]byte, ok bool) {
 		ChatID json.RawMessage `json:"chat_id"`
 		Thread int64           `json:"message_thread_id"`
 	}
-	_ = json.Unmarshal(e.Address, &a) // in its normal form: it is JSON
+	_ = json.Unmarshal(e.Address, &a) // cannot fail: addresses in normal form are JSON
 	if e.Channel == push.Telegram {
 		written := formerChatKey(string(a.ChatID), a.Thread)
 		return keyOf(e.Channel, written), written != chatKey(string(a.ChatID), a.Thread)
@@ -156,8 +156,8 @@ func FormerKey(e *Endpoint) (key [16]byte, ok bool) {
 	return keyOf(e.Channel, capitals), capitals != strings.ToLower(a.Token)
 }
 
-// SameHolder reports whether two addresses of one channel, equal by AddressKey, also share their secrets: whoever
-// shows the second proves to be who registered the first. Where an address has no secret, knowing it is no proof.
+// SameHolder reports whether two addresses of one channel, equal by AddressKey, also share their secrets: then the caller with the second
+// address is the one who registered the first. If an address contains no secret, the result is false, because knowing it proves nothing.
 func SameHolder(ch push.Channel, a, b json.RawMessage) bool {
 	switch ch {
 	case push.APNs:
@@ -168,7 +168,7 @@ func SameHolder(ch push.Channel, a, b json.RawMessage) bool {
 	return false
 }
 
-// only refuses fields of an address that its channel does not have.
+// only rejects fields that the channel's addresses do not have.
 func only(fields map[string]json.RawMessage, known ...string) error {
 	for name := range fields {
 		if !slices.Contains(known, name) {
@@ -179,7 +179,7 @@ func only(fields map[string]json.RawMessage, known ...string) error {
 }
 
 func webPushAddress(fields map[string]json.RawMessage) (a WebPushAddress, err error) {
-	// expirationTime is in every browser's subscription and of no use: push services say 410 when it is over.
+	// Every browser's subscription has expirationTime. It is ignored: push services answer 410 when a subscription ends.
 	if err := only(fields, "endpoint", "keys", "expirationTime"); err != nil {
 		return a, err
 	}
@@ -204,7 +204,7 @@ func webPushAddress(fields map[string]json.RawMessage) (a WebPushAddress, err er
 	return a, err
 }
 
-// keyBytes reads base64 of either alphabet, padded or not: browsers and exports differ.
+// keyBytes decodes base64 of either alphabet, with or without padding: browsers and exports differ.
 func keyBytes(field, s string, want int) ([]byte, error) {
 	plain := strings.NewReplacer("+", "-", "/", "_").Replace(strings.TrimRight(s, "="))
 	b, err := base64.RawURLEncoding.DecodeString(plain)
@@ -239,7 +239,7 @@ func telegramAddress(fields map[string]json.RawMessage) (v any, err error) {
 	return nil, notification.BadField("address.chat_id", "must be a chat's number or a public name like @channel")
 }
 
-// tokenAddress reads {"token"} and has normal check it and write it in its one form.
+// tokenAddress parses {"token"} and returns the address with the token in normal form.
 func tokenAddress(fields map[string]json.RawMessage, normal func(string) (string, error)) (v any, err error) {
 	if err := only(fields, "token"); err != nil {
 		return nil, err
@@ -254,7 +254,7 @@ func tokenAddress(fields map[string]json.RawMessage, normal func(string) (string
 	return a, err
 }
 
-// fcmToken checks a registration token: characters outside its alphabet are impossible.
+// fcmToken validates a registration token by its alphabet.
 func fcmToken(token string) (string, error) {
 	if token == "" || len(token) > maxToken || strings.ContainsFunc(token, func(r rune) bool {
 		return r > 0x7f || !nameByte(byte(r), false) && !strings.ContainsRune(":-_.~%+/=", r)
@@ -264,8 +264,8 @@ func fcmToken(token string) (string, error) {
 	return token, nil
 }
 
-// apnsToken writes a device token as small hexadecimal digits. Libraries write capitals, too, and old apps describe the
-// bytes like <0a1b2c3d 4e5f6071>.
+// apnsToken returns a device token in lower-case hexadecimal digits. Some libraries write capitals, and old apps describe the bytes like
+// <0a1b2c3d 4e5f6071>.
 func apnsToken(token string) (string, error) {
 	digits := token
 	if inner, ok := strings.CutPrefix(token, "<"); ok && strings.HasSuffix(inner, ">") {
@@ -293,8 +293,8 @@ func webhookAddress(fields map[string]json.RawMessage) (v any, err error) {
 	return a, checkURL("address.url", a.URL)
 }
 
-// CheckPublic refuses an address whose URL is not https or leads to a non-public address, as far as that shows without
-// DNS: the sender's client checks again when it dials.
+// CheckPublic returns an error if an address's URL is not https or leads to a non-public address, as far as this is visible without DNS:
+// the sender's client checks again when it dials.
 func CheckPublic(e *Endpoint) error {
 	var a struct {
 		Endpoint string `json:"endpoint"`
@@ -314,7 +314,7 @@ func CheckPublic(e *Endpoint) error {
 	return nil
 }
 
-// checkURL applies the rules for every URL. http is for tests and closed networks: see CheckPublic.
+// checkURL validates a URL by the rules that always apply. It allows http for tests and closed networks: see CheckPublic.
 func checkURL(field, raw string) error {
 	if len(raw) > maxURL {
 		return notification.BadField(field, "has %d bytes; at most %d are allowed", len(raw), maxURL)

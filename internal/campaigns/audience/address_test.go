@@ -14,7 +14,7 @@ import (
 
 const (
 	digits = "0a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8f9"
-	// The generator of P-256, and the same with its last byte changed, which is not on the curve.
+	// The generator of P-256, and a variant with another last byte, which is not on the curve.
 	onCurve  = "BGsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU"
 	offCurve = "BGsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfY"
 )

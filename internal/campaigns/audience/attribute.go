@@ -11,8 +11,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Value is the value of an attribute: a text, a number or a truth value. True and false are the numbers 1 and 0 in
-// expressions, and keep their written form.
+// Value is the value of an attribute: a text, a number or a boolean. In expressions, true and false are the numbers 1 and 0.
 type Value struct {
 	text string
 	num  float64
@@ -41,13 +40,13 @@ func Bool(b bool) Value {
 	return Value{kind: boolKind}
 }
 
-// Text returns the text; ok is false if the value is none.
+// Text returns the text; ok is false if the value is not a text.
 func (v Value) Text() (s string, ok bool) { return v.text, v.kind == textKind }
 
-// Number returns the number, 1 or 0 of a truth; ok is false if the value is a text.
+// Number returns the number, which is 1 or 0 for a boolean; ok is false if the value is a text.
 func (v Value) Number() (n float64, ok bool) { return v.num, v.kind != textKind }
 
-// String writes the value as people read it, in templates and in CSV.
+// String formats the value for people, in templates and in CSV.
 func (v Value) String() string {
 	switch v.kind {
 	case numberKind:
@@ -85,7 +84,7 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 			return errors.New("is a number out of range")
 		}
 		if *v = Number(n); !Exact(string(b), n) {
-			*v = Text(string(b)) // 64 bits cannot hold this number, so it stays a text of digits
+			*v = Text(string(b)) // a float64 cannot hold this number, so it remains a text of digits
 		}
 	default:
 		return errors.New("must be a text, a number, true or false")
@@ -93,37 +92,37 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// exactDigits are as many as every decimal number may have and be the same again after it was a float64.
+// exactDigits is the number of decimal digits that always survive a conversion to float64 and back.
 const exactDigits = 15
 
-// Exact reports whether a number is the one that is written, to its last digit.
+// Exact reports whether n is exactly the written number, to its last digit.
 func Exact(written string, n float64) bool {
 	digits := significant(written)
 	return len(digits) <= exactDigits && (n != 0 || digits == "") || digits == significant(strconv.FormatFloat(n, 'e', -1, 64))
 }
 
-// significant returns the digits of a number without those that only place its point.
+// significant returns the significant digits of a number, without leading and trailing zeros.
 func significant(number string) string {
 	mantissa, _, _ := strings.Cut(strings.ToLower(number), "e")
 	digits := strings.TrimLeft(strings.TrimLeft(strings.ReplaceAll(mantissa, ".", ""), "-"), "0")
 	return strings.TrimRight(digits, "0")
 }
 
-// Guess makes a value of a cell in a table: true, false, a number if it is written as one writes numbers, else a text.
+// Guess converts a table's cell to a value: true, false, a number if the text is its usual spelling, else a text.
 func Guess(s string) Value {
 	if s == "true" || s == "false" {
 		return Bool(s == "true")
 	}
 	if n, err := strconv.ParseFloat(s, 64); err == nil && strconv.FormatFloat(n, 'f', -1, 64) == s && math.Abs(n) < 1<<53 {
-		return Number(n) // a phone number with a leading zero stays a text
+		return Number(n) // not reached for a phone number with a leading zero, which remains a text
 	}
 	return Text(s)
 }
 
-// Attributes are the app's facts about a subscriber.
+// Attributes are an app's data about a subscriber.
 type Attributes map[string]Value
 
-// check applies the rules for attributes.
+// check validates attributes.
 func (a Attributes) check() error {
 	if len(a) > MaxAttributes {
 		return notification.BadField("attributes", "has %d members; at most %d are allowed", len(a), MaxAttributes)
@@ -144,13 +143,13 @@ func (a Attributes) check() error {
 	return nil
 }
 
-// CheckAttributeName applies the rule for names of attributes.
+// CheckAttributeName validates an attribute's name.
 func CheckAttributeName(name string) error { return checkAttributeName(name) }
 
-// AttributesPrefix precedes the name of an attribute in a heading.
+// AttributesPrefix precedes an attribute's name in a heading.
 const AttributesPrefix = attributesPrefix
 
-// checkAttributeName applies the rule by which names are valid in expressions and templates.
+// checkAttributeName validates an attribute's name: expressions and templates must be able to use it.
 func checkAttributeName(name string) error {
 	bad := len(name) > MaxAttributeName
 	for i := 0; i < len(name) && !bad; i++ {
@@ -167,7 +166,7 @@ func nameByte(c byte, first bool) bool {
 	return letter || !first && (c >= '0' && c <= '9' || c == '.' || c == '-')
 }
 
-// DecodeAttributes reads a JSON object. Members that are null are named in gone: an update takes them away.
+// DecodeAttributes parses a JSON object. gone lists the members that are null: an update removes these attributes.
 func DecodeAttributes(b []byte) (a Attributes, gone []string, err error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(b, &members); err != nil || members == nil {

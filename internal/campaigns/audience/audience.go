@@ -9,21 +9,20 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// ErrNotFound says that the app has no such endpoint.
+// ErrNotFound reports that the app has no such endpoint.
 var ErrNotFound = errors.New("no such endpoint")
 
-// MaxRecipients bounds the recipients that an audience names one by one. For larger audiences, give the recipients'
-// endpoints a tag.
+// MaxRecipients limits the recipients that an audience lists by name. For larger audiences, give the recipients' endpoints a tag.
 const MaxRecipients = 10_000
 
-// MaxEndpoints bounds the endpoints that an audience names one by one.
+// MaxEndpoints limits the endpoints that an audience lists by id.
 const MaxEndpoints = 1000
 
-// maxAudienceTags bounds each list of tags of an audience.
+// maxAudienceTags limits each of an audience's lists of tags.
 const maxAudienceTags = 100
 
-// Audience selects endpoints, in the API's form: all given conditions must hold, empty ones are ignored. The empty
-// audience is everybody in the app.
+// Audience selects the endpoints, in the API's form, for which all given conditions hold; empty conditions are ignored. The empty audience
+// is everybody in the app.
 type Audience struct {
 	Channels   []push.Channel `json:"channels,omitempty"`
 	Recipients []string       `json:"recipients,omitempty"`
@@ -33,7 +32,7 @@ type Audience struct {
 	Where      string         `json:"where,omitempty"` // see Parse
 }
 
-// Selection is an audience that has been checked and its expression parsed.
+// Selection is a validated audience with its parsed expression.
 type Selection struct {
 	Channels   []push.Channel
 	Recipients []string
@@ -43,7 +42,7 @@ type Selection struct {
 	Where      Expr // nil: everybody
 }
 
-// Select checks an audience. Errors name the field below the given one, which may be empty.
+// Select validates an audience. Errors name the invalid field as a part of field, which may be empty.
 func (a *Audience) Select(field string) (*Selection, error) {
 	at := func(name string) string {
 		if field == "" {
@@ -98,7 +97,7 @@ func (a *Audience) Select(field string) (*Selection, error) {
 	return s, nil
 }
 
-// Match reports whether an endpoint, disabled or not, is in the selection. Stores give the same result.
+// Match reports whether an endpoint, disabled or not, is in the selection. Stores must select the same endpoints.
 func (s *Selection) Match(e *Endpoint) bool {
 	return among(s.Channels, e.Channel) && among(s.Recipients, e.Recipient) && among(s.Endpoints, e.ID) &&
 		(len(s.TagsAny) == 0 || hasAny(e.Tags, s.TagsAny)) && hasAll(e.Tags, s.TagsAll) &&

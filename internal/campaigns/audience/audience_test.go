@@ -101,7 +101,7 @@ func TestURLsMustLeadOutside(t *testing.T) {
 	}
 }
 
-// device is a token that Apple and Google could both have made.
+// device is a token that is valid for both Apple and Google.
 var device = strings.Repeat("ab", 32)
 
 func TestOneAddressIsOneEndpoint(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Limits of an endpoint. Tags and attribute names are indexed by number, so an app has a bounded set of them: see
-// MaxTagNames and MaxAttributeNames.
+// Limits of an endpoint. Tags and attribute names are indexed by number, so each app may have a limited set of them: see MaxTagNames and
+// MaxAttributeNames.
 const (
 	MaxTags           = 100 // of one endpoint
 	MaxTagBytes       = 64
@@ -24,27 +24,27 @@ const (
 	MaxAttributeBytes = 512    // of a text
 	MaxTagNames       = 10_000 // different ones in an app
 	MaxAttributeNames = 1000   // different ones in an app
-	MaxReason         = 200    // bytes of why an endpoint is disabled
-	maxLocale         = 35     // by BCP 47 no useful tag is longer
+	MaxReason         = 200    // bytes of the reason why an endpoint is disabled
+	maxLocale         = 35     // no useful BCP 47 tag is longer
 )
 
-// Status says whether messages are sent to an endpoint.
+// Status is the state that determines whether an endpoint gets messages.
 type Status string
 
 // Statuses.
 const (
 	Active   Status = "active"
-	Disabled Status = "disabled" // the provider or somebody has said that it must get nothing; see DisabledReason
+	Disabled Status = "disabled" // gets no messages: a provider or a person has disabled it; see DisabledReason
 )
 
 // Endpoint is a push address of a recipient or of an anonymous subscriber.
 type Endpoint struct {
-	Number         int64 // given by the store, ascending, never used twice: the cursor of enumerations and the reference in deliveries
+	Number         int64 // assigned by the store, ascending, never reused: the cursor of lists, and the reference in deliveries
 	ID             ID    // what the outside calls it
 	App            string
 	Channel        push.Channel
 	Recipient      string          // empty: an anonymous subscriber
-	Address        json.RawMessage // in the form that Address makes
+	Address        json.RawMessage // in the normal form that NormalAddress returns
 	Tags           []string        // sorted
 	Attributes     Attributes
 	Locale         string // BCP 47, like nb-NO; empty: unknown
@@ -53,18 +53,17 @@ type Endpoint struct {
 	DisabledReason string
 	CreatedAt      time.Time
 	UpdatedAt      time.Time
-	LastSeenAt     time.Time // when it last registered or showed another sign of life; zero: never
-	Token          TokenHash // of the manage token; zero: there is none
+	LastSeenAt     time.Time // last registration or other sign of use; zero: never
+	Token          TokenHash // hash of the manage token; zero: there is none
 }
 
-// EndsWith reports whether an active endpoint is to be disabled because its address was found gone at that time: it is,
-// unless it has registered since. Zero: the time is unknown, and it is.
+// EndsWith reports whether to disable an endpoint whose address was found gone at a time: yes, unless it is disabled already or has
+// registered since. With a zero time, the time is unknown and counts as later.
 func (e *Endpoint) EndsWith(gone time.Time) bool {
 	return e.Status != Disabled && (gone.IsZero() || !e.LastSeenAt.After(gone))
 }
 
-// Check applies the rules of an endpoint and brings it into its normal form: the address compact, the tags sorted
-// and each there once.
+// Check validates an endpoint and converts it to its normal form: the address compact, the tags sorted and without duplicates.
 func (e *Endpoint) Check() error {
 	address, err := NormalAddress(e.Channel, e.Address)
 	if err != nil {
@@ -74,7 +73,7 @@ func (e *Endpoint) Check() error {
 	return e.CheckBesideAddress()
 }
 
-// CheckBesideAddress is Check without the address. A stored address may be one that a former version allowed.
+// CheckBesideAddress is Check without the address: a former version may have allowed the stored one.
 func (e *Endpoint) CheckBesideAddress() (err error) {
 	switch {
 	case e.Recipient != "":
@@ -113,10 +112,10 @@ func normalTags(tags []string) ([]string, error) {
 	return slices.Compact(tags), nil
 }
 
-// CheckTag applies the rule for tags.
+// CheckTag validates a tag.
 func CheckTag(tag string) error { return checkTag("tags", tag) }
 
-// checkTag applies the rule for tags: what separates them in a CSV cell cannot be part of one.
+// checkTag validates a tag. A tag must not contain the characters that separate tags in a CSV cell.
 func checkTag(field, tag string) error {
 	switch {
 	case tag == "" || strings.TrimSpace(tag) != tag:
@@ -146,7 +145,7 @@ func checkTimezone(s string) error {
 	return err
 }
 
-// Reason shortens the reason for which an endpoint is disabled to MaxReason bytes.
+// Reason truncates the reason why an endpoint is disabled to MaxReason bytes.
 func Reason(s string) string {
 	if len(s) > MaxReason {
 		s = strings.ToValidUTF8(s[:MaxReason-3], "") + "…"
@@ -154,15 +153,14 @@ func Reason(s string) string {
 	return s
 }
 
-// Registration is a request to make or renew an endpoint.
+// Registration is a request to create or renew an endpoint.
 type Registration struct {
-	// Endpoint has the given fields, checked. If an endpoint of this address exists already, it keeps its own value of
-	// every field that is empty here, or nil where an empty value would mean something.
+	// Endpoint has the given fields, validated. If an endpoint with this address exists, its stored value replaces every field that is
+	// empty here, or nil if an empty value has a meaning.
 	Endpoint Endpoint
-	// Dropped names hints about the person that are unknown here, like a time zone: see DropUnknownHints.
+	// Dropped describes the removed hints about the person, such as an unknown time zone: see DropUnknownHints.
 	Dropped []string
-	// Trusted callers may change an endpoint of this address, whoever made it. Others have to present its secrets:
-	// SameHolder.
+	// Trusted callers may change any endpoint with this address. Others have to prove that they hold it: see SameHolder.
 	Trusted bool
 }
 
@@ -170,20 +168,20 @@ type Registration struct {
 type Registered struct {
 	Endpoint Endpoint
 	Created  bool
-	Err      error // does not affect the other registrations
+	Err      error // the other registrations are independent of it
 }
 
-// ErrTaken says that another subscriber holds the address, or that the id belongs to another address.
+// ErrTaken reports that another subscriber holds the address, or that the id belongs to another address.
 var ErrTaken = errors.New("the address or id belongs to another endpoint")
 
-// leaveOwner drops what belongs to the owner, since another person uses the device now. The new owner inherits nothing, and
-// the former owner's manage token is void.
+// leaveOwner removes the owner's data, because another person uses the device now. The new owner inherits nothing, and the former owner's
+// manage token becomes invalid.
 func (e *Endpoint) leaveOwner() {
 	e.Tags, e.Attributes, e.Locale, e.Timezone, e.Token = nil, nil, "", "", TokenHash{}
 }
 
-// GiveTo gives the endpoint to another owner, who inherits nothing from the former one; further changes are applied after that.
-// Without an owner ("") it keeps everything but the manage token.
+// GiveTo gives the endpoint to another owner, who inherits nothing from the former one; apply further changes afterwards. Without a new
+// owner (""), the endpoint keeps everything but the manage token.
 func (e *Endpoint) GiveTo(recipient string) {
 	switch {
 	case e.Recipient == "" || recipient == e.Recipient:
@@ -195,7 +193,7 @@ func (e *Endpoint) GiveTo(recipient string) {
 	e.Recipient = recipient
 }
 
-// Renew brings an endpoint up to date with a registration of its address, which also wakes it if it was disabled.
+// Renew updates an endpoint by a registration of its address, which also activates a disabled one.
 func (e *Endpoint) Renew(r *Registration, now time.Time) error {
 	n := &r.Endpoint
 	if !r.Trusted && !SameHolder(e.Channel, e.Address, n.Address) {
@@ -216,8 +214,8 @@ func (e *Endpoint) Renew(r *Registration, now time.Time) error {
 			*f.to = *f.from
 		}
 	}
-	// A back end does not lock the subscriber out. A visitor who has the token of a recipient's phone does not become that
-	// recipient.
+	// A back end's registration does not invalidate the subscriber's manage token. A visitor who has the token of a recipient's phone does
+	// not become that recipient.
 	stranger := !r.Trusted && n.Recipient == "" && e.Recipient != "" && e.Channel != push.WebPush
 	if !stranger && (e.Token == (TokenHash{}) || !r.Trusted && n.Token != (TokenHash{})) {
 		e.Token = n.Token

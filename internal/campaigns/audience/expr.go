@@ -11,10 +11,10 @@ import (
 
 // Expr is a condition on an endpoint: And, Or, Not, Compare, In, Has or Exists.
 type Expr interface {
-	// Match reports whether the endpoint meets the condition. A comparison with a field that the endpoint lacks, or with a
-	// value of another type, is false; so its negation is true.
+	// Match reports whether the endpoint meets the condition. A comparison with a field that the endpoint lacks, or with a value of another
+	// type, is false; its negation is therefore true.
 	Match(e *Endpoint) bool
-	// String writes the condition so that Parse reads it again.
+	// String formats the condition so that Parse returns the same condition.
 	String() string
 }
 
@@ -24,7 +24,7 @@ type And []Expr
 // Or holds if one holds.
 type Or []Expr
 
-// Not holds if X does not.
+// Not holds if X does not hold.
 type Not struct{ X Expr }
 
 // Compare compares a field with a value of the field's kind.
@@ -43,13 +43,13 @@ type In struct {
 // Has holds if the endpoint has the tag.
 type Has struct{ Tag string }
 
-// Exists holds if the endpoint has the field; of tags, any.
+// Exists holds if the endpoint has the field; for tags, if it has any tag.
 type Exists struct{ Field Field }
 
-// Op is how a field is compared.
+// Op is a comparison operator.
 type Op string
 
-// Comparisons. Texts are ordered by their bytes; Contains and Prefix are of texts alone.
+// Comparisons. Texts are ordered by their bytes; Contains and Prefix apply only to texts.
 const (
 	Eq       Op = "="
 	Lt       Op = "<"
@@ -66,7 +66,7 @@ type Field struct {
 	Attribute bool
 }
 
-// The endpoint's own fields. An attribute of such a name is written attributes.name.
+// The endpoint's own fields. An attribute with such a name is written attributes.name.
 const (
 	TagsField      = "tags"
 	ChannelField   = "channel"
@@ -77,7 +77,7 @@ const (
 	SeenField      = "last_seen_at"
 )
 
-// IsTime reports whether the field holds a time: values to compare it with are numbers of milliseconds since 1970.
+// IsTime reports whether the field holds a time, which is compared as a number of milliseconds since 1970.
 func (f Field) IsTime() bool { return !f.Attribute && (f.Name == CreatedField || f.Name == SeenField) }
 
 func own(name string) bool {
@@ -88,7 +88,7 @@ func own(name string) bool {
 	return false
 }
 
-// of reads the field; ok is false if the endpoint does not have it.
+// of returns the field's value; ok is false if the endpoint lacks the field.
 func (f Field) of(e *Endpoint) (v Value, ok bool) {
 	if f.Attribute {
 		v, ok = e.Attributes[f.Name]
@@ -229,7 +229,7 @@ func quoted(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`).Replace(s) + `"`
 }
 
-// checkOwn refuses comparisons that a field can never fulfil.
+// checkOwn returns the reason why a comparison with an own field can never hold, or "".
 func checkOwn(f Field, v Value) string {
 	if s, ok := v.Text(); ok && !f.Attribute && f.Name == ChannelField && !Known(push.Channel(s)) {
 		return "there is no channel " + quoted(notification.Clip(s))

@@ -27,7 +27,7 @@ func TestConditionsMeanWhatTheySay(t *testing.T) {
 		`city = "oslo"`:                                false,
 		`city != "Oslo"`:                               false,
 		`city <> "Bergen"`:                             true,
-		`town != "Oslo"`:                               true, // a person without the attribute is not in Oslo
+		`town != "Oslo"`:                               true, // an endpoint without the attribute is also not in Oslo
 		`exists town and town != "Oslo"`:               false,
 		`age >= 18`:                                    true,
 		`age > 42`:                                     false,
@@ -152,7 +152,7 @@ func FuzzParse(f *testing.F) {
 		}
 		again, err := Parse(x.String())
 		if len(x.String()) > MaxExprBytes {
-			return // the way it is written here is longer
+			return // String's form is longer than Parse allows
 		}
 		if err != nil || again.String() != x.String() {
 			t.Fatalf("%q is written as %q, which is read as %v, %v", s, x, again, err)

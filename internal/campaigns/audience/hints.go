@@ -10,8 +10,8 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// DropUnknownHints removes a locale and a time zone that cannot be interpreted, and returns them. Both are hints: without
-// them messages are in the usual language and hours, but a registration must not fail because they are wrong or missing.
+// DropUnknownHints removes a locale and a time zone that cannot be interpreted, and returns a warning about each. Both are hints: without
+// them, messages use the default language and hours, but a registration must not fail because of them.
 func (e *Endpoint) DropUnknownHints() (dropped []string) {
 	if known := knownLocale(e.Locale); known == "" && e.Locale != "" {
 		dropped = append(dropped, fmt.Sprintf("locale: %q is not a language like fr or nb-NO and is left out", notification.Clip(e.Locale)))
@@ -28,8 +28,8 @@ func (e *Endpoint) DropUnknownHints() (dropped []string) {
 	return dropped
 }
 
-// knownLocale is a language tag without the additions of POSIX and Apple: en_US.UTF-8, th-TH@calendar=buddhist.
-// Extensions that make a tag too long are left out. "" if nothing is left.
+// knownLocale returns a language tag without the additions of POSIX and Apple: en_US.UTF-8, th-TH@calendar=buddhist. It removes extensions
+// from a tag that is too long. It returns "" if nothing valid remains.
 func knownLocale(s string) string {
 	if at := strings.IndexAny(s, "@."); at >= 0 {
 		s = s[:at]
@@ -46,7 +46,7 @@ func knownLocale(s string) string {
 	return s
 }
 
-// offset is a difference to UTC, as phones send it whose time zone was set by hand.
+// offset matches a UTC offset, which phones send if the time zone was set by hand.
 var offset = regexp.MustCompile(`^(?:GMT|UTC)?([+-])([0-9]{1,2})(?::?00)?$`)
 
 const (
@@ -54,8 +54,8 @@ const (
 	mostOffset  = 14
 )
 
-// knownZone is a time zone of tzdata. Whole hours of difference to UTC are one too, which never changes its clocks; so are
-// seconds, as exports of other services have them: -28800. "" if it is none.
+// knownZone returns the name of a tzdata time zone. It accepts UTC offsets of whole hours, whose clocks never change, in hours or, as some
+// services export them, in seconds: -28800. It returns "" for anything else.
 func knownZone(s string) string {
 	s = strings.TrimPrefix(strings.TrimSpace(s), ":") // POSIX writes :Europe/Oslo
 	if s == "" || quiet.Zone(s) != nil {

@@ -13,11 +13,11 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// ID is an endpoint's public id: 128 bits, written as a ULID. Subscribers who come from a service that calls them by
-// UUID keep that one: it is another way to write the same bits.
+// ID is an endpoint's public id: 128 bits, formatted as a ULID. Subscribers from a service that identifies them by UUID keep their UUID,
+// which is another format for the same bits.
 type ID [16]byte
 
-// NewID makes an id of a moment and 80 random bits.
+// NewID returns an id from a time and 80 random bits.
 func NewID(now time.Time) (id ID) {
 	_, _ = rand.Read(id[6:]) // never fails: crypto/rand ends the process instead
 	var ms [8]byte
@@ -26,7 +26,7 @@ func NewID(now time.Time) (id ID) {
 	return id
 }
 
-// NewUUID makes an id that is a random UUID (RFC 9562, version 4).
+// NewUUID returns an id that is a random UUID (RFC 9562, version 4).
 func NewUUID() (id ID) {
 	_, _ = rand.Read(id[:]) // never fails: see NewID
 	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
@@ -35,7 +35,7 @@ func NewUUID() (id ID) {
 
 const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-// String writes the id as a ULID: 26 characters of Crockford's base 32.
+// String formats the id as a ULID: 26 characters of Crockford's base 32.
 func (id ID) String() string {
 	hi, lo := binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:])
 	var b [26]byte
@@ -47,13 +47,13 @@ func (id ID) String() string {
 	return string(b[:])
 }
 
-// UUID writes the id as a UUID.
+// UUID formats the id as a UUID.
 func (id ID) UUID() string {
 	h := hex.EncodeToString(id[:])
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// ParseID reads an id written as a ULID or as a UUID.
+// ParseID parses an id in the form of a ULID or of a UUID.
 func ParseID(s string) (id ID, err error) {
 	switch len(s) {
 	case 26:
@@ -90,8 +90,7 @@ const tokenPrefix = "gwm_"
 // TokenHash is the stored form of a manage token.
 type TokenHash [sha256.Size]byte
 
-// NewToken makes a manage token, which lets its holder read, change and delete one endpoint, and the hash of it that is
-// stored.
+// NewToken returns a manage token, which lets its holder read, change and delete one endpoint, and the hash to store.
 func NewToken() (token string, hash TokenHash) {
 	var secret [20]byte
 	_, _ = rand.Read(secret[:]) // never fails: see NewID
@@ -99,13 +98,13 @@ func NewToken() (token string, hash TokenHash) {
 	return token, HashToken(token)
 }
 
-// IsToken reports whether a bearer token is meant as a manage token.
+// IsToken reports whether a bearer token has the form of a manage token.
 func IsToken(s string) bool { return strings.HasPrefix(s, tokenPrefix) }
 
-// HashToken is what is kept of a manage token. A fast hash suffices: there is nothing to guess 160 random bits from.
+// HashToken returns the stored form of a manage token. A fast hash suffices: 160 random bits cannot be guessed.
 func HashToken(token string) TokenHash { return sha256.Sum256([]byte(token)) }
 
-// Opens reports whether the token is the one that was given out for the hash.
+// Opens reports whether the hash is that of the token.
 func (h TokenHash) Opens(token string) bool {
 	got := HashToken(token)
 	return h != (TokenHash{}) && subtle.ConstantTimeCompare(h[:], got[:]) == 1

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// SyntaxError is the fault of an expression, and its place.
+// SyntaxError is an error in an expression, with its position.
 type SyntaxError struct {
 	Pos     int // the character, from 1
 	Problem string
@@ -27,7 +27,7 @@ const (
 	signToken // an operator, a bracket or a comma
 )
 
-// token is a word of an expression.
+// token is one token of an expression.
 type token struct {
 	kind tokenKind
 	text string // of a text: its content
@@ -35,7 +35,7 @@ type token struct {
 	pos  int // byte in the input
 }
 
-// show writes the token for an error.
+// show formats the token for an error message.
 func (t token) show() string {
 	switch t.kind {
 	case endToken:
@@ -46,7 +46,7 @@ func (t token) show() string {
 	return notification.Clip(t.text)
 }
 
-// word reports whether the token is this keyword, in upper or lower case.
+// word reports whether the token is this keyword, in any case.
 func (t token) word(w string) bool { return t.kind == nameToken && strings.EqualFold(t.text, w) }
 
 func (t token) sign(s string) bool { return t.kind == signToken && t.text == s }

@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Limits of an expression: far more than people write, little enough for any store.
+// Limits of an expression: far more than people write, and little enough for any store.
 const (
 	MaxExprBytes = 8192
 	maxDepth     = 32   // of brackets and nots
@@ -57,7 +57,7 @@ func (p *parser) advance() (err error) {
 	return err
 }
 
-// want is the error for a token in a place where the grammar needs another one.
+// want returns the error for a token where the grammar requires another.
 func (p *parser) want(what string) error {
 	return p.lex.errorf(p.tok.pos, "found %s where %s is needed", p.tok.show(), what)
 }
@@ -132,7 +132,7 @@ func (p *parser) closing() error {
 	return p.advance()
 }
 
-// exists reads exists NAME and exists(NAME).
+// exists parses exists NAME and exists(NAME).
 func (p *parser) exists() (Expr, error) {
 	if err := p.leaf(); err != nil {
 		return nil, err
@@ -201,7 +201,7 @@ func (p *parser) comparison() (Expr, error) {
 	return x, err
 }
 
-// operator reads an operator and whether it is negated.
+// operator parses an operator, and returns whether it is negated.
 func (p *parser) operator() (op string, not bool, err error) {
 	if p.tok.word("not") {
 		not = true
@@ -239,7 +239,7 @@ func (p *parser) operator() (op string, not bool, err error) {
 	return op, not, p.advance()
 }
 
-// compare reads the value after an operator.
+// compare parses the value after an operator.
 func (p *parser) compare(f Field, op Op) (Expr, error) {
 	at := p.tok
 	v, err := p.value(f)
@@ -312,7 +312,7 @@ func (p *parser) list(f Field) (Expr, error) {
 	return list, nil
 }
 
-// value reads a literal of the field's kind.
+// value parses a literal of the field's kind.
 func (p *parser) value(f Field) (v Value, err error) {
 	at := p.tok
 	switch {
@@ -335,7 +335,7 @@ func (p *parser) value(f Field) (v Value, err error) {
 	return v, p.advance()
 }
 
-// ownValue checks a value for one of the endpoint's own fields and reads times.
+// ownValue validates a value for one of the endpoint's own fields, and parses times.
 func (p *parser) ownValue(f Field, v Value) (Value, error) {
 	s, ok := v.Text()
 	switch {
@@ -356,8 +356,7 @@ func (p *parser) ownValue(f Field, v Value) (Value, error) {
 	return v, p.lex.errorf(p.tok.pos, `%s is no time; write it like "2026-01-31" or "2026-01-31T12:00:00Z"`, quoted(notification.Clip(s)))
 }
 
-// keyword reports whether a name means something to the grammar. An attribute of such a name is written
-// attributes.name.
+// keyword reports whether a name has a meaning in the grammar. An attribute with such a name is written attributes.name.
 func keyword(name string) bool {
 	switch strings.ToLower(name) {
 	case "and", "or", "not", "in", "exists", "contains", "prefix", "starts", "with", "true", "false":

@@ -22,7 +22,7 @@ type Table struct {
 	begun   bool
 }
 
-// NewTable begins a table with columns for these attributes, and one for addresses if they are to be in it.
+// NewTable begins a table with columns for these attributes, and with a column for addresses if addresses is true.
 func NewTable(attributes []string, addresses bool) *Table {
 	t := &Table{columns: tableColumns, names: attributes}
 	if !addresses {
@@ -33,7 +33,7 @@ func NewTable(attributes []string, addresses bool) *Table {
 
 func isAddress(column string) bool { return column == "address" }
 
-// Rows returns the lines of endpoints, the first time with the headings before them.
+// Rows returns the lines of endpoints; the first call also returns the headings.
 func (t *Table) Rows(list []Endpoint) ([]byte, error) {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
@@ -72,7 +72,7 @@ func cellTime(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// cell writes an attribute so that ReadCell reads it again.
+// cell formats an attribute so that ReadCell returns the same value.
 func cell(a Attributes, name string) string {
 	v, ok := a[name]
 	if !ok {
@@ -87,11 +87,10 @@ func cell(a Attributes, name string) string {
 	return v.String()
 }
 
-// risky are the characters with which spreadsheets begin formulas.
+// risky are the characters that begin a formula in spreadsheets.
 const risky = "=+-@\t\r"
 
-// guarded puts an apostrophe before a text that a spreadsheet would take for a formula, and before a text that looks as
-// if it had been guarded already.
+// guarded prepends an apostrophe to a text that a spreadsheet would take for a formula, and to a text that looks guarded already.
 func guarded(s string) string {
 	if s != "" && strings.IndexByte(risky+"'", s[0]) >= 0 && (s[0] != '\'' || unguarded(s) != s) {
 		return "'" + s
@@ -107,7 +106,7 @@ func unguarded(s string) string {
 	return s
 }
 
-// ReadCell reads a cell as Table writes it.
+// ReadCell parses a cell written by Table.
 func ReadCell(s string) Value {
 	if rest := unguarded(s); rest != s {
 		return Text(rest)
@@ -115,10 +114,10 @@ func ReadCell(s string) Value {
 	return Guess(s)
 }
 
-// Unguarded is a text without the apostrophe that keeps spreadsheets from taking it for a formula.
+// Unguarded returns a text without the apostrophe that marks it as text for spreadsheets.
 func Unguarded(s string) string { return unguarded(s) }
 
-// Row is a line of a table, or of an export, in the form in which the API takes registrations.
+// Row is a line of a table or export, in the API's form of a registration.
 type Row struct {
 	ID         string          `json:"id,omitempty"`
 	Channel    push.Channel    `json:"channel"`
@@ -129,10 +128,10 @@ type Row struct {
 	Locale     string          `json:"locale,omitempty"`
 	Timezone   string          `json:"timezone,omitempty"`
 	Status     Status          `json:"-"` // as the table says
-	Warnings   []string        `json:"-"` // cells of the line that were read differently from the others of their columns
+	Warnings   []string        `json:"-"` // cells of the line whose kind differs from their columns'
 }
 
-// LineError is the fault of one line of a table.
+// LineError is an error in one line of a table.
 type LineError struct {
 	Line int // from 1
 	Err  error

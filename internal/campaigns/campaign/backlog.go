@@ -9,10 +9,10 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// A campaign that is being sent is a backlog of deliveries: its rows.
+// A campaign under way is a backlog of deliveries: its rows.
 var _ dispatch.Backlog = (*run)(nil)
 
-// namedBy returns the recipients that a campaign's audience names, nil if it names none.
+// namedBy returns the recipients that a campaign's audience lists by name; nil: it lists none.
 func namedBy(c *Campaign) map[string]bool {
 	if len(c.Spec.Audience.Recipients) == 0 {
 		return nil
@@ -24,8 +24,7 @@ func namedBy(c *Campaign) map[string]bool {
 	return named
 }
 
-// Due implements dispatch.Backlog. An endpoint that another recipient has taken over since does not get what was for the one
-// that the audience names.
+// Due implements dispatch.Backlog. If an endpoint now belongs to a recipient that the audience does not list, it does not get the message.
 func (r *run) Due(ctx context.Context, ch push.Channel, now time.Time, limit int) ([]Target, error) {
 	list, err := r.s.store.Due(ctx, r.c.Num, ch, now, limit)
 	if r.named != nil {
@@ -36,19 +35,19 @@ func (r *run) Due(ctx context.Context, ch push.Channel, now time.Time, limit int
 	return list, err
 }
 
-// NextDue implements dispatch.Backlog. It has ended once every endpoint of the audience has its row.
+// NextDue implements dispatch.Backlog. ended is true once every endpoint of the audience has its row.
 func (r *run) NextDue(ctx context.Context, ch push.Channel) (at time.Time, ended bool, err error) {
 	ended = r.enumerated.Load() // read before the query: rows added after the query are found in the next round
 	at, _, err = r.s.store.NextDue(ctx, r.c.Num, ch)
 	return at, ended, err
 }
 
-// Window implements dispatch.Backlog: from the end of quiet hours until the delivery's time is over.
+// Window implements dispatch.Backlog: it begins at the end of quiet hours and ends when the delivery expires.
 func (r *run) Window(t *Target, now time.Time) (from, until time.Time) {
 	return r.quiet.next(now, t.Timezone), r.expires(t, now)
 }
 
-// expires is when a delivery's time is over.
+// expires returns when a delivery expires.
 func (r *run) expires(t *Target, now time.Time) time.Time {
 	first := t.First
 	if first.IsZero() {
@@ -61,8 +60,8 @@ func (r *run) expires(t *Target, now time.Time) time.Time {
 	return at
 }
 
-// Claim implements dispatch.Backlog. Once begun it is cancelled only with the app: an outage of the store also ends the tasks
-// beside it, but the claim must still find out what was stored.
+// Claim implements dispatch.Backlog. Once begun, it is cancelled only when this server loses the app: an outage of the store ends the
+// parallel tasks, but the claim must still find out what was stored.
 func (r *run) Claim(_ context.Context, targets []Target, now time.Time) (claimed []Target, err error) {
 	claimed, err = r.s.store.Claim(r.t.own.hard, r.t.own.epoch, r.c.Num, targets, now)
 	if errors.Is(err, ErrUncertain) {
@@ -83,7 +82,7 @@ func (r *run) Request(t *Target, now time.Time) push.Request {
 	}
 	if r.c.Spec.Tracked() {
 		q.Track = trackToken(r.key, r.c.Num, t.Row, "")
-		if t.Channel == push.Telegram { // nothing else reports clicks on its links
+		if t.Channel == push.Telegram { // its links have no other way to report clicks
 			r.s.redirectAll(r.key, r.c.Num, t.Row, &q.Content)
 		}
 	}
@@ -95,7 +94,7 @@ func (r *run) Finish(ctx context.Context, results []Result, now time.Time) error
 	if err := r.s.store.Finish(ctx, r.t.own.epoch, r.c.Num, results, now); err != nil {
 		return err
 	}
-	sent := 0 // deliveries that have ended, except those that were not sent
+	sent := 0 // deliveries that have ended, except the suppressed ones
 	for i := range results {
 		if o := results[i].Outcome; o != Pending && o != Suppressed {
 			sent++

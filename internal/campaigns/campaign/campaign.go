@@ -18,7 +18,7 @@ import (
 // State is the state of a campaign.
 type State string
 
-// States, as the API names them.
+// States, by their names in the API.
 const (
 	Draft      State = "draft"
 	Scheduled  State = "scheduled"
@@ -32,19 +32,18 @@ const (
 	Correcting State = "correcting"
 )
 
-// States lists all of them, in the order of a campaign's life.
+// States lists all states, in the order of a campaign's life.
 var States = []State{Draft, Scheduled, Running, Paused, Completed, Cancelled, Failed, Correcting, Recalling, RecallDone}
 
 // A campaign stores and shows its deliveries with the types of package dispatch, which sends them.
 type (
 	// Outcome is the result of one delivery.
 	Outcome = dispatch.Outcome
-	// Target is a delivery that may have to be sent. Its Row is the endpoint's number: with the campaign it names the
-	// delivery.
+	// Target is a delivery that may have to be sent. Its Row is the endpoint's number, which with the campaign identifies the delivery.
 	Target = dispatch.Delivery
-	// Result is what became of a delivery that was claimed, or of one that need not be sent.
+	// Result is the result of a claimed delivery, or of one that need not be sent.
 	Result = dispatch.Result
-	// ChannelError is a campaign that cannot go on because a channel cannot send: not set up, or refused its credential.
+	// ChannelError reports that a campaign cannot continue because a channel cannot send: it is not set up, or its credential was refused.
 	ChannelError = dispatch.ChannelError
 )
 
@@ -60,26 +59,26 @@ const (
 	TakenBack  = dispatch.TakenBack
 )
 
-// ParseOutcome reads an outcome by its public name.
+// ParseOutcome parses an outcome's public name.
 func ParseOutcome(s string) (Outcome, bool) { return dispatch.ParseOutcome(s) }
 
-// Channels are the channels of campaigns.
+// Channels returns the channels that campaigns may use.
 func Channels() []push.Channel { return dispatch.Channels() }
 
 // Errors of campaigns.
 var (
 	ErrNotFound = errors.New("no such campaign")
-	// ErrStale tells a former owner of the queue that another has taken it over: its results are ignored.
+	// ErrStale means that another server now owns the app: the former owner's results are ignored.
 	ErrStale = dispatch.ErrStale
-	// ErrReused says that an Idempotency-Key was used before with another body.
+	// ErrReused means that an Idempotency-Key was used before with another body.
 	ErrReused = errors.New("the idempotency key was used with another body")
 )
 
-// StateError is a request that does not fit the state the campaign is in.
+// StateError reports that a request is not allowed in the campaign's state.
 type StateError struct {
 	Action string
 	State  State
-	Hint   string // a possible alternative; may be empty
+	Hint   string // an alternative to suggest; may be empty
 }
 
 func (e *StateError) Error() string {
@@ -97,20 +96,20 @@ type Campaign struct {
 	App        string
 	Spec       Spec
 	State      State
-	Detail     string         // why it is paused or failed; empty otherwise
-	Channels   []push.Channel // that it is sent over; settled when it starts
-	SendAt     time.Time      // zero: as soon as somebody starts it
+	Detail     string         // why the campaign is paused or failed; empty otherwise
+	Channels   []push.Channel // channels to send over; determined when the campaign starts
+	SendAt     time.Time      // zero: when somebody starts it
 	CreatedAt  time.Time
 	StartedAt  time.Time
 	FinishedAt time.Time
-	Enumerated bool // every endpoint of the audience has its delivery row
+	Enumerated bool // every endpoint of the audience has a delivery row
 	Cursor     int64
-	Recall     int64 // the last row that the recall or the correction has handled; see RecallQueue
-	// RecallFrom is the state the recall or the correction began in: a correction leads back to it.
+	Recall     int64 // last row that the recall or the correction has handled; see RecallQueue
+	// RecallFrom is the state before the recall or the correction. After a correction, the campaign returns to it.
 	RecallFrom State
 }
 
-// Ended reports whether nothing happens to the campaign by itself any more.
+// Ended reports whether the campaign no longer changes by itself.
 func (c *Campaign) Ended() bool {
 	switch c.State {
 	case Completed, Cancelled, Failed, RecallDone:
@@ -123,16 +122,16 @@ func (c *Campaign) Ended() bool {
 type Figures struct {
 	Counts    map[Outcome]int64
 	Channels  map[push.Channel]map[Outcome]int64
-	Shown     int64 // deliveries reported shown at least once
+	Shown     int64 // deliveries reported as shown at least once
 	Clicked   int64
 	Dismissed int64
-	// NotRecalled counts deliveries that a recall could not take back.
+	// NotRecalled counts deliveries that a recall could not withdraw.
 	NotRecalled int64
-	// Corrected and NotCorrected count the deliveries that the last correction has handled.
+	// Corrected and NotCorrected count the deliveries that the last correction has processed, by success.
 	Corrected, NotCorrected int64
 }
 
-// Total is how many deliveries there are so far.
+// Total returns the number of deliveries so far.
 func (f *Figures) Total() (n int64) {
 	for _, c := range f.Counts {
 		n += c
@@ -140,14 +139,14 @@ func (f *Figures) Total() (n int64) {
 	return n
 }
 
-// Open is how many have no outcome yet.
+// Open returns the number of deliveries without an outcome.
 func (f *Figures) Open() int64 { return f.Counts[Pending] + f.Counts[Sending] }
 
-// namespace of delivery ids: made once, at random.
+// namespace is the UUID namespace of delivery ids, generated once at random.
 var namespace = [16]byte{0x8a, 0x41, 0x0d, 0x6e, 0x57, 0x2c, 0x4b, 0x1f, 0x9d, 0x30, 0x6b, 0x95, 0xe2, 0x7c, 0x18, 0xf4}
 
-// DeliveryID is the UUID (version 5, RFC 9562) of a campaign's message to an endpoint: the same on every attempt, so
-// that providers and receivers can tell a repeated message.
+// DeliveryID returns the UUID (version 5, RFC 9562) of a campaign's message to an endpoint: it is the same for every attempt, so that
+// providers and receivers recognise a repeated message.
 func DeliveryID(campaign, endpoint string) string {
 	h := sha1.New() //nolint:gosec // see above
 	h.Write(namespace[:])

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// shelf has one template of the app shop.
+// shelf is a template store that holds one template of the app shop.
 type shelf struct{ t template.Template }
 
 func (s *shelf) Use(_ context.Context, app, name, field string) (*template.Template, error) {

@@ -12,24 +12,23 @@ import (
 	"godwit.dev/godwit/internal/sending/sealed"
 )
 
-// correctable is the channel whose messages can be corrected. Browsers and phones keep showing the message as it was
-// sent.
+// correctable is the only channel whose messages can be corrected. Browsers and phones keep showing the original message.
 const correctable = push.Telegram
 
-// Correction is the new text of a campaign's messages, which replaces the text that was sent. The campaign keeps the
-// last one beside its content.
+// Correction is the new text of a campaign's messages, which replaces the original text. The campaign stores the last correction beside its
+// content.
 type Correction struct {
 	Template         string             `json:"template,omitempty"`
 	TemplateRevision int64              `json:"template_revision,omitempty"`
-	Variables        template.Variables `json:"variables,omitempty"` // nil in a request: the campaign's own
+	Variables        template.Variables `json:"variables,omitempty"` // nil in a request: use the campaign's own
 	Content          Content            `json:"content"`
 
 	At       time.Time `json:"at"`
 	Messages int64     `json:"messages"` // that it goes over
-	Kept     int64     `json:"kept"`     // messages of channels that cannot correct them
+	Kept     int64     `json:"kept"`     // messages of channels that do not support corrections
 }
 
-// same reports whether two corrections give messages the same content.
+// same reports whether two corrections result in the same content.
 func (k *Correction) same(other *Correction) bool {
 	says := func(k *Correction) []byte {
 		b, _ := json.Marshal(Correction{Template: k.Template, Variables: k.Variables, Content: k.Content}) // was checked
@@ -38,8 +37,8 @@ func (k *Correction) same(other *Correction) bool {
 	return other != nil && bytes.Equal(says(k), says(other))
 }
 
-// Correct changes the sent messages of an ended campaign, on channels that support it. Another correction may follow.
-// Repeating the one that is under way changes nothing.
+// Correct changes the sent messages of an ended campaign, on channels that support it. Another correction may follow. If the same
+// correction is under way, the call changes nothing.
 func (s *Service) Correct(ctx context.Context, app, id string, k Correction) (*View, error) {
 	now := s.cfg.Now().Truncate(time.Millisecond)
 	c, err := s.store.Get(ctx, app, id)
@@ -68,7 +67,7 @@ func (s *Service) Correct(ctx context.Context, app, id string, k Correction) (*V
 	if _, err := s.dispatch.Sender(ctx, app, correctable); err != nil {
 		return nil, &ChannelError{Channel: correctable, Err: err}
 	}
-	s.dispatch.Unblock(app) // a person who requests it has checked the channel
+	s.dispatch.Unblock(app) // assume that the person who requests it has checked the channel
 	return s.change(ctx, app, id, func(c *Campaign) error {
 		if err := c.mayBeCorrected(&k); err != nil || c.State == Correcting {
 			return err
@@ -78,7 +77,7 @@ func (s *Service) Correct(ctx context.Context, app, id string, k Correction) (*V
 	})
 }
 
-// mayBeCorrected returns the reason why a campaign cannot be corrected in its state.
+// mayBeCorrected returns the reason why a campaign in its state cannot be corrected; nil: it can.
 func (c *Campaign) mayBeCorrected(k *Correction) error {
 	hint := ""
 	switch c.State {
@@ -99,7 +98,7 @@ func (c *Campaign) mayBeCorrected(k *Correction) error {
 	return &StateError{Action: "be corrected", State: c.State, Hint: hint}
 }
 
-// checkCorrection completes a correction, and refuses content that could not have been sent either.
+// checkCorrection completes a correction, and rejects content that could not have been sent.
 func (s *Service) checkCorrection(ctx context.Context, c *Campaign, k *Correction) error {
 	spec := Spec{Template: k.Template, TemplateRevision: k.TemplateRevision, Variables: k.Variables, Content: k.Content}
 	if spec.Variables == nil {
@@ -121,7 +120,7 @@ func (s *Service) checkCorrection(ctx context.Context, c *Campaign, k *Correctio
 	return nil
 }
 
-// media are the kinds that a message of Telegram may have one of.
+// media are the kinds of media of which a Telegram message may have one.
 var media = []struct {
 	name string
 	of   func(*push.TelegramContent) *string
@@ -132,14 +131,15 @@ var media = []struct {
 	{"document", func(t *push.TelegramContent) *string { return &t.Document }},
 }
 
-// withMediaOf takes the media of another message.
+// withMediaOf copies the media of another message into t.
 func withMediaOf(t, other *push.TelegramContent) {
 	for _, m := range media {
 		*m.of(t) = *m.of(other)
 	}
 }
 
-// checkMediaStays refuses other media than the message was sent with. A correction without media keeps them.
+// checkMediaStays returns an error if the correction has other media than the original message. A correction without media keeps the
+// original's.
 func checkMediaStays(now, was *push.TelegramContent) error {
 	for _, m := range media {
 		switch is, had := *m.of(now), *m.of(was); {
@@ -154,7 +154,7 @@ func checkMediaStays(now, was *push.TelegramContent) error {
 	return nil
 }
 
-// correct corrects the accepted messages. After a crash it may repeat some of them, which is harmless.
+// correct corrects the accepted messages. After a crash it may repeat some corrections, which is harmless.
 func (s *Service) correct(ctx context.Context, c *Campaign, t *task) error {
 	c, err := s.store.Get(ctx, c.App, c.ID)
 	if err != nil {
@@ -170,7 +170,7 @@ func (s *Service) correct(ctx context.Context, c *Campaign, t *task) error {
 	}
 	_, err = s.store.Change(context.WithoutCancel(ctx), c.App, c.ID, func(c *Campaign) error {
 		if c.State == Correcting {
-			c.State = c.RecallFrom // the time and reason of its end do not change
+			c.State = c.RecallFrom // the time and the reason of the campaign's end do not change
 		}
 		return nil
 	})

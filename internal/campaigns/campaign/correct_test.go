@@ -27,7 +27,7 @@ func (e *env) correct(id string, k campaign.Correction) *campaign.View {
 	return v
 }
 
-// sentTo makes a campaign that was sent to so many chats, and returns their ids.
+// sentTo sends a campaign to n chats, and returns its id and theirs.
 func (e *env) sentTo(n int, change ...func(i int, ep *audience.Endpoint)) (id string, chats []audience.ID) {
 	e.Helper()
 	chats = e.endpoints(push.Telegram, n, change...)
@@ -99,7 +99,7 @@ func TestACorrectionGoesOnAfterTheServerEnded(t *testing.T) {
 	chat := &provider{pace: push.Pace{Scope: "bot", Rate: 1000}}
 	e := newEnv(t, senders{push.Telegram: chat})
 	e.run()
-	id, chats := e.sentTo(520) // more than a step of a correction
+	id, chats := e.sentTo(520) // more than one page of a correction
 	under := make(chan struct{}, 1)
 	chat.correct = func(_ context.Context, s push.Sent) error {
 		if s.Request.Endpoint != chats[510].String() {

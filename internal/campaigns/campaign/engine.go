@@ -13,27 +13,27 @@ import (
 )
 
 const (
-	// slice is how many rows one transaction of background work changes.
+	// slice is the number of rows that one transaction of background work changes.
 	slice = 500
-	// lookEvery is how often the engine searches for campaigns that it was not informed of, lookShared the same if other
-	// servers change them too.
+	// lookEvery is the interval at which the engine searches for campaigns of which it was not notified; lookShared is the interval if
+	// other servers also change campaigns.
 	lookEvery  = 5 * time.Second
 	lookShared = time.Second
-	// retryAfterFault is the pause after the store failed.
+	// retryAfterFault is the pause after a failure of the store.
 	retryAfterFault = time.Second
 )
 
 // task is the engine's work for one campaign.
 type task struct {
 	own    *owned
-	state  State // the work is that of a campaign in this state
+	state  State // state of the campaign for which the work is done
 	cancel context.CancelFunc
 	done   chan struct{}
 	meter  *meter
 }
 
-// Run works on the campaigns of all apps that this server owns until ctx ends: it takes their deliveries over and settles
-// what an earlier owner left. When it returns, nothing is being sent any more and every outcome that came is on disk.
+// Run processes the campaigns of all apps that this server owns until ctx ends: it takes over their deliveries and settles those that an
+// earlier owner left. When it returns, nothing is being sent, and every received outcome is on disk.
 func (s *Service) Run(ctx context.Context) error {
 	defer func() { s.releaseAll(slices.Collect(maps.Keys(s.apps))) }()
 	look := time.NewTimer(0)
@@ -57,7 +57,7 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// resending lists the channels whose unknown outcomes are sent again.
+// resending lists the channels whose deliveries with unknown outcome are sent again.
 func resending() (chs []push.Channel) {
 	for _, ch := range Channels() {
 		if dispatch.Resends(ch) {
@@ -88,7 +88,7 @@ func (s *Service) schedule(ctx context.Context) (next time.Duration, err error) 
 	return next, nil
 }
 
-// scheduleApp does so for an app that this server owns.
+// scheduleApp does the work of schedule for one app that this server owns.
 func (s *Service) scheduleApp(ctx context.Context, o *owned) (next time.Duration, err error) {
 	busy, err := s.store.Busy(ctx, o.app)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *Service) scheduleApp(ctx context.Context, o *owned) (next time.Duration
 	defer s.mu.Unlock()
 	for num, t := range s.tasks {
 		if c := wanted[num]; t.own == o && (c == nil || c.State != t.state) {
-			t.cancel() // another takes its place once it is done
+			t.cancel() // another task replaces it after it has ended
 		}
 	}
 	for num, c := range wanted {
@@ -135,7 +135,7 @@ func (s *Service) launch(ctx context.Context, c *Campaign) (*Campaign, error) {
 	})
 }
 
-// begin starts the work for a campaign, unless its app has been lost meanwhile. s.mu is held.
+// begin starts the work for a campaign, unless this server has lost the app meanwhile. s.mu is held.
 func (s *Service) begin(o *owned, c *Campaign) {
 	work := map[State]func(context.Context, *Campaign, *task) error{
 		Running: s.send, Recalling: s.recall, Correcting: s.correct, Cancelled: s.suppress,
@@ -168,7 +168,7 @@ func (s *Service) begin(o *owned, c *Campaign) {
 	})
 }
 
-// suppress winds up a campaign that was cancelled.
+// suppress suppresses the pending deliveries of a cancelled campaign.
 func (s *Service) suppress(ctx context.Context, c *Campaign, _ *task) error {
 	return s.sweep(ctx, c, Sweep{From: Pending, To: Suppressed, Detail: "cancelled"})
 }
@@ -185,7 +185,7 @@ func (s *Service) sweep(ctx context.Context, c *Campaign, sw Sweep) error {
 	}
 }
 
-// end moves a campaign on when its work is done, unless somebody has moved it elsewhere meanwhile.
+// end changes a campaign's state when its work is done, unless somebody has changed the state meanwhile.
 func (s *Service) end(ctx context.Context, c *Campaign, from, to State, detail string) error {
 	now := s.cfg.Now().Truncate(time.Millisecond)
 	_, err := s.store.Change(context.WithoutCancel(ctx), c.App, c.ID, func(c *Campaign) error {

@@ -46,11 +46,11 @@ func TestEverySubscriberGetsTheCampaignOnce(t *testing.T) {
 	}
 }
 
-// internal/sending/dispatch tests how answers are judged; this test checks their effect on the report and on the endpoints.
+// The tests of internal/sending/dispatch check how answers are classified; this test checks the effect on the report and on endpoints.
 func TestTheReportSaysWhatBecameOfEach(t *testing.T) {
 	answers := []struct {
 		err    error
-		always bool // else only the first attempt ends so
+		always bool // every attempt has this answer; otherwise only the first
 		want   campaign.Outcome
 		detail string
 		gone   bool
@@ -136,7 +136,7 @@ func TestACampaignNeedsAChannel(t *testing.T) {
 }
 
 func TestAllowedVerbsDependOnCampaignState(t *testing.T) {
-	e := newEnv(t, senders{push.Webhook: &provider{}}) // the engine does not run, so states do not change
+	e := newEnv(t, senders{push.Webhook: &provider{}}) // no engine runs, so states do not change by themselves
 	ctx := t.Context()
 	verbs := map[string]func(id string) error{
 		"start":  func(id string) error { _, err := e.svc.Start(ctx, app, id, time.Time{}); return err },
@@ -151,7 +151,7 @@ func TestAllowedVerbsDependOnCampaignState(t *testing.T) {
 	for state, c := range map[campaign.State]struct {
 		by   []string // verbs that lead to it
 		may  string
-		late bool // it has a time, an hour away
+		late bool // start time in an hour
 	}{
 		campaign.Draft:     {may: "start cancel revise delete"},
 		campaign.Scheduled: {late: true, may: "start pause cancel revise"},
@@ -300,7 +300,7 @@ func TestAChannelThatIsTakenAwayPausesTheCampaign(t *testing.T) {
 	e := newEnv(t, senders{push.Telegram: p})
 	channels := &switchable{senders: e.senders}
 	e.serve(channels)
-	e.endpoints(push.Telegram, 100) // of which a sender handles 60 at once
+	e.endpoints(push.Telegram, 100) // a sender handles 60 of them at once
 	release := p.holdBack(1)
 	defer release()
 	e.run()
@@ -344,7 +344,7 @@ func TestQuietHoursPutOff(t *testing.T) {
 	}
 }
 
-// figures are how far a service's campaigns are, by state.
+// figures returns a service's numbers of campaigns in progress, by state.
 func figures(t *testing.T, s *campaign.Service) map[string]float64 {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
@@ -378,7 +378,7 @@ func TestSpreadGivesEveryoneTheirMoment(t *testing.T) {
 	e.until(id, "enumerated", func(v *campaign.View) bool { return v.Total() == 200 })
 	var quarters [4]int
 	for _, d := range e.report(id) {
-		after := max(d.Due.Sub(begun), 0) // the first may have been sent already
+		after := max(d.Due.Sub(begun), 0) // the first may be sent already
 		if after > time.Hour+time.Minute {
 			t.Fatalf("one is due after %s", after)
 		}

@@ -22,7 +22,7 @@ import (
 
 const app = "demo"
 
-// provider is a channel whose answers a test chooses. It records what was sent.
+// provider is a channel whose answers are chosen by the test. It records the sent messages.
 type provider struct {
 	mu     sync.Mutex
 	got    map[string][]push.Request // by endpoint
@@ -52,7 +52,7 @@ func (p *provider) Send(ctx context.Context, r push.Request) (push.Receipt, erro
 	return answer(r, n)
 }
 
-// holdBack makes the provider answer so many messages and let the others wait until release is called.
+// holdBack makes the provider answer that many messages; the others wait until release is called.
 func (p *provider) holdBack(after int) (release func()) {
 	held := make(chan struct{})
 	var taken atomic.Int64
@@ -130,7 +130,7 @@ func (s senders) Sender(_ context.Context, _ string, ch push.Channel) (push.Send
 	return nil, fmt.Errorf("channel %s is not set up", ch)
 }
 
-// switchable are senders that a test can switch off.
+// switchable are senders that a test can disable.
 type switchable struct {
 	senders
 	off atomic.Bool
@@ -172,7 +172,7 @@ func (e *env) open() {
 	e.stop = func() {}
 }
 
-// serve makes the service, which sends with these senders.
+// serve creates the service, which uses these senders.
 func (e *env) serve(ss dispatch.Senders) {
 	e.Helper()
 	out, err := dispatch.New(dispatch.Config{Senders: ss, Channels: campaign.Channels()})
@@ -265,10 +265,10 @@ func (e *env) get(id string) *campaign.View {
 	return v
 }
 
-// patience is how long a test waits for an event that is certain to come.
+// patience limits a test's wait for an event that will happen.
 const patience = 2 * time.Minute
 
-// until waits until ok accepts a campaign.
+// until waits until ok returns true for a campaign.
 func (e *env) until(id, what string, ok func(*campaign.View) bool) *campaign.View {
 	e.Helper()
 	var v *campaign.View
@@ -283,7 +283,7 @@ func (e *env) untilState(id string, want campaign.State) *campaign.View {
 	return e.until(id, string(want), func(v *campaign.View) bool { return v.State == want })
 }
 
-// report reads all deliveries by endpoint.
+// report returns all deliveries by endpoint.
 func (e *env) report(id string) map[string]campaign.Delivery {
 	e.Helper()
 	all := make(map[string]campaign.Delivery)

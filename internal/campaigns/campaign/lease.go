@@ -16,23 +16,22 @@ var errLost = errors.New("another server sends for this app now")
 // owning is an app whose deliveries this server wants to own.
 type owning struct {
 	release func()
-	now     *owned // nil: it does not own them now
+	now     *owned // nil: this server does not own them now
 }
 
-// owned is that they are owned, from then on until they are not any more.
+// owned is one period in which this server owns an app's deliveries.
 type owned struct {
 	app   string
 	epoch int64
 	held  func() bool
 	ctx   context.Context // ends with that
-	hard  context.Context // of requests under way: they outlive a pause, and a stop for a while
+	hard  context.Context // for requests under way: they continue after a pause, and for a while after a stop
 	lose  context.CancelFunc
-	again atomic.Bool // to be taken over once more, which settles deliveries with an unknown outcome
+	again atomic.Bool // take the deliveries over once more, to settle those with an unknown outcome
 	tasks sync.WaitGroup
 }
 
-// want requests the leases of apps that have work, gives up those of apps that have none, and returns the apps that this
-// server owns now.
+// want requests the leases of apps that have work, releases those of other apps, and returns the apps that this server owns now.
 func (s *Service) want(ctx context.Context, apps []string) (now []*owned) {
 	s.releaseAll(s.idle(apps))
 	for _, app := range apps {
@@ -51,7 +50,7 @@ func (s *Service) want(ctx context.Context, apps []string) (now []*owned) {
 	return now
 }
 
-// own is Config.Own, or owns at once.
+// own calls Config.Own; without it, this server owns the app at once.
 func (s *Service) own(ctx context.Context, app string, run func(context.Context, func() bool)) (release func()) {
 	if s.cfg.Own == nil {
 		return lease.Alone(ctx)(app, run)
@@ -59,8 +58,7 @@ func (s *Service) own(ctx context.Context, app string, run func(context.Context,
 	return s.cfg.Own(app, run)
 }
 
-// idle lists the apps that this server owns, or asks for, although they have no work. A server that is alone keeps all
-// its apps.
+// idle lists the apps without work that this server owns or asks for. A server without other servers keeps all its apps.
 func (s *Service) idle(waiting []string) (list []string) {
 	if s.cfg.Own == nil {
 		return nil
@@ -82,7 +80,7 @@ func (s *Service) idle(waiting []string) (list []string) {
 	return list
 }
 
-// releaseAll gives apps up and waits until none of their deliveries is being sent.
+// releaseAll releases apps and waits until none of their deliveries is being sent.
 func (s *Service) releaseAll(apps []string) {
 	var wg sync.WaitGroup
 	for _, app := range apps {
@@ -92,13 +90,14 @@ func (s *Service) releaseAll(apps []string) {
 	wg.Wait()
 }
 
-// hold works on an app's deliveries until ctx ends.
+// hold processes an app's deliveries until ctx ends.
 func (s *Service) hold(ctx context.Context, app string, o *owning, held func() bool) {
 	for ctx.Err() == nil && s.holdOnce(ctx, app, o, held) {
 	}
 }
 
-// holdOnce takes them over and has them worked on until ctx ends or they are lost. again: they are to be taken over once more.
+// holdOnce takes over the app's deliveries, and lets tasks process them until ctx ends or they are lost. again: they must be taken over
+// once more.
 func (s *Service) holdOnce(ctx context.Context, app string, o *owning, held func() bool) (again bool) {
 	ctx, lose := context.WithCancel(ctx)
 	defer lose()
@@ -123,13 +122,13 @@ func (s *Service) holdOnce(ctx context.Context, app string, o *owning, held func
 	s.notify()
 	<-ctx.Done()
 	s.mu.Lock()
-	o.now = nil // no new task of it begins
+	o.now = nil // no new task of it starts
 	s.mu.Unlock()
 	w.tasks.Wait()
 	return w.again.Load() && held()
 }
 
-// takeOver makes this server the owner, and settles what was being sent when the last one ended.
+// takeOver makes this server the owner, and settles the deliveries that were being sent when the last owner ended.
 func (s *Service) takeOver(ctx context.Context, w *owned) (err error) {
 	if w.epoch, err = s.store.Own(ctx, w.app); err != nil {
 		return fmt.Errorf("take over the deliveries of %s: %w", w.app, err)

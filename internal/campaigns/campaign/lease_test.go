@@ -18,7 +18,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitetest"
 )
 
-// uncertain is a store some of whose answers are lost.
+// uncertain is a store that loses some of its answers.
 type uncertain struct {
 	*campaigndb.Store
 	lost atomic.Int64 // of the next claims
@@ -66,8 +66,7 @@ func TestUnclearOutcomeIsUnknownAndTheRestGoesOn(t *testing.T) {
 	}
 }
 
-// absent is a store that is away for a moment: adding deliveries fails, and a claim waits until it knows what was
-// stored.
+// absent is a store with a short outage: adding deliveries fails, and a claim waits until it can find out what was stored.
 type absent struct {
 	*campaigndb.Store
 	claiming chan struct{} // closed when the first claim waits
@@ -91,7 +90,7 @@ func (s *absent) Claim(ctx context.Context, epoch, num int64, targets []campaign
 	}
 	claimed, err := s.Store.Claim(ctx, epoch, num, targets, now)
 	close(s.claiming)
-	<-(<-s.failed).Done() // from here on the tasks beside it have been ended
+	<-(<-s.failed).Done() // the parallel tasks have ended at this point
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("claim: %w", campaign.ErrUncertain)
 	}
@@ -99,7 +98,7 @@ func (s *absent) Claim(ctx context.Context, epoch, num int64, targets []campaign
 }
 
 func TestClaimLearnsWhatWasStoredThoughAParallelWriteFailed(t *testing.T) {
-	const all = 600 // more than are added at once
+	const all = 600 // more than one transaction adds
 	p := &provider{}
 	e := &env{T: t, path: sqlitetest.CampaignsFile(t)}
 	store, err := campaigndb.Open(t.Context(), e.path, campaigndb.Config{})
@@ -122,7 +121,7 @@ func TestClaimLearnsWhatWasStoredThoughAParallelWriteFailed(t *testing.T) {
 	}
 }
 
-// cluster is several servers on one store.
+// cluster is several servers that share a store.
 type cluster struct {
 	*env
 	leases  *leasetest.Leases
@@ -178,7 +177,7 @@ func (c *cluster) sending(app string, n int) string {
 	return v.ID
 }
 
-// untilOf waits until ok accepts a campaign of an app.
+// untilOf waits until ok returns true for a campaign of an app.
 func (c *cluster) untilOf(app, id, what string, ok func(*campaign.View) bool) *campaign.View {
 	c.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
@@ -203,7 +202,7 @@ func completed(v *campaign.View) bool { return v.State == campaign.Completed }
 
 func TestACampaignThatChangesItsOwnerReachesNobodyTwice(t *testing.T) {
 	const all = 400
-	p := &provider{pace: push.Pace{Scope: "bot", Rate: all}} // so that the owner changes in the middle of the campaign
+	p := &provider{pace: push.Pace{Scope: "bot", Rate: all}} // a rate at which the owner changes in the middle of the campaign
 	c := newCluster(t, 3, senders{push.Telegram: p})
 	id := c.sending(app, all)
 	for i := range 4 {
@@ -224,7 +223,7 @@ func TestACampaignThatChangesItsOwnerReachesNobodyTwice(t *testing.T) {
 func TestLosingAnAppStopsThatAppAloneAndGainingItBackGoesOn(t *testing.T) {
 	p := &provider{}
 	c := newCluster(t, 1, senders{push.Telegram: p})
-	c.leases.Give("lost", 7) // a server that is not there
+	c.leases.Give("lost", 7) // owned by a server that does not exist
 	lost := c.sending("lost", 20)
 	kept := c.sending("kept", 20)
 	c.untilOf("kept", kept, "completed", completed)
@@ -250,7 +249,7 @@ func TestLosingAnAppStopsThatAppAloneAndGainingItBackGoesOn(t *testing.T) {
 	c.untilOf("lost", lost, "completed", completed)
 }
 
-// TestSuspendedServerSendsNothingWhenItWakes: its lease has ended, which it would find out in a moment.
+// TestSuspendedServerSendsNothingWhenItWakes: a server that was suspended does not know yet that its lease has ended.
 func TestSuspendedServerSendsNothingWhenItWakes(t *testing.T) {
 	p := &provider{}
 	release := p.holdBack(5)

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// meterSeconds is over how long a rate is measured.
+// meterSeconds is the period over which a rate is measured, in seconds.
 const meterSeconds = 10
 
-// meter measures how many outcomes there are a second.
+// meter measures the number of outcomes per second.
 type meter struct {
 	mu    sync.Mutex
 	begun time.Time
@@ -31,7 +31,7 @@ func (m *meter) add(now time.Time, n int) {
 	s.n += n
 }
 
-// rate is per second, over the last ten seconds or since the first outcome.
+// rate returns the outcomes per second, over the last ten seconds or since the first outcome.
 func (m *meter) rate(now time.Time) float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics of the package. Labels are bounded: reactions.
+// metrics are the package's metrics. Labels have few values: the reactions.
 type metrics struct {
 	reactions *prometheus.CounterVec
 }
@@ -22,8 +22,7 @@ func newMetrics() *metrics {
 
 func (m *metrics) react(r Reaction) { m.reactions.WithLabelValues(r.String()).Inc() }
 
-// progressPatience is how long the store may take to report the campaigns' progress. Without an answer the progress
-// metrics are left out.
+// progressPatience limits the store's time to report the campaigns' progress. Without an answer, the progress metrics are omitted.
 const progressPatience = 2 * time.Second
 
 var (
@@ -31,8 +30,7 @@ var (
 	descProgress = prometheus.NewDesc("godwit_campaign_deliveries", "Deliveries of the campaigns that this node works on: open, or ended in whatever way.", []string{"state"}, nil)
 )
 
-// collectProgress collects the progress of the campaigns that this server works on. They are few: others wait for their
-// turn in the store.
+// collectProgress collects the progress of the campaigns that this server works on. These are few: others wait in the store.
 func (s *Service) collectProgress(ch chan<- prometheus.Metric) {
 	working := map[State]int{Running: 0, Recalling: 0, Correcting: 0, Cancelled: 0}
 	var nums []int64

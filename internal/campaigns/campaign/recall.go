@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// recallPage is how many deliveries one step of a recall or a correction handles.
+	// recallPage is the number of deliveries in one step of a recall or a correction.
 	recallPage = 500
-	// recallsInFlight is how many are under way at once: with answers after a second, that is the rate that a chat service
-	// allows.
+	// recallsInFlight is the number of simultaneous recalls or corrections: if each answer takes a second, this is the rate that a chat
+	// service allows.
 	recallsInFlight = 32
 )
 
@@ -35,17 +35,17 @@ func (s *Service) recall(ctx context.Context, c *Campaign, t *task) error {
 	return s.end(ctx, c, Recalling, RecallDone, "")
 }
 
-// change is the action of a walk for each message.
+// change is the action that a walk performs on each message.
 type change interface {
-	// wants reports whether it applies to messages of a channel; others are left alone.
+	// wants reports whether the action applies to messages of a channel; others stay unchanged.
 	wants(ch push.Channel) bool
-	// unable is why a sender cannot do it; empty: it can.
+	// unable returns why a sender does not support the action; empty: it does.
 	unable(sender push.Sender, ch push.Channel) string
 	make(ctx, hard context.Context, sender push.Sender, t *Target) (failed, err error)
 	finish(ctx context.Context, epoch int64, results []RecallResult, from, next int64, now time.Time) error
 }
 
-// walk handles the sent messages of one campaign, in pages whose results are stored together with its progress.
+// walk processes the sent messages of one campaign in pages. The results of a page are stored together with the progress.
 type walk struct {
 	s       *Service
 	c       *Campaign
@@ -54,7 +54,7 @@ type walk struct {
 	senders map[push.Channel]push.Sender
 }
 
-// run continues at the campaign's stored progress. done: it has reached the end; without an error, ctx has ended before.
+// run continues at the campaign's stored progress. done reports that it has reached the end; if it is false and err is nil, ctx has ended.
 func (w *walk) run(ctx context.Context) (done bool, err error) {
 	w.senders = make(map[push.Channel]push.Sender)
 	for {
@@ -80,9 +80,9 @@ func (w *walk) run(ctx context.Context) (done bool, err error) {
 	}
 }
 
-// page changes a page of deliveries.
+// page processes one page of deliveries.
 func (w *walk) page(ctx context.Context, sent []Target) ([]RecallResult, error) {
-	results := make([]RecallResult, 0, len(sent)) // never grows: goroutines write into it
+	results := make([]RecallResult, 0, len(sent)) // must not grow: goroutines write into its elements
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(recallsInFlight)
 	for i := range sent {
@@ -111,7 +111,7 @@ func (w *walk) page(ctx context.Context, sent []Target) ([]RecallResult, error) 
 	return results, g.Wait()
 }
 
-// able returns the sender that can change a message, or why there is none.
+// able returns the sender that can change a message, or the reason why there is none.
 func (w *walk) able(ctx context.Context, t *Target) (push.Sender, string) {
 	switch {
 	case t.Left:
@@ -135,7 +135,7 @@ func (w *walk) able(ctx context.Context, t *Target) (push.Sender, string) {
 	return sender, ""
 }
 
-// recaller takes one campaign's messages back.
+// recaller withdraws one campaign's messages.
 type recaller struct {
 	s *Service
 	c *Campaign
@@ -158,7 +158,7 @@ func (r recaller) finish(ctx context.Context, epoch int64, results []RecallResul
 	return r.s.store.FinishRecall(ctx, epoch, r.c.Num, results, next, now)
 }
 
-// sent returns a message as it was sent, but without its content.
+// sent describes a sent message, without its content.
 func (s *Service) sent(c *Campaign, t *Target) push.Sent {
 	return push.Sent{
 		Request: push.Request{

@@ -15,20 +15,20 @@ import (
 	"godwit.dev/godwit/internal/sending/sealed"
 )
 
-// run is one campaign being sent, from its start or resumption to its end or the next pause.
+// run is the sending of one campaign, from its start or resumption to its end or the next pause.
 type run struct {
 	s     *Service
 	c     *Campaign
 	t     *task
 	quiet *quietTimes
 	key   sealed.Key      // of tracking tokens
-	named map[string]bool // the recipients that the audience names; nil: it names none
+	named map[string]bool // recipients that the audience lists by name; nil: it lists none
 	job   *dispatch.Job
 
 	enumerated atomic.Bool
 }
 
-// send works on a campaign until every delivery has its outcome or ctx ends.
+// send processes a campaign until every delivery has its outcome or ctx ends.
 func (s *Service) send(ctx context.Context, c *Campaign, t *task) error {
 	c, err := s.store.Get(ctx, c.App, c.ID)
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *Service) send(ctx context.Context, c *Campaign, t *task) error {
 	if err != nil {
 		return err
 	}
-	// Deliveries that were held until a person checks the channel are tried again.
+	// Deliveries that were held until a person has checked the channel are tried again.
 	if err := s.sweep(ctx, c, Sweep{From: Pending, Held: true, To: Pending, Due: s.cfg.Now()}); err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (s *Service) send(ctx context.Context, c *Campaign, t *task) error {
 	return r.end(ctx)
 }
 
-// work enumerates and sends side by side.
+// work enumerates and sends concurrently.
 func (r *run) work(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return r.enumerate(ctx) })
@@ -81,7 +81,7 @@ func (r *run) work(ctx context.Context) error {
 	return nil
 }
 
-// enumerate writes a delivery for every endpoint of the audience.
+// enumerate adds a delivery for every endpoint of the audience.
 func (r *run) enumerate(ctx context.Context) error {
 	for !r.enumerated.Load() {
 		n, done, err := r.s.store.Enumerate(ctx, r.t.own.epoch, r.c.Num, slice, r.due)
@@ -104,8 +104,7 @@ func (r *run) enumerate(ctx context.Context) error {
 	return nil
 }
 
-// due returns when an endpoint's turn is: spread over the configured time by a hash that does not change, and not in its
-// quiet hours.
+// due returns when to send to an endpoint: spread over the configured time by a constant hash, and outside its quiet hours.
 func (r *run) due(t *Target) time.Time {
 	at := r.c.StartedAt
 	if spread := time.Duration(r.c.Spec.Spread); spread > 0 {
@@ -114,7 +113,7 @@ func (r *run) due(t *Target) time.Time {
 	return r.quiet.next(at, t.Timezone)
 }
 
-// fraction spreads rows evenly over [0, 1).
+// fraction maps rows evenly to [0, 1).
 func fraction(num, row int64) float64 {
 	h := uint64(num)*0x9e3779b97f4a7c15 ^ uint64(row) //nolint:gosec // a hash
 	h ^= h >> 30
@@ -125,11 +124,11 @@ func fraction(num, row int64) float64 {
 	return float64(h>>11) / (1 << 53)
 }
 
-// fewHeld is the share of a campaign's deliveries up to which those held back by a place that refuses our credential are
-// given up: a stranger's server that answers 403 must not keep a campaign from ending.
+// fewHeld is the share of a campaign's deliveries below which held deliveries, whose destination refuses the server's credential, are given
+// up: one subscriber's server that answers 403 must not keep a campaign from ending.
 const fewHeld = 0.01
 
-// end settles the remaining deliveries when nothing more can be sent: none, or those that channels hold back.
+// end finishes the run when nothing more can be sent: all deliveries have an outcome, or channels hold the rest back.
 func (r *run) end(ctx context.Context) error {
 	f, err := r.s.store.Figures(ctx, r.c.Num)
 	if err != nil {
@@ -141,7 +140,7 @@ func (r *run) end(ctx context.Context) error {
 	}
 	switch why := r.job.Refusal(); {
 	case why == "":
-		return nil // deliveries became pending again a moment ago: the engine checks once more
+		return nil // deliveries have just become pending again: the engine checks once more
 	case float64(open) > fewHeld*float64(f.Total()):
 		return r.s.end(ctx, r.c, Running, Paused, fmt.Sprintf("%d deliveries wait: %s", open, why))
 	default:

@@ -19,32 +19,32 @@ import (
 	"godwit.dev/godwit/internal/sending/sealed"
 )
 
-// Config are the parts of a Service.
+// Config holds the parts and settings of a Service.
 type Config struct {
 	Store    Store
 	Dispatch *dispatch.Dispatcher
 	Now      func() time.Time // the store's clock
-	// PublicURL is where receivers reach this server, for the redirect that counts clicks on links in chats; empty:
-	// such links are sent as they are. Receivers of Web Push report clicks themselves.
+	// PublicURL is this server's URL for receivers, used by the redirect that counts clicks on links in chats; empty: links are not
+	// replaced. Receivers of Web Push report clicks themselves.
 	PublicURL string
-	// Own decides which server sends for an app. Nil: this one is the only one.
+	// Own decides which server sends for an app. nil: there is only this server.
 	Own lease.Func
-	// Templates are the templates that campaigns may name. Nil: there are none.
+	// Templates are the templates that campaigns may use. nil: there are none.
 	Templates Templates
-	Tokens    *sealed.Tokens // nil: with the secrets of Store
+	Tokens    *sealed.Tokens // nil: use the secrets in Store
 	Log       *slog.Logger
 }
 
-// Service runs campaigns: its methods are the actions of people, Run carries them out.
+// Service manages campaigns: its methods are the actions of people, and Run carries them out.
 type Service struct {
 	cfg      Config
 	store    Store
 	dispatch *dispatch.Dispatcher
 	log      *slog.Logger
 	metrics  *metrics
-	wake     chan struct{} // has an element if the engine has to check for changes
+	wake     chan struct{} // has an element if the engine must check for changes
 
-	apps map[string]*owning // apps whose deliveries this server wants to own; of Run's goroutine
+	apps map[string]*owning // apps whose deliveries this server wants to own; only Run's goroutine uses it
 
 	tokens *sealed.Tokens
 
@@ -52,7 +52,7 @@ type Service struct {
 	tasks map[int64]*task // by campaign
 }
 
-// New makes a Service. Nothing is sent until Run.
+// New returns a Service. It sends nothing before Run is called.
 func New(cfg Config) *Service {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -80,18 +80,18 @@ func (s *Service) notify() {
 type View struct {
 	Campaign
 	Figures
-	Rate float64   // outcomes a second: of the last seconds, or on the whole once it has ended; 0: not known
+	Rate float64   // outcomes a second: over the last seconds, or after the end, over the whole run; 0: unknown
 	ETA  time.Time // zero: not known
-	// Duplicate: an earlier request with the same Idempotency-Key made it.
+	// Duplicate: an earlier request with the same Idempotency-Key created the campaign.
 	Duplicate bool
 }
 
-// Templates finds a template of an app for the field that names it.
+// Templates returns a template of an app; errors name the field that names the template.
 type Templates interface {
 	Use(ctx context.Context, app, name, field string) (*template.Template, error)
 }
 
-// compose gives a spec the content of the template that it names, as it is now, unless it has that already.
+// compose copies the current content of a spec's template into the spec, unless that was done before.
 func (s *Service) compose(ctx context.Context, app string, spec *Spec) error {
 	if spec.Template != "" && spec.TemplateRevision == 0 {
 		if !reflect.ValueOf(spec.Content).IsZero() {
@@ -109,15 +109,14 @@ func (s *Service) compose(ctx context.Context, app string, spec *Spec) error {
 	return spec.Content.CheckFilled("variables", spec.Variables)
 }
 
-// Create stores a new campaign. It is a draft, or scheduled if it says when to send. idem and body are those of the
-// request, to recognise a repeated one; idem may be empty.
+// Create stores a new campaign. It is a draft, or scheduled if sendAt is set. idem and body identify a repeated request; idem may be empty.
 func (s *Service) Create(ctx context.Context, app string, spec Spec, sendAt time.Time, idem string, body [32]byte) (*View, error) {
 	c, err := s.created(ctx, app, spec, sendAt)
 	var first *Campaign
 	switch {
 	case err == nil:
 		first, err = s.store.Insert(ctx, c, idem, body)
-	case idem != "": // time or settings may have passed over it since it was made
+	case idem != "": // the request may have been valid when the campaign was created
 		var made error
 		if first, made = s.store.Made(ctx, app, idem, body); first != nil || made != nil {
 			err = made
@@ -137,7 +136,7 @@ func (s *Service) Create(ctx context.Context, app string, spec Spec, sendAt time
 	return s.view(ctx, c)
 }
 
-// created is a campaign as Create stores it.
+// created returns a campaign as Create stores it.
 func (s *Service) created(ctx context.Context, app string, spec Spec, sendAt time.Time) (c *Campaign, err error) {
 	now := s.cfg.Now().Truncate(time.Millisecond)
 	if err := s.compose(ctx, app, &spec); err != nil {
@@ -156,7 +155,7 @@ func (s *Service) created(ctx context.Context, app string, spec Spec, sendAt tim
 	return c, nil
 }
 
-// Revise replaces a campaign's settings, if it has not begun.
+// Revise replaces a campaign's settings. It fails if the campaign has started.
 func (s *Service) Revise(ctx context.Context, app, id string, spec Spec, sendAt time.Time) (*View, error) {
 	now := s.cfg.Now().Truncate(time.Millisecond)
 	if err := s.compose(ctx, app, &spec); err != nil {
@@ -191,8 +190,7 @@ func newID(now time.Time) string {
 	return id.String()
 }
 
-// channels decides a campaign's channels: those it names, which must all be able to send, or all those of the app that
-// are.
+// channels returns a campaign's channels: those it names, all of which must be able to send, or all channels of the app that can send.
 func (s *Service) channels(ctx context.Context, c *Campaign) (able []push.Channel, err error) {
 	named := c.Spec.Audience.Channels
 	if len(named) > 0 {
@@ -267,7 +265,7 @@ func (s *Service) List(ctx context.Context, app string, limit int, cursor int64)
 	return vs, nil
 }
 
-// change changes a campaign and has the engine check it.
+// change changes a campaign and notifies the engine.
 func (s *Service) change(ctx context.Context, app, id string, change func(*Campaign) error) (*View, error) {
 	c, err := s.store.Change(ctx, app, id, change)
 	if err != nil {
@@ -277,8 +275,8 @@ func (s *Service) change(ctx context.Context, app, id string, change func(*Campa
 	return s.view(ctx, c)
 }
 
-// Start lets a campaign go, at once or at its time; sendAt, if not zero, sets that. Starting one that is scheduled or
-// runs already changes nothing but the time.
+// Start starts a campaign, at once or at its start time; a sendAt that is not zero replaces that time. If the campaign is scheduled or
+// running already, only the time changes.
 func (s *Service) Start(ctx context.Context, app, id string, sendAt time.Time) (*View, error) {
 	c, err := s.store.Get(ctx, app, id)
 	if err != nil {
@@ -292,7 +290,7 @@ func (s *Service) Start(ctx context.Context, app, id string, sendAt time.Time) (
 	if err != nil {
 		return nil, err
 	}
-	s.dispatch.Unblock(app) // a person who starts a campaign has checked the channels
+	s.dispatch.Unblock(app) // assume that the person who starts a campaign has checked the channels
 	return s.change(ctx, app, id, func(c *Campaign) error {
 		switch c.State {
 		case Draft, Scheduled:
@@ -321,7 +319,7 @@ func (c *Campaign) begin(now time.Time) {
 	}
 }
 
-// Pause stops a campaign where it is. It waits for the answers to requests that have left; no more leave.
+// Pause stops a campaign's sending. It waits for the answers to requests under way and sends no more.
 func (s *Service) Pause(ctx context.Context, app, id string) (*View, error) {
 	return s.change(ctx, app, id, func(c *Campaign) error {
 		switch c.State {
@@ -335,7 +333,7 @@ func (s *Service) Pause(ctx context.Context, app, id string) (*View, error) {
 	})
 }
 
-// Resume continues a paused campaign. Channels that refused their credential are tried again.
+// Resume continues a paused campaign. It tries channels again whose credential was refused.
 func (s *Service) Resume(ctx context.Context, app, id string) (*View, error) {
 	now := s.cfg.Now().Truncate(time.Millisecond)
 	s.dispatch.Unblock(app)
@@ -353,8 +351,7 @@ func (s *Service) Resume(ctx context.Context, app, id string) (*View, error) {
 	})
 }
 
-// Cancel ends a campaign: pending deliveries become suppressed. Messages that have left stay sent; Recall takes them
-// back.
+// Cancel ends a campaign: pending deliveries become suppressed. Sent messages stay; Recall withdraws them.
 func (s *Service) Cancel(ctx context.Context, app, id string) (*View, error) {
 	now := s.cfg.Now().Truncate(time.Millisecond)
 	v, err := s.change(ctx, app, id, func(c *Campaign) error {
@@ -386,8 +383,8 @@ func (s *Service) Recall(ctx context.Context, app, id string) (*View, error) {
 	})
 }
 
-// RetryUnknown sends messages with an unknown outcome again: somebody has decided that twice is better than never. It
-// returns how many these are.
+// RetryUnknown sends messages with an unknown outcome again, and returns their number. The caller has decided that duplicates are better
+// than losses.
 func (s *Service) RetryUnknown(ctx context.Context, app, id string) (n int64, err error) {
 	now := s.cfg.Now().Truncate(time.Millisecond)
 	c, err := s.store.Get(ctx, app, id)
@@ -422,7 +419,7 @@ func (s *Service) RetryUnknown(ctx context.Context, app, id string) (n int64, er
 	return n, err
 }
 
-// Delete removes a campaign and its report, unless work for it may be left.
+// Delete removes a campaign and its report. It fails if the campaign may still have work.
 func (s *Service) Delete(ctx context.Context, app, id string) error {
 	c, err := s.store.Get(ctx, app, id)
 	if err != nil {
@@ -452,7 +449,7 @@ func (s *Service) Delete(ctx context.Context, app, id string) error {
 	}
 }
 
-// Report reads a page of a campaign's deliveries: see Reports.Deliveries.
+// Report returns a page of a campaign's deliveries: see Reports.Deliveries.
 func (s *Service) Report(ctx context.Context, app, id string, only *Outcome, limit int, cursor int64) (list []Delivery, next int64, err error) {
 	c, err := s.store.Get(ctx, app, id)
 	if err != nil {
@@ -465,7 +462,7 @@ func (s *Service) Report(ctx context.Context, app, id string, only *Outcome, lim
 	return list, next, err
 }
 
-// Days returns counts by day, of one campaign or, if id is empty, of the app.
+// Days returns counts by day of one campaign; if id is empty, of the app.
 func (s *Service) Days(ctx context.Context, app, id string, from, to time.Time) ([]Day, error) {
 	var num int64
 	if id != "" {

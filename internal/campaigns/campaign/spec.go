@@ -22,17 +22,17 @@ const (
 	MaxSpread       = 7 * 24 * time.Hour
 	MaxAhead        = 366 * 24 * time.Hour // of send_at
 	DefaultTTL      = 24 * time.Hour
-	MaxTTL          = 28 * 24 * time.Hour // the longest time for which push services keep a message
+	MaxTTL          = 28 * 24 * time.Hour // the longest time that push services keep a message
 	MaxRate         = 1_000_000           // a second
 )
 
-// Spec is a campaign as its creator requested it. Its JSON is stored and shown.
+// Spec is a campaign's definition, as requested. Its JSON is stored and shown.
 type Spec struct {
 	Name string `json:"name,omitempty"`
-	// Template is the name of the template that Content was taken from, and TemplateRevision which revision of it that was.
+	// Template names the template from which Content was copied, and TemplateRevision is its revision at that time.
 	Template         string             `json:"template,omitempty"`
 	TemplateRevision int64              `json:"template_revision,omitempty"`
-	Variables        template.Variables `json:"variables,omitempty"` // the same for everybody; they go before attributes
+	Variables        template.Variables `json:"variables,omitempty"` // values for all recipients; they take precedence over attributes
 
 	Content  Content           `json:"content"`
 	Audience audience.Audience `json:"audience"`
@@ -43,33 +43,33 @@ type Spec struct {
 	Expires  time.Time         `json:"expires_at,omitzero"` // nothing is sent after it
 	Priority push.Urgency      `json:"priority,omitempty"`  // empty: normal
 	Collapse string            `json:"collapse_key,omitempty"`
-	UTM      string            `json:"utm,omitempty"`   // query that is added to URLs: utm_source=…&utm_medium=…
+	UTM      string            `json:"utm,omitempty"`   // query parameters added to URLs: utm_source=…&utm_medium=…
 	Track    *bool             `json:"track,omitempty"` // nil: yes
-	// Correction replaces Content in Telegram's messages since they were corrected; nil: they were not.
+	// Correction replaces Content in Telegram's messages after a correction; nil: there was none.
 	Correction *Correction `json:"correction,omitempty"`
 }
 
 // Content is a campaign's message: texts with variables, and variants of them in other languages.
 type Content = template.Content
 
-// Variant is the part of the content that differs in a language.
+// Variant is the part of a content that is different in one language.
 type Variant = template.Variant
 
 // Person is the reader for whom content is rendered.
 type Person = template.Person
 
-// QuietHours are hours of the day in which nobody is to be disturbed, in the recipient's time zone or a named one.
+// QuietHours are hours of the day in which nobody must be disturbed, in the recipient's time zone or a named one.
 type QuietHours struct {
 	From     string `json:"from"` // HH:MM
 	To       string `json:"to"`
-	Timezone string `json:"timezone,omitempty"` // "recipient" (default) or an IANA name, also used where a recipient has none
+	Timezone string `json:"timezone,omitempty"` // "recipient" (default) or an IANA name, which then applies to all recipients
 	Fallback string `json:"fallback,omitempty"` // time zone of recipients who have none; empty: UTC
 }
 
-// Tracked reports whether receivers report whether the message was shown and clicked.
+// Tracked reports whether receivers report that the message was shown and clicked.
 func (s *Spec) Tracked() bool { return s.Track == nil || *s.Track }
 
-// Life is how long a delivery may be tried from its first attempt on.
+// Life returns how long a delivery may be retried, from its first attempt on.
 func (s *Spec) Life() time.Duration {
 	if s.TTL > 0 {
 		return time.Duration(s.TTL)
@@ -77,7 +77,7 @@ func (s *Spec) Life() time.Duration {
 	return DefaultTTL
 }
 
-// Urgency is how soon a provider should wake a device.
+// Urgency returns how soon a provider should wake a device.
 func (s *Spec) Urgency() push.Urgency {
 	if s.Priority == "" {
 		return push.UrgencyNormal
@@ -85,7 +85,7 @@ func (s *Spec) Urgency() push.Urgency {
 	return s.Priority
 }
 
-// Render makes the content for one person.
+// Render returns the content for one person.
 func (s *Spec) Render(p Person, ch push.Channel) push.Content {
 	p.Variables = s.Variables
 	c := s.Content.Render(p, ch, s.UTM)
@@ -106,7 +106,7 @@ func (s *Spec) Says(ch push.Channel) *Content {
 	return &s.Content
 }
 
-// Check refuses specs that cannot be sent, and names the field.
+// Check returns an error that names the field if the spec cannot be sent.
 func (s *Spec) Check(now, sendAt time.Time) error {
 	if utf8.RuneCountInString(s.Name) > MaxName || !utf8.ValidString(s.Name) {
 		return notification.BadField("name", "must be text of at most %d characters", MaxName)
@@ -162,10 +162,10 @@ func (s *Spec) Check(now, sendAt time.Time) error {
 	return nil
 }
 
-// Rate is sends a second. Its JSON is like "25/s"; 0 is not given.
+// Rate is a number of sends per second. In JSON it is like "25/s"; 0 means not set.
 type Rate float64
 
-// ParseRate reads "25/s", "100/m" or "1000/h".
+// ParseRate parses "25/s", "100/m" or "1000/h".
 func ParseRate(s string) (Rate, error) {
 	count, unit, ok := strings.Cut(s, "/")
 	per := map[string]float64{"s": 1, "m": 60, "h": 3600}[unit]
@@ -188,7 +188,7 @@ func (r Rate) String() string {
 	return number(float64(r)*3600) + "/h"
 }
 
-// number writes a figure with at most two decimals.
+// number formats a number with at most two decimals.
 func number(f float64) string {
 	return strings.TrimSuffix(strings.TrimRight(strconv.FormatFloat(f, 'f', 2, 64), "0"), ".")
 }
@@ -206,7 +206,7 @@ func (r *Rate) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// Duration is a duration as the API writes it: "30s", "8h", "7d", or whole seconds.
+// Duration is a duration in the API's form: "30s", "8h", "7d", or whole seconds.
 type Duration time.Duration
 
 // MarshalJSON implements json.Marshaler.

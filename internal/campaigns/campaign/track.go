@@ -10,20 +10,20 @@ import (
 	"godwit.dev/godwit/internal/sending/sealed"
 )
 
-// A tracking token names a delivery: campaign and row as varints. With a link it also signs where the link leads, so that the
-// redirect leads nowhere else.
+// A tracking token identifies a delivery: campaign and row as varints. A token for a link also signs the link's destination, so that the
+// redirect cannot lead elsewhere.
 
-// ErrBadToken is a tracking token that this server did not make, or not for this app or link.
+// ErrBadToken means that this server did not make the tracking token, or made it for another app or link.
 var ErrBadToken = sealed.ErrBad
 
-// trackToken makes a token; link is empty unless it is to sign one.
+// trackToken returns a token; link is the link to sign, or empty.
 func trackToken(key sealed.Key, num, row int64, link string) string {
 	says := binary.AppendUvarint(nil, uint64(num)) //nolint:gosec // positive
 	says = binary.AppendUvarint(says, uint64(row)) //nolint:gosec // positive
 	return key.Seal(sealed.Track, says, link)
 }
 
-// open checks a token that travelled.
+// open verifies a token that a receiver has returned.
 func (s *Service) open(ctx context.Context, token, link string) (num, row int64, err error) {
 	_, says, err := s.tokens.Open(ctx, token, sealed.Track, link)
 	if err != nil {
@@ -57,19 +57,19 @@ func (s *Service) react(ctx context.Context, num, row int64, what Reaction) erro
 	return err
 }
 
-// Follow says whether a link may be followed, and counts it as a click if a person follows it.
+// Follow verifies a link's token, so that the link may be followed. If a person follows it, Follow counts a click.
 func (s *Service) Follow(ctx context.Context, token, link string, person bool) error {
 	num, row, err := s.open(ctx, token, link)
 	if err != nil || !person {
 		return err
 	}
 	if err := s.react(ctx, num, row, Clicked); err != nil {
-		s.log.WarnContext(ctx, "click is not counted", "error", err) // the person who clicked must not notice it
+		s.log.WarnContext(ctx, "click is not counted", "error", err) // the error is only logged, because the person who clicked must not notice it
 	}
 	return nil
 }
 
-// redirect makes the link that counts a click and leads to the given one.
+// redirect returns the link that counts a click and redirects to the given link.
 func (s *Service) redirect(key sealed.Key, num, row int64, link string) string {
 	if s.cfg.PublicURL == "" || !strings.HasPrefix(link, "https://") && !strings.HasPrefix(link, "http://") {
 		return link
@@ -78,7 +78,7 @@ func (s *Service) redirect(key sealed.Key, num, row int64, link string) string {
 	return strings.TrimSuffix(s.cfg.PublicURL, "/") + "/v1/click/" + url.PathEscape(token) + "?to=" + url.QueryEscape(link)
 }
 
-// redirectAll does so to the links of a message in a chat, whose content was rendered for this delivery alone.
+// redirectAll replaces the links of a chat message by redirects. The content must have been rendered for this delivery alone.
 func (s *Service) redirectAll(key sealed.Key, num, row int64, c *push.Content) {
 	c.URL = s.redirect(key, num, row, c.URL)
 	for _, buttons := range c.Telegram.Buttons {

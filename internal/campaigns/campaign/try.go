@@ -10,10 +10,10 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// MaxTest bounds the endpoints of one test.
+// MaxTest limits the number of endpoints in one test.
 const MaxTest = 20
 
-// testPatience is how long a test message may take.
+// testPatience limits the time for a test message.
 const testPatience = 10 * time.Second
 
 // Tested is the result of a test message.
@@ -24,8 +24,8 @@ type Tested struct {
 	Detail   string
 }
 
-// Test sends the campaign to these endpoints at once, in any state, without an effect on its counts. The messages' ids
-// differ from those of the campaign itself, which will reach the same endpoints later.
+// Test sends the campaign's message to these endpoints at once, in any state, without counting it. The messages' ids differ from the
+// campaign's own, because the campaign may reach the same endpoints later.
 func (s *Service) Test(ctx context.Context, app, id string, endpoints []audience.ID) ([]Tested, error) {
 	c, err := s.store.Get(ctx, app, id)
 	if err != nil {
@@ -77,14 +77,14 @@ func (s *Service) testOne(ctx context.Context, c *Campaign, e *audience.Endpoint
 	return res
 }
 
-// Preview is a campaign's message for one person, and how many people it is for.
+// Preview is a campaign's message for one person, and the size of its audience.
 type Preview struct {
 	Content  push.Content
 	Audience map[push.Channel]int64
 }
 
-// Preview renders a campaign's message for an invented person, or for an endpoint's subscriber if one is named, and
-// counts its audience as it is now.
+// Preview renders a campaign's message for an invented person, or for the subscriber of endpoint unless that is nil, and counts the current
+// audience.
 func (s *Service) Preview(ctx context.Context, app, id string, p Person, ch push.Channel, endpoint *audience.ID) (*Preview, error) {
 	c, err := s.store.Get(ctx, app, id)
 	if err != nil {

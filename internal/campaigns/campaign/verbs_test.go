@@ -12,7 +12,7 @@ import (
 func TestPauseStopsAndResumeGoesOn(t *testing.T) {
 	p := &provider{}
 	e := newEnv(t, senders{push.Webhook: p})
-	ids := e.endpoints(push.Webhook, 100) // 64 of a channel are in flight at most
+	ids := e.endpoints(push.Webhook, 100) // more than the 64 that a channel has in flight at most
 	release := p.holdBack(11)
 	defer release()
 	e.run()
@@ -24,7 +24,7 @@ func TestPauseStopsAndResumeGoesOn(t *testing.T) {
 	}
 	release()
 	still := e.until(id, "still", func(v *campaign.View) bool { return v.Counts[campaign.Sending] == 0 })
-	other := e.create(hello()) // to the same endpoints: time in which the paused one could go on
+	other := e.create(hello()) // another campaign to the same endpoints: it gives the paused one time to send, if it wrongly did
 	e.start(other)
 	e.untilState(other, campaign.Completed)
 	if before, after := still.Counts[campaign.Accepted], e.get(id).Counts[campaign.Accepted]; after != before || after >= 100 {
@@ -45,7 +45,7 @@ func TestPauseStopsAndResumeGoesOn(t *testing.T) {
 func TestCancelSuppressesWhatIsPending(t *testing.T) {
 	p := &provider{}
 	e := newEnv(t, senders{push.Webhook: p})
-	e.endpoints(push.Webhook, 700) // more than are suppressed at once, and 64 are in flight at most
+	e.endpoints(push.Webhook, 700) // more than one transaction suppresses; at most 64 are in flight
 	release := p.holdBack(6)
 	defer release()
 	e.run()

@@ -6,7 +6,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/quiet"
 )
 
-// quietTimes is QuietHours ready for use: hours of the day and the zones to count them in.
+// quietTimes is the prepared form of QuietHours: hours of the day, and the time zones in which they apply.
 type quietTimes struct {
 	hours    quiet.Hours
 	fixed    *time.Location // nil: the recipient's
@@ -34,8 +34,8 @@ func (q *QuietHours) parse() (*quietTimes, error) {
 	return w, nil
 }
 
-// next is when a message that is due at t may be sent to somebody in the named zone: t itself, or the end of the
-// quiet hours that t falls into.
+// next returns when a message that is due at t may be sent to a person in the named time zone: t itself, or the end of the quiet hours that
+// contain t.
 func (w *quietTimes) next(t time.Time, timezone string) time.Time {
 	if w == nil {
 		return t

@@ -12,25 +12,25 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Config are the parts and settings of a Service.
+// Config holds the parts and settings of a Service.
 type Config struct {
 	Store Store
 	Now   func() time.Time // the store's clock
-	// AllowPrivateURLs allows addresses with http, and such that lead to private networks.
+	// AllowPrivateURLs allows addresses with http or in private networks.
 	AllowPrivateURLs bool
-	// Created is called with each endpoint that is registered for the first time, one by one and not in a batch. It must not wait. May be nil.
+	// Created is called with each new endpoint that was registered by itself, not in a batch. It must not block. May be nil.
 	Created func(e audience.Endpoint)
-	// Deleted is called with the app after an endpoint was deleted. May be nil.
+	// Deleted is called with the app's name after an endpoint was deleted. May be nil.
 	Deleted func(app string)
 }
 
-// Service is the endpoints of all apps.
+// Service manages the endpoints of all apps.
 type Service struct{ cfg Config }
 
 // New makes a Service.
 func New(cfg Config) *Service { return &Service{cfg} }
 
-// check applies the rules of an endpoint, and that its URL leads outside.
+// check validates an endpoint, including that its URL is public.
 func (s *Service) check(e *audience.Endpoint) error {
 	if err := e.Check(); err != nil || s.cfg.AllowPrivateURLs {
 		return err
@@ -38,8 +38,8 @@ func (s *Service) check(e *audience.Endpoint) error {
 	return audience.CheckPublic(e)
 }
 
-// Registration makes a registration of the endpoint that a holder gives, or fails with a *notification.FieldError or a
-// *NotAllowedError. It drops unknown hints about the person.
+// Registration prepares the registration of an endpoint by a holder. It fails with a *notification.FieldError or a *NotAllowedError. It
+// removes unknown hints about the person.
 func (s *Service) Registration(who *Holder, e audience.Endpoint) (audience.Registration, error) {
 	r := audience.Registration{Endpoint: e, Trusted: who.BackEnd}
 	r.Dropped = r.Endpoint.DropUnknownHints()
@@ -49,12 +49,12 @@ func (s *Service) Registration(who *Holder, e audience.Endpoint) (audience.Regis
 	return r, s.check(&r.Endpoint)
 }
 
-// Register makes endpoints or renews those whose address exists already: see Store.
+// Register creates endpoints, or renews those whose address exists already: see Store.
 func (s *Service) Register(ctx context.Context, app string, regs []audience.Registration) ([]audience.Registered, error) {
 	return s.cfg.Store.Register(ctx, app, regs)
 }
 
-// RegisterOne registers one endpoint with a new manage token, which is empty if the one that it has stays.
+// RegisterOne registers one endpoint and returns its new manage token; the token is empty if the endpoint keeps its former one.
 func (s *Service) RegisterOne(ctx context.Context, app string, r audience.Registration) (done audience.Registered, token string, err error) {
 	if err := s.mayHaveOneMore(ctx, app, &r); err != nil {
 		return audience.Registered{}, "", err
@@ -67,12 +67,12 @@ func (s *Service) RegisterOne(ctx context.Context, app string, r audience.Regist
 	return done, token, err
 }
 
-// MaxOfClient is how many active endpoints a recipient may have before its clients register no more: more browsers and
-// phones than a person uses, and few enough that one client cannot have a server post to hundreds of addresses of its
-// choice for each notification. Back ends may register more.
+// MaxOfClient is the number of active endpoints of a recipient beyond which its clients cannot register more: more browsers and phones than
+// a person uses, and few enough that one client cannot make a server post to hundreds of addresses for each notification. Back ends may
+// register more.
 const MaxOfClient = 50
 
-// mayHaveOneMore refuses a client's new endpoint where its recipient has MaxOfClient. Renewing an existing one is always allowed.
+// mayHaveOneMore rejects a client's new endpoint if its recipient has MaxOfClient already. Renewing an existing one is always allowed.
 func (s *Service) mayHaveOneMore(ctx context.Context, app string, r *audience.Registration) error {
 	e := &r.Endpoint
 	if r.Trusted || e.Recipient == "" {
@@ -108,7 +108,7 @@ func (s *Service) register(ctx context.Context, app string, r audience.Registrat
 	return done[0], done[0].Err
 }
 
-// Find returns an endpoint if the caller may access it. For others it does not exist: audience.ErrNotFound.
+// Find returns an endpoint that the caller may access. For all others it fails with audience.ErrNotFound.
 func (s *Service) Find(ctx context.Context, who *Holder, id audience.ID) (audience.Endpoint, error) {
 	e, err := s.cfg.Store.Endpoint(ctx, who.App, id)
 	if err == nil && !who.mayTouch(&e) {
@@ -117,8 +117,8 @@ func (s *Service) Find(ctx context.Context, who *Holder, id audience.ID) (audien
 	return e, err
 }
 
-// Change changes an endpoint if the caller may, and returns the changed one. A device that gives it a new address makes it
-// active again, as by registering: only the old address was gone. change may run more than once.
+// Change changes an endpoint that the caller may access, and returns the changed endpoint. If a device sets a new address, the endpoint
+// becomes active, as by registering: only the old address was gone. change may run more than once.
 func (s *Service) Change(ctx context.Context, who *Holder, id audience.ID, change func(*audience.Endpoint)) (audience.Endpoint, error) {
 	return s.cfg.Store.UpdateEndpoint(ctx, who.App, id, who.BackEnd, func(e *audience.Endpoint) error {
 		if !who.mayTouch(e) {
@@ -145,7 +145,7 @@ func (s *Service) Change(ctx context.Context, who *Holder, id audience.ID, chang
 	})
 }
 
-// keepKnownHints keeps the stored time zone and language where a device sends unknown ones.
+// keepKnownHints restores the stored time zone and language if a device sends unknown ones.
 func keepKnownHints(e, was *audience.Endpoint) {
 	said := *e
 	e.DropUnknownHints()
@@ -171,17 +171,17 @@ func (s *Service) Of(ctx context.Context, app, recipient string) ([]audience.End
 	return s.cfg.Store.EndpointsOf(ctx, app, recipient)
 }
 
-// Erase deletes a recipient's endpoints and preferences and returns how many there were.
+// Erase deletes a recipient's endpoints and preferences and returns their number.
 func (s *Service) Erase(ctx context.Context, app, recipient string) (int, error) {
 	return s.cfg.Store.EraseRecipient(ctx, app, recipient)
 }
 
-// List returns the next endpoints of a status that are in a selection: see Store.ListEndpoints.
+// List returns the next endpoints with a status that are in a selection: see Store.ListEndpoints.
 func (s *Service) List(ctx context.Context, app string, status audience.Status, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error) {
 	return s.cfg.Store.ListEndpoints(ctx, app, status, sel, after, limit)
 }
 
-// CountPart counts some of an audience: see Store.CountPart.
+// CountPart counts a part of an audience: see Store.CountPart.
 func (s *Service) CountPart(ctx context.Context, app string, sel *audience.Selection, after int64) (Part, error) {
 	return s.cfg.Store.CountPart(ctx, app, sel, after)
 }
@@ -191,19 +191,18 @@ func (s *Service) Count(ctx context.Context, app string, sel *audience.Selection
 	return s.cfg.Store.CountEndpoints(ctx, app, sel)
 }
 
-// Totals counts an app's endpoints by channel.
+// Totals counts an app's endpoints by channel, active and disabled ones.
 func (s *Service) Totals(ctx context.Context, app string) (active, disabled map[push.Channel]int64, err error) {
 	return s.cfg.Store.EndpointCounts(ctx, app)
 }
 
-// Names lists the first tags and names of attributes that an app's endpoints have or had: see Store.Names.
+// Names lists the first tags and attribute names that an app's endpoints have or had: see Store.Names.
 func (s *Service) Names(ctx context.Context, app string, limit int) (tags, attributes []string, err error) {
 	return s.cfg.Store.Names(ctx, app, limit)
 }
 
-// Join registers an address by which somebody has subscribed outside of the API, such as a chat with a bot, and activates
-// its endpoint if that was disabled. An unknown language is left out. name becomes the attribute first_name, unless it has
-// one: a back end's value is kept.
+// Join registers an address with which somebody has subscribed outside of the API, such as a chat with a bot; a disabled endpoint becomes
+// active. It omits an unknown language. It stores name in the attribute first_name unless the endpoint has one: a back end's value is kept.
 func (s *Service) Join(ctx context.Context, app string, ch push.Channel, address json.RawMessage, locale, name string) error {
 	e := audience.Endpoint{Channel: ch, Address: address, Locale: locale}
 	e.DropUnknownHints()
@@ -224,7 +223,7 @@ func (s *Service) Join(ctx context.Context, app string, ch push.Channel, address
 		all := audience.Attributes{FirstName: audience.Text(name)}
 		maps.Copy(all, e.Attributes)
 		named := *e
-		if named.Attributes = all; named.Check() == nil { // with as many attributes as there may be, the name is left out
+		if named.Attributes = all; named.Check() == nil { // the name is omitted if the endpoint already has the maximum number of attributes
 			e.Attributes = all
 		}
 		return nil
@@ -235,7 +234,7 @@ func (s *Service) Join(ctx context.Context, app string, ch push.Channel, address
 	return err
 }
 
-// FirstName is the attribute that keeps how a chat's user is called.
+// FirstName is the attribute that holds the name of a chat's user.
 const FirstName = "first_name"
 
 // Leave disables the endpoint of an address, if it exists.

@@ -51,7 +51,7 @@ func TestRightsToRegisterEndpoints(t *testing.T) {
 	for what, c := range map[string]struct {
 		who   *endpoint.Holder
 		e     audience.Endpoint
-		field string // of the error; "-": not allowed; empty: none
+		field string // field in the error; "-": not allowed; empty: no error
 	}{
 		"a back end, for anybody":           {backEnd, bobs, ""},
 		"a back end, an id":                 {backEnd, named, ""},
@@ -237,7 +237,7 @@ func TestOnlyWhatIsNewIsTold(t *testing.T) {
 	if _, _, err := s.RegisterOne(t.Context(), "shop", reg); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Register(t.Context(), "shop", []audience.Registration{{Endpoint: fcm("b"), Trusted: true}}); err != nil { // these were subscribers elsewhere, and were greeted there
+	if _, err := s.Register(t.Context(), "shop", []audience.Registration{{Endpoint: fcm("b"), Trusted: true}}); err != nil { // an import in a batch: another service has already greeted these subscribers
 		t.Fatal(err)
 	}
 	if len(told) != 1 || told[0] != one.Endpoint.ID {

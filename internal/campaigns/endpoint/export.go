@@ -8,23 +8,23 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// exportPage is how many endpoints an export reads at once: all that it ever holds in memory.
+// exportPage is the number of endpoints that an export reads at once and holds in memory.
 const exportPage = 500
 
-// Filter is which endpoints of an app are meant: those of a status, empty: of any, that are in a selection.
+// Filter selects endpoints of an app: those in a selection with a status; an empty status means any.
 type Filter struct {
 	Status    audience.Status
 	Selection *audience.Selection
 }
 
-// Encoder writes pages of endpoints, one endpoint a line.
+// Encoder encodes pages of endpoints, one endpoint a line.
 type Encoder struct {
 	ContentType string
 	encode      func(list []audience.Endpoint) ([]byte, error)
 }
 
-// Encoder makes one for "ndjson", which is also what "" means, or "csv". Without addresses nothing secret is written; the
-// file can then be read, but not imported.
+// Encoder returns an encoder for "ndjson", which is also the default (""), or "csv". Without addresses, the file contains nothing secret;
+// it can be read, but not imported.
 func (s *Service) Encoder(ctx context.Context, app, format string, addresses bool) (*Encoder, error) {
 	var e Encoder
 	switch format {
@@ -61,8 +61,8 @@ func lines(list []audience.Endpoint) (out []byte, err error) {
 	return out, nil
 }
 
-// Export writes all endpoints of a filter, page by page in the order in which they were registered. Its first error is either its own or
-// that of write, after which it goes no further.
+// Export writes all endpoints that match a filter, page by page, in the order of registration. It stops at the first error, its own or
+// write's, and returns it.
 func (s *Service) Export(ctx context.Context, app string, f Filter, e *Encoder, write func(part []byte) error) error {
 	after := int64(0)
 	for more := true; more; {

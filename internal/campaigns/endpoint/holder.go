@@ -8,33 +8,32 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Holder is the caller of a request about an app's endpoints: a back end, a client with a recipient's token, the holder
-// of a manage token, or an unknown visitor.
+// Holder is the caller of a request about an app's endpoints: a back end, a client with a recipient's token, the holder of a manage token,
+// or an unknown visitor.
 type Holder struct {
 	App       string
 	BackEnd   bool
-	Recipient string // of a client; empty: not one
+	Recipient string // recipient of a client; empty: the caller is not a client
 	Token     string // a manage token; empty: none
 }
 
-// Visitor reports whether the caller is neither a back end nor a recipient. A manage token identifies its endpoint, not
-// its holder.
+// Visitor reports whether the caller is neither a back end nor a recipient. A manage token identifies only an endpoint, not its holder.
 func (h *Holder) Visitor() bool { return !h.BackEnd && h.Recipient == "" }
 
 func (h *Holder) mayTouch(e *audience.Endpoint) bool {
 	return h.BackEnd || h.Token != "" && e.Token.Opens(h.Token) || h.Recipient != "" && e.Recipient == h.Recipient
 }
 
-// NotAllowedError says that the caller may not do that with an endpoint.
+// NotAllowedError means that the caller may not do that with an endpoint.
 type NotAllowedError struct{ Why string }
 
 func (e *NotAllowedError) Error() string { return "not allowed: " + e.Why }
 
-// devices are the channels whose addresses are made by a device for one server: only their holder knows them. Other
-// addresses name a person who was not asked, so only a back end may register them.
+// devices are the channels whose addresses a device creates for one server: only their holder knows them. Other addresses belong to persons
+// who may not have agreed, so only a back end may register them.
 var devices = []push.Channel{push.WebPush, push.FCM, push.APNs}
 
-// mayRegister refuses fields that the caller may not set, and adds those that follow from the caller's identity.
+// mayRegister rejects fields that the caller may not set, and sets those that follow from the caller's identity.
 func (h *Holder) mayRegister(e *audience.Endpoint) error {
 	switch {
 	case h.BackEnd:
@@ -52,7 +51,7 @@ func (h *Holder) mayRegister(e *audience.Endpoint) error {
 	return nil
 }
 
-// MayChange refuses a change of a field if the caller may not make it.
+// MayChange returns an error if the caller may not change a field.
 func (h *Holder) MayChange(field string) error {
 	switch field {
 	case "recipient", "status", "disabled_reason":
@@ -63,7 +62,7 @@ func (h *Holder) MayChange(field string) error {
 	return nil
 }
 
-// mayMove reports whether the address of an endpoint may change to its current one.
+// mayMove returns an error if the caller may not change the address of an endpoint to its current one.
 func (h *Holder) mayMove(e *audience.Endpoint) error {
 	if !h.BackEnd && !slices.Contains(devices, e.Channel) {
 		return &NotAllowedError{"address: only an API key with role publish changes it on this channel"}

@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// View is an endpoint as the API and exports write it.
+// View is an endpoint in the JSON of the API and of exports.
 type View struct {
 	ID             string              `json:"id"`
 	Channel        push.Channel        `json:"channel"`

@@ -9,13 +9,13 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// These are for visitors of pages that used Perfecty Push, where anyone with a visitor's id may replace or end the
-// subscription. So they apply to anonymous Web Push endpoints only.
+// The functions below serve visitors of pages that used Perfecty Push, where anyone with a visitor's id may replace or end the
+// subscription. So they apply only to anonymous Web Push endpoints.
 
 func visitors(e *audience.Endpoint) bool { return e.Channel == push.WebPush && e.Recipient == "" }
 
-// RegisterVisitor registers a visitor's subscription under an id that is a UUID. A visitor whose former endpoint is
-// still there keeps that one, with the new subscription. The zero id: there was none before.
+// RegisterVisitor registers a visitor's subscription under an id that is a UUID. If the visitor's former endpoint still exists, the visitor
+// keeps it, with the new subscription. A zero id in had means that there was none before.
 func (s *Service) RegisterVisitor(ctx context.Context, app string, subscription json.RawMessage, had audience.ID) (id audience.ID, created bool, err error) {
 	e := audience.Endpoint{Channel: push.WebPush, Address: subscription, ID: audience.NewUUID()}
 	if err := s.check(&e); err != nil {
@@ -30,7 +30,7 @@ func (s *Service) RegisterVisitor(ctx context.Context, app string, subscription 
 	return done.Endpoint.ID, done.Created, err
 }
 
-// moveVisitor gives a known visitor a new subscription. False: the visitor is unknown, or another endpoint has the
+// moveVisitor gives a known visitor a new subscription. It returns false if the visitor is unknown, or another endpoint has the
 // subscription already.
 func (s *Service) moveVisitor(ctx context.Context, app string, id audience.ID, address json.RawMessage) (moved bool, err error) {
 	_, err = s.cfg.Store.UpdateEndpoint(ctx, app, id, false, func(e *audience.Endpoint) error {
@@ -46,7 +46,7 @@ func (s *Service) moveVisitor(ctx context.Context, app string, id audience.ID, a
 	return err == nil, err
 }
 
-// FindVisitor returns a visitor's endpoint. False: there is none of this id.
+// FindVisitor returns a visitor's endpoint; found is false if there is none with this id.
 func (s *Service) FindVisitor(ctx context.Context, app string, id audience.ID) (e audience.Endpoint, found bool, err error) {
 	e, err = s.cfg.Store.Endpoint(ctx, app, id)
 	if errors.Is(err, audience.ErrNotFound) {

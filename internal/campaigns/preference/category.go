@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Limits of a limit: each step that counts is a row for as long.
+// Bounds of a Limit: each step that counts is stored as a row for the limit's period.
 const (
 	maxCount = 1000
 	MaxPer   = 24 * time.Hour
@@ -20,7 +20,7 @@ type Category struct {
 	Limit    Limit `json:"escalate_limit,omitzero"` // the zero one is none
 }
 
-// Limit is how many steps of escalations may begin for a recipient within a time, counted back from the moment at which one would.
+// Limit is the number of escalation steps that may begin for a recipient within a period, which ends with the step in question.
 type Limit struct {
 	Count int
 	Per   time.Duration
@@ -39,7 +39,7 @@ func ParseLimit(s string) (Limit, error) {
 	return Limit{Count: int(n), Per: per}, nil
 }
 
-// String writes it as ParseLimit reads it; none is empty.
+// String formats the limit as ParseLimit reads it; the zero limit is empty.
 func (l Limit) String() string {
 	for unit, per := range units {
 		if l.Per == per {
@@ -49,7 +49,7 @@ func (l Limit) String() string {
 	return ""
 }
 
-// IsZero reports whether there is none.
+// IsZero reports whether there is no limit.
 func (l Limit) IsZero() bool { return l == Limit{} }
 
 // MarshalText implements encoding.TextMarshaler.

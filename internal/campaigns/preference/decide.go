@@ -9,24 +9,23 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Step is a step of an escalation that is about to start.
+// Step is an escalation step that is about to start.
 type Step struct {
 	Channel  push.Channel
 	Category string // of its notification
 	High     bool   // its notification's priority is high
-	Critical bool   // set by the app for the category
+	Critical bool   // the app has marked the category as critical
 	Now      time.Time
 	Expires  time.Time // of its copy
 }
 
-// Verdict is the decision of preferences about a step. The zero value lets it start.
+// Verdict is the decision about a step according to preferences. The zero value lets it start.
 type Verdict struct {
-	Skip  string    // the reason why nothing is sent
-	Until time.Time // it is put off until then
+	Skip  string    // why the step is skipped; empty: it is not
+	Until time.Time // the step is postponed until then; zero: it is not
 }
 
-// Decide says whether a step may start. A critical step always may. A high priority passes quiet hours, and never a choice of
-// channels.
+// Decide decides whether a step may start. A critical step always may. High priority overrides quiet hours, but not the choice of channels.
 func (p *Preferences) Decide(s *Step) Verdict {
 	switch {
 	case s.Critical:
@@ -38,7 +37,7 @@ func (p *Preferences) Decide(s *Step) Verdict {
 	}
 	hours, err := quiet.Parse("quiet_hours", p.Quiet.From, p.Quiet.To)
 	in := quiet.Zone(p.Timezone)
-	if err != nil || in == nil { // it was checked when it was set, and is of an older list of time zones
+	if err != nil || in == nil { // the values were valid when they were set, but perhaps with another list of time zones
 		return Verdict{}
 	}
 	until := hours.Next(s.Now, in)
@@ -51,12 +50,12 @@ func (p *Preferences) Decide(s *Step) Verdict {
 	return Verdict{Until: until}
 }
 
-// Beyond is the reason for skipping a step because of a limit.
+// Beyond returns the reason for skipping a step because of a limit.
 func Beyond(l Limit, category string) string {
 	return fmt.Sprintf("as many steps of %s as the app allows have begun for the recipient: %s", what(category), l)
 }
 
-// what describes the category of a notification.
+// what describes a notification's category for messages.
 func what(category string) string {
 	if category == "" {
 		return "what has no category"

@@ -1,5 +1,5 @@
-// Package preference decides, from recipients' wishes about how they may be reached beyond their sessions and an app's
-// settings for its categories, whether a step of an escalation may start.
+// Package preference decides whether a step of an escalation may start. It considers the recipients' wishes about which channels may reach
+// them outside their sessions, and an app's settings for its categories.
 package preference
 
 import (
@@ -13,15 +13,14 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// MaxCategories bounds the categories that a recipient or an app has something to say about: people choose from a page of
-// switches.
+// MaxCategories limits the number of categories for which a recipient or an app has settings: people choose on a page of switches.
 const MaxCategories = 64
 
-// Rest is the entry for every category without one of its own, and for notifications without a category.
+// Rest is the entry for every category without an entry of its own, and for notifications without a category.
 const Rest = "*"
 
-// Preferences are a recipient's. The zero value is for recipients who never set any: every channel, at any time.
-// Preferences do not apply to sessions: live delivery does not disturb people.
+// Preferences are one recipient's. The zero value is the default: every channel, at any time. Preferences do not apply to sessions: live
+// delivery does not disturb people.
 type Preferences struct {
 	Categories map[string]Choice `json:"categories,omitempty"`
 	Quiet      *Hours            `json:"quiet_hours,omitempty"`
@@ -33,7 +32,7 @@ type Choice struct {
 	Channels []push.Channel `json:"channels,omitzero"` // nil: all; empty: none
 }
 
-// Hours are those in which a recipient must not be disturbed.
+// Hours are the hours in which a recipient must not be disturbed.
 type Hours struct {
 	From string `json:"from"`
 	To   string `json:"to"`
@@ -44,7 +43,7 @@ func (p *Preferences) IsZero() bool {
 	return len(p.Categories) == 0 && p.Quiet == nil && p.Timezone == ""
 }
 
-// Check applies the rules. Its error is a *notification.FieldError.
+// Check validates the preferences. Its error is a *notification.FieldError.
 func (p *Preferences) Check() error {
 	if len(p.Categories) > MaxCategories {
 		return notification.BadField("categories", "has %d members; at most %d are allowed", len(p.Categories), MaxCategories)
@@ -74,7 +73,7 @@ func (p *Preferences) Check() error {
 	return nil
 }
 
-// CheckCategory applies the rule for the names of categories: that of names, or Rest.
+// CheckCategory validates a category's name: it must be a valid name, or Rest.
 func CheckCategory(field, name string) error {
 	if name == Rest {
 		return nil

@@ -136,7 +136,7 @@ func at(text string) time.Time {
 	return t
 }
 
-// FuzzDecide checks rules that hold for any preferences.
+// FuzzDecide checks properties that hold for any preferences.
 func FuzzDecide(f *testing.F) {
 	f.Add(`{"categories":{"promo":{"channels":[]}}}`, "promo", int64(1_790_000_000), int64(3600), true, false)
 	f.Add(`{"quiet_hours":{"from":"22:00","to":"08:00"},"timezone":"Europe/Oslo"}`, "", int64(1_774_738_800), int64(86400), false, false)

@@ -4,15 +4,16 @@ package quiet
 import (
 	"sync"
 	"time"
-	_ "time/tzdata" // servers in containers have no time zones of their own
+	_ "time/tzdata" // containers often lack a time zone database
 
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Hours are from one time of the day until another, of the next day where that is the earlier one. The zero value is none.
+// Hours begin and end at a time of the day; if the end is earlier than the beginning, it is on the next day. The zero value means no quiet
+// hours.
 type Hours struct{ from, to int } // minutes of the day
 
-// Parse reads times of the day like 22:00. Errors name from and to below the field.
+// Parse parses times of the day like 22:00. Errors name from or to as parts of field.
 func Parse(field, from, to string) (h Hours, err error) {
 	if h.from, err = clock(field+".from", from); err != nil {
 		return Hours{}, err
@@ -34,15 +35,15 @@ func clock(field, text string) (minutes int, err error) {
 	return t.Hour()*60 + t.Minute(), nil
 }
 
-// Next is when what is due at t may be done: t itself, or the end of the quiet hours that t falls into. Quiet hours begin
-// at the first moment at which clocks show from, and end at the last at which they show to: where they go back over an
-// hour, both may come twice. A time that clocks leave out is the moment at which they go forward.
+// Next returns when something due at t may be done: t itself, or the end of the quiet hours that contain t. Quiet hours begin at the first
+// moment at which clocks show from, and end at the last moment at which they show to: where clocks go back over an hour, each of these
+// times may occur twice. For a time that clocks skip, the moment at which they go forward counts.
 func (h Hours) Next(t time.Time, in *time.Location) time.Time {
 	if h == (Hours{}) {
 		return t
 	}
 	year, month, today := t.In(in).Date()
-	// Yesterday's quiet hours may go on; where clocks go back over midnight, tomorrow's may have begun already.
+	// Yesterday's quiet hours may still last; where clocks go back over midnight, tomorrow's may have begun already.
 	for day := today - 1; day <= today+1; day++ {
 		last := day
 		if h.from > h.to {
@@ -58,14 +59,14 @@ func (h Hours) Next(t time.Time, in *time.Location) time.Time {
 	return t
 }
 
-// moments are the first and the last moment at which clocks show a minute of a day. Where no clock does, both are
-// when they go forward over it.
+// moments returns the first and the last moment at which clocks show a minute of a day. If clocks skip this minute, both are the moment at
+// which they go forward.
 func moments(year int, month time.Month, day, minute int, in *time.Location) (first, last time.Time) {
 	t := time.Date(year, month, day, minute/60, minute%60, 0, 0, in)
 	begins, ends := t.ZoneBounds()
 	wall := time.Date(year, month, day, minute/60, minute%60, 0, 0, time.UTC)
 	switch shown := clockOf(t); {
-	case shown.After(wall): // time.Date used the offset before the change, and returned a time after it
+	case shown.After(wall): // time.Date used the offset before the change, and returned a time after the change
 		return begins, begins
 	case shown.Before(wall):
 		return ends, ends
@@ -80,7 +81,8 @@ func moments(year int, month time.Month, day, minute int, in *time.Location) (fi
 	return first, last
 }
 
-// shows finds the moment of a wall time by the offset that clocks have at another moment; ok is whether they have the same one then.
+// shows returns the moment of a wall time according to the offset that applies at another moment; ok reports whether the same offset
+// applies at both.
 func shows(wall, at time.Time) (t time.Time, ok bool) {
 	_, offset := at.Zone()
 	t = wall.Add(-time.Duration(offset) * time.Second).In(at.Location())
@@ -94,15 +96,15 @@ func clockOf(t time.Time) time.Time {
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// At is the first moment at or after a date and time of the day in a time zone: see Hours.
+// At returns the first moment at or after a date and time of the day in a time zone: see Hours.
 func At(wall time.Time, in *time.Location) time.Time {
 	first, _ := moments(wall.Year(), wall.Month(), wall.Day(), wall.Hour()*60+wall.Minute(), in)
 	return first
 }
 
 const (
-	maxZone  = 64   // bytes of a time zone's name; the longest has some 30
-	maxZones = 1000 // cached: there are some 600, so valid ones never fill it
+	maxZone  = 64   // bytes of a time zone's name; the longest has about 30
+	maxZones = 1000 // in the cache: there are about 600, so valid names never fill it
 )
 
 // zones caches time zones: looking one up reads a file.
@@ -111,7 +113,7 @@ var zones struct {
 	known map[string]*time.Location
 }
 
-// Zone finds a time zone like Europe/Oslo, nil if there is none of that name. That of the machine, Local, is none.
+// Zone returns a time zone like Europe/Oslo; nil: there is none of that name. The machine's own zone, Local, does not count.
 func Zone(name string) *time.Location {
 	if name == "" || name == "Local" || len(name) > maxZone {
 		return nil
@@ -134,7 +136,7 @@ func Zone(name string) *time.Location {
 	return l
 }
 
-// CheckZone refuses names that are no time zone.
+// CheckZone returns an error if name is not a time zone.
 func CheckZone(field, name string) (*time.Location, error) {
 	if l := Zone(name); l != nil {
 		return l, nil

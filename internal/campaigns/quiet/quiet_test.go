@@ -98,11 +98,11 @@ func FuzzHours(f *testing.F) {
 //go:embed testdata/zones.txt
 var zoneNames string
 
-// TestQuietHoursEndWhereClocksSaySo compares with clocks that are read minute by minute around each change of three years,
-// in every time zone.
+// TestQuietHoursEndWhereClocksSaySo compares the results with local times, minute by minute around each clock change of three years, in
+// every time zone.
 func TestQuietHoursEndWhereClocksSaySo(t *testing.T) {
 	from, to := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
-	seen := map[string]bool{} // many zones are aliases of one
+	seen := map[string]bool{} // many zones are aliases of another
 	for name := range strings.FieldsSeq(zoneNames) {
 		zone := Zone(name)
 		if zone == nil {
@@ -127,11 +127,11 @@ func TestQuietHoursEndWhereClocksSaySo(t *testing.T) {
 	}
 }
 
-// compareAround tries quiet hours that begin or end near a change.
+// compareAround tests quiet hours that begin or end near a clock change.
 func compareAround(t *testing.T, name string, zone *time.Location, change time.Time) {
 	t.Helper()
 	const around = 36 * 60
-	clocks := make([]time.Time, 2*around) // their local times, minute by minute
+	clocks := make([]time.Time, 2*around) // local times, minute by minute
 	first := change.Add(-around * time.Minute)
 	for i := range clocks {
 		clocks[i] = clockOf(first.Add(time.Duration(i) * time.Minute).In(zone))
@@ -155,7 +155,7 @@ func compareAround(t *testing.T, name string, zone *time.Location, change time.T
 
 const minutesOfDay = 24 * 60
 
-// endByClocks is the last minute at which clocks show a time, or the first at which they show a later one.
+// endByClocks returns the last minute at which clocks show a time, or the first at which they show a later one.
 func endByClocks(clocks []time.Time, end time.Time) int {
 	for i := len(clocks) - 1; i >= 0; i-- {
 		if clocks[i].Equal(end) {

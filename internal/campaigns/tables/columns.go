@@ -11,15 +11,15 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Column is a column of a table and how it is interpreted.
+// Column is a column of a table and its interpretation.
 type Column struct {
 	Heading string   // as the file has it
-	Name    string   // of the part of a registration, or of the attribute
+	Name    string   // of the registration's field, or of the attribute
 	Samples []string // the first cells that are not empty
 	use     use
 	kind    kind
 	said    bool   // its heading says which kind
-	why     string // the cell for which it is text
+	why     string // the cell because of which the column is text
 }
 
 type use uint8
@@ -29,14 +29,14 @@ const (
 	address              // a part of its address
 	attribute            // of its own name
 	members              // a JSON object of attributes
-	heeded               // it decides whether the line is registered
+	heeded               // decides whether the line is registered
 	dropped              // not stored
 )
 
-// shownSamples are as many cells of a column as a preview shows.
+// shownSamples is the number of a column's cells that a preview shows.
 const shownSamples = 3
 
-// Becomes says how a column is used.
+// Becomes describes how a column is used.
 func (c *Column) Becomes() string {
 	switch c.use {
 	case address:
@@ -60,28 +60,29 @@ func (c *Column) Becomes() string {
 // Attribute reports whether the column becomes an attribute.
 func (c *Column) Attribute() bool { return c.use == attribute }
 
-// Typed reports whether the cells become numbers or truths. One cell that does not fit keeps the others text, and the column still counts.
+// Typed reports whether the cells have a type other than text. A single cell that does not fit makes all cells text, but the column still
+// counts as typed.
 func (c *Column) Typed() bool { return c.kind == number || c.kind == truth || c.why != "" }
 
-// Dropped reports whether nothing is stored of the column.
+// Dropped reports whether the column is not stored.
 func (c *Column) Dropped() bool { return c.use == dropped }
 
-// parts are the columns that fill fields of a registration.
+// parts maps the columns that fill fields of a registration to their uses.
 var parts = map[string]use{
 	"id": part, "channel": part, "recipient": part, "address": part, "subscription": part, "tags": part, "locale": part, "timezone": part, "status": heeded,
 	"endpoint": address, "p256dh": address, "auth": address, "chat_id": address, "token": address, "url": address, "attributes": members,
 }
 
-// otherNames are other programs' names of columns.
+// otherNames maps column names of other programs.
 var otherNames = map[string]string{"key_p256dh": "p256dh", "key_auth": "auth", "web_p256": "p256dh", "web_auth": "auth", "uuid": "id"}
 
-// oneSignal are the names of columns in OneSignal's export. Its identifier is an address of the kind in device_type.
+// oneSignal maps column names in OneSignal's export. Its identifier is an address, whose kind device_type determines.
 var oneSignal = map[string]string{"identifier": "identifier", "external_user_id": "recipient", "language": "locale", "invalid_identifier": "invalid_identifier"}
 
-// notes are the columns of Godwit's exports that an import does not store: the new endpoint has its own.
+// notes are the columns of Godwit's exports that an import ignores, because the new endpoint has its own values.
 var notes = []string{"created_at", "last_seen_at", "disabled_reason"}
 
-// normal is a heading as names are written.
+// normal converts a heading to the form of names.
 func normal(heading string) string {
 	return strings.Map(func(c rune) rune {
 		if unicode.IsSpace(c) || c == '-' {
@@ -91,7 +92,7 @@ func normal(heading string) string {
 	}, strings.TrimFunc(heading, notPart))
 }
 
-// notPart matches invisible characters around a heading.
+// notPart reports whether a character around a heading is ignored: spaces and invisible characters.
 func notPart(c rune) bool { return unicode.IsSpace(c) || c == '\ufeff' || c == '\u200b' }
 
 func knownColumn(heading string) (string, bool) {
@@ -103,11 +104,11 @@ func knownColumn(heading string) (string, bool) {
 	return name, ok
 }
 
-// table is what follows from the headings for the whole table.
+// table holds what the headings determine for the whole table.
 type table struct {
 	ours      bool // Godwit's own export
 	oneSignal bool
-	uuid      bool // there is one, so id is a number of the database that the table is from
+	uuid      bool // there is a column uuid, so id is a row number in the source database
 }
 
 func tableOf(heads []string) (t table) {
@@ -131,7 +132,7 @@ func columns(heads []string) (list []Column, t table, err error) {
 	for i, heading := range heads {
 		c := Column{Heading: strings.TrimFunc(heading, notPart)}
 		if c.Heading == "" {
-			c.use, c.Name = dropped, "" // a trailing separator: a line with a cell there is refused
+			c.use, c.Name = dropped, "" // from a trailing separator: a line with text in this cell is rejected
 			list = append(list, c)
 			continue
 		}
@@ -152,7 +153,7 @@ func columns(heads []string) (list []Column, t table, err error) {
 	return list, t, nil
 }
 
-// read decides how a column is interpreted.
+// read determines how a column is interpreted.
 func (t *table) read(c *Column) error {
 	name := normal(c.Heading)
 	if other, ok := oneSignal[name]; ok && t.oneSignal {
@@ -196,7 +197,7 @@ func (t *table) read(c *Column) error {
 	return fmt.Errorf("%q is neither a known column nor a name for an attribute: write letters, digits, _ . - after a letter", notification.Clip(c.Heading))
 }
 
-// spelled turns a heading into the name of an attribute, with _ for other characters: user id is user_id.
+// spelled converts a heading to the name of an attribute, with _ for invalid characters: user id becomes user_id.
 func spelled(heading string) string {
 	words := strings.FieldsFunc(heading, func(c rune) bool {
 		return unicode.IsSpace(c) || c < unicode.MaxASCII && unicode.IsPunct(c) && c != '.' && c != '-'

@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Rows by which the kinds of columns are found are kept until they are read.
+// Limits of the first rows, which determine the kinds of columns and are kept until they are returned.
 const (
 	sampleRows  = 1000
 	sampleBytes = 1 << 20
@@ -51,7 +51,7 @@ func newCSV(in *lines, named string) (*csvReader, error) {
 	return r, nil
 }
 
-// head reads the headings, and finds the separator by them.
+// head reads the headings, which determine the separator.
 func (r *csvReader) head() (record, error) {
 	for {
 		first, err := r.records.lines.next()
@@ -82,7 +82,7 @@ func (r *csvReader) head() (record, error) {
 	}
 }
 
-// sample reads the first rows, and finds the kinds of the columns by them.
+// sample reads the first rows, which determine the kinds of the columns.
 func (r *csvReader) sample() {
 	for size := 0; len(r.ahead) < sampleRows && size < sampleBytes; {
 		row, err := r.records.next()
@@ -230,7 +230,8 @@ func setAddress(row *audience.Row, name, cell string) error {
 	return nil
 }
 
-// setTags reads tags: a JSON list, a JSON object, which other services call tags and here is attributes, or words between ; , or |.
+// setTags parses tags: a JSON list; a JSON object, which other services call tags and which becomes attributes; or words separated by ; ,
+// or |.
 func setTags(row *audience.Row, cell string) error {
 	switch cell = audience.Unguarded(cell); cell[:min(len(cell), 1)] {
 	case "[":
@@ -260,7 +261,7 @@ func setMembers(row *audience.Row, name, cell string) error {
 	return nil
 }
 
-// heed finds out whether a line is to be registered.
+// heed sets a row's status from a cell, which determines whether the line is registered.
 func heed(row *audience.Row, name, cell string) error {
 	if name == "invalid_identifier" {
 		v, ok := readTruth(cell, true)
@@ -280,7 +281,7 @@ func heed(row *audience.Row, name, cell string) error {
 	return fmt.Errorf("status: %.40q is none of active, disabled", cell)
 }
 
-// identify gives OneSignal's identifier its place by the kind of the device.
+// identify stores OneSignal's identifier in the field for the kind of device.
 func (r *csvReader) identify(row *audience.Row, at map[string]string, cells []string) {
 	id := at["identifier"]
 	delete(at, "identifier")
@@ -297,11 +298,11 @@ func (r *csvReader) identify(row *audience.Row, at map[string]string, cells []st
 	case kind == "1" || kind == "android":
 		at["token"], row.Channel = id, push.FCM
 	default:
-		at["token"] = id // an address that the channel's own check refuses, unless the command names one
+		at["token"] = id // the channel's validation rejects this, unless the command names a channel
 	}
 }
 
-// compose makes an address of the columns that hold its parts, and finds the channel by them where none is named.
+// compose makes an address from the columns with its parts, and determines the channel from them if none is named.
 func compose(row *audience.Row, at map[string]string) (err error) {
 	var v any
 	ch := row.Channel
@@ -322,7 +323,7 @@ func compose(row *audience.Row, at map[string]string) (err error) {
 	return err
 }
 
-// plainURL is a URL as it was before a program wrote it into HTML: &#038; is &. No URL of an address has a fragment.
+// plainURL undoes the escaping of a program that wrote the URL into HTML: &#038; becomes &. No address's URL has a fragment.
 func plainURL(s string) string {
 	if strings.Contains(s, "&#") || strings.Contains(s, "&amp;") {
 		return html.UnescapeString(s)

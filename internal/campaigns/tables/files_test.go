@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// utf16Of writes a text as Windows does.
+// utf16Of encodes a text in UTF-16, as Windows programs do.
 func utf16Of(s string, low, high int, mark bool) string {
 	var b strings.Builder
 	if mark {
@@ -80,7 +80,7 @@ func TestEncodingsThatCannotBeKnownAreAskedFor(t *testing.T) {
 	if rows, bad := readFile(t, cyrillic, Options{Format: "csv", Encoding: "windows-1251"}); len(bad) > 0 || rows[0].Attributes["city"] != audience.Text("Москва") {
 		t.Errorf("%+v %q", rows, bad)
 	}
-	// A file that is UTF-8 but for one line.
+	// The file is UTF-8 except for one line.
 	rows, bad := readTable(t, "chat_id,city\n1,Zürich\n2,Z\xfcrich\n3,Oslo\n")
 	if len(rows) != 2 || len(bad) != 1 || !strings.HasPrefix(bad[0], "line 3: is not UTF-8") {
 		t.Errorf("%+v %q", rows, bad)
@@ -225,7 +225,7 @@ func TestColumnsAreReadAsOneKind(t *testing.T) {
 			}
 		}
 	}
-	// The reader samples the first rows only. A later cell of another kind is reported.
+	// The reader samples the first rows only. It reports a later cell of another kind.
 	rows, bad := readTable(t, "chat_id,age\n"+strings.Repeat("1,42\n", sampleRows)+"2,n/a\n")
 	last := rows[len(rows)-1]
 	if len(bad) > 0 || last.Attributes["age"] != audience.Text("n/a") || len(last.Warnings) != 1 {
@@ -323,7 +323,7 @@ func TestNDJSONIsReadLineByLine(t *testing.T) {
 	}
 }
 
-// FuzzTables holds that reading any file ends, that lines are named in order, and that nothing panics.
+// FuzzTables: reading any file ends, line numbers grow, and nothing panics.
 func FuzzTables(f *testing.F) {
 	for _, text := range []string{
 		"chat_id,tags\n1,a;b\n", "\ufeff\"chat_id\";\"x\"\r\n\"1\";\"a\r\nb\"\r\n", "a\tb\rc\td\r", "chat_id,x\n1,\"open\n2,b\n", "sep=|\nchat_id|x\n1|\"\"\"\"\n",

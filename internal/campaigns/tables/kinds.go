@@ -13,21 +13,21 @@ import (
 type kind uint8
 
 const (
-	open   kind = iota // decided by the first cell that is not empty
+	open   kind = iota // the first cell that is not empty decides
 	text               // as they are
 	number             // as numbers
 	truth              // as true and false
-	ours               // each as Godwit's own exports write them
+	ours               // in the format of Godwit's own exports
 )
 
 func (k kind) String() string {
 	return [...]string{"text", "text", "numbers", "true and false", "as exported"}[k]
 }
 
-// plainNumber is how numbers are written: a zero in front, a plus or an exponent make a text, such as a phone number or a postal code.
+// plainNumber matches numbers. A leading zero, a plus sign or an exponent makes a text, such as a phone number or a postal code.
 var plainNumber = regexp.MustCompile(`^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$`)
 
-// readNumber reads a number, if it is written as one and can be kept exactly.
+// readNumber parses a number; ok is false if s is not one or cannot be stored exactly.
 func readNumber(s string) (v audience.Value, ok bool) {
 	if !plainNumber.MatchString(s) || strings.TrimRight(s, "0.") == "-" {
 		return v, false
@@ -39,15 +39,14 @@ func readNumber(s string) (v audience.Value, ok bool) {
 	return audience.Number(n), true
 }
 
-// truths are the words of spreadsheets for true and false, in any letters or, in other languages than English, in
-// capitals.
+// truths are the words of spreadsheets for true and false: the English ones in any case, those of other languages in capitals.
 var truths = map[string]bool{
 	"TRUE": true, "FALSE": false, "WAHR": true, "FALSCH": false, "VRAI": true, "FAUX": false, "VERDADERO": true, "FALSO": false, "VERO": true,
 	"VERDADEIRO": true, "WAAR": true, "ONWAAR": false, "PRAWDA": true, "FAŁSZ": false, "ИСТИНА": true, "ЛОЖЬ": false, "SANT": true, "FALSKT": false,
 	"SANN": true, "USANN": false, "SAND": true, "FALSK": false,
 }
 
-// saidTruths are further words that are read in a column whose heading says that it holds true and false.
+// saidTruths are additional words for a column whose heading declares booleans.
 var saidTruths = map[string]bool{"YES": true, "NO": false, "Y": true, "N": false, "T": true, "F": false, "1": true, "0": false, "ON": true, "OFF": false}
 
 func readTruth(s string, said bool) (v audience.Value, ok bool) {
@@ -61,7 +60,7 @@ func readTruth(s string, said bool) (v audience.Value, ok bool) {
 	return audience.Bool(is), ok
 }
 
-// reads reports whether a cell can be read as a kind.
+// reads reports whether a cell can be read as this kind.
 func (k kind) reads(s string) bool {
 	switch k {
 	case number:
@@ -74,7 +73,7 @@ func (k kind) reads(s string) bool {
 	return true
 }
 
-// kindOf is the kind of a cell by itself.
+// kindOf returns the kind of a cell by itself.
 func kindOf(s string) kind {
 	for _, k := range []kind{number, truth} {
 		if k.reads(s) {
@@ -84,8 +83,8 @@ func kindOf(s string) kind {
 	return text
 }
 
-// settle finds a kind that fits all cells of a column. why is the cell because of which the column is text, although
-// others alone could be more.
+// settle returns a kind that fits all cells of a column. why is the cell that makes the column text although other cells have a more
+// specific kind.
 func settle(cells []string) (k kind, why string) {
 	some := open // of the cells that are no text by themselves
 	for _, s := range cells {
@@ -112,7 +111,7 @@ func settle(cells []string) (k kind, why string) {
 	return k, why
 }
 
-// value reads a cell of a column. warning says that it does not fit the column's kind.
+// value parses a column's cell. warning is not empty if the cell does not fit the column's kind.
 func (c *Column) value(s string) (v audience.Value, warning string, err error) {
 	if c.kind == open {
 		c.kind = kindOf(s)

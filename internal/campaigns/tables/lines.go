@@ -10,11 +10,11 @@ import (
 	"godwit.dev/godwit/internal/campaigns/audience"
 )
 
-// Limits of a line and a record. The server takes as much for one registration.
+// Limits of a line and a record. They equal the server's limit for one registration.
 const (
 	MaxLine   = 64 << 10 // bytes of a line
-	maxRecord = 64 << 10 // bytes of a record with line breaks in its cells
-	// maxLines is how far a cell with line breaks may go on before its quote is taken for one that nobody closed.
+	maxRecord = 64 << 10 // bytes of a record that has line breaks in its cells
+	// maxLines limits the lines of one cell: beyond it, the cell's quote counts as unclosed.
 	maxLines = 200
 )
 
@@ -22,21 +22,21 @@ const (
 type line struct {
 	number int
 	text   []byte
-	err    error // it cannot be read; text is empty
+	err    error // why the line cannot be read; text is then empty
 }
 
-// lines reads lines of bounded length. Some may be given back.
+// lines reads lines of limited length. Lines can be put back.
 type lines struct {
 	in      *bufio.Reader
 	ends    byte // how lines end: \n, with an optional \r after it, or \r alone
-	decoded bool // U+FFFD replaces bytes that could not be decoded
+	decoded bool // U+FFFD has replaced bytes that could not be decoded
 	number  int
-	back    []line // given back, to be read again
+	back    []line // lines put back, to be read again
 }
 
-// newLines finds the line ends of a file: \r alone if the first lines have no other.
+// newLines determines the line ends of a file: \r alone if the first lines have no other.
 func newLines(in *bufio.Reader, decoded bool) *lines {
-	head, _ := in.Peek(MaxLine) // errors of the file are found by the reader
+	head, _ := in.Peek(MaxLine) // the reader reports errors of the file later
 	ends := byte('\n')
 	if bytes.IndexByte(head, '\n') < 0 && bytes.IndexByte(head, '\r') >= 0 {
 		ends = '\r'
@@ -74,13 +74,13 @@ func (l *lines) next() (line, error) {
 	}
 }
 
-// skip passes over the rest of a line.
+// skip discards the rest of a line.
 func (l *lines) skip(err error) error {
 	for errors.Is(err, bufio.ErrBufferFull) {
 		_, err = l.in.ReadSlice(l.ends)
 	}
 	if errors.Is(err, io.EOF) {
-		return nil // it was the last: the next call reports that
+		return nil // the line was the last: the next call returns io.EOF
 	}
 	return err
 }

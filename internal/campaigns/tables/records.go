@@ -15,20 +15,20 @@ func validUTF8(b []byte) bool { return utf8.Valid(b) }
 
 // record is the cells of one row.
 type record struct {
-	line  int // of the file, where it begins
+	line  int // line of the file where the record begins
 	cells []string
-	err   error // it cannot be read; the next ones can
+	err   error // why the record cannot be read; later ones can
 }
 
-// records reads CSV record by record. encoding/csv splits them into cells; their ends are found here, so that a quote
-// that is not closed affects only its own line.
+// records reads CSV record by record. encoding/csv splits records into cells; this type finds their ends itself, so that an unclosed quote
+// affects only its own line.
 type records struct {
 	lines     *lines
 	separator byte
 	buf       *bufio.Reader // of csv
 }
 
-// next reads the next record that is not empty; io.EOF after the last.
+// next returns the next record that is not empty; io.EOF after the last.
 func (r *records) next() (record, error) {
 	for {
 		first, err := r.lines.next()
@@ -61,7 +61,7 @@ type strayError struct{ what string }
 
 func (e *strayError) Error() string { return e.what }
 
-// complete adds the further lines of a record. If its quotes do not match, these lines are returned to the input.
+// complete adds the following lines of a record. If the quotes do not match, it puts these lines back.
 func (r *records) complete(first line) ([]byte, error) {
 	var s quotes
 	s.read(first.text, r.separator)
@@ -92,16 +92,16 @@ func (r *records) complete(first line) ([]byte, error) {
 	return nil, &strayError{"has text behind a cell that a quote \" ends: write \"\" for a quote within one"}
 }
 
-// quotes follows the quotes of a record.
+// quotes tracks whether a position in a record is within quotes.
 type quotes struct{ state quoteState }
 
 type quoteState uint8
 
 const (
 	begin  quoteState = iota // of a cell
-	bare                     // within a cell without quotes, where a quote is a character
+	bare                     // within an unquoted cell, where a quote is an ordinary character
 	quoted                   // within quotes
-	ended                    // behind a quote that ends a cell, or is the first of two
+	ended                    // after a quote that ends a cell, or is the first of two
 	broken                   // an invalid character follows a quote
 )
 
@@ -128,7 +128,8 @@ func (q *quotes) read(text []byte, separator byte) {
 	}
 }
 
-// split takes a record apart. csv makes \n of \r\n within cells, so \r stands aside meanwhile: zero bytes have been refused.
+// split splits a record into cells. encoding/csv would replace \r\n in cells by \n, so \r is temporarily replaced by a zero byte: zero
+// bytes were rejected before.
 func (r *records) split(text []byte) ([]string, error) {
 	text = bytes.TrimRight(text, "\r\n")
 	kept := bytes.IndexByte(text, '\r') >= 0
@@ -156,10 +157,10 @@ func (r *records) split(text []byte) ([]string, error) {
 	return cells, nil
 }
 
-// nulls are what databases write, without quotes, for a column that has no value: phpMyAdmin and MySQL.
+// nulls are the unquoted words that databases (phpMyAdmin, MySQL) write for a column without a value.
 var nulls = map[string]bool{"NULL": true, `\N`: true}
 
-// opensQuote reports whether a quote stands at this line and column of a record, both counted from 1.
+// opensQuote reports whether a quote is at this line and column of a record, both counted from 1.
 func opensQuote(text []byte, line, column int) bool {
 	for ; line > 1; line-- {
 		_, text, _ = bytes.Cut(text, []byte("\n"))

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// separators are the characters that may separate cells, the likeliest first.
+// separators are the possible separators of cells, the most likely first.
 const separators = ",;\t|"
 
 var separatorNames = map[string]byte{"comma": ',', "semicolon": ';', "tab": '\t', "pipe": '|', `\t`: '\t'}
 
-// SeparatorName is the name of a separator.
+// SeparatorName returns a separator's name for people.
 func SeparatorName(c byte) string {
 	for name, is := range separatorNames {
 		if is == c && name != `\t` {
@@ -31,8 +31,7 @@ func namedSeparator(s string) (byte, error) {
 	return 0, fmt.Errorf("%.20q separates no cells: it is comma, semicolon, tab or pipe", s)
 }
 
-// findSeparator finds the separator of the headings: the one that gives the most known names, then the most frequent
-// one.
+// findSeparator returns the separator of the headings: the one that gives the most known names, then the most frequent one.
 func findSeparator(heading []byte) byte {
 	best, most := separators[0], -1
 	for i := range len(separators) {
@@ -66,7 +65,7 @@ func headings(text []byte, separator byte) []string {
 	return cells
 }
 
-// excelHint is a first line that names the separator for Excel: sep=;
+// excelHint parses a first line that names the separator for Excel: sep=;
 func excelHint(text []byte) (byte, bool) {
 	rest, ok := bytes.CutPrefix(bytes.Trim(bytes.ToLower(bytes.TrimRight(text, "\r\n")), `"`), []byte("sep="))
 	if !ok || len(rest) != 1 || !strings.Contains(separators, string(rest)) {

@@ -1,5 +1,5 @@
-// Package tables reads endpoints from files that people and other programs made, CSV and NDJSON: it detects encoding,
-// separator and kinds of columns, reports them, and refuses lines one by one. Memory does not grow with the file.
+// Package tables reads endpoints from files of people and other programs, CSV and NDJSON: it detects encoding, separator and kinds of
+// columns, reports them, and rejects invalid lines one by one. Its memory does not grow with the file.
 package tables
 
 import (
@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/textfile"
 )
 
-// Options describe a file. The reader finds the empty ones itself.
+// Options describe a file. The reader detects those that are empty.
 type Options struct {
 	Format    string // csv, else NDJSON
 	Encoding  string
@@ -46,13 +46,13 @@ func Open(r io.Reader, o Options) (*Reader, error) {
 	return &Reader{rows: c, found: in.Encoding + ", cells separated by " + SeparatorName(c.records.separator), columns: func() []Column { return c.columns }}, nil
 }
 
-// Next reads a line; io.EOF after the last. An error that is a *audience.LineError concerns this line alone.
+// Next returns the next row with its line number; io.EOF after the last. An error that is a *audience.LineError affects only this line.
 func (r *Reader) Next() (row audience.Row, line int, err error) { return r.rows.Next() }
 
 // Found describes for people how the file is interpreted.
 func (r *Reader) Found() string { return r.found }
 
-// Columns are the columns of a CSV file and their uses. NDJSON has none.
+// Columns returns the columns of a CSV file and their uses. NDJSON has none.
 func (r *Reader) Columns() []Column { return r.columns() }
 
 // ndjson reads one JSON object a line.
@@ -85,13 +85,13 @@ func parseObject(text []byte) (row audience.Row, err error) {
 	var one struct {
 		audience.Row
 		Status         audience.Status `json:"status"`
-		CreatedAt      any             `json:"created_at"` // in an export: the new endpoint gets its own
+		CreatedAt      any             `json:"created_at"` // present in exports; ignored, because the new endpoint gets its own
 		UpdatedAt      any             `json:"updated_at"`
 		LastSeenAt     any             `json:"last_seen_at"`
 		DisabledReason any             `json:"disabled_reason"`
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields() // nothing is left out in silence
+	d.DisallowUnknownFields() // no field may be ignored silently
 	if err := d.Decode(&one); err != nil {
 		return row, fmt.Errorf("cannot be read as JSON: %w", err)
 	}

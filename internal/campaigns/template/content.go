@@ -14,18 +14,18 @@ import (
 
 // Limits of a content.
 const (
-	MaxContentBytes = 32 << 10 // no channel takes more than 4 KB of it; the rest is for other languages
+	MaxContentBytes = 32 << 10 // no channel accepts more than 4 KB; the rest is for other languages
 	MaxLocales      = 100
 )
 
 // Content is a message: texts with variables, and variants of them in other languages.
 type Content struct {
 	push.Content
-	Language string             `json:"language,omitempty"` // of the texts here: a BCP 47 tag; empty: of readers for whose language there is no variant
+	Language string             `json:"language,omitempty"` // BCP 47 tag of the texts here; empty: the language of readers without a matching variant
 	Locales  map[string]Variant `json:"locales,omitempty"`  // by BCP 47 tag: fr, fr-CA
 }
 
-// Variant replaces those parts of the content that it has.
+// Variant replaces the parts of the content that are set in it.
 type Variant struct {
 	Title    string           `json:"title,omitempty"`
 	Body     string           `json:"body,omitempty"`
@@ -37,17 +37,17 @@ type Variant struct {
 	WebPush  *VariantWebPush  `json:"webpush,omitempty"`
 }
 
-// VariantTelegram is the part of a Telegram message that differs in a language.
+// VariantTelegram is the part of a Telegram message that is different in one language.
 type VariantTelegram struct {
 	Buttons [][]push.TelegramLink `json:"buttons,omitempty"`
 }
 
-// VariantWebPush is the part of a browser's notification that differs in a language.
+// VariantWebPush is the part of a browser's notification that is different in one language.
 type VariantWebPush struct {
 	Actions []push.Action `json:"actions,omitempty"`
 }
 
-// Check refuses content that cannot be sent; in is the field that contains it.
+// Check returns an error if the content cannot be sent; in is the name of the field that contains it.
 func (t *Content) Check(in string) error { return check(in, t) }
 
 func check(in string, c *Content) error {
@@ -97,11 +97,11 @@ func check(in string, c *Content) error {
 	return nil
 }
 
-// Limits of the buttons below a message of Telegram. It documents none; its servers refuse more.
+// Limits of the buttons below a Telegram message. Telegram documents none, but its servers reject larger ones.
 const (
 	maxButtons       = 100
 	maxButtonsInRow  = 8
-	maxButtonText    = 256 // bytes; phones show some 40 characters
+	maxButtonText    = 256 // bytes; phones show about 40 characters
 	maxTelegramMedia = 2048
 )
 
@@ -152,7 +152,7 @@ func checkButtons(field string, rows [][]push.TelegramLink) error {
 	return nil
 }
 
-// checkActions checks that a service worker can show and open a browser's buttons: without a label none is shown at all.
+// checkActions validates a browser's buttons: a service worker must be able to show and open them, and shows none without a label.
 func checkActions(field string, actions []push.Action) error {
 	for i, a := range actions {
 		at := fmt.Sprintf("%s[%d]", field, i)
@@ -217,7 +217,7 @@ func (v *Variant) check(prefix string) error {
 	return nil
 }
 
-// checkURL allows only web addresses: a click must not run script. Variables are allowed, but not in scheme and host.
+// checkURL allows only web addresses, because a click must not run a script. Variables are allowed, except in scheme and host.
 func checkURL(text string) error {
 	plain, _, _ := strings.Cut(text, "{{")
 	u, err := url.Parse(plain)

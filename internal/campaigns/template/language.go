@@ -9,9 +9,9 @@ import (
 	"golang.org/x/text/language"
 )
 
-// variant finds the texts for a reader's language; ok is false if they are those of the content itself. A variant of the
-// very tag comes first, then the nearest by BCP 47: tags that have a newer name (iw, now he), regions whose readers
-// share a variety (en-AU reads en-GB before en-US) and the script that a region writes (zh-TW reads zh-Hant before zh).
+// variant returns the texts for a reader's language; ok is false if the content's own texts apply. An exact match of the tag has
+// precedence, then the nearest by BCP 47, which considers renamed tags (iw, now he), regions whose readers share a variety (en-AU reads
+// en-GB before en-US) and the script that a region uses (zh-TW reads zh-Hant before zh).
 func (t *Content) variant(locale string) (v Variant, ok bool) {
 	tag := strings.ReplaceAll(locale, "_", "-")
 	if len(t.Locales) == 0 || tag == "" || strings.EqualFold(t.Language, tag) {
@@ -29,10 +29,10 @@ func (t *Content) variant(locale string) (v Variant, ok bool) {
 	return v, ok
 }
 
-// choices caches which language is nearest: finding it takes 100 µs, and a campaign needs it for each endpoint.
+// choices caches which language is nearest: finding it takes 100 µs, and a campaign needs the result for each endpoint.
 var choices chooser
 
-// maxChoices limits the cache: readers have few languages, but anybody may invent tags.
+// maxChoices limits the cache: readers have few languages, but anybody may send invented tags.
 const maxChoices = 10_000
 
 type chooser struct {
@@ -40,7 +40,7 @@ type chooser struct {
 	found map[string]string
 }
 
-// nearest names the one of the languages that is nearest to a reader's; "" if the base is, or none is near.
+// nearest returns the language in names that is nearest to a reader's; "" if base is nearer, or no language is near.
 func (c *chooser) nearest(tag, base string, names []string) string {
 	key := tag + " " + base + " " + strings.Join(names, " ")
 	c.mu.Lock()
@@ -70,20 +70,21 @@ func nearest(tag, base string, names []string) string {
 			have, called = append(have, t), append(called, name)
 		}
 	}
-	// The matcher knows which scripts a reader of one script can read, and may prefer a plain zh to zh-HK for zh-Hant.
+	// Languages in the reader's own script come first: the matcher knows which other scripts readers can read, and may prefer a plain zh to
+	// zh-HK for zh-Hant.
 	if alike, of := written(want, have, called); len(alike) > 0 {
 		_, at, _ := language.NewMatcher(alike).Match(want)
 		return of[at]
 	}
 	_, at, confidence := language.NewMatcher(have).Match(want)
-	// The matcher also offers other languages that most readers understand: that choice is the author's, not a table's.
+	// The matcher also returns other languages that most readers understand. That choice is left to the author.
 	if confidence == language.No && !sameScript(want, have[at]) || family(want) != family(have[at]) {
 		return ""
 	}
 	return called[at]
 }
 
-// written finds the languages that are a reader's own in their script.
+// written returns the variants in the reader's own language and script.
 func written(want language.Tag, have []language.Tag, called []string) (alike []language.Tag, of []string) {
 	for i, t := range have {
 		if family(t) == family(want) && sameScript(want, t) {
@@ -93,7 +94,7 @@ func written(want language.Tag, have []language.Tag, called []string) (alike []l
 	return alike, of
 }
 
-// family is a language under the name that its readers share.
+// family returns the common name of languages that share their readers.
 func family(t language.Tag) string {
 	canonical, err := language.All.Canonicalize(t)
 	if err != nil {
@@ -117,7 +118,7 @@ func sameScript(a, b language.Tag) bool {
 	return x == y
 }
 
-// nearestParent is for unregistered tags: for fr-old-x it tries fr-old, then fr.
+// nearestParent finds a language for an unregistered tag: for fr-old-x it tries fr-old, then fr.
 func nearestParent(tag, base string, names []string) string {
 	for ; tag != ""; tag = tag[:max(strings.LastIndexByte(tag, '-'), 0)] {
 		if strings.EqualFold(tag, base) {

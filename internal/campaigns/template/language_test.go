@@ -15,7 +15,7 @@ func TestTheNearestLanguageIsUsed(t *testing.T) {
 		{"zh-SG", "", "zh-CN zh-TW", "zh-CN"},
 		{"zh-CN", "", "zh-Hant zh-Hans", "zh-Hans"},
 		{"zh_Hant_HK", "", "zh zh-Hant", "zh-Hant"},
-		{"zh-TW", "en", "zh", "zh"}, // most readers of one script prefer the other script to a foreign language
+		{"zh-TW", "en", "zh", "zh"}, // most readers prefer the other script of their language to a foreign language
 		{"yue-HK", "en", "zh-Hans zh-Hant", "zh-Hant"},
 		{"zh-Hant-HK", "en", "zh-CN zh-TW", "zh-TW"},
 		{"zh-Hant-HK", "", "zh-Hans zh-HK zh-TW", "zh-HK"},
@@ -62,7 +62,7 @@ func TestTheNearestLanguageIsUsed(t *testing.T) {
 		{"be", "en", "ru", ""},
 		{"uk", "en", "ru", ""},
 		{"eu", "", "es", ""},
-		{"az-Cyrl", "en", "az", ""}, // written in letters that its readers may not know
+		{"az-Cyrl", "en", "az", ""}, // in letters that the reader may not know
 		{"hi-Latn", "en", "hi", ""},
 		{"", "", "de", ""},
 		{"@", "", "de", ""},

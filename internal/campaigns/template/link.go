@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// link fills in a URL. A space becomes %20, which means a space in a path, in a query and in a fragment; + is one in a
-// query only.
+// link fills variables into a URL. A space becomes %20, which means a space in a path, a query and a fragment; + means a space only in a
+// query.
 func link(text string, p Person) string {
 	return fillWith(text, p, escapeInURL, escapeFallback)
 }
@@ -16,8 +16,7 @@ func escapeInURL(value string) string {
 	return strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
 }
 
-// escapeFallback escapes only characters that are invalid in any part of a URL: the author of a text may intend its
-// slashes and signs.
+// escapeFallback escapes only characters that are invalid in any part of a URL: the author may intend slashes and other signs.
 func escapeFallback(text string) string {
 	var b strings.Builder
 	for i := range len(text) {
@@ -30,10 +29,10 @@ func escapeFallback(text string) string {
 	return b.String()
 }
 
-// withUTM adds the suffix to a URL's query. The URL itself stays unchanged, byte for byte, and a parameter that its
-// query has already is not added.
+// withUTM adds the suffix to a URL's query. It does not change the URL itself, byte for byte, and skips parameters that the query has
+// already.
 func withUTM(link, utm string) string {
-	if link == "" || utm == "" || strings.HasPrefix(link, "tg:") { // the app's own links go to no site
+	if link == "" || utm == "" || strings.HasPrefix(link, "tg:") { // tg: links open Telegram, not a site
 		return link
 	}
 	link, fragment, hasFragment := strings.Cut(link, "#")
@@ -60,7 +59,7 @@ func withUTM(link, utm string) string {
 	return b.String()
 }
 
-// names are the names in a query. Some sites separate its pairs by semicolons.
+// names returns the names in a query. Some sites separate its pairs by semicolons.
 func names(query string) map[string]bool {
 	all := make(map[string]bool)
 	for _, pair := range strings.FieldsFunc(query, func(r rune) bool { return r == '&' || r == ';' }) {

@@ -11,15 +11,15 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Message is what push channels get of a notification that was made of a template: it is filled in for each endpoint in its language.
+// Message is the content that push channels get for a notification made from a template: it is rendered for each endpoint in its language.
 type Message struct {
 	Content   Content   `json:"content"`
 	Variables Variables `json:"variables,omitempty"`
 	Locale    string    `json:"locale,omitempty"`   // of who has none
-	OwnData   bool      `json:"own_data,omitempty"` // the notification's data takes the place of the template's
+	OwnData   bool      `json:"own_data,omitempty"` // the notification has its own data instead of the template's
 }
 
-// ReadMessage reads one from a notification's content.
+// ReadMessage decodes a Message from a notification's content.
 func ReadMessage(b []byte) (*Message, error) {
 	m := new(Message)
 	if err := json.Unmarshal(b, m); err != nil {
@@ -28,7 +28,7 @@ func ReadMessage(b []byte) (*Message, error) {
 	return m, nil
 }
 
-// Render makes the content for somebody.
+// Render returns the content for one recipient.
 func (m *Message) Render(recipient, locale string, ch push.Channel) push.Content {
 	if locale == "" {
 		locale = m.Locale
@@ -36,8 +36,8 @@ func (m *Message) Render(recipient, locale string, ch push.Channel) push.Content
 	return m.Content.Render(Person{Recipient: recipient, Locale: locale, Variables: m.Variables}, ch, "")
 }
 
-// Fill makes the content of a draft that names a template. Every variable that the template uses in any language without a default must
-// be given.
+// Fill sets the content of a draft that names a template. Variables must contain each variable that the template uses without a default in
+// any language.
 func (s *Service) Fill(ctx context.Context, app string, d *notification.Draft) error {
 	for _, f := range []struct{ name, text string }{{"title", d.Content.Title}, {"body", d.Content.Body}, {"category", d.Content.Category}} {
 		if f.text != "" {
@@ -51,7 +51,7 @@ func (s *Service) Fill(ctx context.Context, app string, d *notification.Draft) e
 	if d.Locale != "" && !validTag(d.Locale) {
 		return notification.BadField("locale", "%.40q is not a language tag like fr or fr-CA", d.Locale)
 	}
-	d.Content.Key = keyOf(d, given) // first: the key identifies a repeated publish, even if the template has changed since
+	d.Content.Key = keyOf(d, given) // before the template's content: the key identifies a repeated publish, even if the template has changed since
 	r, err := s.use(ctx, app, d.Template, "template")
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (s *Service) Fill(ctx context.Context, app string, d *notification.Draft) e
 	return nil
 }
 
-// withoutData is a content without data, where the publisher's own replaces the template's.
+// withoutData returns a content without data, for publishes whose own data replaces the template's.
 func withoutData(c Content) Content {
 	c.Data = nil
 	all := make(map[string]Variant, len(c.Locales))
@@ -91,7 +91,7 @@ func withoutData(c Content) Content {
 	return c
 }
 
-// keyOf is what two publishes of one id must have the same: the publisher's input, for any revision of the template.
+// keyOf returns the key that must be equal for two publishes of one id: it covers the publisher's input, not the template's revision.
 func keyOf(d *notification.Draft, given Variables) string {
 	b, _ := json.Marshal(struct {
 		Template, Locale string

@@ -15,11 +15,11 @@ type Person struct {
 	Recipient  string
 	Locale     string
 	Attributes audience.Attributes
-	Variables  Variables // the same for everybody; they go before attributes
+	Variables  Variables // values for all recipients; they take precedence over attributes
 }
 
-// Render makes the content for one person: the variant of their language, its variables filled in, the UTM suffix on
-// its URLs. For Telegram with a parse mode, what attributes say is escaped: they are text, not markup.
+// Render returns the content for one person: the variant in their language, with variables filled in and the UTM suffix on its URLs. For
+// Telegram with a parse mode, it escapes attributes' values, because they are text and not markup.
 func (t *Content) Render(p Person, ch push.Channel, utm string) push.Content {
 	c := t.Content
 	if v, ok := t.variant(p.Locale); ok {
@@ -81,7 +81,7 @@ func override(c *push.Content, v Variant) {
 	}
 }
 
-// escapesFor says how an attribute's text is made harmless in a channel's markup, in the title and in the body.
+// escapesFor returns the functions that escape an attribute's text in a channel's markup, for the title and for the body.
 func escapesFor(ch push.Channel, mode string) (title, body func(string) string) {
 	if ch != push.Telegram {
 		return nil, nil
@@ -97,14 +97,14 @@ func escapesFor(ch push.Channel, mode string) (title, body func(string) string) 
 	return nil, nil // the sender sends plain text
 }
 
-// What parse mode Markdown reserves (core.telegram.org/bots/api#markdown-style). Nothing can be escaped within its markup,
-// so in the title, which is sent in bold, that ends before and begins again after each such character.
+// Characters with a meaning in parse mode Markdown (core.telegram.org/bots/api#markdown-style). They cannot be escaped inside an entity, so
+// in the title, which is bold, the entity ends before each such character and begins again after it.
 var (
 	legacyText = strings.NewReplacer("_", `\_`, "*", `\*`, "`", "\\`", "[", `\[`)
 	legacyBold = strings.NewReplacer("_", `*\_*`, "*", `*\**`, "`", "*\\`*", "[", `*\[*`)
 )
 
-// escapeMarkdown escapes what MarkdownV2 reserves (core.telegram.org/bots/api#markdownv2-style).
+// escapeMarkdown escapes the characters with a meaning in MarkdownV2 (core.telegram.org/bots/api#markdownv2-style).
 func escapeMarkdown(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -116,7 +116,7 @@ func escapeMarkdown(s string) string {
 	return b.String()
 }
 
-// checkTemplate refuses texts with malformed variables.
+// checkTemplate returns an error if a text contains malformed variables.
 func checkTemplate(text string) error {
 	for {
 		_, rest, ok := strings.Cut(text, "{{")
@@ -139,13 +139,13 @@ func variableName(s string) bool {
 	return s != "" && len(s) <= 128 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") == ""
 }
 
-// fill replaces {{name|otherwise}} by the person's attribute. escape, which may be nil, is applied to attributes'
-// values, never to the author's own text.
+// fill replaces {{name|otherwise}} by the person's attribute. It applies escape, which may be nil, to attributes' values, never to the
+// author's own text.
 func fill(text string, p Person, escape func(string) string) string {
 	return fillWith(text, p, escape, nil)
 }
 
-// fillWith is fill, with an escape for the author's alternative text where an attribute is missing.
+// fillWith is fill, with a function that escapes the author's alternative text for a missing attribute.
 func fillWith(text string, p Person, escape, escapeOtherwise func(string) string) string {
 	at := strings.Index(text, "{{")
 	if at < 0 {
@@ -180,7 +180,7 @@ func (p *Person) Says(name string) bool {
 	return given || p.value(name) != ""
 }
 
-// value is the value of a variable or an attribute, as text; "" if there is none.
+// value returns the value of a variable or an attribute as text; "" if there is none.
 func (p Person) value(name string) string {
 	if v, ok := p.Variables[name]; ok {
 		return v

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// freshFor is how long what was read is used: a change is in force on every server within a second.
+	// freshFor is how long a cached template is used: a change takes effect on every server within a second.
 	freshFor = time.Second
-	// maxCached bounds the templates in memory: each is 32 KB with its variables at most, and mostly 1 KB.
+	// maxCached limits the templates in memory: each has 32 KB with its variables at most, and mostly 1 KB.
 	maxCached = 512
 )
 
-// Service keeps an app's templates and fills them in.
+// Service stores apps' templates and fills them in.
 type Service struct {
 	store Store
 	now   func() time.Time
@@ -34,12 +34,12 @@ type read struct {
 	at   time.Time
 }
 
-// New makes a Service; now is the store's clock.
+// New returns a Service; now is the store's clock.
 func New(st Store, now func() time.Time) *Service {
 	return &Service{store: st, now: now, known: make(map[key]read)}
 }
 
-// Set stores a template, or its next revision.
+// Set stores a template as new, or as the next revision.
 func (s *Service) Set(ctx context.Context, app, name string, c Content, m Match) (set Template, created bool, err error) {
 	if err := CheckName("template", name); err != nil {
 		return set, false, err
@@ -79,12 +79,12 @@ func (s *Service) Get(ctx context.Context, app, name string) (*Template, error) 
 	return t, nil
 }
 
-// List reads a page of an app's templates, by name.
+// List returns a page of an app's templates, by name.
 func (s *Service) List(ctx context.Context, app, after string, limit int) ([]Template, error) {
 	return s.store.Templates(ctx, app, after, limit)
 }
 
-// Delete removes a template. Messages made from it stay.
+// Delete removes a template. Messages made from it are not affected.
 func (s *Service) Delete(ctx context.Context, app, name string, m Match) error {
 	err := s.store.DeleteTemplate(ctx, app, name, m.check)
 	s.forget(app, name)
@@ -100,7 +100,8 @@ func (s *Service) forget(app, name string) {
 	delete(s.known, key{app, name})
 }
 
-// Use reads a template for something that is made of it; it is shared. If there is no such template, the error names the field.
+// Use returns a template to make a content from. The result is shared and must not be changed. If there is no such template, the error
+// names field.
 func (s *Service) Use(ctx context.Context, app, name, field string) (*Template, error) {
 	r, err := s.use(ctx, app, name, field)
 	return r.t, err

@@ -273,7 +273,7 @@ func TestVariablesAreTextsNumbersAndBooleans(t *testing.T) {
 	}
 }
 
-// FuzzRender: any content that passes the checks can be rendered for everybody, and a value is never parsed as a text with variables.
+// FuzzRender: any valid content can be rendered for everybody, and a variable's value is never parsed for variables.
 func FuzzRender(f *testing.F) {
 	f.Add([]byte(welcome), "plan", "{{name}}", "de-CH")
 	f.Add([]byte(`{"title":"{{a|{{b}}","locales":{"fr":{"title":"{{b}}"}}}`), "b", "}}", "fr_CA")

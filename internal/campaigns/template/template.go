@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// MaxTemplates limits the templates of an app, which then have at most 6 MB.
+// MaxTemplates limits the templates of an app, which have at most 6 MB together.
 const MaxTemplates = 200
 
 // Errors of templates.
@@ -23,7 +23,7 @@ var (
 	ErrRevision = errors.New("the template is at another revision")
 )
 
-// RevisionError is a change that was meant for another revision than the one there is. It is an ErrRevision.
+// RevisionError reports a change that was meant for another revision than the current one. It matches ErrRevision.
 type RevisionError struct {
 	Name string
 	Have int64 // 0: there is none
@@ -39,10 +39,10 @@ func (e *RevisionError) Error() string {
 // Is makes it an ErrRevision.
 func (e *RevisionError) Is(target error) bool { return target == ErrRevision }
 
-// Template is a content under a name.
+// Template is a content stored under a name.
 type Template struct {
 	App, Name string
-	Revision  int64 // from 1; each change is the next
+	Revision  int64 // from 1; each change adds 1
 	Content   Content
 	CreatedAt time.Time
 	UpdatedAt time.Time
@@ -50,18 +50,18 @@ type Template struct {
 
 // Store keeps templates.
 type Store interface {
-	// Template fails with ErrUnknown where there is none of this name.
+	// Template fails with ErrUnknown if there is none of this name.
 	Template(ctx context.Context, app, name string) (*Template, error)
-	// Templates reads up to limit of them by name, after a name.
+	// Templates returns up to limit templates in the order of names, beginning after a name.
 	Templates(ctx context.Context, app, after string, limit int) ([]Template, error)
-	// UpdateTemplate changes or makes a template (a new one has revision 0) in one transaction; others is how many further templates the
-	// app has. It fails with access.ErrUnknownApp if the app does not exist.
+	// UpdateTemplate changes or creates a template (a new one has revision 0) in one transaction; others is the number of the app's other
+	// templates. It fails with access.ErrUnknownApp if the app does not exist.
 	UpdateTemplate(ctx context.Context, app, name string, change func(t *Template, others int) error) error
-	// DeleteTemplate deletes one unless check fails. It fails with ErrUnknown where there is none.
+	// DeleteTemplate deletes a template unless check returns an error. It fails with ErrUnknown if there is none of this name.
 	DeleteTemplate(ctx context.Context, app, name string, check func(*Template) error) error
 }
 
-// Match is which revision a change is meant for. The zero value is any, or none yet.
+// Match is the revision that a change is meant for. The zero value matches any revision, and a missing template.
 type Match struct {
 	Revision int64 // 0: whichever
 	There    bool  // there must be one
@@ -76,5 +76,5 @@ func (m Match) check(t *Template) error {
 	return nil
 }
 
-// CheckName applies the rule for names.
+// CheckName validates a template's name.
 func CheckName(field, name string) error { return notification.CheckName(field, name) }

@@ -18,14 +18,14 @@ import (
 // Limits of a message's variables.
 const (
 	MaxVariables      = 64
-	maxVariableBytes  = 4 << 10  // of one: a message of most channels has no more
+	maxVariableBytes  = 4 << 10  // limit for one value: a message of most channels has no more
 	maxVariablesBytes = 16 << 10 // of all
 )
 
-// Variables are values of variables, the same for every recipient. In JSON they are texts, numbers or booleans.
+// Variables are values of variables, the same for every recipient. In JSON, values are texts, numbers or booleans.
 type Variables map[string]string
 
-// UnmarshalJSON implements json.Unmarshaler. A number appears in a text as it was given.
+// UnmarshalJSON implements json.Unmarshaler. It keeps a number's text as given.
 func (v *Variables) UnmarshalJSON(b []byte) error {
 	var raw map[string]json.RawMessage
 	if json.Unmarshal(b, &raw) != nil {
@@ -51,7 +51,7 @@ func (v *Variables) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Check applies the rules; in is the field that they are in.
+// Check validates the variables; in is the name of the field that contains them.
 func (v Variables) Check(in string) error {
 	if len(v) > MaxVariables {
 		return notification.BadField(in, "has %d members; at most %d are allowed", len(v), MaxVariables)
@@ -76,7 +76,7 @@ func (v Variables) Check(in string) error {
 // Variable is a variable in a content.
 type Variable struct {
 	Name     string `json:"name"`
-	Required bool   `json:"required"` // at some place it has no alternative text
+	Required bool   `json:"required"` // used without alternative text in at least one place
 }
 
 // Variables lists the variables of a content in all its languages, by name.
@@ -116,7 +116,7 @@ func (t *Content) uses() (u uses) {
 	return u
 }
 
-// variablesOf returns the variables in a text, and whether they lack an alternative text.
+// variablesOf returns the variables in a text, each with whether it lacks an alternative text.
 func variablesOf(text string) iter.Seq2[string, bool] {
 	return func(yield func(string, bool) bool) {
 		for {
@@ -137,7 +137,7 @@ func variablesOf(text string) iter.Seq2[string, bool] {
 	}
 }
 
-// missing names the first variable without a value that a content needs; empty: there is none.
+// missing returns the first required variable without a value; empty: there is none.
 func (u *uses) missing(given Variables) string {
 	for _, v := range u.of {
 		if _, ok := given[v.Name]; v.Required && !ok {
@@ -147,10 +147,10 @@ func (u *uses) missing(given Variables) string {
 	return ""
 }
 
-// maxFilledBytes limits a content with its variables filled in: one variable may occur in it thousands of times.
+// maxFilledBytes limits a content after variables are filled in: one variable may occur in it thousands of times.
 const maxFilledBytes = 256 << 10
 
-// CheckFilled refuses variables that make too much of a content.
+// CheckFilled returns an error if the variables make the content too large.
 func (t *Content) CheckFilled(field string, given Variables) error {
 	u := t.uses()
 	return u.checkFilled(field, given)
@@ -167,7 +167,7 @@ func (u *uses) checkFilled(field string, given Variables) error {
 	return nil
 }
 
-// texts returns all texts of a content that may have variables.
+// texts returns all texts of a content that may contain variables.
 func (t *Content) texts() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		c := &t.Content

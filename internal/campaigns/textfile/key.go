@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Key returns a key file as PEM, if PEM can hold its key: it accepts line breaks written as \n, quotes around the key, indented lines and
-// DER, also in base64 without a header. Another file is returned as by Plain.
+// Key returns the key in a file as PEM, if PEM can represent it. It accepts line breaks written as \n, quotes around the key, indented
+// lines and DER, also in base64 without a header. For other files, it returns the result of Plain.
 func Key(b []byte) string {
 	if block := der(b); block != nil {
 		return string(pem.EncodeToMemory(block))
 	}
 	s := Plain(b)
 	if strings.HasPrefix(s, "{") || strings.HasPrefix(s, "[") {
-		return s // JSON has line breaks written out
+		return s // a JSON file, in which \n is part of the syntax
 	}
 	bare := strings.Trim(s, "\"'")
 	if strings.Contains(bare, "-----BEGIN ") {
@@ -32,7 +32,7 @@ func Key(b []byte) string {
 	return s
 }
 
-// armour puts the header and footer lines of PEM into the standard form. The text between them stays as it is.
+// armour converts the header and footer lines of PEM to the standard form. It does not change the text between them.
 func armour(s string) string {
 	s = strings.NewReplacer(`\r\n`, "\n", `\n`, "\n", `\r`, "\n").Replace(s)
 	s = strings.ReplaceAll(strings.ReplaceAll(s, "-----BEGIN ", "\n-----BEGIN "), "-----END ", "\n-----END ")
@@ -44,20 +44,20 @@ func armour(s string) string {
 			line = strings.TrimSpace(rest)
 		}
 		if line != "" {
-			// In keys that were on one line, spaces replace the line breaks.
+			// If the key was on one line, spaces stand for the line breaks.
 			b.WriteString(strings.Join(strings.Fields(line), "\n") + "\n")
 		}
 	}
 	text := b.String()
 	if block, _ := pem.Decode([]byte(text)); block == nil {
-		return strings.TrimSpace(s) // with headers of its own, or damaged: the reader reports that
+		return strings.TrimSpace(s) // the key has headers, or is damaged, which the PEM decoder reports
 	}
 	return text
 }
 
-// der finds out which kind of key bytes are; nil: none.
+// der determines which kind of key the bytes are; nil: none.
 func der(b []byte) *pem.Block {
-	if !bytes.HasPrefix(b, []byte{0x30}) { // every key is a sequence of ASN.1
+	if !bytes.HasPrefix(b, []byte{0x30}) { // every key is an ASN.1 sequence
 		return nil
 	}
 	for kind, parse := range map[string]func([]byte) error{

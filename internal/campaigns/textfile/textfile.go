@@ -1,5 +1,5 @@
-// Package textfile reads text files that people and other programs made: it detects the encoding, or is given it, and
-// removes additions of editors.
+// Package textfile reads text files of people and other programs: it detects the encoding, unless it is named, and removes byte-order marks
+// and other additions of editors.
 package textfile
 
 import (
@@ -17,17 +17,17 @@ import (
 	utf "golang.org/x/text/encoding/unicode"
 )
 
-// headBytes is how much of a file is examined to detect its encoding.
+// headBytes is the size of the part of a file that is examined to detect its encoding.
 const headBytes = 64 << 10
 
-// Text is a file's text as UTF-8.
+// Text is a file's text converted to UTF-8.
 type Text struct {
 	*bufio.Reader
 	Encoding string // the file's encoding, for people
-	Decoded  bool   // undecodable bytes were replaced by U+FFFD
+	Decoded  bool   // U+FFFD has replaced undecodable bytes
 }
 
-// AskError says that a file's encoding cannot be detected: it has to be named.
+// AskError means that a file's encoding cannot be detected: the user has to name it.
 type AskError struct{}
 
 func (*AskError) Error() string {
@@ -36,15 +36,15 @@ func (*AskError) Error() string {
 
 var marks = []struct {
 	mark, name string
-	decoded    encoding.Encoding // nil: it is UTF-8 behind the mark
+	decoded    encoding.Encoding // nil: UTF-8 follows the mark
 }{
 	{"\xef\xbb\xbf", "UTF-8 with a byte-order mark", nil},
 	{"\xff\xfe", "UTF-16, little-endian", utf.UTF16(utf.LittleEndian, utf.IgnoreBOM)},
 	{"\xfe\xff", "UTF-16, big-endian", utf.UTF16(utf.BigEndian, utf.IgnoreBOM)},
 }
 
-// Open finds the encoding of a text, or takes the one that is named; "" is none. A text in UTF-8
-// may have single bytes that are not: the reader of its lines judges these.
+// Open detects the encoding of a text unless named is set. In a UTF-8 text, single bytes may be invalid: the reader of its lines decides
+// about these.
 func Open(r io.Reader, named string) (*Text, error) {
 	in := bufio.NewReaderSize(r, headBytes)
 	head, err := in.Peek(headBytes)
@@ -85,7 +85,7 @@ func text(in *bufio.Reader, name string, e encoding.Encoding) *Text {
 	return &Text{Reader: bufio.NewReader(e.NewDecoder().Reader(in)), Encoding: name, Decoded: true}
 }
 
-// zeros counts zero bytes at odd and at even places: separators and digits have one in UTF-16.
+// zeros counts zero bytes at odd and at even positions: in UTF-16, separators and digits contain one.
 func zeros(b []byte) (odd, even int) {
 	for i, c := range b {
 		switch {
@@ -99,7 +99,7 @@ func zeros(b []byte) (odd, even int) {
 	return odd, even
 }
 
-// sequences counts characters beyond ASCII, and bytes that are none.
+// sequences counts characters beyond ASCII, and invalid bytes.
 func sequences(b []byte) (whole, broken int) {
 	for len(b) > 0 {
 		c, n := utf8.DecodeRune(b)
@@ -117,7 +117,7 @@ func sequences(b []byte) (whole, broken int) {
 	return whole, broken
 }
 
-// otherNames are common names of encodings besides the ones used here.
+// otherNames maps additional common names of encodings.
 var otherNames = map[string]string{"ansi": "windows1252", "latin1": "iso88591", "latin2": "iso88592", "latin9": "iso885915", "mac": "macintosh"}
 
 func plain(name string) string {
@@ -167,8 +167,8 @@ func openNamed(in *bufio.Reader, head []byte, named string) (*Text, error) {
 	return nil, fmt.Errorf("%.40q is no encoding that is known here: name it like utf-8, utf-16le, windows-1252, iso-8859-1 or koi8-r", named)
 }
 
-// Plain is a small file, a key or a setting, as plain text: UTF-8 without mark, with \n for line ends, and without space around it. Bytes in
-// an unknown encoding come back unchanged.
+// Plain converts a small file, a key or a setting, to plain text: UTF-8 without a byte-order mark, with \n for line ends, and without space
+// around it. If the encoding is unknown, it returns the bytes unchanged.
 func Plain(b []byte) string {
 	if t, err := Open(bytes.NewReader(b), ""); err == nil {
 		if decoded, err := io.ReadAll(t); err == nil && utf8.Valid(decoded) && (!t.Decoded || !bytes.Contains(decoded, []byte("\ufffd"))) {

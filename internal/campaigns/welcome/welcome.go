@@ -1,5 +1,5 @@
-// Package welcome greets new subscribers: a browser that registers for the first time gets one Web Push message, made from a template
-// of the app.
+// Package welcome greets new subscribers: a browser that registers for the first time gets one Web Push message, made from a template of
+// the app.
 package welcome
 
 import (
@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	maxWaiting = 1000             // greetings that wait; further ones are left out, so that registrations are never delayed
+	maxWaiting = 1000             // greetings that wait; further ones are dropped, so that registrations are never delayed
 	atOnce     = 4                // sent at the same time
 	patience   = 10 * time.Second // for one
-	lifetime   = time.Hour        // a person who has just subscribed is still there: a greeting the next day would be odd
+	lifetime   = time.Hour        // a greeting makes sense only soon after the subscription
 )
 
-// Setting is the setting of the channel webpush that names the template. Empty: there are no greetings.
+// Setting is the setting of the channel webpush that names the template. Empty: no greetings are sent.
 const Setting = "welcome"
 
 // Channels returns apps' settings and senders.
@@ -36,7 +36,7 @@ type Templates interface {
 	Get(ctx context.Context, app, name string) (*template.Template, error)
 }
 
-// Config are the parts of a Service.
+// Config holds the parts of a Service.
 type Config struct {
 	Channels  Channels
 	Templates Templates
@@ -44,7 +44,7 @@ type Config struct {
 	Log       *slog.Logger
 }
 
-// Service sends greetings: each is tried once, and is lost if the server ends before.
+// Service sends greetings. Each is tried once, and is lost if the server ends before.
 type Service struct {
 	cfg     Config
 	waiting chan greeting
@@ -55,10 +55,10 @@ type greeting struct {
 	template string
 }
 
-// New makes a Service. Greetings are sent while Run does.
+// New returns a Service. It sends greetings only while Run runs.
 func New(cfg Config) *Service { return &Service{cfg, make(chan greeting, maxWaiting)} }
 
-// Greet greets a new endpoint, if its app greets. It does not wait.
+// Greet queues a greeting for a new endpoint, if its app has a welcome template. It does not block.
 func (s *Service) Greet(e audience.Endpoint) {
 	if e.Channel != push.WebPush || e.Status != audience.Active {
 		return

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// site is an app shop that greets by the template hello, and another one without greetings.
+// site has an app shop that greets with the template hello, and another app without greetings.
 type site struct {
 	mu      sync.Mutex
 	sent    []push.Request
@@ -68,7 +68,7 @@ func (shelf) Get(_ context.Context, app, name string) (*template.Template, error
 	}}, nil
 }
 
-// run runs the greetings until all that can be sent is.
+// run runs the service until all greetings are sent that can be.
 func (s *site) run(t *testing.T, greet func(*welcome.Service)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -80,7 +80,7 @@ func (s *site) run(t *testing.T, greet func(*welcome.Service)) {
 		synctest.Wait()
 		greet(w)
 		synctest.Wait()
-		time.Sleep(time.Minute) // of the test's own clock: the sends that hang are given up
+		time.Sleep(time.Minute) // by the test's own clock: sends without an answer time out
 		stop()
 		ran.Wait()
 	})

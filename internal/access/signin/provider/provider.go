@@ -1,6 +1,6 @@
-// Package provider signs people in whom a provider of OpenID Connect vouches for: by the authorization code flow with
-// PKCE, state and nonce (OpenID Connect Core 1.0 section 3.1, RFC 7636). Nothing is kept between the two halves of a
-// sign-in but a cookie of the browser, so that they may happen on different nodes.
+// Package provider signs people in through an OpenID Connect provider: by the authorization code flow with PKCE, state and nonce (OpenID
+// Connect Core 1.0 section 3.1, RFC 7636). Between the two halves of a sign-in, only a cookie in the browser holds state, so different
+// nodes may handle them.
 package provider
 
 import (
@@ -29,27 +29,27 @@ import (
 	"godwit.dev/godwit/internal/sending/foreign"
 )
 
-// Config names the provider, and the rules for its users.
+// Config sets the provider, and the rules for its users.
 type Config struct {
 	Issuer   string
 	ClientID string
 	Secret   string // empty: a public client
 	Scopes   []string
 	Rules    []signin.Rule
-	Redirect string // where the provider sends people back to
+	Redirect string // URL to which the provider redirects people after the sign-in
 	Now      func() time.Time
 }
 
 // Limits of a sign-in.
 const (
-	MaxWait      = 10 * time.Minute // from the redirect to the provider until the return: people search for their second factor
-	answerWithin = 10 * time.Second // each of the provider's answers, for which a person waits
-	maxAnswer    = 1 << 20          // bytes of one: a set of keys has a few KB
-	rereadAfter  = time.Hour        // the provider's metadata is read again
+	MaxWait      = 10 * time.Minute // limit from the redirect to the provider until the return: people look for their second factor
+	answerWithin = 10 * time.Second // limit for each answer of the provider, because a person waits
+	maxAnswer    = 1 << 20          // limit for one answer, in bytes: a set of keys has a few KB
+	rereadAfter  = time.Hour        // after this time, the provider's metadata is read again
 )
 
-// Provider is a provider of OpenID Connect. No request goes to it before somebody signs in, so a server starts without
-// it.
+// Provider is a client of an OpenID Connect provider. It sends no request before somebody signs in, so a server starts even if the provider
+// is unavailable.
 type Provider struct {
 	cfg   Config
 	rules string // fingerprint
@@ -60,8 +60,8 @@ type Provider struct {
 	at   time.Time
 }
 
-// New makes a provider. Its issuer is the operator's own choice, so it may be on this machine or in a private
-// network; link-local addresses, where clouds keep credentials, are out of reach all the same.
+// New returns a Provider. The operator chooses the issuer, so it may be on this machine or in a private network; link-local addresses,
+// where clouds store credentials, are still blocked.
 func New(cfg Config) *Provider {
 	client := urlguard.Client(urlguard.Options{Reach: urlguard.Networks, Timeout: answerWithin})
 	client.Transport = bounded{client.Transport}
@@ -74,7 +74,7 @@ func (p *Provider) Close() error {
 	return nil
 }
 
-// Host is the provider's host, to show to people.
+// Host returns the provider's host, to show to people.
 func (p *Provider) Host() string {
 	u, err := url.Parse(p.cfg.Issuer)
 	if err != nil {
@@ -83,13 +83,13 @@ func (p *Provider) Host() string {
 	return u.Host
 }
 
-// Rules is the fingerprint of the rules that are in force.
+// Rules returns the fingerprint of the current rules.
 func (p *Provider) Rules() string { return p.rules }
 
-// Refusal explains in a sentence for the person why the sign-in is refused.
+// Refusal explains to the person in one sentence why the sign-in is refused.
 type Refusal struct {
 	Text  string
-	Cause error // for the log; nil: the text is enough
+	Cause error // for the log; nil: the sentence is enough
 }
 
 func (r *Refusal) Error() string {
@@ -105,17 +105,16 @@ func refuse(cause error, format string, args ...any) error {
 	return &Refusal{fmt.Sprintf(format, args...), cause}
 }
 
-// away is the refusal if the provider does not answer as it should.
+// away returns the refusal for a provider that does not answer as expected.
 func (p *Provider) away(err error) error {
 	return refuse(err, "%s cannot be asked just now. Sign in with a key, or try again in a moment.", p.Host())
 }
 
-// CheckIssuer reports what is wrong with an issuer's URL. Secrets are sent to it, so it must be https, except on this
-// machine.
+// CheckIssuer returns an error if an issuer's URL is invalid. Secrets are sent to it, so it must be https, except on this machine.
 func CheckIssuer(issuer string) error {
 	u, err := url.Parse(issuer)
 	switch {
-	case err != nil || u.Hostname() == "" || u.User != nil || strings.ContainsAny(issuer, "?#"): // its discovery document is below it
+	case err != nil || u.Hostname() == "" || u.User != nil || strings.ContainsAny(issuer, "?#"): // no query or fragment, because the discovery document's path is appended
 		return errors.New("is not an issuer's URL, like https://login.example.org/realms/staff")
 	case !private(u):
 		return errors.New("needs https: secrets travel there")
@@ -123,14 +122,14 @@ func CheckIssuer(issuer string) error {
 	return urlguard.CheckHost(u.Hostname(), urlguard.Networks)
 }
 
-// private reports whether nobody between can read requests to a URL.
+// private reports whether requests to a URL cannot be read on the way.
 func private(u *url.URL) bool {
 	return u.Scheme == "https" || u.Scheme == "http" && loopback(u.Hostname())
 }
 
 func loopback(host string) bool { return host == "localhost" || host == "127.0.0.1" || host == "::1" }
 
-// discover reads the provider's metadata, once an hour.
+// discover reads the provider's metadata and caches it for an hour.
 func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,7 +147,7 @@ func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
 	return told, nil
 }
 
-// checkEndpoints refuses a provider that has secrets or keys travel in the open.
+// checkEndpoints rejects a provider whose endpoints would transmit secrets or keys unencrypted.
 func checkEndpoints(told *oidc.Provider) error {
 	var more struct {
 		Keys string `json:"jwks_uri"`
@@ -171,7 +170,7 @@ func (p *Provider) client(told *oidc.Provider) *oauth2.Config {
 	return &oauth2.Config{ClientID: p.cfg.ClientID, ClientSecret: p.cfg.Secret, Endpoint: at, RedirectURL: p.cfg.Redirect, Scopes: p.cfg.Scopes}
 }
 
-// style is how the secret is shown: by HTTP Basic, which providers take unless they say otherwise.
+// style returns how the client authenticates: by HTTP Basic, which providers accept unless their metadata excludes it.
 func (p *Provider) style(told *oidc.Provider) oauth2.AuthStyle {
 	var more struct {
 		Methods []string `json:"token_endpoint_auth_methods_supported"`
@@ -183,8 +182,7 @@ func (p *Provider) style(told *oidc.Provider) oauth2.AuthStyle {
 	return oauth2.AuthStyleInHeader
 }
 
-// Begin returns the URL to send a person to, and the cookie for the return. App is the one they want to sign in to; may
-// be empty.
+// Begin returns the URL to redirect a person to, and the cookie for the return. app is the app to sign in to; it may be empty.
 func (p *Provider) Begin(ctx context.Context, app string) (to, cookie string, err error) {
 	told, err := p.discover(ctx)
 	if err != nil {
@@ -194,8 +192,8 @@ func (p *Provider) Begin(ctx context.Context, app string) (to, cookie string, er
 	return p.client(told).AuthCodeURL(t.derive("state"), oidc.Nonce(t.derive("nonce")), oauth2.S256ChallengeOption(t.derive("verifier"))), t.cookie(), nil
 }
 
-// Finish returns the person who has come back, with roles by app, and the app that they wanted. It fails with a
-// *Refusal, whose text is for them.
+// Finish completes a sign-in when the person returns. It returns one Person for each app in which they have a role, and the app that they
+// chose. It fails with a *Refusal, whose text is for the person.
 func (p *Provider) Finish(ctx context.Context, cookie string, q url.Values) (list []signin.Person, app string, err error) {
 	t, ok := readTrip(cookie)
 	now := p.cfg.Now()
@@ -261,15 +259,14 @@ func (p *Provider) ask(ctx context.Context, t trip, code string) (map[string]any
 	return claims, nil
 }
 
-// trip is one sign-in under way. All values that must not be guessed are derived from one secret, which the browser's
-// cookie holds.
+// trip is one sign-in under way. All its unguessable values are derived from one secret in the browser's cookie.
 type trip struct {
 	secret string
 	begun  int64 // seconds
 	app    string
 }
 
-// derive makes one of the trip's values; a verifier of PKCE may have 43 characters of this alphabet.
+// derive returns one of the trip's values; as a PKCE verifier, it must have at least 43 characters of this alphabet.
 func (t trip) derive(what string) string {
 	mac := hmac.New(sha256.New, []byte(t.secret))
 	_, _ = fmt.Fprintf(mac, "%s\n%d\n%s", what, t.begun, t.app) // a hash takes everything
@@ -278,7 +275,7 @@ func (t trip) derive(what string) string {
 
 func (t trip) cookie() string { return t.secret + "." + strconv.FormatInt(t.begun, 10) + "." + t.app }
 
-// secretChars is the length of a text of rand.Text.
+// secretChars is the length of rand.Text's result.
 const secretChars = 26
 
 func readTrip(cookie string) (t trip, ok bool) {

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is a provider, a server that uses it, and a browser between them.
+// world has a provider, a server that uses it, and a browser.
 type world struct {
 	*testing.T
 	at   *providertest.Server
@@ -50,7 +50,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// goes begins a sign-in and returns its cookie and the query with which the provider sends the browser back.
+// goes begins a sign-in. It returns the cookie and the query with which the provider redirects the browser back.
 func (w *world) goes(app string) (cookie string, back url.Values) {
 	w.Helper()
 	to, cookie, err := w.p.Begin(w.Context(), app)
@@ -58,7 +58,7 @@ func (w *world) goes(app string) (cookie string, back url.Values) {
 	return cookie, w.follows(to)
 }
 
-// follows has the browser go to the provider.
+// follows sends the browser to the provider.
 func (w *world) follows(to string) url.Values {
 	w.Helper()
 	req, err := http.NewRequestWithContext(w.Context(), http.MethodGet, to, nil)
@@ -73,7 +73,7 @@ func (w *world) follows(to string) url.Values {
 	return at.Query()
 }
 
-// refused checks that the sign-in fails, and that the sentence gives the reason without a secret.
+// refused checks that the sign-in fails, and that the sentence contains the reason and no secret.
 func (w *world) refused(what, want, cookie string, back url.Values) {
 	w.Helper()
 	list, _, err := w.p.Finish(w.Context(), cookie, back)

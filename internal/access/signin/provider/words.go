@@ -14,7 +14,8 @@ import (
 	"godwit.dev/godwit/internal/sending/foreign"
 )
 
-// bounded bounds the size of answers, and gives none of those that are no success: the libraries repeat them in their errors.
+// bounded limits the size of answers, and hides the body of unsuccessful answers to GET requests, because the libraries repeat it in their
+// errors.
 type bounded struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -34,14 +35,14 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// CloseIdleConnections closes those of the wrapped client.
+// CloseIdleConnections closes the idle connections of the wrapped transport.
 func (b bounded) CloseIdleConnections() {
 	if c, ok := b.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
 
-// discoveryCause explains for the log why the provider's metadata cannot be read.
+// discoveryCause returns, for the log, why the provider's metadata cannot be read.
 func discoveryCause(err error) string {
 	if strings.Contains(err.Error(), "did not match the issuer URL") {
 		return "its document names another issuer"
@@ -49,7 +50,7 @@ func discoveryCause(err error) string {
 	return foreign.Cause(err)
 }
 
-// verifyCauses are beginnings of the library's errors about a token. The rest of such an error repeats the token.
+// verifyCauses maps the beginnings of the library's errors about a token to their meanings. The rest of such an error repeats the token.
 var verifyCauses = []struct{ begins, means string }{
 	{"failed to verify signature: fetching keys", "the provider's keys cannot be had"},
 	{"failed to verify signature", "it is not signed with one of the provider's keys"},
@@ -71,10 +72,10 @@ func verifyCause(err error) error {
 	return errors.New("verify the token: it cannot be trusted")
 }
 
-// oauthErrors are the codes that a token endpoint may answer (RFC 6749, section 5.2).
+// oauthErrors are the error codes of token endpoints (RFC 6749, section 5.2).
 var oauthErrors = []string{"invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type", "invalid_scope"}
 
-// exchangeCause explains for the log why a code was refused. The provider's text with a known code may contain tokens.
+// exchangeCause returns, for the log, why a code was refused. It omits the provider's text beside a known code, which may contain tokens.
 func exchangeCause(err error) string {
 	var refused *oauth2.RetrieveError
 	switch {

@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/access/signin/provider"
 )
 
-// TestErrorsRepeatNothingThatAProviderSaid has a provider repeat the secret that it was shown wherever it can.
+// TestErrorsRepeatNothingThatAProviderSaid uses a provider that repeats the received secret wherever it can.
 func TestErrorsRepeatNothingThatAProviderSaid(t *testing.T) {
 	const secret = "tell-nobody-4711"
 	var say http.HandlerFunc

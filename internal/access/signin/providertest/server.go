@@ -1,5 +1,5 @@
-// Package providertest is a provider of OpenID Connect for tests. It signs everybody in as the user that the test sets,
-// and gives false answers as the test sets.
+// Package providertest is an OpenID Connect provider for tests. It signs everybody in as the user that the test sets, and gives wrong
+// answers if the test asks for them.
 package providertest
 
 import (
@@ -38,14 +38,14 @@ type Server struct {
 	sign   func(claims map[string]any) string
 	away   bool
 	codes  map[string]request
-	keys   [2]*ecdsa.PrivateKey // the second is not among those that it publishes
+	keys   [2]*ecdsa.PrivateKey // the second key is not published
 	seen   []url.Values         // what people were sent with
 }
 
-// request is the sign-in request that a code was issued for.
+// request is the sign-in request for which a code was issued.
 type request struct{ challenge, nonce, redirect string }
 
-// Start starts a provider at localhost, which is another site than 127.0.0.1.
+// Start starts a provider at localhost, which is a different site from 127.0.0.1.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{codes: make(map[string]request)}
@@ -82,10 +82,10 @@ func (s *Server) Says(claims map[string]any) { s.set(func() { s.claims = claims 
 // Twists changes the claims right before they are signed; nil: no changes.
 func (s *Server) Twists(twist func(claims map[string]any)) { s.set(func() { s.twist = twist }) }
 
-// Signs replaces how tokens are made; nil: the correct way.
+// Signs replaces the function that makes tokens; nil: the correct one.
 func (s *Server) Signs(sign func(claims map[string]any) string) { s.set(func() { s.sign = sign }) }
 
-// GoesAway makes it answer only with errors, or normally again.
+// GoesAway sets whether the provider answers only with errors.
 func (s *Server) GoesAway(away bool) { s.set(func() { s.away = away }) }
 
 func (s *Server) set(f func()) {
@@ -94,7 +94,7 @@ func (s *Server) set(f func()) {
 	f()
 }
 
-// Asked returns the queries with which people were sent to it.
+// Asked returns the queries of people's sign-in requests.
 func (s *Server) Asked() []url.Values {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +104,7 @@ func (s *Server) Asked() []url.Values {
 func answer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // a client that has gone is no concern
+	_ = json.NewEncoder(w).Encode(v) // the error means that the client has disconnected
 }
 
 func (s *Server) describe(w http.ResponseWriter, _ *http.Request) {
@@ -166,12 +166,12 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 // Signed returns a correct token.
 func (s *Server) Signed(claims map[string]any) string { return signed(s.keys[0], jose.ES256, claims) }
 
-// SignedByAnother is a token with a key that the provider does not have.
+// SignedByAnother returns a token signed with a key that the provider does not publish.
 func (s *Server) SignedByAnother(claims map[string]any) string {
 	return signed(s.keys[1], jose.ES256, claims)
 }
 
-// SignedWithSecret returns a token signed with the client's secret, which others know too.
+// SignedWithSecret returns a token signed with the client's secret, which is not only the provider's.
 func (s *Server) SignedWithSecret(claims map[string]any) string {
 	return signed([]byte(strings.Repeat(Secret, 3)), jose.HS256, claims)
 }
