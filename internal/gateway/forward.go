@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// forwardPatience is how long a request may take on another node: a poll waits for a minute at most.
+// forwardPatience limits a request on another node: a poll waits for a minute at most.
 const forwardPatience = 90 * time.Second
 
-// Forwarder has requests for a session carried out on the node that has it: behind a proxy, a client's posts and polls come
-// to any. A nil Forwarder forwards nothing.
+// Forwarder forwards requests for a session to the node that holds the session: behind a proxy, a client's posts and polls reach any node.
+// A nil Forwarder forwards nothing.
 type Forwarder struct {
 	Node string // this node's name; ids of sessions end with it
-	// Ask sends a request to another node, where Serve handles it.
+	// Ask sends a request to another node, which handles it with Serve.
 	Ask func(ctx context.Context, node string, request any) (json.RawMessage, error)
 }
 
@@ -36,8 +36,8 @@ type forwardedAnswer struct {
 	Body   []byte            `json:"body,omitempty"`
 }
 
-// Forward answers a request for a session of another node; false: the session is none of another node's. The id alone is
-// the right to post and poll, here as there.
+// Forward answers a request for a session of another node. False: no other node holds the session. The id alone authorizes posts and polls,
+// here and there.
 func (f *Forwarder) Forward(w http.ResponseWriter, r *http.Request, session string, body []byte) bool {
 	at := strings.LastIndexByte(session, '.')
 	if f == nil || at < 0 || session[at+1:] == f.Node {
@@ -51,7 +51,7 @@ func (f *Forwarder) Forward(w http.ResponseWriter, r *http.Request, session stri
 		err = json.Unmarshal(raw, &a)
 	}
 	if err != nil || a.Status == 0 {
-		Fail(w, NoSession()) // its node is gone, and the session with it
+		Fail(w, NoSession()) // the node is gone, and the session with it
 		return true
 	}
 	for name, value := range a.Header {
@@ -62,7 +62,7 @@ func (f *Forwarder) Forward(w http.ResponseWriter, r *http.Request, session stri
 	return true
 }
 
-// Serve handles a request that another node forwards, with the handler of its path.
+// Serve handles a request that another node forwarded, with the handler of its path.
 func Serve(ctx context.Context, handlers map[string]http.Handler, request json.RawMessage) (any, error) {
 	var f forwarded
 	if err := json.Unmarshal(request, &f); err != nil {
@@ -88,7 +88,7 @@ func Serve(ctx context.Context, handlers map[string]http.Handler, request json.R
 	return a, nil
 }
 
-// recorded is an answer that is sent on.
+// recorded is an answer that is returned to the node that forwarded the request.
 type recorded struct {
 	header http.Header
 	status int

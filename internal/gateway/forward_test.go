@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/gateway"
 )
 
-// between connects a node to one with these handlers, as the bus does.
+// between connects a node to another node with these handlers, as the bus does.
 func between(node string, handlers map[string]http.Handler) *gateway.Forwarder {
 	return &gateway.Forwarder{Node: node, Ask: func(ctx context.Context, to string, request any) (json.RawMessage, error) {
 		if to != "theirs" {

@@ -1,4 +1,4 @@
-// Package gateway holds what the HTTP gateways share: the client's data in a request, answers to browsers of other
+// Package gateway holds the code that the HTTP gateways share: reading the client's data from a request, answers to browsers of other
 // origins, and PostingClient, the transport of clients that post frames.
 package gateway
 
@@ -42,8 +42,7 @@ func Peer(r *http.Request) session.Peer {
 	return p
 }
 
-// Hello makes the hello of a client that can send none of its own before it is welcomed: from the query. The error
-// is a *notification.FieldError.
+// Hello makes a hello from the query, for a client that can send no frame before it is welcomed. The error is a *notification.FieldError.
 func Hello(r *http.Request, c access.Claim) (*frame.Hello, error) {
 	q := r.URL.Query()
 	h := &frame.Hello{App: c.App, Token: c.Token, Recipient: c.Recipient, Group: c.Group, Device: c.Device, Held: q["held"]}
@@ -64,9 +63,8 @@ func Hello(r *http.Request, c access.Claim) (*frame.Hello, error) {
 	return h, Check(h)
 }
 
-// First makes the frames of a client that can send none of its own before its stream begins: it registers for objects=a,b
-// and subscribes to topics=a.*,b with an optional queue, all of the query, where lists may be repeated. The error is a
-// *notification.FieldError.
+// First makes the first frames from the query, for a client that can send no frame before its stream begins: it registers for objects=a,b
+// and subscribes to topics=a.*,b with an optional queue. Lists may be repeated. The error is a *notification.FieldError.
 func First(r *http.Request) (frames []*frame.Client, err error) {
 	q := r.URL.Query()
 	register := &frame.Client{Kind: frame.KindRegister}
@@ -107,7 +105,7 @@ func names(q url.Values, field string, most int, check func(field, name string) 
 	return all, nil
 }
 
-// Check applies the rules for hellos to one that came in a request.
+// Check applies the rules for hellos to a hello that was made from a request.
 func Check(h *frame.Hello) error {
 	var e *frame.Error
 	if err := h.Check(); errors.As(err, &e) {
@@ -116,8 +114,8 @@ func Check(h *frame.Hello) error {
 	return nil
 }
 
-// Admit answers for the origin of a browser's request: it adds the headers that let the page read the answer, or
-// refuses. False: the request has been answered, as a preflight or with an error.
+// Admit checks the origin of a browser's request: it adds the headers that let the page read the answer, or refuses the request. False
+// means that the request has been answered, as a preflight or with an error.
 func Admit(w http.ResponseWriter, r *http.Request, o Origins, methods string) bool {
 	origin := r.Header.Get("Origin")
 	if origin != "" {
@@ -149,12 +147,12 @@ func Admit(w http.ResponseWriter, r *http.Request, o Origins, methods string) bo
 	return true
 }
 
-// BadOrigin is the answer to a page that may not connect.
+// BadOrigin is the error for a page that may not connect.
 func BadOrigin() error {
 	return problem.Origin.New()
 }
 
-// Fail answers with the problem of an error.
+// Fail answers with the problem document of an error.
 func Fail(w http.ResponseWriter, err error) {
 	p := problem.From(err)
 	h := w.Header()
@@ -167,11 +165,11 @@ func Fail(w http.ResponseWriter, err error) {
 		h.Set("Retry-After", strconv.Itoa(p.RetrySeconds()))
 	}
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p) // a client that is gone needs no answer
+	_ = json.NewEncoder(w).Encode(p) // an error means that the client is gone
 }
 
-// BeginStream makes an answer a stream of events. A compressing proxy would hold a small event back until its window is
-// full (no-transform: RFC 9111 section 5.2.2.6), and nginx until its buffer is.
+// BeginStream begins an answer that is a stream of events. A compressing proxy would hold a small event back until its window is full
+// (no-transform: RFC 9111 section 5.2.2.6), and nginx until its buffer is full.
 func BeginStream(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
@@ -188,15 +186,15 @@ func RefuseStream(w http.ResponseWriter, bye frame.Goodbye) {
 		return
 	}
 	BeginStream(w)
-	_, _ = w.Write(frame.AppendGoodbye(nil, frame.SSE, bye)) // a client that is gone needs no answer
+	_, _ = w.Write(frame.AppendGoodbye(nil, frame.SSE, bye)) // an error means that the client is gone
 }
 
-// WantsStream reports whether a request is that of an EventSource.
+// WantsStream reports whether a request comes from an EventSource.
 func WantsStream(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 }
 
-// Refuse hangs up a client that got a goodbye instead of a welcome and answers with the problem it stands for.
+// Refuse ends the session of a client that got a goodbye instead of a welcome, and answers with the equivalent problem.
 func Refuse(w http.ResponseWriter, c *PostingClient, g frame.Goodbye) {
 	c.Hangup()
 	Fail(w, Refused(g))

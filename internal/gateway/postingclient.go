@@ -14,9 +14,9 @@ import (
 
 // Limits of the frames that wait for a PostingClient.
 const (
-	// QueueBytes is the most that waits for a client; an empty queue takes one frame of any size.
+	// QueueBytes is the most bytes that wait for a client; an empty queue accepts one frame of any size.
 	QueueBytes = 256 << 10
-	// itemBytes is what a waiting frame costs beside its bytes, so that small frames cannot grow the queue without end.
+	// itemBytes is the cost of a waiting frame in addition to its bytes, so that small frames cannot grow the queue without limit.
 	itemBytes = 96
 )
 
@@ -26,7 +26,7 @@ type Item struct {
 	Head, Tail []byte
 }
 
-// Outlet takes over a PostingClient's frames for good: a connection of the reactor.
+// Outlet receives all further frames of a PostingClient: it is a connection of the reactor.
 type Outlet interface {
 	Write(head, tail []byte) bool
 	Queued() int
@@ -34,7 +34,7 @@ type Outlet interface {
 	CloseAfterFlush(err error)
 }
 
-// Pool limits what posting clients share: their number, and the bytes that wait for all of them together. One app has at
+// Pool limits the resources that posting clients share: their number, and the bytes that wait for all of them together. One app gets at
 // most half of what the others leave of either.
 type Pool struct{ places, bytes *fair.Shares }
 
@@ -43,23 +43,23 @@ func NewPool(clients, bytes int64) *Pool {
 	return &Pool{places: fair.NewShares(clients), bytes: fair.NewShares(bytes)}
 }
 
-// Used is how many bytes wait.
+// Used is how many bytes wait for all clients of the pool.
 func (p *Pool) Used() int64 { return p.bytes.Used() }
 
-// Keep finds a place for a client that was welcomed; false: its app has as many as it may have. Leave gives it back.
+// Keep takes a place for a welcomed client. False: its app has as many as it may have. Leave returns the place.
 func (p *Pool) Keep(c *PostingClient) bool { return p.places.Try(c.sess.App(), 1) }
 
 // Leave returns the place that Keep took.
 func (p *Pool) Leave(c *PostingClient) { p.places.Give(c.sess.App(), 1) }
 
-// comment keeps an idle event stream alive: one line that clients skip.
+// comment is one line that clients skip; it keeps an idle event stream alive.
 var comment = []byte(":\n\n")
 
 // errGoodbye is why a connection closes after its last frame.
 var errGoodbye = errors.New("the session has ended")
 
-// PostingClient is the transport of a client that posts its frames instead of sending them on its connection. Frames to
-// it wait in a bounded queue until the gateway takes them, or go straight to an Outlet.
+// PostingClient is the transport of a client that posts its frames instead of sending them on its connection. Frames for the client wait in
+// a bounded queue until the gateway takes them, or go directly to an Outlet.
 type PostingClient struct {
 	name    string
 	format  frame.Format
@@ -71,10 +71,10 @@ type PostingClient struct {
 	items   []Item
 	size    int            // bytes of all items
 	taken   int64          // of these, from the pool
-	app     string         // the app for which they are counted; empty until the welcome: nothing is counted
+	app     string         // the app that is charged for them; empty before the welcome: no bytes are charged
 	refused bool           // a write was refused since the last Take
 	bye     *frame.Goodbye // the session has ended
-	gone    bool           // the client has left: nothing is taken any more
+	gone    bool           // the client has left: no more frames are accepted
 	answers *[]Item        // collects the direct answers to a post, as JSON
 	resumed chan struct{}  // open while paused
 	ready   chan struct{}  // has a token when there is something to take; nil with an outlet
@@ -83,7 +83,7 @@ type PostingClient struct {
 
 var _ session.Transport = (*PostingClient)(nil)
 
-// Open accepts the session of a new PostingClient and hands over its hello.
+// Open makes a PostingClient, accepts its session, and passes the hello to the session.
 func Open(hub *session.Hub, peer session.Peer, hello *frame.Hello, name string, f frame.Format, p *Pool) *PostingClient {
 	c := &PostingClient{name: name, format: f, pool: p, ready: make(chan struct{}, 1)}
 	c.sess = hub.Accept(c, peer)
@@ -94,11 +94,10 @@ func Open(hub *session.Hub, peer session.Peer, hello *frame.Hello, name string, 
 // Session is the client's session.
 func (c *PostingClient) Session() *session.Session { return c.sess }
 
-// Ready has a token when there may be something to Take.
+// Ready has a token when frames may be waiting for Take.
 func (c *PostingClient) Ready() <-chan struct{} { return c.ready }
 
-// Await waits for the outcome of the hello: nil once the welcome waits to be taken, else the goodbye. The error is the
-// context's.
+// Await waits for the outcome of the hello: nil when the welcome is in the queue, else the goodbye. The error is the context's.
 func (c *PostingClient) Await(ctx context.Context) (*frame.Goodbye, error) {
 	for {
 		c.mu.Lock()
@@ -106,7 +105,7 @@ func (c *PostingClient) Await(ctx context.Context) (*frame.Goodbye, error) {
 		c.mu.Unlock()
 		switch {
 		case welcomed:
-			c.signal() // because waiting frames still have to be taken
+			c.signal() // the waiting frames must still be taken
 			return nil, nil
 		case bye != nil:
 			return bye, nil
@@ -119,7 +118,7 @@ func (c *PostingClient) Await(ctx context.Context) (*frame.Goodbye, error) {
 	}
 }
 
-// Take returns the frames that wait, and the goodbye if the session has ended.
+// Take removes and returns the waiting frames, and the goodbye if the session has ended.
 func (c *PostingClient) Take() ([]Item, *frame.Goodbye) {
 	c.mu.Lock()
 	items, bye, refused := c.items, c.bye, c.refused
@@ -132,7 +131,7 @@ func (c *PostingClient) Take() ([]Item, *frame.Goodbye) {
 	return items, bye
 }
 
-// TakeHeld is Take for an answer that may have to be given again: the frames count among the bytes that wait until Release.
+// TakeHeld does the same as Take for an answer that may have to be sent again: the frames stay in the count of waiting bytes until Release.
 func (c *PostingClient) TakeHeld() (items []Item, bye *frame.Goodbye, held int64) {
 	c.mu.Lock()
 	held, c.taken = c.taken, 0
@@ -141,14 +140,14 @@ func (c *PostingClient) TakeHeld() (items []Item, bye *frame.Goodbye, held int64
 	return items, bye, held
 }
 
-// Release returns the bytes that TakeHeld kept counted.
+// Release subtracts the bytes of TakeHeld from the count of waiting bytes.
 func (c *PostingClient) Release(held int64) {
 	if held > 0 {
 		c.pool.bytes.Give(c.sess.App(), held)
 	}
 }
 
-// Attach sends the waiting frames, after prefix, to out, and further ones directly. It must be called once.
+// Attach sends prefix and the waiting frames to out, and later frames directly. It must be called only once.
 func (c *PostingClient) Attach(out Outlet, prefix []byte) {
 	c.mu.Lock()
 	for _, it := range c.items {
@@ -168,7 +167,7 @@ func (c *PostingClient) Attach(out Outlet, prefix []byte) {
 	}
 }
 
-// Hangup ends the session from the client's side.
+// Hangup ends the session because the client has left.
 func (c *PostingClient) Hangup() {
 	c.mu.Lock()
 	c.gone = true
@@ -198,7 +197,7 @@ func (c *PostingClient) Format() frame.Format { return c.format }
 // Name implements session.Transport.
 func (c *PostingClient) Name() string { return c.name }
 
-// Queued is how many bytes wait for the client to take them.
+// Queued is how many bytes wait until the client takes them.
 func (c *PostingClient) Queued() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -239,7 +238,7 @@ func (c *PostingClient) Write(k frame.ServerKind, head, tail []byte) bool {
 	return true
 }
 
-// Probe implements session.Transport. On an event stream it writes a comment; a poll is its own sign of life.
+// Probe implements session.Transport. On an event stream it writes a comment; a poll needs none, since it is itself a sign of life.
 func (c *PostingClient) Probe() {
 	c.mu.Lock()
 	out := c.out
@@ -271,7 +270,7 @@ func (c *PostingClient) signal() {
 	}
 }
 
-// Pause implements session.Transport: a post waits before its next frame.
+// Pause implements session.Transport: the current post waits before its next frame.
 func (c *PostingClient) Pause() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -290,8 +289,8 @@ func (c *PostingClient) Resume() {
 	}
 }
 
-// Post hands over frames that the client posted, in order, and returns the direct answers to them, as JSON. A frame's
-// mistake is such an answer; the error is the context's.
+// Post passes posted frames to the session, in order, and returns the direct answers to them, as JSON. An invalid frame leads to an error
+// frame among the answers; the error is the context's.
 func (c *PostingClient) Post(ctx context.Context, frames []json.RawMessage) ([]Item, error) {
 	c.posting.Lock()
 	defer c.posting.Unlock()
@@ -321,7 +320,7 @@ func (c *PostingClient) collect(into *[]Item) {
 	c.mu.Unlock()
 }
 
-// running waits until the client is not paused.
+// running waits while the client is paused.
 func (c *PostingClient) running(ctx context.Context) error {
 	c.mu.Lock()
 	resumed := c.resumed

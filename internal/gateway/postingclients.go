@@ -15,12 +15,11 @@ import (
 )
 
 const (
-	maxPostBytes  = 1536 << 10 // an answer of 1 MiB takes 1.4 as base64
+	maxPostBytes  = 1536 << 10 // an answer of 1 MiB takes 1.4 MiB as base64
 	maxPostFrames = 1000
 )
 
-// PostingClients knows the clients of this node that post their frames by the secret ids of their sessions. It serves
-// POST /v1/frames.
+// PostingClients finds the clients of this node that post their frames, by the secret ids of their sessions. It serves POST /v1/frames.
 type PostingClients struct {
 	origins Origins
 	forward *Forwarder // nil: there are no other nodes
@@ -33,7 +32,7 @@ func NewPostingClients(o Origins) *PostingClients {
 	return &PostingClients{origins: o, clients: make(map[string]*PostingClient)}
 }
 
-// ForwardTo forwards posts for sessions of other nodes. It must be called before the first request.
+// ForwardTo sets the Forwarder for posts to sessions of other nodes. It must be called before the first request.
 func (p *PostingClients) ForwardTo(f *Forwarder) { p.forward = f }
 
 // Forward answers a request for a session of another node; see Forwarder.
@@ -41,7 +40,7 @@ func (p *PostingClients) Forward(w http.ResponseWriter, r *http.Request, session
 	return p.forward.Forward(w, r, session, body)
 }
 
-// Add makes a welcomed client known. The id alone is the right to post: it has 128 random bits.
+// Add records a welcomed client. The id alone authorizes posts: it has 128 random bits.
 func (p *PostingClients) Add(c *PostingClient) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,19 +56,19 @@ func (p *PostingClients) Remove(c *PostingClient) {
 	}
 }
 
-// Find returns the client of a session, or nil.
+// Find returns the client of a session; nil if there is none.
 func (p *PostingClients) Find(id string) *PostingClient {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return p.clients[id]
 }
 
-// NoSession is the answer for a session id that is unknown or has ended.
+// NoSession is the error for a session id that is unknown or whose session has ended.
 func NoSession() error {
 	return problem.NoSuchSession.New()
 }
 
-// ServeHTTP handles client frames that come by POST.
+// ServeHTTP handles posted client frames.
 func (p *PostingClients) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !Admit(w, r, p.origins, http.MethodPost) {
 		return
@@ -106,11 +105,11 @@ func (p *PostingClients) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Reply answers a post with JSON frames.
 func Reply(w http.ResponseWriter, items []Item) {
-	_ = reply(w, []byte("{"), items) // frames of a lost answer are delivered again
+	_ = reply(w, []byte("{"), items) // the session sends frames of a lost answer again
 }
 
-// ReplyPoll answers a poll with JSON frames, the session's id and the answer's number. An error means that the client cannot
-// have it.
+// ReplyPoll answers a poll with JSON frames, the session's id and the answer's number. An error means that the client cannot have received
+// the answer.
 func ReplyPoll(w http.ResponseWriter, id string, number uint64, items []Item) error {
 	return reply(w, fmt.Appendf(nil, `{"session":%q,"answer":%d,`, id, number), items)
 }
@@ -126,7 +125,7 @@ func reply(w http.ResponseWriter, b []byte, items []Item) error {
 	b = append(b, "]}\n"...)
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store, no-transform")
-	w.Header().Set("Content-Length", strconv.Itoa(len(b))) // parsers that stop at the end of the JSON see that nothing follows
+	w.Header().Set("Content-Length", strconv.Itoa(len(b))) // for parsers that stop at the end of the JSON: they see that nothing follows
 	_, err := w.Write(b)
 	return err
 }

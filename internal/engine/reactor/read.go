@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// begin runs on the loop: it makes the handler, hands over the bytes that were read before, and starts to watch. The
-// order matters: bytes in the TLS session or in buffers raise no event.
+// begin runs on the loop: it makes the handler, hands it the bytes that were read earlier, and starts to watch the socket. The order
+// matters: bytes in the TLS session or in buffers raise no event.
 func (c *Conn) begin() {
 	s := c.start
 	c.loop.add(c)
@@ -43,7 +43,7 @@ func (c *Conn) begin() {
 	c.state |= attached
 }
 
-// receive handles n raw bytes in s.raw behind the headroom. On the loop.
+// receive handles the n raw bytes that follow the headroom in s.raw. It runs on the loop.
 func (c *Conn) receive(s *scratch, n int) {
 	c.loop.bytesIn.Add(uint64(n)) // a count is not negative
 	c.mu.Lock()
@@ -79,7 +79,7 @@ func (c *Conn) receive(s *scratch, n int) {
 	c.mu.Unlock()
 }
 
-// deliver hands the bytes behind b's headroom to the handler, with the kept bytes in front of them.
+// deliver hands the handler the kept bytes, followed by the bytes behind b's headroom.
 func (c *Conn) deliver(b []byte) {
 	data := b[headroom:]
 	switch kept := len(c.in); {
@@ -87,7 +87,7 @@ func (c *Conn) deliver(b []byte) {
 	case kept <= headroom:
 		data = b[headroom-kept:]
 		copy(data, c.in)
-	default: // a long frame: collect it where it is, doubling
+	default: // a long frame: collect it in c.in, which doubles when it is full
 		c.in = append(c.in, data...)
 		c.present()
 		return
@@ -100,7 +100,7 @@ func (c *Conn) deliver(b []byte) {
 	c.keep(data[used:])
 }
 
-// present hands the bytes that were kept to the handler.
+// present hands the kept bytes to the handler.
 func (c *Conn) present() {
 	if len(c.in) == 0 || !c.listening() {
 		return
@@ -113,7 +113,7 @@ func (c *Conn) present() {
 	c.keep(c.in[used:])
 }
 
-// keep stores the bytes that the handler has not used. rest may lie in c.in.
+// keep stores the bytes that the handler has not used. rest may be a part of c.in.
 func (c *Conn) keep(rest []byte) {
 	if len(rest) == 0 {
 		c.in = nil
@@ -132,7 +132,7 @@ func (c *Conn) listening() bool {
 	return c.state&(dead|closing|paused) == 0
 }
 
-// resume runs on the loop after Resume: the handler first gets the bytes that were kept, then new input.
+// resume runs on the loop after Resume: the handler first gets the kept bytes, then new input.
 func (c *Conn) resume(s *scratch) {
 	if c.h == nil {
 		return
@@ -151,8 +151,7 @@ func (c *Conn) resume(s *scratch) {
 	c.mu.Unlock()
 }
 
-// fail ends the connection because its handler cannot go on. A handler with a last message sends it and calls
-// CloseAfterFlush itself.
+// fail ends the connection because its handler cannot go on. A handler that has a last message sends it and calls CloseAfterFlush itself.
 func (c *Conn) fail(err error) {
 	c.mu.Lock()
 	c.die(err)

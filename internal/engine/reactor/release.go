@@ -14,17 +14,16 @@ import (
 type Released struct {
 	net.Conn
 	rest []byte // was read before; comes first
-	// Judge looks at what is read.
+	// Judge checks the bytes that are read.
 	Judge http1.Judge
 
 	mu    sync.Mutex
-	leave func() // nil once it is closed or was adopted
+	leave func() // nil after the connection was closed or adopted
 }
 
 var _ Counted = (*Released)(nil)
 
-// CanRelease reports whether connections can leave the reactor: with the goroutine driver they cannot, since a goroutine
-// waits on each.
+// CanRelease reports whether connections can leave the reactor. The goroutine driver cannot release them, since a goroutine waits on each.
 func (r *Reactor) CanRelease() bool { return r.cfg.Driver == DriverEpoll }
 
 // Release ends the reactor's part in a plain connection and returns it as it is, for package net: whoever reads it gets
@@ -87,7 +86,7 @@ func (r *Released) Handover() (leave func()) {
 	return leave
 }
 
-// SyscallConn lets the connection be adopted again.
+// SyscallConn gives access to the descriptor, so that the connection can be adopted again.
 func (r *Released) SyscallConn() (syscall.RawConn, error) {
 	sc, ok := r.Conn.(syscall.Conn)
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// counted is a connection that is counted until it is closed.
+// counted is a connection that occupies a place in the count until it is closed.
 type counted struct {
 	*net.TCPConn
 	leave func()
@@ -76,7 +76,7 @@ func TestAReleasedConnectionLosesNothing(t *testing.T) {
 	}
 }
 
-// TestAReleasedConnectionMayBeAdoptedAgain: its unread bytes come along.
+// TestAReleasedConnectionMayBeAdoptedAgain also checks that the new handler gets the unread bytes.
 func TestAReleasedConnectionMayBeAdoptedAgain(t *testing.T) {
 	h := newHarness(t, Config{}, false)
 	nc, peer := pair(t)
@@ -136,7 +136,7 @@ func TestAConnectionWithAQueueIsNotReleased(t *testing.T) {
 	}
 }
 
-// pair is a connection and its peer.
+// pair returns both ends of a connection.
 func pair(t *testing.T) (nc, peer *net.TCPConn) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// joinMost is up to which size head and tail are put together to be sent: the system takes longer over two pieces than
-// copying them takes.
+// joinMost is the largest size in bytes up to which head and tail are copied into one buffer before sending: sending two pieces takes the
+// system longer than the copy.
 const joinMost = 4 << 10
 
-// sysSend sends head and tail without blocking. (The calls for sockets take less time than those for any file, write and read.)
+// sysSend sends head and tail without blocking. (The system calls for sockets take less time than write and read, which serve any file.)
 func sysSend(fd int32, head, tail []byte) (int, error) {
 	switch n := len(head) + len(tail); {
 	case n == 0:

@@ -22,8 +22,8 @@ func newSock(nc net.Conn) (*sock, int32, error) {
 	return &sock{nc: nc, rc: rc}, -1, nil
 }
 
-// read parks until there is input (a read of no bytes, which Windows completes when some have come) and only then
-// takes a buffer.
+// read parks until there is input and only then takes a buffer. It waits with a read of 0 bytes, which Windows completes when input has
+// arrived.
 func (s *sock) read() (*scratch, int, error) {
 	waited := false
 	err := s.rc.Read(func(uintptr) bool {
@@ -39,7 +39,7 @@ func (s *sock) read() (*scratch, int, error) {
 	return buf, n, err // io.EOF keeps its meaning
 }
 
-// flush sends the queue and blocks its own goroutine: these systems have no write that does not block.
+// flush sends the queue. It blocks its own goroutine: these systems have no non-blocking write.
 func (s *sock) flush(c *Conn) error {
 	c.mu.Lock()
 	if !c.wantsOutput() {

@@ -37,7 +37,7 @@ func rawConn(nc net.Conn) (syscall.RawConn, error) {
 	return rc, nil
 }
 
-// read parks until there is input. It takes a buffer only when it runs, so a parked connection has none.
+// read parks until there is input. It takes a buffer only when it runs, so a parked connection holds no buffer.
 func (s *sock) read() (*scratch, int, error) {
 	var (
 		buf *scratch
@@ -65,7 +65,7 @@ func (s *sock) read() (*scratch, int, error) {
 	return buf, n, nil
 }
 
-// flush waits until the socket takes bytes, and sends those.
+// flush waits until the socket accepts bytes, and sends as many as it accepts.
 func (s *sock) flush(c *Conn) error {
 	err := s.rc.Write(func(uintptr) bool {
 		c.mu.Lock()

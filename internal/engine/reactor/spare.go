@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Spare is a descriptor in reserve. When no other is left, it is used to accept a connection and close it; in the
-// system's queue that connection would delay all others. It belongs to the goroutine that accepts.
+// Spare is a descriptor in reserve. When the process has no other descriptor left, the accepting goroutine uses it to accept a connection
+// and close it; left in the system's queue, that connection would delay all others. A Spare belongs to the goroutine that accepts.
 type Spare struct{ file *os.File }
 
 // NewSpare takes the descriptor.
@@ -17,7 +17,7 @@ func NewSpare() *Spare {
 	return s
 }
 
-// shedWait is how long Shed waits for the connection that there is no descriptor for: it may be gone.
+// shedWait is how long Shed waits for the connection that has no descriptor: the client may have closed it already.
 const shedWait = 10 * time.Millisecond
 
 // Shed closes the oldest connection in a listener's queue and reports whether there was one.

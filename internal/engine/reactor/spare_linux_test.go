@@ -42,7 +42,7 @@ func exhausted(t *testing.T) (restore func()) {
 	})
 }
 
-// TestConnectionsWithoutADescriptorAreClosed: while descriptors are lacking, connections are closed at once and delay no
+// TestConnectionsWithoutADescriptorAreClosed: while the process has no free descriptor, new connections are closed at once and delay no
 // others.
 func TestConnectionsWithoutADescriptorAreClosed(t *testing.T) {
 	for _, d := range drivers() {
@@ -52,7 +52,7 @@ func TestConnectionsWithoutADescriptorAreClosed(t *testing.T) {
 			addr, _ := h.serve(Limits{NoFiles: func() { shed <- struct{}{} }}, func(c *Conn) (Handler, error) {
 				return echo(c), nil
 			})
-			h.dial(addr) // so that lazily opened descriptors exist
+			h.dial(addr) // opens the descriptors that are opened lazily
 			to, err := net.ResolveTCPAddr("tcp", addr)
 			if err != nil {
 				t.Fatal(err)

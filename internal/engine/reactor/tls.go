@@ -8,18 +8,17 @@ import (
 	"time"
 )
 
-// tlsLayer runs a TLS session over bytes instead of a connection. The loop feeds it the bytes from the socket; the
-// session's output is written like all other output. Every call into crypto/tls after the handshake is made under
-// Conn.mu, so what a read may have to send (alerts, key updates) never races with writers and the lock order is always
-// ours before those of crypto/tls.
+// tlsLayer runs a TLS session over bytes instead of a connection. The loop feeds it the bytes from the socket; the session's output is
+// written like all other output. Every call into crypto/tls after the handshake is made under Conn.mu. So the output that a read may cause
+// (alerts, key updates) never races with writers, and Conn.mu is always locked before the locks of crypto/tls.
 type tlsLayer struct {
 	conn *tls.Conn
 	c    *Conn
 	fed  []byte // ciphertext the session has not read yet; borrowed from the loop's buffer while it runs
 }
 
-// tlsAgain tells crypto/tls that there is nothing to read now. Because it is temporary the session stays usable and
-// keeps an incomplete record.
+// tlsAgain reports to crypto/tls that there is no input now. Because the error is temporary, the session stays usable and keeps an
+// incomplete record.
 type tlsAgain struct{}
 
 func (tlsAgain) Error() string   { return errAgain.Error() }
@@ -46,8 +45,8 @@ func (t *tlsLayer) write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// decrypt feeds raw to the session and hands the handler the decrypted bytes. It runs on the loop. Bytes that a pause holds
-// back stay in the session, or encrypted in fed.
+// decrypt feeds raw to the session and hands the handler the decrypted bytes. It runs on the loop. While the connection is paused, bytes
+// stay in the session, or encrypted in fed.
 func (c *Conn) decrypt(s *scratch, raw []byte) {
 	t := c.tls
 	if len(t.fed) > 0 { // kept by a pause
@@ -88,7 +87,7 @@ type switchConn struct {
 	net.Conn
 	layer atomic.Pointer[tlsLayer]
 	taken atomic.Uint64 // bytes read
-	reset atomic.Bool   // the peer has broken the connection off, or left before it had all
+	reset atomic.Bool   // the peer has reset the connection, or left before it had received all bytes
 	line  atomic.Pointer[Line]
 }
 
@@ -123,7 +122,7 @@ func (s *switchConn) Write(b []byte) (int, error) {
 	return n, err // the error of the wrapped net.Conn, unchanged
 }
 
-// Deadlines of the adopted connection are the wheel's; crypto/tls sets one when it closes.
+// The timer wheel sets the deadlines of the adopted connection; crypto/tls also sets one when it closes.
 
 func (s *switchConn) SetDeadline(t time.Time) error { return s.deadline(s.Conn.SetDeadline, t) }
 

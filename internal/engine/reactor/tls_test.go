@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// TestTLSKeyUpdates has OpenSSL change its keys, and ask for ours to change, while both sides write.
+// TestTLSKeyUpdates makes OpenSSL change its keys and request a change of ours while both sides write.
 func TestTLSKeyUpdates(t *testing.T) {
 	openssl, err := exec.LookPath("openssl")
 	if err != nil {

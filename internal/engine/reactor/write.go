@@ -8,12 +8,12 @@ import (
 // errAgain is the result of writing to a full socket or reading from an empty one.
 var errAgain = errors.New("the socket is not ready")
 
-// flushSize is how much one connection may send before the others of its loop.
+// flushSize is how many bytes one connection may send before the other connections of its loop get their turn.
 const flushSize = 1 << 20
 
-// Write sends head, then tail. Bytes that the socket does not take are queued: head is borrowed until Write returns and
-// copied if need be, tail must never change. False: nothing was taken, because the queue would exceed Config.QueueBytes
-// (Drained will be called) or the connection is closing. An empty queue takes one write of any size.
+// Write sends head, then tail. Bytes that the socket does not accept are queued: head is borrowed until Write returns and copied if needed,
+// tail must never change. False means that nothing was accepted: the queue would exceed Config.QueueBytes (Drained will be called), or the
+// connection is closing. An empty queue accepts one write of any size.
 func (c *Conn) Write(head, tail []byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -33,7 +33,7 @@ func (c *Conn) Write(head, tail []byte) bool {
 	return c.state&dead == 0
 }
 
-// send puts head and tail on the wire, or in the queue, or leaves them to Uncork. c.mu is held.
+// send writes head and tail to the socket or the queue, or leaves them to Uncork. c.mu is held.
 func (c *Conn) send(head, tail []byte) {
 	if !c.collect(head, tail) && c.state&dead == 0 {
 		c.sendNow(head, tail)
@@ -68,7 +68,7 @@ func (c *Conn) sendNow(head, tail []byte) {
 	c.watch()
 }
 
-// joined holds buffers in which a short head and its tail become one TLS record.
+// joined holds buffers in which a short head and its tail are joined, for one TLS record or one system call.
 var joined = sync.Pool{New: func() any { b := make([]byte, 0, 16<<10); return &b }}
 
 // writeTLS encrypts head and tail; the ciphertext comes back through tlsLayer.Write. c.mu is held.
@@ -91,7 +91,7 @@ func (c *Conn) writeTLS(head, tail []byte) {
 	}
 }
 
-// flush sends what is queued. c.mu is held; true: the socket is full, wait until it takes more.
+// flush sends the queue. c.mu is held. True means that the socket is full and the caller must wait until it accepts more.
 func (c *Conn) flush() (full bool) {
 	for sent := 0; c.out != nil && sent < flushSize; {
 		n, err := c.sysWritev(c.out.bufs)
@@ -118,7 +118,7 @@ func (c *Conn) sent(n int) {
 	}
 }
 
-// dropQueue forgets what is queued. c.mu is held.
+// dropQueue discards the queued bytes. c.mu is held.
 func (c *Conn) dropQueue() {
 	if c.out == nil {
 		return
@@ -128,7 +128,7 @@ func (c *Conn) dropQueue() {
 	c.loop.queueEmpty(c)
 }
 
-// flushed runs on the loop when the queue has run empty.
+// flushed runs on the loop when the queue has become empty.
 func (c *Conn) flushed() {
 	c.mu.Lock()
 	if c.out != nil || c.state&dead != 0 {

@@ -42,8 +42,8 @@ func (p *pump) run() {
 	p.c.CloseAfterFlush(nil)
 }
 
-// TestSlowReaderGetsEveryByteInOrder lets a client fall far behind before it reads: what was queued, refused and
-// resumed arrives whole and in order, whether tails are shared or copied.
+// TestSlowReaderGetsEveryByteInOrder lets a client fall far behind before it reads: queued writes, and those refused and written again,
+// arrive whole and in order, whether tails are shared or copied.
 func TestSlowReaderGetsEveryByteInOrder(t *testing.T) {
 	for _, size := range []int{100, 5000} {
 		eachDriver(t, Config{Loops: 1, QueueBytes: 100 << 10}, func(t *testing.T, h *harness) {
@@ -88,7 +88,7 @@ func TestQueueIsBounded(t *testing.T) {
 		c := wait(t, conns, "the connection")
 		piece := make([]byte, 4000)
 		for i := 0; c.Write(piece[:4], piece); i++ {
-			if q := c.Queued(); q > limit+1000 { // TLS adds a little to what is counted before
+			if q := c.Queued(); q > limit+1000 { // TLS adds a little to the bytes that the limit counts
 				t.Fatalf("%d bytes queued, the limit is %d", q, limit)
 			}
 			if i > 100_000 {

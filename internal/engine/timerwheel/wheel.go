@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// slots is how many ticks one round of the wheel takes. A timer further away than a round is looked at once a round:
-// at 50 ms a tick that is every 102 s, so 100,000 day-long timers cost a thousand looks a second.
+// slots is how many ticks one round of the wheel takes. The wheel examines a timer further away than a round once a round: at 50 ms a tick
+// that is every 102 s, so 100,000 day-long timers cost a thousand looks a second.
 const slots = 2048
 
-// DefaultTick is fine enough for heartbeats and redelivery and wakes an idle owner only 20 times a second.
+// DefaultTick is fine enough for heartbeats and redelivery, and wakes an idle owner only 20 times a second.
 const DefaultTick = 50 * time.Millisecond
 
-// Timer is one timer, embedded in what it belongs to. The zero value with Owner set is ready; it must not be copied
-// once it was armed, and belongs to one wheel.
+// Timer is one timer, embedded in the value that it belongs to. The zero value with Owner set is ready. A Timer belongs to one wheel and
+// must not be copied after it was armed.
 type Timer[T any] struct {
 	Owner T
 
-	when atomic.Int64 // tick at which it is due; 0: not armed. Never before the slot it is linked in.
+	when atomic.Int64 // tick at which the timer is due, never before the slot it is linked in; 0: not armed
 	next *Timer[T]
-	at   **Timer[T] // the pointer that links this timer; nil: not linked. Under Wheel.mu, like next.
+	at   **Timer[T] // the pointer that links this timer; nil: not linked. Wheel.mu guards it, like next.
 }
 
 // Wheel runs timers of one kind. Set and Stop may be called from any goroutine, also from within the callback.
@@ -39,8 +39,8 @@ type Wheel[T any] struct {
 	count atomic.Int64
 }
 
-// New makes a wheel that calls fire for every timer that has come due, from the goroutine that runs Advance (or
-// Run), holding no lock. A tick of 0 means DefaultTick.
+// New makes a wheel that calls fire for every timer that is due, from the goroutine that runs Advance (or Run), holding no lock. A tick of
+// 0 means DefaultTick.
 func New[T any](tick time.Duration, fire func(t *Timer[T], now time.Time)) *Wheel[T] {
 	if tick <= 0 {
 		tick = DefaultTick
@@ -48,8 +48,8 @@ func New[T any](tick time.Duration, fire func(t *Timer[T], now time.Time)) *Whee
 	return &Wheel[T]{tick: tick, start: time.Now(), fire: fire}
 }
 
-// Set arms t to fire once, not before d has passed and normally within two ticks after it. If t is armed already it
-// is moved. A d of zero or less fires at the next tick.
+// Set arms t to fire once, at the earliest after d and normally within two ticks after that. If t is armed already, Set moves it. A d of
+// zero or less fires at the next tick.
 func (w *Wheel[T]) Set(t *Timer[T], d time.Duration) {
 	when := w.dueTick(d)
 	for {
@@ -57,7 +57,7 @@ func (w *Wheel[T]) Set(t *Timer[T], d time.Duration) {
 		if old == 0 || when < old {
 			break
 		}
-		// Later than before: leave it linked where it is, the wheel moves it on when it gets there.
+		// Later than before: leave the timer where it is linked; the wheel moves it when it gets there.
 		if t.when.CompareAndSwap(old, when) {
 			return
 		}
@@ -118,12 +118,12 @@ func (w *Wheel[T]) Run(ctx context.Context) {
 
 // dueTick is the first tick that begins after d has passed, counted from the true time: the wheel may lag behind.
 func (w *Wheel[T]) dueTick(d time.Duration) int64 {
-	d = min(max(d, 0), 1<<61) // 73 years: far enough, and the sum cannot overflow
+	d = min(max(d, 0), 1<<61) // 73 years: far enough, and the sum below cannot overflow
 	return int64((time.Since(w.start)+d)/w.tick) + 1
 }
 
-// collect moves the timers of tick k's slot that are due by tick to the due list, and those that were moved later
-// to where they belong now.
+// collect visits the slot of tick k. It moves the timers that are due by tick to the due list, and the timers that were set to a later time
+// to their new slots.
 func (w *Wheel[T]) collect(k, tick int64) {
 	var next *Timer[T]
 	for t := w.slot[k&(slots-1)]; t != nil; t = next {
@@ -140,7 +140,8 @@ func (w *Wheel[T]) collect(k, tick int64) {
 	}
 }
 
-// takeDue disarms and returns the next timer to fire. A timer that was moved while it waited goes back to a slot.
+// takeDue disarms and returns the next timer to fire. A timer that was set to a later time while it was in the due list goes back to a
+// slot.
 func (w *Wheel[T]) takeDue(tick int64) *Timer[T] {
 	for t := w.due; t != nil; t = w.due {
 		w.unlink(t)
@@ -153,7 +154,7 @@ func (w *Wheel[T]) takeDue(tick int64) *Timer[T] {
 	return nil
 }
 
-// place links t for tick when, or for the next tick to be looked at if that one is past.
+// place links t in the slot of tick when, or of the next tick that the wheel examines if when is past.
 func (w *Wheel[T]) place(t *Timer[T], when int64) {
 	w.link(t, &w.slot[max(when, w.done+1)&(slots-1)])
 }

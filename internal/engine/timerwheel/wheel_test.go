@@ -20,7 +20,7 @@ func newOwner() *owner {
 	return o
 }
 
-// running starts a wheel inside a synctest bubble; firing appends to the owner.
+// running starts a wheel inside a synctest bubble; each timer that fires is recorded in its owner.
 func running(t *testing.T, onFire func(*owner)) *Wheel[*owner] {
 	w := New(0, func(tm *Timer[*owner], now time.Time) {
 		tm.Owner.fired = append(tm.Owner.fired, now)
@@ -89,7 +89,7 @@ func TestStoppedTimerDoesNotFire(t *testing.T) {
 			t.Error("Stop must say whether the timer was armed")
 		}
 		time.Sleep(2 * time.Second)
-		// Two that are due in the same tick: the first to fire stops the other.
+		// Two timers are due in the same tick: the first to fire stops the other.
 		w.Set(&a.timer, time.Second)
 		w.Set(&b.timer, time.Second)
 		time.Sleep(2 * time.Second)
@@ -125,7 +125,7 @@ func TestWheelCatchesUpAfterAStall(t *testing.T) {
 		for i := range 1000 {
 			w.Set(&newOwner().timer, time.Duration(i)*time.Second)
 		}
-		time.Sleep(500 * time.Second) // Advance was not called: several turns were missed
+		time.Sleep(500 * time.Second) // Advance was not called for several rounds
 		w.Advance(time.Now())
 		if fired != 500 {
 			t.Errorf("fired %d, want 500", fired)

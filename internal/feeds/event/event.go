@@ -28,17 +28,17 @@ const (
 	StepFailed    Type = "step_failed"
 	StepUnknown   Type = "step_unknown"
 	StepWithdrawn Type = "step_withdrawn"
-	// Exhausted says that all steps have ended without an acknowledgement: nothing else is tried.
+	// Exhausted says that all steps have ended without an acknowledgement: the server tries no further step.
 	Exhausted Type = "exhausted"
 )
 
-// Types lists all, in the order of the public contract.
+// Types lists all event types, in the order of the public contract.
 var Types = []Type{
 	Stored, Delivered, Acked, Replied, Expired, Replaced, Recalled, Failed, Online, Offline,
 	StepAccepted, StepFailed, StepUnknown, StepWithdrawn, Exhausted,
 }
 
-// FromMailbox reports whether an event of this type can be made again from the mailbox's record of its notification.
+// FromMailbox reports whether an event of this type can be recreated from the mailbox's record of its notification.
 func (t Type) FromMailbox() bool {
 	switch t {
 	case Stored, Delivered, Acked, Replied, Expired, Replaced, Recalled, Failed:
@@ -47,66 +47,69 @@ func (t Type) FromMailbox() bool {
 	return false
 }
 
-// Repeatable reports whether the event can be made anew from the mailbox, and has not been yet.
+// Repeatable reports whether the event can be recreated from the mailbox, and was not recreated already.
 func (e *Event) Repeatable() bool { return e.Type.FromMailbox() && !e.Reconciled }
 
 // Event is one thing that happened in an app.
 type Event struct {
-	ID      uint64 // grows within a server's log; given by the log
+	ID      uint64 // increases within a server's log, which assigns it
 	App     string
 	Type    Type
 	At      time.Time
 	Note    string // the notification's id; empty for online and offline
 	To      string // the recipient
-	Channel string // channel of the escalation step that caused it; else empty
-	Step    int    // number of the escalation step that caused it, from 1; else 0
-	Detail  string // the reason, in the provider's or receiver's words; at most MaxDetail bytes
-	// Reconciled says that the event was lost or dropped, and was made again from the mailbox's records.
+	Channel string // channel of the escalation step that caused the event; else empty
+	Step    int    // number of the escalation step that caused the event, from 1; else 0
+	Detail  string // the reason, in the provider's or receiver's words, at most MaxDetail bytes
+	// Reconciled says that the event was lost or dropped and then recreated from the mailbox's records.
 	Reconciled bool
 
-	// Category is that of the notification. The log keeps it of stored ones alone; sinks fill it in for later ones, if they remember it.
+	// Category is the category of the notification. The log keeps it for stored events only; sinks fill it in for later events, if they
+	// remember it.
 	Category string
 
-	// Took is how long after the notification was stored it happened, where TookKnown. Sinks fill it in; no log keeps it.
+	// Took is the time from the storing of the notification to this event; it is valid if TookKnown. Sinks fill it in; no log keeps it.
 	Took      time.Duration
 	TookKnown bool
 }
 
-// MaxDetail is the most bytes of a reason that an event keeps: providers' reasons are one line.
+// MaxDetail is the most bytes that an event keeps of a reason: providers' reasons are one line.
 const MaxDetail = 200
 
 // Log keeps events for a while and notifies followers of new ones.
 type Log interface {
-	// Emit queues events; it never blocks and may drop the oldest unwritten ones under overload, which it counts.
+	// Emit queues events. It never blocks; under overload it may drop the oldest unwritten events, and counts them.
 	Emit(evs []Event)
-	// Read returns events of one app after id since, oldest first, at most limit. With wait it blocks until there
-	// is one or ctx ends. Only committed events are returned; last is the newest id looked at.
+	// Read returns at most limit events of one app after the id since, oldest first. With wait it blocks until there is an event or ctx
+	// ends. Only committed events are returned; last is the newest id that it has examined.
 	Read(ctx context.Context, app string, since uint64, limit int, wait bool) (evs []Event, last uint64, err error)
-	// Last is the newest id given out.
+	// Last is the newest id that the log has assigned.
 	Last() uint64
 }
 
-// IDShift is what makes an id of a time: an id is a time in milliseconds and, below, a counter that may well run over into it.
+// IDShift is how many bits the time is shifted in an id: an id is a time in milliseconds, with a counter in the lower bits that may run
+// over into the time.
 const IDShift = 20
 
-// IDAt returns an id smaller than those of all events emitted from time t on.
+// IDAt returns an id smaller than the ids of all events emitted from time t on.
 func IDAt(t time.Time) uint64 { return uint64(max(t.UnixMilli(), 0)) << IDShift } //nolint:gosec // not below 0
 
-// TimeOf is when an event was emitted, by its id.
+// TimeOf returns the time at which the event with this id was emitted.
 func TimeOf(id uint64) time.Time { return time.UnixMilli(int64(id >> IDShift)) } //nolint:gosec // a time
 
-// Gap says that a log may lack events that one process has emitted.
+// Gap describes the events of one process that a log may lack.
 type Gap struct {
 	Of    string    // names the process
 	Ended bool      // it is no more
-	Lost  int64     // how often it is known to have lost events
-	From  time.Time // all events that it emitted before this time are in the log
-	Since time.Time // what it emitted after From happened after this: not long before, unless something expired while no server ran
+	Lost  int64     // how often the log is known to have lost events of the process
+	From  time.Time // the log holds all events that the process emitted before this time
+	Since time.Time // earliest time at which the events emitted after From happened: shortly before From, unless something expired while no server ran
 }
 
 var seed = maphash.MakeSeed()
 
-// Key tells events of an app apart while this process runs, but for an id that was used again a day after its copy had ended.
+// Key distinguishes the events of an app while this process runs. It is the same only for a notification id that is used again a day after
+// its copy had ended.
 func (e *Event) Key() uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -118,26 +121,25 @@ func (e *Event) Key() uint64 {
 	return h.Sum64()
 }
 
-// Forgetful is a log that deletes events that are too old or too many.
+// Forgetful is a log that deletes old events, and the oldest when there are too many.
 type Forgetful interface {
 	Log
-	// Gone is the newest event that was deleted; 0: none was. All older ones are deleted too.
+	// Gone is the id of the newest deleted event; all older ones are deleted too. 0: none was deleted.
 	Gone(ctx context.Context) (uint64, error)
 }
 
-// Repairable is a log that knows which events it may lack: those emitted in the last moments before a crash, and dropped
-// ones.
+// Repairable is a log that can report which events it may lack: those emitted in the last moments before a crash, and dropped ones.
 type Repairable interface {
 	Log
-	// Gaps lists what the log may lack. alive names the running processes that share the log; it is called after the log was read, and is
-	// nil if the log belongs to this process alone.
+	// Gaps lists the events that the log may lack. alive returns the names of the running processes that share the log; Gaps calls it after
+	// it has read the log. It is nil if the log belongs to this process alone.
 	Gaps(ctx context.Context, alive func(ctx context.Context) ([]string, error)) ([]Gap, error)
-	// Repaired notes that the events lost before Gaps was called are in the log again.
+	// Repaired records that the log again holds the events lost before Gaps was called.
 	Repaired(ctx context.Context, gaps []Gap) error
-	// CutOff returns the time that lies age ago. From now on the log refuses mailbox events that happened before that time, unless they
-	// are reconciled, and notes a gap for each refusal: a server that was suspended, or had no database, may emit an event late that was
-	// already made again.
+	// CutOff returns the time that lies age ago. From now on the log refuses mailbox events that happened before that time, unless they are
+	// reconciled, and records a gap for each refusal. Without this, a server that was suspended, or had no database, could late emit an
+	// event that has been recreated meanwhile.
 	CutOff(ctx context.Context, age time.Duration) (time.Time, error)
-	// Flush returns when all that was emitted before has been stored or dropped.
+	// Flush returns when all events emitted before the call have been stored or dropped.
 	Flush(ctx context.Context) error
 }

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/feeds/event"
 )
 
-// ErrUnknown says that the app has no hook of that name. Wrapped, never bare.
+// ErrUnknown says that the app has no hook of that name. Functions return it wrapped, never bare.
 var ErrUnknown = errors.New("no such hook")
 
 // Hook is where events go.
@@ -21,18 +21,18 @@ type Hook struct {
 	Name      string
 	URL       string       // may hold a secret
 	Types     []event.Type // empty: all
-	Secrets   []string     // sign messages, whsec_…; several while the receiver changes over
+	Secrets   []string     // keys that sign messages, whsec_…; several while the receiver changes its key
 	Enabled   bool
 	CreatedAt time.Time
 	UpdatedAt time.Time
-	From      uint64    // id of the event after which it starts, or starts again
+	From      uint64    // id of the event after which the hook starts, or starts again
 	FromAt    time.Time // when From was set; zero: never
 }
 
-// wants reports whether a hook gets events of a type.
+// wants reports whether the hook gets events of type t.
 func (h *Hook) wants(t event.Type) bool { return len(h.Types) == 0 || slices.Contains(h.Types, t) }
 
-// asked is the time of the last change that somebody made to the hook.
+// asked is the time of the last change that a person or program made to the hook.
 func (h *Hook) asked() time.Time {
 	if h.FromAt.After(h.UpdatedAt) {
 		return h.FromAt
@@ -50,33 +50,33 @@ func (h *Hook) next(now time.Time) time.Time {
 	return now
 }
 
-// same reports whether two copies of a hook have equal settings and wishes.
+// same reports whether two copies of a hook have equal settings and times of change.
 func (h *Hook) same(o *Hook) bool {
 	return h.CreatedAt.Equal(o.CreatedAt) && h.asked().Equal(o.asked()) &&
 		h.URL == o.URL && h.Enabled == o.Enabled && slices.Equal(h.Types, o.Types) && slices.Equal(h.Secrets, o.Secrets)
 }
 
-// Progress is how far a hook has come.
+// Progress records how far a hook has delivered the events.
 type Progress struct {
 	App           string    `json:"-"`
 	Name          string    `json:"-"`
-	Cursor        uint64    `json:"cursor"`                  // newest event that is done with
-	Delivered     uint64    `json:"delivered"`               // events since the hook was made
-	LastDelivered time.Time `json:"last_delivered,omitzero"` // when the receiver took one last
-	Failing       time.Time `json:"failing,omitzero"`        // since when the next event fails; zero: it does not
+	Cursor        uint64    `json:"cursor"`                  // newest event that the hook has finished with
+	Delivered     uint64    `json:"delivered"`               // number of events delivered since the hook was made
+	LastDelivered time.Time `json:"last_delivered,omitzero"` // when the receiver last accepted an event
+	Failing       time.Time `json:"failing,omitzero"`        // when the next event began to fail; zero: it does not fail
 	Attempts      int       `json:"attempts,omitempty"`      // made for the next event
 	NextAt        time.Time `json:"next_at,omitzero"`        // of the next attempt
 	LastError     string    `json:"last_error,omitempty"`    // of the last attempt that failed
 	Paused        string    `json:"paused,omitempty"`        // why nothing is sent until a person resumes the hook; empty: events are sent
 	PausedAt      time.Time `json:"paused_at,omitzero"`      //
 
-	// Which wishes of the hook have been heeded: each is heeded once, across owners and restarts.
-	Made time.Time `json:"made,omitzero"` // CreatedAt of the hook: a hook of the same name that was made later starts again
+	// Made and Took record which changes of the hook have been applied: each change is applied once, across owners and restarts.
+	Made time.Time `json:"made,omitzero"` // CreatedAt of the hook; a newer hook of the same name starts with new progress
 	Took time.Time `json:"took,omitzero"` // changes up to this time are applied; zero: saved by a version that did not note it
 }
 
-// heed applies the changes made to a hook since p was saved, and returns its progress. If p is nil, or of an earlier hook of this
-// name, the hook starts where its settings say, or else after the last event.
+// heed applies the changes made to a hook since p was saved, and returns its progress. If p is nil, or belongs to an earlier hook of this
+// name, the hook starts at the event that its settings name, or else after the last event.
 func (p *Progress) heed(h *Hook, last uint64) Progress {
 	asked := h.asked()
 	if p == nil || !p.Took.IsZero() && !p.Made.Equal(h.CreatedAt) {
@@ -109,16 +109,16 @@ type State string
 const (
 	Active   State = "active"
 	Failing  State = "failing"  // the next event fails and is tried again
-	Paused   State = "paused"   // it failed for too long, or the receiver wants no more events
+	Paused   State = "paused"   // the hook failed for too long, or the receiver rejects all further events
 	Disabled State = "disabled" // switched off
 )
 
-// Info is the part of a hook that may be shown.
+// Info is a hook without its secrets, for display.
 type Info struct {
 	Hook
 	Progress
 	State  State
-	Newest uint64 // event in the log: how far there is to go
+	Newest uint64 // id of the newest event in the log, which shows how far the hook is behind
 }
 
 // Change holds the new settings of a hook. Secrets and Enabled keep their values if nil.
@@ -132,16 +132,16 @@ type Change struct {
 // Store keeps hooks.
 type Store = setting.Store[Hook]
 
-// ProgressStore keeps progress, with the events. Servers may share it: then each app's progress has one owner, and what a
-// former owner still writes is refused.
+// ProgressStore keeps the hooks' progress beside the events. Servers may share it: then each app's progress has one owner, and the store
+// refuses writes by former owners.
 type ProgressStore interface {
-	// HookProgress reads the progress of an app's hooks, or of all where app is empty.
+	// HookProgress reads the progress of an app's hooks, or of all apps if app is empty.
 	HookProgress(ctx context.Context, app string) ([]Progress, error)
-	// OwnHookProgress makes the caller the owner of an app's progress, with an epoch greater than all before, and reads it in
-	// the same transaction.
+	// OwnHookProgress makes the caller the owner of an app's progress, with an epoch greater than all earlier ones, and reads the progress
+	// in the same transaction.
 	OwnHookProgress(ctx context.Context, app string) (epoch int64, list []Progress, err error)
-	// SaveHookProgress writes, in one transaction, the progress of hooks whose apps this server owns. former lists the apps
-	// that have another owner by now: nothing of theirs is written.
+	// SaveHookProgress writes, in one transaction, the progress of hooks whose apps this server owns. former lists the apps that another
+	// server owns by now: SaveHookProgress writes nothing for them.
 	SaveHookProgress(ctx context.Context, list []Saving) (former []string, err error)
 }
 
@@ -149,7 +149,7 @@ type ProgressStore interface {
 type Saving struct {
 	App    string
 	Epoch  int64
-	Forget []string   // hooks that are no more; before
+	Forget []string   // names of deleted hooks whose progress is removed before the rest is written
 	Save   []Progress // of the app's hooks
 }
 

@@ -14,10 +14,10 @@ import (
 // owning is an app whose events this server wants to post.
 type owning struct {
 	release func() // under Service.loading
-	now     *owned // nil: another server does, or none
+	now     *owned // nil: this server does not post the app's events
 }
 
-// owned is that this server posts them, from then on until it does not any more.
+// owned is an app whose events this server posts. It lasts from the takeover until the lease ends.
 type owned struct {
 	s     *Service
 	app   string
@@ -26,17 +26,17 @@ type owned struct {
 	ctx   context.Context // ends with that
 	lose  context.CancelFunc
 
-	turn  sync.Mutex // one change of what runs at a time
+	turn  sync.Mutex // serializes changes of the set of running hooks
 	ended bool       // under turn
 
 	// Under Service.mu.
-	runners map[string]*runner  // by name; also of hooks that are paused or disabled
-	left    map[string]Progress // by name; progress of hooks that were not read yet
+	runners map[string]*runner  // by name, with paused and disabled hooks
+	left    map[string]Progress // by name; progress of hooks that this server has not loaded yet
 	gone    []string            // hooks whose progress is to be deleted
 }
 
-// want requests the leases of apps that have hooks to run or progress to delete, while the service runs, and gives up the
-// leases of other apps. s.loading is held.
+// want requests the leases of apps that have hooks to run or progress to delete, while the service runs, and gives up the leases of other
+// apps. s.loading is held.
 func (s *Service) want() {
 	var release, ask []*owning
 	var names []string
@@ -110,7 +110,7 @@ func (s *Service) hold(ctx context.Context, app string, o *owning, held func() b
 	o.now = w
 	delete(s.stray, app)
 	s.mu.Unlock()
-	s.touch() // there may be progress to delete
+	s.touch() // the save that follows also deletes progress of deleted hooks
 	w.adjust()
 	<-ctx.Done()
 	s.mu.Lock()
@@ -119,7 +119,7 @@ func (s *Service) hold(ctx context.Context, app string, o *owning, held func() b
 	w.end(context.WithoutCancel(ctx))
 }
 
-// takeOver makes this server the owner of the app's progress, and reads how far the last one came.
+// takeOver makes this server the owner of the app's progress, and reads the progress that the former owner saved.
 func (w *owned) takeOver(ctx context.Context) error {
 	epoch, list, err := w.s.progress.OwnHookProgress(ctx, w.app)
 	if err != nil {
@@ -140,7 +140,7 @@ func (w *owned) takeOver(ctx context.Context) error {
 	if unknown == 0 {
 		return nil
 	}
-	// Of hooks that are no more; or that were made a moment ago, which this server has not heard of.
+	// The remaining progress belongs to deleted hooks, or to new hooks that this server has not loaded yet.
 	hooks, err := w.s.store.All(ctx)
 	if err != nil {
 		return fmt.Errorf("load hooks: %w", err)
@@ -201,7 +201,7 @@ func (w *owned) adjust() {
 	}
 }
 
-// start makes a runner, which runs if its hook is to.
+// start makes a runner for the hook, and runs it unless the hook is disabled or paused.
 func (w *owned) start(h *Hook, p Progress) *runner {
 	r := &runner{s: w.s, held: w.held, hook: *h, p: p, dirty: true}
 	w.s.touch()
@@ -213,7 +213,7 @@ func (w *owned) start(h *Hook, p Progress) *runner {
 	return r
 }
 
-// end stops all and saves how far it came. Until another server begins there is time for both.
+// end stops all runners and saves their progress. The lease leaves time for both before another server begins.
 func (w *owned) end(ctx context.Context) {
 	w.turn.Lock()
 	defer w.turn.Unlock()
@@ -242,7 +242,7 @@ func stop(runners map[string]*runner) {
 	}
 }
 
-// known adds the progress of an app's hooks; false: another server knows it.
+// known adds the progress of an app's hooks to a map. False: another server owns the progress.
 func (s *Service) known(app string, to map[string]Progress) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

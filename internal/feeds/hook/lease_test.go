@@ -59,7 +59,7 @@ func newCluster(t *testing.T, n int) *cluster {
 	return c
 }
 
-// poster is a receiver as one server reaches it.
+// poster is the receiver as one server of the cluster reaches it.
 type poster struct {
 	*cluster
 	server int
@@ -148,7 +148,7 @@ func (c *cluster) set(server int, change hook.Change) hook.Info {
 
 func idOf(n uint64) string { return fmt.Sprintf("shop.a.%d", n) }
 
-// all lists the ids of all events after one.
+// all lists the ids of all events after since.
 func (c *cluster) all(since uint64) (ids []string) {
 	c.Helper()
 	evs, _, err := c.events.Read(c.Context(), "shop", since, 10_000, false)
@@ -162,7 +162,7 @@ func (c *cluster) all(since uint64) (ids []string) {
 func TestOwnerPostsEventsInOrderAndLosesNoneAtHandover(t *testing.T) {
 	const turns = 5
 	c := newCluster(t, 3)
-	begun := c.set(1, hook.Change{}).Cursor // by a server that does not own the app
+	begun := c.set(1, hook.Change{}).Cursor // the change goes to a server that does not own the app
 	var emitting sync.WaitGroup
 	all, enough := 0, make(chan struct{})
 	emitting.Go(func() {
@@ -170,7 +170,7 @@ func TestOwnerPostsEventsInOrderAndLosesNoneAtHandover(t *testing.T) {
 			select {
 			case <-enough:
 				return
-			case <-time.After(time.Millisecond): // so that events come while the owner changes
+			case <-time.After(time.Millisecond): // emits events while the owner changes
 				c.emit(10)
 			}
 		}
@@ -195,7 +195,7 @@ func TestOwnerPostsEventsInOrderAndLosesNoneAtHandover(t *testing.T) {
 	}
 }
 
-// TestSuspendedServerPostsNothingWhenItWakes: its lease has ended, which it would find out in a moment.
+// TestSuspendedServerPostsNothingWhenItWakes: the server's lease has ended meanwhile, and the server has not noticed yet.
 func TestSuspendedServerPostsNothingWhenItWakes(t *testing.T) {
 	c := newCluster(t, 2)
 	begun := c.set(0, hook.Change{}).Cursor
@@ -233,7 +233,7 @@ func TestRequestAtAnotherServerReachesOwnerOnce(t *testing.T) {
 		t.Errorf("replayed %v, want %v", again[5:], first[2:])
 	}
 	c.get(1, "done", func(i hook.Info) bool { return i.Delivered == 8 })
-	for i := range 4 { // each owner in turn sees the wish, which has been heeded
+	for i := range 4 { // each further owner sees the same change, which was applied already
 		c.leases.Give("shop", (i+1)%2)
 		c.emit(1)
 		c.until("gone on", atLeast(9+i))
@@ -262,10 +262,10 @@ func TestAHookThatAnotherServerDeletesEndsAndItsNameBeginsAnew(t *testing.T) {
 	c.emit(3)
 	c.get(1, "done", func(i hook.Info) bool { return i.Delivered == 3 })
 	c.ok(c.servers[1].Delete(t.Context(), "shop", "a"))
-	if i := c.set(1, hook.Change{}); i.Delivered != 0 || i.Cursor != i.Newest { // before the owner has learnt of the change
+	if i := c.set(1, hook.Change{}); i.Delivered != 0 || i.Cursor != i.Newest { // before the owner has noticed the change
 		t.Errorf("made anew: %+v", i)
 	}
-	c.emit(2) // which the former owner may post as well, as long as it does not know
+	c.emit(2) // the former owner may post these events as well, until it notices that it lost the lease
 	c.get(1, "posted", func(i hook.Info) bool { return i.Delivered == 2 && i.Cursor == i.Newest })
 	if took, all := c.until("posted", atLeast(5)), c.all(0); !slices.Equal(took[len(took)-2:], all[3:]) {
 		t.Errorf("the new one got %v of %v", took[len(took)-2:], all)

@@ -17,13 +17,13 @@ import (
 
 const (
 	page      = 100                // events read at once
-	readAgain = 5 * time.Second    // after the log could not be read
-	giveUp    = 5 * 24 * time.Hour // of failing; events are kept for longer
-	linger    = 2 * time.Second    // for a request under way when the hook stops
-	maxError  = 300                // bytes of an error that is kept
+	readAgain = 5 * time.Second    // wait after a failed read of the log
+	giveUp    = 5 * 24 * time.Hour // after this time of failing the hook pauses; the log keeps events for longer
+	linger    = 2 * time.Second    // time for a running request to end when the hook stops
+	maxError  = 300                // most bytes that are kept of an error
 )
 
-// backoff is how long to wait after so many failed attempts; the last counts for all further ones.
+// backoff is the wait after each number of failed attempts; the last value applies to all further attempts.
 var backoff = []time.Duration{
 	5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 6 * time.Hour,
 }
@@ -31,7 +31,7 @@ var backoff = []time.Duration{
 // runner follows the log for one hook.
 type runner struct {
 	s      *Service
-	held   func() bool // whether this server still is the one that posts
+	held   func() bool // reports whether this server still owns the hook
 	hook   Hook
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -39,7 +39,7 @@ type runner struct {
 	mu    sync.Mutex
 	p     Progress
 	dirty bool      // p is not saved
-	at    time.Time // of the event that is posted; zero: none is
+	at    time.Time // time of the event that is being posted; zero: none
 }
 
 // progress changes the progress under the lock and returns it.
@@ -54,7 +54,7 @@ func (r *runner) progress(change func(p *Progress)) Progress {
 	return r.p
 }
 
-// begin notes which event is posted from now on; nil: none is.
+// begin records the event that is posted from now on; nil: none.
 func (r *runner) begin(e *event.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,14 +64,14 @@ func (r *runner) begin(e *event.Event) {
 	}
 }
 
-// posting is when the event happened that is posted; zero: none is.
+// posting returns the time of the event that is being posted; zero: none.
 func (r *runner) posting() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.at
 }
 
-// take returns the progress that is to be saved.
+// take returns the progress if it has to be saved.
 func (r *runner) take() (Progress, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,7 +108,7 @@ func (r *runner) run(ctx context.Context) {
 	}
 }
 
-// deliver posts one event until the receiver takes it; false: the hook stops or pauses.
+// deliver posts one event until the receiver accepts it. False: the hook stops or pauses.
 func (r *runner) deliver(ctx context.Context, e *event.Event) bool {
 	r.begin(e)
 	defer r.begin(nil)
@@ -132,7 +132,7 @@ func (r *runner) deliver(ctx context.Context, e *event.Event) bool {
 			return true
 		}
 		if ctx.Err() != nil {
-			return false // the event may have arrived, and is posted again with the same id
+			return false // the event may have arrived; it will be posted again with the same id
 		}
 		r.s.refused.Add(1)
 		if r.failed(ctx, err) {
@@ -141,7 +141,7 @@ func (r *runner) deliver(ctx context.Context, e *event.Event) bool {
 	}
 }
 
-// traced posts an event, and adds a span if somebody traces the notification.
+// traced posts an event, and adds a span if the notification is traced.
 func (r *runner) traced(ctx context.Context, e *event.Event, id string, body []byte) error {
 	t := r.s.cfg.Tracer
 	if t == nil || e.Note == "" {
@@ -155,8 +155,8 @@ func (r *runner) traced(ctx context.Context, e *event.Event, id string, body []b
 	return err
 }
 
-// post makes one attempt. When the hook stops meanwhile, the receiver still gets a moment to answer: cut off, the event
-// would come twice.
+// post makes one attempt. If the hook stops during the request, the receiver still gets a moment to answer: a cut-off request would be
+// repeated, and the receiver would get the event twice.
 func (r *runner) post(ctx context.Context, id string, body []byte) error {
 	attempt, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -168,7 +168,7 @@ func (r *runner) post(ctx context.Context, id string, body []byte) error {
 	return r.s.poster.Post(attempt, r.hook.Secrets, r.hook.URL, id, body)
 }
 
-// failed notes a failed attempt and reports whether the hook is paused.
+// failed records a failed attempt and reports whether it pauses the hook.
 func (r *runner) failed(ctx context.Context, err error) bool {
 	now := r.s.now().UTC()
 	var gone *push.GoneError
@@ -197,7 +197,7 @@ func (r *runner) failed(ctx context.Context, err error) bool {
 	return p.Paused != ""
 }
 
-// encode writes an event as GET /v1/events does, with its app.
+// encode writes an event in the form of GET /v1/events, with its app.
 func encode(e *event.Event) []byte {
 	b, _ := json.Marshal(struct { // strings always encode
 		ID         string     `json:"event_id"`

@@ -20,20 +20,20 @@ import (
 )
 
 const (
-	maxHooks  = 32              // of an app; each is a goroutine and reads the log
-	saveEvery = time.Second / 4 // a crash loses the progress of this time at most: its events are posted again
-	saveFor   = 5 * time.Second // of the last progress, when the server stops
-	saveLost  = time.Second / 2 // or when another one takes over: after linger, and before that one begins
-	takeAgain = time.Second     // after an app's progress could not be taken over
+	maxHooks  = 32              // most hooks of an app; each has a goroutine and reads the log
+	saveEvery = time.Second / 4 // a crash loses at most the progress of this time; its events are posted again
+	saveFor   = 5 * time.Second // time limit for saving progress when the server stops
+	saveLost  = time.Second / 2 // time limit when another server takes over: it starts after linger, and ends before that server begins
+	takeAgain = time.Second     // wait after an app's progress could not be taken over
 )
 
-// Config are the parts that hooks need.
+// Config holds the parts that hooks need.
 type Config struct {
 	Store    Store
 	Progress ProgressStore
 	Events   event.Log
 	Poster   Poster
-	// Own decides which server posts an app's events. Nil: this one is the only one.
+	// Own decides which server posts an app's events. Nil: this server is the only one.
 	Own    lease.Func
 	Tracer Tracer           // nil: there is none
 	Now    func() time.Time // the stores' clock; nil: time.Now
@@ -42,12 +42,12 @@ type Config struct {
 
 // Tracer follows single notifications.
 type Tracer interface {
-	// Posting is called when an attempt to post an event begins; done, unless it is nil, when it has ended, with its
-	// error.
+	// Posting is called when an attempt to post an event begins. It returns a function to call with the error when the attempt has ended,
+	// or nil.
 	Posting(app, recipient, id, hook, event string) (done func(error))
 }
 
-// Service runs the hooks of the apps that this server owns, and shows and changes all.
+// Service runs the hooks of the apps that this server owns. It shows and changes the hooks of all apps.
 type Service struct {
 	cfg      Config
 	store    Store
@@ -59,18 +59,18 @@ type Service struct {
 
 	accepted, refused atomic.Uint64 // posts
 
-	loading sync.Mutex    // one reload or change at a time
-	saving  chan struct{} // a token, taken while progress is written, so that an older state never replaces a newer one
+	loading sync.Mutex    // serializes reloads and changes
+	saving  chan struct{} // a token that is held while progress is written, so that an older state never replaces a newer one
 	dirty   chan struct{} // there is progress to save
 
 	mu    sync.Mutex
 	life  context.Context            // Run's; nil: not running
-	hooks map[string]map[string]Hook // by app and name, as they were read last
-	stray map[string]bool            // apps that may have progress of hooks that are no more
+	hooks map[string]map[string]Hook // by app and name, as last read
+	stray map[string]bool            // apps that may have progress of deleted hooks
 	apps  map[string]*owning         // apps that this server wants to own
 }
 
-// New loads the hooks. They run while Run does.
+// New loads the hooks. They run only while Run runs.
 func New(ctx context.Context, cfg Config) (*Service, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -79,7 +79,7 @@ func New(ctx context.Context, cfg Config) (*Service, error) {
 		cfg: cfg, store: cfg.Store, progress: cfg.Progress, events: cfg.Events, poster: cfg.Poster, now: cfg.Now, log: cfg.Log,
 		saving: make(chan struct{}, 1), dirty: make(chan struct{}, 1), stray: make(map[string]bool), apps: make(map[string]*owning),
 	}
-	saved, err := s.progress.HookProgress(ctx, "") // read before the hooks: the progress of a hook made in between is not deleted
+	saved, err := s.progress.HookProgress(ctx, "") // read before the hooks, so that the progress of a hook made in between is not deleted
 	if err != nil {
 		return nil, fmt.Errorf("load progress of hooks: %w", err)
 	}
@@ -113,7 +113,7 @@ func (s *Service) load(ctx context.Context) error {
 	return nil
 }
 
-// Run runs the hooks until ctx ends. Its error is always nil: what cannot be read or saved is tried again.
+// Run runs the hooks until ctx ends. Its error is always nil: failed reads and saves are repeated.
 func (s *Service) Run(ctx context.Context) error {
 	s.loading.Lock()
 	s.mu.Lock()
@@ -153,7 +153,7 @@ func (s *Service) touch() {
 	}
 }
 
-// reload reads the hooks, and adjusts the runners to them.
+// reload reads the hooks again and adjusts the runners to them.
 func (s *Service) reload(ctx context.Context) error {
 	s.loading.Lock()
 	defer s.loading.Unlock()
@@ -186,7 +186,7 @@ func (s *Service) put(h *Hook) {
 	s.want()
 }
 
-// List shows an app's hooks by name.
+// List returns an app's hooks, sorted by name.
 func (s *Service) List(ctx context.Context, app string) ([]Info, error) {
 	return s.show(ctx, app, s.current(ctx, app))
 }
@@ -207,8 +207,8 @@ func (s *Service) Get(ctx context.Context, app, name string) (Info, error) {
 
 func unknown(name string) error { return fmt.Errorf("hook %.128q: %w", name, ErrUnknown) }
 
-// current returns an app's hooks by name. If several servers can change them, they are read again; if that fails, those
-// read last count.
+// current returns an app's hooks by name. If several servers can change them, it reads them from the store again; if that fails, it returns
+// the hooks that were last read.
 func (s *Service) current(ctx context.Context, app string) (list []Hook) {
 	var err error
 	if s.cfg.Own != nil {
@@ -226,7 +226,7 @@ func (s *Service) current(ctx context.Context, app string) (list []Hook) {
 	return list
 }
 
-// show returns the progress of an app's hooks: this server's own, or as saved by the server that posts.
+// show returns the progress of an app's hooks: as this server has it if it posts their events, else as the posting server has saved it.
 func (s *Service) show(ctx context.Context, app string, hooks []Hook) ([]Info, error) {
 	come := make(map[string]Progress, len(hooks))
 	if !s.known(app, come) {
@@ -268,8 +268,8 @@ func state(h *Hook, p *Progress) State {
 	return Active
 }
 
-// Set makes or changes a hook, and lets one that was paused go on. A secret that was made because there was none is
-// returned this once. A new hook begins with the events after this call.
+// Set makes or changes a hook, and resumes a paused one. made is the secret that Set generated because the hook would have had none; only
+// this call returns it. A new hook begins with the events after this call.
 func (s *Service) Set(ctx context.Context, app, name string, c Change) (info Info, created bool, made string, err error) {
 	if err := notification.CheckName("name", name); err != nil {
 		return Info{}, false, "", err
@@ -333,7 +333,7 @@ func (s *Service) Delete(ctx context.Context, app, name string) error {
 	return s.reload(ctx)
 }
 
-// Replay sends all events after one again, as far as the log still has them, with the ids that they had.
+// Replay posts all events after since again, as far as the log still has them, with their original ids.
 func (s *Service) Replay(ctx context.Context, app, name string, since uint64) (Info, error) {
 	s.loading.Lock()
 	defer s.loading.Unlock()

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/feeds/hook"
 )
 
-// tape is an event log, a store and a poster in memory, for tests in which days pass.
+// tape is an event log, a store and a poster in memory, for tests that simulate days.
 type tape struct {
 	mu     sync.Mutex
 	events []event.Event

@@ -7,11 +7,10 @@ import (
 	"godwit.dev/godwit/internal/feeds/event"
 )
 
-// TestType is the type of the event that Test posts. It is in no log.
+// TestType is the type of the event that Test posts. No log contains such events.
 const TestType event.Type = "test"
 
-// Test posts a test event, signed like all events, to a hook once, and returns the error of the attempt. It does not
-// change the hook's progress.
+// Test posts a signed test event to a hook once, and returns the error of the attempt. It does not change the hook's progress.
 func (s *Service) Test(ctx context.Context, app, name string) error {
 	info, err := s.Get(ctx, app, name)
 	if err != nil {

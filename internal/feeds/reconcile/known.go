@@ -7,20 +7,20 @@ import (
 	"godwit.dev/godwit/internal/feeds/event"
 )
 
-// pageSize is how many events are read from the log at once.
+// pageSize is how many events one read of the log returns at most.
 const pageSize = 5_000
 
-// known holds the events that the log has of an app since it may lack some: 8 bytes an event, which is little soon after
-// a crash.
+// known holds the keys of the events that the log has of an app since the time from which it may lack some. A key takes 8 bytes, which is
+// little for the time since a crash.
 type known struct {
 	reported map[uint64]bool // by Event.Key
-	pending  map[uint64]bool // missing, and to be searched once more
-	upto     uint64          // the newest event that was read
+	pending  map[uint64]bool // missing events that are searched for once more
+	upto     uint64          // id of the newest event that was read
 }
 
 func (k *known) has(key uint64) bool { return k.reported[key] || k.pending[key] }
 
-// known reads which events the log has of an app.
+// known reads which events of an app the log has.
 func (r *round) known(ctx context.Context, app string) (*known, error) {
 	if k := r.apps[app]; k != nil {
 		return k, nil
@@ -33,7 +33,7 @@ func (r *round) known(ctx context.Context, app string) (*known, error) {
 	return k, nil
 }
 
-// read reads on to the end of the log.
+// read continues to the end of the log.
 func (r *round) read(ctx context.Context, app string, k *known) error {
 	all := event.IDAt(r.from)
 	for {

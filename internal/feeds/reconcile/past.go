@@ -8,18 +8,17 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
-// Past makes events again that a log has deleted, for readers that have not had them: as many as the mailboxes' records
-// allow.
+// Past recreates events that a log has deleted, for readers that did not get them in time, as far as the mailboxes' records allow.
 type Past struct {
 	Log     event.Forgetful
 	Changes mailbox.Changes
 }
 
-// Gone is the newest event that the log has deleted; 0: none was. All older ones are deleted too.
+// Gone is the id of the newest event that the log has deleted; all older ones are deleted too. 0: none was deleted.
 func (p Past) Gone(ctx context.Context) (uint64, error) { return p.Log.Gone(ctx) }
 
-// Between lists events of an app that happened after one time and not after another: those of a slice of copies, behind a place, of which the
-// first is 0. next is the place to go on from; 0: that was all.
+// Between recreates an app's events that happened after the time after and not later than upto. Each call examines one slice of the copies,
+// beginning at place, which is 0 for the first slice. next is the place of the following slice; 0: there are no more copies.
 func (p Past) Between(ctx context.Context, app string, after, upto time.Time, place int64) (evs []event.Event, next int64, err error) {
 	list, next, err := p.Changes.Changed(ctx, after, place)
 	if err != nil {
@@ -33,7 +32,7 @@ func (p Past) Between(ctx context.Context, app string, after, upto time.Time, pl
 	return evs, next, nil
 }
 
-// appendEvents appends those events of a copy that want accepts.
+// appendEvents appends the events of a copy that want accepts.
 func appendEvents(evs []event.Event, c *mailbox.Change, want func(t event.Type, at time.Time) bool) []event.Event {
 	add := func(t event.Type, at time.Time) {
 		if !at.IsZero() && want(t, at) {

@@ -1,6 +1,6 @@
-// Package reconcile restores events that the event log has lost: those emitted in the last moments before a crash, and those dropped when
-// too many came at once. The mailbox records what happened to each copy; an event that should be in the log and is missing is emitted once
-// more, marked reconciled.
+// Package reconcile restores events that the event log has lost: those emitted in the last moments before a crash, and those dropped under
+// overload. The mailbox records the events of each copy; an event that the log should hold and lacks is emitted once more, marked
+// reconciled.
 package reconcile
 
 import (
@@ -21,13 +21,13 @@ import (
 const (
 	lookEvery  = 5 * time.Second  // whether the log lacks anything
 	lookAgain  = 15 * time.Second // after a round that failed
-	lookSeldom = 5 * time.Minute  // the longest pause between rounds, used while events keep getting lost: on a full disk, say
-	slack      = 10 * time.Second // an event may have happened so long before it was emitted: a slow disk had to take it first
+	lookSeldom = 5 * time.Minute  // the longest pause between rounds, used while events keep getting lost, for example on a full disk
+	slack      = 10 * time.Second // longest time from an event to its emission: a slow disk had to store the change first
 	// settling is how old a change in the mailbox must be before its event counts as missing: the event itself is emitted
 	// right after the commit.
 	settling  = 3 * time.Second
-	maxMissed = 10_000 // events that one round searches for
-	perEmit   = 1_000  // events emitted before it is waited for that they are stored
+	maxMissed = 10_000 // most events that one round searches for
+	perEmit   = 1_000  // events emitted at once; the round then waits until they are stored
 )
 
 // name is the name of the lease whose owner reconciles a log that servers share.
@@ -37,23 +37,23 @@ const name = "log"
 type Config struct {
 	Log     event.Repairable
 	Changes mailbox.Changes
-	// Alive names the servers that share the log and run, and Own decides which of them makes it good. Both nil: this one is the only one.
+	// Alive names the running servers that share the log, and Own decides which of them repairs it. Both are nil if this server is the only
+	// one.
 	Alive func(ctx context.Context) ([]string, error)
 	Own   lease.Func
 	Notes *slog.Logger
 }
 
-// Reconciler makes an event log good.
+// Reconciler restores the events that an event log lacks.
 type Reconciler struct {
 	cfg        Config
 	reconciled atomic.Uint64
 }
 
-// New makes a Reconciler. It works while Run runs.
+// New makes a Reconciler. It works only while Run runs.
 func New(cfg Config) *Reconciler { return &Reconciler{cfg: cfg} }
 
-// Run makes the log good at once and whenever it has lost something, until ctx ends. Its error is always nil: what cannot be read is tried
-// again.
+// Run repairs the log at once and whenever it has lost events, until ctx ends. Its error is always nil: failed reads are repeated.
 func (m *Reconciler) Run(ctx context.Context) error {
 	owns := m.cfg.Own
 	if owns == nil {
@@ -65,7 +65,7 @@ func (m *Reconciler) Run(ctx context.Context) error {
 	return nil
 }
 
-// watch runs rounds; with growing pauses while the events that it restores are lost again.
+// watch runs rounds. The pauses between them grow while the restored events are lost again.
 func (m *Reconciler) watch(ctx context.Context) {
 	for every := lookEvery; ctx.Err() == nil; {
 		found, err := m.Reconcile(ctx)
@@ -73,7 +73,7 @@ func (m *Reconciler) watch(ctx context.Context) {
 			m.cfg.Notes.WarnContext(ctx, "the event log could not be made good from the mailbox; trying again", "error", err)
 		}
 		switch {
-		case err != nil: // the database was away, say; events lost in a crash are to be restored within a minute
+		case err != nil: // the database was away, for example; events lost in a crash shall be restored within a minute
 			every = lookAgain
 		case found:
 			every = min(2*every, lookSeldom)
@@ -84,7 +84,7 @@ func (m *Reconciler) watch(ctx context.Context) {
 	}
 }
 
-// Reconcile makes good what the log lacks now, and reports whether there was anything it may have lacked.
+// Reconcile restores the events that the log lacks now, and reports whether the log had gaps.
 func (m *Reconciler) Reconcile(ctx context.Context) (found bool, err error) {
 	gaps, err := m.cfg.Log.Gaps(ctx, m.cfg.Alive)
 	if err != nil || len(gaps) == 0 {
@@ -113,17 +113,17 @@ func (m *Reconciler) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(reconciledDesc, prometheus.CounterValue, float64(m.reconciled.Load()))
 }
 
-// round is one time that a log is made good.
+// round is one repair of a log.
 type round struct {
 	*Reconciler
 	from  time.Time // what happened before is there
-	since time.Time // except for expiries: these are there if they happened before this time
+	since time.Time // for events other than expiries: the log has those that happened before this time
 	apps  map[string]*known
 
 	begun   time.Time
-	missed  []event.Event // not found in the log so far
+	missed  []event.Event // events not found in the log so far
 	emitted int
-	open    bool // the log may lack further events, which are too recent to be made again now
+	open    bool // the log may lack further events that are too recent to be recreated now
 }
 
 func newRound(m *Reconciler, gaps []event.Gap) *round {
@@ -165,11 +165,11 @@ func (r *round) run(ctx context.Context) error {
 			return nil
 		}
 		place = next
-		pause.For(ctx, time.Since(begun)) // half of the time at most is spent on this
+		pause.For(ctx, time.Since(begun)) // a round takes half of the time at most
 	}
 }
 
-// look finds the events that the log lacks of a copy.
+// look finds the events of a copy that the log lacks.
 func (r *round) look(ctx context.Context, c *mailbox.Change) error {
 	k, err := r.known(ctx, c.App)
 	if err != nil {
@@ -191,8 +191,8 @@ func (r *round) look(ctx context.Context, c *mailbox.Change) error {
 	return nil
 }
 
-// settle emits the events that are still missing once their own emission had time to reach the log. Events from after the round's
-// start are left to the server that caused them, or to the next round.
+// settle emits the events that are still missing after their own emission had time to reach the log. Events from after the round's start
+// are left to the server that caused them, or to the next round.
 func (r *round) settle(ctx context.Context) error {
 	if len(r.missed) == 0 {
 		return nil

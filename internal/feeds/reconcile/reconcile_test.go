@@ -27,7 +27,7 @@ type world struct {
 	events []event.Event
 	gaps   []event.Gap
 	copies []mailbox.Change
-	late   []event.Event // events that somebody else emits after the mailbox was read
+	late   []event.Event // events that another node emits after the mailbox was read
 	cutoff time.Time
 }
 
@@ -115,8 +115,8 @@ func TestMissingEventsAreEmittedOnceAndNothingElse(t *testing.T) {
 		emit := func(t event.Type, id string) {
 			w.Emit([]event.Event{{App: "shop", Type: t, At: time.Now(), Note: id, To: "ann"}})
 		}
-		add("long-ago", time.Second, time.Second, time.Second, notification.Acked) // its events are not kept any more
-		add("away", 0, -1, 40*time.Minute, notification.Expired)                   // expired while no server ran, and reported at once after
+		add("long-ago", time.Second, time.Second, time.Second, notification.Acked) // the log does not keep its events any more
+		add("away", 0, -1, 40*time.Minute, notification.Expired)                   // expired while no server ran, and was reported as soon as one started
 		add("away-untold", 0, -1, 41*time.Minute, notification.Expired)
 		time.Sleep(time.Hour)
 		emit(event.Expired, "away")
@@ -161,8 +161,8 @@ func TestMissingEventsAreEmittedOnceAndNothingElse(t *testing.T) {
 	})
 }
 
-// A node that is committing emits its event only after the commit. An event that is made again before that would be
-// reported twice.
+// A node that is committing emits its event only after the commit. If the reconciler recreated the event before that, it would be reported
+// twice.
 func TestEventsAfterRoundStartAreLeftToNextRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{gaps: []event.Gap{{Lost: 1, From: time.Now(), Since: time.Now()}}}

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	maxReported  = 200_000   // deliveries: those of the last seconds of a server that made tens of thousands a second
-	reportedLast = time.Hour // after this time nobody queries them any more
+	maxReported  = 200_000   // most deliveries kept: those of the last seconds of a server with tens of thousands a second
+	reportedLast = time.Hour // after this time the deliveries are discarded
 )
 
-// Reported are the first deliveries that the log recorded in the last moments before a crash. The mailbox notes a delivery a second later, so it
-// may not know of them: delivering such a copy again would record a first delivery in the log once more.
+// Reported holds the first deliveries that the log recorded in the last moments before a crash. The mailbox records a delivery a second
+// later, so it may lack them: after a new delivery of such a copy, the log would record a first delivery twice.
 type Reported struct {
 	left  atomic.Int64
 	until time.Time
@@ -24,7 +24,7 @@ type Reported struct {
 	apps map[string]map[uint64]struct{} // by Event.Key
 }
 
-// Reported reads the first deliveries that the log recorded around its gaps, before the crash. It is called before anything is
+// Reported reads the first deliveries that the log recorded around its gaps, before the crash. It must be called before anything is
 // delivered.
 func (m *Reconciler) Reported(ctx context.Context, apps []string) (*Reported, error) {
 	t := &Reported{apps: make(map[string]map[uint64]struct{}), until: time.Now().Add(reportedLast)}
@@ -69,7 +69,7 @@ func (t *Reported) add(app string, key uint64) {
 	}
 }
 
-// Take reports whether the log recorded a first delivery before the crash. It reports each one once.
+// Take reports whether the log recorded a first delivery of this copy before the crash. It reports each delivery once.
 func (t *Reported) Take(app, note, to string) bool {
 	if t.left.Load() == 0 {
 		return false

@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	// lagMost is how long after something happened its event may be emitted: a slow disk has to take it first.
+	// lagMost is the longest time from an event to its emission: a slow disk has to store the change first.
 	lagMost = 10 * time.Second
-	// ofGap sets ids of events made anew apart from those that the log gives out within the same millisecond.
+	// ofGap distinguishes the ids of recreated events from those that the log assigns within the same millisecond.
 	ofGap = 1 << (event.IDShift - 1)
 )
 
-// missed reports whether the log has deleted events that the sink has not had, which are then to be made up for.
+// missed reports whether the log has deleted events that the sink has not written. makeUp then recreates them.
 func (r *Runner) missed(ctx context.Context) (bool, error) {
 	p := r.Show()
 	if r.Past == nil || p.Gap.Upto > 0 {
 		return p.Gap.Upto > 0, nil
 	}
 	gone, err := r.Past.Gone(ctx)
-	if err != nil || p.Cursor == 0 || gone <= p.Cursor { // a sink that begins with all that the log has lacks nothing
+	if err != nil || p.Cursor == 0 || gone <= p.Cursor { // a backfilling sink that has written nothing begins with all events that the log has, so it lacks none
 		return false, err
 	}
 	r.change(func(p *Progress) {
@@ -34,7 +34,8 @@ func (r *Runner) missed(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// makeUp writes what the mailboxes know of the events that the log has deleted. It goes on where it was when it ended early.
+// makeUp writes recreated events, from the mailboxes' records, in place of those that the log has deleted. If it ended early, the next call
+// continues at the same place.
 func (r *Runner) makeUp(ctx context.Context, held func() bool) error {
 	p := r.Show()
 	kept, err := r.beyond(ctx, p.Gap.Upto)
@@ -76,16 +77,16 @@ func (r *Runner) makeUp(ctx context.Context, held func() bool) error {
 	}
 }
 
-// between are the times after which the first event happened that is missing, and the last.
+// between returns the range of times of the missing events: they happened later than after, and not later than upto.
 func (r *Runner) between(p *Progress) (after, upto time.Time) {
 	after, upto = event.TimeOf(p.Cursor), event.TimeOf(p.Gap.Upto)
 	if !r.Sink.Backfill && after.Before(p.Made) {
-		after = p.Made // it was made when the log had nothing
+		after = p.Made // the sink was made when the log was empty
 	}
 	return after, upto
 }
 
-// gather makes events until there are enough for a batch. kept says what the log still has.
+// gather recreates events until there are enough for a batch. kept holds the keys of the events that the log still has.
 func (r *Runner) gather(ctx context.Context, after, upto time.Time, place int64, kept map[uint64]bool) (evs []event.Event, next int64, err error) {
 	made := r.Show().Gap.Made
 	for next = place; len(evs) < batchEvents/2; {
@@ -108,7 +109,7 @@ func (r *Runner) gather(ctx context.Context, after, upto time.Time, place int64,
 	return evs, next, nil
 }
 
-// beyond are the events that the log has right after an id: some happened before it.
+// beyond returns the keys of the events that the log has right after an id: some of them happened before the event of that id.
 func (r *Runner) beyond(ctx context.Context, id uint64) (keys map[uint64]bool, err error) {
 	keys = make(map[uint64]bool)
 	for end := event.IDAt(event.TimeOf(id).Add(lagMost)); id < end; {

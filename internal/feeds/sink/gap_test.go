@@ -17,12 +17,12 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/eventdb"
 )
 
-// clock is a store's, which a test moves.
+// clock is the store's clock, which a test moves.
 type clock struct{ at atomic.Int64 }
 
 func (c *clock) now() time.Time { return time.UnixMilli(c.at.Load()).UTC() }
 
-// forget waits until the log has deleted what is too old.
+// forget waits until the log has deleted its old events.
 func (w *world) forget() {
 	w.Helper()
 	if err := w.events.Flush(w.Context()); err != nil {
@@ -42,8 +42,8 @@ func (w *world) forget() {
 	}
 }
 
-// TestEventsPrunedBeforeSinkReadThemAreRebuilt has a log that keeps events for an hour, a sink that is away for three and a server that
-// ends meanwhile.
+// TestEventsPrunedBeforeSinkReadThemAreRebuilt uses a log that keeps events for an hour, a sink that is away for three hours and a server
+// that ends meanwhile.
 func TestEventsPrunedBeforeSinkReadThemAreRebuilt(t *testing.T) {
 	c := &clock{}
 	c.at.Store(time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC).UnixMilli())
@@ -55,7 +55,7 @@ func TestEventsPrunedBeforeSinkReadThemAreRebuilt(t *testing.T) {
 	w.start()
 	w.set(sink.Change{})
 
-	// settles has a copy stored, and acknowledged a second later, as the mailboxes and the log know it.
+	// settles stores a copy and acknowledges it a second later, in the records of the mailboxes and the log.
 	settles := func(app, id string) {
 		c.at.Add(1000)
 		created := c.now()
@@ -83,7 +83,7 @@ func TestEventsPrunedBeforeSinkReadThemAreRebuilt(t *testing.T) {
 
 	w.mu.Lock()
 	before := len(w.batches)
-	w.answer = func(attempt int) error { // a batch is taken, and nobody hears of it
+	w.answer = func(attempt int) error { // the sink stores a batch, but its answer is lost
 		if attempt%2 == 0 {
 			return &push.RetryError{Reason: "no answer"}
 		}

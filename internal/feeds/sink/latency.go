@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	startedSets = 1 << 16 // of what is remembered: 8 MB
+	startedSets = 1 << 16 // sets in the table of remembered notifications, which takes 8 MB
 	setSize     = 8       // notifications of a set
 )
 
-// begun remembers when notifications were stored, and their categories, so that later events can have their latency and the same category.
-// A new notification takes the place of the oldest of its set: some hundred thousand are remembered. For others, and for
-// those stored before a start, both are unknown.
+// begun remembers when notifications were stored, and their categories, to fill in the latency and category of later events. A new
+// notification replaces the oldest one of its set; some hundred thousand are remembered. For others, and for those stored before the server
+// started, latency and category are unknown.
 type begun struct {
 	sets       []startedSet
 	categories []string       // by number
@@ -27,15 +27,16 @@ type startedSet [setSize]started
 // started is the time at which a notification was stored, and its category.
 type started struct {
 	key uint64
-	at  int64 // Unix milliseconds, and below them the number of the category; 0: nothing is here
+	at  int64 // Unix milliseconds, with the number of the category in the lower bits; 0: empty entry
 }
 
 const (
 	categoryBits = 10
-	// otherCategory takes the place of categories beyond: publishers choose their names, and each has rows of its own for each minute.
+	// otherCategory replaces all categories beyond the first mostNames: publishers choose the names, and each category has rows of its own
+	// for each minute.
 	otherCategory = "other"
 	mostNames     = 1<<categoryBits - 2 // besides none and other
-	mostName      = 64                  // bytes of a category that are kept, as in figures
+	mostName      = 64                  // most bytes kept of a category, as in the metrics
 )
 
 var noteSeed, toSeed = maphash.MakeSeed(), maphash.MakeSeed()
@@ -44,7 +45,7 @@ func keyOf(e *event.Event) uint64 {
 	return maphash.String(noteSeed, e.Note) ^ maphash.String(toSeed, e.To)
 }
 
-// fill says of each event how long after the storing it happened, and the category, where that is known.
+// fill sets the latency and category of each event, where they are known.
 func (l *begun) fill(evs []event.Event) {
 	if l.sets == nil {
 		l.sets = make([]startedSet, startedSets)
@@ -68,7 +69,7 @@ func (l *begun) fill(evs []event.Event) {
 	}
 }
 
-// number finds the number of a category, or gives it one.
+// number returns the number of a category, and assigns one to a new category.
 func (l *begun) number(category string) int {
 	if len(category) > mostName {
 		category = strings.ToValidUTF8(category[:mostName], "")
@@ -80,7 +81,7 @@ func (l *begun) number(category string) int {
 	case len(l.categories) >= mostNames+2:
 		return l.numbers[otherCategory]
 	}
-	category = strings.Clone(category) // it may be a part of a chunk
+	category = strings.Clone(category) // the string may be a part of a larger chunk of memory
 	l.numbers[category] = len(l.categories)
 	l.categories = append(l.categories, category)
 	return len(l.categories) - 1

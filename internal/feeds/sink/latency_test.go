@@ -9,7 +9,8 @@ import (
 	"godwit.dev/godwit/internal/feeds/event"
 )
 
-// ends tells of n notifications from one on that each was acknowledged so long after it was stored, and returns of how many that is known.
+// ends records n notifications, numbered from from, that were each acknowledged took after they were stored. It returns how many of them
+// have a known latency.
 func ends(t *testing.T, l *begun, from, n int, stored time.Time, took time.Duration) (known int) {
 	t.Helper()
 	evs := make([]event.Event, n)
@@ -50,7 +51,7 @@ func TestHowLongItTookIsKnownOfTheNewestHundredThousands(t *testing.T) {
 			t.Errorf("round %d: of the newest %d it is known of %d", round, many, known)
 		}
 	}
-	starts(&l, 4*many, many, at) // again, as after a batch that was gathered anew
+	starts(&l, 4*many, many, at) // the same events again, as when a batch is gathered anew
 	if known := ends(t, &l, 4*many, many, at, 0); known < many*98/100 {
 		t.Errorf("told again, it is known of %d", known)
 	}

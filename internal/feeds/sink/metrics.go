@@ -16,10 +16,10 @@ var (
 	lagDesc     = prometheus.NewDesc("godwit_sink_lag_seconds", "How long ago the oldest event happened that a sink of this server has still to take; 0 if there is none.", []string{"sink"}, nil)
 )
 
-// counts are of all sinks of a kind, since the start.
+// counts are the counters of all sinks of a kind, since the start.
 type counts struct{ written, reconciled, gaps atomic.Uint64 }
 
-// Lag is how long ago the oldest event happened that is not there yet; 0: all are.
+// Lag is the age of the oldest event that the sink has not written; 0 if it has written all.
 func (i *Info) Lag(now time.Time) time.Duration {
 	if i.Oldest.IsZero() {
 		return 0
@@ -50,7 +50,7 @@ func (s *Service) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// fare counts the sinks of a kind by state. lag is the longest of those of this server.
+// fare counts the sinks of a kind by state. lag is the longest lag of the sinks that this server writes to.
 func (s *Service) fare(kind string) (states map[State]int, lag time.Duration) {
 	states = map[State]int{Writing: 0, Failing: 0, Stopped: 0, Waiting: 0}
 	for _, w := range s.sinks.Runners() {

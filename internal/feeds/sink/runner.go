@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	batchEvents = 20_000      // events of a batch at most
-	batchFor    = time.Second // how long a batch waits for more
+	batchEvents = 20_000      // most events of a batch
+	batchFor    = time.Second // how long a batch waits for more events after its first one
 	page        = 5_000       // events read at once
-	retryLeast  = time.Second // after a batch was not taken
+	retryLeast  = time.Second // shortest wait after a refused batch
 	retryMost   = time.Minute //
 	readAgain   = 5 * time.Second
-	standstill  = time.Minute     // after which where an idle app's sink stands is kept
-	saveWithin  = 5 * time.Second // in which it is kept how far a sink is
+	standstill  = time.Minute     // interval at which the cursor of an idle app's sink is saved
+	saveWithin  = 5 * time.Second // time limit for saving progress
 )
 
-// Runner writes one sink's events while this server is the one that does.
+// Runner writes one sink's events while this server owns the sink.
 type Runner struct {
 	Sink     Sink
 	Events   event.Log
-	Past     Past // nil: what the log has deleted is not noticed
+	Past     Past // nil: events that the log has deleted go unnoticed
 	Progress ProgressStore
 	Writer   Writer
 	Now      func() time.Time
@@ -38,13 +38,13 @@ type Runner struct {
 	epoch   int64
 	mu      sync.Mutex
 	p       Progress
-	err     error     // why the last attempt failed; nil: it did not
+	err     error     // why the last attempt failed; nil: it succeeded
 	since   time.Time // since when it fails
 	started begun
-	room    []event.Event // a batch's, kept while one is full after the other
+	room    []event.Event // memory of the last batch; reused while batches are large
 }
 
-// Run writes until ctx ends, the sink stops or another server writes to it. held is asked before anything leaves.
+// Run writes until ctx ends, the sink stops or another server owns it. It calls held before each write.
 func (r *Runner) Run(ctx context.Context, held func() bool) error {
 	epoch, p, err := r.Progress.OwnSinkProgress(ctx, r.Sink.App, r.Sink.Kind)
 	if err != nil {
@@ -60,14 +60,14 @@ func (r *Runner) Run(ctx context.Context, held func() bool) error {
 	return nil
 }
 
-// step brings the sink on by a batch. It fails if that cannot be kept.
+// step writes the next batch. It fails if the progress cannot be saved.
 func (r *Runner) step(ctx context.Context, held func() bool) error {
 	var evs []event.Event
 	var last uint64
 	missed, err := r.missed(ctx)
 	if err == nil && !missed {
 		if evs, last, err = r.batch(ctx); err == nil {
-			missed, err = r.missed(ctx) // what was deleted before it was read
+			missed, err = r.missed(ctx) // events may have been deleted before they were read
 		}
 	}
 	switch {
@@ -80,7 +80,7 @@ func (r *Runner) step(ctx context.Context, held func() bool) error {
 	return r.hand(ctx, held, evs, last)
 }
 
-// unread waits after events could not be read.
+// unread logs that events could not be read, and waits before the next attempt.
 func (r *Runner) unread(ctx context.Context, err error) {
 	if ctx.Err() == nil {
 		r.Log.WarnContext(ctx, "events could not be read for a sink; trying again", "error", err)
@@ -88,14 +88,14 @@ func (r *Runner) unread(ctx context.Context, err error) {
 	}
 }
 
-// Show is how far the sink has come.
+// Show returns the sink's progress.
 func (r *Runner) Show() Progress {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.p
 }
 
-// Failing says why the batch that is next is not taken, and since when; nil: it was not refused.
+// Failing returns why the next batch is refused, and since when; nil: it was not refused.
 func (r *Runner) Failing() (err error, since time.Time) { //nolint:revive,staticcheck // it is what is asked for
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,7 +109,7 @@ func (r *Runner) change(f func(p *Progress)) Progress {
 	return r.p
 }
 
-// save keeps how far the sink is, at a stop too: else what was taken would be handed over again.
+// save writes the progress, even when the server stops: otherwise events already written would be written again.
 func (r *Runner) save(ctx context.Context) error {
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), saveWithin)
 	defer done()
@@ -117,7 +117,8 @@ func (r *Runner) save(ctx context.Context) error {
 	return r.Progress.SaveSinkProgress(ctx, r.Sink.App, r.Sink.Kind, r.epoch, &p)
 }
 
-// batch gathers events until there are enough or the first has waited long enough; one that was under way is gathered as it was.
+// batch gathers events until there are enough or the first has waited long enough. A batch that was under way at the last stop is gathered
+// again with the same events.
 func (r *Runner) batch(ctx context.Context) (evs []event.Event, last uint64, err error) {
 	p := r.Show()
 	last = p.Cursor
@@ -147,7 +148,7 @@ func (r *Runner) batch(ctx context.Context) (evs []event.Event, last uint64, err
 	return evs, last, nil
 }
 
-// hand has a batch written. It notes on disk that the batch is under way before the batch leaves.
+// hand writes a batch. Before the batch leaves, it saves that the batch is under way.
 func (r *Runner) hand(ctx context.Context, held func() bool, evs []event.Event, last uint64) error {
 	if len(evs) == 0 && last <= r.Show().Cursor {
 		return nil
@@ -172,7 +173,7 @@ func (r *Runner) hand(ctx context.Context, held func() bool, evs []event.Event, 
 	return r.save(ctx)
 }
 
-// keep keeps the memory of a batch for the next one, if that may be as large.
+// keep keeps the memory of a large batch for the next one.
 func (r *Runner) keep(evs []event.Event) {
 	clear(evs)
 	r.room = nil
@@ -181,7 +182,7 @@ func (r *Runner) keep(evs []event.Event) {
 	}
 }
 
-// write tries until the batch is taken.
+// write tries until the sink accepts the batch.
 func (r *Runner) write(ctx context.Context, held func() bool, evs []event.Event) (taken bool, err error) {
 	for failures := 0; ; failures++ {
 		if !held() {
@@ -205,7 +206,7 @@ func (r *Runner) write(ctx context.Context, held func() bool, evs []event.Event)
 	}
 }
 
-// fails notes that a batch was not taken, or was.
+// fails records the result of an attempt: err, or nil for an accepted batch.
 func (r *Runner) fails(ctx context.Context, err error) {
 	r.mu.Lock()
 	first, over := r.err == nil && err != nil, r.err != nil && err == nil
@@ -221,7 +222,7 @@ func (r *Runner) fails(ctx context.Context, err error) {
 	}
 }
 
-// forLog is what the log may hold of an error; the app's admin reads all of it in the sink's status.
+// forLog is the part of an error that may be logged; the app's admin can read all of it in the sink's status.
 func forLog(err error) string {
 	var stop *StopError
 	var again *push.RetryError

@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/feeds/event"
 )
 
-// takeNext is how soon a sink is taken over again after its progress could not be kept.
+// takeNext is the wait before a sink is taken over again after its progress could not be saved.
 const takeNext = 2 * time.Second
 
 // State is a sink's condition in one word.
@@ -22,46 +22,46 @@ type State string
 // States.
 const (
 	Writing  State = "writing"
-	Failing  State = "failing"  // the next batch is not taken; it is tried again
-	Stopped  State = "stopped"  // it never will be as things are; setting the sink again goes on
-	Waiting  State = "waiting"  // another node writes, or none yet
+	Failing  State = "failing"  // the next batch is refused; it is tried again
+	Stopped  State = "stopped"  // the sink will refuse every batch as things are; setting the sink again resumes it
+	Waiting  State = "waiting"  // another node writes to the sink, or none does yet
 	Disabled State = "disabled" // switched off
 )
 
-// Info is what may be seen of a sink: never its password.
+// Info is a sink without its password, for display.
 type Info struct {
 	Sink
 	setting.View
 	Progress
 	State  State
-	Error  string    // why it fails or has stopped
-	Since  time.Time // when it began to fail; zero: it does not, or that is not known here
-	Newest uint64    // event in the log, of any app: how far there is to go
-	Oldest time.Time // when the app's first event was told that is not there yet; zero: there is none
+	Error  string    // why the sink fails or has stopped
+	Since  time.Time // when it began to fail; zero: it does not fail, or this server does not know
+	Newest uint64    // id of the newest event in the log, of any app, which shows how far the sink is behind
+	Oldest time.Time // when the app's oldest event was emitted that the sink has not written; zero: there is none
 }
 
-// Config are the parts that sinks need. To set sinks up, only the store and the log are needed.
+// Config holds the parts that sinks need. To set sinks up, only the store and the log are needed.
 type Config struct {
 	Store    Store
 	Progress ProgressStore
 	Events   event.Log
-	Past     Past // nil: what the log has deleted is not noticed
+	Past     Past // nil: events that the log has deleted go unnoticed
 	Kinds    map[string]Kind
-	Own      lease.Func       // which server writes to a sink; nil: this one is the only one
+	Own      lease.Func       // which server writes to a sink; nil: this server is the only one
 	Now      func() time.Time // the stores' clock; nil: time.Now
 	Log      *slog.Logger
 
-	AllowPrivate bool // sinks that were set over the API may lead to private addresses, too
+	AllowPrivate bool // sinks that were set over the API may also connect to private addresses
 }
 
-// Service writes to the sinks that this server owns, and shows and changes all.
+// Service writes to the sinks that this server owns. It shows and changes the sinks of all apps.
 type Service struct {
 	cfg    Config
 	counts map[string]*counts // by kind
 	sinks  *setting.Running[Sink, *writing]
 }
 
-// New loads the sinks. They are written to while Run runs.
+// New loads the sinks. Events are written only while Run runs.
 func New(ctx context.Context, cfg Config) (s *Service, err error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -84,14 +84,14 @@ func New(ctx context.Context, cfg Config) (s *Service, err error) {
 // Run writes to the sinks until ctx ends. Its error is always nil: a refused batch is written again.
 func (s *Service) Run(ctx context.Context) error { return s.sinks.Run(ctx) }
 
-// writing is a sink that is to be written to; also where another server does.
+// writing is an enabled sink, whether this server or another one writes to it.
 type writing struct {
 	s    *Service
 	sink Sink
 	now  atomic.Pointer[Runner] // nil: another server writes
 }
 
-// Run writes to the sink while this server is the one that does.
+// Run writes to the sink while this server owns it.
 func (w *writing) Run(ctx context.Context, held func() bool) {
 	cfg := &w.s.cfg
 	log := cfg.Log.With("app", w.sink.App, "sink", w.sink.Kind)
@@ -141,7 +141,7 @@ func (s *Service) List(ctx context.Context, app string) ([]Info, error) {
 	return infos, nil
 }
 
-// Get shows one of an app's sinks.
+// Get returns one of an app's sinks.
 func (s *Service) Get(ctx context.Context, app, kind string) (Info, error) {
 	if _, err := s.kind(kind); err != nil {
 		return Info{}, err
@@ -153,7 +153,7 @@ func (s *Service) Get(ctx context.Context, app, kind string) (Info, error) {
 	return s.show(ctx, &one)
 }
 
-// Fields are the fields of a kind.
+// Fields returns the fields of a kind.
 func (s *Service) Fields(kind string) ([]setting.Field, error) {
 	k, err := s.kind(kind)
 	if err != nil {
@@ -166,9 +166,9 @@ func (s *Service) kind(name string) (Kind, error) {
 	return setting.KindOf(s.cfg.Kinds, name, ErrUnknown)
 }
 
-// show says how a sink fares, as this server knows or as the one that writes has saved.
+// show returns a sink with its state: as this server knows it, or as the server that writes to it has saved it.
 func (s *Service) show(ctx context.Context, one *Sink) (Info, error) {
-	fields, _ := s.Fields(one.Kind) // a kind of another version has none
+	fields, _ := s.Fields(one.Kind) // a kind that this version does not know has no fields
 	info := Info{Sink: *one, View: one.Values.Look(fields), State: Waiting}
 	if s.cfg.Events != nil {
 		info.Newest = s.cfg.Events.Last()
@@ -202,11 +202,11 @@ func (s *Service) show(ctx context.Context, one *Sink) (Info, error) {
 	return info, nil
 }
 
-// lookWithin is how long it may take to find the oldest event that waits: figures are read while it is looked for.
+// lookWithin limits the search for the oldest waiting event, since it delays a request for metrics.
 const lookWithin = 2 * time.Second
 
-// oldest is when an app's first event behind a cursor was told. The cursor itself says nothing of that: it may be of another year, or of
-// no event.
+// oldest returns when an app's first event after a cursor was emitted. The cursor does not show that time: it may be a year older, or
+// belong to no event.
 func (s *Service) oldest(ctx context.Context, one *Sink, cursor uint64) time.Time {
 	ctx, done := context.WithTimeout(ctx, lookWithin)
 	defer done()
@@ -215,13 +215,13 @@ func (s *Service) oldest(ctx context.Context, one *Sink, cursor uint64) time.Tim
 		return time.Time{}
 	case err == nil:
 		return event.TimeOf(evs[0].ID)
-	case event.TimeOf(cursor).Before(one.CreatedAt): // the log cannot be read: what the sink has not written since it was made
+	case event.TimeOf(cursor).Before(one.CreatedAt): // the log cannot be read: no event older than the sink waits
 		return one.CreatedAt
 	}
 	return event.TimeOf(cursor)
 }
 
-// Set makes or changes a sink, and has one that stopped go on.
+// Set makes or changes a sink, and resumes a stopped one.
 func (s *Service) Set(ctx context.Context, app, kind string, c Change) (info Info, created bool, err error) {
 	k, err := s.kind(kind)
 	if err != nil {
@@ -229,7 +229,7 @@ func (s *Service) Set(ctx context.Context, app, kind string, c Change) (info Inf
 	}
 	err = s.sinks.Update(ctx, setting.Place{App: app, Name: kind}, func(one *Sink) error {
 		if created = c.apply(one, k.Fields(), s.cfg.Now().UTC().Truncate(time.Millisecond)); created && s.cfg.Events != nil {
-			one.From = max(1, s.cfg.Events.Last()) // no event has so low an id
+			one.From = max(1, s.cfg.Events.Last()) // at least 1, since 0 has another meaning; no event has so low an id
 		}
 		return k.Check(one.Values)
 	})
@@ -240,7 +240,7 @@ func (s *Service) Set(ctx context.Context, app, kind string, c Change) (info Inf
 	return info, created, err
 }
 
-// Delete ends a sink and forgets its settings. The rows that it wrote stay.
+// Delete ends a sink and deletes its settings. The rows that it wrote stay.
 func (s *Service) Delete(ctx context.Context, app, kind string) error {
 	if _, err := s.kind(kind); err != nil {
 		return err

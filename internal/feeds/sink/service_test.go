@@ -29,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// kind is ClickHouse's, with another writer.
+// kind is the ClickHouse kind with another writer.
 type kind struct {
 	clickhouse.Kind
 	to sink.Writer
@@ -37,7 +37,7 @@ type kind struct {
 
 func (k kind) Open(sink.Target) (sink.Writer, error) { return k.to, nil }
 
-// values are settings by their fields' names.
+// values makes settings from alternating names and values of fields.
 func values(of ...any) setting.Values {
 	v := setting.Values{}
 	for i := 0; i < len(of); i += 2 {
@@ -156,7 +156,7 @@ func (w *world) emit(from, n int) {
 	}
 }
 
-// until waits until a sink is as it should be.
+// until waits until ok accepts the sink's state.
 func (w *world) until(what string, ok func(sink.Info) bool) {
 	w.Helper()
 	var info sink.Info
@@ -203,7 +203,7 @@ func TestASinkGetsEachEventOnceAcrossRestarts(t *testing.T) {
 	}
 }
 
-// TestLagIsTheAgeOfTheOldestEventThatWaits: a sink that has never written, or not for a long time, lags by its waiting events alone.
+// TestLagIsTheAgeOfTheOldestEventThatWaits: a sink that has never written, or not for a long time, has the lag of its oldest waiting event.
 func TestLagIsTheAgeOfTheOldestEventThatWaits(t *testing.T) {
 	w := newWorld(t)
 	begun := time.Now()

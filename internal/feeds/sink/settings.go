@@ -6,15 +6,15 @@ import (
 	"godwit.dev/godwit/internal/cluster/setting"
 )
 
-// Change has the new settings of a sink. A nil field, and a value that is not named, stays unchanged.
+// Change has the new settings of a sink. A nil field, or a value that is not named, leaves the setting unchanged.
 type Change struct {
-	Values   setting.Values // an empty one is taken away
-	Backfill *bool          // of a sink that is made
+	Values   setting.Values // an empty value deletes the setting
+	Backfill *bool          // applies only when the sink is made
 	Enabled  *bool
-	Private  bool // see Sink; stays while the addresses do
+	Private  bool // see Sink; unchanged while the addresses are
 }
 
-// apply changes a sink, or makes one of an empty one.
+// apply changes a sink. If s is empty, it makes a new one.
 func (c *Change) apply(s *Sink, fields []setting.Field, now time.Time) (created bool) {
 	if created = s.CreatedAt.IsZero(); created {
 		*s = Sink{App: s.App, Kind: s.Kind, Values: setting.Defaults(fields), Enabled: true, CreatedAt: now}
@@ -26,7 +26,7 @@ func (c *Change) apply(s *Sink, fields []setting.Field, now time.Time) (created 
 	if c.Enabled != nil {
 		s.Enabled = *c.Enabled
 	}
-	if !now.After(s.UpdatedAt) { // a change is later than the one before, whatever the clocks say
+	if !now.After(s.UpdatedAt) { // each change has a later time than the one before, even if a clock goes back
 		now = s.UpdatedAt.Add(time.Millisecond)
 	}
 	s.UpdatedAt = now

@@ -13,10 +13,10 @@ import (
 	"godwit.dev/godwit/internal/objects/object"
 )
 
-// emitter takes a feed's entries while it is connected.
+// emitter publishes the entries of a feed while the feed is connected.
 type emitter struct {
 	*reader
-	stuck  atomic.Bool // an entry cannot be stored now
+	stuck  atomic.Bool // an entry cannot be stored at the moment
 	caught atomic.Bool
 }
 
@@ -32,7 +32,7 @@ func (e *emitter) Caught(ctx context.Context) {
 func (e *emitter) Emit(ctx context.Context, entries []Entry) ([]Outcome, error) {
 	outcomes := make([]Outcome, len(entries))
 	for begin := 0; begin < len(entries); {
-		end := begin + 1 // publishes that follow each other are one call
+		end := begin + 1 // consecutive publishes are stored in one call
 		for end < len(entries) && entries[begin].object() == nil && entries[end].object() == nil {
 			end++
 		}
@@ -52,7 +52,7 @@ func (e *emitter) Emit(ctx context.Context, entries []Entry) ([]Outcome, error) 
 	return outcomes, nil
 }
 
-// object is the put that an entry asks for; nil: none.
+// object returns the put that an entry requests; nil: the entry is a publish.
 func (e *Entry) object() *Put {
 	if e.Delete != nil {
 		return &Put{Key: *e.Delete, Put: object.Put{Unknown: true}}
@@ -60,7 +60,7 @@ func (e *Entry) object() *Put {
 	return e.Put
 }
 
-// settle tries until the outcome of each is known: what is not taken now is at the source, and nowhere else.
+// settle retries until every entry has an outcome: an entry that is not stored now exists only at the source.
 func (e *emitter) settle(ctx context.Context, entries []Entry, outcomes []Outcome) error {
 	for again := retryLeast; ; again = min(2*again, retryMost) {
 		var err error
@@ -85,7 +85,7 @@ func (e *emitter) settle(ctx context.Context, entries []Entry, outcomes []Outcom
 	return nil
 }
 
-// publish decides the outcomes that are open. Its error says why some still are.
+// publish decides the outcomes that are still open. Its error says why some remain open.
 func (e *emitter) publish(ctx context.Context, entries []Entry, outcomes []Outcome) (err error) {
 	now := e.s.cfg.Now()
 	var drafts []*notification.Draft
@@ -117,7 +117,7 @@ func (e *emitter) publish(ctx context.Context, entries []Entry, outcomes []Outco
 	return err
 }
 
-// judge decides an entry's fate by the result of its publish. After an error it is to be published again.
+// judge decides an entry's fate by the result of its publish. After an error the entry must be published again.
 func judge(r delivery.Result) (Outcome, error) {
 	failed := r.Err
 	if failed == nil {
@@ -130,7 +130,7 @@ func judge(r delivery.Result) (Outcome, error) {
 	case failed == nil:
 		return Outcome{Fate: Stored}, nil
 	case errors.As(failed, &bad) && bad.Field == "expires_at":
-		return Outcome{Fate: Expired}, nil // a moment ago it had not
+		return Outcome{Fate: Expired}, nil // the draft had not expired when publish checked it
 	case errors.As(failed, &bad), errors.Is(failed, mailbox.ErrConflict):
 		return Outcome{Quarantined, failed}, nil
 	case errors.Is(failed, mailbox.ErrFull):
@@ -139,7 +139,7 @@ func judge(r delivery.Result) (Outcome, error) {
 	return Outcome{}, failed
 }
 
-// put puts an object. After an error it is to be put again.
+// put stores a version of an object. After an error it must be repeated.
 func (e *emitter) put(ctx context.Context, p *Put) (Outcome, error) {
 	_, changed, err := e.s.cfg.Objects.Put(ctx, e.source.App, p.Key, &p.Put)
 	var bad *notification.FieldError

@@ -8,45 +8,45 @@ import (
 	"godwit.dev/godwit/internal/objects/object"
 )
 
-// Kind is one kind of source: its own fields, and how it is connected to.
+// Kind is one kind of source: its fields, and how to connect to it.
 type Kind interface {
-	setting.Kind // Check sees a change: a stored secret may be absent
-	// Open connects. It fails where nothing answers within a few seconds.
+	setting.Kind // Check sees a change, in which a stored secret may be absent
+	// Open connects. It fails if the server does not answer within a few seconds.
 	Open(ctx context.Context, t Target) (Feed, error)
 }
 
-// Target is what a source leads to.
+// Target is the server that a source reads from.
 type Target struct {
 	App     string
 	Values  setting.Values // secrets included
 	Private bool           // private addresses may be dialled
 }
 
-// Feed is a source that is connected to. It has a checkpoint: behind it is what was not taken yet.
+// Feed is a connected source. Its checkpoint separates the entries that were taken from those that were not.
 type Feed interface {
-	// Finding is how the feed finds out what is new, in one word.
+	// Finding names, in one word, the way in which the feed finds new entries.
 	Finding() string
-	// Run emits what is behind the checkpoint, and what comes, until ctx ends or the connection is lost.
+	// Run emits the entries behind the checkpoint, and new ones as they arrive, until ctx ends or the connection is lost.
 	Run(ctx context.Context, to Emitter) error
 	Close()
 }
 
-// Emitter takes entries from a feed.
+// Emitter stores the entries of a feed.
 type Emitter interface {
-	// Emit takes entries in order and returns, once that is durable, what became of each: then the feed moves its checkpoint behind them, and
-	// sets aside the entries in quarantine. While entries cannot be stored, Emit tries again. Its error is the end of ctx. Calls do not
-	// overlap.
+	// Emit takes entries in order and returns the outcome of each once that is durable. Then the feed moves its checkpoint behind them, and
+	// sets aside the entries in quarantine. While entries cannot be stored, Emit tries again. Its only error is the end of ctx. Calls do
+	// not overlap.
 	Emit(ctx context.Context, entries []Entry) ([]Outcome, error)
-	// Caught says that the feed has looked at everything once: the source works.
+	// Caught reports that the feed has examined all entries once: the source works.
 	Caught(ctx context.Context)
 }
 
-// Entry is one of a publish, a put and a deletion; or none, which goes to quarantine.
+// Entry is a publish, a put or a deletion; an entry that is none of these goes to quarantine.
 type Entry struct {
-	From    string              // in the log: the stream or table that holds it
+	From    string              // for log messages: the stream or table that holds the entry
 	Publish *notification.Draft // to one recipient
 	Put     *Put
-	Delete  *object.Key // nobody knows the object's version any more
+	Delete  *object.Key // deletes the object without a version, which is unknown
 	Wrong   error       // why it is none
 }
 
@@ -56,20 +56,20 @@ type Put struct {
 	object.Put
 }
 
-// Outcome is what became of an entry.
+// Outcome is the result of an entry.
 type Outcome struct {
 	Fate Fate
 	Err  error // why it is in quarantine
 }
 
-// Fate is an outcome in one word, as metrics have it.
+// Fate is an outcome in one word, as metrics name it.
 type Fate string
 
 // Fates.
 const (
-	Stored      Fate = "stored"      // in a mailbox, or as the version of an object
+	Stored      Fate = "stored"      // in a mailbox, or as a version of an object
 	Duplicate   Fate = "duplicate"   // had been before
 	Expired     Fate = "expired"     // came too late
-	Quarantined Fate = "quarantined" // cannot be taken as it is
-	Full        Fate = "full"        // its mailbox is full: the entry waits at the source, and comes again
+	Quarantined Fate = "quarantined" // the entry is invalid as it is
+	Full        Fate = "full"        // its mailbox is full: the entry stays at the source and is read again later
 )

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// journal is a kind of source with fields of its own: a list of entries, of which a reader confirms how many it has.
+// journal is a kind of source with fields of its own: a list of entries, whose reader confirms how many it has taken.
 type journal struct {
 	mu        sync.Mutex
 	entries   []source.Entry
@@ -74,7 +74,7 @@ func (t tail) Run(ctx context.Context, to source.Emitter) error {
 	return context.Cause(ctx)
 }
 
-// sinkhole keeps what is published and put, in order.
+// sinkhole records publishes and puts, in order.
 type sinkhole struct {
 	mu   sync.Mutex
 	got  []string

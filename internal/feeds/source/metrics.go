@@ -36,7 +36,7 @@ func (c *Counts) count(f Fate) {
 	}
 }
 
-// totals are Counts of all sources of a kind since start.
+// totals are the Counts of all sources of a kind since the start.
 type totals struct{ stored, duplicate, expired, quarantined, full atomic.Uint64 }
 
 func (t *totals) add(c *Counts) {

@@ -14,10 +14,10 @@ import (
 const (
 	retryLeast = time.Second      // after something failed
 	retryMost  = 30 * time.Second //
-	mostNoted  = 1_000            // streams of which it was said in the log that something there is no notification
+	mostNoted  = 1_000            // most streams remembered as already logged for an invalid entry
 )
 
-// reader reads one source while this server is the one that does.
+// reader reads one source while this server owns it.
 type reader struct {
 	s      *Service
 	source Source
@@ -55,7 +55,7 @@ func (r *reader) Run(ctx context.Context, _ func() bool) {
 	}
 }
 
-// fails notes why the source is not read now.
+// fails records why the source cannot be read now.
 func (r *reader) fails(ctx context.Context, err error) {
 	r.mu.Lock()
 	first := r.err == nil
@@ -79,7 +79,7 @@ func (r *reader) works(ctx context.Context) {
 	}
 }
 
-// connected reads over one connection until it is lost. worked says whether everything was looked at once.
+// connected reads over one connection until it is lost. worked reports whether the feed has examined all entries once.
 func (r *reader) connected(ctx context.Context) (worked bool, err error) {
 	kind, err := r.s.kind(r.source.Kind)
 	if err != nil {
@@ -98,14 +98,14 @@ func (r *reader) connected(ctx context.Context) (worked bool, err error) {
 	return e.caught.Load(), err
 }
 
-// found notes how new entries are found.
+// found records the way in which new entries are found.
 func (r *reader) found(finding string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.finding = finding
 }
 
-// note says in the log, once a stream, that something in it is no notification.
+// note logs, once a stream, that one of its entries is no notification.
 func (r *reader) note(ctx context.Context, key string, err error) {
 	r.mu.Lock()
 	known := r.noted[key]
@@ -126,7 +126,7 @@ func (r *reader) count(counts *Counts) {
 	r.s.totals[r.source.Kind].add(counts)
 }
 
-// show says how the source fares.
+// show adds the source's state and counts to info.
 func (r *reader) show(info *Info) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,16 +141,16 @@ func (r *reader) show(info *Info) {
 	}
 }
 
-// secrets are those of the source, which no error may show.
+// secrets returns the source's secrets, which no error may show.
 func (r *reader) secrets() (list []string) {
-	fields, _ := r.s.Fields(r.source.Kind) // an unknown kind is not read
+	fields, _ := r.s.Fields(r.source.Kind) // a source of an unknown kind is never read
 	for _, name := range r.source.Values.Look(fields).Credentials {
 		list = append(list, r.source.Values.Text(name))
 	}
 	return list
 }
 
-// state is how the source fares in one word.
+// state is the source's condition in one word.
 func (r *reader) state() State {
 	info := Info{State: Waiting}
 	r.show(&info)

@@ -9,27 +9,27 @@ import (
 	"godwit.dev/godwit/internal/cluster/setting"
 )
 
-// Config are the parts that sources need. To set sources up, only the store and the log are needed.
+// Config holds the parts that sources need. To set sources up, only the store and the log are needed.
 type Config struct {
 	Store     Store
 	Publisher Publisher
 	Objects   Objects
 	Kinds     map[string]Kind
-	// Own decides which server reads a source. Nil: this one is the only one.
+	// Own decides which server reads a source. Nil: this server is the only one.
 	Own          lease.Func
 	Now          func() time.Time // the stores' clock; nil: time.Now
-	AllowPrivate bool             // sources that were set over the API may lead to private addresses, too
+	AllowPrivate bool             // sources that were set over the API may also connect to private addresses
 	Log          *slog.Logger
 }
 
-// Service reads the sources that this server owns, and shows and changes all.
+// Service reads the sources that this server owns. It shows and changes the sources of all apps.
 type Service struct {
 	cfg     Config
 	totals  map[string]*totals // by kind
 	sources *setting.Running[Source, *reader]
 }
 
-// New loads the sources. They are read while Run runs.
+// New loads the sources. They are read only while Run runs.
 func New(ctx context.Context, cfg Config) (s *Service, err error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -51,7 +51,7 @@ func New(ctx context.Context, cfg Config) (s *Service, err error) {
 	return s, err
 }
 
-// Run reads the sources until ctx ends. Its error is always nil: a lost source is read again.
+// Run reads the sources until ctx ends. Its error is always nil: after a lost connection, reading begins again.
 func (s *Service) Run(ctx context.Context) error { return s.sources.Run(ctx) }
 
 // List shows an app's sources.
@@ -63,7 +63,7 @@ func (s *Service) List(app string) []Info {
 	return infos
 }
 
-// Get shows one of an app's sources.
+// Get returns one of an app's sources.
 func (s *Service) Get(app, kind string) (Info, error) {
 	if _, err := s.kind(kind); err != nil {
 		return Info{}, err
@@ -75,7 +75,7 @@ func (s *Service) Get(app, kind string) (Info, error) {
 	return s.show(one), nil
 }
 
-// Fields are the fields of a kind.
+// Fields returns the fields of a kind.
 func (s *Service) Fields(kind string) ([]setting.Field, error) {
 	k, err := s.kind(kind)
 	if err != nil {
@@ -88,9 +88,9 @@ func (s *Service) kind(name string) (Kind, error) {
 	return setting.KindOf(s.cfg.Kinds, name, ErrUnknown)
 }
 
-// show says how a source fares.
+// show returns a source with its state.
 func (s *Service) show(one Source) Info {
-	fields, _ := s.Fields(one.Kind) // a kind of another version has none
+	fields, _ := s.Fields(one.Kind) // a kind that this version does not know has no fields
 	info := Info{Source: one, View: one.Values.Look(fields), State: Waiting}
 	r := s.sources.Runner(setting.Place{App: one.App, Name: one.Kind})
 	switch {
@@ -136,7 +136,7 @@ func (s *Service) Set(ctx context.Context, app, kind string, c Change) (info Inf
 	return info, created, err
 }
 
-// Delete ends a source and forgets its settings. Entries that it has not taken stay where they are.
+// Delete ends a source and deletes its settings. Entries that it has not taken stay at the source.
 func (s *Service) Delete(ctx context.Context, app, kind string) error {
 	if _, err := s.kind(kind); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package source takes notifications, and versions of objects, from where an app's publishers already put them. A kind of source knows one
-// kind of place: it has a folder of its own.
+// Package source reads notifications, and versions of objects, from systems in which an app's publishers already put them. Each kind of
+// source supports one kind of system and has a folder of its own.
 package source
 
 import (
@@ -13,21 +13,21 @@ import (
 	"godwit.dev/godwit/internal/objects/object"
 )
 
-// Errors that callers tell apart. Wrapped, never bare.
+// Errors that callers distinguish. Functions return them wrapped, never bare.
 var (
-	// ErrUnknown says that there is no such kind of source.
+	// ErrUnknown says that no kind of source has this name.
 	ErrUnknown = errors.New("no such source")
 	// ErrNone says that the app has no source of that kind.
 	ErrNone = errors.New("source is not set up")
 )
 
-// Source is where notifications of an app come from. Its kind names it: an app has one of each.
+// Source is a system from which an app's notifications are read. Its kind is its name: an app has at most one source of each kind.
 type Source struct {
 	App       string
 	Kind      string
 	Values    setting.Values // of the kind's fields
 	Enabled   bool
-	Private   bool // may lead to private addresses, because it was set by who owns the data folder
+	Private   bool // may connect to private addresses, because the owner of the data folder set it
 	CreatedAt time.Time
 	UpdatedAt time.Time
 }
@@ -37,11 +37,11 @@ func (s *Source) same(o *Source) bool {
 		s.Values.Equal(o.Values)
 }
 
-// Change says what a source is to be. Enabled stays as it is where nil.
+// Change has the new settings of a source. A nil Enabled leaves that setting unchanged.
 type Change struct {
-	Values  setting.Values // in place of all values but the secrets that are not named; nil: all stay
+	Values  setting.Values // replaces all values except secrets that it does not name; nil: all stay
 	Enabled *bool
-	Private bool // see Source; stays while the addresses do
+	Private bool // see Source; unchanged while the addresses are
 }
 
 // Store keeps sources, by kind.
@@ -63,27 +63,27 @@ type State string
 // States.
 const (
 	Reading  State = "reading"
-	Failing  State = "failing"  // it cannot be read, or what was read cannot be stored; it is tried again
-	Waiting  State = "waiting"  // another node reads it, or it is being connected to
+	Failing  State = "failing"  // the source cannot be read, or its entries cannot be stored; it is tried again
+	Waiting  State = "waiting"  // another node reads the source, or this one is connecting
 	Disabled State = "disabled" // switched off
 )
 
-// Info is what may be seen of a source: never its password.
+// Info is a source without its password, for display.
 type Info struct {
 	Source
 	setting.View
 	State   State
-	Finding string    // how new entries are found; empty: not known now
+	Finding string    // the way in which new entries are found; empty: unknown now
 	Error   string    // why it fails
 	Since   time.Time // when it began to fail
 	Counts  Counts
 }
 
-// Counts are of entries since this server began to read the source.
+// Counts are the numbers of entries since this server began to read the source.
 type Counts struct {
 	Stored      uint64 // published into a mailbox
 	Duplicate   uint64 // had been before
 	Expired     uint64 // came too late
 	Quarantined uint64 // were no notification
-	Full        uint64 // found their mailbox full, and wait in Redis
+	Full        uint64 // their mailbox was full; they wait at the source
 }

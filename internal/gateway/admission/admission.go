@@ -1,6 +1,5 @@
-// Package admission admits connections of all listeners together: no more than the server carries, no more from one
-// address than it may open and hold, and into net/http no more at once than are soon served. A refused connection costs
-// a system call or two.
+// Package admission limits the connections of all listeners together: in all to what the server can carry, per address in number and rate,
+// and within net/http to as many as it can soon serve. Refusing a connection costs a system call or two.
 package admission
 
 import (
@@ -16,36 +15,35 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// Patience is how long a client may take from its connection to its first request, over TLS or not, whatever it sends
-// meanwhile.
+// Patience is the time from a client's connection to its first complete request, over TLS or not, whatever the client sends meanwhile.
 const Patience = 10 * time.Second
 
 // Config holds the limits and callbacks of a gate.
 type Config struct {
 	Limit   *limit.Addrs // of connections an address opens
 	Conns   *limit.Conns // of those that are open
-	Opening func()       // called for each connection that is let in
+	Opening func()       // called for each accepted connection
 }
 
-// Gate turns away connections that are too many, of one address or in all.
+// Gate refuses connections beyond the limits of one address or of the server.
 type Gate struct {
 	cfg     Config
-	telling atomic.Int64 // refused connections that are kept open for an error response
+	telling atomic.Int64 // refused connections that are open for an error response
 	told    *limit.Addrs
 	refused [reasons]atomic.Uint64
 }
 
-// Reason is why a connection is refused.
+// Reason is why a connection was refused.
 type Reason int
 
 // Reasons.
 const (
 	welcome  Reason = iota
-	TooFast         // its address opens connections too fast
-	TooMany         // its address has too many open
-	Full            // the server has too many open
-	NoFile          // no descriptor is left for it
-	Unspoken        // let in, it sent no request in time
+	TooFast         // the address opens connections too fast
+	TooMany         // the address has too many open connections
+	Full            // the server has too many open connections
+	NoFile          // the process has no descriptor left for the connection
+	Unspoken        // the accepted connection sent no request in time
 	reasons
 )
 
@@ -56,32 +54,32 @@ func (r Reason) String() string { return reasonNames[r] }
 // Reasons lists them.
 func Reasons() []Reason { return []Reason{TooFast, TooMany, Full, NoFile, Unspoken} }
 
-// Refused clients get the reason in an answer to their first request, as long as they are few, and each address only
-// once in a while: a client that is a little too fast learns when to come again, and a flood is closed unheard.
+// Refused clients get the reason in an answer to their first request. Only a few do at a time, and each address only once in a while: a
+// client that is a little too fast learns when to connect again, and a flood is closed without an answer.
 const (
-	mostTold  = 8 // refused connections kept open at a time; they need descriptors beyond those of the cap
+	mostTold  = 8 // refused connections kept open at a time; they need descriptors beyond the connection limit
 	toldEvery = 1 // second, of one address
 	toldFor   = 5 * time.Second
-	fullRetry = 5 * time.Second // Retry-After of a server that is full
+	fullRetry = 5 * time.Second // Retry-After of a full server
 )
 
 // New makes a gate.
 func New(cfg Config) *Gate { return &Gate{cfg: cfg, told: limit.NewAddrs(toldEvery, true)} }
 
-// Refused counts the connections refused for a reason since the start.
+// Refused returns how many connections were refused for a reason since the start.
 func (g *Gate) Refused(r Reason) uint64 { return g.refused[r].Load() }
 
-// Admit decides whether a connection is let in, before it uses resources. leave is to be called when it is closed.
+// Admit decides whether a connection is accepted, before the connection uses resources. The caller calls leave when it closes the
+// connection.
 func (g *Gate) Admit(addr netip.Addr) (leave func(), ok bool) {
 	leave, why := g.enter(addr)
 	return leave, why == welcome
 }
 
-// NoFiles counts a connection that was closed because there was no descriptor for it.
+// NoFiles counts a connection that was closed because the process had no descriptor for it.
 func (g *Gate) NoFiles() { g.refuse(NoFile) }
 
-// enter checks the limits, those of the address itself first, so that a flood from one address uses up nothing that
-// others need.
+// enter checks the limits, those of the address first, so that a flood from one address uses up nothing that other addresses need.
 func (g *Gate) enter(addr netip.Addr) (leave func(), why Reason) {
 	if !g.cfg.Limit.Allow(addr) {
 		return nil, g.refuse(TooFast)
@@ -102,7 +100,8 @@ func (g *Gate) refuse(why Reason) Reason {
 	return why
 }
 
-// tell reports whether a refused connection may stay open for an error response; then done is called when it is closed.
+// tell reports whether a refused connection may stay open for an error response. If so, the caller calls done when it closes the
+// connection.
 func (g *Gate) tell(addr netip.Addr) (done func(), ok bool) {
 	if g.telling.Add(1) > mostTold || !g.told.Allow(addr) {
 		g.telling.Add(-1)
@@ -122,8 +121,8 @@ func (g *Gate) problem(why Reason, addr netip.Addr) *problem.Problem {
 	}
 }
 
-// Guard follows srv's connections, which come through Listen: their first requests end the gate's deadline, and refused
-// ones get an error response.
+// Guard follows srv's connections, which must come through Listen: the first request on a connection ends the gate's deadline, and refused
+// connections get an error response.
 func (g *Gate) Guard(srv *http.Server) {
 	inside := srv.Handler
 	srv.ConnState, srv.ConnContext = state, withConn

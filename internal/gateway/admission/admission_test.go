@@ -154,7 +154,7 @@ func TestStrangersAreRefusedBeforeTheyTakeAnything(t *testing.T) {
 				open++
 			}
 		}
-		// The burst is four seconds' worth, and four more get an error response.
+		// The burst allows the connections of four seconds; four more get an error response.
 		if open != 8 || told != 4 || w.conns.Open() != 4 || w.gate.Refused(TooFast) != 96 {
 			t.Errorf("%d are open, %d of them to be told, %d counted, %d refused", open, told, w.conns.Open(), w.gate.Refused(TooFast))
 		}

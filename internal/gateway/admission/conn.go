@@ -19,17 +19,17 @@ type conn struct {
 	net.Conn
 	ln      *listener
 	line    *line
-	refused *problem.Problem // the error response; nil: the connection was let in
-	due     *time.Timer      // closes the connection, unless its first request comes
+	refused *problem.Problem // the error response; nil: the connection was accepted
+	due     *time.Timer      // closes the connection unless the first request arrives in time
 	begun   atomic.Bool
-	judge   http1.Judge // of the one goroutine that reads
+	judge   http1.Judge // used only by the goroutine that reads
 
 	mu    sync.Mutex
-	leave func() // nil once it is closed or was handed over
+	leave func() // nil after the connection was closed or handed over
 
-	at    time.Time // when net/http got it; guarded by ln.mu
+	at    time.Time // when net/http got the connection; guarded by ln.mu
 	fresh bool      // guarded by ln.mu
-	over  bool      // guarded by ln.mu: closed while it waited
+	over  bool      // closed while it waited; guarded by ln.mu
 }
 
 var _ reactor.Counted = (*conn)(nil)
@@ -41,7 +41,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err // the error of the wrapped net.Conn, unchanged
 }
 
-// begin ends the patience: the first request is here.
+// begin stops the deadline: the first request has arrived.
 func (c *conn) begin() {
 	if !c.begun.Swap(true) {
 		c.due.Stop()
@@ -61,7 +61,7 @@ func (c *conn) late() {
 	_ = c.Close() // there is nobody to tell
 }
 
-// Close closes the connection and counts it out. It may be called again.
+// Close closes the connection and removes it from the counts. It may be called again.
 func (c *conn) Close() error {
 	c.begin()
 	c.ln.goOn(c, true)
@@ -79,7 +79,7 @@ func (c *conn) Handover() (leave func()) {
 	return leave
 }
 
-// SyscallConn lets the connection be adopted.
+// SyscallConn gives access to the descriptor, so that the reactor can adopt the connection.
 func (c *conn) SyscallConn() (syscall.RawConn, error) {
 	sc, ok := c.Conn.(syscall.Conn)
 	if !ok {
@@ -98,7 +98,7 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// state is a server's ConnState: a connection is fresh until it has been answered, or hijacked.
+// state is a server's ConnState callback: a connection is fresh until it was answered or hijacked.
 func state(c net.Conn, s http.ConnState) {
 	if s != http.StateIdle && s != http.StateHijacked {
 		return
@@ -108,7 +108,7 @@ func state(c net.Conn, s http.ConnState) {
 	}
 }
 
-// unwrap finds the gate's connection below TLS and what makes it adoptable.
+// unwrap finds the gate's connection below TLS and below the wrapper that makes it adoptable.
 func unwrap(c net.Conn) *conn {
 	for c != nil {
 		if ours, ok := c.(*conn); ok {

@@ -13,10 +13,9 @@ import (
 	"godwit.dev/godwit/internal/engine/reactor"
 )
 
-// New connections take some 25 KB each until their first request is answered, ten times what they need later. When
-// thousands come at once, net/http gets them as fast as it serves them; the others wait and use nothing but their
-// descriptor. Addresses take turns, and one has at most half of what the others leave, so that a silent or distant one
-// cannot delay the rest for long.
+// New connections take some 25 KB each until their first request is answered, ten times what they need later. When thousands arrive at
+// once, net/http gets them only as fast as it serves them; the others wait and use nothing but their descriptor. Addresses take turns, and
+// one address has at most half of the places that the others leave, so that a silent or distant client cannot delay the rest for long.
 const (
 	mostFresh = 32
 	freshFor  = 50 * time.Millisecond
@@ -28,24 +27,24 @@ type listener struct {
 	gate  *Gate
 	spare *reactor.Spare
 	news  chan struct{} // has a token when Accept has a connection to check
-	done  chan struct{} // closed when nothing is accepted any more
+	done  chan struct{} // closed when the listener accepts nothing any more
 
 	mu      sync.Mutex
 	lines   map[netip.Prefix]*line
 	turns   []*line            // addresses with connections waiting; the first is next
 	arrived []*conn            // the fresh ones, oldest first
-	silent  map[*conn]struct{} // have sent no request so far
-	err     error              // why nothing is accepted any more
+	silent  map[*conn]struct{} // connections that have sent no request so far
+	err     error              // why the listener accepts nothing any more
 }
 
-// line is the connections of one address that wait, or are fresh.
+// line holds the waiting connections of one address, and the number of its fresh ones.
 type line struct {
 	who   netip.Prefix
 	waits []*conn
 	fresh int
 }
 
-// Listen puts the gate before a listener of a server that it guards. Closing it, or ln, ends it.
+// Listen puts the gate before a listener of a guarded server. Closing the result, or ln, ends both.
 func (g *Gate) Listen(ln net.Listener) net.Listener {
 	l := &listener{
 		Listener: ln, gate: g, news: make(chan struct{}, 1), done: make(chan struct{}), lines: make(map[netip.Prefix]*line), silent: make(map[*conn]struct{}),
@@ -62,7 +61,7 @@ func (l *listener) Close() error {
 	return err
 }
 
-// run takes connections off the system's queue as they come, so that none waits there behind others' floods.
+// run accepts connections from the system's queue as they arrive, so that none waits there behind a flood.
 func (l *listener) run() {
 	defer close(l.done)
 	for {
@@ -82,7 +81,7 @@ func (l *listener) run() {
 	}
 }
 
-// came lets a connection in or refuses it.
+// came accepts a new connection or refuses it.
 func (l *listener) came(nc net.Conn) {
 	var addr netip.Addr
 	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
@@ -118,15 +117,14 @@ func (l *listener) came(nc net.Conn) {
 	l.notify()
 }
 
-// spoken notes that a connection is not silent any more: its first request is here, or it is closed.
+// spoken records that a connection is no longer silent: its first request has arrived, or the connection is closed.
 func (l *listener) spoken(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.silent, c)
 }
 
-// end closes the connections that wait, and those that net/http has and that nobody has used: a stop would wait for
-// these.
+// end closes the connections that wait, and those in net/http that have sent no request: a shutdown would wait for these.
 func (l *listener) end(err error) {
 	l.spare.Close()
 	l.mu.Lock()
@@ -149,7 +147,7 @@ func (l *listener) notify() {
 	}
 }
 
-// Accept returns the next connection once few enough are fresh. One goroutine calls it.
+// Accept returns the next connection once few enough are fresh. Only one goroutine may call it.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		c, wait, err := l.next(time.Now())
@@ -165,7 +163,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// next finds the connection whose turn it is, or says how long to wait at most.
+// next finds the connection whose turn it is, or returns the longest time to wait for one.
 func (l *listener) next(now time.Time) (net.Conn, time.Duration, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -207,7 +205,7 @@ func (l *listener) next(now time.Time) (net.Conn, time.Duration, error) {
 	return nil, freshFor - now.Sub(l.arrived[0].at), nil
 }
 
-// goOn notes that a connection is fresh no more, if it was; over: it is closed.
+// goOn records that a connection is not fresh any more, if it was; over: it is closed.
 func (l *listener) goOn(c *conn, over bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -219,7 +217,7 @@ func (l *listener) goOn(c *conn, over bool) {
 	l.notify()
 }
 
-// leave takes a connection out of the list of fresh ones.
+// leave removes a connection from the list of fresh ones.
 func (l *listener) leave(i int) {
 	c := l.arrived[i]
 	l.arrived = slices.Delete(l.arrived, i, i+1)

@@ -16,26 +16,25 @@ import (
 type Gate struct {
 	// Mount adds the gateway to a server.
 	Mount func(t testing.TB, s *Server)
-	// Dial connects and says hello. A refusal that comes as an answer to the request, not as a goodbye frame, is a
-	// *Refused.
+	// Dial connects and sends the hello. A refusal by an HTTP answer, instead of a goodbye frame, is a *Refused.
 	Dial func(t testing.TB, s *Server, o Options) (Client, error)
-	// Driver is the reactor's; "": the best there is.
+	// Driver is the reactor's driver; empty: the best one available.
 	Driver string
-	two    bool // events for clients are published on another node
+	two    bool // events for clients are published on a second node
 	// LingersOn: a session outlives its client's connection for a while.
 	LingersOn bool
 	// Buffers is how many bytes a client takes from the kernel before its test reads them.
 	Buffers int
-	// Queued says how many bytes wait for clients; nil: the reactor's queues.
+	// Queued returns how many bytes wait for clients; nil: the bytes in the reactor's queues.
 	Queued func(s *Server) int64
 }
 
-// Options are what a client's hello states. The app is App.
+// Options are the fields of a client's hello. The app is App.
 type Options struct {
 	Recipient, Group, Device, Token string
 	Window                          int // 0: not said
 	Held                            []string
-	Objects                         []string // registered by the query: for gateways whose clients can send nothing at first
+	Objects                         []string // registered by the query, for gateways whose clients can send no frame at first
 	Topics                          []string // subscribed to by the query
 	Queue                           string   // of these
 }
@@ -64,13 +63,13 @@ type Client interface {
 	Send(ctx context.Context, frame string) error
 	// SendBad sends bytes that are no frame.
 	SendBad(ctx context.Context) error
-	// Next returns the next server frame, as JSON. io.EOF: the server has ended the session in good order.
+	// Next returns the next server frame, as JSON. io.EOF means that the server has ended the session properly.
 	Next(ctx context.Context) (string, error)
-	// Close cuts the connection without a word.
+	// Close cuts the connection without a goodbye.
 	Close()
 }
 
-// Refused is how Dial reports an HTTP answer instead of a session.
+// Refused is an HTTP answer that Dial got instead of a session.
 type Refused struct {
 	Status int
 	Detail string
@@ -78,7 +77,7 @@ type Refused struct {
 
 func (e *Refused) Error() string { return fmt.Sprintf("refused with %d: %s", e.Status, e.Detail) }
 
-// Frame is a server frame taken apart.
+// Frame is a parsed server frame.
 type Frame struct {
 	Name string
 	Note
@@ -105,7 +104,7 @@ type Frame struct {
 	Deadline                     string
 }
 
-// Obj holds the fields of frames about objects.
+// Obj holds the fields of object frames.
 type Obj struct {
 	Group, Object, Digest string
 	Version               string
@@ -129,12 +128,12 @@ type Note struct {
 	ReplyBy  json.RawMessage `json:"reply_by"`
 }
 
-// conn is a client with the manners of a test.
+// conn wraps a client with checks that fail the test.
 type conn struct {
 	Client
 	t     testing.TB
 	at    *Server    // the node of its session
-	next1 chan Frame // the frame that coming waits for
+	next1 chan Frame // the frame that the method coming waits for
 }
 
 func (g *Gate) connect(t testing.TB, s *Server, o Options) *conn {
@@ -146,7 +145,7 @@ func (g *Gate) connect(t testing.TB, s *Server, o Options) *conn {
 	return &conn{Client: c, t: t, at: at}
 }
 
-// welcomed connects and takes the welcome.
+// welcomed connects and reads the welcome.
 func (g *Gate) welcomed(t testing.TB, s *Server, o Options) *conn {
 	t.Helper()
 	c := g.connect(t, s, o)
@@ -171,7 +170,7 @@ func (c *conn) next() (Frame, error) {
 	return Next(c.t, c.Client)
 }
 
-// Next takes a client's next frame apart.
+// Next reads and parses a client's next frame.
 func Next(t testing.TB, c Client) (Frame, error) {
 	t.Helper()
 	ctx, cancel := patient(t)
@@ -197,7 +196,7 @@ func parse(t testing.TB, text string) Frame {
 	return f
 }
 
-// want takes the next frame and checks its name.
+// want reads the next frame and checks its name.
 func (c *conn) want(name string) Frame {
 	c.t.Helper()
 	f, err := c.next()
@@ -210,7 +209,7 @@ func (c *conn) want(name string) Frame {
 	return f
 }
 
-// note takes the next frame and insists that it is this notification.
+// note reads the next frame and checks that it is this notification.
 func (c *conn) note(id string) Frame {
 	c.t.Helper()
 	f := c.want("notification")
@@ -220,7 +219,7 @@ func (c *conn) note(id string) Frame {
 	return f
 }
 
-// ended insists that the server has ended the session.
+// ended checks that the server has ended the session.
 func (c *conn) ended() {
 	c.t.Helper()
 	if f, err := c.next(); !errors.Is(err, io.EOF) {
@@ -228,7 +227,7 @@ func (c *conn) ended() {
 	}
 }
 
-// wantRefusal insists that a client is sent away, in the gateway's own way.
+// wantRefusal checks that a client is refused in the gateway's own way.
 func (g *Gate) wantRefusal(t testing.TB, s *Server, o Options, status int, reason string) {
 	t.Helper()
 	c, err := g.Dial(t, s, o)

@@ -22,14 +22,14 @@ func digestOf(names ...string) string {
 	return d.String()
 }
 
-// Put puts an object of Group and insists that it is stored.
+// Put stores an object of Group and fails the test on an error.
 func (s *Server) Put(t testing.TB, name string, p object.Put) {
 	t.Helper()
 	_, _, err := s.far().Objects.Put(context.WithoutCancel(t.Context()), App, object.Key{Group: Group, Object: name}, &p)
 	must(t, err)
 }
 
-// object takes the next frame and checks that it has this version of an object of Group.
+// object reads the next frame and checks that it has this version of an object of Group.
 func (c *conn) object(name, version string) Frame {
 	c.t.Helper()
 	f := c.want("object")
@@ -39,7 +39,7 @@ func (c *conn) object(name, version string) Frame {
 	return f
 }
 
-// registered takes the next frame and insists that it confirms objects, with the digest of the whole set.
+// registered reads the next frame and checks that it confirms objects, with the digest of the whole set.
 func (c *conn) registered(objects []string, set ...string) {
 	c.t.Helper()
 	if f := c.want("registered"); fmt.Sprint(f.Objects) != fmt.Sprint(objects) || f.Digest != digestOf(set...) {
@@ -151,7 +151,7 @@ func registrationRefused(t *testing.T, g *Gate, s *Server) {
 	}
 }
 
-// RunByQuery runs the cases of gateways that register for and subscribe to what the query names.
+// RunByQuery runs the cases for gateways whose clients register and subscribe by the query.
 func RunByQuery(t *testing.T, g Gate) {
 	t.Run("QuerySubscribes", func(t *testing.T) { querySubscribes(t, &g) })
 	t.Run("QueryRegisters", func(t *testing.T) {
@@ -171,7 +171,7 @@ func RunByQuery(t *testing.T, g Gate) {
 	})
 }
 
-// slowObjects changes objects far more often than fits any queue while the client does not read.
+// slowObjects changes objects far more often than any queue can hold while the client does not read.
 func slowObjects(t *testing.T, g *Gate, s *Server) {
 	const count = 100
 	rounds := g.unread() / (count * object.MaxPayload)

@@ -40,7 +40,7 @@ func (o Options) Query() url.Values {
 	return q
 }
 
-// Get asks for a path of the server. An answer other than 200 is a *Refused.
+// Get requests a path of the server. An answer other than 200 is a *Refused.
 func (s *Server) Get(ctx context.Context, path string, q url.Values) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path+"?"+q.Encode(), nil)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *Server) do(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// Poster is the half of a client that posts its frames; it keeps the answers until they are asked for.
+// Poster is the half of a client that posts its frames; it keeps the answers until the test reads them.
 type Poster struct {
 	Server  *Server
 	Session string
@@ -91,7 +91,7 @@ func (p *Poster) Send(ctx context.Context, frame string) error {
 // SendBad posts bytes that are no frame.
 func (p *Poster) SendBad(ctx context.Context) error { return p.Send(ctx, `{"explode":{}}`) }
 
-// Keep keeps the frames of an answer.
+// Keep stores the frames of an answer.
 func (p *Poster) Keep(resp *http.Response) error {
 	defer resp.Body.Close()
 	var answer struct {
@@ -111,7 +111,7 @@ func (p *Poster) Keep(resp *http.Response) error {
 	return nil
 }
 
-// Kept takes the oldest kept frame.
+// Kept removes and returns the oldest stored frame.
 func (p *Poster) Kept() (string, bool) {
 	if len(p.Answers) == 0 {
 		return "", false

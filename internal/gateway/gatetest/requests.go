@@ -61,14 +61,14 @@ func failed(t testing.TB, done <-chan asked, want ...error) {
 	}
 }
 
-// serving serves, and returns once that is in effect.
+// serving sends a serve frame, and returns once it is in effect.
 func (c *conn) serving(queue string, subjects ...string) {
 	c.t.Helper()
 	c.send(`{"serve":{"subjects":%s,"queue":%q}}`, list(subjects), queue)
 	c.settled()
 }
 
-// settled returns once the server has handled all frames sent before, and the other node knows their effect.
+// settled returns once the server has handled all frames sent before, and the other node has learnt their effect.
 func (c *conn) settled() {
 	c.t.Helper()
 	c.send(`{"ping":{}}`)
@@ -76,7 +76,7 @@ func (c *conn) settled() {
 	c.at.reach(c.t)
 }
 
-// besideNATS has a NATS client in the app, so that requests go over the bus.
+// besideNATS connects a NATS client to the app, so that requests travel over the bus.
 func besideNATS(run func(t *testing.T, g *Gate, s *Server)) func(t *testing.T, g *Gate, s *Server) {
 	return func(t *testing.T, g *Gate, s *Server) {
 		c, _, _, left, err := s.bus.Open(App, false)
@@ -148,7 +148,7 @@ func workersShare(t *testing.T, g *Gate, s *Server) {
 	for i := range n {
 		asker := s.each()[i%len(s.each())] // a worker on the node of the request is preferred
 		done = append(done, asker.askHere(request.Request{Subject: "orders.get"}))
-		both.send(`{"reply":{"request_id":%q,"status":500}}`, "x"+both.want("request").RequestID) // it is not ours to answer
+		both.send(`{"reply":{"request_id":%q,"status":500}}`, "x"+both.want("request").RequestID) // this session has no such request
 	}
 	for _, d := range done {
 		if a := <-d; a.err != nil || a.Status != 200 {
@@ -184,7 +184,7 @@ func fullWorker(t *testing.T, g *Gate, s *Server) {
 	free.Close()
 	busy.send(`{"reply":{"request_id":%q,"data":"busy"}}`, held.RequestID)
 	answered(t, first, 200, `"busy"`)
-	for { // until the worker's end is known on the other node, it may be given a request
+	for { // until the other node has learnt that the worker left, it may send it a request
 		d := s.ask(request.Request{Subject: "orders.get", Timeout: 5 * time.Second})
 		select {
 		case a := <-d:
@@ -216,7 +216,7 @@ func (c *conn) coming() <-chan Frame {
 	return c.next1
 }
 
-// leaves ends the one session of a recipient, at once even if a gateway would wait for the client to come back.
+// leaves ends the only session of a recipient, at once even if a gateway would wait for the client to come back.
 func (g *Gate) leaves(t *testing.T, c *conn, recipient string) {
 	t.Helper()
 	c.Close()
@@ -243,7 +243,7 @@ func lostWorker(t *testing.T, g *Gate, s *Server) {
 // askedInVain makes requests until one reaches c, which does not answer it.
 func (c *conn) askedInVain(s *Server, subject string) Frame {
 	c.t.Helper()
-	for patience := 50 * time.Millisecond; ; patience *= 2 { // until it is enough for a request to arrive
+	for patience := 50 * time.Millisecond; ; patience *= 2 { // doubled until a request arrives in time
 		done := s.ask(request.Request{Subject: subject, Timeout: patience})
 		select {
 		case f := <-c.coming():
@@ -294,7 +294,7 @@ func badAnswers(t *testing.T, g *Gate, s *Server) {
 	c.settled()
 }
 
-// badAnswersAnswered: a worker that breaks the rules of a reply is told so, and the asker does not wait for another answer.
+// badAnswersAnswered: a worker whose reply breaks the rules gets an error frame, and its asker does not wait for another answer.
 func badAnswersAnswered(t *testing.T, g *Gate, s *Server) {
 	c := g.welcomed(t, s, Options{Recipient: "worker-1"})
 	c.serving("orders", "orders.>")
@@ -364,7 +364,7 @@ func recipientIsAsked(t *testing.T, g *Gate, s *Server) {
 			select {
 			case a := <-d:
 				if s.other != nil && errors.Is(a.err, request.ErrOffline) {
-					continue // the other node did not report in time that it has the session
+					continue // the other node did not report in time that it holds the session
 				}
 				t.Fatalf("%q: %+v, %v", device, a.Answer, a.err)
 			case f := <-c.coming():

@@ -1,4 +1,4 @@
-// Package gatetest is the suite that every gateway passes: the same cases, over real connections, on a real store.
+// Package gatetest is the test suite for all gateways: the same cases, over real connections, on a real store.
 package gatetest
 
 import (
@@ -33,7 +33,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitetest"
 )
 
-// App is the app of the suite. Its clients need no token unless they show one.
+// App is the app of the suite. Its clients need no token; a token that a client sends is checked.
 const App = access.DevApp
 
 // Patience is how long a test waits for an event that must come. Only a test that fails waits that long.
@@ -55,7 +55,7 @@ type Server struct {
 	Posting *gateway.PostingClients
 	Log     *slog.Logger
 
-	// Mux takes the HTTP gateways' handlers; URL and Addr are where they are served once Start returns.
+	// Mux routes to the HTTP gateways' handlers; they are served at URL and Addr once Start returns.
 	Mux       *http.ServeMux
 	URL, Addr string
 	// HTTP is the server before it starts: a gateway's Mount may configure it (TLS, HTTP/2).
@@ -63,7 +63,7 @@ type Server struct {
 
 	seen   *feed
 	bus    *bus.Bus
-	other  *Server // the other node of two; nil: there is none
+	other  *Server // the second node; nil: there is none
 	second bool    // of two
 	nodes  *joined // nil: it is alone
 	known  *cluster.Cluster
@@ -88,13 +88,13 @@ func Start(t testing.TB, mount func(s *Server)) *Server {
 	return StartOn(t, "", mount)
 }
 
-// StartOn is Start with a driver of the reactor.
+// StartOn is Start with a choice of the reactor's driver.
 func StartOn(t testing.TB, driver string, mount func(s *Server)) *Server {
 	t.Helper()
 	return start(t, driver, mount, &Server{seen: newFeed()})
 }
 
-// shownIfFailed keeps what is written, and shows it if the test fails: after the test nothing may be logged any more.
+// shownIfFailed returns a buffer for log lines, and prints it if the test fails: after the test nothing may be logged any more.
 func shownIfFailed(t testing.TB) io.Writer {
 	kept := &lines{}
 	t.Cleanup(func() {
@@ -189,7 +189,7 @@ func (s *Server) UseTLS(http2 bool) {
 	s.HTTP.TLS, s.HTTP.EnableHTTP2 = &tls.Config{MinVersion: tls.VersionTLS12}, http2
 }
 
-// Stop says goodbye to all sessions of this node and waits until they are gone.
+// Stop sends goodbye to all sessions of this node and waits until they are gone.
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), Patience)
@@ -199,7 +199,7 @@ func (s *Server) Stop(t testing.TB) {
 	}
 }
 
-// Send publishes a notification and insists that it is stored.
+// Send publishes a notification and checks that it is stored.
 func (s *Server) Send(t testing.TB, d notification.Draft) {
 	t.Helper()
 	must(t, s.publish(d))
@@ -214,7 +214,7 @@ func (s *Server) publish(d notification.Draft) error {
 	return errors.Join(errs...)
 }
 
-// Await waits until an event of a type has happened to a notification.
+// Await waits for an event of a type about a notification.
 func (s *Server) Await(t testing.TB, what event.Type, id string) {
 	t.Helper()
 	if !s.seen.wait(what, id) {
@@ -225,7 +225,7 @@ func (s *Server) Await(t testing.TB, what event.Type, id string) {
 // Gone waits until no session is live.
 func (s *Server) Gone(t testing.TB) {
 	t.Helper()
-	if s.other == nil { // with several nodes, an Offline event is left out if the recipient leaves before the nodes have decided which of them reports its arrival
+	if s.other == nil { // with several nodes, there is no Offline event if the recipient leaves before the nodes have decided which of them reports its arrival
 		s.Await(t, event.Offline, "")
 	}
 	s.live(t, 0)

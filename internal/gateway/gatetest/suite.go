@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/thorough"
 )
 
-// Variant skips a test that repeats another one with a gateway's second engine, unless nothing may be skipped (GODWIT_TEST_STRICT).
+// Variant skips a test that repeats another one with a gateway's second engine, unless GODWIT_TEST_STRICT forbids skipping.
 func Variant(t *testing.T) {
 	t.Helper()
 	if os.Getenv("GODWIT_TEST_STRICT") == "" {
@@ -77,7 +77,7 @@ func (g Gate) run(t *testing.T, p part) {
 	}
 }
 
-// start starts the servers that the gate is tested on.
+// start starts the servers under test.
 func (g *Gate) start(t *testing.T) *Server {
 	t.Helper()
 	mount := func(s *Server) { g.Mount(t, s) }
@@ -92,7 +92,7 @@ const alwaysOverNATS = "requests of several nodes always go over the bus, whethe
 var cases = []struct {
 	name  string
 	run   func(t *testing.T, g *Gate, s *Server)
-	alone string // why it is not run on two nodes
+	alone string // why the case does not run on two nodes
 }{
 	{"WelcomeComesFirst", welcomeComesFirst, ""},
 	{"NotificationIsDeliveredAndAcknowledged", deliveredAndAcked, ""},
@@ -232,7 +232,7 @@ func replySettles(t *testing.T, g *Gate, s *Server) {
 	if r := rs[0].Reply; rs[0].Status != notification.Replied || r == nil || r.Status != 202 || r.ContentType != "application/json" || string(r.Data) != `{"accept":true}` {
 		t.Errorf("it is %s with the answer %+v", rs[0].Status, r)
 	}
-	c.send(`{"reply":{"id":"ride-1","data":{"accept":false}}}`) // too late, and of no consequence
+	c.send(`{"reply":{"id":"ride-1","data":{"accept":false}}}`) // a late answer, which has no effect
 	d = draft("driver-1", "ride-2")
 	d.ReplyBy = time.Hour
 	s.Send(t, d)
@@ -358,7 +358,7 @@ func wrongToken(t *testing.T, g *Gate, s *Server) {
 	token := s.Token(t, "driver-1", time.Minute)
 	g.wantRefusal(t, s, Options{Recipient: "driver-2", Token: token}, 403, "forbidden")
 	g.welcomed(t, s, Options{Recipient: "driver-1", Token: token})
-	s.live(t, 1) // the one with the right token
+	s.live(t, 1) // only the client with the right token
 }
 
 func missingRecipient(t *testing.T, g *Gate, s *Server) {
@@ -430,7 +430,7 @@ func deviceReplaced(t *testing.T, g *Gate, s *Server) {
 	s.live(t, 1) // the new one
 }
 
-// slowReader publishes far more than any queue takes to a client that does not read.
+// slowReader publishes far more than any queue can hold to a client that does not read.
 func slowReader(t *testing.T, g *Gate, s *Server) {
 	slow := g.unreading(t, s, Options{Recipient: "slow"})
 	quick := g.welcomed(t, s, Options{Recipient: "quick"})
@@ -462,7 +462,7 @@ func slowReader(t *testing.T, g *Gate, s *Server) {
 		if _, err := fmt.Sscanf(f.ID, "big-%d", &i); err != nil || i > next {
 			t.Fatalf("got %s, want big-%d", f.ID, next)
 		}
-		if i == next { // an earlier one comes again if its acknowledgement took longer than the redelivery interval
+		if i == next { // an earlier notification is redelivered if its acknowledgement took longer than the redelivery interval
 			next++
 		}
 	}
@@ -487,7 +487,7 @@ func orderUnderLoad(t *testing.T, g *Gate, s *Server) {
 	last := make(map[string]int)
 	for seq := uint64(1); seq <= uint64(publishers*each); seq++ {
 		f := c.want("notification")
-		for f.Attempt > 1 && f.Seq < seq { // its acknowledgement has taken longer than redelivery waits
+		for f.Attempt > 1 && f.Seq < seq { // redelivered, because its acknowledgement took longer than the redelivery interval
 			f = c.want("notification")
 		}
 		if f.Seq != seq {

@@ -27,7 +27,7 @@ func (s *Server) tellHere(topic string, data []byte) error {
 	return s.Topics.Publish(context.Background(), App, &pubsub.Message{Topic: topic, Data: data, ContentType: "application/json"})
 }
 
-// TopicsToken makes a client token that allows to subscribe to patterns of topics.
+// TopicsToken makes a client token with the right to subscribe to these patterns of topics.
 func (s *Server) TopicsToken(t testing.TB, recipient string, topics ...string) string {
 	t.Helper()
 	text, _, err := s.Access.MintToken(App, access.TokenRequest{Recipient: recipient, TTL: time.Minute, Topics: topics})
@@ -35,7 +35,7 @@ func (s *Server) TopicsToken(t testing.TB, recipient string, topics ...string) s
 	return text
 }
 
-// subscribed subscribes, and returns once that is in effect.
+// subscribed sends a subscribe frame, and returns once it is in effect.
 func (c *conn) subscribed(queue string, topics ...string) {
 	c.t.Helper()
 	c.send(`{"subscribe":{"topics":%s,"queue":%q}}`, list(topics), queue)
@@ -53,7 +53,7 @@ func list(names []string) []byte {
 	return append(b, ']')
 }
 
-// message takes the next frame and insists that it is this message.
+// message reads the next frame and checks that it is this message.
 func (c *conn) message(topic, data string) {
 	c.t.Helper()
 	if f := c.want("message"); f.Topic != topic || string(f.Data) != data || f.Gap != 0 {
@@ -88,7 +88,7 @@ func subscriberGets(t *testing.T, g *Gate, s *Server) {
 	s.Unsubscribed(t)
 }
 
-// Unsubscribed waits until no session subscribes to anything.
+// Unsubscribed waits until no session has a subscription.
 func (s *Server) Unsubscribed(t testing.TB) {
 	t.Helper()
 	late := time.Now().Add(Patience)
@@ -111,13 +111,13 @@ func membersShare(t *testing.T, g *Gate, s *Server) {
 		member.subscribed("", "end")
 	}
 	both.subscribed("", "jobs.*")
-	nodes := s.each() // a message goes to a member on the node where it is published, if there is one
+	nodes := s.each() // a message prefers a member on the node where it is published
 	for k, n := range nodes {
 		first, last := k*count/len(nodes), (k+1)*count/len(nodes)
 		for i := first; i < last; i++ {
 			must(t, n.tellHere("jobs.x", fmt.Append(nil, i)))
 		}
-		must(t, n.tellHere("end", []byte("1"))) // behind all of these: an app's messages go out in order
+		must(t, n.tellHere("end", []byte("1"))) // arrives after all of these: an app's messages keep their order
 		for i := first; i < last; i++ {
 			both.message("jobs.x", fmt.Sprint(i))
 		}
@@ -206,7 +206,7 @@ func tokenEndsSubscriptions(t *testing.T, g *Gate, s *Server) {
 	c.message("a.1", `1`)
 }
 
-// slowSubscriber publishes far more than any queue takes to a client that does not read, and a notification in between.
+// slowSubscriber publishes far more than any queue can hold to a client that does not read, and a notification in between.
 func slowSubscriber(t *testing.T, g *Gate, s *Server) {
 	slow := g.unreading(t, s, Options{Recipient: "slow"})
 	quick := g.welcomed(t, s, Options{Recipient: "quick"})
@@ -251,7 +251,7 @@ func slowSubscriber(t *testing.T, g *Gate, s *Server) {
 	s.Await(t, event.Acked, "ride-1")
 	s.Tell(t, "storm", `1`)
 	f := slow.any()
-	for f.Name == "notification" && f.Attempt > 1 { // a slow machine reads the storm for longer than the time to a redelivery
+	for f.Name == "notification" && f.Attempt > 1 { // on a slow machine, reading all messages takes longer than the redelivery interval
 		f = slow.any()
 	}
 	if f.Name != "message" || f.Topic != "storm" || string(f.Data) != `1` || f.Gap != 0 {

@@ -25,8 +25,8 @@ type joined struct {
 	clock    func() time.Time // the first node's
 }
 
-// now returns a clock that both nodes share. With a clock of its own, each would know the database's time only to some
-// milliseconds, and could not order two sessions that follow each other within these.
+// now returns a clock that both nodes share. With separate clocks, each node would know the database's time only to some milliseconds, and
+// could not order two sessions that begin within that time.
 func (j *joined) now(stores *store.Stores) func() time.Time {
 	if j == nil {
 		return stores.Clock
@@ -72,7 +72,7 @@ func (j *joined) store(c store.Config, second bool) store.Config {
 	return c
 }
 
-// bus returns how a node's bus connects to the other's; nil: it is alone.
+// bus returns the cluster settings of a node's bus; nil: there is only one node.
 func (j *joined) bus(second bool) *bus.Cluster {
 	if j == nil {
 		return nil
@@ -81,7 +81,7 @@ func (j *joined) bus(second bool) *bus.Cluster {
 	return &bus.Cluster{Node: node, Boot: boot, Addr: "127.0.0.1:0", Peers: j.peers, Secret: "the secret of these two nodes"}
 }
 
-// cluster makes the node of a hub with these settings known to the other node. join follows it.
+// cluster makes the node of a hub with these settings known to the other node. The caller then calls join.
 func (s *Server) cluster(t testing.TB, stores *store.Stores, hub *session.Config) (join func()) {
 	t.Helper()
 	line := func(name string) cluster.Opener {
@@ -125,7 +125,7 @@ func (s *Server) far() *Server {
 	return s
 }
 
-// elsewhere is the node that receives a client's posts: not that of its session.
+// elsewhere is the node that receives a client's posts: not the one that holds its session.
 func (s *Server) elsewhere() *Server {
 	if s.other != nil {
 		return s.other
@@ -147,7 +147,7 @@ func (s *Server) turn() *Server {
 	return all[int(s.turns.Add(1)-1)%len(all)]
 }
 
-// live waits until so many sessions are live on all nodes: one that was replaced from another node ends a moment later.
+// live waits until all nodes together have want live sessions: a session that another node has replaced ends a moment later.
 func (s *Server) live(t testing.TB, want int) {
 	t.Helper()
 	n := -1
@@ -166,7 +166,7 @@ func (s *Server) live(t testing.TB, want int) {
 
 var reached atomic.Int64
 
-// reach returns once the other node knows the current subscriptions of this one: it receives changes in order.
+// reach returns once the other node has learnt the current subscriptions of this one: it receives changes in order.
 func (s *Server) reach(t testing.TB) {
 	t.Helper()
 	if s.other == nil {

@@ -18,8 +18,8 @@ import (
 	"godwit.dev/godwit/internal/engine/reactor/http2"
 )
 
-// call is one running method other than Connect. Its handler has a goroutine; for a unary method that starts only
-// when the request is complete. It implements grpc.ServerStream.
+// call is one running method other than Connect. Its handler has a goroutine, which starts for a unary method only when the request is
+// complete. call implements grpc.ServerStream.
 type call struct {
 	e      *reactorEngine
 	s      *http2.Stream
@@ -30,13 +30,13 @@ type call struct {
 	gzip   bool
 
 	in    deframer // of the loop alone
-	ended bool     // the receiving side, of the loop alone
+	ended bool     // receiving side; used only by the loop
 
 	mu      sync.Mutex
 	queue   [][]byte // messages to be received
 	queued  int      // bytes in it
 	eof     bool     // no more will come
-	failed  error    // why no more messages will come, if the client did not end its side
+	failed  error    // why no more messages will arrive, if the client did not end its side
 	paused  bool
 	header  metadata.MD
 	trailer metadata.MD
@@ -51,7 +51,7 @@ var (
 	_ grpc.ServerTransportStream = transportStream{}
 )
 
-// transportStream is a call as grpc.SetHeader and its like see it.
+// transportStream presents a call to grpc.SetHeader and similar functions.
 type transportStream struct{ *call }
 
 // SetTrailer adds metadata that is sent with the status.
@@ -81,7 +81,7 @@ func (e *reactorEngine) openCall(s *http2.Stream, h *http2.Headers, m *method, g
 	return c
 }
 
-// start runs the handler, if not too many are running. The engine waits for it.
+// start runs the handler unless too many are running. The engine waits for it.
 func (c *call) start() bool {
 	if !c.m.pool.enter() {
 		c.finish(status.New(codes.ResourceExhausted, "too many calls are running; try again"))
@@ -99,7 +99,7 @@ func (c *call) start() bool {
 	return true
 }
 
-// handle calls the method; a panic of its ends this call alone.
+// handle calls the method; a panic in the method ends only this call.
 func (c *call) handle() (st *status.Status) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -133,7 +133,7 @@ func (c *call) finish(st *status.Status) {
 	c.s.WriteTrailers(fields...)
 }
 
-// Data takes bytes of the request.
+// Data handles bytes of the request.
 func (c *call) Data(b []byte) {
 	for !c.ended {
 		m, rest, ok, err := c.in.take(c.s, b, c.e.cfg.MaxMessage)
@@ -155,7 +155,7 @@ func (c *call) Data(b []byte) {
 	}
 }
 
-// own makes a message the handler's to keep.
+// own returns a message's bytes in a form that the handler may keep.
 func (c *call) own(m message) ([]byte, error) {
 	switch {
 	case m.packed && !c.gzip:
@@ -188,7 +188,7 @@ func (c *call) push(msg []byte) {
 	signal(c.arrived)
 }
 
-// HalfClosed says that the request is complete.
+// HalfClosed reports that the request is complete.
 func (c *call) HalfClosed() {
 	if len(c.in.buf) > 0 {
 		c.end(status.Error(codes.Internal, "the request ended within a message"))
@@ -197,7 +197,7 @@ func (c *call) HalfClosed() {
 	c.end(nil)
 }
 
-// end closes the receiving side, with err or for good. A unary handler starts here. On the loop.
+// end closes the receiving side, with err or as complete. A unary handler starts here. It runs on the loop.
 func (c *call) end(err error) {
 	if c.ended {
 		return
@@ -216,10 +216,10 @@ func (c *call) end(err error) {
 	}
 }
 
-// Resumed: nothing was kept back here; the window did it.
+// Resumed does nothing: the stream's window holds the client back, so no bytes are stored here.
 func (c *call) Resumed() {}
 
-// Drained lets a waiting SendMsg go on.
+// Drained wakes a waiting SendMsg.
 func (c *call) Drained() { signal(c.drained) }
 
 // Alive is for sessions.
@@ -256,10 +256,10 @@ func signal(ch chan struct{}) {
 // Method is the full name of the method.
 func (c *call) Method() string { return c.m.path }
 
-// Context ends with the call: by its deadline, by the client, or when the handler has returned.
+// Context returns the call's context. It ends at the call's deadline, when the client cancels, or when the handler has returned.
 func (c *call) Context() context.Context { return c.ctx }
 
-// SetHeader adds header metadata, until it is sent.
+// SetHeader adds header metadata, as long as none was sent.
 func (c *call) SetHeader(md metadata.MD) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -321,7 +321,7 @@ func (c *call) SendMsg(m any) error {
 	return nil
 }
 
-// gone is why the call's context ended.
+// gone returns why the call's context ended.
 func (c *call) gone() error {
 	err := context.Cause(c.ctx)
 	if _, ok := status.FromError(err); ok {
@@ -330,7 +330,7 @@ func (c *call) gone() error {
 	return status.FromContextError(err).Err()
 }
 
-// RecvMsg waits for one message; io.EOF: the client has sent all.
+// RecvMsg waits for one message. io.EOF means that the client has sent all.
 func (c *call) RecvMsg(m any) error {
 	into, ok := m.(proto.Message)
 	if !ok {

@@ -17,15 +17,15 @@ import (
 type client struct {
 	s       *http2.Stream
 	session *session.Session
-	in      *deframer // nil: nothing is kept; of the loop alone
+	in      *deframer // nil: no bytes are stored; used only by the loop
 	state   atomic.Uint32
 	gzip    bool
-	backlog bool // "in" holds whole messages that came while paused; of the loop alone
+	backlog bool // "in" holds whole messages that arrived while paused; used only by the loop
 }
 
 // States of a client; both bits may be set.
 const (
-	clientPaused uint32 = 1 << iota // the session verifies a hello: further bytes are kept
+	clientPaused uint32 = 1 << iota // the session verifies a hello: further bytes are stored
 	clientOver                      // the answer is complete
 )
 
@@ -34,20 +34,20 @@ var (
 	_ session.Corker    = (*client)(nil)
 )
 
-// Header blocks that are the same for everybody.
+// Header blocks that are the same for all calls.
 var (
 	answerHead = http2.EncodeBlock(fieldOK, fieldContentType)
 	answerEnd  = http2.EncodeBlock(statusFields(nil, status.New(codes.OK, ""))...)
 )
 
 func openClient(cfg *Config, s *http2.Stream, h *http2.Headers, gzip bool) http2.StreamHandler {
-	s.WriteRaw(answerHead, false) // sent at once: clients take it as the sign that they are connected
+	s.WriteRaw(answerHead, false) // sent at once: clients take the headers as the sign that they are connected
 	c := &client{s: s, gzip: gzip}
 	c.session = cfg.Hub.Accept(c, streamPeer(s, h.Get))
 	return c
 }
 
-// Format says that frames are protobuf.
+// Format returns protobuf as the format of frames.
 func (c *client) Format() frame.Format { return frame.Proto }
 
 // Name is the transport's name in metrics.
@@ -58,20 +58,20 @@ func (c *client) Write(_ frame.ServerKind, head, tail []byte) bool {
 	return c.s.WriteMessage(head, tail)
 }
 
-// Cork has messages wait for Uncork.
+// Cork holds back messages until Uncork.
 func (c *client) Cork() { c.s.Cork() }
 
 // Uncork sends what has waited.
 func (c *client) Uncork() { c.s.Uncork() }
 
-// Queued is how many bytes wait for the client to take them.
+// Queued is how many bytes wait until the client reads them.
 func (c *client) Queued() int { return c.s.Queued() }
 
-// Probe sends a PING on the connection, and an empty frame on the stream: proxies answer PINGs themselves, and end idle streams. A
-// pong would not do, since clients count pongs as answers to their own pings.
+// Probe sends a PING on the connection, and an empty frame on the stream: proxies answer PINGs themselves, and end idle streams. A pong
+// would not serve, since clients count pongs as answers to their own pings.
 func (c *client) Probe() {
 	c.s.Probe()
-	if c.s.Queued() == 0 { // else something is on its way
+	if c.s.Queued() == 0 { // a non-empty queue serves as a probe already
 		c.s.WriteMessage(nil, nil)
 	}
 }
@@ -87,19 +87,19 @@ func (c *client) Close(g frame.Goodbye) {
 	}
 }
 
-// Pause keeps back further frames; the stream's window holds back the client.
+// Pause stores further frames; the stream's window holds back the client.
 func (c *client) Pause() {
 	c.state.Or(clientPaused)
 	c.s.Pause()
 }
 
-// Resume lets frames come again; those kept back follow from the loop.
+// Resume accepts frames again; the loop then handles the stored ones.
 func (c *client) Resume() {
 	c.state.And(^clientPaused)
 	c.s.Resume()
 }
 
-// finish reports, once, that the answer may be ended.
+// finish returns true once: the answer may be ended.
 func (c *client) finish() bool { return c.state.Or(clientOver)&clientOver == 0 }
 
 func (c *client) stopped() (paused, over bool) {
@@ -107,17 +107,17 @@ func (c *client) stopped() (paused, over bool) {
 	return st&clientPaused != 0, st&clientOver != 0
 }
 
-// Data takes bytes from the client.
+// Data handles bytes from the client.
 func (c *client) Data(b []byte) { c.data(b, frame.Proto) }
 
-// data takes bytes of frames in a format.
+// data handles bytes of frames in a format.
 func (c *client) data(b []byte, f frame.Format) {
 	paused, over := c.stopped()
 	switch {
 	case over:
 	case paused:
 		c.keep(b)
-	case c.backlog: // resumed a moment ago, and the call of Resumed is still to come
+	case c.backlog: // resumed a moment ago; the loop has not called Resumed yet
 		c.keep(b)
 		c.resumed(f)
 	default:
@@ -125,7 +125,7 @@ func (c *client) data(b []byte, f frame.Format) {
 	}
 }
 
-// keep holds bytes back. Once the window has closed, only bytes that are on their way can still come.
+// keep stores bytes. Once the window has closed, only bytes already under way can arrive.
 func (c *client) keep(b []byte) {
 	if !c.s.Hold(len(b)) {
 		c.fail(status.Convert(errHeld))
@@ -138,7 +138,7 @@ func (c *client) keep(b []byte) {
 	c.backlog = true
 }
 
-// Resumed handles the bytes that were held back.
+// Resumed handles the bytes that were stored.
 func (c *client) Resumed() { c.resumed(frame.Proto) }
 
 func (c *client) resumed(f frame.Format) {
@@ -153,7 +153,7 @@ func (c *client) resumed(f frame.Format) {
 
 // frames hands the complete frames in b to the session and keeps the rest.
 func (c *client) frames(b []byte, f frame.Format) {
-	var in deframer // a deframer goes to the heap only if it has to keep bytes
+	var in deframer // a deframer is moved to the heap only if it has to store bytes
 	if c.in != nil {
 		in = *c.in
 	}
@@ -189,7 +189,7 @@ func (c *client) frames(b []byte, f frame.Format) {
 	}
 }
 
-// store keeps what a deframer holds, if anything.
+// store keeps the incomplete message of a deframer, if there is one.
 func (c *client) store(in deframer) {
 	switch {
 	case len(in.buf) == 0:
@@ -223,20 +223,20 @@ func handle(s *session.Session, msg []byte, format frame.Format) {
 	s.Frame(f)
 }
 
-// fail ends the call because of the client's error; Closed follows.
+// fail ends the call with an error that the client caused; Closed follows.
 func (c *client) fail(st *status.Status) {
 	if c.finish() {
 		c.s.WriteTrailers(statusFields(nil, st)...)
 	}
 }
 
-// HalfClosed changes nothing: a client that sends nothing more goes on to receive, until it leaves.
+// HalfClosed does nothing: a client that sends no more frames still receives, until it leaves.
 func (c *client) HalfClosed() {}
 
-// Drained tells the session that there is room again.
+// Drained reports to the session that the queue has room again.
 func (c *client) Drained() { c.session.Drained() }
 
-// Alive passes on the answer to a probe.
+// Alive passes the answer to a probe on to the session.
 func (c *client) Alive() { c.session.Alive() }
 
 // Closed ends the session.

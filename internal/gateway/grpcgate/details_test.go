@@ -21,7 +21,7 @@ func TestDetailsOfAStatusAreSentUpToTheirLimit(t *testing.T) {
 		return st
 	}
 	const near = maxStatusDetails - 100
-	full := near + maxStatusDetails - proto.Size(of(near).Proto()) // lengths have as many bytes in both
+	full := near + maxStatusDetails - proto.Size(of(near).Proto()) // protobuf encodes both lengths with the same number of bytes
 	for reason, sent := range map[int]bool{full: true, full + 1: false} {
 		st := of(reason)
 		if size := proto.Size(st.Proto()); (size == maxStatusDetails) != sent {

@@ -20,7 +20,7 @@ import (
 	"godwit.dev/godwit/internal/engine/reactor/http2"
 )
 
-// reactorEngine runs services on the reactor's HTTP/2: a goroutine for each running call, none for a session.
+// reactorEngine runs services on the reactor's HTTP/2: each running call has a goroutine, a session has none.
 type reactorEngine struct {
 	cfg     *Config
 	http    *http2.Server
@@ -34,7 +34,7 @@ type reactorEngine struct {
 	stop context.CancelCauseFunc
 }
 
-// method is one registered method; unary, stream or open is set.
+// method is one registered method; exactly one of unary, stream or open is set.
 type method struct {
 	path   string
 	srv    any
@@ -47,7 +47,7 @@ type method struct {
 // opener opens a stream that is a session, which has no goroutine.
 type opener func(s *http2.Stream, h *http2.Headers, gzip bool) http2.StreamHandler
 
-// pool bounds how many calls run at a time.
+// pool limits how many calls run at a time.
 type pool struct {
 	running atomic.Int64
 	most    int64
@@ -71,7 +71,7 @@ func newEngine(cfg *Config) *reactorEngine {
 	return e
 }
 
-// RegisterService adds a service; all must be there before serve.
+// RegisterService adds a service. All services must be added before serve is called.
 func (e *reactorEngine) RegisterService(desc *grpc.ServiceDesc, srv any) {
 	info := grpc.ServiceInfo{Metadata: desc.Metadata}
 	calls := &e.own
@@ -166,7 +166,7 @@ func (e *reactorEngine) Open(s *http2.Stream, h *http2.Headers) http2.StreamHand
 	return e.openCall(s, h, m, gzip)
 }
 
-// maxMetadata is how much a client may say in metadata, as HTTP/2 counts: 32 bytes for a field beside its name and value.
+// maxMetadata is the size limit for a client's metadata, in bytes as HTTP/2 counts: name, value and 32 bytes for each field.
 const maxMetadata = 8 << 10
 
 var errMetadata = status.Newf(codes.ResourceExhausted, "the call's metadata has more than %d bytes, which is the most", maxMetadata)
@@ -194,7 +194,7 @@ func unknownMethod(path string, known map[string]grpc.ServiceInfo) *status.Statu
 	return status.Newf(codes.Unimplemented, "unknown service %s", service)
 }
 
-// stranger answers requests that are not gRPC, once they are complete.
+// stranger answers requests that are not gRPC, once the requests are complete.
 type stranger struct {
 	s    *http2.Stream
 	body int
@@ -202,7 +202,7 @@ type stranger struct {
 
 const strangerAnswer = "This port serves gRPC.\n"
 
-// maxStrangerBody is how much of a body we read to be polite.
+// maxStrangerBody is the most bytes of such a body that are read before the answer; a longer body resets the stream.
 const maxStrangerBody = 64 << 10
 
 func (x *stranger) Data(b []byte) {

@@ -123,7 +123,7 @@ type world struct {
 	pb.TestServiceClient
 }
 
-// both runs a test on both engines where nothing may be skipped, else on the first.
+// both runs a test on both engines if nothing may be skipped, else on the first.
 func both(t *testing.T, run func(t *testing.T, w *world)) {
 	for _, engine := range []string{grpcgate.EngineReactor, grpcgate.EngineStd} {
 		t.Run(engine, func(t *testing.T) {
@@ -213,7 +213,7 @@ func TestHeadersAreSentOnce(t *testing.T) {
 
 func TestDeadlineEndsAHandler(t *testing.T) {
 	both(t, func(t *testing.T, w *world) {
-		for patience := 50 * time.Millisecond; ; patience *= 2 { // until it is enough for a call to arrive
+		for patience := 50 * time.Millisecond; ; patience *= 2 { // doubled until a call arrives in time
 			ctx, cancel := context.WithTimeout(do(t.Context(), "wait"), patience)
 			_, err := w.EmptyCall(ctx, &pb.Empty{})
 			cancel()
@@ -314,7 +314,7 @@ func TestCompressedRequestsAreTaken(t *testing.T) {
 		if err != nil || out.GetUsername() != fmt.Sprint(1<<20) {
 			t.Errorf("got %v, %v", out.GetUsername(), err)
 		}
-		in.Payload.Body = make([]byte, 8<<20) // a bomb of some 8 KB
+		in.Payload.Body = make([]byte, 8<<20) // compresses to some 8 KB
 		_, err = w.UnaryCall(t.Context(), in, grpc.UseCompressor(gzip.Name), grpc.MaxCallSendMsgSize(1<<30))
 		wantCode(t, err, codes.ResourceExhausted)
 	})
@@ -367,7 +367,7 @@ func TestStreamingBothWays(t *testing.T) {
 	})
 }
 
-// TestSenderWaitsForASlowClient also covers a stalled stream beside a busy one on the same connection.
+// TestSenderWaitsForASlowClient also covers a stalled stream next to a busy one on the same connection.
 func TestSenderWaitsForASlowClient(t *testing.T) {
 	both(t, func(t *testing.T, w *world) {
 		const count, size = 100, 50000
@@ -438,7 +438,7 @@ func TestShutdownLetsCallsFinish(t *testing.T) {
 		w.stop()
 		down := make(chan error, 1)
 		go func() { down <- w.grpc.Shutdown(t.Context()) }()
-		for { // the client must notice that the server takes no new connections
+		for { // until the client notices that the server accepts no new connections
 			if _, err := w.EmptyCall(t.Context(), &pb.Empty{}); status.Code(err) == codes.Unavailable {
 				break
 			}

@@ -36,7 +36,7 @@ type gate struct {
 	dial []grpc.DialOption
 }
 
-// running finds the gateway of a gatetest server.
+// running is how a test finds the gateway of a gatetest server.
 type running struct {
 	mu sync.Mutex
 	of map[*gatetest.Server]*gate
@@ -89,7 +89,7 @@ func start(t testing.TB, s *gatetest.Server, tlsConf *tls.Config, change func(*g
 	return out
 }
 
-// conn connects a stock client. It is closed before the gateway is shut down.
+// conn connects a stock client, which is closed before the gateway shuts down.
 func (g *gate) conn(t testing.TB) *grpc.ClientConn {
 	t.Helper()
 	cc, err := grpc.NewClient(g.addr, g.dial...)
@@ -179,7 +179,7 @@ func (c *client) SendBad(context.Context) error { return c.stream.SendMsg(raw("\
 // raw is a message that codec passes through unchanged.
 type raw string
 
-// codec is protobuf's, and lets raw messages through.
+// codec is the protobuf codec, but passes raw messages through.
 type codec struct{ encoding.CodecV2 }
 
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {

@@ -46,12 +46,12 @@ const (
 	EngineStd     = "std"     // grpc-go
 )
 
-// Limits of calls that nobody needs to change.
+// Limits of calls; no setting changes them.
 const (
 	defaultMaxMessage = 4 << 20    // as grpc-go has it
-	defaultMaxCalls   = 10000      // calls that may run at a time, half of them of one app; each has a goroutine
-	publicShare       = 10         // one in so many of MaxCalls is for health and reflection, which need no credentials
-	maxClientFrame    = 1088 << 10 // one message of a client: an answer of 1 MiB fits, with its headers
+	defaultMaxCalls   = 10000      // calls that may run at a time, at most half of them of one app; each has a goroutine
+	publicShare       = 10         // one call in this many of MaxCalls is for health and reflection, which need no credentials
+	maxClientFrame    = 1088 << 10 // most bytes of a client's message: an answer of 1 MiB fits, with its headers
 	recvAhead         = 64 << 10   // bytes of decoded messages that wait for a streaming handler before its client is held back
 )
 
@@ -62,8 +62,8 @@ type Config struct {
 	Keys         Keys
 	PublishLimit PublishLimit // nil: none
 	Engine       string       // "": EngineReactor
-	MaxMessage   int          // bytes of one request message; 0: 4 MiB
-	MaxCalls     int          // calls running at a time, sessions aside; 0: 10,000
+	MaxMessage   int          // most bytes of a request message; 0: 4 MiB
+	MaxCalls     int          // most calls running at a time, without sessions; 0: 10,000
 	HTTP2        http2.Config // EngineReactor only
 	Log          *slog.Logger
 }
@@ -115,29 +115,29 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// serving makes the health service report that a service is serving.
+// serving makes the health service report a service as serving.
 func (s *Server) serving(service string) {
 	s.health.SetServingStatus(service, healthpb.HealthCheckResponse_SERVING)
 }
 
-// RegisterService adds a service, before Serve. Its methods run in a goroutine each.
+// RegisterService adds a service. It must be called before Serve. Each call of a method runs in a goroutine.
 func (s *Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	s.engine.RegisterService(desc, impl)
 	s.serving(desc.ServiceName)
 }
 
-// Serve accepts connections until ctx ends (then it returns nil) or ln fails. Connections outlive it: Shutdown ends
-// them. EngineStd ignores the reactor and and of lim uses both.
+// Serve accepts connections until ctx ends (then it returns nil) or ln fails. Connections outlive it: Shutdown ends them. EngineStd ignores
+// the reactor, and uses Handshake and Admit of lim.
 func (s *Server) Serve(ctx context.Context, r *reactor.Reactor, ln net.Listener, tlsConf *tls.Config, lim reactor.Limits) error {
 	return s.engine.serve(ctx, r, ln, tlsConf, lim)
 }
 
-// Shutdown drains: health answers "not serving", GOAWAY keeps clients from opening new calls, calls under way finish. When ctx
-// ends the rest is cut off. Sessions are ended by the hub, not here.
+// Shutdown drains: health answers "not serving", GOAWAY keeps clients from opening new calls, and running calls finish. When ctx ends, the
+// remaining calls are cut off. The hub ends the sessions, not Shutdown.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.health.Shutdown()
 	return s.engine.shutdown(ctx)
 }
 
-// Queued is how many bytes wait in the engine for clients, beside what the reactor has queued.
+// Queued is how many bytes wait for clients in the engine, without the reactor's queues.
 func (s *Server) Queued() int64 { return s.engine.queued() }

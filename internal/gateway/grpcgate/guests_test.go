@@ -24,7 +24,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// guests is a service whose streams are sessions: its client's recipient is the token in its metadata.
+// guests is a service whose streams are sessions: the token in a client's metadata is its recipient.
 type guests struct {
 	mu    sync.Mutex
 	ended []string
@@ -61,7 +61,7 @@ func (x *guests) method(g *grpcgate.SessionMethod, s *gatetest.Server, once bool
 	return g
 }
 
-// eachGuestEngine runs a test on both engines with that service.
+// eachGuestEngine runs a test with that service on both engines.
 func eachGuestEngine(t *testing.T, run func(t *testing.T, g *gate, x *guests, c nammayatripb.NotificationClient)) {
 	for _, engine := range []string{grpcgate.EngineReactor, grpcgate.EngineStd} {
 		t.Run(engine, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestGuestsGetNotificationsAndAcknowledge(t *testing.T) {
 		if _, err := s.Header(); err != nil { // nothing was sent yet
 			t.Fatal(err)
 		}
-		for _, id := range []string{"", "not-mine"} { // an app's first message, and one that nobody knows
+		for _, id := range []string{"", "not-mine"} { // an app's first message, and one with an unknown id
 			if err := s.Send(&nammayatripb.NotificationAck{Id: id}); err != nil {
 				t.Fatal(err)
 			}

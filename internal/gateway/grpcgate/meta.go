@@ -21,13 +21,13 @@ import (
 	"godwit.dev/godwit/internal/notify/session"
 )
 
-// Limits of an error's size in trailers: clients refuse long header lists.
+// Limits of an error's size in trailers, in bytes: clients refuse long header lists.
 const (
 	maxStatusMessage = 2 << 10
 	maxStatusDetails = 4 << 10
 )
 
-// reserved are header fields that belong to the protocol, not to the application.
+// reserved reports whether a header field belongs to the protocol, not to the application.
 func reserved(name string) bool {
 	switch name {
 	case "te", "content-type", "grpc-timeout", "grpc-encoding", "grpc-accept-encoding", "grpc-message-type",
@@ -37,7 +37,7 @@ func reserved(name string) bool {
 	return strings.HasPrefix(name, ":")
 }
 
-// incoming makes the call's metadata. Binary values are decoded; undecodable ones are dropped.
+// incoming makes the call's metadata. It decodes binary values and drops those that it cannot decode.
 func incoming(h *http2.Headers) metadata.MD {
 	md := make(metadata.MD, len(h.Fields)+1)
 	if h.Authority != "" {
@@ -66,7 +66,7 @@ func decodeBinary(v string) (string, error) {
 	return string(b), err
 }
 
-// appendMetadata adds application metadata to a header list. Fields that no header may hold are left out.
+// appendMetadata adds application metadata to a header list. It omits fields that are not allowed in headers.
 func appendMetadata(fields []hpack.HeaderField, md metadata.MD) []hpack.HeaderField {
 	for name, values := range md {
 		name = strings.ToLower(name)
@@ -105,13 +105,13 @@ func printable(s string) bool {
 	return true
 }
 
-// Header fields that every answer has.
+// Header fields of every answer.
 var (
 	fieldOK          = hpack.HeaderField{Name: ":status", Value: "200"}
 	fieldContentType = hpack.HeaderField{Name: "content-type", Value: "application/grpc"}
 )
 
-// statusFields are the trailers that carry a call's status.
+// statusFields appends the trailers that carry a call's status.
 func statusFields(fields []hpack.HeaderField, st *status.Status) []hpack.HeaderField {
 	fields = append(fields, hpack.HeaderField{Name: "grpc-status", Value: strconv.Itoa(int(st.Code()))})
 	if m := st.Message(); m != "" {
@@ -126,18 +126,18 @@ func statusFields(fields []hpack.HeaderField, st *status.Status) []hpack.HeaderF
 	return fields
 }
 
-// reply ends a stream that had no answer yet with a status alone.
+// reply ends a stream that has no answer yet with only a status.
 func reply(s *http2.Stream, st *status.Status, extra ...hpack.HeaderField) {
 	s.WriteTrailers(statusFields(append([]hpack.HeaderField{fieldOK, fieldContentType}, extra...), st)...)
 }
 
-// remote is the connection's data about its peer.
+// remote gives access to the connection's data about its peer.
 type remote interface {
 	RemoteAddr() netip.AddrPort
 	TLS() *tls.ConnectionState
 }
 
-// peerOf describes the other side to handlers.
+// peerOf describes the client for handlers.
 func peerOf(s *http2.Stream) *peer.Peer {
 	p := &peer.Peer{Addr: &net.TCPAddr{}}
 	if r, ok := s.Conn().Transport().(remote); ok {
@@ -151,7 +151,7 @@ func peerOf(s *http2.Stream) *peer.Peer {
 	return p
 }
 
-// streamPeer is sessionPeer for a stream of our own engine, without the detour that would be garbage for each session.
+// streamPeer does the same as sessionPeer for a stream of our own engine, without allocations for each session.
 func streamPeer(s *http2.Stream, md func(string) string) session.Peer {
 	sp := session.Peer{Claim: access.Claim{Token: tokenIn(md)}}
 	if r, ok := s.Conn().Transport().(remote); ok {
@@ -161,7 +161,7 @@ func streamPeer(s *http2.Stream, md func(string) string) session.Peer {
 	return sp
 }
 
-// tokenIn finds a client's token in its metadata.
+// tokenIn returns the client's token from its metadata.
 func tokenIn(md func(string) string) string {
 	if t := bearer(md("authorization")); t != "" {
 		return t
@@ -169,8 +169,8 @@ func tokenIn(md func(string) string) string {
 	return md("token")
 }
 
-// sessionPeer is what a client's session starts from: its address, its certificate, and the token in metadata
-// "authorization: Bearer TOKEN" or "token".
+// sessionPeer collects the client's data for its session: its address, its certificate, and the token in the metadata "authorization:
+// Bearer TOKEN" or "token".
 func sessionPeer(p *peer.Peer, md func(string) string) session.Peer {
 	sp := session.Peer{Claim: access.Claim{Token: tokenIn(md)}}
 	if a, ok := p.Addr.(*net.TCPAddr); ok {

@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/objects/object"
 )
 
-// counted counts what a client reads from its connection.
+// counted counts the bytes that a client reads from its connection.
 type counted struct {
 	net.Conn
 	n *atomic.Int64
@@ -74,7 +74,7 @@ func TestReturnAfterManyVersionsCostsThreeSmallFrames(t *testing.T) {
 	}
 	wg.Wait()
 
-	// Objects may arrive in one read with the welcome, so their cost is the difference to a read without objects.
+	// Objects may arrive in the same read as the welcome, so their cost is the difference to a read without objects.
 	o.Recipient = "region-1:observer-0"
 	before := read.Load()
 	c = unit()
@@ -110,7 +110,7 @@ func ping(t *testing.T, c gatetest.Client) {
 	want(t, c, "pong")
 }
 
-// want takes the next frame and checks its name.
+// want reads the next frame and checks its name.
 func want(t *testing.T, c gatetest.Client, name string) gatetest.Frame {
 	t.Helper()
 	f, err := gatetest.Next(t, c)

@@ -29,11 +29,11 @@ import (
 
 // Limits of a publish stream.
 const (
-	streamRequests = 256     // stored as one batch, and as many again read ahead
-	streamBytes    = 4 << 20 // of a batch together; a larger request goes alone
+	streamRequests = 256     // most requests of a batch; as many again are read ahead
+	streamBytes    = 4 << 20 // most bytes of a batch; a larger request is stored alone
 )
 
-// PublishLimit takes n publishes from a key's budget; wait > 0: refused, come back after it.
+// PublishLimit takes n publishes from a key's budget. wait > 0: refused; the client may try again after wait.
 type PublishLimit func(key string, n int) (wait time.Duration)
 
 // publisher implements godwit.v1.Publisher.
@@ -69,8 +69,8 @@ func (p *publisher) Publish(ctx context.Context, req *godwitpb.PublishRequest) (
 	return response(&r), nil
 }
 
-// PublishStream answers every request in order. While one lot is being stored the next is read, so that requests in
-// flight share commits.
+// PublishStream answers every request in order. While one batch is being stored it reads the next, so that simultaneous requests share
+// commits.
 func (p *publisher) PublishStream(stream grpc.BidiStreamingServer[godwitpb.PublishRequest, godwitpb.PublishResponse]) error {
 	ctx, cancel := context.WithCancelCause(stream.Context())
 	defer cancel(nil)
@@ -99,7 +99,7 @@ func (p *publisher) PublishStream(stream grpc.BidiStreamingServer[godwitpb.Publi
 	return err
 }
 
-// lot is one publish stream at work.
+// lot is the state of one publish stream.
 type lot struct {
 	p      *publisher
 	who    access.Principal
@@ -110,7 +110,7 @@ type lot struct {
 
 func size(req *godwitpb.PublishRequest) int64 { return min(int64(proto.Size(req)), streamBytes) }
 
-// read takes requests until the client has sent all or is gone.
+// read reads requests until the client has sent all or is gone.
 func (l *lot) read(ctx context.Context) error {
 	for {
 		req, err := l.stream.Recv()
@@ -130,7 +130,7 @@ func (l *lot) read(ctx context.Context) error {
 // answer publishes the waiting requests as one batch and answers them, until all are answered.
 func (l *lot) answer(ctx context.Context) error {
 	defer func() {
-		for range l.in { // the reader must not hang on an answer that cannot be sent
+		for range l.in { // empty the channel, so that the reader does not block after an answer could not be sent
 		}
 	}()
 	for req := range l.in {
@@ -183,7 +183,7 @@ func (l *lot) publish(ctx context.Context, batch []*godwitpb.PublishRequest) err
 	return nil
 }
 
-// traceOf returns the trace context that came with a call.
+// traceOf returns the trace context in a call's metadata.
 func traceOf(ctx context.Context) notification.Trace {
 	one := func(key string) string {
 		if list := metadata.ValueFromIncomingContext(ctx, key); len(list) > 0 {
@@ -211,7 +211,7 @@ func (p *publisher) authorise(ctx context.Context) (access.Principal, error) {
 	return who, nil
 }
 
-// draft checks the errors that are only possible in this wire format, and the key's budget.
+// draft checks the key's budget, and the errors that are only possible in this wire format.
 func (p *publisher) draft(who access.Principal, req *godwitpb.PublishRequest) (*notification.Draft, error) {
 	if n := proto.Size(req); n > notification.MaxRequestBytes {
 		return nil, problem.TooLarge.With("a publish has at most 256 KB")
@@ -285,7 +285,7 @@ func enums(d *notification.Draft, req *godwitpb.PublishRequest) error {
 	return nil
 }
 
-// maxMillis keeps a time in the range in which time.Duration can count.
+// maxMillis is the longest time in milliseconds that fits into a time.Duration.
 const maxMillis = int64(1<<63-1) / int64(time.Millisecond)
 
 func millis(field string, ms int64) (time.Duration, error) {
@@ -323,7 +323,7 @@ func response(r *delivery.Result) *godwitpb.PublishResponse {
 	return out
 }
 
-// refusal answers a request of a stream that was refused as a whole.
+// refusal is the answer to a stream's request that was refused as a whole.
 func refusal(id string, err error) *godwitpb.PublishResponse {
 	return &godwitpb.PublishResponse{Results: []*godwitpb.PublishResult{{Id: id, Error: problemOf(err)}}}
 }
@@ -333,7 +333,7 @@ func problemOf(err error) *godwitpb.Problem {
 	return &godwitpb.Problem{Type: p.Type, Title: p.Title, Status: int32(p.Status), Detail: p.Detail, Field: p.Field}
 }
 
-// statusError is a problem as a call's outcome.
+// statusError converts a problem to a call's status.
 func statusError(err error) error {
 	p := problem.From(err)
 	st := status.New(codeOf(p.Status), p.Detail)

@@ -24,7 +24,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// publishing is a gateway with a client of its Publisher.
+// publishing is a gateway with a client of its Publisher service.
 type publishing struct {
 	*gate
 	pb.PublisherClient
@@ -191,7 +191,7 @@ func TestPublishLimitSaysWhenToComeBack(t *testing.T) {
 	}
 }
 
-// slowPublisher holds its first call until goOn, so that the next ones queue up.
+// slowPublisher delays its first call until goOn, so that the next ones wait in the queue.
 type slowPublisher struct {
 	grpcgate.Publisher
 	calls atomic.Int64

@@ -26,7 +26,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// eachEngine runs a test on both engines where nothing may be skipped, else on the first.
+// eachEngine runs a test on both engines if nothing may be skipped, else on the first.
 func eachEngine(t *testing.T, run func(t *testing.T, g *gate)) {
 	for _, engine := range []string{grpcgate.EngineReactor, grpcgate.EngineStd} {
 		t.Run(engine, func(t *testing.T) {
@@ -50,7 +50,7 @@ func ack(ids ...string) *pb.ClientFrame {
 	return &pb.ClientFrame{Frame: &pb.ClientFrame_Ack{Ack: &pb.Ack{Ids: ids}}}
 }
 
-// session opens a stream and says hello.
+// session opens a stream and sends the hello.
 func session(t testing.TB, ctx context.Context, cc *grpc.ClientConn, h *pb.Hello, opts ...grpc.CallOption) pb.Client_ConnectClient {
 	t.Helper()
 	stream, err := pb.NewClientClient(cc).Connect(ctx, opts...)
@@ -137,7 +137,7 @@ func TestFramesSentWithTheHelloAreHandledAfterIt(t *testing.T) {
 		g.Send(t, ride("driver-1", "ride-1"))
 		stream := session(t, t.Context(), g.conn(t), &pb.Hello{App: gatetest.App, Recipient: "driver-1"})
 		const pings = 200
-		for range pings { // they arrive while the hello is verified
+		for range pings { // the pings arrive while the hello is verified
 			if err := stream.Send(&pb.ClientFrame{Frame: &pb.ClientFrame_Ping{Ping: &pb.Ping{}}}); err != nil {
 				t.Fatal(err)
 			}

@@ -12,31 +12,31 @@ import (
 	"godwit.dev/godwit/internal/notify/session"
 )
 
-// SessionMethod is a streaming method of a further service whose streams are sessions. They speak a wire format of their own,
-// which has only notifications and their acknowledgements; metadata takes the place of hello, and the end of the stream that
-// of goodbye. On EngineReactor such a stream has no goroutine.
+// SessionMethod is a streaming method of a further service, whose streams are sessions. They use a wire format of their own, which has only
+// notifications and their acknowledgements; metadata replaces the hello, and the end of the stream replaces the goodbye. On EngineReactor
+// such a stream has no goroutine.
 type SessionMethod struct {
 	Hub    Hub
 	Format frame.Format
 	Name   string // the gateway's name in presence
-	// Hello makes the hello of a client that opens a stream, and its claim, from its metadata. An error, which is a gRPC
-	// status, ends the stream at once. It is called on a connection's loop.
+	// Hello makes the hello and the claim of a client that opens a stream, from its metadata. An error must be a gRPC status; it ends the
+	// stream at once. Hello runs on a connection's loop.
 	Hello func(md func(string) string) (*frame.Hello, access.Claim, error)
 	// Goodbye returns the status with which a stream ends after this goodbye.
 	Goodbye func(g frame.Goodbye) *status.Status
-	// Welcomed is called once a stream with the time until its session was welcomed. It may be nil.
+	// Welcomed is called once a stream, with the time until the welcome of its session. It may be nil.
 	Welcomed func(took time.Duration)
-	// Ended is called once a stream with its duration and the reason of its session's goodbye; empty: the client went. It may
-	// be nil.
+	// Ended is called once a stream, with its duration and the reason of its session's goodbye; the reason is empty if the client left. It
+	// may be nil.
 	Ended func(took time.Duration, reason string)
-	// Deaf ignores what clients send: their acknowledgements mean nothing.
+	// Deaf ignores the client's messages: its acknowledgements have no effect.
 	Deaf bool
 
-	begun time.Time // the start from which times of its streams are counted
+	begun time.Time // start of the clock for the times at which its streams begin
 }
 
-// RegisterSessions adds a service, before Serve. Of its methods, which run in a goroutine each, the streams that are named in
-// sessions are sessions instead.
+// RegisterSessions adds a service. It must be called before Serve. The streams named in sessions are sessions; each call of another method
+// runs in a goroutine.
 func (s *Server) RegisterSessions(desc *grpc.ServiceDesc, impl any, sessions map[string]*SessionMethod) {
 	for _, m := range sessions {
 		m.begun = time.Now()
@@ -45,10 +45,10 @@ func (s *Server) RegisterSessions(desc *grpc.ServiceDesc, impl any, sessions map
 	s.serving(desc.ServiceName)
 }
 
-// own reports whether this is godwit.v1.Client, where hellos are frames.
+// own reports whether the service is godwit.v1.Client, whose hellos are frames.
 func (m *SessionMethod) own() bool { return m.Hello == nil }
 
-// sends reports whether the method's streams have frames of a kind. Of a stream that was opened at begun, a welcome is noted.
+// sends reports whether the method's streams can carry frames of kind k. If k is a welcome, it reports the time since begun to Welcomed.
 func (m *SessionMethod) sends(k frame.ServerKind, begun time.Duration) bool {
 	if k == frame.ServerWelcome && m.Welcomed != nil {
 		m.Welcomed(time.Since(m.begun) - begun)
@@ -56,14 +56,14 @@ func (m *SessionMethod) sends(k frame.ServerKind, begun time.Duration) bool {
 	return m.own() || k == frame.ServerNotification
 }
 
-// ended reports the end of a stream that was opened at begun.
+// ended reports the end of a stream that was opened at begun to Ended.
 func (m *SessionMethod) ended(begun time.Duration, reason string) {
 	if m.Ended != nil {
 		m.Ended(time.Since(m.begun)-begun, reason)
 	}
 }
 
-// guest is one stream of a further service: a client that speaks something else.
+// guest is one stream of a further service, whose client uses another wire format.
 type guest struct {
 	client
 	m     *SessionMethod
@@ -87,7 +87,7 @@ func openGuest(m *SessionMethod, s *http2.Stream, h *http2.Headers, gzip bool) h
 		reply(s, statusOf(err))
 		return nil
 	}
-	s.WriteRaw(answerHead, false) // sent at once: clients take it as the sign that they are connected
+	s.WriteRaw(answerHead, false) // sent at once: clients take the headers as the sign that they are connected
 	g := &guest{client: client{s: s, gzip: gzip}, m: m, begun: time.Since(m.begun)}
 	p := streamPeer(s, h.Get)
 	p.Claim = claim
@@ -110,7 +110,7 @@ func (g *guest) Write(k frame.ServerKind, head, tail []byte) bool {
 // Probe sends a PING on the connection: the service has no empty message.
 func (g *guest) Probe() { g.s.Probe() }
 
-// Close ends the call as its service does.
+// Close ends the call with the status that its service defines for the goodbye.
 func (g *guest) Close(bye frame.Goodbye) {
 	g.tell(bye.Reason) // before the client can know
 	if g.finish() {
@@ -118,14 +118,14 @@ func (g *guest) Close(bye frame.Goodbye) {
 	}
 }
 
-// tell reports the end of the stream, once.
+// tell reports the end of the stream, only once.
 func (g *guest) tell(reason string) {
 	if g.state.Or(guestTold)&guestTold == 0 {
 		g.m.ended(g.begun, reason)
 	}
 }
 
-// Data takes bytes from the client.
+// Data handles bytes from the client.
 func (g *guest) Data(b []byte) {
 	if g.m.Deaf {
 		g.session.Alive()
@@ -134,13 +134,13 @@ func (g *guest) Data(b []byte) {
 	g.data(b, g.m.Format)
 }
 
-// Resumed handles what was kept back.
+// Resumed handles the bytes that were stored.
 func (g *guest) Resumed() {
 	g.resumed(g.m.Format)
 	g.leave()
 }
 
-// HalfClosed ends the session of a client that could acknowledge: it will not any more, so it has left.
+// HalfClosed ends the session of a client that could acknowledge: after this it cannot, so it counts as gone.
 func (g *guest) HalfClosed() {
 	if !g.m.Deaf {
 		g.state.Or(guestLeaving)
@@ -148,8 +148,8 @@ func (g *guest) HalfClosed() {
 	}
 }
 
-// leave ends the session of a client that has ended its side, once all that the client sent before is handled, so that a client whose
-// token is refused learns of it.
+// leave ends the session of a client that has ended its side. It waits until everything that the client sent before is handled, so that a
+// client with a refused token learns of the refusal.
 func (g *guest) leave() {
 	if st := g.state.Load(); st&guestLeaving != 0 && st&clientPaused == 0 && !g.backlog {
 		g.session.Goodbye(frame.Goodbye{Reason: left})

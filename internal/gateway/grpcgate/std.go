@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
-	_ "google.golang.org/grpc/encoding/gzip" // accept compressed requests, as the other engine does
+	_ "google.golang.org/grpc/encoding/gzip" // decompresses requests, as the other engine does
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/tap"
@@ -33,14 +33,14 @@ type stdEngine struct {
 	silent  sync.Map     // of guarded
 }
 
-// Keep-alive of grpc-go's server. It stands in for the probes of single sessions, which it has no means to send.
+// Keep-alive settings of grpc-go's server. They replace the probes of single sessions, which grpc-go cannot send.
 const (
 	stdPingAfter   = 30 * time.Second
 	stdPingTimeout = 20 * time.Second
 	stdMinPing     = 5 * time.Second // apps ping as often as every 15 s
 	stdMaxStreams  = 1000
-	stdIdle        = 2 * time.Minute // connections without a call; the same as in the other engine
-	stdHeaders     = 64 << 10        // grpc-go resets calls with more; calls between this and maxMetadata get an error
+	stdIdle        = 2 * time.Minute // limit for connections without a call; the same as in the other engine
+	stdHeaders     = 64 << 10        // grpc-go resets calls with more bytes of headers; calls between this and maxMetadata get an error
 )
 
 func newStdEngine(cfg *Config) *stdEngine {
@@ -74,7 +74,7 @@ func checkMetadata(ctx context.Context, info *tap.Info) (context.Context, error)
 	return ctx, nil
 }
 
-// fieldOverhead is what HTTP/2 counts for a field beside its name and value (RFC 9113, section 6.5.2).
+// fieldOverhead is the number of bytes that HTTP/2 counts for a field in addition to its name and value (RFC 9113, section 6.5.2).
 const fieldOverhead = 32
 
 // registerClients adds godwit.v1.Client.
@@ -82,7 +82,7 @@ func (e *stdEngine) registerClients() {
 	godwitpb.RegisterClientServer(e.Server, &stdClients{engine: e, m: &SessionMethod{Hub: e.cfg.Hub, Format: frame.Proto, Name: "grpc"}})
 }
 
-// registerSessions adds a service some of whose streams are sessions.
+// registerSessions adds a service that has streams which are sessions.
 func (e *stdEngine) registerSessions(desc *grpc.ServiceDesc, srv any, sessions map[string]*SessionMethod) {
 	changed := *desc
 	changed.Streams = slices.Clone(desc.Streams)
@@ -98,7 +98,7 @@ func (e *stdEngine) serve(ctx context.Context, _ *reactor.Reactor, ln net.Listen
 	if tlsConf != nil {
 		e.creds.TransportCredentials = credentials.NewTLS(tlsConf)
 	}
-	stop := context.AfterFunc(ctx, func() { _ = ln.Close() }) // nothing can be done about one that does not close
+	stop := context.AfterFunc(ctx, func() { _ = ln.Close() }) // a listener that fails to close leaves nothing to do
 	defer stop()
 	err := e.Serve(&guarded{Listener: ln, lim: lim, silent: &e.silent})
 	if ctx.Err() != nil {
@@ -127,15 +127,15 @@ func (e *stdEngine) shutdown(ctx context.Context) error {
 
 func (e *stdEngine) queued() int64 { return e.waiting.Load() }
 
-// lateTLS is a server's credentials that are known only when it begins to serve.
+// lateTLS is a server's credentials, which are set only when the server begins to serve.
 type lateTLS struct {
 	credentials.TransportCredentials
 }
 
-// Clone shares: the credentials are set once, before the first connection.
+// Clone returns the same object: the credentials are set once, before the first connection.
 func (l *lateTLS) Clone() credentials.TransportCredentials { return l }
 
-// guarded refuses connections beyond the limits instead of letting them wait.
+// guarded closes connections beyond the limits at once instead of letting them wait.
 type guarded struct {
 	net.Listener
 	lim    reactor.Limits
@@ -175,10 +175,10 @@ func (g *guarded) Accept() (net.Conn, error) {
 	}
 }
 
-// counted gives its place back when it is closed.
+// counted gives up its place in the connection limit when it is closed.
 type counted struct {
 	net.Conn
-	due   *time.Timer // closes it, unless it speaks HTTP/2 in time
+	due   *time.Timer // closes the connection unless it speaks HTTP/2 in time
 	once  sync.Once
 	leave func()
 }
@@ -190,7 +190,7 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
-// firstRequests ends the patience with connections that speak HTTP/2: from then on grpc-go closes idle ones.
+// firstRequests stops the deadline of connections that speak HTTP/2: from then on grpc-go closes idle ones.
 type firstRequests struct{ silent *sync.Map }
 
 // TagConn implements stats.Handler.

@@ -23,8 +23,8 @@ import (
 
 // Limits of a session on grpc-go.
 const (
-	stdQueueBytes   = 256 << 10       // waiting to be sent; an empty queue takes one frame of any size
-	stdCloseTimeout = 5 * time.Second // for a client to read the end of its session
+	stdQueueBytes   = 256 << 10       // most bytes that wait to be sent; an empty queue accepts one frame of any size
+	stdCloseTimeout = 5 * time.Second // time for a client to read the end of its session
 )
 
 // stdClients implements godwit.v1.Client on grpc-go.
@@ -50,13 +50,13 @@ type stdClient struct {
 	over     bool
 	bye      *frame.Goodbye
 	patience *time.Timer   // ends late; with bye
-	resumed  chan struct{} // not nil: paused until it is closed
+	resumed  chan struct{} // not nil: the session is paused until this is closed
 
-	wake chan struct{} // something to write, or the end
-	late chan struct{} // closed when the client had its time to read the end
+	wake chan struct{} // signals that there is something to write, or that the session ends
+	late chan struct{} // closed when the client has had time to read the end of its session
 	gone chan struct{} // closed when the client's side is over
 
-	failed error // why, if it did wrong; before gone is closed
+	failed error // the client's error, if any; set before gone is closed
 }
 
 // Connect serves one session.
@@ -64,7 +64,7 @@ func (x *stdClients) Connect(stream grpc.BidiStreamingServer[godwitpb.ClientFram
 	return x.engine.session(stream, x.m)
 }
 
-// session serves one stream that is a session, until it ends.
+// session serves one stream that is a session, until the stream ends.
 func (e *stdEngine) session(stream grpc.ServerStream, m *SessionMethod) error {
 	ctx := stream.Context()
 	md, _ := metadata.FromIncomingContext(ctx)
@@ -97,7 +97,7 @@ func (e *stdEngine) session(stream grpc.ServerStream, m *SessionMethod) error {
 	case <-c.gone:
 	}
 	g := c.goodbye()
-	if g == nil { // the client's side ended it, if need be a moment later
+	if g == nil { // the client ended the stream; its error may follow a moment later
 		<-c.gone
 		m.ended(c.begun, "")
 		return c.failed
@@ -112,7 +112,7 @@ func (e *stdEngine) session(stream grpc.ServerStream, m *SessionMethod) error {
 	return nil
 }
 
-// read hands frames to the session until the stream ends. Its end is the session's.
+// read passes frames to the session until the stream ends, and then ends the session.
 func (c *stdClient) read(ctx context.Context) {
 	c.failed = c.frames(ctx)
 	c.mu.Lock()
@@ -126,13 +126,13 @@ func (c *stdClient) read(ctx context.Context) {
 
 func (c *stdClient) frames(ctx context.Context) error {
 	var raw clientMessage
-	if !c.ready(ctx) { // the hello may have come as metadata
+	if !c.ready(ctx) { // a hello that came as metadata may still be under verification
 		return nil
 	}
 	for {
 		err := c.stream.RecvMsg(&raw)
 		switch {
-		case errors.Is(err, io.EOF): // a client that has only ended its side goes on to receive, unless it is a guest
+		case errors.Is(err, io.EOF): // a client that has only ended its side still receives, unless it is a guest
 			if !c.m.own() && !c.m.Deaf {
 				c.session.Goodbye(frame.Goodbye{Reason: left})
 			}
@@ -178,12 +178,12 @@ func (c *stdClient) write() {
 		for {
 			m, probed, ok, end := c.next()
 			if probed {
-				if c.m.own() && !ok && !end { // proxies end streams that carry nothing
+				if c.m.own() && !ok && !end { // proxies end idle streams
 					if err := c.stream.SendMsg(&rawMessage{}); err != nil {
 						return
 					}
 				}
-				c.session.Alive() // the connection's keep-alive vouches for the client
+				c.session.Alive() // grpc-go's keep-alive checks that the client is alive
 			}
 			if end {
 				return
@@ -198,7 +198,7 @@ func (c *stdClient) write() {
 	}
 }
 
-// next takes one message off the queue.
+// next removes the first message from the queue.
 func (c *stdClient) next() (m rawMessage, probed, ok, end bool) {
 	c.mu.Lock()
 	probed, c.probed = c.probed, false
@@ -231,7 +231,7 @@ func (c *stdClient) Format() frame.Format { return c.m.Format }
 // Name is the transport's name in metrics.
 func (c *stdClient) Name() string { return c.m.Name }
 
-// Write queues one frame, if its method has such.
+// Write queues one frame, if the method's streams carry frames of this kind.
 func (c *stdClient) Write(k frame.ServerKind, head, tail []byte) bool {
 	if !c.m.sends(k, c.begun) {
 		return true
@@ -252,14 +252,14 @@ func (c *stdClient) Write(k frame.ServerKind, head, tail []byte) bool {
 	return true
 }
 
-// Queued is how many bytes wait for the client to take them.
+// Queued is how many bytes wait until the client reads them.
 func (c *stdClient) Queued() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.bytes
 }
 
-// Probe has the writing goroutine send an empty frame, which the client answers.
+// Probe makes the writing goroutine send an empty frame, which the client answers.
 func (c *stdClient) Probe() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -267,7 +267,7 @@ func (c *stdClient) Probe() {
 	signal(c.wake)
 }
 
-// Close ends the call once the queue is sent.
+// Close ends the call after the queue was sent.
 func (c *stdClient) Close(g frame.Goodbye) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -278,7 +278,7 @@ func (c *stdClient) Close(g frame.Goodbye) {
 	signal(c.wake)
 }
 
-// Pause keeps further frames from being read.
+// Pause stops the reading of frames.
 func (c *stdClient) Pause() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -306,18 +306,18 @@ func (c *stdClient) goodbye() *frame.Goodbye {
 	return c.bye
 }
 
-// rawMessage is an encoded message that passes through grpc-go as it is, to the client.
+// rawMessage is an encoded message to the client, which grpc-go sends unchanged.
 type rawMessage struct{ head, tail []byte }
 
-// clientMessage is one that comes from the client.
+// clientMessage is an encoded message from the client.
 type clientMessage []byte
 
 func (m *rawMessage) size() int { return len(m.head) + len(m.tail) }
 
-// rawCodec is the protobuf codec, but passes encoded messages through.
+// rawCodec is the protobuf codec, except that it passes encoded messages through.
 type rawCodec struct{}
 
-// Name is protobuf's: on the wire there is no difference.
+// Name returns protobuf's name: on the wire there is no difference.
 func (rawCodec) Name() string { return "proto" }
 
 // Marshal encodes v.

@@ -20,7 +20,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// endless is a publish stream whose client sends as much as it may.
+// endless is a publish stream whose client sends as much as the stream accepts.
 type endless struct {
 	grpc.ServerStream
 	ctx  context.Context //nolint:containedctx // what grpc.ServerStream hands out
@@ -40,7 +40,7 @@ func (e *endless) Recv() (*godwitpb.PublishRequest, error) {
 
 func (e *endless) Send(*godwitpb.PublishResponse) error { return e.ctx.Err() }
 
-// stuck is a store that does not answer until the publisher goes.
+// stuck is a store that does not answer until the publisher is gone.
 type stuck struct{}
 
 func (stuck) Publish(ctx context.Context, _ string, drafts []*notification.Draft) []delivery.Result {
@@ -78,7 +78,7 @@ func TestPublishStreamReadsAheadWithinBounds(t *testing.T) {
 	}
 }
 
-// TestOneAppLeavesPlacesForAnothersCalls has calls of one app that never end.
+// TestOneAppLeavesPlacesForAnothersCalls makes calls of one app that never end.
 func TestOneAppLeavesPlacesForAnothersCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &publisher{pub: stuck{}, keys: byKey{}, calls: fair.NewShares(4)}
@@ -112,7 +112,7 @@ func TestOneAppLeavesPlacesForAnothersCalls(t *testing.T) {
 	})
 }
 
-// byKey takes the key for the app's name.
+// byKey authenticates every key, which is also the app's name.
 type byKey struct{}
 
 func (byKey) Key(_ context.Context, secret string) (access.Principal, error) {

@@ -16,15 +16,15 @@ import (
 	"godwit.dev/godwit/internal/engine/reactor/http2"
 )
 
-// messageHead is the prefix of a message: one byte that says whether it is compressed, four of length.
+// messageHead is the length of a message's prefix: one byte for the compression flag, four for the length.
 const messageHead = 5
 
 // deframer cuts a stream of bytes into messages. It keeps one incomplete message; the zero value is ready.
 type deframer struct {
-	buf []byte // of an incomplete message, prefix included
+	buf []byte // an incomplete message with its prefix
 }
 
-// errTooLarge is a message over the limit.
+// errTooLarge is the error for a message over the limit.
 func errTooLarge(n uint64, limit int) error {
 	return status.Errorf(codes.ResourceExhausted, "the message has %d bytes; at most %d are allowed", n, limit)
 }
@@ -36,7 +36,7 @@ type message struct {
 	owned  bool // false: b is part of the input
 }
 
-// next takes the first message from p. If it is not complete yet all of p is kept.
+// next returns the first message of p. If it is incomplete, all of p is stored.
 func (d *deframer) next(p []byte, limit int) (m message, rest []byte, ok bool, err error) {
 	if len(d.buf) == 0 && len(p) >= messageHead {
 		size, err := messageSize(p, limit)
@@ -66,15 +66,14 @@ func (d *deframer) next(p []byte, limit int) (m message, rest []byte, ok bool, e
 	return m, p, true, nil
 }
 
-// fill moves bytes from p until n are kept. The buffer grows with the bytes that have come, not with the announced
-// length.
+// fill moves bytes from p to the buffer until it has n. The buffer grows with the received bytes, not with the announced length.
 func (d *deframer) fill(p []byte, n int) []byte {
 	take := min(max(n-len(d.buf), 0), len(p))
 	d.buf = append(d.buf, p[:take]...)
 	return p[take:]
 }
 
-// take is next, and accounts the kept bytes to the connection.
+// take does the same as next, and charges the stored bytes to the connection.
 func (d *deframer) take(s *http2.Stream, p []byte, limit int) (m message, rest []byte, ok bool, err error) {
 	before := len(d.buf)
 	m, rest, ok, err = d.next(p, limit)
@@ -110,7 +109,7 @@ func messageSize(prefix []byte, limit int) (int, error) {
 
 var inflaters sync.Pool // *gzip.Reader
 
-// inflate unpacks a gzip message of at most limit bytes.
+// inflate unpacks a gzip message, to at most limit bytes.
 func inflate(b []byte, limit int) ([]byte, error) {
 	src := bytes.NewReader(b)
 	z, _ := inflaters.Get().(*gzip.Reader)
@@ -152,7 +151,7 @@ func parseTimeout(s string) (time.Duration, bool) {
 	return time.Duration(n) * unit, true
 }
 
-// percentEncode writes a grpc-message: printable ASCII but "%" as it is, other bytes as %XX.
+// percentEncode writes a grpc-message: printable ASCII except "%" unchanged, other bytes as %XX.
 func percentEncode(s string) string {
 	plain := true
 	for i := range len(s) {

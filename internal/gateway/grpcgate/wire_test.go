@@ -71,7 +71,7 @@ func TestAnnouncedLengthAllocatesNothing(t *testing.T) {
 	}
 }
 
-// FuzzDeframe cuts a stream of bytes in pieces of any size: the messages must not depend on the cuts.
+// FuzzDeframe cuts a stream of bytes into pieces of any size: the messages must not depend on the cuts.
 func FuzzDeframe(f *testing.F) {
 	f.Add(append(framed([]byte("hello")), framed(nil)...), uint8(3))
 	f.Add(append(framed(bytes.Repeat([]byte("x"), 300)), 1, 0, 0, 0, 9, 'a'), uint8(100))

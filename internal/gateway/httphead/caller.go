@@ -2,9 +2,9 @@ package httphead
 
 import "strings"
 
-// vouched are headers that state the caller's identity or address. Workers trust the gateway, or a proxy that they know, for these, so
-// callers cannot send them. Servers, proxies and identity providers use these names. Content-Type is a field of its own; CGI programs
-// read Proxy as the address of a proxy; NATS gives a meaning to its own.
+// vouched are headers that state the caller's identity or address. Workers trust the gateway, or a proxy that they know, for these headers,
+// so callers cannot send them. Servers, proxies and identity providers use these names. Content-Type is a separate field; CGI programs read
+// Proxy as the address of a proxy; NATS has a meaning for headers with its prefix.
 var vouched = setOf(`authorization cookie content-type godwit-* nats-* proxy proxy-* wl-proxy-* host
 
 	forwarded x-forwarded-* x-forwarded x-forward-* forwarded-for x-original-forwarded-for x-vercel-forwarded-for
@@ -19,8 +19,8 @@ var vouched = setOf(`authorization cookie content-type godwit-* nats-* proxy pro
 	x-authentik-* x-consumer-* x-credential-* x-anonymous-consumer oidc-* x-userinfo
 	x-ssl-* ssl-* x-tls-client-* x-arr-* client-cert client-cert-chain`)
 
-// FromCaller returns the headers of a call that its worker gets. It leaves out headers of one connection, and those for which
-// workers trust the gateway. With cookies the caller's cookies stay, except those of this server.
+// FromCaller returns the headers of a call that its worker gets. It omits headers of a single connection, and headers for which workers
+// trust the gateway. With cookies set it keeps the caller's cookies, except those of this server.
 func FromCaller(h map[string][]string, cookies bool) map[string][]string {
 	out := make(map[string][]string, len(h)+3) // the gateway adds as many
 	options := connectionOptions(h)
@@ -38,7 +38,8 @@ func FromCaller(h map[string][]string, cookies bool) map[string][]string {
 	return out
 }
 
-// withoutHTTP takes "HTTP_" off a name: CGI's word for X-Forwarded-For is HTTP_X_FORWARDED_FOR, and some programs look for headers of such names.
+// withoutHTTP removes "HTTP_" from a name: CGI's name for X-Forwarded-For is HTTP_X_FORWARDED_FOR, and some programs look for headers with
+// such names.
 func withoutHTTP(name string) string {
 	const prefix = len("http_")
 	for len(name) > prefix && name[0]|0x20 == 'h' && Fold(name[:prefix]) == "http-" {
@@ -47,8 +48,7 @@ func withoutHTTP(name string) string {
 	return name
 }
 
-// foreignCookies returns the cookies of Cookie headers without this server's own: with those a worker could act as the
-// caller.
+// foreignCookies returns the cookies of Cookie headers without this server's own: a worker that got those could act as the caller.
 func foreignCookies(values []string) (kept []string) {
 	for _, v := range values {
 		var left []string
@@ -65,6 +65,6 @@ func foreignCookies(values []string) (kept []string) {
 	return kept
 }
 
-// ownCookie reports whether this server uses cookies of such a name, which all contain its own. Prefixes and the case make no difference: browsers
-// and servers do not agree on them.
+// ownCookie reports whether this server uses cookies of such a name; all its cookies contain "godwit". The check ignores prefixes and case,
+// on which browsers and servers do not agree.
 func ownCookie(name string) bool { return strings.Contains(strings.ToLower(name), "godwit") }

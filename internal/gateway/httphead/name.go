@@ -1,11 +1,11 @@
-// Package httphead has the rules for HTTP headers that callers and workers write: which of a caller's headers a worker gets,
-// and which of a worker's headers a browser gets.
+// Package httphead has the rules for HTTP headers from callers and workers: which of a caller's headers a worker gets, and which of a
+// worker's headers a browser gets.
 package httphead
 
 import "strings"
 
-// Fold writes a header's name as CGI and WSGI see it (RFC 3875, section 4.1.18): letters without their case, and one character
-// for everything but letters and digits. Programs behind such an interface cannot tell names apart that fold alike.
+// Fold writes a header's name as CGI and WSGI do (RFC 3875, section 4.1.18): letters without their case, and one character for everything
+// except letters and digits. Programs behind such an interface cannot distinguish names with the same folded form.
 func Fold(name string) string {
 	var short [64]byte // longer than every name in the tables below
 	return string(fold(short[:0], name))
@@ -26,7 +26,7 @@ func fold(dst []byte, name string) []byte {
 	return dst
 }
 
-// names is a set of folded names. A name with "*" at its end stands for all that begin so.
+// names is a set of folded names. A name that ends in "*" stands for all names with that beginning.
 type names struct {
 	exact    map[string]bool
 	prefixes []string
@@ -59,11 +59,11 @@ func (n *names) has(name string) bool {
 	return false
 }
 
-// hopByHop are headers of one connection (RFC 9110, section 7.6.1), with Content-Length, which follows from the body.
+// hopByHop are headers of a single connection (RFC 9110, section 7.6.1), and Content-Length, which follows from the body.
 var hopByHop = setOf(`connection keep-alive proxy-connection proxy-authenticate proxy-authorization te trailer transfer-encoding upgrade
 	http2-settings content-length`)
 
-// connectionOptions are the names that a Connection header lists besides.
+// connectionOptions are the further hop-by-hop headers that a Connection header lists.
 func connectionOptions(h map[string][]string) map[string]bool {
 	var listed map[string]bool
 	for _, v := range h["Connection"] {

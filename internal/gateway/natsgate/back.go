@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// back hands the server's messages on to the client. It gives the connection's inboxes their names back, keeps other connections'
-// inboxes from clients that subscribe to everything, and puts the client's own subject into errors.
+// back forwards the server's messages to the client. It restores the names of the connection's inboxes, hides other connections' inboxes
+// from clients that subscribe to everything, and puts the client's own subject into errors.
 type back struct {
 	in      *bufio.Reader
 	out     *bufio.Writer
@@ -20,10 +20,11 @@ type back struct {
 	subs    *subscriptions
 }
 
-// backRoom is of the longest line that a server sends with a message: a subject and a reply, each as long as a client may write it.
+// backRoom is the length in bytes of the longest line that a server sends with a message: a subject and a reply, each as long as a client
+// may write it.
 const backRoom = 16 << 10
 
-// run hands on until either side has gone.
+// run forwards until either side has gone.
 func (b *back) run() error {
 	for {
 		if err := b.operation(); err != nil {
@@ -40,7 +41,7 @@ func (b *back) run() error {
 func (b *back) operation() error {
 	line, err := b.in.ReadSlice('\n')
 	switch {
-	case errors.Is(err, bufio.ErrBufferFull) && bytes.HasPrefix(line, []byte("INFO ")): // it names all servers of a cluster
+	case errors.Is(err, bufio.ErrBufferFull) && bytes.HasPrefix(line, []byte("INFO ")): // an INFO line lists all servers of a cluster
 		return b.rest(line)
 	case err != nil:
 		return err
@@ -54,7 +55,7 @@ func (b *back) operation() error {
 	return err
 }
 
-// rest hands on a line to its end.
+// rest forwards a line to its end.
 func (b *back) rest(part []byte) error {
 	for {
 		_, _ = b.out.Write(part) // once a write has failed, all further ones fail too
@@ -68,7 +69,7 @@ func (b *back) rest(part []byte) error {
 	}
 }
 
-// message hands on a message, unless it is another connection's answer.
+// message forwards a message unless it goes to another connection's inbox.
 func (b *back) message(line []byte) error {
 	verb, after, _ := bytes.Cut(line, []byte(" "))
 	subject, after, found := bytes.Cut(after, []byte(" "))
@@ -93,7 +94,7 @@ func (b *back) message(line []byte) error {
 	return err
 }
 
-// asWritten is an error with the subject as the client wrote it, and why it is refused.
+// asWritten returns an error line with the subject as the client wrote it, and the reason of the refusal.
 func (b *back) asWritten(line string) string {
 	before, after, found := strings.Cut(line, `"`+b.refused+".")
 	why, subject, more := strings.Cut(after, ".")

@@ -18,7 +18,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 )
 
-// conn is a client's connection and the one to the server that is opened for it.
+// conn is a client's connection, and the connection to the server that was opened for it.
 type conn struct {
 	client net.Conn
 	server atomic.Pointer[net.Conn]
@@ -29,7 +29,7 @@ type conn struct {
 // end closes both sides.
 func (c *conn) end() {
 	c.once.Do(func() {
-		_ = c.client.Close() // whichever goroutine is left finds it closed
+		_ = c.client.Close() // wakes the goroutine that still reads it
 		if s := c.server.Load(); s != nil {
 			_ = (*s).Close()
 		}
@@ -90,7 +90,7 @@ func (s *Server) serve(ctx context.Context, nc net.Conn) {
 		inbox: inbox, subs: subs, publishes: s.cfg.PublishLimit, count: &s.counts.refused,
 	}
 	if v.run() == nil {
-		ended.Wait() // the server has got the error, and sends the reason before it closes
+		ended.Wait() // the server has received the error, and sends the reason before it closes
 	}
 	c.end()
 	ended.Wait()
@@ -98,14 +98,14 @@ func (s *Server) serve(ctx context.Context, nc net.Conn) {
 
 // Room of a connection's buffers.
 const (
-	readRoom  = 4 << 10 // also the longest line that a client may send, as with the server
+	readRoom  = 4 << 10 // also the longest line in bytes that a client may send, as with the server
 	writeRoom = 8 << 10
 )
 
 // inboxChars is the length of the random text that distinguishes a connection's inboxes: 80 bits.
 const inboxChars = 16
 
-// greet sends the server's INFO and secures the connection.
+// greet sends the server's INFO line and then begins TLS if it is configured.
 func (s *Server) greet(ctx context.Context, nc net.Conn) (client net.Conn, cert string, err error) {
 	if _, err := nc.Write(s.info); err != nil || s.cfg.TLS == nil {
 		return nc, "", err
@@ -120,7 +120,7 @@ func (s *Server) greet(ctx context.Context, nc net.Conn) (client net.Conn, cert 
 
 var errGreeting = errors.New("a client must begin with CONNECT")
 
-// connect reads a client's CONNECT and lets the client in.
+// connect reads a client's CONNECT and authenticates the client.
 func (s *Server) connect(ctx context.Context, in *bufio.Reader, cert string) (*who, said, error) {
 	var line []byte
 	for {
@@ -144,15 +144,15 @@ func (s *Server) connect(ctx context.Context, in *bufio.Reader, cert string) (*w
 	return w, hello, err
 }
 
-// errTooMany is the refusal by limit_hellos, which counts here as it does for sessions.
+// errTooMany is the error of limit_hellos, which counts NATS clients as it counts sessions.
 var errTooMany = errors.New("too many hellos of this address: limit_hellos")
 
-// refuse sends a client the reason why it is not let in. If its credentials cannot be checked now, the connection is
-// only closed, and the client reconnects.
+// refuse sends a client the reason of its refusal. If its credentials cannot be checked now, the connection is only closed, and the client
+// reconnects.
 func (s *Server) refuse(client net.Conn, err error) {
 	s.counts.unknown.Add(1)
 	s.cfg.Log.Debug("NATS client refused", "error", err)
-	said := "Authorization Violation" // client libraries recognise errors by this beginning
+	said := "Authorization Violation" // client libraries recognise errors by this text
 	switch {
 	case errors.Is(err, access.ErrUnavailable):
 		return
@@ -161,16 +161,16 @@ func (s *Server) refuse(client net.Conn, err error) {
 	case errors.Is(err, errCertificate):
 		said += ": " + errCertificate.Error()
 	}
-	_, _ = io.WriteString(client, "-ERR '"+said+"'\r\n") // it is closed in any case
+	_, _ = io.WriteString(client, "-ERR '"+said+"'\r\n") // the connection is closed in any case
 }
 
-// introduce sends the server the client's CONNECT, and returns a reader of what follows.
+// introduce sends the client's CONNECT to the server, and returns a reader of the server's further output.
 func introduce(server net.Conn, hello said) (out *bufio.Reader, err error) {
 	if err := server.SetDeadline(time.Now().Add(patience)); err != nil {
 		return nil, err
 	}
 	out = bufio.NewReaderSize(server, backRoom)
-	if _, err := out.ReadSlice('\n'); err != nil { // its greeting; the client has had ours
+	if _, err := out.ReadSlice('\n'); err != nil { // the server's INFO; the client has received ours
 		return nil, fmt.Errorf("read the server's greeting: %w", err)
 	}
 	b, err := json.Marshal(hello)

@@ -17,7 +17,8 @@ import (
 	"godwit.dev/godwit/internal/server/certs/certstest"
 )
 
-// TestNobodyReadsAnothersAnswers: every client that may subscribe to anything does so while one client makes requests.
+// TestNobodyReadsAnothersAnswers: clients with different rights subscribe to every pattern that could match an inbox while another client
+// makes requests.
 func TestNobodyReadsAnothersAnswers(t *testing.T) {
 	w := newWorld(t)
 	worker := w.connect(t, nats.Token("both"))
@@ -60,7 +61,8 @@ func TestNobodyReadsAnothersAnswers(t *testing.T) {
 	}
 }
 
-// TestRequestsWorkAsLibrariesMakeThem: with one inbox for all, one each, several answers, and to the connection itself.
+// TestRequestsWorkAsLibrariesMakeThem covers one inbox for all requests, one inbox each, several answers, and requests of a connection to
+// itself.
 func TestRequestsWorkAsLibrariesMakeThem(t *testing.T) {
 	w := newWorld(t)
 	for name, options := range map[string][]nats.Option{
@@ -90,7 +92,7 @@ func TestRequestsWorkAsLibrariesMakeThem(t *testing.T) {
 	}
 }
 
-// TestRefusedCallsFailAtOnce: the library finds the subscription that an error is about.
+// TestRefusedCallsFailAtOnce: the library finds the subscription to which an error belongs.
 func TestRefusedCallsFailAtOnce(t *testing.T) {
 	w := newWorld(t)
 	nc := w.connect(t, nats.Token("stars"), nats.PermissionErrOnSubscribe(true))
@@ -135,7 +137,7 @@ func TestSubscriptionsAreLimitedAsThoseOfSessions(t *testing.T) {
 	}
 }
 
-// TestMessagesOfTopicsHaveTheSizeThatSessionsTake: larger messages are refused, whoever publishes them.
+// TestMessagesOfTopicsHaveTheSizeThatSessionsTake: messages too large for sessions are refused, whoever publishes them.
 func TestMessagesOfTopicsHaveTheSizeThatSessionsTake(t *testing.T) {
 	w := newWorld(t)
 	got := make(chan int, 100)
@@ -220,7 +222,8 @@ func TestHellosAreLimited(t *testing.T) {
 	}
 }
 
-// TestCertificateAloneIsRefusedWithTheReason: a certificate names a recipient, who has no topics. A key or token beside it counts.
+// TestCertificateAloneIsRefusedWithTheReason: a certificate names a recipient, which gives no right to topics. With a key or token as well,
+// the client is accepted.
 func TestCertificateAloneIsRefusedWithTheReason(t *testing.T) {
 	cert, key, pool := certstest.Issue(t, t.TempDir(), "client", "godwit://a/g/r")
 	pair, err := tls.LoadX509KeyPair(cert, key)

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/server/module"
 )
 
-// Module serves NATS clients at the address of the setting nats_addr.
+// Module serves NATS clients at the address in the setting nats_addr.
 func Module() module.Module {
 	return module.Module{Name: "nats", Start: func(_ context.Context, h *module.Host) error {
 		return h.Listen(listen.Listener{Key: "nats_addr", Serve: func(ln net.Listener, conf *tls.Config) (listen.Service, error) {
@@ -19,7 +19,7 @@ func Module() module.Module {
 	}}
 }
 
-// service makes the server of the listener.
+// service makes the server for the listener.
 func service(h *module.Host, ln net.Listener, conf *tls.Config) (listen.Service, error) {
 	srv, err := New(Config{
 		Access: h.Access, Open: h.Bus.Open, Admit: h.Gate.Admit, Hello: h.Hellos.Allow, PublishLimit: h.Publishes.Take, Version: bus.Version, Refused: bus.Refused, MaxPayload: bus.MaxPayload, TLS: conf, Log: h.Log,

@@ -25,9 +25,9 @@ import (
 
 // Limits of connections.
 const (
-	patience     = 10 * time.Second       // from its connection until a client has sent its credentials
+	patience     = 10 * time.Second       // time from a client's connection to its complete credentials
 	recheckEvery = 250 * time.Millisecond // interval of checks for changes of apps and keys
-	maxConnect   = 20 << 10               // of the line with the credentials: a token has up to 16 KB
+	maxConnect   = 20 << 10               // most bytes of the line with the credentials: a token has up to 16 KB
 )
 
 // Access verifies clients: *access.Registry.
@@ -41,11 +41,11 @@ type Access interface {
 // Config holds what a listener needs.
 type Config struct {
 	Access Access
-	// Open connects to the bus's server as an app; a client that may do all is not limited within it.
+	// Open connects to the bus's server as an app. With all, the server does not limit the client within its app.
 	Open  func(app string, all bool) (c net.Conn, user, password string, left func(), err error)
-	Admit func(netip.Addr) (leave func(), ok bool) // counts a connection of an address in, or not
+	Admit func(netip.Addr) (leave func(), ok bool) // counts a connection of an address, or refuses it
 	Hello func(netip.Addr) bool                    // whether an address may send credentials; nil: always
-	// PublishLimit takes n messages of topics from a key's budget; wait > 0: refused. Nil: no limit.
+	// PublishLimit takes n messages of topics from a key's budget. wait > 0: the messages are refused. Nil: no limit.
 	PublishLimit func(key string, n int) (wait time.Duration)
 	TLS          *tls.Config // nil: plain
 	Version      string      // of the NATS server behind
@@ -80,7 +80,7 @@ func New(cfg Config) (*Server, error) {
 	return &Server{cfg: cfg, info: fmt.Appendf(nil, "INFO %s\r\n", info), conns: make(map[*conn]struct{})}, nil
 }
 
-// Serve serves a listener's connections until it is closed, and returns why nothing is accepted any more.
+// Serve serves a listener's connections until the listener is closed, and returns the error with which it stopped.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	s.all.Go(func() { s.recheck(ctx) })
@@ -106,7 +106,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	}
 }
 
-// acceptPause is how long a listener waits when there is no descriptor for a connection.
+// acceptPause is the wait when the process has no descriptor left for a connection.
 const acceptPause = 10 * time.Millisecond
 
 func isTemporary(err error) bool {
@@ -121,7 +121,7 @@ func address(c net.Conn) netip.Addr {
 	return netip.Addr{}
 }
 
-// Close ends all connections. The listener is closed before.
+// Close ends all connections. The listener must be closed before.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -133,7 +133,7 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// join notes a connection, so that it can be ended; not ok: the server is closing.
+// join records a connection, so that Close can end it. False: the server is closing.
 func (s *Server) join(c *conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +150,7 @@ func (s *Server) leave(c *conn) {
 	delete(s.conns, c)
 }
 
-// recheck ends the connections of clients whose rights have shrunk, soon after apps or keys have changed.
+// recheck ends the connections of clients that lost rights, soon after apps or keys have changed.
 func (s *Server) recheck(ctx context.Context) {
 	tick := time.NewTicker(recheckEvery)
 	defer tick.Stop()

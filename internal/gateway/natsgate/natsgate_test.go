@@ -42,7 +42,7 @@ func TestRightsToConnect(t *testing.T) {
 	}
 }
 
-// TestRights is the table of a NATS client's rights. The whole table of all ways in is in test/api.
+// TestRights is the table of a NATS client's rights. The table for all protocols is in test/api.
 func TestRights(t *testing.T) {
 	w := newWorld(t)
 	const sub, pub = "subscribe", "publish"
@@ -228,7 +228,7 @@ func TestAppsDoNotSeeEachOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, app := range []string{"a", "a.t"} { // on the same connection as the earlier messages, so it arrives after them
+	for _, app := range []string{"a", "a.t"} { // the same connection carried the earlier messages, so this one arrives after them
 		if err := w.bus.Publish(ctx, app, topic.Message{Subject: "t.end"}); err != nil {
 			t.Fatal(err)
 		}
@@ -240,7 +240,7 @@ func TestAppsDoNotSeeEachOther(t *testing.T) {
 		}
 		seen := 0
 		for {
-			if left, _, err := s.Pending(); err != nil || left == 0 && i%2 == 1 { // the connection has had its end by now
+			if left, _, err := s.Pending(); err != nil || left == 0 && i%2 == 1 { // the connection has ended by now
 				break
 			}
 			m, err := s.NextMsgWithContext(ctx)
@@ -295,7 +295,7 @@ func TestTokenEndsTheConnectionWithIt(t *testing.T) {
 			defer nc.Close()
 			break
 		}
-		if left > patience { // the token may expire, with any error, before the connection is complete
+		if left > patience { // the token may expire, with any error, before the connection is established
 			t.Fatal(err)
 		}
 	}
@@ -370,7 +370,7 @@ func TestOtherProtocolsAreClosed(t *testing.T) {
 	}
 }
 
-// readAll reads until the other side closes, and reports it if that does not happen.
+// readAll reads until the other side closes, and reports if it does not.
 func readAll(nc net.Conn) string {
 	var all strings.Builder
 	b := make([]byte, 4096)

@@ -7,8 +7,8 @@ import (
 	"godwit.dev/godwit/internal/notify/frame"
 )
 
-// kind is the kind of subject that a subscription is for. Each kind has a limit of its own; for topics and for subjects
-// it is the same as a session's.
+// kind is the kind of subject that a subscription is for. Each kind has a limit of its own; topics and served subjects have the limits of a
+// session.
 type kind int
 
 const (
@@ -18,12 +18,12 @@ const (
 	kinds
 )
 
-// maxOthers is for clients that ask with an inbox for each request: as many as wait at once.
+// maxOthers leaves room for clients that use one inbox for each request: as many as wait at the same time.
 const maxOthers = 4 * frame.MaxPatterns
 
 var mostOf = [kinds]int{topics: frame.MaxPatterns, served: frame.MaxPatterns, others: maxOthers}
 
-// subscriptions are the subscriptions of a connection, counted as the server does.
+// subscriptions holds a connection's subscriptions, counted by the same rules as in the server.
 type subscriptions struct {
 	mu    sync.Mutex
 	by    map[string]*subscription
@@ -32,12 +32,12 @@ type subscriptions struct {
 
 type subscription struct {
 	of        kind
-	seen, max uint64 // messages; max 0: until it is ended
+	seen, max uint64 // number of messages; max 0: until the client ends it
 }
 
 func newSubscriptions() *subscriptions { return &subscriptions{by: make(map[string]*subscription)} }
 
-// add reports whether there is room for one more. One whose id is taken changes nothing, here and at the server.
+// add reports whether there is room for one more subscription. An id that is already in use changes nothing, here and in the server.
 func (s *subscriptions) add(sid string, of kind) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +52,8 @@ func (s *subscriptions) add(sid string, of kind) bool {
 	return true
 }
 
-// remove ends a subscription, at once or after so many messages in all, as the arguments of UNSUB say; not ok: they are no numbers.
+// remove ends a subscription, at once or after a total number of messages, as the arguments of UNSUB request. False: an argument is no
+// number.
 func (s *subscriptions) remove(args []string) (ok bool) {
 	var most uint64
 	if len(args) == 2 {

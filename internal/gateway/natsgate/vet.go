@@ -15,8 +15,8 @@ import (
 	"godwit.dev/godwit/internal/notify/frame"
 )
 
-// vet forwards a client's operations. It writes them again from its own parse, so that the server reads the same. Operations
-// that the client has no right to are changed so that the server refuses them.
+// vet forwards a client's operations. It writes each one again from the parsed form, so that the server reads the same. It changes
+// operations that the client has no right to, so that the server refuses them.
 type vet struct {
 	in         *bufio.Reader
 	out        *bufio.Writer
@@ -24,14 +24,14 @@ type vet struct {
 	who        *who
 	refused    string
 	maxPayload int
-	inbox      string // the connection's own inboxes begin so
+	inbox      string // prefix of the connection's own inboxes
 	subs       *subscriptions
 	publishes  func(key string, n int) (wait time.Duration) // nil: no limit
 	count      *atomic.Uint64
 }
 
-// Reasons why an operation is refused. The letter is the second token of the substitute subject; back sends the reason
-// to the client.
+// Reasons why an operation is refused. The letter is the second token of the substitute subject; back sends the matching text to the
+// client.
 const (
 	byRights = "r"
 	bySubs   = "s"
@@ -39,7 +39,7 @@ const (
 	byRate   = "p"
 )
 
-// reasons are the texts that the client gets beside the subject.
+// reasons are the texts that follow the subject in the client's error.
 var reasons = map[string]string{
 	byRights: "",
 	bySubs: fmt.Sprintf(": a connection may have %d topics, %d subjects that it serves and %d other subscriptions",
@@ -48,24 +48,24 @@ var reasons = map[string]string{
 	byRate: ": limit_publish allows this key no more messages now",
 }
 
-// prefix begins the subjects of an app.
+// prefix returns the beginning of an app's subjects.
 func prefix(app string) string { return "godwit." + topic.EncodeToken(app) + "." }
 
 // Errors after which a connection ends.
 var (
-	errWrong = errors.New("not the NATS protocol") // no client of NATS sends this
+	errWrong = errors.New("not the NATS protocol") // no NATS client sends this
 	errLarge = errors.New("message is larger than the greeting allows")
 )
 
-// beyondAll is a message size that no server takes: it answers with NATS's own error for messages that are too large.
+// beyondAll is a message size that every server refuses with NATS's own error for messages that are too large.
 const beyondAll = 999_999_999
 
-// run hands on until the client has gone, which is an error, or until it sent what cannot be understood: then the server
-// has got something that it answers and closes for.
+// run forwards operations until the connection fails, which is an error, or until the client sends an operation that is invalid or too
+// large. Then it sends the server an operation that makes the server answer with an error and close.
 func (v *vet) run() error {
 	for {
 		if err := v.operation(); err != nil {
-			switch { // a failed write is not awaited: the connection ends
+			switch { // a failed write needs no handling: the connection ends
 			case errors.Is(err, errWrong):
 				_, _ = v.out.WriteString("WRONG\r\n")
 			case errors.Is(err, errLarge):
@@ -120,7 +120,7 @@ func (v *vet) operation() error {
 	return errWrong
 }
 
-// publish hands on a message; the last numbers of its arguments are sizes, that of all first from the end.
+// publish forwards a message. The last arguments are sizes; the last of these is the size of headers and data together.
 func (v *vet) publish(verb string, args []string, numbers int) error {
 	names := len(args) - numbers
 	var sizes [2]int
@@ -159,7 +159,7 @@ func (v *vet) publish(verb string, args []string, numbers int) error {
 		return err
 	}
 	if end != [2]byte{'\r', '\n'} {
-		return io.ErrUnexpectedEOF // in the middle of a message no error can be sent
+		return io.ErrUnexpectedEOF // an error message cannot be sent in the middle of a message
 	}
 	_, err := v.out.Write(end[:])
 	return err
@@ -175,7 +175,7 @@ func (v *vet) send(verb string, args []string) error {
 	return err
 }
 
-// refuse gives a subject that the server refuses, which its error names; back names the client's in its place.
+// refuse returns a substitute subject that the server refuses and names in its error; back replaces it there with the client's subject.
 func (v *vet) refuse(subject, why string) string {
 	v.count.Add(1)
 	return v.refused + "." + why + "." + subject
@@ -202,8 +202,8 @@ func (v *vet) subscribe(subject, sid string) string {
 	return subject
 }
 
-// maySubscribe: topics and requests by the client's rights; inboxes for clients that may make requests, and discovery
-// for those that may serve. Nobody subscribes to all inboxes: each connection has its own.
+// maySubscribe checks a subject: topics and requests by the client's rights, inboxes if the client may make requests, and discovery if it
+// may serve. No client can subscribe to all inboxes: each connection has its own.
 func (v *vet) maySubscribe(subject string) (of kind, ok bool) {
 	rest, own := strings.CutPrefix(subject, v.prefix)
 	inbox, isInbox := strings.CutPrefix(subject, inboxes)
@@ -227,13 +227,12 @@ func (v *vet) maySubscribe(subject string) (of kind, ok bool) {
 	return others, false
 }
 
-// isRefused: subjects that replace refused ones must not be used by any client.
+// isRefused reports whether a subject is one of the substitutes for refused subjects, which no client may use.
 func (v *vet) isRefused(subject string) bool { return strings.HasPrefix(subject, v.refused+".") }
 
-// mayPublish: topics and requests by the client's rights, and discovery for clients that may make requests. Whether a
-// message is an answer, the server knows. Answers go to inboxes only: elsewhere the worker would publish under a subject
-// that the client may not use. A message that could not be sent to sessions is refused as a message of a topic, whoever
-// publishes it.
+// mayPublish checks a message: topics and requests by the client's rights, and discovery if the client may make requests. Only the server
+// knows whether a message is an answer. Without an admin's key, a reply subject must be an inbox: otherwise the worker would publish to a
+// subject that the client may not use. A message of a topic that could not be sent to sessions is refused, whoever publishes it.
 func (v *vet) mayPublish(subject, reply string, data, header int) (why string, ok bool) {
 	if rest, own := strings.CutPrefix(subject, v.prefix); own {
 		if name, ok := topic.CutTopic(rest); ok {

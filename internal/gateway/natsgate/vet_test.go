@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/messaging/topic"
 )
 
-// vetted hands bytes through a vet of a client that may subscribe to rides.*, and publish to cars.*.
+// vetted passes bytes through a vet whose client may subscribe to rides.* and publish to cars.*.
 func vetted(in []byte, room int) []byte {
 	var out bytes.Buffer
 	v := &vet{
@@ -57,8 +57,8 @@ func TestVet(t *testing.T) {
 	}
 }
 
-// FuzzVet: whatever a client sends, the server gets operations in a single spelling, each of them either allowed or
-// changed to one that it refuses.
+// FuzzVet: whatever a client sends, the server gets operations in a single spelling, each of them allowed or changed to one that the server
+// refuses.
 func FuzzVet(f *testing.F) {
 	for _, seed := range []string{
 		"SUB godwit.a.t.rides.> 7\r\n", "PUB godwit.a.t.cars.x 5\r\nSUB x\r\nPING\r\n", "HPUB godwit.a.t.cars.x 12 13\r\nNATS/1.0\r\n\r\nx\r\n",
@@ -80,7 +80,7 @@ func FuzzVet(f *testing.F) {
 	})
 }
 
-// read parses one operation as strictly as possible, and checks it against the rights by an independent implementation.
+// read parses one operation as strictly as possible, and checks it against the rights with an independent implementation.
 func read(b []byte) (rest []byte, err error) {
 	line, rest, ok := bytes.Cut(b, []byte("\r\n"))
 	if !ok {
@@ -124,7 +124,7 @@ func read(b []byte) (rest []byte, err error) {
 	return nil, fmt.Errorf("operation %q", f[0])
 }
 
-// handedBack hands bytes of the server through a back.
+// handedBack passes bytes of the server through a back.
 func handedBack(in string, subs *subscriptions) string {
 	var out bytes.Buffer
 	b := &back{in: bufio.NewReader(strings.NewReader(in)), out: bufio.NewWriter(&out), inbox: "_INBOX.mine.", refused: "_refused", subs: subs}
@@ -201,7 +201,7 @@ func TestSubscriptionsAreCountedAsTheServerDoes(t *testing.T) {
 	}
 }
 
-// FuzzBack: whatever a server sends, a client gets no message of another connection's inbox.
+// FuzzBack: whatever a server sends, a client gets no message from another connection's inbox.
 func FuzzBack(f *testing.F) {
 	for _, seed := range []string{"MSG _INBOX.mine.x 1 1\r\na\r\n", "HMSG a 1 _INBOX.b 12 12\r\nNATS/1.0\r\n\r\n\r\n", "-ERR '\"_refused.s.'\r\n", "MSG _INBOX.b 1 0\r\n\r\n+OK\r\n", "MSG 1\r\n"} {
 		f.Add(seed)

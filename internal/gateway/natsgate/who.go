@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 )
 
-// said holds those fields of a client's CONNECT that matter here and to the server.
+// said holds the fields of a client's CONNECT that natsgate and the server use.
 type said struct {
 	User     string `json:"user,omitempty"`
 	Password string `json:"pass,omitempty"`
@@ -44,22 +44,23 @@ func readSaid(line []byte) (said, error) {
 	return s, nil
 }
 
-// who is a client that was let in.
+// who is a client that was accepted.
 type who struct {
 	app     string
 	rights  access.Rights
-	all     bool // an admin's key: everything within its app
+	all     bool // an admin's key: allows everything within its app
 	expires time.Time
 
 	principal access.Principal // of a key
 	claim     access.Claim     // of a client
 }
 
-// errCertificate: a certificate names a recipient, which has a mailbox and objects, and neither is here.
+// errCertificate says that a certificate alone is not enough: it names a recipient, which gives a right to a mailbox and objects, and a
+// NATS connection has neither.
 var errCertificate = fmt.Errorf("%w: a client certificate alone gives no right to topics and requests; connect with a key or a token as well", access.ErrForbidden)
 
-// identify finds the client of a connection. An API key comes as the token, or as the password of a user named like the
-// app; so does a client's token.
+// identify authenticates the client of a connection. An API key may be the token, or the password of a user whose name is the app; the same
+// holds for a client's token.
 func identify(ctx context.Context, a Access, s said, cert string) (*who, error) {
 	secret := s.Token
 	if secret == "" {
@@ -93,7 +94,7 @@ func (w *who) still(ctx context.Context, a Access) bool {
 	}
 	c, err := a.Known(w.claim)
 	if _, unasked := errors.AsType[*access.AskError](err); unasked {
-		return true // answers of the app's own server, which is queried at its own intervals, have not changed
+		return true // an app's own authentication server is queried at its own intervals, so its answers have not changed
 	}
 	return err == nil && c.App == w.app && reflect.DeepEqual(c.Rights(), w.rights)
 }

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long anything may take on a busy machine.
+// patience is how long any step may take on a busy machine.
 const patience = time.Minute
 
 // people verifies the keys and clients in its maps.
@@ -142,13 +142,13 @@ func (w *world) connect(t *testing.T, options ...nats.Option) *client {
 	return c
 }
 
-// refused reports whether the server has refused something since the last call.
+// refused reports whether the server has refused an operation since the last call.
 func (c *client) refused(t *testing.T) bool {
 	t.Helper()
 	if err := c.FlushTimeout(patience); err != nil {
 		t.Fatal(err)
 	}
-	// Errors are told on a goroutine of the library; a subscription that is made after them follows them.
+	// A goroutine of the library reports errors; a subscription made after them is handled after them.
 	select {
 	case err := <-c.errs:
 		if !errors.Is(err, nats.ErrPermissionViolation) {

@@ -28,8 +28,8 @@ func (n *noted) Write(b []byte) (int, error) {
 
 func (n *noted) Unwrap() http.ResponseWriter { return n.ResponseWriter }
 
-// TestAPollOfAClientThatHasLeftTakesNothing has the client close its connection orderly, and net/http never notice: the
-// request's context lives on.
+// TestAPollOfAClientThatHasLeftTakesNothing: the client closes its connection properly, and net/http never notices, so the request's
+// context continues.
 func TestAPollOfAClientThatHasLeftTakesNothing(t *testing.T) {
 	lines, answers := make(chan *reactor.Line, 10), make(chan string, 10)
 	s := gatetest.Start(t, func(s *gatetest.Server) {
@@ -64,7 +64,7 @@ func TestAPollOfAClientThatHasLeftTakesNothing(t *testing.T) {
 		t.Errorf("the next poll gets %s, want what the poll before could not give", frames)
 	}
 	given := 0
-	for range 3 { // of the poll that opened the session, the client that left, and the next
+	for range 3 { // for the poll that opened the session, the client that left, and the next poll
 		given += strings.Count(<-answers, `"ride-1"`)
 	}
 	if given != 1 {

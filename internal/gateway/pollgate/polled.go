@@ -10,41 +10,41 @@ import (
 )
 
 const (
-	// ackedWithin is when the connection of an answer is asked whether the client's TCP has acknowledged it. Until then the
-	// poll itself was the last sign of life.
+	// ackedWithin is the time after which the answer's connection is checked for the TCP acknowledgement of the client. Until then the poll
+	// itself was the last sign of life.
 	ackedWithin = 2 * time.Second
-	// lostAfter is how long an answer may be on its way before it counts as lost for a client that does not name answers.
+	// lostAfter is the time after which an unacknowledged answer counts as lost, for a client that does not name answers.
 	lostAfter = time.Second
 )
 
-// polled is one polled session. Its answers are numbered and kept until a poll names them, since an answer may be lost on
-// its way and nothing else tells: most frames do not come again by themselves.
+// polled is one polled session. Its answers are numbered, and the last one is kept until a poll names it, since an answer may be lost on
+// its way and nothing else shows that: most frames are not sent again by themselves.
 type polled struct {
 	client *gateway.PostingClient
-	ended  bool // was found ended by the last sweep; under Gateway.mu
+	ended  bool // the last sweep found the session ended; guarded by Gateway.mu
 
 	mu     sync.Mutex
 	over   chan struct{} // closed when a newer poll takes over
-	number uint64        // of the last answer with frames
-	kept   *answer       // that one; nil: the client has it
+	number uint64        // number of the last answer with frames
+	kept   *answer       // the last answer; nil: the client has it
 }
 
 // answer is the answer to a poll.
 type answer struct {
 	number uint64
 	items  []gateway.Item
-	held   int64 // of the bytes that wait for all clients
-	bye    bool  // the session has ended with this answer
+	held   int64 // bytes of this answer in the count of all waiting bytes
+	bye    bool  // the session ended with this answer
 
-	line   *reactor.Line // the connection of the poll that it answers; nil: unknown
+	line   *reactor.Line // the connection of the poll; nil: unknown
 	shared bool          // by streams of HTTP/2
-	taken  uint64        // bytes that had come over line before it was sent
+	taken  uint64        // bytes received over line before the answer was sent
 	at     time.Time     // when it was sent
-	cut    bool          // the poll's connection ended before it was sent
+	cut    bool          // the poll's connection ended before the answer was sent
 	again  bool          // it was sent before
 }
 
-// sendTo notes the connection on which the answer leaves.
+// sendTo records the connection on which the answer is sent.
 func (a *answer) sendTo(r *http.Request) {
 	a.line, a.shared, a.at, a.cut = reactor.LineOf(r.Context()), r.ProtoMajor > 1, time.Now(), false
 	if a.line != nil {
@@ -52,11 +52,11 @@ func (a *answer) sendTo(r *http.Request) {
 	}
 }
 
-// heardSince reports that the client has sent something over the connection since. Over HTTP/1.1 it has read the answer by then: a
-// later answer may be on its way, or be broken off.
+// heardSince reports whether the client has sent bytes over the connection since the answer. Over HTTP/1.1 this shows that it has read the
+// answer: unacknowledged bytes or a reset then belong to a later answer.
 func (a *answer) heardSince() bool { return a.line.Taken() != a.taken }
 
-// take ends an older poll of the session and returns a channel that a newer one closes.
+// take ends an older poll of the session. It returns a channel that a newer poll closes.
 func (c *polled) take() chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,8 +67,8 @@ func (c *polled) take() chan struct{} {
 	return c.over
 }
 
-// settle looks whether the client has the last answer. If not, it is to be given again; ended: it has, and that was the
-// session's end.
+// settle checks whether the client has received the last answer. If not, it returns that answer to be sent again. ended: the client has
+// received it, and the session ended with it.
 func (c *polled) settle(r *http.Request, named bool, had uint64) (again *answer, ended bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,9 +87,8 @@ func (c *polled) settle(r *http.Request, named bool, had uint64) (again *answer,
 	return nil, last.bye
 }
 
-// lost reports whether an answer seems not to have been read. A client may also break a connection off when it has read all it
-// wants, as some do that stop at the end of the JSON. So one that names no answers gets an answer twice at most, and those that
-// were not lost once.
+// lost reports whether an answer was probably not read. A client may also break a connection off after it has read enough, as clients do
+// that stop at the end of the JSON. So a client that names no answers gets an answer at most twice, and an answer that was not lost once.
 func (a *answer) lost(now time.Time) bool {
 	switch {
 	case a.cut:
@@ -105,8 +104,8 @@ func (a *answer) lost(now time.Time) bool {
 	return open && !all && now.Sub(a.at) > lostAfter
 }
 
-// next makes an answer of the frames that wait, of none if it must; nil: there are none. A poll that another took over from
-// gets none.
+// next makes an answer of the waiting frames, or an empty one if must is set; nil: no frames wait. A poll that a newer poll has replaced
+// gets no frames.
 func (c *polled) next(r *http.Request, turn chan struct{}, must bool) *answer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,7 +130,7 @@ func (c *polled) next(r *http.Request, turn chan struct{}, must bool) *answer {
 	return a
 }
 
-// answer sends an answer, and checks whether it arrives: bytes that the kernel took prove nothing about the client.
+// answer sends an answer, and then checks whether it arrived: bytes in the kernel's buffer do not show that the client is alive.
 func (c *polled) answer(w http.ResponseWriter, r *http.Request, id string, a *answer) {
 	err := gateway.ReplyPoll(w, id, a.number, a.items)
 	if err != nil || r.Context().Err() != nil {

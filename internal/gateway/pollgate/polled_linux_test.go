@@ -13,8 +13,8 @@ import (
 	"godwit.dev/godwit/internal/testkit/narrow"
 )
 
-// TestReadAnswerSurvivesALaterUnreadOne: the client reads an answer, asks for something else over the same connection, and does
-// not read that.
+// TestReadAnswerSurvivesALaterUnreadOne: the client reads an answer, requests something else over the same connection, and does not read
+// that second answer.
 func TestReadAnswerSurvivesALaterUnreadOne(t *testing.T) {
 	const first, second = "first", "second"
 	sent := make(chan *answer, 2)

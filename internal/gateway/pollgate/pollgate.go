@@ -1,5 +1,5 @@
-// Package pollgate serves sessions to clients that can only make requests: GET /v1/poll returns waiting frames, or waits
-// for some. The client sends its frames by POST /v1/frames.
+// Package pollgate serves sessions to clients that can only make requests: GET /v1/poll returns waiting frames, or waits for some. The
+// client sends its frames with POST /v1/frames.
 package pollgate
 
 import (
@@ -18,14 +18,13 @@ import (
 
 const (
 	defaultWait = 30 * time.Second
-	maxWait     = 50 * time.Second // shorter than proxies and our own heartbeat allow
+	maxWait     = 50 * time.Second // shorter than the limits of proxies and of our own heartbeat
 	// heartbeat: a session that is not polled for two of them, 60 s, ends.
 	heartbeat = 30 * time.Second
-	// sweepEvery is the interval at which ended sessions that their clients did not poll again are dropped: one to two of
-	// these after their end.
+	// sweepEvery is the interval of sweeps. They drop ended sessions that were not polled again, one to two intervals after the end.
 	sweepEvery = 30 * time.Second
-	maxPolls   = 100_000   // sessions of one node, half of them of one app
-	maxBytes   = 128 << 20 // bytes that wait for all of them together; also half for one app
+	maxPolls   = 100_000   // most sessions of one node, half of them of one app
+	maxBytes   = 128 << 20 // most bytes that wait for all sessions together; one app may have half of them
 )
 
 // Config are the parts of a Gateway.
@@ -61,7 +60,7 @@ func (g *Gateway) Close() error {
 	return nil
 }
 
-// Queued is how many bytes wait for the clients of polls.
+// Queued is how many bytes wait for the clients of all polled sessions.
 func (g *Gateway) Queued() int64 { return g.pool.Used() }
 
 // ServeHTTP answers one poll.
@@ -70,7 +69,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	ctl := http.NewResponseController(w)
-	_ = ctl.SetReadDeadline(time.Time{}) // a poll takes longer than a request; a server without deadlines is fine too
+	_ = ctl.SetReadDeadline(time.Time{}) // a poll takes longer than a request; servers without deadlines return an error, which does not matter
 	_ = ctl.SetWriteDeadline(time.Now().Add(maxWait + time.Minute))
 	wait, err := waitOf(r)
 	if err != nil {
@@ -84,7 +83,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.open(w, r)
 }
 
-// open makes a session and answers at once with its first frames.
+// open makes a session and immediately answers with its first frames.
 func (g *Gateway) open(w http.ResponseWriter, r *http.Request) {
 	peer := gateway.Peer(r)
 	hello, err := gateway.Hello(r, peer.Claim)
@@ -120,7 +119,7 @@ func (g *Gateway) open(w http.ResponseWriter, r *http.Request) {
 	for _, f := range first {
 		client.Session().Frame(f)
 	}
-	items, _ := client.Take() // a goodbye already there is fetched by the next poll
+	items, _ := client.Take() // the next poll fetches a goodbye that is already there
 	_ = gateway.ReplyPoll(w, id, 1, items)
 }
 
@@ -170,7 +169,7 @@ func (g *Gateway) poll(w http.ResponseWriter, r *http.Request, id string, wait t
 	}
 }
 
-// hadOf reads which answer the client has had last.
+// hadOf reads the number of the last answer that the client has received.
 func hadOf(r *http.Request) (number uint64, named bool, err error) {
 	v := r.URL.Query().Get("answer")
 	if v == "" {
@@ -222,7 +221,7 @@ func (g *Gateway) sweepLoop() {
 	}
 }
 
-// sweep forgets sessions that were found ended by the sweep before: their clients had time to fetch the goodbye.
+// sweep drops sessions that the sweep before found ended: their clients had time to fetch the goodbye.
 func (g *Gateway) sweep() {
 	gone := make(map[string]*polled)
 	g.mu.Lock()

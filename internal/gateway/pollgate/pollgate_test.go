@@ -128,7 +128,7 @@ func TestANewerPollTakesOver(t *testing.T) {
 	defer cancel()
 	var wg sync.WaitGroup
 	wg.Go(func() { first <- older.poll(ctx, "50s") })
-	for { // either of the two polls may come first, and the other one ends it
+	for { // either of the two polls may arrive first; the later one ends it
 		if err := c.poll(ctx, "0"); err != nil {
 			t.Fatal(err)
 		}
@@ -240,7 +240,7 @@ func TestOneAppLeavesPlacesForAnothersPolls(t *testing.T) {
 	if err := hostile(); !errors.As(err, &refused) || refused.Status != http.StatusServiceUnavailable {
 		t.Errorf("a third session of four gets %v", err)
 	}
-	for range 100 { // as many mistakes as end a session
+	for range 100 { // as many errors as end a session
 		if err := first.Send(t.Context(), `{"nonsense":{}}`); err != nil {
 			t.Fatal(err)
 		}
@@ -339,7 +339,7 @@ func TestClientsThatNameNoAnswersGetEachOnce(t *testing.T) {
 	}
 }
 
-// The client of these polls breaks each connection off with the answer unread.
+// The client of these polls closes each connection without reading the answer.
 func TestAnAnswerThatNobodyReadComesAgainOnceUnasked(t *testing.T) {
 	closed := make(chan struct{}, 100)
 	s := gatetest.Start(t, func(s *gatetest.Server) {
@@ -354,7 +354,7 @@ func TestAnAnswerThatNobodyReadComesAgainOnceUnasked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// breakOff polls, closes the connection in the middle of the notification, and returns what it has read of the body.
+	// breakOff polls, closes the connection in the middle of the notification, and returns the part of the body that it has read.
 	breakOff := func(during func()) string {
 		t.Helper()
 		nc, err := net.Dial("tcp", s.Addr)
@@ -380,7 +380,7 @@ func TestAnAnswerThatNobodyReadComesAgainOnceUnasked(t *testing.T) {
 		s.Send(t, notification.Draft{To: []string{"driver-1"}, ID: id, Content: notification.Content{Title: "x"}})
 	}
 	first := breakOff(func() { send("ride-1") })
-	// An unacknowledged notification would also come in a later answer, unlike most frames.
+	// An unacknowledged notification would also be in a later answer, unlike most frames.
 	if again := breakOff(func() {}); again != first {
 		t.Errorf("the poll after the first that was broken off gets %s, want the same answer: %s", again, first)
 	}

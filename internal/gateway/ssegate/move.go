@@ -11,13 +11,13 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// A client of a stream answers no probe. Its TCP acknowledges the comment, or bytes before it: that is the sign of life.
+// A stream's client answers no probe. The sign of life is the TCP acknowledgement of the comment, or of bytes before it.
 const (
-	answerAfter = 250 * time.Millisecond // when it is first checked: most round trips are shorter
-	lookAgain   = time.Second            // and then, until the session ends
+	answerAfter = 250 * time.Millisecond // time to the first check: most round trips are shorter
+	lookAgain   = time.Second            // interval of further checks, until the session ends
 )
 
-// move hands a connection of HTTP/1.1 to the reactor.
+// move transfers a connection of HTTP/1.1 to the reactor.
 func (g *Gateway) move(w http.ResponseWriter, client *gateway.PostingClient) {
 	var head bytes.Buffer
 	head.WriteString("HTTP/1.1 200 OK\r\nConnection: close\r\n")
@@ -46,7 +46,7 @@ type stream struct {
 	conn    *reactor.Conn
 	client  *gateway.PostingClient
 	posting *gateway.PostingClients
-	acked   uint32 // when the last probe was sent
+	acked   uint32 // count of acknowledged bytes when the last probe was sent
 }
 
 var (
@@ -54,7 +54,7 @@ var (
 	_ gateway.Outlet  = (*stream)(nil)
 )
 
-// Data implements reactor.Handler: a client has nothing more to send.
+// Data implements reactor.Handler. It ignores all bytes: the client has nothing more to send.
 func (s *stream) Data(b []byte) (int, error) { return len(b), nil }
 
 // Drained implements reactor.Handler.
@@ -85,7 +85,7 @@ func (s *stream) Write(head, tail []byte) bool { return s.conn.Write(head, tail)
 // Queued implements gateway.Outlet.
 func (s *stream) Queued() int { return s.conn.Queued() }
 
-// Probe implements gateway.Outlet. A comment that is refused is not needed: there is enough to acknowledge.
+// Probe implements gateway.Outlet. If the queue refuses the comment, it holds enough bytes whose acknowledgement is a sign of life.
 func (s *stream) Probe() {
 	count, _ := s.conn.Acked()
 	atomic.StoreUint32(&s.acked, count)

@@ -1,6 +1,6 @@
-// Package ssegate serves sessions as server-sent events: GET /v1/stream. Over HTTP/1.1 the connection moves to the
-// reactor, where an idle one costs next to nothing; over HTTP/2 it stays a request of net/http, so these have a cap.
-// The client sends its frames by POST /v1/frames.
+// Package ssegate serves sessions as server-sent events: GET /v1/stream. Over HTTP/1.1 the connection moves to the reactor, where an idle
+// one costs next to nothing; over HTTP/2 it stays a request of net/http, and the number of these is limited. The client sends its frames
+// with POST /v1/frames.
 package ssegate
 
 import (
@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	maxKept  = 2000             // streams that stay in net/http, half of them of one app: each costs a goroutine and its buffers
-	maxBytes = 128 << 20        // that wait for all of these together, likewise
-	patience = 30 * time.Second // for a client of these to take a write
-	fullFor  = 30 * time.Second // after which a client may reconnect that found no place
+	maxKept  = 2000             // most streams in net/http, half of them of one app: each costs a goroutine and its buffers
+	maxBytes = 128 << 20        // most bytes that wait for these streams together, half of them of one app
+	patience = 30 * time.Second // time limit for one write to such a stream
+	fullFor  = 30 * time.Second // time after which a client that found no place may reconnect
 )
 
 // Config are the parts of a Gateway.
@@ -41,9 +41,8 @@ func New(cfg Config) *Gateway {
 	return &Gateway{cfg: cfg, pool: gateway.NewPool(maxKept, maxBytes)}
 }
 
-// ServeHTTP opens a stream. A client that is finally refused gets a problem: a browser's EventSource gives up after any status
-// but 200 (HTML, section 9.2.3). A client that may come back therefore gets a stream that ends at once and gives the time to
-// reconnect.
+// ServeHTTP opens a stream. A client that is refused for good gets a problem document: a browser's EventSource gives up after any status
+// except 200 (HTML, section 9.2.3). A client that may come back therefore gets a stream that ends at once and states the time to reconnect.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !gateway.Admit(w, r, g.cfg.Origins, http.MethodGet) {
 		return
@@ -136,12 +135,11 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, client *gateway.
 	}
 }
 
-// life checks whether the peer of a net/http connection is alive: written bytes prove nothing before they are
-// acknowledged.
+// life checks whether the peer of a net/http connection is alive: only acknowledged bytes are a sign of life, written bytes are not.
 type life struct {
 	line  *reactor.Line // nil: the system does not count acknowledgements, so written bytes count
 	look  *time.Timer
-	acked uint32 // count before the first write that was not checked yet
+	acked uint32 // count before the first unchecked write
 	due   bool   // look will fire
 }
 
@@ -165,7 +163,7 @@ func (l *life) writing() {
 	l.look.Reset(answerAfter)
 }
 
-// seen reports whether the peer has acknowledged bytes since; if not, the next call checks again.
+// seen reports whether the peer has acknowledged bytes since the first unchecked write. If not, it schedules another check.
 func (l *life) seen() bool {
 	l.due = false
 	if l.line == nil {

@@ -67,7 +67,7 @@ func TestGatewayOverHTTP2(t *testing.T) {
 	})
 }
 
-// client is a stream and the posts beside it.
+// client is a stream, and the posts of its client.
 type client struct {
 	gatetest.Poster
 	proto  string
@@ -220,7 +220,7 @@ func TestAStreamOutlivesItsHeartbeats(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	q := gatetest.Options{Recipient: "driver-1"}.Query()
-	q.Set("heartbeat", "5s") // the shortest; silent for two the session would end
+	q.Set("heartbeat", "5s") // the shortest heartbeat; a session that is silent for two of them ends
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	resp, err := s.Get(ctx, "/v1/stream", q)
@@ -229,7 +229,7 @@ func TestAStreamOutlivesItsHeartbeats(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	lines := bufio.NewScanner(resp.Body)
-	for comments := 0; comments < 2; { // by then a session that is not kept alive has ended
+	for comments := 0; comments < 2; { // after two comments, a session that is not kept alive would have ended
 		if !lines.Scan() {
 			t.Fatalf("the stream ended after %d comments: %v", comments, lines.Err())
 		}
@@ -246,7 +246,7 @@ func TestGatewayOnTwoNodes(t *testing.T) {
 	gatetest.RunAgainOnTwo(t, gatetest.Gate{Mount: func(_ testing.TB, s *gatetest.Server) { mount(s) }, Dial: dial})
 }
 
-// An EventSource never connects again after a status that is not 200.
+// An EventSource never connects again after a status other than 200.
 func TestRefusalsThatPassAreStreamsThatSayWhenToComeBack(t *testing.T) {
 	s := start(t)
 	s.Stop(t)
@@ -293,8 +293,8 @@ func TestHTTP10StreamsAreServedOnTheReactor(t *testing.T) {
 	}
 }
 
-// A peer whose window is full acknowledges nothing more, just as one whose machine is gone: bytes in the kernel's buffer
-// do not prove that it is alive.
+// A peer with a full window acknowledges nothing more, just like one whose machine is gone: bytes in the kernel's buffer do not show that
+// it is alive.
 func TestAPeerThatTakesNothingIsNoticedWithinTwoHeartbeats(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes two heartbeats, which are 5 s at least")
@@ -333,7 +333,7 @@ func TestAPeerThatTakesNothingIsNoticedWithinTwoHeartbeats(t *testing.T) {
 			}
 			close(stands)
 			s.Send(t, notification.Draft{To: []string{"driver-1"}, Content: notification.Content{Title: "large", Data: []byte(strconv.Quote(strings.Repeat("x", 24<<10))), ContentType: "application/json"}})
-			s.Gone(t) // fails when it takes too long
+			s.Gone(t) // fails if it takes too long
 		})
 	}
 }

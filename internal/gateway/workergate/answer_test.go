@@ -28,7 +28,7 @@ func (o open) Service(string, string) (access.Service, bool) {
 }
 func (open) OnlyApp() string { return "demo" }
 
-// worker answers every request alike, and keeps the last one.
+// worker gives the same answer to every request, and keeps the last request.
 type worker struct {
 	answer request.Answer
 	asked  *request.Request
@@ -46,7 +46,7 @@ func (w *worker) Ask(ctx context.Context, _ string, r *request.Request) (*reques
 	return &a, nil
 }
 
-// serveWorker serves a worker's answers on an origin.
+// serveWorker serves a worker's answers on a kind of origin.
 func serveWorker(t *testing.T, w *worker, place httphead.Place, cookies bool) string {
 	t.Helper()
 	s := httptest.NewServer(workergate.New(workergate.Config{Asker: w, Access: open{cookies: cookies}, Place: place, Log: slog.New(slog.DiscardHandler)}))
@@ -163,7 +163,7 @@ func TestAnswersWithoutABodyHaveNone(t *testing.T) {
 }
 
 func TestACallIsAnsweredHoweverLongItsServiceMayTake(t *testing.T) {
-	const patience = 3 * time.Second // of the listener; its own is longer
+	const patience = 3 * time.Second // of the listener; the request's own timeout is longer
 	for _, body := range []string{"", "body"} {
 		w := &worker{answer: request.Answer{Status: 200, Data: []byte("late")}, takes: patience + 2*time.Second}
 		s := httptest.NewUnstartedServer(workergate.New(workergate.Config{Asker: w, Access: open{}, Log: slog.New(slog.DiscardHandler)}))

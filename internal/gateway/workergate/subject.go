@@ -12,10 +12,10 @@ import (
 	"godwit.dev/godwit/internal/messaging/topic"
 )
 
-// maxSegments of a path become tokens of the subject; "_" replaces further ones. The whole path is in the request.
+// maxSegments is how many segments of a path become tokens of the subject; "_" replaces further ones. The whole path is in the request.
 const maxSegments = 12
 
-// rest is the token for the segments of a path that are not in the subject.
+// rest is the token that replaces the segments of a path beyond maxSegments.
 const rest = "_"
 
 // Subject is the subject of a call's request: "orders.get.17.items" for GET /gw/orders/17/items.
@@ -41,10 +41,10 @@ func Subject(service, method, path string) string {
 	return s
 }
 
-// splitKey is the header whose value decides the side of a split that a caller stays on.
+// splitKey is the header whose value selects the side of a split, so that a caller stays on one side.
 const splitKey = "Godwit-Split-Key"
 
-// side is the service that a call goes to: of a split, one is drawn by its weights, or found by the caller's key.
+// side returns the service that handles a call. For a split, it selects one by the caller's key, or at random by the weights.
 func side(s access.Service, service, key string) string {
 	if len(s.Split) == 0 {
 		return service

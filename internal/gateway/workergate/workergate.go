@@ -1,5 +1,5 @@
-// Package workergate puts HTTP in front of workers: a call of /gw/{service}/{path…} goes as a request to one of the
-// workers that serve its subject, whose status, headers and body come back. Workers need no address and no open port.
+// Package workergate is an HTTP gateway to workers: it sends a call of /gw/{service}/{path…} as a request to one of the workers that serve
+// its subject, and returns the status, headers and body of the worker's answer. Workers need no address and no open port.
 package workergate
 
 import (
@@ -22,7 +22,7 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// Prefix is where the gateway is on the HTTP listener.
+// Prefix is the path of the gateway on the HTTP listener.
 const Prefix = httphead.GatewayPath
 
 // Asker asks workers.
@@ -33,9 +33,9 @@ type Asker interface {
 // Access says who may call.
 type Access interface {
 	access.Access
-	// Service is how a service of an app is called.
+	// Service returns the settings of a service of an app.
 	Service(app, name string) (s access.Service, set bool)
-	// OnlyApp is the app that is meant where none is named.
+	// OnlyApp is the app of calls that name none.
 	OnlyApp() string
 }
 
@@ -45,17 +45,17 @@ type Config struct {
 	Access Access
 	Log    *slog.Logger
 	Place  httphead.Place // the origin of its answers
-	Memory int64          // bytes of requests and answers under way; 0: 128 MB
+	Memory int64          // most bytes of requests and answers under way; 0: 128 MB
 }
 
 const (
 	memory    = 128 << 20
-	callCost  = 16 << 10 // a call takes beside its bodies
+	callCost  = 16 << 10 // bytes that a call takes in addition to its bodies
 	bodyTime  = 30 * time.Second
 	writeTime = 30 * time.Second
 )
 
-// Gate is the handler of everything below Prefix.
+// Gate is the handler of all paths below Prefix.
 type Gate struct {
 	cfg    Config
 	shares *fair.Shares // bytes under way
@@ -84,7 +84,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// checkPurpose refuses scripts that a browser would run for the origin as a whole (Service Workers, section 4.2).
+// checkPurpose refuses to serve scripts of service workers, which would act for the origin as a whole (Service Workers, section 4.2).
 func checkPurpose(h http.Header) error {
 	if h.Get("Service-Worker") != "" || h.Get("Sec-Fetch-Dest") == "serviceworker" {
 		return problem.Forbidden.With("a service worker would act for the whole origin, which the gateway shares with the web page; --gateway-url gives the gateway one of its own")
@@ -92,7 +92,7 @@ func checkPurpose(h http.Header) error {
 	return nil
 }
 
-// target takes the service and the path behind it out of a request, as they were sent.
+// target returns the service, and the path behind it, in the escaped form in which they were sent.
 func target(r *http.Request) (service, path string, err error) {
 	rest := strings.TrimPrefix(r.URL.EscapedPath(), Prefix)
 	service, path, _ = strings.Cut(rest, "/")
@@ -132,8 +132,8 @@ func (g *Gate) call(w http.ResponseWriter, r *http.Request, service, path string
 	if err := checkType(q.ContentType); err != nil {
 		return err
 	}
-	rc := http.NewResponseController(w) // a test's writer has no deadlines
-	_ = rc.SetReadDeadline(time.Time{}) // which would end the call as if its caller had gone
+	rc := http.NewResponseController(w) // a test's writer supports no deadlines
+	_ = rc.SetReadDeadline(time.Time{}) // the read deadline would end the call as if its caller had gone
 	_ = rc.SetWriteDeadline(time.Now().Add(request.MaxTimeout + writeTime))
 	a, err := g.cfg.Asker.Ask(r.Context(), who.app, q)
 	_ = rc.SetWriteDeadline(time.Now().Add(writeTime))
@@ -147,7 +147,7 @@ func (g *Gate) call(w http.ResponseWriter, r *http.Request, service, path string
 	return nil
 }
 
-// readBody reads a body of at most frame.MaxBody.
+// readBody reads a body of at most frame.MaxBody bytes.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.ContentLength > frame.MaxBody {
 		return nil, tooLarge()
@@ -177,8 +177,7 @@ func tooLarge() error {
 	return problem.TooLarge.Withf("a request through the gateway has at most %d bytes", frame.MaxBody)
 }
 
-// writeAnswer sends a worker's answer. bodiless: the call was HEAD, whose answer has the length of one to GET and no
-// body.
+// writeAnswer sends a worker's answer. bodiless: the call was HEAD; the answer has the length that GET would return, and no body.
 func (g *Gate) writeAnswer(w http.ResponseWriter, bodiless bool, a *request.Answer) {
 	h := w.Header()
 	httphead.FromWorker(h, a.Header, g.cfg.Place)
@@ -202,7 +201,7 @@ func (g *Gate) writeAnswer(w http.ResponseWriter, bodiless bool, a *request.Answ
 	}
 	w.WriteHeader(a.Status)
 	if !bodiless && len(body) > 0 {
-		_, _ = w.Write(body) // a caller that is gone needs no answer
+		_, _ = w.Write(body) // an error means that the caller is gone
 	}
 }
 
@@ -221,13 +220,13 @@ func (g *Gate) fail(w http.ResponseWriter, r *http.Request, err error) {
 	gateway.Fail(w, err)
 }
 
-// caller is a call's client, and the service's settings.
+// caller holds a call's client and the settings of the service.
 type caller struct {
 	app, key, recipient, addr string
 	service                   access.Service
 }
 
-// caller identifies the client of a call and checks its rights.
+// caller authenticates the client of a call and checks its rights.
 func (g *Gate) caller(r *http.Request, service string) (*caller, error) {
 	who := &caller{addr: remote(r)}
 	secret := access.Bearer(r.Header)
@@ -258,7 +257,7 @@ func (g *Gate) caller(r *http.Request, service string) (*caller, error) {
 	return who, nil
 }
 
-// stranger admits a caller without credentials to a service that anyone may call.
+// stranger accepts a caller without credentials if anyone may call the service.
 func (g *Gate) stranger(who *caller, app, service string) (*caller, error) {
 	if app == "" {
 		app = g.cfg.Access.OnlyApp()
@@ -293,7 +292,7 @@ func checkType(s string) error {
 	return nil
 }
 
-// passOn returns the headers that the worker gets: the gateway's own findings replace what a caller claims about itself.
+// passOn returns the headers for the worker: values that the gateway has verified replace a caller's claims about itself.
 func passOn(h http.Header, who *caller) frame.Headers {
 	out := frame.Headers(httphead.FromCaller(h, who.service.Cookies))
 	for _, f := range [...]struct{ name, value string }{

@@ -21,7 +21,7 @@ func TestCallersRights(t *testing.T) {
 	if err != nil || reader.ID == "" {
 		t.Fatal(err)
 	}
-	const nobody = http.StatusServiceUnavailable // the call got through to workers, of which there are none
+	const nobody = http.StatusServiceUnavailable // the call passed the gateway's checks, and no worker serves the subject
 	for _, c := range []struct {
 		access, path, credential string
 		body, header             int

@@ -19,7 +19,7 @@ type conn struct {
 	out    *reactor.Conn
 	sess   *session.Session
 	parser websocket.Parser
-	text   bool // JSON in text messages; else protobuf in binary ones
+	text   bool // the client uses JSON in text messages; false: protobuf in binary messages
 	paused atomic.Bool
 }
 
@@ -30,7 +30,7 @@ var (
 	_ session.Corker    = (*conn)(nil)
 )
 
-// Reasons to end the connections of clients whose WebSocket use is not supported; each has a close code of its own.
+// Reasons to end connections whose use of WebSocket is not supported; each has a close code of its own.
 const (
 	tooLarge  = "message_too_large"
 	wrongType = "wrong_message_type"
@@ -89,10 +89,10 @@ func (c *conn) Ping(p []byte) {
 // Pong implements websocket.Sink.
 func (c *conn) Pong([]byte) { c.sess.Alive() }
 
-// CloseFrame implements websocket.Sink: the peer's close is answered with the same code.
+// CloseFrame implements websocket.Sink: it answers the peer's close with the same code.
 func (c *conn) CloseFrame(code uint16, _ string) { c.end(code, "", io.EOF) }
 
-// end sends a close frame and closes.
+// end sends a close frame and closes the connection.
 func (c *conn) end(code uint16, reason string, err error) {
 	c.out.Write(websocket.AppendClose(nil, code, reason), nil)
 	c.out.CloseAfterFlush(err)
@@ -115,7 +115,7 @@ func (c *conn) Format() frame.Format {
 	return frame.Proto
 }
 
-// Write implements session.Transport. The frame's header is put before the head; the tail stays shared.
+// Write implements session.Transport. It puts the WebSocket header before head; tail stays shared.
 func (c *conn) Write(_ frame.ServerKind, head, tail []byte) bool {
 	b, _ := c.gate.heads.Get().(*[]byte)
 	op := websocket.Binary
@@ -130,7 +130,8 @@ func (c *conn) Write(_ frame.ServerKind, head, tail []byte) bool {
 	return taken
 }
 
-// maxHead keeps the buffer of a rare long frame, a recall of many ids, from staying in the pool.
+// maxHead is the most bytes of a buffer that returns to the pool. It keeps out the buffer of a rare long frame, such as a recall of many
+// ids.
 const maxHead = 4 << 10
 
 // Cork implements session.Corker.
@@ -139,7 +140,7 @@ func (c *conn) Cork() { c.out.Cork() }
 // Uncork implements session.Corker.
 func (c *conn) Uncork() { c.out.Uncork() }
 
-// Queued is how many bytes wait for the client to take them.
+// Queued is how many bytes wait until the client reads them.
 func (c *conn) Queued() int { return c.out.Queued() }
 
 var ping = websocket.AppendHeader(nil, websocket.Ping, 0)
@@ -152,7 +153,7 @@ func (c *conn) Close(g frame.Goodbye) {
 	c.end(closeCode(g), g.Reason, errGoodbye)
 }
 
-// closeCode is the code that libraries decide by whether to connect again: most never do after 1000.
+// closeCode returns the code by which client libraries decide whether to reconnect: most never reconnect after 1000.
 func closeCode(g frame.Goodbye) uint16 {
 	switch g.Reason {
 	case tooLarge:

@@ -18,16 +18,16 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// Subprotocols. Without an offer a client speaks JSON.
+// Subprotocols. A client that offers none uses JSON.
 const (
 	ProtocolJSON  = "godwit.v1.json"
 	ProtocolProto = "godwit.v1.proto"
 )
 
 const (
-	// maxMessage is the longest message of a client: an answer of 1 MiB takes 1.4 as base64.
+	// maxMessage is the most bytes of a client's message: an answer of 1 MiB takes 1.4 MiB as base64.
 	maxMessage = 1536 << 10
-	// handshakeTimeout is how long a client may take to accept the answer to its handshake.
+	// handshakeTimeout limits how long the answer to a handshake may take to send.
 	handshakeTimeout = 10 * time.Second
 )
 
@@ -54,8 +54,8 @@ func New(cfg Config) *Gateway {
 	return g
 }
 
-// ServeHTTP upgrades a request. A bad request gets a problem document before the handshake; the client's identity is
-// verified after its hello.
+// ServeHTTP upgrades a request to a WebSocket. It answers a bad request with a problem document before the handshake; the client's identity
+// is verified after its hello.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := g.check(w, r); err != nil {
 		gateway.Fail(w, err)
@@ -67,7 +67,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		g.cfg.Log.DebugContext(r.Context(), "websocket handshake failed", "error", err)
 		if nc != nil {
-			_ = nc.Close() // the client has its answer or is gone
+			_ = nc.Close() // the client has received its answer or is gone
 		}
 		return
 	}
@@ -115,7 +115,7 @@ func (g *Gateway) check(w http.ResponseWriter, r *http.Request) error {
 	return gateway.Check(&frame.Hello{App: claim.App, Token: claim.Token, Recipient: claim.Recipient, Group: claim.Group, Device: claim.Device})
 }
 
-// proxyDrops tells why a client that speaks WebSocket does not get through: it sent these headers, and they are not here.
+// proxyDrops explains why a client's WebSocket request fails: the client sent these headers, and they did not arrive.
 const proxyDrops = "a proxy on the way does not pass the headers Upgrade and Connection; for nginx: proxy_http_version 1.1; " +
 	"proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade"
 

@@ -261,7 +261,7 @@ func TestCloseCodesSayWhy(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := c.do(ws); err != nil {
-			t.Logf("%s: write: %v", c.name, err) // the server may close before it was all sent
+			t.Logf("%s: write: %v", c.name, err) // the server may close before the client has sent all
 		}
 		var last []byte
 		for err == nil {
@@ -293,7 +293,7 @@ func TestFrameBeforeHelloIsAnswered(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, want := range []string{"hello_required", "welcome", "pong"} { // the pong waits for the hello
+	for _, want := range []string{"hello_required", "welcome", "pong"} { // the pong waits until the hello is handled
 		if text, err := c.Next(t.Context()); err != nil || !strings.Contains(text, want) {
 			t.Fatalf("%s, %v; want %s", text, err, want)
 		}
@@ -310,7 +310,7 @@ func TestFramesBehindTheHandshakeAreNotLost(t *testing.T) {
 	hello := []byte(`{"hello":{"app":"demo","recipient":"driver-1"}}`)
 	request := "GET /v1/connect HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-	frame := append([]byte{0x81, 0x80 | byte(len(hello)), 0, 0, 0, 0}, hello...) // a mask of zeros changes nothing
+	frame := append([]byte{0x81, 0x80 | byte(len(hello)), 0, 0, 0, 0}, hello...) // a mask of zeros leaves the payload unchanged
 	if _, err := nc.Write(append([]byte(request), frame...)); err != nil {
 		t.Fatal(err)
 	}

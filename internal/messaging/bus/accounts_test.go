@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// A route makes the account of another node's first subscription, and marks it expired a moment later. The server drops the other
-// node's messages in an account that stays so.
+// The first subscription of another node makes a route create an account, which the route marks as expired a moment later. The server drops
+// the other node's messages while the account stays expired.
 func TestAnAccountThatARouteHasJustMadeIsUsable(t *testing.T) {
 	s, err := server.NewServer(&server.Options{DontListen: true, NoSigs: true, NoLog: true, NoSystemAccount: true})
 	if err != nil {

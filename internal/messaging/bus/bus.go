@@ -22,23 +22,23 @@ import (
 	"godwit.dev/godwit/internal/messaging/topic"
 )
 
-// MaxPayload is the largest message with its headers: the largest body of a request through the gateway, 1 MiB, and
-// room for 16 KB of its headers and those that are added.
+// MaxPayload is the most bytes of a message with its headers: the largest body of a request through the gateway, 1 MiB, and room for 16 KB
+// of its headers and for added headers.
 const MaxPayload = 1<<20 + 32<<10
 
 const (
-	idleAfter  = 30 * time.Second // without use, an app's connection is closed
+	idleAfter  = 30 * time.Second // an app's connection is closed after this time without use
 	sweepEvery = 10 * time.Second
 )
 
 // Config holds settings that differ between servers.
 type Config struct {
-	External External // used in place of the server within the process, if it has a URL
-	Cluster  *Cluster // connects the server within the process to those of other nodes; nil: it is alone
+	External External // replaces the server within the process, if it has a URL
+	Cluster  *Cluster // connects the server within the process to the servers of other nodes; nil: it is alone
 	Log      *slog.Logger
 }
 
-// Bus carries messages. Its methods may be called from anywhere, also from callbacks.
+// Bus carries messages. Its methods may be called from any goroutine, and from callbacks.
 type Bus struct {
 	log    *slog.Logger
 	dial   dialer
@@ -55,7 +55,7 @@ type Bus struct {
 
 var errClosed = fmt.Errorf("%w: the server is stopping", topic.ErrUnavailable)
 
-// Start starts the bus. That an external NATS cannot be reached is logged and no error: it is used once it can.
+// Start starts the bus. An external NATS that cannot be reached is logged and is no error: the bus uses it when it can.
 func Start(_ context.Context, cfg Config) (*Bus, error) {
 	b := &Bus{log: cfg.Log, links: make(map[string]*link), stop: make(chan struct{})}
 	switch {
@@ -73,7 +73,7 @@ func Start(_ context.Context, cfg Config) (*Bus, error) {
 	}
 	b.swept.Go(b.sweep)
 	if cfg.External.URL != "" {
-		_, err := b.use("") // reports now whether NATS can be reached, and is not closed when idle
+		_, err := b.use("") // shows now whether NATS can be reached; this connection is not closed when idle
 		if err != nil {
 			return nil, errors.Join(err, b.Close())
 		}
@@ -81,7 +81,7 @@ func Start(_ context.Context, cfg Config) (*Bus, error) {
 	return b, nil
 }
 
-// Close ends all connections and the server. Messages under way are lost; callbacks under way have returned.
+// Close ends all connections and the server. Messages under way are lost; running callbacks have returned when it returns.
 func (b *Bus) Close() error {
 	b.mu.Lock()
 	links, lines := b.links, b.lines
@@ -99,8 +99,8 @@ func (b *Bus) Close() error {
 	return nil
 }
 
-// Publish sends a message to the subscribers of its subject. It has left for the NATS server when Publish returns;
-// nothing confirms that it arrived. ErrUnavailable: there is no server now.
+// Publish sends a message to the subscribers of its subject. When Publish returns, the message is on its way to the NATS server; nothing
+// confirms that it arrives. ErrUnavailable: there is no server now.
 func (b *Bus) Publish(ctx context.Context, app string, m topic.Message) error {
 	l, err := b.use(app)
 	if err != nil {
@@ -110,7 +110,7 @@ func (b *Bus) Publish(ctx context.Context, app string, m topic.Message) error {
 	return l.publish(ctx, subject(app, m.Subject), m)
 }
 
-// Reply answers a message: to is its Reply. A worker that has gone on answering after the asker gave up gets no error.
+// Reply answers a message; to is the Reply of that message. A worker that answers after the asker gave up gets no error.
 func (b *Bus) Reply(ctx context.Context, app, to string, m topic.Message) error {
 	if !isInbox(to) {
 		return fmt.Errorf("reply to %.100q: is no inbox", to)
@@ -123,8 +123,8 @@ func (b *Bus) Reply(ctx context.Context, app, to string, m topic.Message) error 
 	return l.publish(ctx, to, m)
 }
 
-// Request sends a request to one of the workers of a subject and waits for its answer until ctx ends. Without workers it
-// returns topic.ErrNoResponders at once. It is sent once: the worker may have carried it out even if no answer came.
+// Request sends a request to one of the workers of a subject and waits for its answer until ctx ends. Without workers it returns
+// topic.ErrNoResponders at once. It sends the request only once: the worker may have carried it out even if no answer came.
 func (b *Bus) Request(ctx context.Context, app string, m topic.Message) (topic.Message, error) {
 	l, err := b.use(app)
 	if err != nil {
@@ -163,7 +163,7 @@ func (b *Bus) Subscribe(app, pattern, queue string, got func(topic.Message), los
 	}), nil
 }
 
-// use finds the connection for an app, or makes it. release must follow.
+// use returns the connection for an app, and makes it if necessary. The caller must call release.
 func (b *Bus) use(app string) (*link, error) {
 	b.mu.RLock()
 	l, closed := b.links[b.dial.name(app)], b.closed
@@ -184,7 +184,7 @@ func (b *Bus) use(app string) (*link, error) {
 	return l, nil
 }
 
-// add makes the link of an app, unless somebody else just has. It connects when it is opened, without the lock.
+// add makes the link of an app, unless another goroutine has just made it. The link connects later, in open, without the lock.
 func (b *Bus) add(app string) (l *link, closed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -232,7 +232,7 @@ func (b *Bus) closeIdle(now time.Time) {
 	}
 }
 
-// changed logs that the NATS server was lost or found.
+// changed logs that the connection to the NATS server was lost or restored.
 func (b *Bus) changed(up bool, why error) {
 	if up {
 		b.log.Info("message bus connected")
@@ -241,7 +241,7 @@ func (b *Bus) changed(up bool, why error) {
 	}
 }
 
-// subject is the full subject of one within an app.
+// subject returns the full subject of a subject within an app.
 func subject(app, rest string) string { return prefix(app) + rest }
 
 func prefix(app string) string { return root + topic.EncodeToken(app) + "." }

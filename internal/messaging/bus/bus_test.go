@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long anything may take on a busy machine.
+// patience is how long any step may take on a busy machine.
 const patience = time.Minute
 
 // start starts a bus that ends with the test.
@@ -346,7 +346,7 @@ func TestAppsInUseHaveAConnection(t *testing.T) {
 	stop()
 	b.CloseIdle(later)
 	connections(0)
-	for i := range 20 { // apps that come and go share the existing accounts
+	for i := range 20 { // short-lived apps share the existing accounts
 		app := "c" + strconv.Itoa(i)
 		in, stop := subscribe(t, b, app, "t.>", "")
 		publish(t, b, app, "t.x", app)

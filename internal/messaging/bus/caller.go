@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/messaging/topic"
 )
 
-// Limits of a caller. A message counts with the memory that it takes.
+// Limits of a caller. A message counts with the memory that it occupies.
 const (
 	maxCallerBytes = 8 << 20
 	messageCost    = 256
@@ -25,9 +25,9 @@ type subscription struct {
 	nats   *nats.Subscription
 
 	listeners atomic.Pointer[[]*listener] // replaced, never altered
-	missed    int                         // guarded by caller.mu: dropped and not reported
-	library   atomic.Int64                // dropped by the client library, as far as this was counted
-	suspect   atomic.Bool                 // the library dropped some, and perhaps more since
+	missed    int                         // messages dropped and not reported; guarded by caller.mu
+	library   atomic.Int64                // messages that the client library dropped, as far as they were counted
+	suspect   atomic.Bool                 // the library dropped messages, and perhaps more since then
 }
 
 func (s *subscription) add(of *listener) {
@@ -39,7 +39,7 @@ func (s *subscription) add(of *listener) {
 	s.listeners.Store(&list)
 }
 
-// remove removes a listener and returns how many are left.
+// remove removes a listener and returns how many remain.
 func (s *subscription) remove(of *listener) int {
 	var list []*listener
 	for _, l := range *s.listeners.Load() {
@@ -51,13 +51,13 @@ func (s *subscription) remove(of *listener) int {
 	return len(list)
 }
 
-// Faulty messages come only from clients of an external NATS: the listener of this server refuses them.
+// Only clients of an external NATS can send faulty messages: the listener of this server refuses them.
 var (
 	errNoTopic = errors.New("neither a topic nor a request")
 	errLarge   = errors.New("message of a topic is too large")
 )
 
-// message converts a NATS message to one within the app.
+// message converts a NATS message to a message within the app.
 func (s *subscription) message(m *nats.Msg) (msg topic.Message, err error) {
 	msg = topic.Message{Subject: m.Subject[s.prefix:], Header: topic.Header(m.Header), Data: m.Data}
 	if isInbox(m.Reply) {
@@ -77,7 +77,7 @@ func (s *subscription) message(m *nats.Msg) (msg topic.Message, err error) {
 	return msg, nil
 }
 
-// droppedByLibrary is how many the client library dropped since the last call.
+// droppedByLibrary is how many messages the client library dropped since the last call.
 func (s *subscription) droppedByLibrary() int {
 	s.suspect.Store(true)
 	total, err := s.nats.Dropped()
@@ -90,30 +90,30 @@ func (s *subscription) droppedByLibrary() int {
 // caller calls listeners, one after the other.
 type caller struct {
 	counts *counts
-	bytes  atomic.Int64 // of messages that are queued or being handed over
+	bytes  atomic.Int64 // of messages that are queued or in the hands of listeners
 
 	mu    sync.Mutex
 	queue []item
-	spare []item          // the room of the queue before
-	short []*subscription // those that lost messages after their last one
+	spare []item          // memory of the queue before, for the next one
+	short []*subscription // subscriptions that lost messages after their last item in the queue
 	wake  chan struct{}
 }
 
-// item is a message, or the number of messages lost before one.
+// item is a message with the number of messages lost before it, or only that number.
 type item struct {
 	of     *subscription
 	missed int
 	msg    topic.Message
 }
 
-// keptRoom is how many messages a caller keeps room for while it is empty.
+// keptRoom is how many messages an empty caller keeps memory for.
 const keptRoom = 1024
 
 func newCaller(c *counts) *caller { return &caller{counts: c, wake: make(chan struct{}, 1)} }
 
 func cost(m *topic.Message) int64 { return int64(messageCost + len(m.Subject) + len(m.Data)) }
 
-// put queues a message, or drops it if too much waits already.
+// put queues a message, or drops it if too many bytes wait already.
 func (l *caller) put(s *subscription, m topic.Message) {
 	missed := 0
 	if s.suspect.Load() {
@@ -134,7 +134,7 @@ func (l *caller) put(s *subscription, m topic.Message) {
 	l.stir()
 }
 
-// drop notes messages that were lost before they came here.
+// drop records messages that were lost before they reached the caller.
 func (l *caller) drop(s *subscription, n int) {
 	l.mu.Lock()
 	l.miss(s, n)
@@ -172,7 +172,7 @@ func (l *caller) run(done chan struct{}) {
 	}
 }
 
-// take takes the queue, followed by losses after which no message came.
+// take takes the queue, followed by the losses that no message follows.
 func (l *caller) take() []item {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,19 +18,19 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// Cluster configures how the server within the process connects to those of other nodes. All of them are connected with
-// each other; a node that is missing among another's peers is found through the others.
+// Cluster configures how the server within the process connects to the servers of other nodes. Each node connects with every other one; it
+// finds a node that is missing among its peers through the others.
 type Cluster struct {
 	Node   string      // shown in the logs of other nodes
 	Boot   string      // unique to this start; empty: random
-	Addr   string      // to listen at for other nodes
-	Peers  []string    // addresses of other nodes, this one allowed
+	Addr   string      // address to listen at for other nodes
+	Peers  []string    // addresses of other nodes; may contain this one
 	Secret string      // the same on all nodes
-	TLS    *tls.Config // shows a certificate and demands one; nil: plain
+	TLS    *tls.Config // shows a certificate and demands one; nil: no TLS
 }
 
-// Names of the lines on which nodes talk, one connection each between any two of them, so that a storm of one, or of
-// topics, drops nothing of another.
+// Names of the lines on which nodes exchange messages. Each line has a connection of its own between any two nodes, so that a burst on one
+// line, or of topics, drops no messages of another.
 const (
 	Mailboxes = "~mailboxes"
 	Objects   = "~objects"
@@ -39,11 +39,11 @@ const (
 // isOwn reports whether a name is one of the server's own accounts. No app's name has a tilde.
 func isOwn(name string) bool { return name == Mailboxes || name == Objects }
 
-// How soon a node that fell silent is taken for gone.
+// Timing of the pings that detect a silent node.
 const (
 	routePing   = 2 * time.Second
 	routeMissed = 2
-	routePool   = 3 // connections between two nodes that apps' topics and requests share
+	routePool   = 3 // connections between two nodes that the topics and requests of apps share
 	routesEvery = 250 * time.Millisecond
 )
 
@@ -51,7 +51,7 @@ func newClustered(c *Cluster, log *slog.Logger) (*embedded, error) {
 	e := newEmbedded()
 	e.cluster, e.logger = c, newJournal(log, c.Secret)
 	c.Boot = cmp.Or(c.Boot, rand.Text()[:8])
-	// The server's own error would not name the reason.
+	// The server's own error does not name the reason.
 	ln, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", c.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("open cluster_addr: %w", err)
@@ -61,7 +61,7 @@ func newClustered(c *Cluster, log *slog.Logger) (*embedded, error) {
 	}
 	opened := ln.Addr().(*net.TCPAddr) //nolint:forcetypeassert // of a listener for tcp
 	if _, port, _ := net.SplitHostPort(c.Addr); port == "0" || port == "" {
-		opened.Port = 0 // the server chooses a port itself, since another process could take ln's in between
+		opened.Port = 0 // the server opens the port of its choice itself: if ln's port were reused, another process could take it in between
 	}
 	c.Addr = opened.String()
 	e.mu.Lock()
@@ -73,12 +73,12 @@ func newClustered(c *Cluster, log *slog.Logger) (*embedded, error) {
 	return e, nil
 }
 
-// maxBetweenNodes is the largest message on a line: a message of MaxPayload as base64 in JSON. Apps' messages stay below
+// maxBetweenNodes is the most bytes of a message on a line: a message of MaxPayload as base64 in JSON. Apps' messages stay below
 // MaxPayload.
 const maxBetweenNodes = 2 * MaxPayload
 
-// join makes the server listen for other nodes and connect to them. It has to listen for clients too, or its routes
-// would never start: on loopback, at a port that the system chooses, and nobody has the secrets that Check requires.
+// join makes the server listen for other nodes and connect to them. NATS starts routes only if it also listens for clients: it does so on
+// loopback, at a port that the system chooses, and no client has the secrets that Check requires.
 func (c *Cluster) join(o *server.Options) {
 	host, text, _ := net.SplitHostPort(c.Addr)
 	port, _ := strconv.Atoi(text)
@@ -106,8 +106,8 @@ func (c *Cluster) join(o *server.Options) {
 	}
 }
 
-// elsewhere resolves accounts that are unknown here, since another node may know them. The server then keeps the
-// subscriptions of nodes in apps that are not in use here yet.
+// elsewhere makes accounts that are unknown here resolvable, since another node may know them. The server then keeps other nodes'
+// subscriptions for apps that this node does not use yet.
 type elsewhere struct{}
 
 var errElsewhere = errors.New("accounts are made where they are used")
@@ -120,9 +120,9 @@ func (elsewhere) IsTrackingUpdate() bool       { return true }
 func (elsewhere) Reload() error                { return nil }
 func (elsewhere) Close()                       {}
 
-// shared returns the account of an app, which nodes know by the app's name. The server considers an account learnt from
-// another node expired until it gets the account's claims, and drops that node's messages so long. Between making such an account
-// and marking it the server holds no lock, so an account that this node has not made is waited for.
+// shared returns the account of an app, whose name is the same on all nodes. The server considers an account that it learnt from another
+// node expired until the account gets claims, and meanwhile drops that node's messages. The server holds no lock between making such an
+// account and marking it as expired, so shared waits until an account that this node has not made is marked.
 func shared(s *server.Server, app string, usable map[string]bool, pause func()) *server.Account {
 	name := "app:" + app
 	a, isNew := s.LookupOrRegisterAccount(name)
@@ -146,7 +146,7 @@ func (e *embedded) carry(l *Line, _ *slog.Logger) (carrier, error) {
 	return connectDirectly(l, l.name, e.secret, e.dial)
 }
 
-// watch calls joined when a connection to another node was made: what was published while there was none did not arrive.
+// watch calls joined after a connection to another node was made: messages published while there was none did not arrive.
 func (e *embedded) watch(stop chan struct{}, joined func()) {
 	known := map[uint64]bool{}
 	tick := time.NewTicker(routesEvery)
@@ -176,21 +176,21 @@ func (e *embedded) routes() []*server.RouteInfo {
 	return z.Routes
 }
 
-// Route is another node that this one is connected with.
+// Route is another node to which this one is connected.
 type Route struct {
 	Name    string // node/boot
 	Addr    string
-	Traffic [2]int64 // bytes to it, and from it
-	Pending int      // bytes that wait to be written to it
+	Traffic [2]int64 // bytes sent to it, and received from it
+	Pending int      // bytes that wait to be sent to it
 }
 
-// SecretDiffers reports whether nodes were refused lately because their secrets differ from this one's.
+// SecretDiffers reports whether a connection between nodes was recently refused because their secrets differ.
 func (b *Bus) SecretDiffers() bool {
 	e, ok := b.dial.(*embedded)
 	return ok && e.logger != nil && e.logger.secretDiffers()
 }
 
-// Routes lists the nodes that this one is connected with; ok is false where the bus does not know them.
+// Routes lists the nodes to which this one is connected. ok is false if the bus cannot know them.
 func (b *Bus) Routes() (list []Route, ok bool) {
 	e, ok := b.dial.(*embedded)
 	if !ok || e.cluster == nil {
@@ -214,7 +214,7 @@ func (b *Bus) Routes() (list []Route, ok bool) {
 	return list, true
 }
 
-// ClusterAddr is the address at which other nodes reach this one; empty: it is alone.
+// ClusterAddr is the address at which other nodes reach this one; empty: this node is alone.
 func (b *Bus) ClusterAddr() string {
 	if e, ok := b.dial.(*embedded); ok && e.cluster != nil {
 		return e.cluster.Addr
@@ -222,7 +222,7 @@ func (b *Bus) ClusterAddr() string {
 	return ""
 }
 
-// joined informs lines that they may have lost messages.
+// joined reports to all lines that they may have lost messages.
 func (b *Bus) joined() {
 	b.mu.RLock()
 	lines := slices.Clone(b.lines)

@@ -21,7 +21,7 @@ import (
 
 const secret = "a secret of sixteen and more"
 
-// logged is a log that a test reads.
+// logged is a log that a test can read.
 type logged struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -39,7 +39,7 @@ func (l *logged) String() string {
 	return l.b.String()
 }
 
-// node starts a bus that is connected to those at the given addresses.
+// node starts a bus that connects to the buses at the given addresses.
 func node(t *testing.T, name string, change func(*bus.Cluster), peers ...string) (*bus.Bus, *logged) {
 	t.Helper()
 	log := &logged{}
@@ -115,7 +115,7 @@ func TestNodesFindEachOtherThroughOne(t *testing.T) {
 
 func TestTopicsAndRequestsReachOtherNodes(t *testing.T) {
 	one, other := two(t)
-	// The app is not in use on the other node when this one subscribes.
+	// The other node does not use the app when this one subscribes.
 	in, _ := subscribe(t, one, "a.t", topic.Topic("rides.*"), "")
 	serve(t, one, "a", topic.Request("orders.>"), "q")
 	eventually.True(t, "a message reaches the other node", func() bool {
@@ -172,7 +172,7 @@ func TestLinesAreHeardOnOtherNodesOnly(t *testing.T) {
 	if n != 100 || len(echo) != 0 || len(elsewhere) != 0 {
 		t.Errorf("%d of 100 came, and %d to the sender, %d to another line", n, len(echo), len(elsewhere))
 	}
-	// An app's name cannot be that of a line, and a key opens none.
+	// An app's name cannot be the name of a line, and a key opens no line.
 	if c, user, password, left, err := other.Open("a", true); err != nil {
 		t.Error(err)
 	} else {
@@ -210,7 +210,7 @@ func TestNodeWithAnotherSecretIsRefused(t *testing.T) {
 
 func TestNodesShowEachOtherCertificates(t *testing.T) {
 	ca, later := certstest.NewAuthority(t), time.Now().Add(time.Hour)
-	var its logged // log of errors of its own certificate
+	var its logged // errors about the node's own certificate
 	with := func(ca *certstest.Authority, ends time.Time) func(*bus.Cluster) {
 		cert, key, authorities := ca.Node(t, ends)
 		files, err := certs.LoadMutual(cert, key, authorities, slog.New(slog.NewTextHandler(&its, nil)))

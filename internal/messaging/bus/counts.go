@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// counts are kept as plain atomics and read when metrics are scraped.
+// counts are plain atomics, which are read when metrics are scraped.
 type counts struct {
 	published, received, refused, dropped, requests atomic.Uint64
 }
@@ -44,7 +44,7 @@ func (b *Bus) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// Up says whether the server behind the bus is there, which the one within the process always is.
+// Up reports whether the server behind the bus can be reached; the one within the process always can.
 func (b *Bus) Up() bool {
 	_, up := b.state()
 	return up == 1

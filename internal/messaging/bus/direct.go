@@ -13,9 +13,9 @@ import (
 	"godwit.dev/godwit/internal/messaging/topic"
 )
 
-// direct carries a line to the server within the process, in whose protocol it subscribes and publishes: a message takes one goroutine
-// less on its way than through the client library, and no channel. A subscription takes 64 bytes here, where the library keeps 268 for
-// callbacks, queues and counts that a line has no use for: while nodes of the release before are heard there is one for each recipient.
+// direct carries a line to the server within the process and speaks its protocol: a message passes one goroutine less than through the
+// client library, and no channel. A subscription takes 64 bytes here, where the library uses 268 for callbacks, queues and counts that a
+// line does not need: while nodes of the release before are connected, there is one subscription for each recipient.
 type direct struct {
 	dial  func() (net.Conn, error)
 	hello []byte // CONNECT
@@ -25,14 +25,14 @@ type direct struct {
 	conn   *patient // nil while there is none
 	all    wanted   // the ring of subscriptions
 	ids    uint64
-	asked  []chan error // PINGs under way, in their order
+	asked  []chan error // pending PINGs, in their order
 	closed bool
 
 	done  chan struct{}
 	ended sync.WaitGroup
 }
 
-// wanted is a subscription. All of them form a ring, so that a new connection can subscribe to them again.
+// wanted is a subscription. All subscriptions form a ring, so that a new connection can subscribe to them again.
 type wanted struct {
 	by         *direct
 	prev, next *wanted // nil: it has ended
@@ -40,7 +40,7 @@ type wanted struct {
 	subject    string
 }
 
-// readRoom is the longest line of the server, which is INFO, and the most bytes read at once.
+// readRoom is the most bytes of a line from the server and of one read. INFO is the longest line.
 const readRoom = 32 << 10
 
 // connectDirectly connects a line, and keeps it connected until close.
@@ -62,7 +62,7 @@ func connectDirectly(l *Line, user, password string, dial func() (net.Conn, erro
 	return d, nil
 }
 
-// run reads, and connects again when the connection is lost.
+// run reads operations, and reconnects when the connection is lost.
 func (d *direct) run(r *bufio.Reader) {
 	for {
 		if r != nil {
@@ -78,7 +78,7 @@ func (d *direct) run(r *bufio.Reader) {
 	}
 }
 
-// connect sends the name and all subscriptions, and returns once the server has handled them.
+// connect sends the CONNECT operation and all subscriptions, and returns once the server has handled them.
 func (d *direct) connect() (*bufio.Reader, error) {
 	c, err := d.dial()
 	if err != nil {
@@ -115,7 +115,7 @@ func (d *direct) connect() (*bufio.Reader, error) {
 	}
 }
 
-// greet writes the first operations of a connection; known gets an element when the server has read them.
+// greet writes the first operations of a connection. known gets an element when the server has handled them.
 func (d *direct) greet(c net.Conn, known chan error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -146,7 +146,7 @@ func (d *direct) handle(op operation) {
 	switch op.verb {
 	case opMessage:
 		d.to.take(op.subject, op.data)
-	case opError: // after most errors the server ends the connection
+	case opError: // the server ends the connection after most errors
 		d.to.lost()
 	case opPing:
 		d.mu.Lock()
@@ -162,7 +162,7 @@ func (d *direct) handle(op operation) {
 	}
 }
 
-// write writes without waiting. d.mu is held, so that the pieces stay together.
+// write queues bytes and never waits. d.mu is held, so that the pieces stay together.
 func (d *direct) write(pieces ...[]byte) error {
 	if d.conn == nil {
 		return errAway
@@ -175,7 +175,7 @@ func (d *direct) write(pieces ...[]byte) error {
 	return nil
 }
 
-// away notes that there is no connection.
+// away records that there is no connection.
 func (d *direct) away() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -203,7 +203,7 @@ func (d *direct) publish(subject string, data []byte) error {
 	return d.write(head, data, []byte("\r\n"))
 }
 
-// subscribe is in effect with the next connection, if there is none now.
+// subscribe adds a subscription. Without a connection it takes effect with the next one.
 func (d *direct) subscribe(subject string) (interface{ End() }, error) {
 	if err := checkSubject(subject); err != nil {
 		return nil, err
@@ -232,7 +232,7 @@ func (w *wanted) End() {
 	}
 	w.prev.next, w.next.prev = w.next, w.prev
 	w.prev, w.next = nil, nil
-	_ = d.write(appendUnsubscribe(room[:0], w.id)) // a new connection does not subscribe to it again
+	_ = d.write(appendUnsubscribe(room[:0], w.id)) // if the write fails, a new connection does not subscribe to it again
 }
 
 func (d *direct) flush(ctx context.Context) error {

@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/messaging/topic"
 )
 
-// otherEnd is the server end of the connections that a line makes, one after the other.
+// otherEnd is the server's end of the connections that a line makes, one after the other.
 type otherEnd struct {
 	t     *testing.T
 	conns chan net.Conn
@@ -39,7 +39,7 @@ func (s *otherEnd) accept() (net.Conn, *bufio.Reader, []string) {
 	return c, r, said[1:]
 }
 
-// until returns the client's lines before a given one.
+// until returns the client's lines before the line end.
 func (s *otherEnd) until(r *bufio.Reader, end string) (said []string) {
 	s.t.Helper()
 	for {

@@ -15,32 +15,32 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// startPatience is how long the server may take to take connections. It takes milliseconds.
+// startPatience limits how long the server may take until it accepts connections. Normally that takes milliseconds.
 const startPatience = 10 * time.Second
 
-// embedded is the NATS server within the process. It listens nowhere: who connects was let in before. It starts when the
-// first app uses it, in milliseconds; a server without topics and requests saves a megabyte.
+// embedded is the NATS server within the process. Without a cluster it has no listener: every client was authenticated before it is
+// connected. It starts when the first app uses it, in milliseconds; a server without topics and requests saves a megabyte.
 type embedded struct {
-	secret  string   // of connections that carry the bus's own messages
+	secret  string   // password of the connections that carry the bus's own messages
 	cluster *Cluster // nil: it is alone
-	logger  *journal // log of a server that others connect to; nil: nothing is logged
+	logger  *journal // log of a server in a cluster; nil: nothing is logged
 
 	mu     sync.Mutex
 	nats   *server.Server // nil until it is used
 	closed bool
 	held   map[string]*held // accounts in use, by app
-	usable map[string]bool  // accounts of a cluster that this node has made or given claims, by app; the server deletes none
+	usable map[string]bool  // accounts of a cluster, by app, that this node has made or given claims; the server deletes none
 	free   []*server.Account
 	made   int
 	guests map[string]guest // who may connect, by secret
 }
 
-// held is an account and the number of its connections, open or about to be. An account without connections has nothing
-// left of its former app, and is given to the next one: the server cannot delete accounts.
+// held is an account with the number of its open and pending connections. An account without connections has no state of its former app,
+// and the next app gets it: the server cannot delete accounts.
 type held struct {
 	account *server.Account
 	n       int
-	guests  int // of these, connections of NATS clients
+	guests  int // how many of these are connections of NATS clients
 }
 
 func newEmbedded() *embedded {
@@ -89,7 +89,7 @@ func (e *embedded) close() {
 	}
 }
 
-// dial makes a connection within the process, for an app whose account is held.
+// dial makes a connection within the process, for an app whose account hold has reserved.
 func (e *embedded) dial() (net.Conn, error) {
 	e.mu.Lock()
 	s := e.nats
@@ -97,7 +97,7 @@ func (e *embedded) dial() (net.Conn, error) {
 	return s.InProcessConn()
 }
 
-// Check implements server.Authentication: it lets in clients with a valid secret, and puts each into its app's account.
+// Check implements server.Authentication: it accepts clients with a valid secret, and assigns each to its app's account.
 func (e *embedded) Check(c server.ClientAuthentication) bool {
 	said := c.GetOpts()
 	user := &server.User{Username: said.Username}
@@ -126,7 +126,7 @@ func (e *embedded) Check(c server.ClientAuthentication) bool {
 	return true
 }
 
-// hold keeps an app's account until drop.
+// hold reserves an app's account until drop.
 func (e *embedded) hold(app string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -145,8 +145,8 @@ func (e *embedded) hold(app string) error {
 	return nil
 }
 
-// account finds an account for an app, or makes one. Nodes know an app's account by its name; a server without other nodes
-// reuses unused accounts for other apps.
+// account returns an account for an app, and makes one if necessary. In a cluster the account's name is that of the app, on all nodes; a
+// server without other nodes reuses unused accounts for other apps.
 func (e *embedded) account(app string) (*server.Account, error) {
 	if e.cluster != nil {
 		return shared(e.nats, app, e.usable, runtime.Gosched), nil
@@ -158,7 +158,7 @@ func (e *embedded) account(app string) (*server.Account, error) {
 	return e.nats.RegisterAccount("app-" + strconv.Itoa(e.made))
 }
 
-// unused takes an account that had an app before, if the last connection of that is wholly gone.
+// unused returns an account of an earlier app whose last connection has completely ended; nil if there is none.
 func (e *embedded) unused() *server.Account {
 	for i, a := range e.free {
 		if a.NumLocalConnections() == 0 && a.TotalSubs() == 0 {
@@ -194,8 +194,8 @@ func (e *embedded) connect(l *link, options ...nats.Option) (*nats.Conn, error) 
 	return nc, nil
 }
 
-// alone reports whether no NATS client is in an app's account, or about to be. In a cluster it is always false: this
-// node does not know the clients of other nodes.
+// alone reports whether no NATS client is connected to an app's account, or connecting. In a cluster it is always false: this node does not
+// know the clients of other nodes.
 func (e *embedded) alone(app string) bool {
 	if e.cluster != nil {
 		return false
@@ -208,10 +208,10 @@ func (e *embedded) alone(app string) bool {
 
 func (e *embedded) disconnected(l *link) { e.drop(l.name) }
 
-// name returns the name of an app's link: each app has its own.
+// name returns the name of an app's link. It is the app's name: each app has a link of its own.
 func (e *embedded) name(app string) string { return app }
 
-// inProcess makes the connections of a link or line, the first and each after a loss.
+// inProcess makes the connections of a link or line: the first one, and another after each loss.
 type inProcess struct {
 	server *embedded
 	to     *wired

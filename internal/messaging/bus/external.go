@@ -11,29 +11,28 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// External says where a NATS is that is used in place of the server within the process. Its subjects carry the app, and
-// one connection serves all apps.
+// External configures a NATS that replaces the server within the process. Its subjects contain the app, and one connection serves all apps.
 type External struct {
-	URL         string // nats:// or tls://, several with commas between
+	URL         string // nats:// nats:// or tls://, several separated by commas
 	Credentials string // file with a NATS user's JWT and key; empty: none
-	CA          string // PEM file with the authorities of its certificate; empty: the system's
-	// Nodes is the name of the cluster: the same on each of its nodes, and different from that of others on the same NATS. One
-	// token of a subject; empty: no cluster.
+	CA          string // PEM file with the authorities for the server's certificate; empty: the system's
+	// Nodes is the name of the cluster: the same on all its nodes, and different from the names of other clusters on the same NATS. It is
+	// one token of a subject; empty: no cluster.
 	Nodes string
 
 	pingEvery time.Duration // 0: pingEvery
 }
 
-// An external NATS that is silent for this long is taken for gone.
+// Timing of the pings that detect a silent external NATS.
 const (
 	pingEvery   = 5 * time.Second
 	pingsMissed = 2
 )
 
-// external connects to a NATS elsewhere.
+// external connects to an external NATS.
 type external struct{ cfg External }
 
-// connect implements dialer. Where the NATS cannot be reached it goes on trying: the rest of the server does not need it.
+// connect implements dialer. If the NATS cannot be reached, it keeps trying: the rest of the server works without it.
 func (x *external) connect(l *link, options ...nats.Option) (*nats.Conn, error) {
 	return x.dial(&l.wired, options...)
 }
@@ -46,11 +45,11 @@ func (x *external) carry(l *Line, log *slog.Logger) (carrier, error) {
 	return connectByLibrary(x, l, ownPrefix+x.cfg.Nodes+"."+l.name+".", log)
 }
 
-// ownPrefix begins the subjects of nodes that an external NATS joins. No app's subjects begin so.
+// ownPrefix begins the subjects of nodes that an external NATS connects. No app's subjects begin with it.
 const ownPrefix = "_godwit."
 
 func (x *external) dial(w *wired, options ...nats.Option) (*nats.Conn, error) {
-	// Credentials that are refused may be mended: the file is read each time.
+	// Refused credentials may be corrected later: the file is read for each attempt.
 	options = append(options, nats.SetCustomDialer(dialed{w}), nats.RetryOnFailedConnect(true), nats.IgnoreAuthErrorAbort(), nats.PingInterval(cmp.Or(x.cfg.pingEvery, pingEvery)), nats.MaxPingsOutstanding(pingsMissed))
 	if x.cfg.Credentials != "" {
 		options = append(options, nats.UserCredentials(x.cfg.Credentials))
@@ -67,18 +66,18 @@ func (x *external) dial(w *wired, options ...nats.Option) (*nats.Conn, error) {
 
 func (x *external) disconnected(*link) {}
 
-// alone implements dialer: other clients of an external NATS are unknown.
+// alone implements dialer. It is always false: other clients of an external NATS are unknown.
 func (x *external) alone(string) bool { return false }
 
 func (x *external) close() {}
 
-// name is that of the one link.
+// name returns the empty name of the only link.
 func (x *external) name(string) string { return "" }
 
 // dialed makes connections to an external NATS.
 type dialed struct{ to *wired }
 
-// dialPatience is how long a connection may take to be made.
+// dialPatience is the time limit for making a connection.
 const dialPatience = 5 * time.Second
 
 // Dial implements nats.CustomDialer.

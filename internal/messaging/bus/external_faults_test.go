@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
-// The first attempt to connect is over when a bus has started.
+// When a bus has started, its first attempt to connect is over.
 func TestExternalNATSWithTLSAndCredentials(t *testing.T) {
 	n := natstest.Guard(t, true)
 	stranger, known := filepath.Join(t.TempDir(), "stranger.creds"), filepath.Join(t.TempDir(), "known.creds")
@@ -99,7 +99,7 @@ func TestExternalNATSThatIsSilentCountsAsGone(t *testing.T) {
 type between struct {
 	addr     string
 	accepted atomic.Int64
-	moving   sync.RWMutex // held while a piece is passed on; locking it pauses everything
+	moving   sync.RWMutex // held while a piece is forwarded; locking it pauses the proxy
 	still    bool
 }
 
@@ -127,7 +127,7 @@ func startBetween(t *testing.T, to string) *between {
 			wg.Go(func() { b.handOn(client, nats) })
 		}
 	})
-	t.Cleanup(func() { // after the bus has closed its connections
+	t.Cleanup(func() { // runs after the bus has closed its connections
 		b.goOn()
 		l.Close()
 		wg.Wait()
@@ -135,7 +135,7 @@ func startBetween(t *testing.T, to string) *between {
 	return b
 }
 
-// handOn ends with either connection, and ends both.
+// handOn forwards bytes until either connection ends, and then ends both.
 func (b *between) handOn(to io.WriteCloser, from io.ReadCloser) {
 	defer to.Close()
 	defer from.Close()

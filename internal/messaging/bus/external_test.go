@@ -18,7 +18,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
-// elsewhere starts a NATS server on a port; -1: any.
+// elsewhere starts a NATS server on a port, or any port for -1.
 func elsewhere(t *testing.T, port int) (s *server.Server, at int) {
 	t.Helper()
 	s = natstest.Start(t, &server.Options{Port: port})
@@ -67,7 +67,7 @@ func TestExternalNATSCarriesTheSameSubjects(t *testing.T) {
 	}
 }
 
-// TestLargeMessagesOfOthersLeaveAGap: a NATS server of one's own takes from its clients what no session could be sent.
+// TestLargeMessagesOfOthersLeaveAGap: an external NATS server accepts messages from its clients that are too large for sessions.
 func TestLargeMessagesOfOthersLeaveAGap(t *testing.T) {
 	s, _ := elsewhere(t, -1)
 	b := startExternal(t, s.ClientURL())
@@ -90,7 +90,7 @@ func TestLargeMessagesOfOthersLeaveAGap(t *testing.T) {
 	})
 }
 
-// unavailable checks that once NATS has gone everything says so, also a request under way, which r.silent has got.
+// unavailable checks that all calls return ErrUnavailable once NATS has gone, including a request under way, which silent has received.
 func unavailable(t *testing.T, b *bus.Bus, silent *inbox, gone func()) {
 	t.Helper()
 	underWay := make(chan error, 1)

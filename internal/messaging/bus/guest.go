@@ -8,21 +8,21 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// Version is that of the NATS server within the process.
+// Version is the version of the NATS server within the process.
 const Version = server.VERSION
 
-// guest is a NATS client that comes in over a listener, after it was let in there. It reaches its app's topics,
-// requests, discovery and inboxes; within these the listener checks its rights. It can answer only requests that it
-// received. A guest with all has no limits within its app.
+// guest is a NATS client that a listener has authenticated. It reaches its app's topics, requests, discovery and inboxes; within these the
+// listener checks its rights. It can answer only requests that it received. A guest with all has no limits within its app.
 type guest struct {
 	app string
 	all bool
 }
 
-// answerFor is how long after a request its answer may come.
+// answerFor is how long after a request the server accepts its answer.
 const answerFor = 2 * time.Minute
 
-// Refused is the first token of subjects that no guest may use: the server answers them with the error that clients know.
+// Refused is the first token of subjects that no guest may use: the server answers operations on them with the error that clients
+// recognise.
 const Refused = "_refused"
 
 func (g guest) permissions() *server.Permissions {
@@ -39,9 +39,8 @@ func (g guest) permissions() *server.Permissions {
 	}
 }
 
-// Open opens a connection to the server within the process for a NATS client of an app, which is to show user and
-// password when it connects. The connection is the caller's to close, and left to be called after that. ErrUnavailable:
-// the server is stopping, or an external one is used.
+// Open opens a connection to the server within the process for a NATS client of an app. The client sends user and password in its CONNECT.
+// The caller closes the connection and calls left after that. ErrUnavailable: the server is stopping, or an external one is used.
 func (b *Bus) Open(app string, all bool) (c net.Conn, user, password string, left func(), err error) {
 	e, ok := b.dial.(*embedded)
 	if !ok {

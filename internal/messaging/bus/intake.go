@@ -11,13 +11,12 @@ import (
 	"godwit.dev/godwit/internal/messaging/topic"
 )
 
-// inRow is how many messages may lie between the client library and the pump. The pump takes them faster than they come,
-// but may have to wait for a processor: these are some milliseconds of the smallest, and 64 KB of room for each app in
-// use.
+// inRow is how many messages may wait between the client library and the pump. The pump removes them faster than they arrive, but may have
+// to wait for a processor: the room is for some milliseconds of the smallest messages, and takes 64 KB for each app in use.
 const inRow = 8192
 
-// intake passes messages from one connection to subscribers. All subscriptions share one channel, which costs a quarter of
-// a callback each; a pump empties it at once into two callers, so that a storm of topics delays no request.
+// intake passes messages from one connection to subscribers. All subscriptions share one channel, which costs a quarter of a callback each.
+// A pump empties it into two callers, so that a burst on topics delays no request.
 type intake struct {
 	counts  *counts
 	ch      chan *nats.Msg
@@ -47,7 +46,7 @@ func newIntake(c *counts) *intake {
 	}
 }
 
-// subscribe adds a listener. Those without a queue share one subscription of a pattern.
+// subscribe adds a listener. Listeners without a queue share one subscription of a pattern.
 func (in *intake) subscribe(nc *nats.Conn, k key, of *listener) (stop func(), err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -100,15 +99,15 @@ func (in *intake) unsubscribe(s *subscription, of *listener) {
 		delete(in.shared, s.key)
 	}
 	delete(in.byNATS, s.nats)
-	_ = s.nats.Unsubscribe() // fails only if the connection is closed, and the subscription with it
+	_ = s.nats.Unsubscribe() // an error means that the connection is closed, and the subscription with it
 }
 
-// drain ends the membership of a queue. Messages that the server gave this member before it learnt of the end go to no
-// other member, so they are still handed over: an empty message marks the last.
+// drain ends the membership of a queue. Messages that the server sent to this member before it learnt of the end go to no other member, so
+// they are still delivered: an empty message marks the end.
 func (in *intake) drain(s *subscription) {
 	last := &nats.Msg{Sub: s.nats}
 	s.nats.SetClosedHandler(func(string) {
-		go func() { // the library calls with locks held, and the channel may be full
+		go func() { // the library calls this with locks held, and the channel may be full
 			select {
 			case in.ch <- last:
 			case <-in.done:
@@ -126,7 +125,7 @@ func (in *intake) forget(s *nats.Subscription) {
 	delete(in.byNATS, s)
 }
 
-// start starts the pump and the callers, with the first subscription.
+// start starts the pump and the callers, at the first subscription.
 func (in *intake) start() {
 	in.ch = make(chan *nats.Msg, inRow)
 	for i := range in.callers {
@@ -143,7 +142,7 @@ func (in *intake) take() {
 			return
 		case m := <-in.ch:
 			if len(in.ch) == 0 {
-				runtime.Gosched() // messages that arrive together are handed over together, and the mailbox goes first
+				runtime.Gosched() // messages that arrive together are delivered together, and work on the mailbox comes first
 			}
 			in.mu.RLock()
 			s := in.byNATS[m.Sub]
@@ -170,8 +169,8 @@ func (in *intake) take() {
 	}
 }
 
-// slow is the client library's error handler: it tells once of messages that it dropped in a row because the channel
-// was full.
+// slow is the client library's error handler: the library calls it once for all messages that it dropped in a row because the channel was
+// full.
 func (in *intake) slow(_ *nats.Conn, of *nats.Subscription, _ error) {
 	if of == nil {
 		return

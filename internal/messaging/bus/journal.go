@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// journal writes the bus's messages about connections with other nodes to the server's log. NATS tries again every
-// second, so each address gets at most one line a minute.
+// journal writes the bus's messages about connections with other nodes to the server's log. NATS repeats each attempt every second, so each
+// address gets at most one line a minute.
 type journal struct {
 	log    *slog.Logger
 	secret string
 
 	mu      sync.Mutex
 	said    map[string]time.Time
-	differs time.Time // when another node was last refused, or refused this one, for its secret
+	differs time.Time // when a connection between this node and another was last refused because of the secret
 }
 
 const (
 	sayAgain = time.Minute
-	mostSaid = 256 // lines that are kept to avoid repetition
+	mostSaid = 256 // most lines that are remembered to avoid repetition
 )
 
 func newJournal(log *slog.Logger, secret string) *journal {
@@ -31,7 +31,7 @@ func newJournal(log *slog.Logger, secret string) *journal {
 
 const secretDiffers = "cluster_secret_file differs"
 
-// sayings are the problems that operators must know, by a part of the text that NATS logs.
+// sayings are the problems that operators must learn of, each with a part of the text that NATS logs.
 var sayings = []struct{ part, message string }{
 	{"route handshake error", "no TLS connection with another node; look at cluster_tls_cert and cluster_tls_ca of both"},
 	{"Error flushing", "another node ended the connection; if it goes on doing so, its log says why: it may not take cluster_tls_cert"},
@@ -47,7 +47,7 @@ var sayings = []struct{ part, message string }{
 	{"duplicate name", "another node calls itself by the name and boot of this one"},
 }
 
-// Noticef implements server.Logger. Only connections that open or close are worth a line, at debug.
+// Noticef implements server.Logger. Only opened and closed connections are logged, at debug level.
 func (j *journal) Noticef(format string, v ...any) {
 	if text := fmt.Sprintf(format, v...); strings.Contains(text, "Route") {
 		j.log.Debug("connection with another node", "nats", j.clean(text))
@@ -60,7 +60,7 @@ func (j *journal) Warnf(format string, v ...any) { j.say(fmt.Sprintf(format, v..
 // Errorf implements server.Logger.
 func (j *journal) Errorf(format string, v ...any) { j.say(fmt.Sprintf(format, v...)) }
 
-// Fatalf implements server.Logger. The problem that NATS reports with it shows as a server that does not start.
+// Fatalf implements server.Logger. The problem that NATS reports here also makes the start of the server fail.
 func (j *journal) Fatalf(format string, v ...any) { j.say(fmt.Sprintf(format, v...)) }
 
 // Debugf implements server.Logger.
@@ -96,20 +96,20 @@ func (j *journal) say(text string) {
 		return
 	}
 	args := []any{"problem", message, "error", why}
-	if addr != "" { // NATS does not always name it
+	if addr != "" { // some texts of NATS contain no address
 		args = append(args, "address", addr)
 	}
 	j.log.Warn("message bus between nodes", args...)
 }
 
-// secretDiffers reports whether nodes were refused lately because their secrets differ. NATS tries again every second.
+// secretDiffers reports whether a connection was recently refused because the secrets differ. NATS repeats each attempt every second.
 func (j *journal) secretDiffers() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return !j.differs.IsZero() && time.Since(j.differs) < sayAgain
 }
 
-// first reports whether a line was not written lately.
+// first reports whether this line was not written recently.
 func (j *journal) first(line string, now time.Time) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -123,7 +123,7 @@ func (j *journal) first(line string, now time.Time) bool {
 	return true
 }
 
-// clean removes the secret from a text.
+// clean removes the cluster's secret from a text.
 func (j *journal) clean(text string) string {
 	if j.secret == "" {
 		return text

@@ -13,25 +13,24 @@ import (
 	"godwit.dev/godwit/internal/messaging/topic"
 )
 
-// maxLineInRow is how many messages may lie between the client library and the pump.
+// maxLineInRow is how many messages may wait between the client library and the pump.
 const maxLineInRow = 8192
 
-// library connects a line to an external NATS: the client library handles its credentials, its TLS and its other
-// servers.
+// library connects a line to an external NATS. The client library handles credentials, TLS and the other servers of the NATS.
 type library struct {
 	wired
 	nc     *nats.Conn
-	prefix string // of the subjects of this database's nodes
+	prefix string // prefix of the subjects of the nodes with this database
 	to     *Line
 	log    *slog.Logger
 
 	ch    chan *nats.Msg // of all subscriptions
-	said  atomic.Bool    // a refusal was logged; not again before the next connection
+	said  atomic.Bool    // a refusal was logged; the next one is logged only after another connection
 	done  chan struct{}
 	ended sync.WaitGroup
 }
 
-// connectByLibrary connects a line, now or once the NATS can be reached.
+// connectByLibrary connects a line now, or when the NATS can be reached.
 func connectByLibrary(x *external, l *Line, prefix string, log *slog.Logger) (*library, error) {
 	c := &library{prefix: prefix, to: l, log: log, ch: make(chan *nats.Msg, maxLineInRow), done: make(chan struct{})}
 	var err error
@@ -47,7 +46,7 @@ func connectByLibrary(x *external, l *Line, prefix string, log *slog.Logger) (*l
 	return c, nil
 }
 
-// back notes that the line is connected, for the first time or again.
+// back records that the line is connected, for the first time or again.
 func (c *library) back(nc *nats.Conn) {
 	c.said.Store(false)
 	if most := nc.MaxPayload(); c.to.name == Mailboxes && most < maxBetweenNodes {
@@ -57,7 +56,7 @@ func (c *library) back(nc *nats.Conn) {
 	c.to.lost()
 }
 
-// refused handles an error of NATS or the client library: messages may be missing.
+// refused handles an error of NATS or the client library, after which messages may be missing.
 func (c *library) refused(why error) {
 	if errors.Is(why, nats.ErrPermissionViolation) && !c.said.Swap(true) {
 		c.log.Error("NATS refuses what nodes tell each other: allow the user of nats_credentials to publish and subscribe to "+ownPrefix+">", "error", why)
@@ -75,7 +74,7 @@ func (c *library) publish(subject string, data []byte) error {
 // interest is a subscription of a line.
 type interest nats.Subscription
 
-// End ends the subscription. It fails only if the connection is closed, and the subscription with it.
+// End ends the subscription. An error means that the connection is closed, and the subscription with it.
 func (i *interest) End() { _ = (*nats.Subscription)(i).Unsubscribe() }
 
 func (c *library) subscribe(subject string) (interface{ End() }, error) {

@@ -10,12 +10,12 @@ import (
 
 // Limits of a line.
 const (
-	maxLineBytes   = 16 << 20 // bytes that wait for the listener, and as many that wait to be written
-	lineMessageTax = 128      // memory of a waiting message besides its bytes
+	maxLineBytes   = 16 << 20 // most bytes that wait for the listener; as many may wait to be sent
+	lineMessageTax = 128      // bytes of memory of a waiting message in addition to its data
 )
 
-// Line is a connection on which nodes exchange messages. Messages are lost while the other nodes cannot be reached or do
-// not keep up; both ends then learn that messages may be missing. Only Flush waits.
+// Line is a connection on which nodes exchange messages. Messages are lost while the other nodes cannot be reached or are too slow; both
+// ends are then informed that messages may be missing. Only Flush waits.
 type Line struct {
 	name string
 	cfg  LineConfig
@@ -33,8 +33,7 @@ type Line struct {
 	ended sync.WaitGroup
 }
 
-// carrier is a line's connection to a NATS server, which it makes anew when it is lost. It calls take and lost, and no method but
-// flush waits.
+// carrier is a line's connection to a NATS server; it reconnects after a loss. It calls the line's take and lost, and only flush waits.
 type carrier interface {
 	publish(subject string, data []byte) error
 	subscribe(subject string) (interface{ End() }, error)
@@ -42,7 +41,7 @@ type carrier interface {
 	close()
 }
 
-// heard is a message of another node.
+// heard is a received message of another node.
 type heard struct {
 	subject string
 	data    []byte
@@ -51,11 +50,11 @@ type heard struct {
 // LineConfig holds a line's callbacks. They are called one after the other, and must not wait for the line.
 type LineConfig struct {
 	Got func(subject string, data []byte) // data is Got's to keep
-	// Lost says that messages may be missing: the bus was away, a node has joined, or too many came.
+	// Lost reports that messages may be missing: the bus was away, a node has joined, or the queue was full.
 	Lost func()
 }
 
-// Line opens the line of a name: Mailboxes or Objects. It ends with the bus.
+// Line opens the line with a name: Mailboxes or Objects. It ends with the bus.
 func (b *Bus) Line(name string, cfg LineConfig) (*Line, error) {
 	l := &Line{name: name, cfg: cfg, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	var err error
@@ -73,8 +72,8 @@ func (b *Bus) Line(name string, cfg LineConfig) (*Line, error) {
 	return l, nil
 }
 
-// Publish sends to the nodes that are interested in a subject; this one's own interest does not count. The error says that
-// it was not sent: it is topic.ErrUnavailable.
+// Publish sends a message to the nodes that subscribe to its subject, except this one. An error means that the message was not sent; it is
+// topic.ErrUnavailable.
 func (l *Line) Publish(subject string, data []byte) error {
 	if err := l.on.publish(subject, data); err != nil {
 		l.dropped.Add(1)
@@ -83,11 +82,11 @@ func (l *Line) Publish(subject string, data []byte) error {
 	return nil
 }
 
-// Dropped is the number of messages that Publish could not send.
+// Dropped is the number of messages that Publish failed to send.
 func (l *Line) Dropped() uint64 { return l.dropped.Load() }
 
-// Subscribe receives messages that other nodes publish to a subject until End, and those under way then. It is in effect on
-// this node once Flush has returned, and on others some moments later.
+// Subscribe receives messages that other nodes publish to a subject, until End; messages under way at End are still delivered. The
+// subscription is in effect on this node once Flush has returned, and on others some moments later.
 func (l *Line) Subscribe(subject string) (interface{ End() }, error) {
 	of, err := l.on.subscribe(subject)
 	if err != nil {
@@ -96,7 +95,7 @@ func (l *Line) Subscribe(subject string) (interface{ End() }, error) {
 	return of, nil
 }
 
-// flushPatience is how long the bus of this process may take to answer. It takes a fraction of a millisecond.
+// flushPatience limits how long the bus of this process may take to answer. Normally it takes a fraction of a millisecond.
 const flushPatience = 5 * time.Second
 
 // Flush returns once this node's bus has handled all subscriptions.
@@ -106,7 +105,7 @@ func (l *Line) Flush(ctx context.Context) error {
 	return l.on.flush(ctx)
 }
 
-// take queues a message for the line's listener, within bounds.
+// take queues a message for the line's listener. If too many bytes wait already, it drops the message and reports a gap.
 func (l *Line) take(subject string, data []byte) {
 	l.mu.Lock()
 	if n := len(data) + lineMessageTax; l.bytes+n > maxLineBytes {
@@ -119,7 +118,7 @@ func (l *Line) take(subject string, data []byte) {
 	l.stir()
 }
 
-// lost informs the listener that messages may be missing.
+// lost reports to the listener that messages may be missing.
 func (l *Line) lost() {
 	l.mu.Lock()
 	l.gap = true
@@ -154,7 +153,7 @@ func (l *Line) run() {
 	}
 }
 
-// close ends the line; a callback under way has returned then.
+// close ends the line. It returns after a running callback has returned.
 func (l *Line) close() {
 	l.on.close()
 	close(l.done)

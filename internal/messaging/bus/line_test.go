@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
-// TestLines holds both ways to carry a line to the same: between the servers of two nodes, and over a NATS that joins them.
+// TestLines checks that both ways to carry a line behave the same: between the servers of two nodes, and over a NATS that connects them.
 func TestLines(t *testing.T) {
 	for name, nodes := range map[string]func(t *testing.T) (one, other *bus.Bus){
 		"routes": two,
@@ -28,7 +28,7 @@ func TestLines(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			// known returns once a subscription is known to the node that publishes.
+			// known returns once the publishing node has learnt of a subscription.
 			known := func(subject string) {
 				t.Helper()
 				eventually.True(t, subject+" is heard", func() bool { return from.Publish(subject, []byte("?")) == nil && len(got) > 0 })

@@ -16,13 +16,13 @@ import (
 	"godwit.dev/godwit/internal/messaging/topic"
 )
 
-// dialer makes connections to a NATS server: to the one within the process, or to another.
+// dialer makes connections to a NATS server: the one within the process, or an external one.
 type dialer interface {
 	connect(l *link, options ...nats.Option) (*nats.Conn, error)
 	carry(l *Line, log *slog.Logger) (carrier, error)
 	disconnected(l *link)
-	name(app string) string // of the link that serves an app
-	alone(app string) bool  // no other client may have subscribed in the app
+	name(app string) string // name of the link that serves an app
+	alone(app string) bool  // reports that no other client can have subscriptions in the app
 	close()
 }
 
@@ -81,11 +81,11 @@ func (l *link) open() error {
 	return nil
 }
 
-// wired holds the connection, the newest of several in a row.
+// wired holds the newest of several successive connections.
 type wired struct{ wire atomic.Pointer[patient] }
 
-// patiently keeps a new connection's end for publishers to wait at, and ends the one before: the client library does not
-// close those over which it could not begin.
+// patiently stores a new connection, on which publishers wait for room, and closes the one before: the client library does not close a
+// connection on which its handshake failed.
 func (w *wired) patiently(c net.Conn) net.Conn {
 	p := newPatient(c)
 	if before := w.wire.Swap(p); before != nil {
@@ -94,14 +94,14 @@ func (w *wired) patiently(c net.Conn) net.Conn {
 	return p
 }
 
-// unwire ends the connection where the client library has not.
+// unwire closes the connection if the client library has not.
 func (w *wired) unwire() {
 	if p := w.wire.Load(); p != nil {
 		_ = p.Close()
 	}
 }
 
-// close ends the connection for good.
+// close closes the connection for good.
 func (l *link) close() {
 	l.connecting.Lock()
 	l.closed = true
@@ -114,7 +114,7 @@ func (l *link) close() {
 	l.intake.close()
 }
 
-// lost ends requests under way, since their answers will not come.
+// lost ends requests under way, since their answers cannot arrive any more.
 func (l *link) lost(nc *nats.Conn, why error) {
 	l.mu.Lock()
 	asking := l.asking
@@ -201,7 +201,7 @@ func (l *link) message(ctx context.Context, to string, m topic.Message) (*nats.M
 
 var errAway = fmt.Errorf("%w: NATS does not answer", topic.ErrUnavailable)
 
-// problem converts errors of the client library to the bus's own.
+// problem converts errors of the client library to errors of the bus.
 func problem(err error) error {
 	switch {
 	case err == nil:

@@ -8,16 +8,15 @@ import (
 	"time"
 )
 
-// maxBacklog is how much may wait to be written before publishers wait.
+// maxBacklog is how many bytes may wait to be written before publishers wait.
 const maxBacklog = 1 << 20
 
-// keepIdle is the buffer size that an idle connection keeps for later writes.
+// keepIdle is the most bytes of a buffer that an idle connection keeps for later writes.
 const keepIdle = 64 << 10
 
-// patient is a connection whose writes never wait: a goroutine writes the gathered bytes. The client library writes with
-// its lock held and needs that lock to continue reading. The server reads no further while its own output is not read.
-// So a storm of publishes would make each wait for the other. Publishers wait for room before they take the lock
-// instead.
+// patient is a connection whose writes never wait: a goroutine writes the gathered bytes. The client library writes with its lock held and
+// needs that lock to continue reading. The server stops reading while its own output is not read. So in a burst of publishes, client and
+// server would wait for each other. Instead, publishers wait for room before they take the lock.
 type patient struct {
 	net.Conn
 
@@ -58,7 +57,7 @@ func (p *patient) write() {
 		case <-p.done:
 			return
 		}
-		runtime.Gosched() // simultaneous publishers share the write, and the mailbox goes first
+		runtime.Gosched() // simultaneous publishers share the write, and work on the mailbox comes first
 		p.mu.Lock()
 		out := p.waiting
 		p.waiting, p.spare = p.spare[:0], nil
@@ -71,14 +70,14 @@ func (p *patient) write() {
 		p.err = err
 		p.mu.Unlock()
 		if err != nil {
-			_ = p.Close() // the reader finds it closed and connects again
+			_ = p.Close() // the reader finds the connection closed and reconnects
 			return
 		}
 	}
 }
 
-// keep keeps the buffer of the last write for the next one; while nothing waits to be written, only a smaller buffer.
-// The lock is held.
+// keep keeps the buffer of the last write for the next one. While no bytes wait to be written, it keeps at most keepIdle bytes. The lock is
+// held.
 func (p *patient) keep(written []byte) {
 	most := 2 * maxBacklog
 	if len(p.waiting) == 0 {
@@ -110,7 +109,7 @@ func (p *patient) await(ctx context.Context) error {
 	}
 }
 
-// backlog is how much waits to be written.
+// backlog is how many bytes wait to be written.
 func (p *patient) backlog() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -66,8 +66,8 @@ func readOperation(r *bufio.Reader) (operation, error) {
 	return operation{}, errProtocol
 }
 
-// readMessage reads the rest of a MSG operation: a subject, the number of the subscription, perhaps a subject for the answer, the
-// length of the data, and the data on the lines after it.
+// readMessage reads the rest of a MSG operation: a subject, the number of the subscription, optionally a subject for the answer, the length
+// of the data, and the data on the lines after it.
 func readMessage(r *bufio.Reader, rest []byte) (operation, error) {
 	args := bytes.FieldsFunc(rest, func(c rune) bool { return c == ' ' || c == '\t' })
 	if len(args) != 3 && len(args) != 4 {
@@ -91,7 +91,7 @@ func readMessage(r *bufio.Reader, rest []byte) (operation, error) {
 	return op, nil
 }
 
-// These functions append a client's operations to b.
+// The functions below append a client's operations to b.
 
 func appendPublish(b []byte, subject string, n int) []byte {
 	b = append(append(b, "PUB "...), subject...)
@@ -107,7 +107,7 @@ func appendUnsubscribe(b []byte, id uint64) []byte {
 	return append(strconv.AppendUint(append(b, "UNSUB "...), id, 10), "\r\n"...)
 }
 
-// checkSubject refuses subjects that would break the protocol.
+// checkSubject refuses subjects that are not valid in the protocol.
 func checkSubject(s string) error {
 	if s == "" || strings.ContainsAny(s, " \t\r\n\x00") {
 		return fmt.Errorf("%.100q is no subject", s)
@@ -115,7 +115,7 @@ func checkSubject(s string) error {
 	return nil
 }
 
-// checkSize limits a message between nodes to the bus's maximum.
+// checkSize refuses messages between nodes that are larger than the bus allows.
 func checkSize(data []byte) error {
 	if len(data) > maxBetweenNodes {
 		return fmt.Errorf("%w: the message is too large: %d bytes are allowed", topic.ErrUnavailable, maxBetweenNodes)

@@ -49,7 +49,7 @@ func TestOperationsOfTheServer(t *testing.T) {
 	}
 }
 
-// FuzzOperations reads arbitrary bytes, at once and byte by byte; and a message that was written is read unchanged.
+// FuzzOperations reads arbitrary bytes, at once and byte by byte. It also checks that a written message is read unchanged.
 func FuzzOperations(f *testing.F) {
 	for _, text := range []string{
 		"INFO {}\r\nPING\r\nPONG\r\n+OK\r\n", "MSG r.x 7 3\r\nabc\r\n", "MSG r.x 7 to 0\r\n\r\n", "-ERR 'x'\r\n", "MSG r.x 7 2097152\r\n", "MSG \r\n", " \r\n", "\n",

@@ -8,8 +8,7 @@ import (
 	"godwit.dev/godwit/internal/messaging/topic"
 )
 
-// TestSubscriptionsAreSmall holds the memory of a subscription, the server's part included, to a bound: 1.2 KB were
-// measured.
+// TestSubscriptionsAreSmall limits the memory of a subscription, the server's part included. It was measured at 1.2 KB.
 func TestSubscriptionsAreSmall(t *testing.T) {
 	b := start(t)
 	_, stop := subscribe(t, b, "a", "t.first", "")
@@ -32,7 +31,7 @@ func TestSubscriptionsAreSmall(t *testing.T) {
 	}
 }
 
-// used is the memory of this process.
+// used is the number of bytes of memory in use by this process.
 func used() uint64 {
 	var m runtime.MemStats
 	runtime.GC()

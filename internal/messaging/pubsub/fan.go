@@ -9,14 +9,14 @@ import (
 	"godwit.dev/godwit/internal/notify/frame"
 )
 
-// fan passes an app's messages to the sessions that subscribe. One goroutine does so while there are any, one message
-// after the other, so messages keep the order in which they were published.
+// fan passes an app's messages to the sessions that subscribe to them. One goroutine handles one message after the other while messages are
+// waiting, so they keep the order in which they were published.
 type fan struct {
 	svc *Service
 	app string
 
 	mu     sync.Mutex
-	feeds  map[string]*feed // by pattern; feeds of queues belong to a single session
+	feeds  map[string]*feed // by pattern; a feed with a queue belongs to a single session
 	counts map[tallied]*tally
 	closed bool
 
@@ -24,7 +24,7 @@ type fan struct {
 	members []*subscriber // reused by the goroutine
 }
 
-// waiting holds the messages that are to be fanned out.
+// waiting holds the messages that wait for the goroutine.
 type waiting struct {
 	mu      sync.Mutex
 	items   []item
@@ -34,14 +34,14 @@ type waiting struct {
 	closed  bool
 }
 
-// item is a message for the subscribers of a pattern, or a count of lost ones.
+// item is a message for the subscribers of a pattern, or a number of lost messages.
 type item struct {
 	feed *feed
 	post *post
 	lost int
 }
 
-// post is a message that is encoded once for each format in use.
+// post is a message with its encodings, one for each format in use.
 type post struct {
 	frame.Message
 	forms encoded.Forms
@@ -54,7 +54,7 @@ func (p *post) encoded(f frame.Format) []byte {
 	return p.forms.Add(f.Key(), frame.EncodeMessage(f, &p.Message))
 }
 
-// got takes a message from the bus. It does not wait: what there is no room for is dropped and counted.
+// got receives a message from the bus. It does not wait: if there is no room, it drops and counts the message.
 func (f *fan) got(to *feed, m topic.Message) {
 	name, ok := topic.CutTopic(m.Subject)
 	if !ok {
@@ -75,7 +75,7 @@ func (f *fan) got(to *feed, m topic.Message) {
 	f.stir()
 }
 
-// lost takes from the bus how many messages of a pattern it had to drop.
+// lost receives from the bus the number of messages of a pattern that the bus had to drop.
 func (f *fan) lost(of *feed, n int) {
 	w := &f.waiting
 	w.mu.Lock()
@@ -91,7 +91,7 @@ func (w *waiting) miss(of *feed, n int) {
 	of.missed += n
 }
 
-// stir starts the fan-out of the waiting messages. f.waiting.mu is held.
+// stir starts the goroutine if it is not running. f.waiting.mu is held.
 func (f *fan) stir() {
 	if !f.waiting.running && !f.waiting.closed {
 		f.waiting.running = true
@@ -119,8 +119,8 @@ func (f *fan) run() {
 	}
 }
 
-// take takes all waiting items, followed by the counts of items dropped meanwhile for want of room. The memory of done is
-// used for the next items.
+// take removes all waiting items, followed by the counts of messages dropped meanwhile for lack of room. It uses the memory of done for the
+// next items.
 func (f *fan) take(done []item) []item {
 	clear(done)
 	if cap(done) > keepListed {
@@ -139,7 +139,7 @@ func (f *fan) take(done []item) []item {
 	return items
 }
 
-// spread hands consecutive messages of one pattern to all its subscribers: many leave in one system call.
+// spread sends consecutive messages of one pattern to all its subscribers: many messages leave in one system call.
 func (f *fan) spread(items []item) {
 	of := items[0].feed
 	f.members = of.listed(f.members[:0])
@@ -152,11 +152,11 @@ func (f *fan) spread(items []item) {
 	}
 }
 
-// keepListed is for how many sessions and messages a fan keeps memory.
+// keepListed is the number of sessions, and of messages, for which a fan keeps memory.
 const keepListed = 1 << 14
 
-// join subscribes a session to a pattern. Sessions share one subscription of the bus for each pattern, but for queues, in
-// which each is a member of its own. The caller holds the session's lock.
+// join subscribes a session to a pattern. Sessions share one subscription of the bus for each pattern, except in queues, where each session
+// is a member with its own subscription. The caller holds the session's lock.
 func (f *fan) join(s *subscriber, pattern, queue string) (*feed, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -186,7 +186,7 @@ func (f *fan) join(s *subscriber, pattern, queue string) (*feed, error) {
 	return of, nil
 }
 
-// leave undoes join. over: all other subscriptions of the session, which is marked, end too.
+// leave undoes join. over means that the session ends, so all its other subscriptions end too; the session is already marked as over.
 func (f *fan) leave(s *subscriber, of *feed, over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

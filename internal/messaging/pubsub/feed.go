@@ -10,10 +10,10 @@ import (
 type feed struct {
 	fan            *fan
 	pattern, queue string
-	wild           bool   // it matches more than one topic
+	wild           bool   // the pattern may match more than one topic
 	stop           func() // ends the subscription; set before the first session joins
 	tally          *tally
-	missed         int // dropped for lack of room and not reported; guarded by fan.waiting.mu
+	missed         int // messages dropped for lack of room and not reported yet; guarded by fan.waiting.mu
 
 	mu      sync.Mutex
 	members []*subscriber // some may be over
@@ -29,8 +29,8 @@ func (f *feed) add(s *subscriber) {
 	f.live++
 }
 
-// remove takes out a session and says how many are left. A session that is over is only subtracted from the count: when
-// many end together, none searches a long list for its place.
+// remove removes a session and returns how many remain. A session that is over is only subtracted from the count: when many end together,
+// none of them searches a long list for its place.
 func (f *feed) remove(s *subscriber, over bool) (left int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -49,7 +49,7 @@ func (f *feed) remove(s *subscriber, over bool) (left int) {
 	return f.live
 }
 
-// listed appends the sessions; some may be over.
+// listed appends the feed's sessions to dst; some may be over.
 func (f *feed) listed(dst []*subscriber) []*subscriber {
 	f.mu.Lock()
 	defer f.mu.Unlock()

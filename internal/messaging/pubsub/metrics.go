@@ -6,13 +6,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// counts are kept as plain atomics so that the hot path pays an addition, and read when metrics are scraped.
+// counts are plain atomics, so that the hot path costs one addition; they are read when metrics are scraped.
 type counts struct {
 	published, sent, dropped atomic.Uint64
 	subscriptions            atomic.Int64
 }
 
-// Counts are the events since start, and the number of subscriptions.
+// Counts holds the numbers of events since the start, and the number of subscriptions.
 type Counts struct {
 	Subscriptions            int
 	Published, Sent, Dropped uint64

@@ -1,5 +1,5 @@
-// Package pubsub implements topics: a message published to one goes to every session that subscribes to it, at most
-// once. It stores nothing. Messages travel over a bus, which NATS clients share. DESIGN.md gives the reasons.
+// Package pubsub implements topics: a message published to a topic goes to every session that subscribes to it, at most once. It stores
+// nothing. Messages travel over a bus, which NATS clients share. DESIGN.md gives the reasons.
 package pubsub
 
 import (
@@ -18,41 +18,40 @@ import (
 // Bus carries messages between nodes and to NATS clients. A subscription made before a message was published over the
 // same bus gets that message.
 type Bus interface {
-	// Publish hands a message to the subscribers. topic.ErrUnavailable: there is no bus now.
+	// Publish passes a message to the subscribers. topic.ErrUnavailable: there is no bus now.
 	Publish(ctx context.Context, app string, m topic.Message) error
-	// Subscribe has got called with each message of a pattern, and lost with how many were dropped before the next one;
-	// neither may block. Each message goes to one of the subscriptions that name the same queue. stop waits for no
-	// callback.
+	// Subscribe calls got with each message of a pattern, and lost with the number of messages dropped before the next one; neither may
+	// block. Each message goes to one of the subscriptions with the same queue. stop waits for no callback.
 	Subscribe(app, pattern, queue string, got func(topic.Message), lost func(n int)) (stop func(), err error)
 }
 
-// Limits. Those of the client protocol are documented in its description.
+// Limits. The description of the client protocol documents the limits that clients notice.
 const (
-	maxWaiting  = 1 << 20 // bytes of an app's messages that wait to be fanned out; more are dropped and counted
-	messageCost = 256     // memory of a waiting message besides its bytes
-	// givenWay is how long a message waits while something is being published to the mailbox, which takes about as long.
+	maxWaiting  = 1 << 20 // bytes of an app's messages that may wait for the fan; further messages are dropped and counted
+	messageCost = 256     // bytes of memory of a waiting message in addition to its data
+	// givenWay is how long a message waits while a publish to the mailbox is under way, which takes about as long.
 	givenWay   = 200 * time.Microsecond
-	queueShare = 128 << 10 // bytes up to which messages fill a connection's queue; the rest of it is for the mailbox
+	queueShare = 128 << 10 // bytes up to which messages may fill a connection's queue; the rest is for the mailbox
 )
 
-// contentType is the header in which a message's type travels.
+// contentType is the header that carries a message's type.
 const contentType = "Content-Type"
 
 // Config are the parts and settings of a Service.
 type Config struct {
 	Bus Bus
 	Log *slog.Logger
-	// QueueShare is how many bytes may wait in a session's connection for another message to be put behind them; 0: 128 KB.
+	// QueueShare is how many bytes may already wait in a session's connection when another message is added; 0: 128 KB.
 	QueueShare int
 }
 
-// Service is the topics of all apps on this node.
+// Service implements the topics of all apps on this node.
 type Service struct {
 	cfg  Config
 	bus  Bus
 	busy func() bool // nil: nothing goes first
 	mu   sync.RWMutex
-	apps map[string]*fan // those that ever had a subscription on this node
+	apps map[string]*fan // apps that ever had a subscription on this node
 
 	gaps    teller
 	running sync.WaitGroup
@@ -77,11 +76,11 @@ func New(cfg Config) *Service {
 	return s
 }
 
-// GiveWayTo gives priority to other work while busy returns true. It must be called before the first publish. On few cores, each
-// message that is handed over takes a core from the mailbox, which loses more time by it than a message that waits.
+// GiveWayTo gives priority to other work while busy returns true. It must be called before the first publish. On few cores, delivering a
+// message takes a core from the mailbox, and that delays the mailbox more than waiting delays the message.
 func (s *Service) GiveWayTo(busy func() bool) { s.busy = busy }
 
-// Close ends all subscriptions and returns when none of the service's goroutines runs. Sessions have ended before.
+// Close ends all subscriptions and returns when none of the service's goroutines runs. All sessions must have ended before.
 func (s *Service) Close() error {
 	s.stop()
 	s.mu.Lock()
@@ -127,8 +126,8 @@ func printable(s string) bool {
 	return true
 }
 
-// Publish hands a message to the present subscribers of its topic. It does not report whom the message reached. Errors
-// are a *notification.FieldError or topic.ErrUnavailable.
+// Publish passes a message to the present subscribers of its topic. It does not report which subscribers it reached. Errors are a
+// *notification.FieldError or topic.ErrUnavailable.
 func (s *Service) Publish(ctx context.Context, app string, m *Message) error {
 	if err := m.Check(); err != nil {
 		return err
@@ -146,7 +145,7 @@ func (s *Service) Publish(ctx context.Context, app string, m *Message) error {
 	if s.busy != nil && s.busy() {
 		time.Sleep(givenWay)
 	}
-	runtime.Gosched() // the mailbox goes first: messages that wait here are not stored and may be dropped
+	runtime.Gosched() // the mailbox comes first: messages that wait here are not stored and may be dropped
 	if err := s.bus.Publish(ctx, app, out); err != nil {
 		return err
 	}
@@ -167,7 +166,7 @@ func (s *Service) Open(_ context.Context, to session.Sender, who session.Client,
 	return &subscriber{fan: s.fan(who.App), to: to, rights: who.Rights, observer: who.Observer}
 }
 
-// fan finds or makes the fan of an app.
+// fan returns the fan of an app, and makes it if necessary.
 func (s *Service) fan(app string) *fan {
 	s.mu.RLock()
 	f := s.apps[app]

@@ -116,7 +116,7 @@ func TestAMessageComesOnceHoweverManyPatternsMatch(t *testing.T) {
 		w.publish("rides.oslo", "rides.oslo.new")
 		c.want("rides.oslo", "rides.oslo.new")
 		c.say(frame.KindSubscribe, "q", "rides.*")
-		w.publish("rides.oslo") // once for the patterns, once as the queue's member
+		w.publish("rides.oslo") // once for the patterns, and once as a member of the queue
 		c.want("rides.oslo", "rides.oslo")
 	})
 }
@@ -153,7 +153,7 @@ func TestRefusedPatternsAreNamed(t *testing.T) {
 		none.want("error forbidden topics [rides.oslo]")
 		looks := w.connectAs(session.Client{App: app, Rights: &session.Rights{Topics: []string{">"}}, Observer: true}, frame.JSON)
 		looks.say(frame.KindSubscribe, "q", "rides.*")
-		looks.want("error forbidden topics [rides.*]") // it would take messages from the workers
+		looks.want("error forbidden topics [rides.*]") // the subscription would take messages away from the workers
 		looks.subscribe("rides.*")
 		looks.want()
 	})
@@ -233,7 +233,7 @@ func TestAGapIsToldWhenNothingFollows(t *testing.T) {
 		c.blocked(false)
 		c.part.Drained()
 		c.want("gap 2")
-		c.waits(w.svc.cfg.QueueShare) // the gateway does not report when this has left
+		c.waits(w.svc.cfg.QueueShare) // the gateway does not report when the waiting bytes have left
 		w.publish("a")
 		c.want()
 		time.Sleep(time.Minute)
@@ -275,11 +275,11 @@ func TestMessagesLeaveRoomForTheMailbox(t *testing.T) {
 		if err := w.svc.Publish(t.Context(), app, big); err != nil {
 			t.Fatal(err)
 		}
-		c.want("a") // an empty queue takes one of any size
+		c.want("a") // an empty queue accepts one message of any size
 	})
 }
 
-// TestMessagesBeyondTheQueueAreCounted: a client delays the fan, and more messages are published than may wait.
+// TestMessagesBeyondTheQueueAreCounted: a client delays the fan while more messages are published than may wait.
 func TestMessagesBeyondTheQueueAreCounted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.connect()

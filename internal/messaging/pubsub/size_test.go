@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// A subscriber is the memory that a session's subscriptions cost besides its list of patterns.
+// A subscriber is the memory of a session's subscriptions without its list of patterns.
 func TestSubscriberFitsItsSizeClass(t *testing.T) {
 	if size := unsafe.Sizeof(subscriber{}); size > 80 {
 		t.Errorf("a subscriber takes %d bytes, want at most 80: the next size class takes 96", size)

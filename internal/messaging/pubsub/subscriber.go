@@ -15,13 +15,13 @@ import (
 type subscriber struct {
 	fan  *fan
 	to   session.Sender
-	over atomic.Bool // its feeds may still list it
+	over atomic.Bool // the session has ended; its feeds may still list it
 
 	mu       sync.Mutex
 	rights   *session.Rights
 	feeds    []*feed // in the order of the subscribe frames
-	gap      uint32  // messages that were dropped and not reported
-	overlaps bool    // a message may match several of the patterns that have no queue
+	gap      uint32  // messages dropped and not reported yet
+	overlaps bool    // a topic may match several of the patterns without a queue
 	owing    bool    // listed by the teller
 	observer bool
 }
@@ -59,7 +59,7 @@ func (s *subscriber) Frame(f *frame.Client) {
 	s.subscribe(f)
 }
 
-// subscribe takes what is allowed of a frame and names the rest in an error for each cause.
+// subscribe adds the allowed patterns of a frame, and names the refused ones in one error frame for each cause.
 func (s *subscriber) subscribe(f *frame.Client) {
 	queue := string(f.Queue)
 	var forbidden, tooMany, unavailable []string
@@ -99,8 +99,7 @@ func (s *subscriber) allowed(pattern, queue string) bool {
 	return s.rights.CanSubscribe(pattern) && (queue == "" || !s.observer)
 }
 
-// refuse sends the client the patterns that were refused, and why. If the connection does not take the message, it is
-// lost, like any other answer.
+// refuse sends the client the refused patterns and the reason. If the connection's queue is full, the frame is lost, like any other answer.
 func (s *subscriber) refuse(code, why string, patterns []string) {
 	if len(patterns) == 0 {
 		return
@@ -120,7 +119,7 @@ func (s *subscriber) drop(i int) {
 	s.fan.leave(s, of, false)
 }
 
-// overlapping notes whether a topic may match several patterns. s.mu is held.
+// overlapping records whether a topic may match several patterns. s.mu is held.
 func (s *subscriber) overlapping() {
 	shared, wild := 0, 0
 	for _, of := range s.feeds {
@@ -134,8 +133,7 @@ func (s *subscriber) overlapping() {
 	s.overlaps = shared > 1 && wild > 0
 }
 
-// Renew implements session.Part: subscriptions that the new credential does not allow end, and the client gets a frame
-// about it.
+// Renew implements session.Part: it ends subscriptions that the new credential does not allow, and reports them to the client in a frame.
 func (s *subscriber) Renew(who session.Client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +170,7 @@ func (s *subscriber) Closed() {
 	}
 }
 
-// offer sends the messages of a feed that are for this session, as far as its connection takes them.
+// offer sends a feed's messages to this session, as many as its connection accepts.
 func (s *subscriber) offer(of *feed, items []item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,8 +195,8 @@ func (s *subscriber) offer(of *feed, items []item) {
 	s.tellGap()
 }
 
-// first reports whether of is the first of the session's patterns that match the topic. A message comes by each matching
-// pattern; all but the first are skipped. Queues count apart.
+// first reports whether of is the first of the session's patterns that match the topic. A message arrives once for each matching pattern;
+// all but the first copy are skipped. Queues count separately.
 func (s *subscriber) first(of *feed, name string) bool {
 	if of.queue != "" {
 		return true
@@ -214,7 +212,7 @@ func (s *subscriber) first(of *feed, name string) bool {
 	return true
 }
 
-// write sends a message unless too much waits for the connection already.
+// write sends a message unless too many bytes wait for the connection already.
 func (s *subscriber) write(b []byte) bool {
 	if n := s.to.Queued(); n > 0 && n+len(b) > s.fan.svc.cfg.QueueShare {
 		return false
@@ -222,7 +220,7 @@ func (s *subscriber) write(b []byte) bool {
 	return s.to.Send(frame.ServerMessage, nil, b)
 }
 
-// miss counts messages that the session does not get. s.mu is held.
+// miss counts messages that the session will not get. s.mu is held.
 func (s *subscriber) miss(n int) {
 	s.fan.svc.counts.dropped.Add(uint64(n))               //nolint:gosec // a count is not negative
 	s.gap = uint32(min(uint64(s.gap)+uint64(n), 1<<32-1)) //nolint:gosec // bounded
@@ -232,7 +230,7 @@ func (s *subscriber) miss(n int) {
 	}
 }
 
-// tellGap sends the number of dropped messages; false: there is no room for that either. s.mu is held.
+// tellGap sends the number of dropped messages. False: the connection has no room for that either. s.mu is held.
 func (s *subscriber) tellGap() bool {
 	if s.gap == 0 {
 		return true

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// tallied is the pattern and queue by which sessions are counted; tally is the number of these sessions, and of messages
-// for them. A queue is counted as one.
+// tallied is the pattern and queue by which sessions are counted; tally is the number of these sessions, and of the messages for them. For
+// a message, a queue counts once.
 type (
 	tallied struct{ pattern, queue string }
 	tally   struct {
@@ -16,7 +16,7 @@ type (
 	}
 )
 
-// tally finds or makes the count of a pattern. f.mu is held.
+// tally returns the count of a pattern, and makes it if necessary. f.mu is held.
 func (f *fan) tally(pattern, queue string) *tally {
 	k := tallied{pattern, queue}
 	t := f.counts[k]
@@ -30,18 +30,18 @@ func (f *fan) tally(pattern, queue string) *tally {
 	return t
 }
 
-// forget drops a count without sessions. f.mu is held.
+// forget removes a count without sessions. f.mu is held.
 func (f *fan) forget(of *feed) {
 	if k := (tallied{of.pattern, of.queue}); of.tally.sessions == 0 && f.counts[k] == of.tally {
 		delete(f.counts, k)
 	}
 }
 
-// Subscription is what sessions of this node subscribe to by one pattern, and within one queue, if that is named.
+// Subscription counts the sessions of this node that subscribe to a pattern, as members of a queue if one is named.
 type Subscription struct {
 	Pattern, Queue string
 	Sessions       int
-	Messages       uint64 // since there is a subscriber; in a queue, each session has its own count
+	Messages       uint64 // since the first of the present subscribers; in a queue, each session has its own count
 }
 
 // Subscriptions lists an app's subscriptions, those with the most sessions first, and returns how many there are.

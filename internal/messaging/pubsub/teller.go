@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// tellEvery is the longest that a gap frame waits once there is room for it. Most are sent earlier, before the next
-// message.
+// tellEvery is the longest time that a gap frame waits once the connection has room for it. Most are sent earlier, before the next message.
 const tellEvery = 250 * time.Millisecond
 
-// teller sends gap frames to sessions that get no further message, before which the gap would be sent.
+// teller sends gap frames to sessions that get no further message. Otherwise the gap frame is sent before the next message.
 type teller struct {
 	svc     *Service
 	mu      sync.Mutex
@@ -28,14 +27,14 @@ func (t *teller) add(s *subscriber) {
 	}
 }
 
-// close has no goroutine start any more.
+// close prevents the start of further goroutines.
 func (t *teller) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
 }
 
-// run repeats its rounds until no gap frame is left to send.
+// run works in rounds until all gap frames are sent.
 func (t *teller) run() {
 	tick := time.NewTicker(tellEvery)
 	defer tick.Stop()
@@ -66,7 +65,7 @@ func (t *teller) run() {
 	}
 }
 
-// told sends the number of dropped messages, and takes the session off the list if that succeeded.
+// told sends the number of dropped messages. If that succeeds, it takes the session off the list.
 func (s *subscriber) told() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/notify/session"
 )
 
-// wires is a bus in memory: what is published has been handed to all when Publish returns.
+// wires is a bus in memory: when Publish returns, all subscribers have received the message.
 type wires struct {
 	mu   sync.Mutex
 	subs []*wireSub
@@ -35,7 +35,7 @@ func (w *wires) Publish(_ context.Context, app string, m topic.Message) error {
 		return topic.ErrUnavailable
 	}
 	var to []*wireSub
-	least := map[string]*wireSub{} // by queue: who had the fewest
+	least := map[string]*wireSub{} // by queue: the member with the fewest messages
 	for _, s := range w.subs {
 		switch {
 		case s.app != app || !topic.Match(s.pattern, m.Subject):
@@ -90,7 +90,7 @@ type client struct {
 	part   session.Part
 
 	mu     sync.Mutex
-	got    []string // topics, "gap N", "error CODE refused"
+	got    []string // topics, "gap N", or "error CODE refused"
 	raw    [][]byte
 	full   bool // writes are refused
 	queued int
@@ -167,7 +167,7 @@ func (c *client) waits(bytes int) {
 	c.queued = bytes
 }
 
-// take returns the frames since the last call.
+// take returns the frames that arrived since the last call.
 func (c *client) take() []string {
 	synctest.Wait()
 	c.mu.Lock()
@@ -214,7 +214,7 @@ func inWorld(t *testing.T, f func(w *world)) {
 
 const app = "demo"
 
-// connect makes a session that may subscribe to the allowed patterns; none given: to all.
+// connect makes a session that may subscribe to the allowed patterns, or to all if none are given.
 func (w *world) connect(allowed ...string) *client {
 	if allowed == nil {
 		allowed = []string{">"}

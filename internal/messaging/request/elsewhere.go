@@ -10,15 +10,14 @@ import (
 
 // Elsewhere finds sessions of recipients on other nodes.
 type Elsewhere interface {
-	// NewestNode names the node that has a session of a recipient which does not only observe, with a device that one's, and
-	// is newer than since. Empty: no node that answers has one.
+	// NewestNode names the node that has the newest session of a recipient; sessions that only observe, are of another device than a given
+	// one, or began before since do not count. Empty: no node that answers has one.
 	NewestNode(ctx context.Context, app, recipient, device string, since time.Time) string
-	// Ask makes a node call AnswerNode, and waits until ctx ends.
+	// Ask makes another node call AnswerNode, and waits for the result until ctx ends.
 	Ask(ctx context.Context, node string, question any) (json.RawMessage, error)
 }
 
-// LookElsewhere sends requests for recipients to the node that they are connected to. It must be called before the first
-// request.
+// LookElsewhere enables requests to recipients that are connected to another node. It must be called before the first request.
 func (s *Service) LookElsewhere(e Elsewhere) { s.elsewhere = e }
 
 // nodeQuestion is a request to a recipient of another node, nodeAnswer the answer or error.
@@ -37,8 +36,7 @@ type nodeAnswer struct {
 // errorNames are the names of errors in messages between nodes.
 var errorNames = map[string]error{"offline": ErrOffline, "busy": ErrBusy, "no answer": ErrNoAnswer, "worker gone": ErrWorkerGone, "bad answer": errBroken}
 
-// askNode sends a request to a recipient on another node. Once it has left, the recipient may have received it even if no
-// answer came.
+// askNode sends a request to a recipient on another node. Once it was sent, the recipient may have received it even if no answer came.
 func (s *Service) askNode(ctx context.Context, node, app, recipient, device string, r *Request) (*Answer, error) {
 	begun := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, r.Timeout, fmt.Errorf("%w: waited %s", ErrNoAnswer, r.Timeout))
@@ -62,7 +60,7 @@ func (s *Service) askNode(ctx context.Context, node, app, recipient, device stri
 	return a.Answer, nil
 }
 
-// AnswerNode sends a request to a recipient of this node for another node.
+// AnswerNode handles a request of another node to a recipient of this node.
 func (s *Service) AnswerNode(ctx context.Context, question json.RawMessage) (any, error) {
 	var q nodeQuestion
 	if err := json.Unmarshal(question, &q); err != nil {

@@ -10,8 +10,8 @@ import (
 	"godwit.dev/godwit/internal/notify/frame"
 )
 
-// askHere sends a request to the workers of this node without the bus, but by the same rules: one worker of each queue,
-// and the first answer counts.
+// askHere sends a request to the workers of this node without the bus, by the same rules: one worker of each queue gets it, and the first
+// answer counts.
 func (s *Service) askHere(ctx context.Context, app string, r *Request) (*Answer, error) {
 	queues := s.pool(app).serving(r.Subject)
 	e := newExchange(r, len(queues))
@@ -21,7 +21,7 @@ func (s *Service) askHere(ctx context.Context, app string, r *Request) (*Answer,
 			given++
 		}
 	}
-	if given == 0 { // workers without room have left their queues
+	if given == 0 { // workers without room have left their queues already
 		return nil, s.metrics.failed(fmt.Errorf("request %s: %w", r.Subject, topic.ErrNoResponders))
 	}
 	a, err := e.wait(ctx)
@@ -48,14 +48,14 @@ type result struct {
 	err    error
 }
 
-// exchanges are ended ones that had one worker, which has answered: nothing refers to them any more.
+// exchanges reuses the exchanges with one worker that has answered: nothing refers to them any more.
 var exchanges = sync.Pool{New: func() any {
 	e := &exchange{answers: make(chan result, 1), late: time.NewTimer(MaxTimeout)}
 	e.only.answer = e.answer
 	return e
 }}
 
-// newExchange begins an exchange with so many workers at most.
+// newExchange begins an exchange with at most most workers.
 func newExchange(r *Request, most int) *exchange {
 	var e *exchange
 	if most == 1 {
@@ -68,7 +68,7 @@ func newExchange(r *Request, most int) *exchange {
 	return e
 }
 
-// free ends an exchange that was answered.
+// free returns an answered exchange to the pool.
 func (e *exchange) free() {
 	if cap(e.answers) == 1 {
 		e.of, e.frame, e.only.request = nil, frame.Request{}, nil
@@ -78,7 +78,7 @@ func (e *exchange) free() {
 
 func (e *exchange) answer(a *Answer, err error) { e.answers <- result{a, err} }
 
-// task is the request for one worker.
+// task makes the request for one worker.
 func (e *exchange) task() *task {
 	t, f := &e.only, &e.frame
 	if cap(e.answers) != 1 {

@@ -12,10 +12,10 @@ import (
 	"godwit.dev/godwit/internal/messaging/topic"
 )
 
-// Outcomes of requests, as metrics name them.
+// Outcomes of requests, by their names in the metrics.
 const (
 	outAnswered    = "answered"     // status below 500
-	outFailed      = "failed"       // the worker answered with 500 or more
+	outFailed      = "failed"       // the worker answered with a status of 500 or more
 	outNobody      = "no_responder" // no worker serves the subject, or the recipient is offline
 	outBusy        = "busy"
 	outGone        = "worker_gone"
@@ -26,7 +26,7 @@ const (
 
 var outcomes = [...]string{outAnswered, outFailed, outNobody, outBusy, outGone, outTimeout, outCanceled, outUnavailable}
 
-// metrics count requests by outcome, never by subject: there may be any number of these.
+// metrics count requests by outcome, never by subject: the number of subjects has no limit.
 type metrics struct {
 	requests *prometheus.CounterVec
 	byName   map[string]prometheus.Counter
@@ -35,7 +35,7 @@ type metrics struct {
 	dropped  prometheus.Counter
 
 	total, failures atomic.Uint64
-	latency         latency.Histogram // for the console's statistics, whose percentiles are finer
+	latency         latency.Histogram // for the console's statistics, with finer percentiles
 }
 
 func newMetrics() *metrics {
@@ -74,7 +74,7 @@ func (m *metrics) answered(begun time.Time, status int) {
 	m.latency.Observe(took)
 }
 
-// failed counts a request without an answer and returns why.
+// failed counts a request without an answer and returns its error.
 func (m *metrics) failed(err error) error {
 	outcome := outUnavailable
 	if bad := (*BadAnswerError)(nil); errors.As(err, &bad) {
@@ -107,8 +107,8 @@ func (m *metrics) late()      { m.lateOnes.Inc() }
 func (m *metrics) unasked()   { m.dropped.Inc() }
 func (m *metrics) lost(n int) { m.dropped.Add(float64(n)) }
 
-// Counts returns how many requests there were since start, how many had no answer or one of 500 or more, and how long
-// those took that were answered.
+// Counts returns the number of requests since the start, the number of those with no answer or a status of 500 or more, and the durations
+// of the answered ones.
 func (s *Service) Counts() (total, failed uint64, took []latency.Bucket) {
 	return s.metrics.total.Load(), s.metrics.failures.Load(), s.metrics.latency.Buckets()
 }

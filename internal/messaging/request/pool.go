@@ -62,9 +62,8 @@ func (g *group) list() []*worker {
 
 func (g *group) set(list []*worker) { g.members.Store(&list) }
 
-// got handles a request that the bus gave to a member of a group. If that member has no room, because others came before
-// it or had left the queue, another worker of this node gets the request; if none has room, the sender gets an error at
-// once.
+// got handles a request that the bus gave to a member of a group. If that member has no room, because other requests arrived first or it
+// had left the queue, another worker of this node gets the request; if none has room, the sender gets an error at once.
 func (h *pool) got(g *group, first *worker, m topic.Message) {
 	name, ok := topic.CutRequest(m.Subject)
 	now := time.Now()
@@ -100,7 +99,7 @@ type members struct {
 	list  []*worker
 }
 
-// serving finds the workers that serve a subject, queue by queue.
+// serving returns the workers that serve a subject, grouped by queue.
 func (h *pool) serving(subject string) (queues []members) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -116,7 +115,7 @@ func (h *pool) serving(subject string) (queues []members) {
 	return queues
 }
 
-// give hands a task to one of the members that have room, whichever. False: none has.
+// give passes a task to any member that has room. False: no member has room.
 func (m *members) give(t *task) bool {
 	first := rand.IntN(len(m.list))
 	for i := range m.list {
@@ -127,7 +126,7 @@ func (m *members) give(t *task) bool {
 	return false
 }
 
-// send hands an answer to the bus.
+// send passes an answer to the bus.
 func (h *pool) send(o outgoing) {
 	ctx, cancel := context.WithTimeout(context.Background(), sendPatience)
 	defer cancel()
@@ -136,7 +135,7 @@ func (h *pool) send(o outgoing) {
 	}
 }
 
-// sendPatience is how long an answer waits for a bus that takes nothing. The asker gives up no later.
+// sendPatience is how long an answer waits while the bus accepts nothing. The asker gives up at this time at the latest.
 const sendPatience = MaxTimeout
 
 type outgoing struct {
@@ -188,7 +187,7 @@ func (o *outbox) run() {
 	}
 }
 
-// close waits until the queue is sent.
+// close waits until all answers are sent.
 func (o *outbox) close() {
 	o.mu.Lock()
 	o.closed = true

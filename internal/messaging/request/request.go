@@ -1,6 +1,6 @@
-// Package request implements request and reply: a request goes to one of the sessions that serve its subject, or to one
-// client by its name, and the answer comes back to the sender, at most once. It stores nothing. Requests travel over a
-// bus, which NATS clients share. DESIGN.md gives the reasons.
+// Package request implements request and reply: a request goes to one of the sessions that serve its subject, or to one recipient by name,
+// and the answer goes back to the sender, at most once. It stores nothing. Requests travel over a bus, which NATS clients share. DESIGN.md
+// gives the reasons.
 package request
 
 import (
@@ -18,62 +18,60 @@ import (
 	"godwit.dev/godwit/internal/notify/session"
 )
 
-// Bus carries requests to workers, and answers back. A subscription made before a request over the same bus may get
-// that request.
+// Bus carries requests to workers, and answers back. A subscription made before a request over the same bus may receive that request.
 type Bus interface {
-	// Request sends to one worker of each queue that serves a subject and waits for the first answer until ctx ends. It is
-	// sent once. topic.ErrNoResponders: no worker serves the subject, which is known at once. topic.ErrUnavailable: the bus
-	// cannot be reached.
+	// Request sends a request to one worker of each queue that serves a subject and waits for the first answer until ctx ends. It sends the
+	// request once. topic.ErrNoResponders: no worker serves the subject, which is known at once. topic.ErrUnavailable: the bus cannot be
+	// reached.
 	Request(ctx context.Context, app string, m topic.Message) (topic.Message, error)
-	// Alone reports whether all that is subscribed to in an app was subscribed to with Subscribe.
+	// Alone reports whether all subscriptions of an app were made with Subscribe.
 	Alone(app string) bool
-	// Reply answers a message: to is its Reply.
+	// Reply answers a message; to is the Reply of that message.
 	Reply(ctx context.Context, app, to string, m topic.Message) error
-	// Subscribe makes a member of a queue; got may not block. Messages that reached the member before stop took effect
-	// are still handed over.
+	// Subscribe makes a member of a queue; got may not block. Messages that reached the member before stop took effect are still delivered.
 	Subscribe(app, pattern, queue string, got func(topic.Message), lost func(n int)) (stop func(), err error)
 }
 
 // Sessions finds the session that gets a request to a recipient.
 type Sessions interface {
-	// Newest is the newest live session of a recipient that does not only observe, with a device only that one's. Nil:
-	// there is none.
+	// Newest returns the newest live session of a recipient that does not only observe; with a device, only that device's sessions count.
+	// Nil: there is none.
 	Newest(app, recipient, device string) *session.Session
 }
 
 // Limits. Those of frames are in package frame.
 const (
-	DefaultTimeout = 5 * time.Second  // for an answer, if the sender sets none
-	MaxTimeout     = 60 * time.Second // a request is not a job
-	DefaultQueue   = "q"              // the queue of workers that name none; NATS services use the same
+	DefaultTimeout = 5 * time.Second  // time to wait for an answer, if the sender sets none
+	MaxTimeout     = 60 * time.Second // longest time to wait: a request is not a job
+	DefaultQueue   = "q"              // the queue of workers that name none; NATS services use the same name
 )
 
-// Errors that callers distinguish, besides topic.ErrNoResponders and topic.ErrUnavailable. Wrapped, never bare.
+// Errors that callers distinguish, besides topic.ErrNoResponders and topic.ErrUnavailable. Functions return them wrapped, never bare.
 var (
 	// ErrNoAnswer: the deadline passed. The worker may have carried out the request.
 	ErrNoAnswer = errors.New("no answer came in time")
 	// ErrWorkerGone: the worker's session ended without an answer. It may have carried out the request.
 	ErrWorkerGone = errors.New("the worker that was asked has gone")
-	// ErrBusy: all workers of the subject have as many requests as they take. None was given this one.
+	// ErrBusy: all workers of the subject have as many requests as they accept. No worker received this one.
 	ErrBusy = errors.New("all workers of this subject are busy")
-	// ErrOffline: the recipient has no session that takes requests.
+	// ErrOffline: the recipient has no session that accepts requests.
 	ErrOffline = errors.New("the recipient is not connected")
 )
 
-// BadAnswerError says that the reply is no valid HTTP answer. The worker may have carried out the request.
+// BadAnswerError says that the reply is not a valid HTTP answer. The worker may have carried out the request.
 type BadAnswerError struct {
 	Why string // without the worker's text, which may be secret
 }
 
 func (e *BadAnswerError) Error() string { return "the worker's answer cannot be passed on: " + e.Why }
 
-// errBroken is for replies of sessions that break the rules of their frame. The worker gets an error frame.
+// errBroken is the error for replies of sessions that break the rules of their frame. The worker gets an error frame.
 var errBroken = &BadAnswerError{Why: "its reply frame breaks a rule, which the error frame to the worker names"}
 
 // Request is what is asked.
 type Request struct {
-	Subject             string // of a request to a recipient it may be empty
-	Method, Path, Query string // of an HTTP request; else empty
+	Subject             string // may be empty in a request to a recipient
+	Method, Path, Query string // for HTTP requests; else empty
 	Header              frame.Headers
 	ContentType         string
 	Data                []byte
@@ -111,7 +109,7 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Service is the requests of all apps on this node.
+// Service handles the requests of all apps on this node.
 type Service struct {
 	bus Bus
 	log *slog.Logger
@@ -120,7 +118,7 @@ type Service struct {
 	elsewhere Elsewhere // nil: there are no other nodes
 
 	mu     sync.RWMutex
-	pools  map[string]*pool // by app: those that ever had a worker on this node
+	pools  map[string]*pool // by app; only apps that ever had a worker on this node
 	closed bool
 
 	metrics *metrics
@@ -136,7 +134,7 @@ func New(cfg Config) *Service {
 	return &Service{bus: cfg.Bus, log: cfg.Log, pools: make(map[string]*pool), metrics: newMetrics()}
 }
 
-// Close returns when the answers of sessions that have ended are on their way. Sessions have ended before.
+// Close returns when the answers of ended sessions have been sent. All sessions must have ended before.
 func (s *Service) Close() error {
 	s.mu.Lock()
 	halls := s.pools
@@ -148,8 +146,8 @@ func (s *Service) Close() error {
 	return nil
 }
 
-// Ask sends a request to one of the workers of a subject and waits for the answer. It is sent once: even if no answer
-// comes, the worker may have carried it out.
+// Ask sends a request to one of the workers of a subject and waits for the answer. It sends the request once: even if no answer comes, the
+// worker may have carried it out.
 func (s *Service) Ask(ctx context.Context, app string, r *Request) (*Answer, error) {
 	if err := topic.CheckName("subject", r.Subject); err != nil {
 		return nil, err
@@ -177,10 +175,11 @@ func (s *Service) Ask(ctx context.Context, app string, r *Request) (*Answer, err
 	return a, nil
 }
 
-// Find sets how sessions of recipients are found. Until it is called, none is.
+// Find sets the source of recipients' sessions. Until it is called, no session is found.
 func (s *Service) Find(in Sessions) { s.sessions.Store(&in) }
 
-// AskRecipient asks a session of a recipient: the newest that does not only observe, with a device its newest.
+// AskRecipient sends a request to the newest session of a recipient that does not only observe; with a device, to the newest session of
+// that device.
 func (s *Service) AskRecipient(ctx context.Context, app, recipient, device string, r *Request) (*Answer, error) {
 	if r.Subject != "" {
 		if err := topic.CheckName("subject", r.Subject); err != nil {
@@ -198,7 +197,7 @@ func (s *Service) AskRecipient(ctx context.Context, app, recipient, device strin
 	return s.askSession(ctx, app, recipient, device, r)
 }
 
-// newestHere is since when the session is connected that would be asked here; zero: there is none.
+// newestHere returns when the session was connected that a request to the recipient would reach on this node; zero: there is none.
 func (s *Service) newestHere(app, recipient, device string) time.Time {
 	if in := s.sessions.Load(); in != nil {
 		if to := (*in).Newest(app, recipient, device); to != nil {
@@ -227,7 +226,7 @@ func (s *Service) askSession(ctx context.Context, app, recipient, device string,
 	return a, nil
 }
 
-// cause is why a request failed: where its time was over, that.
+// cause returns why a request failed: if its time is over, that is the cause.
 func cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
 		return context.Cause(ctx)
@@ -262,7 +261,7 @@ func (s *Service) Open(_ context.Context, to session.Sender, who session.Client,
 	return &worker{pool: s.pool(who.App), to: to, rights: who.Rights, window: max(int(who.Window), 1)}
 }
 
-// pool finds or makes the pool of an app's workers.
+// pool returns the pool of an app's workers, and makes it if necessary.
 func (s *Service) pool(app string) *pool {
 	s.mu.RLock()
 	h := s.pools[app]

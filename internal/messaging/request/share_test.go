@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // line is a session's connection that counts its writes. The worker's lock guards it.
 type line struct {
-	corked, held int // calls of Cork without Uncork; frames that wait for it
+	corked, held int // calls of Cork without Uncork yet; frames that wait for Uncork
 	deepest      int
 	frames       int // written
 	writes       int
@@ -82,7 +82,7 @@ func newWorker(t *testing.T, window uint16) (*Service, *line, *worker) {
 	return s, l, w
 }
 
-// ask makes so many requests at once, and answers them once the worker has all.
+// ask makes times requests at once, and answers them when the worker has received all.
 func ask(t *testing.T, s *Service, w *worker, times int) {
 	t.Helper()
 	var askers sync.WaitGroup
@@ -109,7 +109,7 @@ func ask(t *testing.T, s *Service, w *worker, times int) {
 }
 
 func TestRequestsAtOnceShareWrites(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // they run between the first one's turns
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // with one processor, the goroutines run while the first one yields
 	s, l, w := newWorker(t, 1024)
 	ask(t, s, w, 1)
 	if l.writes != 1 || l.deepest != 0 {

@@ -9,8 +9,8 @@ import (
 type Serving struct {
 	Pattern, Queue string
 	Workers        int
-	Full           int // workers that have as many requests as they take at once
-	Asked          int // requests that they have and have not answered
+	Full           int // workers that have as many requests as they accept at once
+	Asked          int // requests that the workers have not answered yet
 }
 
 // Serving lists the patterns that workers of an app serve, the busiest first, and returns how many there are.
@@ -27,7 +27,7 @@ func (s *Service) Serving(app string, most int) (list []Serving, all int) {
 		groups = append(groups, g)
 	}
 	h.mu.RUnlock()
-	for _, g := range groups { // after the pool: workers are locked before it
+	for _, g := range groups { // after the pool's lock is released: workers are locked before the pool
 		v := Serving{Pattern: g.key.pattern, Queue: g.key.queue}
 		for _, w := range g.list() {
 			w.mu.Lock()

@@ -22,7 +22,7 @@ const (
 	headStatus   = "Godwit-Status"
 	headType     = "Content-Type"
 
-	// headFailure marks an answer that no worker gave, with the reason.
+	// headFailure marks an answer that replaces a worker's, with the reason.
 	headFailure = "Godwit-Failure"
 	gone        = "gone"
 	busy        = "busy"
@@ -37,7 +37,7 @@ const ourPrefix = "Godwit-"
 
 const deadlineLayout = "2006-01-02T15:04:05.000Z07:00"
 
-// message is the request as a message on the bus.
+// message returns the request as a message on the bus.
 func (r *Request) message(deadline time.Time) topic.Message {
 	h := make(topic.Header, len(r.Header)+5)
 	for name, values := range r.Header {
@@ -57,7 +57,7 @@ func (r *Request) message(deadline time.Time) topic.Message {
 	return topic.Message{Header: h, Data: r.Data}
 }
 
-// deadline returns until when a message's sender waits; without a deadline in the message, the longest time.
+// deadline returns the time until which a message's sender waits. If the message has no deadline, it assumes the longest timeout.
 func deadline(m *topic.Message, now time.Time) time.Time {
 	most := now.Add(MaxTimeout)
 	if at, err := time.Parse(time.RFC3339, m.Header.Get(headDeadline)); err == nil && at.Before(most) {
@@ -66,7 +66,7 @@ func deadline(m *topic.Message, now time.Time) time.Time {
 	return most
 }
 
-// frame is the request as a frame for a client that gets it without the bus.
+// frame returns the request as a frame for a client that gets it without the bus.
 func (r *Request) frame(deadline time.Time) frame.Request {
 	return frame.Request{
 		Subject: r.Subject, Method: r.Method, Path: r.Path, Query: r.Query, Headers: unreserved(r.Header),
@@ -74,7 +74,7 @@ func (r *Request) frame(deadline time.Time) frame.Request {
 	}
 }
 
-// frameOf is a message as a client gets it.
+// frameOf converts a message from the bus to the frame for a client.
 func frameOf(subject string, m *topic.Message, deadline time.Time) *frame.Request {
 	return &frame.Request{
 		Subject: subject, Method: m.Header.Get(headMethod), Path: m.Header.Get(headPath), Query: m.Header.Get(headQuery),
@@ -96,7 +96,7 @@ func unreserved(h frame.Headers) frame.Headers {
 
 func reserved(name string) bool {
 	if n := len(name); n != len(headMethod) && n != len(headPath) && n != len(headQuery) && n != len(headDeadline) {
-		return false // most, and headType is as long as headQuery
+		return false // excludes most names at once; headType is as long as headQuery
 	}
 	switch textproto.CanonicalMIMEHeaderKey(name) {
 	case headMethod, headPath, headQuery, headDeadline, headType:
@@ -105,10 +105,10 @@ func reserved(name string) bool {
 	return false
 }
 
-// contentType is the type that headers name, in any spelling.
+// contentType returns the content type in the headers, whose name may have any case.
 func contentType(h topic.Header) string { return said(h, headType) }
 
-// said is the value of a header that workers write, in any spelling: many libraries write lower case.
+// said returns the value of a header from a worker, whose name may have any case: many libraries write lower case.
 func said(h topic.Header, name string) string {
 	if v := h.Get(name); v != "" {
 		return v
@@ -145,7 +145,7 @@ func (a *Answer) add(name string, values []string) {
 	a.Header[name] = append(a.Header[name], values...)
 }
 
-// message is the answer as a message on the bus.
+// message returns the answer as a message on the bus.
 func (a *Answer) message() topic.Message {
 	h := make(topic.Header, len(a.Header)+2)
 	for name, values := range a.Header {
@@ -158,7 +158,7 @@ func (a *Answer) message() topic.Message {
 	return topic.Message{Header: h, Data: a.Data}
 }
 
-// failure is the answer in the place of one that no worker gives.
+// failure returns the message that replaces an answer when no worker gives one.
 func failure(err error) topic.Message {
 	status, why := "504", gone
 	if errors.Is(err, ErrBusy) {

@@ -36,7 +36,7 @@ func TestAnswersThatAreNoneOfHTTPAreRefused(t *testing.T) {
 	}
 }
 
-// Many libraries write names of headers in lower case.
+// Many libraries write header names in lower case.
 func TestWorkersHeadersCountInAnyCase(t *testing.T) {
 	for name, c := range map[string]struct {
 		h    topic.Header

@@ -14,9 +14,9 @@ import (
 	"godwit.dev/godwit/internal/notify/session"
 )
 
-// task is a request on its way through a worker.
+// task is a request on its way to a worker.
 type task struct {
-	request  *frame.Request // its name is made for the worker that it is given to; nil once it was sent
+	request  *frame.Request // its id is made for the worker that gets it; nil after it was sent
 	deadline time.Time
 	answer   func(*Answer, error) // called at most once; does not block
 }
@@ -31,11 +31,11 @@ type worker struct {
 	window  int
 	serves  []*serving
 	asked   map[string]*task
-	away    bool // has left its queues, because it has no room
-	blocked bool // the connection did not take a request
-	sharing bool // requests given to it now are written together, soon
+	away    bool // the worker has left its queues, because it has no room
+	blocked bool // the connection refused a request
+	sharing bool // requests given to it now will soon be written together
 	over    bool
-	timer   *time.Timer // while away: drops overdue requests, tries again
+	timer   *time.Timer // runs while away: drops overdue requests, and tries to join the queues again
 }
 
 // serving is one pattern that a session serves, as a member of one queue.
@@ -53,7 +53,7 @@ const (
 	codeUnavailable = "unavailable"
 )
 
-// retryJoin is how long a worker waits that could not join its queues again because there is no bus.
+// retryJoin is the wait before a worker tries again to join its queues after it failed because there was no bus.
 const retryJoin = time.Second
 
 // Join implements session.Part.
@@ -90,7 +90,7 @@ func queue(f *frame.Client) string {
 	return string(f.Queue)
 }
 
-// serve takes what is allowed of a frame and names the rest in an error for each cause.
+// serve adds the allowed patterns of a frame, and names the refused ones in one error frame for each cause.
 func (w *worker) serve(f *frame.Client) {
 	var forbidden, tooMany, unavailable []string
 	q := queue(f)
@@ -122,7 +122,7 @@ func (w *worker) allowed(pattern string) bool {
 	return w.rights.CanServe(pattern)
 }
 
-// refuse reports patterns that are not served, and why.
+// refuse reports patterns that the worker may not serve, and the reason.
 func (w *worker) refuse(code, why string, patterns []string) {
 	if len(patterns) == 0 {
 		return
@@ -135,7 +135,7 @@ func (w *worker) find(pattern, queue string) int {
 	return slices.IndexFunc(w.serves, func(s *serving) bool { return s.of.key == k })
 }
 
-// drop ends one pattern. This worker still answers requests that came for it before.
+// drop ends one pattern. This worker still answers the requests that it has received for it.
 func (w *worker) drop(i int) {
 	s := w.serves[i]
 	w.serves = slices.Delete(w.serves, i, i+1)
@@ -155,8 +155,8 @@ func (w *worker) join(s *serving) (err error) {
 	return err
 }
 
-// share is give for simultaneous requests: they leave in one write. The first caller yields to the others, unless
-// nothing else is under way, and writes.
+// share does the same as give for simultaneous requests, and sends them in one write. The first caller lets the others run first, unless no
+// other request is under way, and then writes.
 func (w *worker) share(t *task) bool {
 	w.mu.Lock()
 	if w.sharing || len(w.asked) == 0 {
@@ -177,7 +177,7 @@ func (w *worker) share(t *task) bool {
 	return taken
 }
 
-// give hands a task to the session; false: it has no room, or is over.
+// give sends a task to the session. False: the session has no room or has ended.
 func (w *worker) give(t *task) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -206,7 +206,7 @@ func (w *worker) giveLocked(t *task) bool {
 	return true
 }
 
-// encodings are reused buffers, for requests of at most keptBytes.
+// encodings holds reused buffers for requests of at most keptBytes.
 var encodings = sync.Pool{New: func() any { return new([]byte) }}
 
 const keptBytes = 16 << 10
@@ -223,14 +223,14 @@ func (w *worker) send(r *frame.Request) bool {
 	return w.to.Send(frame.ServerRequest, nil, long) // which nobody copies
 }
 
-// newID makes the id of a request, which only its worker knows: 128 random bits.
+// newID makes the random id of a request, 128 bits that only the request's worker learns.
 func newID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// full reports whether the window has no room, after overdue requests have left it.
+// full drops overdue requests and then reports whether the window has no room.
 func (w *worker) full() bool {
 	if len(w.asked) >= w.window {
 		w.expire(time.Now())
@@ -238,8 +238,7 @@ func (w *worker) full() bool {
 	return len(w.asked) >= w.window
 }
 
-// expire drops requests whose sender no longer waits: answers to them would be dropped. It returns when the next one is
-// due.
+// expire drops requests whose sender no longer waits: their answers would have no receiver. It returns when the next request is due.
 func (w *worker) expire(now time.Time) (next time.Time) {
 	for id, t := range w.asked {
 		switch {
@@ -269,7 +268,7 @@ func (w *worker) leave() {
 
 func (w *worker) wakeAt(at time.Time) {
 	if at.IsZero() {
-		return // the connection reports when it has room
+		return // the connection will report when it has room
 	}
 	if w.timer == nil {
 		w.timer = time.AfterFunc(time.Until(at), w.look)
@@ -287,7 +286,7 @@ func (w *worker) look() {
 	}
 }
 
-// comeBack joins the queues again if there is room; false: not yet.
+// comeBack joins the queues again if there is room. False: there is no room yet.
 func (w *worker) comeBack() bool {
 	if !w.away || w.over {
 		return true
@@ -309,7 +308,7 @@ func (w *worker) comeBack() bool {
 	return true
 }
 
-// reply handles an answer, if it is to an open request of this session and in time.
+// reply handles a reply if it answers an open request of this session in time.
 func (w *worker) reply(r *frame.Reply) {
 	t := w.asked[string(r.RequestID)]
 	if t == nil {
@@ -317,7 +316,7 @@ func (w *worker) reply(r *frame.Reply) {
 		return
 	}
 	delete(w.asked, string(r.RequestID))
-	w.comeBack() // before the answer leaves, since its receiver may send the next request at once
+	w.comeBack() // before the answer is sent, since its receiver may send the next request at once
 	if !t.deadline.After(time.Now()) {
 		w.pool.svc.metrics.late()
 		return
@@ -329,8 +328,7 @@ func (w *worker) reply(r *frame.Reply) {
 	t.answer(answerOf(r), nil)
 }
 
-// Renew implements session.Part: patterns that the new credential does not allow end, and the client gets a frame about
-// it.
+// Renew implements session.Part: it ends patterns that the new credential does not allow, and reports them to the client in a frame.
 func (w *worker) Renew(who session.Client) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/messaging/topic"
 )
 
-// The model implements the rules independently, one token after the other, and is short rather than quick.
+// The model implements the rules independently, one token after the other; it is short rather than fast.
 func modelValid(s string, wild bool) bool {
 	toks := strings.Split(s, ".")
 	for i, tok := range toks {

@@ -23,7 +23,7 @@ var (
 // Header are a message's headers by name. A name may have several values, whose order counts.
 type Header map[string][]string
 
-// Get is the first value of a header; names are compared as they are written.
+// Get returns the first value of a header; the case of names matters.
 func (h Header) Get(name string) string {
 	if v := h[name]; len(v) > 0 {
 		return v[0]
@@ -31,8 +31,7 @@ func (h Header) Get(name string) string {
 	return ""
 }
 
-// Check refuses headers that would be read as something else: names that are no token of RFC 9110, and values with CR,
-// LF or NUL in them.
+// Check refuses headers that a reader could misread: names that are no token of RFC 9110, and values that contain CR, LF or NUL.
 func (h Header) Check() error {
 	for name, values := range h {
 		if name == "" || strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c) }) {
@@ -50,7 +49,7 @@ func (h Header) Check() error {
 // Message is a message on the bus.
 type Message struct {
 	Subject string // within the app: "t.rides.oslo", "r.orders.get", or an inbox
-	Reply   string // where an answer is to go, within the app; empty: none is expected
+	Reply   string // subject for the answer, within the app; empty: no answer is expected
 	Header  Header
 	Data    []byte
 }
@@ -61,19 +60,19 @@ const (
 	requests = "r."
 )
 
-// Topic is the subject of a topic, or of a pattern of topics, within its app.
+// Topic returns the subject of a topic, or of a pattern of topics, within its app.
 func Topic(name string) string { return topics + name }
 
-// Request is the subject of a request, or of a pattern of requests, within its app.
+// Request returns the subject of a request, or of a pattern of requests, within its app.
 func Request(name string) string { return requests + name }
 
-// CutTopic takes the topic out of a subject within an app; ok: it is one.
+// CutTopic returns the topic of a subject within an app; ok is false if the subject is not a topic's.
 func CutTopic(subject string) (name string, ok bool) { return strings.CutPrefix(subject, topics) }
 
-// CutRequest takes the name of a request out of a subject within an app; ok: it is one.
+// CutRequest returns the name of a request from a subject within an app; ok is false if the subject is not a request's.
 func CutRequest(subject string) (name string, ok bool) { return strings.CutPrefix(subject, requests) }
 
-// tokenByte are the allowed bytes of a token: those of names without the dot.
+// tokenByte are the bytes allowed in a token: those of names, except the dot.
 var tokenByte = func() (t [256]bool) {
 	for _, c := range "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_:@+-" {
 		t[c] = true
@@ -81,8 +80,8 @@ var tokenByte = func() (t [256]bool) {
 	return t
 }()
 
-// EncodeToken writes any text as one token: a byte that must not stand in one becomes %XX, so that two texts never
-// become the same token. An empty text, which no name has, becomes "_".
+// EncodeToken writes any text as one token: a byte that is not allowed in a token becomes %XX, so that different texts give different
+// tokens. An empty text, which no name has, becomes "_".
 func EncodeToken(s string) string {
 	if s == "" {
 		return "_"
@@ -106,7 +105,7 @@ func EncodeToken(s string) string {
 	return b.String()
 }
 
-// DecodeToken is the text that EncodeToken wrote.
+// DecodeToken returns the text of a token that EncodeToken wrote.
 func DecodeToken(tok string) string {
 	if !strings.Contains(tok, "%") {
 		return tok
@@ -123,8 +122,8 @@ func DecodeToken(tok string) string {
 	return b.String()
 }
 
-// isEscape reports whether s begins with %XX as EncodeToken writes it: one spelling for each byte, and none for bytes
-// that need none.
+// isEscape reports whether s begins with %XX as EncodeToken writes it. Each byte has only one spelling, and bytes that need no escape have
+// none.
 func isEscape(s string) bool {
 	return len(s) >= 3 && isHex(s[1]) && isHex(s[2]) && !tokenByte[unhex(s[1])<<4|unhex(s[2])]
 }

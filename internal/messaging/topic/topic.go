@@ -23,7 +23,8 @@ const (
 // CheckName applies the rules for names. A returned error is a *notification.FieldError of that field.
 func CheckName(field, name string) error { return check(field, name, false) }
 
-// CheckPattern applies the rules for patterns; every name is one.
+// CheckPattern applies the rules for patterns; every valid name is a valid pattern. A returned error is a *notification.FieldError of that
+// field.
 func CheckPattern(field, pattern string) error { return check(field, pattern, true) }
 
 func check(field, s string, wild bool) error {
@@ -73,11 +74,11 @@ func tokenProblem(tok string, wild bool) string {
 	return ""
 }
 
-// Match reports whether a name is one of a pattern's. Both are valid.
+// Match reports whether a pattern matches a name. Both must be valid.
 func Match(pattern, name string) bool { return Within(name, pattern) }
 
-// Within reports whether every name of the pattern is one of allowed's too: "rides.oslo.*" is within "rides.>", and
-// "rides.>" is not within "rides.*", which has fewer. Both are valid.
+// Within reports whether allowed matches every name that pattern matches: "rides.oslo.*" is within "rides.>", but "rides.>" is not within
+// "rides.*". Both must be valid.
 func Within(pattern, allowed string) bool {
 	for {
 		p, restP, moreP := strings.Cut(pattern, ".")
@@ -94,8 +95,8 @@ func Within(pattern, allowed string) bool {
 	}
 }
 
-// WithinAny reports whether one of the patterns allows all names of pattern. What only several allow together is not
-// allowed: a holder of "rides.a" and "rides.b" subscribes to the two, not to "rides.*".
+// WithinAny reports whether a single one of the patterns in allowed matches all names of pattern. A pattern that only several of them cover
+// together is not allowed: a holder of "rides.a" and "rides.b" may subscribe to each, but not to "rides.*".
 func WithinAny(pattern string, allowed []string) bool {
 	for _, a := range allowed {
 		if Within(pattern, a) {
@@ -105,8 +106,8 @@ func WithinAny(pattern string, allowed []string) bool {
 	return false
 }
 
-// Fill puts a recipient in place of {sub}, as one token or a part of one whatever bytes it has: a recipient "a.b" does
-// not reach what "a" and "b" are to see apart.
+// Fill replaces {sub} in a pattern with a recipient, as one token or a part of one, whatever bytes the recipient has: a recipient "a.b"
+// gets no topics of "a" or "b".
 func Fill(pattern, recipient string) string {
 	return strings.ReplaceAll(pattern, "{sub}", EncodeToken(recipient))
 }

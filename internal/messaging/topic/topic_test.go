@@ -110,7 +110,7 @@ func TestRecipientFillsOneToken(t *testing.T) {
 	for recipient, want := range map[string]string{
 		"driver-42": "rides.driver-42.>",
 		"a.b":       "rides.a%2Eb.>",
-		"*":         "rides.%2A.>", // no name of a recipient, and harmless if it were
+		"*":         "rides.%2A.>", // not a valid recipient, and harmless if it were one
 	} {
 		if got := topic.Fill("rides.{sub}.>", recipient); got != want {
 			t.Errorf("%s fills in as %s, not %s", recipient, got, want)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Tree finds the values whose pattern matches a name, without a search through the others. The zero value is empty.
+// Tree finds the values whose pattern matches a name, without comparing the other patterns. The zero value is empty.
 type Tree[T comparable] struct {
 	next map[string]*Tree[T] // by token; wildcards are tokens as they are written
 	here []T
@@ -25,7 +25,7 @@ func (t *Tree[T]) Insert(pattern string, v T) {
 	t.here = append(t.here, v)
 }
 
-// Remove takes a value out that was inserted under the pattern.
+// Remove removes a value that was inserted under the pattern.
 func (t *Tree[T]) Remove(pattern string, v T) {
 	tok, rest, more := strings.Cut(pattern, ".")
 	next := t.next[tok]
@@ -42,7 +42,7 @@ func (t *Tree[T]) Remove(pattern string, v T) {
 	}
 }
 
-// Match visits the values whose pattern matches a name.
+// Match calls visit with each value whose pattern matches a name.
 func (t *Tree[T]) Match(name string, visit func(T)) {
 	tok, rest, more := strings.Cut(name, ".")
 	if all := t.next[">"]; all != nil {

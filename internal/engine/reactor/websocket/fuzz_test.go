@@ -29,8 +29,7 @@ func (s *strict) Message(op Opcode, p []byte) bool {
 
 const fuzzMax = 1000
 
-// FuzzParser checks that no input breaks the parser, and that what it finds does not depend on how reads cut the
-// input.
+// FuzzParser checks that no input breaks the parser, and that its results do not depend on how reads cut the input.
 func FuzzParser(f *testing.F) {
 	f.Add(frame(0x81, "hello"), byte(3))
 	f.Add(append(frame(0x01, "hel"), append(frame(0x89, "p"), frame(0x80, "lo")...)...), byte(5))

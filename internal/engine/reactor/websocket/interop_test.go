@@ -116,7 +116,7 @@ func TestInteroperatesWithCoder(t *testing.T) {
 	if _, b, err := c.Read(ctx); err != nil || string(b) != strings.Repeat("fragment ", 10_000) {
 		t.Fatalf("fragments came back as %d bytes, %v", len(b), err)
 	}
-	read := c.CloseRead(ctx) // the answer to a ping is seen only while the connection is read
+	read := c.CloseRead(ctx) // the client handles the pong only while it reads the connection
 	if err := c.Ping(ctx); err != nil {
 		t.Error(err)
 	}
@@ -166,7 +166,7 @@ func TestInteroperatesWithGobwas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			nc := dial()
 			var wg sync.WaitGroup
-			wg.Go(func() { _ = bad.send(nc) }) // the server need not read it all before it answers
+			wg.Go(func() { _ = bad.send(nc) }) // the server may answer before it has read all
 			_, _, err := wsutil.ReadServerData(nc)
 			var closed wsutil.ClosedError
 			if !errors.As(err, &closed) || closed.Code != bad.code {

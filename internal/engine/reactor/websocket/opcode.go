@@ -38,8 +38,8 @@ const (
 	CodeTryAgainLater   = 1013
 )
 
-// validCode says whether a peer may send code: those defined by the RFC and the IANA registry, and the ranges left to
-// libraries and applications.
+// validCode reports whether a peer may send code: the RFC and the IANA registry define some codes, and leave ranges to libraries and
+// applications.
 func validCode(code uint16) bool {
 	switch {
 	case code >= 1000 && code <= 1003, code >= 1007 && code <= 1014, code >= 3000 && code <= 4999:
@@ -49,7 +49,7 @@ func validCode(code uint16) bool {
 	}
 }
 
-// CloseError is a fault of the peer that ends the connection with a close frame of this code.
+// CloseError is a protocol error of the peer. It ends the connection with a close frame of this code.
 type CloseError struct {
 	Code   uint16
 	Reason string
@@ -82,12 +82,12 @@ func AppendHeader(dst []byte, op Opcode, n int) []byte {
 	}
 }
 
-// AppendFrame appends a whole frame; for short ones such as pings and pongs.
+// AppendFrame appends a whole frame with its payload. It suits short frames such as pings and pongs.
 func AppendFrame(dst []byte, op Opcode, p []byte) []byte {
 	return append(AppendHeader(dst, op, len(p)), p...)
 }
 
-// AppendClose appends a close frame. Code 0 or CodeNoStatus sends none. A reason that is too long is cut.
+// AppendClose appends a close frame. With code 0 or CodeNoStatus the frame has no code. A reason longer than maxReason bytes is cut.
 func AppendClose(dst []byte, code uint16, reason string) []byte {
 	if code == 0 || code == CodeNoStatus {
 		return AppendHeader(dst, Close, 0)

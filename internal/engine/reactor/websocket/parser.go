@@ -1,6 +1,5 @@
-// Package websocket is a push parser and frame writer for servers (RFC 6455): bytes in, messages out, no reads, no
-// goroutine, and no memory on an idle connection beyond the Parser itself. The opening handshake is not its business,
-// and it takes part in no extension.
+// Package websocket is a push parser and frame writer for servers (RFC 6455): bytes in, messages out, no reads, no goroutine, and no memory
+// on an idle connection beyond the Parser itself. It does not do the opening handshake and supports no extension.
 package websocket
 
 import (
@@ -11,10 +10,10 @@ import (
 // DefaultMaxMessage bounds a message when Parser.MaxMessage is 0. Client frames of this project are far smaller.
 const DefaultMaxMessage = 1 << 20
 
-// Sink receives what a Parser finds. Byte slices are valid only during the call.
+// Sink receives the messages and control frames that a Parser finds. Byte slices are valid only during the call.
 type Sink interface {
-	// Message is a whole text or binary message, put together from its fragments; text is valid UTF-8. False makes
-	// Feed return: nothing more is wanted now.
+	// Message is a whole text or binary message, put together from its fragments; text is valid UTF-8. If it returns false, Feed returns at
+	// once: the sink wants no more messages now.
 	Message(op Opcode, p []byte) (more bool)
 	// Ping must be answered with a pong of the same payload.
 	Ping(p []byte)
@@ -25,11 +24,11 @@ type Sink interface {
 
 // Parser takes a client's frames apart. The zero value is ready.
 type Parser struct {
-	MaxMessage int32 // most bytes of a message; 0: DefaultMaxMessage
+	MaxMessage int32 // most bytes of a message; 0 means DefaultMaxMessage
 
 	left    int32  // payload bytes of the current data frame that are still to come
-	key     uint32 // its mask, rotated to the next byte
-	op      Opcode // of the message that is not complete; 0: none
+	key     uint32 // mask of the current data frame, rotated to the next byte
+	op      Opcode // opcode of the incomplete message; 0: no message has begun
 	inFrame bool   // left and key count
 	fin     bool   // the current data frame is the message's last
 	closed  bool   // the peer has sent its close frame
@@ -57,9 +56,9 @@ const (
 	keySize = 4
 )
 
-// Feed parses b, which it may overwrite, and hands s what is complete. It returns how many bytes it is done with: the
-// rest (at most a header or a control frame, unless the sink wanted to stop) must come again with more behind it. An
-// error is a *CloseError; the parser must not be used after it.
+// Feed parses b, which it may overwrite, and hands complete messages to s. It returns how many bytes it has used. The caller must pass the
+// rest again with more bytes behind it; the rest is at most a header or a control frame, unless the sink wanted to stop. An error is a
+// *CloseError; the parser must not be used after it.
 func (p *Parser) Feed(b []byte, s Sink) (used int, err error) {
 	for used < len(b) {
 		if p.closed {
@@ -90,10 +89,10 @@ func (p *Parser) Feed(b []byte, s Sink) (used int, err error) {
 	return used, nil
 }
 
-// Idle says that no message is under way.
+// Idle reports that no message has begun.
 func (p *Parser) Idle() bool { return p.op == 0 && !p.inFrame }
 
-// frame handles the frame that h begins in b. It uses nothing if a control frame is not complete.
+// frame handles the frame whose header h begins b. It uses no bytes while a control frame is incomplete.
 func (p *Parser) frame(h header, b []byte, s Sink) (used int, more bool, err error) {
 	whole := h.size+h.len <= len(b)
 	if h.op.control() {
@@ -118,7 +117,7 @@ func (p *Parser) frame(h header, b []byte, s Sink) (used int, more bool, err err
 	return h.size + n, more, err
 }
 
-// collect adds to the message what has come of the current frame.
+// collect adds the received bytes of the current frame to the message.
 func (p *Parser) collect(b []byte, s Sink) (used int, more bool, err error) {
 	used = min(len(b), int(p.left))
 	at := len(p.msg)
@@ -176,7 +175,7 @@ func (p *Parser) close(payload []byte, s Sink) error {
 	return nil
 }
 
-// header reads and checks the header at the start of b. A size of 0: it is not complete yet.
+// header reads and checks the header at the start of b. A header of size 0 means that it is not complete yet.
 func (p *Parser) header(b []byte) (header, error) {
 	if len(b) < 2 {
 		return header{}, nil
@@ -215,7 +214,7 @@ func (p *Parser) header(b []byte) (header, error) {
 	return h, nil
 }
 
-// checkStart checks what the first two bytes of a header say.
+// checkStart checks the first two bytes of a header.
 func (p *Parser) checkStart(b []byte, h header) error {
 	var fault string
 	switch {

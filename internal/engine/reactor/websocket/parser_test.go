@@ -28,7 +28,7 @@ func frame(first byte, payload string) []byte {
 	return b
 }
 
-// record is a sink that writes down what it got.
+// record is a sink that records its calls.
 type record struct {
 	got  []string
 	stop bool
@@ -51,7 +51,7 @@ func brief(p []byte) string {
 	return fmt.Sprintf("%s…(%d)", p[:8], len(p))
 }
 
-// feed parses input in pieces as a reactor does: unused bytes are handed over again.
+// feed parses input in pieces as a reactor does: it passes unused bytes again with the next piece.
 func feed(p *Parser, input []byte, piece int, s *record) error {
 	var kept []byte
 	for b := range slices.Chunk(bytes.Clone(input), piece) {
@@ -228,7 +228,7 @@ func TestCloseFrameFitsAndEndsOnACharacter(t *testing.T) {
 	}
 }
 
-// count is a sink that keeps nothing.
+// count is a sink that only counts.
 type count struct{ n int }
 
 func (c *count) Message(Opcode, []byte) bool { c.n++; return true }

@@ -1,5 +1,5 @@
-// Package clickhouse writes events to ClickHouse over its HTTP interface: batches of JSON lines, compressed, each with a token by which
-// ClickHouse leaves out a batch that it has taken already.
+// Package clickhouse writes events to ClickHouse over its HTTP interface: compressed batches of JSON lines, each with a token by which
+// ClickHouse skips a batch that it has already stored.
 package clickhouse
 
 import (
@@ -25,12 +25,12 @@ import (
 )
 
 const (
-	// AnswerWithin is how long ClickHouse may take to answer: it merges before it does when it is far behind.
+	// AnswerWithin is how long ClickHouse may take to answer: when it is far behind, it merges before it answers.
 	AnswerWithin = 60 * time.Second
 
-	maxAnswer = 64 << 10 // bytes of an answer that are read
+	maxAnswer = 64 << 10 // most bytes that are read of an answer
 
-	zipAtOnce = 32 << 10 // bytes of rows that are compressed at once
+	zipAtOnce = 32 << 10 // bytes of rows that are handed to the compressor at once
 )
 
 // Config says where ClickHouse is.
@@ -54,11 +54,10 @@ type Writer struct {
 
 var _ sink.Writer = (*Writer)(nil)
 
-// New makes a Writer. It connects with the first batch.
+// New makes a Writer. It connects when the first batch is written.
 func New(cfg Config) *Writer { return &Writer{cfg: cfg} }
 
-// Write implements sink.Writer. In texts that are no valid UTF-8 the invalid bytes are replaced, so that no event holds the
-// others up.
+// Write implements sink.Writer. It replaces invalid bytes in texts that are not valid UTF-8, so that no event blocks the others.
 func (w *Writer) Write(ctx context.Context, evs []event.Event) error {
 	if len(evs) == 0 {
 		return nil
@@ -77,15 +76,15 @@ func (w *Writer) Write(ctx context.Context, evs []event.Event) error {
 		"insert_deduplication_token": {fmt.Sprintf("%s-%d-%d", first.App, first.ID, last.ID)},
 		"insert_deduplicate":         {"1"}, "async_insert": {"0"}, "deduplicate_blocks_in_dependent_materialized_views": {"1"},
 		"date_time_input_format": {"best_effort"}, "input_format_skip_unknown_fields": {"1"},
-		"max_insert_block_size": {strconv.Itoa(1 << 20)}, // a batch is one block: the token is of the whole
+		"max_insert_block_size": {strconv.Itoa(1 << 20)}, // a batch is one block, because the token covers the whole batch
 	}, w.body.Bytes())
-	if said := strings.TrimSpace(answer); err == nil && strings.Trim(said, "0123456789") != "" { // an insert answers nothing, or how many
+	if said := strings.TrimSpace(answer); err == nil && strings.Trim(said, "0123456789") != "" { // an insert returns nothing, or the number of rows
 		plain := "ClickHouse answered an insert with words: something else may answer in its place"
 		err = &push.RetryError{Reason: plain + ": " + w.excerpt(said), Plain: plain}
 	}
 	var stop *sink.StopError
 	if errors.As(err, &stop) {
-		w.ready = false // somebody may have taken the tables away
+		w.ready = false // the tables may have been dropped
 	}
 	return err
 }
@@ -94,7 +93,7 @@ func (w *Writer) Write(ctx context.Context, evs []event.Event) error {
 func (w *Writer) encode(evs []event.Event) error {
 	w.body.Reset()
 	if w.zip == nil {
-		w.zip, _ = gzip.NewWriterLevel(&w.body, gzip.BestSpeed) // fails for levels that there are not
+		w.zip, _ = gzip.NewWriterLevel(&w.body, gzip.BestSpeed) // fails only for unknown levels
 	} else {
 		w.zip.Reset(&w.body)
 	}
@@ -112,7 +111,7 @@ func (w *Writer) encode(evs []event.Event) error {
 	return w.zip.Close()
 }
 
-// makeSchema makes what the database lacks of the schema. Where all is there, it needs no right to make anything.
+// makeSchema creates the parts of the schema that the database lacks. If none is missing, it needs no right to create anything.
 func (w *Writer) makeSchema(ctx context.Context) error {
 	db := quoted(w.cfg.Database)
 	answer, err := w.send(ctx, fmt.Sprintf(readVersion, db), nil, nil)
@@ -145,19 +144,20 @@ func (w *Writer) makeSchema(ctx context.Context) error {
 	return nil
 }
 
-// send makes one request. With a body, which is compressed, the statement is in the query, else it is the body.
+// send makes one request. If there is a body, which must be compressed, the statement is in the URL's query; otherwise the statement is the
+// body.
 func (w *Writer) send(ctx context.Context, statement string, settings url.Values, body []byte) (answer string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, AnswerWithin, fmt.Errorf("ClickHouse did not answer within %s", AnswerWithin))
 	defer cancel()
 	address, err := url.Parse(w.cfg.URL)
 	if err != nil {
-		return "", &sink.StopError{Reason: "its url is none"} // it was read when it was set
+		return "", &sink.StopError{Reason: "its url is none"} // the URL was checked when the sink was set
 	}
 	query := address.Query()
 	for name, values := range settings {
 		query[name] = values
 	}
-	query.Set("wait_end_of_query", "1") // the status waits for the statement's end
+	query.Set("wait_end_of_query", "1") // ClickHouse sends the status only after the statement has ended
 	var from io.Reader = strings.NewReader(statement)
 	if body != nil {
 		query.Set("query", statement)
@@ -187,7 +187,7 @@ func (w *Writer) send(ctx context.Context, statement string, settings url.Values
 	return string(b), w.judge(resp, b)
 }
 
-// cause words an error of the client.
+// cause describes an error of the HTTP client.
 func cause(ctx context.Context, err error) string {
 	if ctx.Err() != nil {
 		return context.Cause(ctx).Error()
@@ -195,7 +195,7 @@ func cause(ctx context.Context, err error) string {
 	return foreign.Cause(err)
 }
 
-// judge reads from an answer whether to come again.
+// judge decides from an answer whether the batch succeeded, is to be tried again, or never will succeed.
 func (w *Writer) judge(resp *http.Response, body []byte) error {
 	code := resp.Header.Get(exceptionCode)
 	if code == "" {
@@ -222,20 +222,20 @@ func (w *Writer) judge(resp *http.Response, body []byte) error {
 
 func unreached(reason string) error { return &push.RetryError{Reason: reason, Plain: reason} }
 
-// exceptionCode is the header, or the trailer, by which ClickHouse says that a statement failed, whatever the status is.
+// exceptionCode is the header, or the trailer, in which ClickHouse reports that a statement failed, whatever the status is.
 const exceptionCode = "X-ClickHouse-Exception-Code"
 
-// exceptions begin what ClickHouse writes into a body when a statement fails after the status was sent: as text, after the
-// mark of newer versions, or as a line of JSON.
+// exceptions matches the beginning of the error that ClickHouse writes into a body when a statement fails after the status was sent: as
+// text, after the mark of newer versions, or as a line of JSON.
 var exceptions = regexp.MustCompile(`(?m)(^|__exception__.{0,20})\s*(Code: \d+[.,]|\{"exception":)`)
 
-// exception reports whether a body tells of one, or may do so where it is not read any more. Our statements answer a number
-// or nothing.
+// exception reports whether a body contains an error, or may contain one behind the part that was read. Our statements return a number or
+// nothing.
 func exception(body []byte) bool {
 	return len(body) > maxAnswer || exceptions.Match(body) || bytes.Contains(body, []byte("DB::Exception")) || bytes.Contains(body, []byte("__exception__"))
 }
 
-// excerpt is the beginning of an answer without what ClickHouse was shown.
+// excerpt is the beginning of an answer, without the secrets sent to ClickHouse.
 func (w *Writer) excerpt(said string) string {
 	return foreign.Excerpt(said, w.cfg.Password, base64.StdEncoding.EncodeToString([]byte(w.cfg.User+":"+w.cfg.Password)))
 }

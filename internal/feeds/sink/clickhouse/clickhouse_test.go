@@ -57,7 +57,7 @@ func TestABatchThatComesTwiceCountsOnce(t *testing.T) {
 		}
 		w = open() // the schema is there already
 	}
-	if err := w.Write(t.Context(), lives(500, 1000)); err != nil { // other bounds: merged away by its ids
+	if err := w.Write(t.Context(), lives(500, 1000)); err != nil { // batches with other bounds: ClickHouse merges the copies by their ids
 		t.Fatal(err)
 	}
 	for q, want := range map[string]string{
@@ -90,7 +90,7 @@ func TestTablesOfTheVersionBeforeGainCategories(t *testing.T) {
 	}
 	const insert = "INSERT INTO godwit.event (app, event_id, type, at, id, recipient) VALUES ('shop', 1, 'stored', '%s', 'old', 'ann')"
 	ask(fmt.Sprintf(insert, time.Now().UTC().Format("2006-01-02 15:04:05")))
-	for _, statement := range all[before : len(all)-1] { // a server that ended before it noted the version
+	for _, statement := range all[before : len(all)-1] { // simulates a server that ended before it recorded the version
 		ask(statement)
 	}
 	batch := lives(0, 4)

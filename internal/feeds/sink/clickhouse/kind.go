@@ -12,12 +12,12 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Name is that of the kind.
+// Name is the name of this kind of sink.
 const Name = "clickhouse"
 
 // Fields of the kind.
 const (
-	FieldURL      = "url" // http:// or https://, no password in it
+	FieldURL      = "url" // http:// http:// or https://, without a password
 	FieldDatabase = "database"
 	FieldUser     = "user"
 	FieldPassword = "password"
@@ -30,18 +30,18 @@ const (
 	DefaultKeep     = 90 * 24 * time.Hour
 )
 
-// Limits of what a sink may say.
+// Limits of a sink's settings.
 const (
-	maxText  = 512  // bytes of a user and a password
+	maxText  = 512  // most bytes of a user name and of a password
 	maxURL   = 2048 // bytes
 	keepMost = 3650 * 24 * time.Hour
 )
 
-const connections = 2 // of a sink at most: it writes one batch at a time
+const connections = 2 // most connections of a sink: it writes one batch at a time
 
 var names = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
 
-// Kind is this kind of sink.
+// Kind is the ClickHouse kind of sink.
 type Kind struct{}
 
 var _ sink.Kind = Kind{}
@@ -57,7 +57,7 @@ func (Kind) Fields() []setting.Field {
 	}
 }
 
-// Check implements sink.Kind. It never shows the URL: there may be a password in it.
+// Check implements sink.Kind. Its errors never show the URL, which may contain a password.
 func (Kind) Check(v setting.Values) error {
 	raw := v.Text(FieldURL)
 	u, err := url.Parse(raw)
@@ -74,7 +74,7 @@ func (Kind) Check(v setting.Values) error {
 	return CheckTarget(v.Text(FieldDatabase), v.Duration(FieldKeep))
 }
 
-// CheckTarget says what is wrong with a database's name and how long events are kept there: a *notification.FieldError.
+// CheckTarget checks a database's name and how long it keeps events. Its error is a *notification.FieldError.
 func CheckTarget(database string, keep time.Duration) error {
 	switch {
 	case !names.MatchString(database):

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// schemaVersion grows with each statement that is added to versions: a server makes those that a database lacks.
+// schemaVersion is the number of statement lists in versions: a server executes those that a database lacks.
 const schemaVersion = 2
 
-// versions are the statements that lead from each version of the schema to the next. %[1]s is the database, %[2]d for how many days events
-// are kept. Outside users may read the tables event and minute, whose columns keep their names. Each statement may run again: a server may
-// end between two.
+// versions are the statements that upgrade each version of the schema to the next. %[1]s is the database, %[2]d the number of days for
+// which events are kept. Outside users may read the tables event and minute, whose columns keep their names. A server may end in the middle
+// of an upgrade, so each statement may run again.
 var versions = [schemaVersion][]string{{
-	// A batch that comes twice is left out by its token; whatever else comes twice is merged away by its id, and counts once in FINAL.
+	// ClickHouse skips a repeated batch by its token; it merges other duplicates by their id, and counts them once with FINAL.
 	`CREATE TABLE IF NOT EXISTS %[1]s.event (
 	app        LowCardinality(String),
 	event_id   UInt64,
@@ -70,7 +70,7 @@ const (
 	noteVersion  = `INSERT INTO %[1]s.schema_version (version) VALUES (%[2]d)`
 )
 
-// Schema is all that a sink makes in its database, as statements.
+// Schema returns all statements with which a sink sets up its database.
 func Schema(database string, keep time.Duration) (list []string) {
 	list = append(list, fmt.Sprintf(makeDatabase, quoted(database)), fmt.Sprintf(makeVersions, quoted(database)))
 	for v := range versions {
@@ -79,7 +79,7 @@ func Schema(database string, keep time.Duration) (list []string) {
 	return list
 }
 
-// upgrade are the statements that lead from a version to the next, and note that.
+// upgrade returns the statements that upgrade a version to the next, and record the new version.
 func upgrade(from int, database string, keep time.Duration) (list []string) {
 	days := max(1, int(keep/(24*time.Hour)))
 	for _, s := range versions[from] {
@@ -92,7 +92,7 @@ func fill(s, database string, days int) string {
 	return strings.NewReplacer("%[1]s", quoted(database), "%[2]d", strconv.Itoa(days)).Replace(s)
 }
 
-// quoted is a name as it stands in a statement.
+// quoted is a name as it is written in a statement.
 func quoted(name string) string {
 	return "`" + strings.NewReplacer(`\`, `\\`, "`", "\\`").Replace(name) + "`"
 }

@@ -105,12 +105,12 @@ func (r *redis) open(_ context.Context, t streams.Target) (streams.Streams, erro
 	return &reading{r}, nil
 }
 
-// entry makes an entry of a stream of who.
+// entry makes an entry for a stream of the recipient who.
 func entry(id, who, note string, expires time.Time) streams.Entry {
 	return streams.Entry{ID: id, Draft: &notification.Draft{To: []string{who}, ID: note, Content: notification.Content{Title: note}, ExpiresAt: expires}}
 }
 
-// add adds to a stream; told: who watches is told.
+// add adds entries to a stream; told: watchers of the stream are notified.
 func (r *redis) add(key string, told bool, list ...streams.Entry) {
 	r.mu.Lock()
 	r.kept[key] = append(r.kept[key], list...)
@@ -252,7 +252,7 @@ func (m *mailboxes) stored() []string {
 	return slices.Clone(m.got)
 }
 
-// forget has a publish of an id be answered like any other again.
+// forget makes the mailboxes answer publishes of an id normally again.
 func (m *mailboxes) forget(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -267,7 +267,7 @@ func (m *mailboxes) fail(err error) {
 
 var errDown = errors.New("not there")
 
-// world is a service over these.
+// world is a service with these fakes.
 type world struct {
 	*source.Service
 	settings *settings

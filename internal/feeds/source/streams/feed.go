@@ -10,8 +10,8 @@ import (
 
 const (
 	perRound  = 64               // streams read together
-	perStream = 16               // entries of one of them: whoever has many does not keep the others waiting
-	scanEvery = 30 * time.Second // all streams are looked at, whatever was heard of
+	perStream = 16               // most entries of one stream in a round, so that a long stream does not delay the others
+	scanEvery = 30 * time.Second // interval at which all streams are read, whether they have new entries or not
 )
 
 // feed emits the entries of all streams.
@@ -42,7 +42,7 @@ func (f *feed) Run(ctx context.Context, to source.Emitter) (err error) {
 	return context.Cause(ctx)
 }
 
-// scan looks at all streams, at first, whenever something may have been missed, and now and then.
+// scan queues all streams: at first, whenever changes may have been missed, and at intervals.
 func (f *feed) scan(ctx context.Context, to source.Emitter, q *queue) error {
 	tick := time.NewTicker(scanEvery)
 	defer tick.Stop()
@@ -64,7 +64,7 @@ func (f *feed) scan(ctx context.Context, to source.Emitter, q *queue) error {
 	}
 }
 
-// round takes what is in some streams.
+// round reads some streams and emits their entries.
 func (f *feed) round(ctx context.Context, to source.Emitter, q *queue, keys []string) error {
 	list, err := f.streams.Read(ctx, keys, perStream)
 	if err != nil {

@@ -5,14 +5,15 @@ import (
 	"sync"
 )
 
-// mostQueued is how many streams may wait to be read. Beyond that it is only known that there are more, and all are looked at again.
+// mostQueued is how many streams may wait to be read. Beyond that the queue only records that there are more, and a scan examines all
+// streams again.
 const mostQueued = 10_000
 
-// queue is the streams that may hold something new, each once.
+// queue holds the streams that may have new entries, each once.
 type queue struct {
 	some   chan struct{} // there is something to take
 	free   chan struct{} // something was taken
-	missed chan struct{} // there may be streams that are not queued
+	missed chan struct{} // other streams, which are not queued, may have new entries
 
 	mu   sync.Mutex
 	keys []string
@@ -23,7 +24,7 @@ func newQueue() *queue {
 	return &queue{some: make(chan struct{}, 1), free: make(chan struct{}, 1), missed: make(chan struct{}, 1), in: make(map[string]bool)}
 }
 
-// add queues streams; one that is queued is not queued again.
+// add queues streams that are not queued already.
 func (q *queue) add(keys []string) {
 	full := false
 	q.mu.Lock()
@@ -44,10 +45,10 @@ func (q *queue) add(keys []string) {
 	}
 }
 
-// miss says that there may be others.
+// miss records that streams which are not queued may have new entries.
 func (q *queue) miss() { say(q.missed) }
 
-// room waits until the queue has room for what a scan finds.
+// room waits until half of the queue is free for the streams that a scan finds.
 func (q *queue) room(ctx context.Context) error {
 	for {
 		q.mu.Lock()
@@ -64,7 +65,7 @@ func (q *queue) room(ctx context.Context) error {
 	}
 }
 
-// take takes up to n streams, those that have waited longest, and waits until there is one.
+// take removes up to n streams, the longest waiting first. It waits until there is one.
 func (q *queue) take(ctx context.Context, n int) ([]string, error) {
 	for {
 		q.mu.Lock()

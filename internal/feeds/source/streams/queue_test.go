@@ -15,7 +15,7 @@ func TestQueueHoldsEachStreamOnceAndSaysWhatItLeftOut(t *testing.T) {
 	if keys, err := q.take(t.Context(), 2); err != nil || !slices.Equal(keys, []string{"a", "b"}) {
 		t.Errorf("took %v, %v", keys, err)
 	}
-	q.add([]string{"a"}) // what is taken may have changed since
+	q.add([]string{"a"}) // a stream that was taken from the queue may have changed since
 	if keys, err := q.take(t.Context(), 9); err != nil || !slices.Equal(keys, []string{"c", "a"}) {
 		t.Errorf("took %v, %v", keys, err)
 	}

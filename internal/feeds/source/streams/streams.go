@@ -1,5 +1,5 @@
-// Package streams is the kind of sources that are Redis streams named N<recipient>{<shard>}, an entry a notification. A stored entry is
-// deleted in Redis, so that the streams themselves are the checkpoint.
+// Package streams is the kind of source that reads Redis streams named N<recipient>{<shard>}, whose entries are notifications. It deletes a
+// stored entry in Redis, so the streams themselves are the checkpoint.
 package streams
 
 import (
@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Name is that of the kind.
+// Name is the name of this kind of source.
 const Name = "redisstream"
 
 // Fields of the kind.
@@ -24,9 +24,9 @@ const (
 	FieldRecipients = "recipients"
 )
 
-// Limits of what a source may say.
+// Limits of a source's settings.
 const (
-	maxURLs       = 16    // of a cluster, any few nodes tell of the others
+	maxURLs       = 16    // any few nodes of a cluster report the others
 	maxURL        = 2048  // bytes
 	maxPassword   = 512   // bytes
 	maxRecipients = 1_000 // who wants more wants all
@@ -34,7 +34,7 @@ const (
 
 // Kind is this kind of source.
 type Kind struct {
-	// Dial connects to a Redis. It fails when that does not answer within a few seconds.
+	// Dial connects to a Redis. It fails if Redis does not answer within a few seconds.
 	Dial func(ctx context.Context, t Target) (Streams, error)
 }
 
@@ -82,7 +82,7 @@ func (Kind) Check(v setting.Values) error {
 	return nil
 }
 
-// checkURL says what is wrong with the URL of a Redis. It never shows it: there may be a password in it.
+// checkURL returns what is wrong with the URL of a Redis. The text never shows the URL, which may contain a password.
 func checkURL(raw string) string {
 	u, err := url.Parse(raw)
 	switch {
@@ -110,34 +110,35 @@ func (k Kind) Open(ctx context.Context, t source.Target) (source.Feed, error) {
 	return &feed{s}, nil
 }
 
-// withPassword puts the password into the URL of a Redis, as its clients take it.
+// withPassword adds the password to the URL of a Redis, the form in which its clients accept it.
 func withPassword(raw string, password access.Secret) string {
 	u, err := url.Parse(raw)
-	if err != nil || password == "" { // it was read when it was set
+	if err != nil || password == "" { // the URL was checked when the source was set
 		return raw
 	}
 	u.User = url.UserPassword(u.User.Username(), string(password))
 	return u.String()
 }
 
-// Streams are the streams of a Redis.
+// Streams gives access to the streams of a Redis.
 type Streams interface {
-	// Finding is how Watch finds out what is new: tracking, keyspace, publish or poll.
+	// Finding names the way in which Watch finds new entries: tracking, keyspace, publish or poll.
 	Finding() string
-	// Watch calls hint with streams that may hold something new, and missed when others may, too, until ctx ends or Redis is lost.
+	// Watch calls hint with streams that may have new entries, and missed when other streams may have some too, until ctx ends or the
+	// connection to Redis is lost.
 	Watch(ctx context.Context, hint func(keys []string), missed func()) error
-	// Scan calls found with all streams that there are, a few at a time.
+	// Scan calls found with all existing streams, a few at a time.
 	Scan(ctx context.Context, found func(keys []string) error) error
-	// Read reads up to so many of the oldest entries of each of these streams.
+	// Read reads up to most of the oldest entries of each of these streams.
 	Read(ctx context.Context, keys []string, most int) ([]Stream, error)
 	// Delete deletes entries, by stream.
 	Delete(ctx context.Context, ids map[string][]string) error
-	// Quarantine moves an entry to where people can look at it.
+	// Quarantine moves an entry to a place where operators can inspect it.
 	Quarantine(ctx context.Context, key string, e Entry, why error) error
 	Close()
 }
 
-// Stream is what was read of one.
+// Stream is the result of reading one stream.
 type Stream struct {
 	Key     string
 	Entries []Entry

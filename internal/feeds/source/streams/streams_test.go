@@ -150,7 +150,7 @@ func TestNothingIsDeletedThatIsNotStored(t *testing.T) {
 			t.Errorf("%+v", i)
 		}
 		since := w.info(t, "shop").Since
-		time.Sleep(50 * time.Second) // a scan meanwhile finds Redis well
+		time.Sleep(50 * time.Second) // meanwhile a scan finds that Redis works
 		if i := w.info(t, "shop"); i.State != source.Failing || !i.Since.Equal(since) {
 			t.Errorf("%+v", i)
 		}

@@ -15,10 +15,10 @@ import (
 	"godwit.dev/godwit/internal/server/certs/certstest"
 )
 
-// patience is how long a server may take to start. It takes milliseconds.
+// patience limits how long a server may take to start. Normally that takes milliseconds.
 const patience = time.Minute
 
-// Start starts a NATS server on loopback that ends with the test. Port -1: any.
+// Start starts a NATS server on loopback that ends with the test. Port -1 means any port.
 func Start(t testing.TB, o *server.Options) *server.Server {
 	t.Helper()
 	o.Host, o.NoSigs, o.NoLog = "127.0.0.1", true, true
@@ -35,10 +35,10 @@ func Start(t testing.TB, o *server.Options) *server.Server {
 	return s
 }
 
-// Guarded is a NATS that takes none but users of its account.
+// Guarded is a NATS server that accepts only users of its account.
 type Guarded struct {
 	Addr    string
-	CA      string // file; empty: it does without TLS
+	CA      string // path of the authorities' file; empty: the server has no TLS
 	Account nkeys.KeyPair
 }
 
@@ -63,8 +63,8 @@ func Guard(t testing.TB, secure bool) *Guarded {
 	return g
 }
 
-// Credentials writes the file of a user of an account, who may publish and subscribe to nothing but the subjects given; none:
-// all. It returns the user's seed, which no output may contain.
+// Credentials writes a file with the credentials of an account's user, who may publish and subscribe only to the given subjects, or to all
+// if none are given. It returns the user's seed, which no output may contain.
 func Credentials(t testing.TB, file string, account nkeys.KeyPair, only ...string) (secret string) {
 	t.Helper()
 	user := pair(t, nkeys.CreateUser)

@@ -1,5 +1,5 @@
-// Package chdbtest starts ClickHouse's engine for tests: chdb behind HTTP, in the Python that GODWIT_CHDB_PYTHON names. make sinks
-// installs one.
+// Package chdbtest starts ClickHouse's engine for tests: chdb behind HTTP, in the Python interpreter that GODWIT_CHDB_PYTHON names. make
+// sinks installs that interpreter.
 package chdbtest
 
 import (
@@ -18,7 +18,7 @@ import (
 //go:embed server.py
 var program []byte
 
-// Engine is one that listens at URL. Its tables outlive a Stop.
+// Engine is a ClickHouse engine that listens at URL. Its tables outlive a Stop.
 type Engine struct {
 	URL string
 
@@ -51,7 +51,7 @@ func Start(t testing.TB) *Engine {
 	return e
 }
 
-// Again starts it, after Stop with what it has, and returns its port.
+// Again starts the engine after Stop, with the data it had, and returns its port.
 func (e *Engine) Again() (port string) {
 	e.t.Helper()
 	e.cmd = exec.CommandContext(e.t.Context(), e.args[0], e.args[1:]...) //nolint:gosec // the test's own Python
@@ -80,7 +80,7 @@ func (e *Engine) Stop() {
 	e.cmd = nil
 }
 
-// Ask has it execute a statement, and returns what it answers: values with tabs between them, rows in lines.
+// Ask executes a statement and returns the result: values separated by tabs, rows by line ends.
 func (e *Engine) Ask(statement string) (string, error) {
 	req, err := http.NewRequestWithContext(e.t.Context(), http.MethodPost, e.URL, strings.NewReader(statement))
 	if err != nil {
