@@ -1,5 +1,5 @@
-// Package delivery takes a publish all the way: checked, stored, routed. Its one promise is that Publish answers
-// only after what it accepted is on disk and has been handed to the sessions that are online.
+// Package delivery handles a publish from beginning to end: it checks, stores and routes notifications. Its one promise is that Publish
+// returns only after everything it accepted is on disk and has been passed to the sessions that are online.
 package delivery
 
 import (
@@ -19,7 +19,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Store is the store of mailboxes: it returns once its observer has routed, in commit order, what is on disk.
+// Store is the store of mailboxes. Its writes return once its observer has routed, in commit order, the content that is on disk.
 type Store interface {
 	Append(ctx context.Context, batch []*mailbox.Append) error
 }
@@ -35,40 +35,40 @@ type Service struct {
 	under atomic.Int64 // calls of Publish
 }
 
-// Reach returns why a step beyond live cannot be done for an app: the wrong field, and a reason for its publisher; an empty field:
-// it can be done. An error: that is unknown now.
+// Reach returns why an app cannot use a step beyond live: the wrong field, and a reason for its publisher. An empty field means that the
+// app can use it. An error means that this is unknown now.
 type Reach func(ctx context.Context, app string, step notification.Step) (field, why string, err error)
 
 // Tracer follows publishes.
 type Tracer interface {
-	// Publishing gets the batch that is about to be stored, and the trace context that came with each notification; done gets the
-	// store's error.
+	// Publishing receives the batch that is about to be stored, and the trace context of each notification. done receives the store's
+	// error.
 	Publishing(batch []*mailbox.Append, of []notification.Trace) (done func(error))
 }
 
-// Fill makes the content of a draft that names a template.
+// Fill adds the content to a draft that names a template.
 type Fill func(ctx context.Context, app string, d *notification.Draft) error
 
 // New makes a Service; now is the store's clock.
 func New(st Store, now func() time.Time) *Service { return &Service{store: st, now: now} }
 
-// EscalateOver lets notifications escalate by the steps that reach accepts. It must be called before the first publish; without it,
-// live is the only channel.
+// EscalateOver enables escalation by the steps that reach accepts. It must be called before the first publish; without it, live is the only
+// channel.
 func (s *Service) EscalateOver(reach Reach) { s.reach = reach }
 
-// TraceWith lets t follow publishes. It is called before the first one; without it none is traced.
+// TraceWith lets t trace publishes. It must be called before the first one; without it, no publish is traced.
 func (s *Service) TraceWith(t Tracer) { s.trace = t }
 
-// FillWith lets drafts name templates. It must be called before the first publish.
+// FillWith enables drafts that name templates. It must be called before the first publish.
 func (s *Service) FillWith(fill Fill) { s.fill = fill }
 
-// Latency counts how long it took since start to store and route what a call of Publish brought.
+// Latency counts how long calls of Publish have taken to store and route, since the start.
 func (s *Service) Latency() []latency.Bucket { return s.took.Buckets() }
 
-// Busy reports whether something is being published now.
+// Busy reports whether a publish is under way.
 func (s *Service) Busy() bool { return s.under.Load() > 0 }
 
-// Result is what became of one publish: either Err, or one Copy per recipient in the order of the draft's To.
+// Result is the outcome of one publish: either Err, or one Copy per recipient in the order of the draft's To.
 type Result struct {
 	ID     string
 	Err    error // the publish as a whole was refused: *notification.FieldError, a store's error, ...
@@ -84,7 +84,7 @@ type Copy struct {
 	Err       error // this copy was refused: *notification.FieldError, mailbox.ErrConflict, mailbox.ErrFull
 }
 
-// Publish stores drafts for an app and routes them. It returns once everything is on disk, with one result a draft.
+// Publish stores drafts for an app and routes them. It returns once everything is on disk, with one result per draft.
 func (s *Service) Publish(ctx context.Context, app string, drafts []*notification.Draft) []Result {
 	s.under.Add(1)
 	defer s.under.Add(-1)
@@ -128,12 +128,13 @@ func (s *Service) Publish(ctx context.Context, app string, drafts []*notificatio
 	return results
 }
 
-// anyKnown reports whether a refused publish is a repeated one for any of its recipients.
+// anyKnown reports whether a refused publish repeats an earlier one for any of its recipients.
 func anyKnown(a *mailbox.Append) bool {
 	return slices.ContainsFunc(a.Results, func(r mailbox.AppendResult) bool { return !errors.Is(r.Err, a.Refused) })
 }
 
-// checked makes the notification of a draft. With an error that has lapsed it returns the notification too; see Draft.Check.
+// checked makes the notification of a draft. If the error is one that may have lapsed since the first publish, it returns the notification
+// as well; see Draft.Check.
 func (s *Service) checked(ctx context.Context, app string, d *notification.Draft, now time.Time) (*notification.Notification, error) {
 	unfilled := s.filled(ctx, app, d)
 	if unfilled != nil && !notification.IsLapsed(unfilled) {
@@ -151,7 +152,7 @@ func (s *Service) checked(ctx context.Context, app string, d *notification.Draft
 	return n, err
 }
 
-// append stores a batch that was made of these drafts.
+// append stores a batch. slots has, for each element of batch, the index of its draft.
 func (s *Service) append(ctx context.Context, batch []*mailbox.Append, drafts []*notification.Draft, slots []int) error {
 	if s.trace == nil {
 		return s.store.Append(ctx, batch)
@@ -166,7 +167,7 @@ func (s *Service) append(ctx context.Context, batch []*mailbox.Append, drafts []
 	return err
 }
 
-// filled gives a draft the content of the template that it names.
+// filled adds the content of the template that a draft names.
 func (s *Service) filled(ctx context.Context, app string, d *notification.Draft) error {
 	switch {
 	case d.Template != "" && s.fill != nil:
@@ -181,7 +182,7 @@ func (s *Service) filled(ctx context.Context, app string, d *notification.Draft)
 	return nil
 }
 
-// checkSteps refuses channels and targets that the app does not have.
+// checkSteps refuses channels and targets that are not set up for the app.
 func (s *Service) checkSteps(ctx context.Context, app string, d *notification.Draft) error {
 	for i, step := range d.Escalate {
 		if step.Channel == notification.Live {
@@ -201,7 +202,7 @@ func (s *Service) checkSteps(ctx context.Context, app string, d *notification.Dr
 	return nil
 }
 
-// copies makes a copy per recipient; recipients with bad names are refused here.
+// copies makes a copy per recipient. Recipients with invalid names are refused here.
 func copies(to []string) []Copy {
 	cs := make([]Copy, len(to))
 	for i, name := range to {
@@ -210,7 +211,7 @@ func copies(to []string) []Copy {
 	return cs
 }
 
-// accepted asks to store n for the recipients that were not refused; nil if there are none.
+// accepted makes the request to store n for the recipients that were not refused; nil if there are none.
 func accepted(n *notification.Notification, cs []Copy) *mailbox.Append {
 	a := &mailbox.Append{N: n, To: make([]string, 0, len(cs))}
 	for i := range cs {
@@ -236,7 +237,7 @@ func fill(cs []Copy, rs []mailbox.AppendResult) {
 	}
 }
 
-// newID makes a ULID: sortable by time, 80 random bits.
+// newID makes a ULID, which sorts by time and has 80 random bits.
 func newID(now time.Time) string {
 	id := ulid.ULID{}
 	_ = id.SetTime(ulid.Timestamp(now)) // fails only after the year 10889

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// taker is a store that takes everything and allocates nothing.
+// taker is a store that accepts everything and allocates nothing.
 type taker struct{ results []mailbox.AppendResult }
 
 func (s *taker) Append(_ context.Context, batch []*mailbox.Append) error {
@@ -28,7 +28,7 @@ func (t *told) Publishing(_ []*mailbox.Append, of []notification.Trace) func(err
 	return func(error) { t.ended = append(t.ended, of...) }
 }
 
-// Without tracing, a publish allocates only its results, copies, the batch and the notification.
+// Without tracing, a publish allocates nothing but its results, copies, batch and notification.
 func TestTracingThatIsOffAllocatesNothing(t *testing.T) {
 	const before = 6
 	s := delivery.New(&taker{make([]mailbox.AppendResult, 1)}, time.Now)

@@ -12,12 +12,12 @@ import (
 	"godwit.dev/godwit/internal/sending/sealed"
 )
 
-// A token with which a receiver acknowledges says which send it came with, whose id is made of app, notification, recipient, place
-// in the mailbox, step and endpoint; until when it counts, as a varint of milliseconds; and whether being shown is enough. Names
-// would not fit; the store has them.
+// A token by which receivers acknowledge holds: the id of the send (made of app, notification, recipient, place in the mailbox, step and
+// endpoint), the end of its validity as a varint of milliseconds, and whether being shown counts as acknowledgement. Names would not fit;
+// the store has them.
 const (
 	tokenShown = 1 << 0
-	tokenHead  = 1 + 16 // bytes that every token has: options and the id
+	tokenHead  = 1 + 16 // bytes of every token: options and id
 )
 
 // ackToken makes the token of a send.
@@ -31,7 +31,7 @@ func ackToken(key sealed.Key, id [16]byte, options notification.StepOptions, exp
 	return key.Seal(sealed.Acknowledge, says, "")
 }
 
-// readToken reads a token's content; ok is false if ackToken did not write it, or if it is too old.
+// readToken reads a token's content. ok is false if ackToken did not write it, or if it has expired.
 func readToken(says []byte, event *push.Reaction, now time.Time) (a Answer, ok bool) {
 	if len(says) <= tokenHead {
 		return a, false
@@ -45,8 +45,8 @@ func readToken(says []byte, event *push.Reaction, now time.Time) (a Answer, ok b
 	return a, true
 }
 
-// Acknowledge handles reports of receivers, which contain the tokens of their messages: event, or without one an acknowledgement. n
-// counts the copies that this settled. Invalid tokens are skipped; sealed.ErrBad: all were invalid.
+// Acknowledge handles receivers' reports. Each report contains the token of a message; without an event it is an acknowledgement. n is the
+// number of copies that this call has settled. Invalid tokens are skipped; sealed.ErrBad: all were invalid.
 func (s *Service) Acknowledge(ctx context.Context, tokens []string, event *push.Reaction) (n int, err error) {
 	now := s.cfg.Now()
 	answers := make(map[string][]Answer) // by app
@@ -75,8 +75,8 @@ func (s *Service) Acknowledge(ctx context.Context, tokens []string, event *push.
 	return n, nil
 }
 
-// answered first notes that a message was acknowledged, so that it is not withdrawn from that device, and then settles its copy. A
-// device that got no answer acknowledges again, which changes nothing.
+// answered first records that messages were acknowledged, so that they are not withdrawn from those devices, and then settles their copies.
+// If a device gets no answer it acknowledges again, which changes nothing.
 func (s *Service) answered(ctx context.Context, app string, answers []Answer, now time.Time) (n int, err error) {
 	sends, err := s.cfg.Store.Answered(ctx, app, answers, now)
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *Service) answered(ctx context.Context, app string, answers []Answer, no
 	if len(acks) == 0 {
 		return 0, nil
 	}
-	open, unread := s.cfg.Mailbox.Items(ctx, refs) // for settled copies, the time when they were due is no longer known
+	open, unread := s.cfg.Mailbox.Items(ctx, refs) // for settled copies, the store no longer has the time at which they were due
 	n, err = s.cfg.Mailbox.AckCopies(ctx, acks)
 	if err != nil || unread != nil {
 		return n, err
@@ -108,7 +108,7 @@ func (s *Service) answered(ctx context.Context, app string, answers []Answer, no
 	return n, nil
 }
 
-// device names the device that acknowledges a send.
+// device names the device to which a send went.
 func device(s *Send) string {
 	if to := s.Options.To; to != "" {
 		return string(s.Channel) + ":" + to

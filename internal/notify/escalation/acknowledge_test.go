@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/sending/sealed"
 )
 
-// receipts is a store of sends and the mailbox behind it, in which nothing was acknowledged before.
+// receipts is a store of sends and the mailbox with their copies, in which no copy was acknowledged before.
 type receipts struct {
 	Store
 	Mailbox
@@ -30,7 +30,7 @@ func (*receipts) TrackKey(_ context.Context, app string) ([]byte, error) {
 func (r *receipts) Answered(_ context.Context, app string, answers []Answer, _ time.Time) ([]Send, error) {
 	sends := make([]Send, len(answers))
 	for i, a := range answers {
-		if a.ID[0] != 0 { // else it is not there any more
+		if a.ID[0] != 0 { // an empty ID means that the send no longer exists
 			sends[i] = Send{Num: 1, App: app, Recipient: "ann", Note: "n", Pos: int64(a.ID[0]), Channel: push.FCM}
 		}
 	}
@@ -38,7 +38,7 @@ func (r *receipts) Answered(_ context.Context, app string, answers []Answer, _ t
 	return sends, nil
 }
 
-// Items returns copies that were published an hour before all of them expire.
+// Items returns copies that expire at receiptsExpire and were published an hour before.
 func (r *receipts) Items(_ context.Context, refs []mailbox.Ref) ([]*mailbox.Item, error) {
 	items := make([]*mailbox.Item, len(refs))
 	for i := range refs {
@@ -104,7 +104,7 @@ func TestATokenSettlesItsCopyUntilItIsTooOld(t *testing.T) {
 	}
 }
 
-// timed reads a histogram of a channel.
+// timed reads a histogram for a channel.
 func timed(t *testing.T, s *Service, name, channel string) (count uint64, sum float64) {
 	t.Helper()
 	reg := prometheus.NewRegistry()

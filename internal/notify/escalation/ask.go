@@ -17,17 +17,17 @@ import (
 type start struct {
 	sends  []Send
 	done   []mailbox.StepDone
-	places map[Place]bool // where something is to be sent
+	places map[Place]bool // places that get sends
 }
 
-// start decides what steps have to send, which are skipped and which are postponed.
+// start decides which messages the steps send, which steps are skipped and which are postponed.
 func (s *Service) start(ctx context.Context, due []mailbox.StepDue, now time.Time) (*start, error) {
 	asked, err := s.ask(ctx, due, now)
 	if err != nil {
 		return nil, err
 	}
 	lists := make([][]Send, len(due))
-	counted := make(map[string][]int) // steps to which limits apply, by app
+	counted := make(map[string][]int) // indexes of steps with a limit, by app
 	for i := range due {
 		d := &due[i]
 		if asked[i].Skip != "" {
@@ -37,7 +37,7 @@ func (s *Service) start(ctx context.Context, due []mailbox.StepDue, now time.Tim
 		if lists[i], err = s.sends(ctx, d); err != nil {
 			return nil, fmt.Errorf("step %d of %s to %s: %w", d.Step, d.ID, d.Recipient, err)
 		}
-		// A step without endpoints is not postponed and does not count.
+		// A step without endpoints is never postponed and does not count.
 		if !lists[i][0].Nobody() && asked[i].Until.IsZero() && !asked[i].limit.IsZero() {
 			counted[d.App] = append(counted[d.App], i)
 		}
@@ -72,7 +72,7 @@ func ref(d *mailbox.StepDue) mailbox.Ref {
 	return mailbox.Ref{App: d.App, Recipient: d.Recipient, Pos: d.Pos}
 }
 
-// nobody is the send of a step that is skipped, with the reason.
+// nobody is the send of a skipped step, with the reason.
 func nobody(d *mailbox.StepDue, why string) Send {
 	return Send{
 		ID: ID(d, audience.ID{}), App: d.App, Recipient: d.Recipient, Note: d.ID, Pos: d.Pos, Step: d.Step, Channel: push.Channel(d.Channel),
@@ -80,16 +80,16 @@ func nobody(d *mailbox.StepDue, why string) Send {
 	}
 }
 
-// answer is the verdict of a recipient's preferences on a step, with the limit that counts it.
+// answer is the decision of a recipient's preferences about a step, with the limit for which it counts.
 type answer struct {
 	preference.Verdict
 	category string // of its notification
-	counts   string // the category that the limit is set for
+	counts   string // the category that has the limit
 	limit    preference.Limit
 }
 
-// ask reads the preferences of recipients, and the apps' settings for their categories. If there are none, as is usual, it
-// reads no notification.
+// ask reads the preferences of recipients, and the apps' settings for their categories. If there are none, as usual, it reads no
+// notification.
 func (s *Service) ask(ctx context.Context, due []mailbox.StepDue, now time.Time) ([]answer, error) {
 	asked := make([]answer, len(due))
 	said, err := s.said(ctx, due)
@@ -113,7 +113,7 @@ func (s *Service) ask(ctx context.Context, due []mailbox.StepDue, now time.Time)
 	}
 	for n, i := range of {
 		if items[n] == nil {
-			continue // settled meanwhile: nothing of it is sent
+			continue // settled meanwhile: its step sends nothing
 		}
 		d, note := &due[i], items[n].N
 		a := &asked[i]
@@ -133,7 +133,7 @@ func (s *Service) ask(ctx context.Context, due []mailbox.StepDue, now time.Time)
 	return asked, nil
 }
 
-// said reads the preferences of the recipients of steps, with one query for each app.
+// said reads the preferences of the steps' recipients, with one query for each app.
 func (s *Service) said(ctx context.Context, due []mailbox.StepDue) (map[mailbox.Address]preference.Preferences, error) {
 	recipients := make(map[string][]string)
 	seen := make(map[mailbox.Address]bool)
@@ -157,7 +157,7 @@ func (s *Service) said(ctx context.Context, due []mailbox.StepDue) (map[mailbox.
 	return said, nil
 }
 
-// limit counts an app's steps, and skips those that exceed a limit.
+// limit counts an app's steps, and skips those beyond a limit.
 func (s *Service) limit(ctx context.Context, app string, list []int, due []mailbox.StepDue, asked []answer, lists [][]Send, now time.Time) error {
 	steps := make([]preference.Begun, len(list))
 	for n, i := range list {

@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// people are recipients with one endpoint each, except nobody, and their preferences.
+// people are recipients with one endpoint each (the recipient nobody has none), and their preferences.
 type people struct {
 	said  map[string]preference.Preferences // by recipient
 	begun map[string]int                    // by recipient and category
@@ -66,7 +66,7 @@ func (p *people) Items(_ context.Context, refs []mailbox.Ref) ([]*mailbox.Item, 
 
 func (p *people) Online(context.Context, string, string) ([]string, error) { return nil, nil }
 
-// due is a step to a recipient whose notification is of a category; "-": it is settled.
+// due is a step for a notification to recipient in category; "-" means that the notification is settled.
 func (p *people) due(recipient, category string, change ...func(*notification.Notification)) mailbox.StepDue {
 	d := mailbox.StepDue{App: "shop", Recipient: recipient, ID: "n", Pos: int64(len(p.notes) + 1), Channel: "fcm", ExpiresAt: night.Add(24 * time.Hour)}
 	n := &notification.Notification{App: "shop", ID: "n", Content: notification.Content{Category: category}}
@@ -102,7 +102,7 @@ func newPeople(said map[string]preference.Preferences) *people {
 	return &people{said: said, begun: map[string]int{}, notes: map[int64]*notification.Notification{}}
 }
 
-// became describes the decision about each step: sent, postponed until when, or why it is skipped.
+// became describes the decision about each step: sent, postponed until a time, or skipped for a reason.
 func became(t *testing.T, s *Service, due []mailbox.StepDue) (list []string) {
 	t.Helper()
 	st, err := s.start(t.Context(), due, night)

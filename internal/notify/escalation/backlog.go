@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/sending/sealed"
 )
 
-// backlog is the sends of an app over one channel.
+// backlog gives access to the sends of an app over one channel.
 type backlog struct {
 	s     *Service
 	place Place
@@ -48,13 +48,13 @@ func (s *backlog) Due(ctx context.Context, _ push.Channel, now time.Time, limit 
 	return ds, nil
 }
 
-// NextDue implements dispatch.Backlog. The job ends when nothing is left; another one begins with the next step.
+// NextDue implements dispatch.Backlog. The job ends when no send is left; the next step starts another one.
 func (s *backlog) NextDue(ctx context.Context, _ push.Channel) (at time.Time, ended bool, err error) {
 	at, err = s.s.cfg.Store.NextSend(ctx, s.place)
 	return at, true, err
 }
 
-// Window implements dispatch.Backlog: a send is of use until its notification expires.
+// Window implements dispatch.Backlog: a send is useful until its notification expires.
 func (s *backlog) Window(d *dispatch.Delivery, now time.Time) (from, until time.Time) {
 	return now, s.of(d.Row).ExpiresAt
 }
@@ -68,7 +68,7 @@ func (s *backlog) of(row int64) *Due {
 	return &Due{}
 }
 
-// Claim implements dispatch.Backlog. Whether a copy is still open is asked last, when its send is on disk as being sent.
+// Claim implements dispatch.Backlog. It checks last whether a copy is still open, after the send was stored as being sent.
 func (s *backlog) Claim(ctx context.Context, ds []dispatch.Delivery, now time.Time) ([]dispatch.Delivery, error) {
 	rows := make([]int64, len(ds))
 	for i := range ds {
@@ -123,8 +123,7 @@ func (s *backlog) Claim(ctx context.Context, ds []dispatch.Delivery, now time.Ti
 	return open, nil
 }
 
-// result is the outcome of a delivery without an attempt. A message that may have arrived before becomes unknown, not
-// suppressed.
+// result is the outcome of a delivery without an attempt. A message that may have arrived earlier becomes unknown, not suppressed.
 func result(d *dispatch.Delivery, o dispatch.Outcome, detail string) dispatch.Result {
 	if d.Unsure && o == dispatch.Suppressed {
 		o, detail = dispatch.Unknown, "an earlier attempt may have arrived; then: "+detail
@@ -147,8 +146,7 @@ func (s *backlog) Request(d *dispatch.Delivery, _ time.Time) push.Request {
 	return q
 }
 
-// content returns a notification's content for a channel: its template's in the endpoint's language, if it was made from
-// one.
+// content returns a notification's content for a channel. If it was made from a template, the content is in the endpoint's language.
 func (s *backlog) content(n *notification.Notification, d *dispatch.Delivery) (c push.Content) {
 	own := true
 	if c = (push.Content{Title: n.Content.Title, Body: n.Content.Body, Category: n.Content.Category}); n.Content.Push != nil {
@@ -166,7 +164,7 @@ func (s *backlog) content(n *notification.Notification, d *dispatch.Delivery) (c
 
 func request(app string, id [16]byte, note, to string, d *dispatch.Delivery, expires time.Time) push.Request {
 	endpoint := d.EndpointID.String()
-	if to != "" { // a target has no id outside
+	if to != "" { // a target has no public id
 		endpoint = ""
 	}
 	return push.Request{
@@ -185,9 +183,9 @@ func urgency(p notification.Priority) push.Urgency {
 	return push.UrgencyNormal
 }
 
-// Finish implements dispatch.Backlog. Messages that may be shown are withdrawn if their copy is not open any more.
+// Finish implements dispatch.Backlog. It withdraws messages that devices may show if their copy is no longer open.
 func (s *backlog) Finish(ctx context.Context, results []dispatch.Result, now time.Time) error {
-	done := s.forget(results) // first: postponed sends may be read again as soon as they are stored
+	done := s.forget(results) // forget first: postponed sends may be read again as soon as they are stored
 	s.s.beginTelling(done)
 	if err := s.s.cfg.Store.FinishSends(ctx, s.place, results, now); err != nil {
 		s.s.endTelling(done)
@@ -202,7 +200,7 @@ func (s *backlog) Finish(ctx context.Context, results []dispatch.Result, now tim
 	return nil
 }
 
-// looked is a send between its read and its result.
+// looked is a send from its read until its result.
 type looked struct {
 	due  *Due
 	note *notification.Notification

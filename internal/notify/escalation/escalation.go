@@ -21,9 +21,9 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Send is a message of one step to one endpoint, or the note that the step had no endpoint.
+// Send is one step's message to one endpoint, or the record that the step had no endpoint.
 type Send struct {
-	Num       int64 // of the store; 0: not stored yet
+	Num       int64 // number in the store; 0: not stored yet
 	ID        [16]byte
 	App       string
 	Recipient string
@@ -31,24 +31,24 @@ type Send struct {
 	Pos       int64  // of its copy
 	Step      int
 	Channel   push.Channel
-	Endpoint  int64 // its number; 0: the recipient had none
+	Endpoint  int64 // its number; 0: the recipient had no endpoint
 	// EndpointID is the endpoint's id in the API.
 	EndpointID audience.ID
 	ExpiresAt  time.Time
-	Options    notification.StepOptions // of the step; with To there is no endpoint, and Address names the target
+	Options    notification.StepOptions // options of the step; if To is set there is no endpoint, and Address names the target
 
-	Outcome  dispatch.Outcome // Suppressed where there is no endpoint
+	Outcome  dispatch.Outcome // Suppressed if there is no endpoint
 	Attempts int
 	At       time.Time // of the last change
-	First    time.Time // of the first attempt; zero: none yet
+	First    time.Time // time of the first attempt; zero: none yet
 	External string    // the provider's name for the message
 	Detail   string
-	Tried    bool   // it could not be withdrawn; Detail is the reason
-	Held     bool   // it waits until a person has checked why its channel was refused; Detail is the reason
-	Address  []byte // of the endpoint; nil: it is gone
+	Tried    bool   // withdrawing the message failed; Detail is the reason
+	Held     bool   // the send waits until an operator has checked why its channel was refused; Detail is the reason
+	Address  []byte // address of the endpoint; nil: the endpoint was deleted
 
 	Shown, Clicked, Dismissed bool // as its receiver says
-	Answered                  bool // its receiver has acknowledged: it is not withdrawn
+	Answered                  bool // the receiver has acknowledged, so the message is not withdrawn
 }
 
 // Nobody reports whether the step had no endpoint to send to.
@@ -80,42 +80,43 @@ type Place struct {
 // ErrStale says that another server has taken over the sends of steps.
 var ErrStale = dispatch.ErrStale
 
-// Store keeps sends. Rows are named by their numbers, as dispatch.Delivery.Row.
+// Store keeps sends. dispatch.Delivery.Row is the number of a send.
 type Store interface {
-	// Hand stores sends that are not there yet, by their ids. Those without an endpoint have ended.
+	// Hand stores the sends that are not stored yet, identified by their ids. Sends without an endpoint are stored as ended.
 	Hand(ctx context.Context, sends []Send, now time.Time) error
-	// RecoverSends settles what of an app was being sent when the process ended, or another server lost its right to: pending again on
-	// the channels named, else unknown. From then on this store claims and finishes them; one that recovered before fails with ErrStale.
+	// RecoverSends handles an app's sends that were being sent when the process ended or another server lost its lease: on the channels in
+	// resend they become pending again, on others unknown. From then on this store claims and finishes the app's sends; a store that
+	// recovered earlier fails with ErrStale.
 	RecoverSends(ctx context.Context, app string, resend []push.Channel, now time.Time) (n int, err error)
-	// WaitingSends lists places with sends that are pending without being held for a person, are being sent, or were when a
-	// server ended.
+	// WaitingSends lists places with sends that are pending (and not held), are being sent, or were being sent when a server ended.
 	WaitingSends(ctx context.Context) ([]Place, error)
-	// DueSends, NextSend, ClaimSends and FinishSends do for the sends of a place what a dispatch.Backlog requires.
+	// DueSends, NextSend, ClaimSends and FinishSends implement, for the sends of a place, the methods of dispatch.Backlog.
 	DueSends(ctx context.Context, p Place, now time.Time, limit int) ([]Due, error)
 	NextSend(ctx context.Context, p Place) (at time.Time, err error)
 	ClaimSends(ctx context.Context, p Place, rows []int64, now time.Time) (claimed map[int64]bool, err error)
 	FinishSends(ctx context.Context, p Place, results []dispatch.Result, now time.Time) error
-	// ReleaseSends lets the sends that are held for a person be tried again, and lists their apps.
+	// ReleaseSends makes held sends pending again, and lists their apps.
 	ReleaseSends(ctx context.Context, now time.Time) (apps []string, err error)
-	// SendsOf lists what was sent for a recipient's copy of a notification, in the order of steps.
+	// SendsOf lists the sends for a recipient's copy of a notification, in the order of steps.
 	SendsOf(ctx context.Context, app, note, recipient string) ([]Send, error)
-	// ShownSends lists, after a number, sends that a provider has taken or may have taken, that have not expired and that no attempt was made
-	// to withdraw.
+	// ShownSends lists sends with numbers above after that a provider has accepted or may have accepted, that have not expired, and that no
+	// attempt was made to withdraw.
 	ShownSends(ctx context.Context, after int64, now time.Time, limit int) ([]Send, error)
-	// Withdrawn notes that such a send was taken back, or why it could not be. Why it was unknown stays in its detail.
+	// Withdrawn records that such a send was withdrawn, or why withdrawing failed. The reason why an outcome was unknown stays in its
+	// detail.
 	Withdrawn(ctx context.Context, num int64, failed string, now time.Time) error
-	// Answered records receivers' reports about an app's sends, and returns the changed sends in order; zero: there is no
-	// such send.
+	// Answered records receivers' reports about an app's sends, and returns the changed sends in the order of answers; zero: the send does
+	// not exist.
 	Answered(ctx context.Context, app string, answers []Answer, now time.Time) ([]Send, error)
-	// PruneSends ends sends that have expired while they waited for a person, and deletes what ended before a time.
+	// PruneSends ends held sends that have expired, and deletes sends that ended before a time.
 	PruneSends(ctx context.Context, before, now time.Time, limit int) (more bool, err error)
 }
 
-// namespace of the ids: made once, at random.
+// namespace of the ids, chosen once at random
 var namespace = [16]byte{0x3d, 0xb2, 0x91, 0x0c, 0x7f, 0x44, 0x4e, 0x6a, 0x8b, 0x17, 0xe0, 0x5c, 0x29, 0xd8, 0xa3, 0x60}
 
-// ID is the UUID (version 5, RFC 9562) of a step's send to an endpoint: the same on every attempt, and if the step is handed
-// over twice. The zero endpoint is for a step without endpoints.
+// ID is the UUID (version 5, RFC 9562) of a step's send to an endpoint. It is the same for every attempt, and if the step is handed over
+// twice. A step without endpoints uses the zero endpoint.
 func ID(d *mailbox.StepDue, endpoint audience.ID) (u [16]byte) {
 	h := sha1.New() //nolint:gosec // see above
 	h.Write(namespace[:])
@@ -127,7 +128,7 @@ func ID(d *mailbox.StepDue, endpoint audience.ID) (u [16]byte) {
 	return u
 }
 
-// text writes an id as providers and receivers get it.
+// text writes an id in the form for providers and receivers.
 func text(u [16]byte) string {
 	b := make([]byte, 0, 36)
 	for i, part := range [][]byte{u[:4], u[4:6], u[6:8], u[8:10], u[10:]} {
@@ -139,7 +140,7 @@ func text(u [16]byte) string {
 	return string(b)
 }
 
-// TargetAddress is the address of one of an app's targets, which are named in the channel's settings.
+// TargetAddress is the address of one of an app's targets. The channel's settings contain the targets by name.
 func TargetAddress(name string) json.RawMessage { return json.RawMessage(`{"target":"` + name + `"}`) } // names need no escapes
 
 // targetID is the endpoint id of a target.

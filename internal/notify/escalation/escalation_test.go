@@ -7,7 +7,7 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
-// TestAnIDNamesOneSend: handing a step over again makes the same id, and any difference makes another.
+// TestAnIDNamesOneSend: a step that is handed over again gets the same id, and any difference gives another id.
 func TestAnIDNamesOneSend(t *testing.T) {
 	d, e := mailbox.StepDue{App: "shop", Recipient: "r", ID: "n", Pos: 7, Step: 1, Channel: "fcm"}, audience.ID{1}
 	first := ID(&d, e)

@@ -8,8 +8,8 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
-// Foresee predicts how the recipient's preferences, as they are now, will decide about a step that begins at a time. It leaves out limits,
-// which depend on counts.
+// Foresee predicts how the recipient's present preferences will decide about a step that begins at a time. It ignores limits, which depend
+// on counts.
 func (s *Service) Foresee(ctx context.Context, d *mailbox.StepDue, at time.Time) (preference.Verdict, error) {
 	asked, err := s.ask(ctx, []mailbox.StepDue{*d}, at)
 	if err != nil {

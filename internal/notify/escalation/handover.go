@@ -13,8 +13,8 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// hurry makes the first step due now for the copies just stored whose recipients are not connected to any node. A step keeps
-// its time if other nodes do not answer. It returns the hurried copies.
+// hurry makes the first step due now for the newly stored copies whose recipients are not connected to any node, and returns these copies.
+// If other nodes do not answer, a step keeps its time.
 func (s *Service) hurry(ctx context.Context, stored []storedCopy) map[mailbox.Ref]bool {
 	away := make(map[mailbox.Address]bool)
 	var refs []mailbox.Ref
@@ -39,7 +39,7 @@ func (s *Service) hurry(ctx context.Context, stored []storedCopy) map[mailbox.Re
 	return hurried
 }
 
-// handOver stores the sends of due steps, and then informs the mailbox.
+// handOver stores the sends of due steps, and then reports the steps to the mailbox.
 func (s *Service) handOver(ctx context.Context) (next time.Time, err error) {
 	for {
 		apps := s.owned()
@@ -66,14 +66,14 @@ func (s *Service) handOver(ctx context.Context) (next time.Time, err error) {
 			return next, err
 		}
 		for i := range st.done {
-			if st.done[i].Skipped { // no later event will report that it has ended
+			if st.done[i].Skipped { // the step has ended, and no later event will report that
 				s.sent(copyOf{st.done[i].Ref, due[i].ID})
 			}
 		}
 	}
 }
 
-// sends returns a step's sends: one to each endpoint of its channel, or one that says that there is none.
+// sends returns a step's sends: one to each endpoint of its channel, or one that records that there is none.
 func (s *Service) sends(ctx context.Context, d *mailbox.StepDue) (list []Send, err error) {
 	send := Send{
 		App: d.App, Recipient: d.Recipient, Note: d.ID, Pos: d.Pos, Step: d.Step, Channel: push.Channel(d.Channel), ExpiresAt: d.ExpiresAt,
@@ -102,7 +102,7 @@ func (s *Service) sends(ctx context.Context, d *mailbox.StepDue) (list []Send, e
 	return list, nil
 }
 
-// send starts sending what waits at a place, if this server owns the app.
+// send starts sending the waiting sends of a place, if this server owns the app.
 func (s *Service) send(ctx context.Context, p Place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,7 @@ func (s *Service) send(ctx context.Context, p Place) {
 		s.mu.Lock()
 		delete(s.jobs, p)
 		s.mu.Unlock()
-		// Sends that were added while the job ended.
+		// More sends may have been added while the job ended.
 		at, err := s.cfg.Store.NextSend(o.ctx, p)
 		if o.ctx.Err() == nil && (err != nil || !at.IsZero()) {
 			s.send(o.ctx, p)
@@ -137,11 +137,11 @@ func (s *Service) send(ctx context.Context, p Place) {
 	})
 }
 
-// failed ends what cannot be sent because its channel cannot send at all, or waits a little after another fault.
+// failed handles a job's error. If the channel cannot send at all, it ends the sends of the place; after any other fault it waits a little.
 func (s *Service) failed(o *owned, src *backlog, err error) {
 	ctx := o.ctx
 	s.cfg.Log.WarnContext(ctx, "steps of escalations cannot be sent", "app", src.place.App, "channel", string(src.place.Channel), "error", err)
-	if errors.Is(err, ErrStale) { // or the database has lost that this one took over: it does so once more if it still may
+	if errors.Is(err, ErrStale) { // or the database has lost this takeover: the server takes over again if it still owns the app
 		o.lose()
 		return
 	}

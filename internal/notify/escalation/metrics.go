@@ -46,12 +46,12 @@ func (m *metrics) count(results []dispatch.Result) {
 	}
 }
 
-// tookUntilDelivered notes how long it took until a provider had a notification's message.
+// tookUntilDelivered records the time until a provider accepted a notification's message.
 func (m *metrics) tookUntilDelivered(c push.Channel, d time.Duration) {
 	m.of(m.delivered, c, mailbox.NewDelivered).Observe(max(d, 0).Seconds())
 }
 
-// tookUntilAcked notes how long it took until a message's receiver acknowledged it.
+// tookUntilAcked records the time until a message's receiver acknowledged it.
 func (m *metrics) tookUntilAcked(c push.Channel, d time.Duration) {
 	m.of(m.acked, c, mailbox.NewAcked).Observe(max(d, 0).Seconds())
 }
@@ -68,13 +68,12 @@ func (m *metrics) of(all map[push.Channel]prometheus.Histogram, c push.Channel, 
 	return h
 }
 
-// Counts returns how many sends were accepted by their providers since start, and how many failed or have an unknown
-// outcome.
+// Counts returns how many sends were accepted by their providers since the start, and how many failed or have an unknown outcome.
 func (s *Service) Counts() (accepted, failed uint64) {
 	return s.metrics.accepted.Load(), s.metrics.failed.Load()
 }
 
-// Describe implements prometheus.Collector. Histograms of channels appear when the channels are used.
+// Describe implements prometheus.Collector. A channel's histograms appear when the channel is used.
 func (s *Service) Describe(ch chan<- *prometheus.Desc) {
 	s.metrics.steps.Describe(ch)
 	s.metrics.delay.Describe(ch)

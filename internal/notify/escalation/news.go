@@ -15,15 +15,15 @@ type Events interface {
 	Emit(evs []event.Event)
 }
 
-// news is the state needed for correct metrics and events. It is only in memory: after a restart an event may be emitted once
-// more, and sends under way are in no metric. It belongs to Service.mu.
+// news is the state needed for correct metrics and events. It is only in memory: after a restart an event may be emitted once more, and
+// sends under way are missing in the metrics. Service.mu guards it.
 type news struct {
 	due       map[[16]byte]begun       // by send: of its step
 	exhausted map[mailbox.Ref]struct{} // told of already
-	telling   map[[16]byte]struct{}    // sends whose outcome is being stored, and reported next
+	telling   map[[16]byte]struct{}    // sends whose outcome is being stored and not reported yet
 }
 
-// begun is a step whose sends have begun.
+// begun is a step whose sends are under way.
 type begun struct {
 	due    time.Time
 	number int // from 1; 0: not known
@@ -33,7 +33,7 @@ func newNews() news {
 	return news{due: make(map[[16]byte]begun), exhausted: make(map[mailbox.Ref]struct{}), telling: make(map[[16]byte]struct{})}
 }
 
-// begun stores when the step of sends was due.
+// begun records when the step of these sends was due.
 func (s *Service) begun(sends []Send, due time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +59,7 @@ func eventOf(o dispatch.Outcome) event.Type {
 	return ""
 }
 
-// beginTelling keeps sends until their outcomes are reported: before that no event says that all steps have ended.
+// beginTelling marks sends whose outcomes are about to be reported: until then no event reports that all steps have ended.
 func (s *Service) beginTelling(done map[int64]looked) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *Service) endTelling(done map[int64]looked) {
 	}
 }
 
-// untold reports whether the outcome of a send is not reported yet.
+// untold reports whether the outcome of a send has not been reported yet.
 func (s *Service) untold(id [16]byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,14 +126,14 @@ func (s *Service) emit(evs ...event.Event) {
 	}
 }
 
-// lookAt sees whether all steps of an open copy have ended. It is told once. sends are all that the store has of the copy's id.
+// lookAt checks whether all steps of an open copy have ended, and reports that once. sends are all sends in the store for the copy's id.
 func (s *Service) lookAt(ctx context.Context, c copyOf, sends []Send) error {
 	last := -1
 	for i := range sends {
 		switch one := &sends[i]; {
 		case one.Pos != c.Pos: // the id was used before
 		case one.Outcome == dispatch.Pending || one.Outcome == dispatch.Sending || s.untold(one.ID):
-			return nil // it is checked again once that has ended
+			return nil // the copy is checked again when that send has ended
 		default:
 			last = max(last, one.Step)
 		}

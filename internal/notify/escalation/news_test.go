@@ -13,8 +13,8 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// twoSteps is a store of one copy with two steps. Both have been accepted as soon as the second is stored. A check of the copy
-// at that moment comes before the event.
+// twoSteps is a store of one copy with two steps. As soon as the second is stored, providers have accepted both. A check of the copy at
+// that moment happens before the event.
 type twoSteps struct {
 	Store
 	mailbox.Escalator

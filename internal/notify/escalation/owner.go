@@ -10,27 +10,27 @@ import (
 	"godwit.dev/godwit/internal/engine/pause"
 )
 
-// owning is an app whose sends this server wants to own: from its first step here, or the first that no other server has
-// sent, until the server stops.
+// owning is an app whose sends this server wants to own. It begins with the app's first step here, or its first unsent step found in the
+// store, and lasts until the server stops.
 type owning struct {
 	release func()
-	now     *owned // nil: another server has them sent
+	now     *owned // nil: another server sends the app's steps
 }
 
-// owned is that it does, from then on until it does not any more.
+// owned is an app whose steps this server sends. It lasts from the takeover until the lease ends.
 type owned struct {
 	app   string
 	ctx   context.Context // ends with that
-	hard  context.Context // of requests under way: they outlive a stop for a while
+	hard  context.Context // context of running requests: they may continue for a while after ctx ends
 	held  func() bool
 	lose  context.CancelFunc
 	tasks sync.WaitGroup
 }
 
-// shared reports whether other servers send steps, too.
+// shared reports whether other servers may send steps as well.
 func (s *Service) shared() bool { return s.cfg.Own != nil }
 
-// begin allows requests for apps until ctx ends.
+// begin allows the server to request apps until ctx ends.
 func (s *Service) begin(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,7 +39,7 @@ func (s *Service) begin(ctx context.Context) {
 	}
 }
 
-// end gives all apps up, and returns when none of their sends is under way.
+// end gives up all apps, and returns when none of their sends is under way.
 func (s *Service) end() {
 	s.mu.Lock()
 	s.own = nil
@@ -53,7 +53,7 @@ func (s *Service) end() {
 	wg.Wait()
 }
 
-// want requests an app, unless that was done already.
+// want requests the lease of an app, unless it was requested already.
 func (s *Service) want(app string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,14 +65,14 @@ func (s *Service) want(app string) {
 	o.release = s.own(app, func(ctx context.Context, held func() bool) { s.hold(ctx, app, o, held) })
 }
 
-// owns reports whether this server has an app's steps sent now.
+// owns reports whether this server sends an app's steps now.
 func (s *Service) owns(app string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ownedNow(app) != nil
 }
 
-// ownedNow is nil if another server owns an app's sends. s.mu is held.
+// ownedNow returns nil if this server does not own an app's sends now. s.mu is held.
 func (s *Service) ownedNow(app string) *owned {
 	if o := s.apps[app]; o != nil && o.now != nil && o.now.ctx.Err() == nil {
 		return o.now
@@ -80,7 +80,7 @@ func (s *Service) ownedNow(app string) *owned {
 	return nil
 }
 
-// owned lists the apps whose steps this server hands over. nil: all.
+// owned lists the apps whose steps this server hands over; nil: all apps.
 func (s *Service) owned() []string {
 	if !s.shared() {
 		return nil
@@ -96,7 +96,7 @@ func (s *Service) owned() []string {
 	return apps
 }
 
-// task has something done for an app that this server owns. False: it does not.
+// task runs f in a goroutine if this server owns the app. False: it does not own the app.
 func (s *Service) task(app string, f func(*owned)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *Service) task(app string, f func(*owned)) bool {
 	return o != nil
 }
 
-// hold has an app's steps sent while this server is the one that does: until ctx ends.
+// hold runs the sends of an app's steps while this server owns the app, until ctx ends.
 func (s *Service) hold(ctx context.Context, app string, of *owning, held func() bool) {
 	ctx, lose := context.WithCancel(ctx)
 	defer lose()
@@ -125,12 +125,12 @@ func (s *Service) hold(ctx context.Context, app string, of *owning, held func() 
 	poke(s.wake)
 	<-ctx.Done()
 	s.mu.Lock()
-	of.now = nil // no new task of it begins
+	of.now = nil // no new task of the app begins
 	s.mu.Unlock()
 	o.tasks.Wait()
 }
 
-// takeOver settles what was being sent when the last one ended. False: ctx ended, or another one has taken over meanwhile.
+// takeOver handles the sends that were under way when the last owner ended. False: ctx ended, or another server has taken over meanwhile.
 func (s *Service) takeOver(ctx context.Context, app string) bool {
 	for {
 		n, err := s.cfg.Store.RecoverSends(ctx, app, resending(), s.cfg.Now())
@@ -149,8 +149,7 @@ func (s *Service) takeOver(ctx context.Context, app string) bool {
 	}
 }
 
-// discover asks to own the apps of due steps and of waiting sends, and starts the waiting sends of the apps that this server
-// owns.
+// discover requests the apps of due steps and of waiting sends, and starts the waiting sends of the apps that this server owns.
 func (s *Service) discover(ctx context.Context) error {
 	if s.shared() {
 		due, _, err := s.cfg.Steps.StepsDue(ctx, nil, s.cfg.Now(), slice)

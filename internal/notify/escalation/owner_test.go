@@ -28,7 +28,7 @@ import (
 
 const patience = time.Minute
 
-// mail is the mailbox that servers share: copies that stay open, for recipients who are offline.
+// mail is the mailbox that servers share. Its copies stay open, and their recipients are offline.
 type mail struct {
 	mu    sync.Mutex
 	steps []mailbox.StepDue
@@ -78,7 +78,7 @@ func (m *mail) Online(_ context.Context, _, recipient string) ([]string, error) 
 
 func (m *mail) AckCopies(context.Context, []mailbox.CopyAck) (n int, err error) { return 0, nil }
 
-// append stores a copy with one step, which is due, and returns it as the mailbox gives it to a server.
+// append stores a copy with one due step, and returns it in the form in which the mailbox reports it to a server.
 func (m *mail) append(app, to string) mailbox.Item {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,7 +90,7 @@ func (m *mail) append(app, to string) mailbox.Item {
 	return mailbox.Item{N: n, Recipient: to, Pos: pos, Seq: 1, Escalates: true}
 }
 
-// bots accept messages, and record which server sent them, in order.
+// bots accept messages and record which server sent them, in order.
 type bots struct {
 	mu  sync.Mutex
 	log []sent
@@ -113,7 +113,7 @@ func (b *bots) count(app string, step bool) (n int) {
 	return n
 }
 
-// bot is the bots as one server uses them.
+// bot is the bots channel of one server.
 type bot struct {
 	*bots
 	server int
@@ -128,7 +128,7 @@ func (b bot) Send(_ context.Context, r push.Request) (push.Receipt, error) {
 	return push.Receipt{ExternalID: "1"}, nil
 }
 
-// Pace has campaigns take a while.
+// Pace slows campaigns down, so that they last a while.
 func (b bot) Pace(json.RawMessage) push.Pace { return push.Pace{Scope: "bot", Rate: 100} }
 
 func ok(t *testing.T, err error) {
@@ -150,7 +150,7 @@ type world struct {
 	told      chan told
 }
 
-// told is a message of a server to the others.
+// told is a message from one server to the others.
 type told struct {
 	server int
 	In     int64
@@ -213,7 +213,7 @@ func (w *world) reach(app string, chats int) {
 	ok(w.T, err)
 }
 
-// campaign starts one to all chats of an app, on a server.
+// campaign starts a campaign to all chats of an app, on a server.
 func (w *world) campaign(server int, app string) {
 	w.Helper()
 	v, err := w.campaigns[server].Create(w.Context(), app, campaign.Spec{Content: campaign.Content{Content: push.Content{Title: "Hi"}}}, time.Time{}, "", [32]byte{})
@@ -229,15 +229,15 @@ func (w *world) publish(app string) {
 	}
 }
 
-// TestOneServerAtATimeSendsAllOfAnApp: its campaign and the steps of copies that any server stores, so that one place counts against a
-// provider's limit for a credential. When it ends, another one goes on with both.
+// TestOneServerAtATimeSendsAllOfAnApp: one server sends an app's campaign and the steps of copies that any server stores, so that one place
+// counts against a provider's limit for a credential. When it ends, another server continues both.
 func TestOneServerAtATimeSendsAllOfAnApp(t *testing.T) {
 	const servers, chats = 3, 120
 	w := newWorld(t, servers)
 	w.reach("shop", chats)
 	w.reach("taxi", chats)
 	w.leases.Give("shop", 2) // which its campaign requests first
-	w.leases.Give("taxi", 1) // and this one by its steps
+	w.leases.Give("taxi", 1) // the app's steps request this lease first
 	w.campaign(0, "shop")
 	w.publish("shop")
 	w.publish("taxi")
@@ -267,14 +267,14 @@ func TestOneServerAtATimeSendsAllOfAnApp(t *testing.T) {
 	}
 }
 
-// wantSteps waits until so many steps of each app were sent.
+// wantSteps waits until n steps of each app were sent.
 func (w *world) wantSteps(n int) {
 	w.Helper()
 	eventually.True(w.T, "steps", func() bool { return w.bots.count("shop", true) == n && w.bots.count("taxi", true) == n })
 }
 
-// TestTheOwnerIsToldOfWhatItWouldSeeTooLate: steps that another server stores and that are due within a second, and
-// copies that it settles.
+// TestTheOwnerIsToldOfWhatItWouldSeeTooLate: the other servers report to the owner steps that they store and that are due within a second,
+// and copies that they settle.
 func TestTheOwnerIsToldOfWhatItWouldSeeTooLate(t *testing.T) {
 	w := newWorld(t, 2)
 	w.reach("shop", 1)
@@ -291,7 +291,7 @@ func TestTheOwnerIsToldOfWhatItWouldSeeTooLate(t *testing.T) {
 		return it
 	}
 	w.steps[0].Stored([]mailbox.Item{in("shop", 0), in("taxi", time.Hour), in("taxi", 900*time.Millisecond), in("taxi", 950*time.Millisecond)})
-	// Messages from before each app had its owner may arrive first.
+	// Messages that were sent before each app had its owner may arrive first.
 	got := w.hears("when a step of the other's app is due", func(m told) bool { return m.server == 0 && slices.Equal(m.Apps, []string{"taxi"}) })
 	if got.In > 900 {
 		t.Errorf("told %+v; want when the first step is due", got)

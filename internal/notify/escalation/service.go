@@ -18,21 +18,20 @@ import (
 )
 
 const (
-	// slice is how many steps are handed over together.
+	// slice is how many steps are handed over at once.
 	slice = 500
-	// lookEvery is how often the store is searched for work that no message announced, lookShared for due steps where other
-	// servers store steps too.
+	// lookEvery is the interval of searches for work that no message announced. lookShared is the interval of searches for due steps if
+	// other servers store steps too.
 	lookEvery  = 5 * time.Second
 	lookShared = time.Second
-	// leftEvery is how often the store is searched for copies that other servers have ended and did not report.
+	// leftEvery is the interval of searches for copies that other servers ended without a report.
 	leftEvery = time.Minute
-	// upkeepEvery is how often sends that ended long ago are deleted.
+	// upkeepEvery is the interval at which old ended sends are deleted.
 	upkeepEvery = time.Minute
-	// retryAfterFault is the pause after a store failed.
+	// retryAfterFault is the pause after an error of the store.
 	retryAfterFault = time.Second
-	// mostTold is how many copies may wait for a check of whether their recipients are online, or of their sends. For copies beyond
-	// it, the first step comes at its time, messages already sent stay until they are opened, and no event says that the plan is
-	// exhausted.
+	// mostTold is how many copies may wait for a check of whether their recipients are online, or of their sends. For copies beyond it, the
+	// first step is sent at its planned time, sent messages stay until they are opened, and no event reports an exhausted plan.
 	mostTold = 10_000
 )
 
@@ -43,12 +42,12 @@ type Mailbox interface {
 	AckCopies(ctx context.Context, acks []mailbox.CopyAck) (n int, err error)
 }
 
-// Endpoints are where a recipient can be reached.
+// Endpoints finds the endpoints of a recipient.
 type Endpoints interface {
 	EndpointsOf(ctx context.Context, app, recipient string) ([]audience.Endpoint, error)
 }
 
-// Preferences stores recipients' wishes about how they may be reached, and the begun steps that limits count.
+// Preferences stores recipients' wishes about how they may be reached, and the begun steps that count against limits.
 type Preferences interface {
 	Preferences(ctx context.Context, app string, recipients []string) (map[string]preference.Preferences, error)
 	Begin(ctx context.Context, app string, steps []preference.Begun, now time.Time) (may []bool, err error)
@@ -61,15 +60,15 @@ type Config struct {
 	Mailbox     Mailbox
 	Endpoints   Endpoints
 	Preferences Preferences
-	Categories  func(app string) map[string]preference.Category // an app's settings for its categories
+	Categories  func(app string) map[string]preference.Category // returns an app's settings for its categories
 	Store       Store
 	Tokens      *sealed.Tokens
 	Dispatch    *dispatch.Dispatcher
 	Events      Events                 // nil: nobody is told
-	Changed     func() <-chan struct{} // closed when channels are set up in another way
+	Changed     func() <-chan struct{} // closed when the settings of channels have changed
 	Now         func() time.Time       // the store's clock
-	Own         lease.Func             // decides which server hands over and sends for an app, campaigns too. Nil: this one is the only one
-	Retain      time.Duration          // how long ended sends can be read
+	Own         lease.Func             // decides which server hands over and sends for an app, campaigns included. Nil: this server is the only one
+	Retain      time.Duration          // time for which ended sends are kept
 	Log         *slog.Logger
 }
 
@@ -77,27 +76,27 @@ type Config struct {
 type Service struct {
 	cfg     Config
 	metrics *metrics
-	wake    chan struct{}     // a step may be due, or something waits to be sent
-	commits chan struct{}     // something was stored or settled here
-	left    chan struct{}     // messages of ended copies may still be shown
+	wake    chan struct{}     // a step may be due, or sends are waiting
+	commits chan struct{}     // a copy was stored or settled here
+	left    chan struct{}     // devices may still show messages of ended copies
 	others  func(body []byte) // sends a message to the other servers; nil: there are none
 
-	released atomic.Bool // sends without a notice are waiting to be sent
+	released atomic.Bool // sends that no message announced are waiting to be sent
 
 	mu      sync.Mutex
 	own     lease.Func // nil: it does not run
 	apps    map[string]*owning
-	refused map[string]bool // apps with a credential that was refused here
-	stored  []storedCopy    // committed just now: recipients who are offline get the first step at once
-	ended   []copyOf        // settled just now, or one of their sends was sent: see lookAtEnded
-	looks   int             // how many of these are being checked
-	soon    time.Time       // time of a due step that was stored after the last query; zero: there is none
-	planned time.Time       // time of the next query; zero: one is running
+	refused map[string]bool // apps with a credential that a provider refused on this server
+	stored  []storedCopy    // copies stored just now: if the recipient is offline, the first step is sent at once
+	ended   []copyOf        // copies settled just now, or with a send that was just sent: see lookAtEnded
+	looks   int             // how many ended copies are being checked
+	soon    time.Time       // when the earliest step is due that was stored after the last query; zero: there is none
+	planned time.Time       // time of the next query; zero: a query is running
 	news    news
 	jobs    map[Place]*dispatch.Job
 }
 
-// storedCopy is one with steps, and when its first is due.
+// storedCopy is a newly stored copy with steps, and the time when its first step is due.
 type storedCopy struct {
 	mailbox.Ref
 	at time.Time
@@ -109,7 +108,7 @@ type copyOf struct {
 	note string
 }
 
-// New makes a Service. Nothing is sent until Run.
+// New makes a Service. It sends nothing before Run.
 func New(cfg Config) *Service {
 	return &Service{
 		cfg: cfg, metrics: newMetrics(), wake: make(chan struct{}, 1), commits: make(chan struct{}, 1), left: make(chan struct{}, 1),
@@ -141,7 +140,7 @@ func (s *Service) Settled(done []mailbox.Settled) {
 	poke(s.commits)
 }
 
-// poke wakes the goroutine that waits on c, or the next that will.
+// poke wakes the goroutine that waits on c, or the next one that will wait.
 func poke(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -149,7 +148,7 @@ func poke(c chan struct{}) {
 	}
 }
 
-// settled notes that a copy has ended, here or on another node.
+// settled records that a copy has ended, here or on another node.
 func (s *Service) settled(c copyOf) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +158,7 @@ func (s *Service) settled(c copyOf) {
 	}
 }
 
-// sent notes that one of a copy's sends was sent, or need not be.
+// sent records that one of a copy's sends was sent, or will not be sent.
 func (s *Service) sent(c copyOf) {
 	s.mu.Lock()
 	if len(s.ended)+s.looks < mostTold {
@@ -169,7 +168,7 @@ func (s *Service) sent(c copyOf) {
 	poke(s.wake)
 }
 
-// resending lists the channels whose unknown outcomes are sent again.
+// resending lists the channels on which sends with unknown outcomes are sent again.
 func resending() (chs []push.Channel) {
 	for _, ch := range dispatch.Channels() {
 		if dispatch.Resends(ch) {
@@ -179,8 +178,8 @@ func resending() (chs []push.Channel) {
 	return chs
 }
 
-// Run hurries the steps of copies that this server stores. For the apps that it owns, it hands steps over and has them sent, until
-// ctx ends. When it returns, nothing is being sent any more and every outcome that came is on disk.
+// Run hurries the steps of copies that this server stores. For the apps that it owns, it hands over and sends steps, until ctx ends. When
+// it returns, nothing is being sent any more and every outcome that a provider returned is on disk.
 func (s *Service) Run(ctx context.Context) error {
 	s.begin(ctx)
 	defer s.end()
@@ -221,7 +220,8 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// lookBy has it looked for steps at a time, or before. It costs nothing where that is planned already: most steps are due later.
+// lookBy schedules a search for due steps at the time at, or earlier. It costs little if an earlier search is planned already, which is
+// usual: most steps are due later.
 func (s *Service) lookBy(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,7 +233,7 @@ func (s *Service) lookBy(at time.Time) {
 	}
 }
 
-// plan returns the time until the next query, which would otherwise be after so long.
+// plan returns the time until the next query, which is at most after.
 func (s *Service) plan(after time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -245,7 +245,7 @@ func (s *Service) plan(after time.Duration) time.Duration {
 	return after
 }
 
-// looking notes that a search for due steps begins now.
+// looking records that a search for due steps begins now.
 func (s *Service) looking() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -258,7 +258,7 @@ func (s *Service) looking() {
 func (s *Service) loop(ctx context.Context) {
 	look := time.NewTimer(0)
 	defer look.Stop()
-	var looked time.Time // for all waiting steps, not only for those due now
+	var looked time.Time // time of the last search for all waiting steps, not only due ones
 	for {
 		all := s.released.Swap(false) || looked.IsZero() || time.Since(looked) >= lookEvery
 		next, err := s.step(ctx, all)

@@ -8,10 +8,10 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
-// told is a message between servers; the owner of the app acts on it. If it is lost, the owner finds the same in the
-// store.
+// told is a message from one server to the others; the owner of the app acts on it. If it is lost, the owner finds the same information in
+// the store.
 type told struct {
-	Due   bool        `json:"due,omitempty"` // a step may be due sooner than the owner knows
+	Due   bool        `json:"due,omitempty"` // a step may be due sooner than the owner has planned
 	In    int64       `json:"in,omitempty"`  // in so many milliseconds
 	Apps  []string    `json:"apps,omitempty"`
 	Ended []endedCopy `json:"ended,omitempty"`
@@ -25,13 +25,13 @@ type endedCopy struct {
 	Note      string `json:"note"`
 }
 
-// tellAtMost bounds the copies of one message.
+// tellAtMost is the most copies in one message.
 const tellAtMost = 200
 
 // TellOthers sets the function that sends messages to the owners of apps. It must be called before Run.
 func (s *Service) TellOthers(tell func(body []byte)) { s.others = tell }
 
-// Heard handles a message of another server. It does not wait.
+// Heard handles a message from another server. It does not wait.
 func (s *Service) Heard(body []byte) error {
 	var t told
 	if err := json.Unmarshal(body, &t); err != nil {
@@ -63,14 +63,14 @@ func (s *Service) say(t told) {
 	}
 }
 
-// tellDue informs the owners of apps about steps that they would find too late. Each owner gets one message, with the time of its soonest
+// tellDue reports to the owners of apps the steps that they would find too late. Each owner gets one message, with the time of its earliest
 // step: its query at that time finds all steps due within a second.
 func (s *Service) tellDue(stored []storedCopy, hurried map[mailbox.Ref]bool) {
 	if !s.shared() {
 		return
 	}
 	now := s.cfg.Now()
-	first := make(map[string]time.Duration) // by app, until its first step
+	first := make(map[string]time.Duration) // by app, time until its first step
 	for i := range stored {
 		c := &stored[i]
 		in := max(c.at.Sub(now), 0)
@@ -86,7 +86,7 @@ func (s *Service) tellDue(stored []storedCopy, hurried map[mailbox.Ref]bool) {
 	}
 }
 
-// tellEnded informs the owners of apps about copies settled here.
+// tellEnded reports copies that were settled here to the owners of their apps.
 func (s *Service) tellEnded() {
 	if !s.shared() {
 		return
@@ -108,7 +108,7 @@ func (s *Service) tellEnded() {
 		theirs = theirs[len(part):]
 		t := told{}
 		for _, c := range part {
-			s.want(c.App) // without an owner now, the next one finds it in the store
+			s.want(c.App) // if the app has no owner now, its next owner finds the copy in the store
 			t.Ended = append(t.Ended, endedCopy{c.App, c.Recipient, c.Pos, c.note})
 		}
 		s.say(t)

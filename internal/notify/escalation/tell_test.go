@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestOwnerLooksWhenToldThatAStepIsDue: the step due last is found by the query a second later anyway.
+// TestOwnerLooksWhenToldThatAStepIsDue: the query a second later would find the last step without a message.
 func TestOwnerLooksWhenToldThatAStepIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Config{Now: time.Now, Own: func(string, func(context.Context, func() bool)) func() { return nil }})

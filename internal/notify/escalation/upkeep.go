@@ -7,9 +7,9 @@ import (
 	"godwit.dev/godwit/internal/engine/pause"
 )
 
-// upkeep lets refused channels be tried again when a person has changed them, and deletes old ended sends.
+// upkeep retries refused channels after an operator has changed them, and deletes old ended sends.
 func (s *Service) upkeep(ctx context.Context) {
-	for !s.release(ctx) && pause.For(ctx, retryAfterFault) { // a person who starts a server has checked the channels
+	for !s.release(ctx) && pause.For(ctx, retryAfterFault) { // whoever starts a server has checked its channels
 	}
 	tick := time.NewTicker(upkeepEvery)
 	defer tick.Stop()
@@ -40,8 +40,8 @@ func (s *Service) prune(ctx context.Context, one func(now time.Time) (more bool,
 	}
 }
 
-// release lets sends that wait for a person be tried again, of all apps, since their present owner may be the server that held them, or
-// none. It does so twice: sends that a job read before its app was unblocked would otherwise keep waiting.
+// release makes the held sends of all apps pending again, since an app's present owner may be another server than the one that held them,
+// or there may be none. It does so twice: otherwise sends that a job read before its app was unblocked would keep waiting.
 func (s *Service) release(ctx context.Context) (done bool) {
 	done = true
 	for range 2 {
@@ -51,7 +51,7 @@ func (s *Service) release(ctx context.Context) (done bool) {
 			done = false
 		}
 		s.mu.Lock()
-		for app := range s.refused { // another server may have been the first to release them
+		for app := range s.refused { // another server may have released the sends first
 			apps = append(apps, app)
 		}
 		clear(s.refused)
@@ -65,7 +65,7 @@ func (s *Service) release(ctx context.Context) (done bool) {
 	return done
 }
 
-// wasRefused notes that a credential of an app was refused.
+// wasRefused records that a provider refused a credential of an app.
 func (s *Service) wasRefused(app string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,11 +13,11 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// withdrawalsInFlight is how many withdrawals are under way at once.
+// withdrawalsInFlight is how many withdrawals run at the same time.
 const withdrawalsInFlight = 32
 
-// lookAtEnded withdraws messages whose copies have ended, and emits events for copies whose plan is exhausted. It runs beside all other
-// work, since it is not urgent.
+// lookAtEnded withdraws messages whose copies have ended, and emits events for copies whose plan is exhausted. It runs in the background,
+// since it is not urgent.
 func (s *Service) lookAtEnded() {
 	s.mu.Lock()
 	mine := make(map[string][]copyOf)
@@ -40,7 +40,7 @@ func (s *Service) lookAtEnded() {
 	}
 	for app, list := range mine {
 		if !s.task(app, func(o *owned) { s.lookAtCopies(o, list) }) {
-			s.looked(len(list)) // lost this moment; it is found in the store
+			s.looked(len(list)) // the lease was lost just now; the next owner finds the copies in the store
 		}
 	}
 }
@@ -129,7 +129,7 @@ func (s *Service) withdrawAll(ctx context.Context) {
 // shows reports whether a device may show a message: its provider accepted it, or the outcome is unknown.
 func shows(o dispatch.Outcome) bool { return o == dispatch.Accepted || o == dispatch.Unknown }
 
-// withdraw withdraws those sends that may be shown and whose copies are no longer open.
+// withdraw withdraws the sends that devices may show and whose copies are no longer open.
 func (s *Service) withdraw(ctx, hard context.Context, sends []Send) {
 	now := s.cfg.Now()
 	var shown []Send
@@ -144,7 +144,7 @@ func (s *Service) withdraw(ctx, hard context.Context, sends []Send) {
 		return
 	}
 	var items []*mailbox.Item
-	for from := 0; from < len(refs); { // of one app in a call
+	for from := 0; from < len(refs); { // one call has the sends of one app
 		to := from + 1
 		for to < len(refs) && refs[to].App == refs[from].App {
 			to++
@@ -178,7 +178,7 @@ func (s *Service) withdrawOne(ctx, hard context.Context, one *Send) {
 		q.Urgency = push.UrgencyLow
 		failed, err = s.cfg.Dispatch.Recall(ctx, hard, sender, one.Channel, push.Sent{Request: q, ExternalID: one.External, At: one.At})
 		if err != nil {
-			return // the server stops; it is done after the next start
+			return // the server stops; the withdrawal follows after the next start
 		}
 	}
 	why := ""

@@ -12,20 +12,20 @@ import (
 
 // Limits of client frames. They are part of the public contract.
 const (
-	MaxIDs    = 1000 // ids of one ack or nack: a window is at most 1,024
-	MaxHeld   = 1000 // ids of notifications a client still shows
+	MaxIDs    = 1000 // most ids of one ack or nack: a window holds at most 1,024
+	MaxHeld   = 1000 // most ids of notifications that a client still shows
 	MaxWindow = 1024 // unacknowledged notifications in flight
 
-	MaxObjects = 1000 // of one register or unregister; a larger set comes in several frames
+	MaxObjects = 1000 // most objects of one register or unregister; larger sets need several frames
 )
 
 const (
-	maxToken  = 8 << 10 // what common proxies let through in a header
-	maxReason = 1000    // free text that ends in a log line
+	maxToken  = 8 << 10 // bytes that common proxies accept in a header
+	maxReason = 1000    // bytes of free text, which may be logged
 	digestLen = len(EmptyDigest)
 )
 
-// kinds names the client frames as the contract does.
+// kinds are the names of client frames in the public contract.
 var kinds = [...]string{
 	KindHello: "hello", KindAck: "ack", KindNack: "nack", KindRegister: "register", KindUnregister: "unregister",
 	KindObjectAck: "object_ack", KindSubscribe: "subscribe", KindUnsubscribe: "unsubscribe", KindServe: "serve",
@@ -39,7 +39,7 @@ func (k Kind) String() string {
 	return ""
 }
 
-// reset prepares a Client for the next frame and keeps the room of lists, of a hello and of a reply.
+// reset prepares a Client for the next frame and keeps the memory of its lists, hello and reply.
 func (c *Client) reset(k Kind) {
 	hello, reply := c.Hello, c.Reply
 	*c = Client{Kind: k, IDs: c.IDs[:0], Objects: c.Objects[:0], Patterns: c.Patterns[:0], Hello: hello, Reply: reply}
@@ -140,7 +140,7 @@ func checkDigest(k Kind, digest string) error {
 	return nil
 }
 
-// nameBytes are the bytes of ids and other names.
+// nameBytes are the bytes allowed in ids and other names.
 var nameBytes = func() (t [256]bool) {
 	for c := range t {
 		t[c] = notification.CheckPart("", string([]byte{byte(c)})) == nil
@@ -148,7 +148,7 @@ var nameBytes = func() (t [256]bool) {
 	return t
 }()
 
-// dots reports whether a text of such bytes is one of the two that are no names.
+// dots reports whether a text of such bytes is "." or "..", which are not valid names.
 func dots(b []byte) bool { return len(b) <= 2 && (string(b) == "." || string(b) == "..") }
 
 func isName(b []byte) bool {
@@ -183,7 +183,7 @@ func tooMany(k Kind, field string, limit int) error {
 	return badField(k, field, fmt.Sprintf("has more than %d entries", limit))
 }
 
-// millis turns a protobuf field of milliseconds into a duration, bounded instead of overflowing.
+// millis turns a protobuf field of milliseconds into a duration, limited to the range of durations.
 func millis(v uint64) time.Duration {
 	const most = math.MaxInt64 / int64(time.Millisecond)
 	return time.Duration(max(min(int64(v), most), -most)) * time.Millisecond

@@ -17,7 +17,7 @@ func appendTime(dst []byte, t time.Time) []byte {
 	return append(dst, '"')
 }
 
-// appendDuration writes a duration in the largest unit that takes it whole: "30s", "5m", "24h", "1500ms".
+// appendDuration writes a duration in the largest unit of which it is a multiple: "30s", "5m", "24h", "1500ms".
 func appendDuration(dst []byte, d time.Duration) []byte {
 	unit, name := time.Millisecond, "ms"
 	switch {
@@ -34,7 +34,7 @@ func appendDuration(dst []byte, d time.Duration) []byte {
 	return append(dst, '"')
 }
 
-// appendText appends a further member of an object, or nothing when the text is empty.
+// appendText appends a further member of an object, or nothing if the text is empty.
 func appendText(dst []byte, name, text string) []byte {
 	if text == "" {
 		return dst

@@ -30,7 +30,7 @@ func whole(n *notification.Notification, f Format) []byte {
 	return append(AppendNotificationHead(nil, f, 7, 2, len(tail)), tail...)
 }
 
-// jsonNote is a notification as a client reads it.
+// jsonNote is a notification in the form that a client parses.
 type jsonNote struct {
 	Seq         uint64          `json:"seq"`
 	Attempt     uint32          `json:"attempt"`

@@ -11,10 +11,10 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// A reader takes the value of one JSON field and returns what is wrong with it, or "".
+// A reader reads the value of one JSON field and returns what is wrong with it, or "".
 type reader func(value json.RawMessage, into *Client) (problem string)
 
-// readers are the fields of each frame. Those of frames that are not offered yet are read for their form only.
+// readers are the fields of each frame. For frames that are not offered yet, only the form of their fields is checked.
 var readers = [...]map[string]reader{
 	KindHello: {
 		"app":       helloText(func(h *Hello) *string { return &h.App }),
@@ -86,7 +86,7 @@ func readWindow(v json.RawMessage, into *Client) string {
 	return ""
 }
 
-// readDuration takes "30s", "7d" and the like, or whole seconds as a number.
+// readDuration reads "30s", "7d" and the like, or whole seconds as a number.
 func readDuration(v json.RawMessage, into *time.Duration) string {
 	s := string(v)
 	if strings.HasPrefix(s, `"`) {
@@ -104,7 +104,7 @@ func readDuration(v json.RawMessage, into *time.Duration) string {
 
 func text(v json.RawMessage) (s, problem string) {
 	if n := len(v); n >= 2 && v[0] == '"' && bytes.IndexByte(v, '\\') < 0 {
-		return string(v[1 : n-1]), "" // the frame is valid JSON in UTF-8
+		return string(v[1 : n-1]), "" // the frame was checked to be valid JSON in UTF-8
 	}
 	if json.Unmarshal(v, &s) != nil {
 		return "", "must be a string"

@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/objects/object"
 )
 
-// Format is a wire format of frames. Its address tells it from others, so that a gateway may bring one of its own.
+// Format is a wire format of frames. Its address identifies it, so that a gateway may add one of its own.
 type Format = *Codec
 
 // The formats of the server's own gateways.
@@ -16,15 +16,15 @@ var (
 	JSON    = &Codec{Name: "json", Decode: DecodeJSON, Head: jsonHead, Encoder: textEncoding{}}                // {"notification":{…}}
 	Proto   = &Codec{Name: "proto", Decode: DecodeProto, Head: protoHead, Encoder: protoEncoding{}}            // godwit.v1.ServerFrame
 	SSE     = &Codec{Name: "sse", Decode: DecodeJSON, Head: eventHead, Encoder: textEncoding{events: true}}    // event: notification\nid: 7\ndata: {…}\n\n; clients post JSON
-	Payload = &Codec{Name: "payload", Decode: DecodePayloadAck, Head: payloadHead, Encoder: payloadEncoding{}} // notification_service.NotificationPayload, of nammayatri's notification-service: notifications alone
+	Payload = &Codec{Name: "payload", Decode: DecodePayloadAck, Head: payloadHead, Encoder: payloadEncoding{}} // notification_service.NotificationPayload, of nammayatri's notification-service: only notifications
 )
 
-// Codec is what a format brings.
+// Codec holds the functions of a format.
 type Codec struct {
 	Name string
 	// Decode decodes a client's frame. A returned error is an *Error.
 	Decode func(b []byte, into *Client) error
-	// Head appends what precedes the tail of a notification: what differs from one receiver to the next.
+	// Head appends the bytes before the tail of a notification, which differ from one receiver to the next.
 	Head func(dst []byte, seq uint64, attempt uint32, tailLen int) []byte
 	Encoder
 	key encoded.Key
@@ -32,11 +32,11 @@ type Codec struct {
 
 func (c *Codec) String() string { return c.Name }
 
-// Key finds what is encoded in this format.
+// Key identifies encodings in this format.
 func (c *Codec) Key() *encoded.Key { return &c.key }
 
-// Encoder writes the server's frames, but for the head of a notification, which is made for every delivery. Methods with dst
-// append to it. Arguments passed by value stay off the heap.
+// Encoder writes the server's frames, except for the head of a notification, which is made for every delivery. Methods with dst append to
+// it. Arguments passed by value stay off the heap.
 type Encoder interface {
 	NotificationTail(n *notification.Notification) []byte
 	Object(k object.Key, s *object.State) []byte
@@ -52,7 +52,7 @@ type Encoder interface {
 	Request(dst []byte, r *Request) []byte
 }
 
-// ServerKind tells which frame a server sends. Gateways get it with the encoded frame, so that none has to look inside.
+// ServerKind identifies a kind of server frame. Gateways get it with the encoded frame, so that none has to parse the frame.
 type ServerKind uint8
 
 // Server frames. The numbers are those of the fields of godwit.v1.ServerFrame.
@@ -70,7 +70,7 @@ const (
 	ServerError              ServerKind = 11
 )
 
-// serverKinds names the server frames as the contract does.
+// serverKinds are the names of server frames in the public contract.
 var serverKinds = [...]string{
 	ServerWelcome: "welcome", ServerNotification: "notification", ServerRecall: "recall", ServerRegistered: "registered",
 	ServerRegistrationFailed: "registration_failed", ServerObject: "object", ServerPong: "pong", ServerGoodbye: "goodbye",
@@ -79,7 +79,7 @@ var serverKinds = [...]string{
 
 func (k ServerKind) String() string { return serverKinds[k] }
 
-// Answers reports whether frames of this kind answer one of the client's and are never sent for another reason.
+// Answers reports whether frames of this kind only answer a client's frame and are never sent for another reason.
 func (k ServerKind) Answers() bool { return k == ServerPong || k == ServerError }
 
 // NotificationTail returns the shared part of n in format f.
@@ -90,8 +90,8 @@ func NotificationTail(n *notification.Notification, f Format) []byte {
 	return n.Wire().Add(&f.key, f.NotificationTail(n))
 }
 
-// AppendNotificationHead appends what precedes the tail of a notification frame: what differs from one receiver to
-// the next. tailLen is the length of the tail that will follow.
+// AppendNotificationHead appends the bytes before the tail of a notification frame, which differ from one receiver to the next. tailLen is
+// the length of the tail that will follow.
 func AppendNotificationHead(dst []byte, f Format, seq uint64, attempt uint32, tailLen int) []byte {
 	return f.Head(dst, seq, attempt, tailLen)
 }

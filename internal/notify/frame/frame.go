@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/objects/object"
 )
 
-// Kind tells which frame a Client is.
+// Kind identifies a kind of client frame.
 type Kind uint8
 
 // Client frames.
@@ -30,11 +30,11 @@ const (
 	KindPing
 )
 
-// Client is one frame from a client. Byte slices are borrowed from the decoder's input and valid until it returns
-// to the reader; whoever keeps them copies them. A Client may be decoded into again and again.
+// Client is one frame from a client. Byte slices are borrowed from the decoder's input and valid until the decoder's caller reads on; code
+// that needs them longer must copy them. A Client may be reused for any number of frames.
 type Client struct {
-	Kind Kind // 0: nothing this version knows (protobuf only): ignore the frame
-	// Hello is set if the frame is one. The next hello decoded overwrites it.
+	Kind Kind // 0: a frame that this version does not know (protobuf only), which the caller must ignore
+	// Hello is set for a hello frame. The next decoded hello overwrites it.
 	Hello *Hello
 	// IDs of ack and nack, 1 to MaxIDs, each a valid name.
 	IDs    [][]byte
@@ -42,17 +42,17 @@ type Client struct {
 	Reason []byte        // nack; free text for logs
 	// Digest of ping; empty: none.
 	Digest []byte
-	// Objects of register and unregister, at most MaxObjects; Object and Version of object_ack; Group of all three.
-	// Names are valid; an empty Group is the session's.
+	// Objects of register and unregister, at most MaxObjects; Object and Version of object_ack; Group of all three. Names are valid; an
+	// empty Group means the session's group.
 	Objects       [][]byte
 	Object, Group []byte
 	Version       object.Version
 	Reset, More   bool
-	// Patterns are the topics of subscribe and unsubscribe, or the subjects of serve and unserve: 1 to MaxPatterns, each
-	// valid. An empty Queue is none.
+	// Patterns are the topics of subscribe and unsubscribe, or the subjects of serve and unserve: 1 to MaxPatterns, each valid. An empty
+	// Queue means no queue.
 	Patterns [][]byte
 	Queue    []byte
-	// Reply is set if the frame is one.
+	// Reply is set for a reply frame.
 	Reply *Reply
 }
 
@@ -63,29 +63,29 @@ type Hello struct {
 	Held                                 []string
 	Window                               int           // 0: default
 	Heartbeat                            time.Duration // 0: default
-	// Once is set by gateways alone, for clients that cannot acknowledge: notifications stay in the mailbox and are sent once
-	// to this connection.
+	// Once is set only by gateways, for clients that cannot acknowledge: notifications stay in the mailbox and are sent once to this
+	// connection.
 	Once bool
 }
 
-// Error is a frame that cannot be accepted. The connection goes on: it is answered with an error frame.
+// Error describes a frame that cannot be accepted. It does not end the connection: the answer is an error frame.
 type Error struct {
 	Code    string // one of the codes below
 	Message string
-	Field   string // the field that is wrong, by its public name; empty: the frame as a whole
-	// Refused are the patterns of Field that were refused while the others of the frame were taken; empty: the frame
-	// changed nothing.
+	Field   string // the wrong field, by its public name; empty: the frame as a whole
+	// Refused are the patterns of Field that were refused while the other patterns of the frame were accepted; empty: the frame changed
+	// nothing.
 	Refused []string
-	// Request is the id of the request that the frame tried to answer: its asker must not wait for another answer. Empty: the
-	// frame is no reply to a request.
+	// Request is the id of the request that the frame tried to answer: its asker must not wait for another answer. Empty: the frame does
+	// not answer a request.
 	Request string
 }
 
-// Codes of an Error that the decoders give. Sessions have more.
+// Codes of an Error from the decoders. Sessions use further codes.
 const (
-	CodeBadFrame    = "bad_frame"   // not a frame, or with a name or field that does not exist
+	CodeBadFrame    = "bad_frame"   // not a frame, or an unknown frame or field
 	CodeBadField    = "bad_field"   // a field's value breaks its rule
-	CodeUnsupported = "unsupported" // well-formed, but this server does not offer it
+	CodeUnsupported = "unsupported" // well-formed, but not offered by this server
 )
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
@@ -103,9 +103,9 @@ type Welcome struct {
 type Goodbye struct {
 	Reason     string
 	RetryAfter time.Duration // 0: at once
-	Refusal    bool          // the client did wrong: WebSocket 1008, gRPC UNAUTHENTICATED
-	Error      *Error        // what exactly, which an error frame has said before; nil: the reason says it
+	Refusal    bool          // the client's fault: WebSocket 1008, gRPC UNAUTHENTICATED
+	Error      *Error        // the error that the last error frame reported; nil: the reason says everything
 }
 
-// EmptyDigest is the digest of no registrations.
+// EmptyDigest is the digest of an empty set of registrations.
 const EmptyDigest = "0000000000000000"

@@ -110,7 +110,7 @@ func asTexts(list [][]byte) (s []string) {
 	return s
 }
 
-// typed insists that a refusal is an *Error with a code and a text.
+// typed checks that a refusal is an *Error with a code and a text.
 func typed(t *testing.T, err error) {
 	t.Helper()
 	var e *Error

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Reasons of goodbyes that more than one package says or asks for.
+// Reasons of goodbyes that more than one package uses.
 const (
-	Shutdown        = "shutdown"         // the server stops, or is drained
-	StoreAway       = "store_away"       // this node alone cannot reach its database
-	RateLimited     = "rate_limited"     // too many hellos of the address
-	Full            = "full"             // no place for another client of this kind
+	Shutdown        = "shutdown"         // the server stops or is being drained
+	StoreAway       = "store_away"       // this node cannot reach its database; other nodes can
+	RateLimited     = "rate_limited"     // the address sends too many hellos
+	Full            = "full"             // there is no place for another client of this kind
 	AuthUnavailable = "auth_unavailable" // clients cannot be verified at the moment
 	TooManySessions = "too_many_sessions"
 	Replaced        = "replaced" // another session of the device took over
@@ -18,17 +18,17 @@ const (
 	Left            = "left"     // the client has ended its side
 )
 
-// Outlook is what a client may expect of coming back after a goodbye. It decides how each gateway closes: the close code
-// of a WebSocket, the status of a gRPC stream, whether an EventSource is answered so that it comes back.
+// Outlook is what a client can expect if it reconnects after a goodbye. It decides how each gateway closes: the close code of a WebSocket,
+// the status of a gRPC stream, and the answer that makes an EventSource reconnect or not.
 type Outlook uint8
 
 const (
-	// Later is for trouble that passes: come back after RetryAfter. It is the outlook of reasons that no list names, so that
-	// a new reason keeps nobody away.
+	// Later is for passing trouble: the client should reconnect after RetryAfter. It is the outlook of all unlisted reasons, so that a new
+	// reason keeps no client away.
 	Later Outlook = iota
-	// Elsewhere is for a server that goes away: another node, or its successor, takes the client after RetryAfter.
+	// Elsewhere is for a server that goes away: another node, or its successor, accepts the client after RetryAfter.
 	Elsewhere
-	// Pointless is for clients that have done nothing wrong and that nobody waits for any more.
+	// Pointless is for clients that made no error, but whose session has no further use.
 	Pointless
 	// Never is for refusals: the same client, with the same credential, will be refused again.
 	Never
@@ -42,7 +42,7 @@ var outlooks = map[string]Outlook{
 	Left:     Pointless,
 }
 
-// Outlook says what the client may expect.
+// Outlook returns what the client can expect if it reconnects.
 func (g Goodbye) Outlook() Outlook {
 	if g.Refusal {
 		return Never
@@ -50,17 +50,17 @@ func (g Goodbye) Outlook() Outlook {
 	return outlooks[g.Reason]
 }
 
-// How long a browser's EventSource waits before it connects again, unless the goodbye says it.
+// How long a browser's EventSource waits before it reconnects, unless the goodbye states a time.
 const (
-	// comeBackMost is the most that an EventSource waits after a lost connection; each draws a time from the upper half, so
-	// that the pages of a lost node do not all come at once. Browsers wait about as long by themselves.
+	// comeBackMost is the longest wait of an EventSource after a lost connection. Each client gets a random time from the upper half, so
+	// that the clients of a lost node do not all reconnect at once. Browsers wait about as long by default.
 	comeBackMost = 4 * time.Second
-	// stayAway is for pages that nobody waits for: two tabs of one device would replace each other for ever. No
-	// event stops an EventSource, so its retry line says an hour.
+	// stayAway is the wait of clients whose reconnecting is pointless: two tabs of one device would replace each other for ever. No event
+	// stops an EventSource, so its retry line states an hour.
 	stayAway = time.Hour
 )
 
-// comeBack is when an EventSource shall connect again after a goodbye.
+// comeBack is the time until an EventSource shall reconnect after a goodbye.
 func (g Goodbye) comeBack() time.Duration {
 	switch {
 	case g.RetryAfter > 0:
@@ -71,7 +71,7 @@ func (g Goodbye) comeBack() time.Duration {
 	return anyTime()
 }
 
-// anyTime is when an EventSource shall connect again after its connection was lost.
+// anyTime is a random time until an EventSource shall reconnect after its connection was lost.
 func anyTime() time.Duration {
 	return comeBackMost/2 + time.Duration(rand.Int64N(int64(comeBackMost/2)))
 }

@@ -35,7 +35,7 @@ func TestGoodbyesHaveAnOutlook(t *testing.T) {
 
 var retryLine = regexp.MustCompile(`(?m)^retry: (\d+)$`)
 
-// retryOf reads the only retry line of an event.
+// retryOf returns the time in the only retry line of an event.
 func retryOf(t *testing.T, event []byte) time.Duration {
 	t.Helper()
 	m := retryLine.FindAllSubmatch(event, -1)
@@ -58,7 +58,7 @@ func TestGoodbyesTellAnEventSourceWhenToComeBack(t *testing.T) {
 	}
 	for _, event := range [][]byte{
 		AppendGoodbye(nil, SSE, Goodbye{Reason: "heartbeat_timeout"}),
-		AppendWelcome(nil, SSE, &Welcome{Session: "s"}), // takes back what a goodbye said before
+		AppendWelcome(nil, SSE, &Welcome{Session: "s"}), // replaces the time that an earlier goodbye has set
 	} {
 		if got := retryOf(t, event); got < comeBackMost/2 || got > comeBackMost {
 			t.Errorf("%q: retry is %s", event, got)

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// DecodeJSON decodes one JSON frame: an object with one key, the frame's name. Unknown frames and fields are
-// refused by name. A returned error is an *Error.
+// DecodeJSON decodes one JSON frame: an object with one key, the frame's name. Errors about unknown frames and fields contain their names.
+// A returned error is an *Error.
 func DecodeJSON(b []byte, into *Client) error {
 	if quickAck(b, into) {
 		return into.check()
@@ -16,7 +16,7 @@ func DecodeJSON(b []byte, into *Client) error {
 	return decodeJSON(b, into)
 }
 
-// decodeJSON takes any frame in any spelling.
+// decodeJSON decodes any frame in any valid spelling.
 func decodeJSON(b []byte, into *Client) error {
 	into.reset(0)
 	if !utf8.Valid(b) {
@@ -45,14 +45,14 @@ func decodeJSON(b []byte, into *Client) error {
 	return nil
 }
 
-// readFields reads the fields of a frame of c's kind and applies its rules.
+// readFields reads the fields of a frame of c's kind and applies the rules of that kind.
 func (c *Client) readFields(fields []member) error {
 	for _, f := range fields {
 		read, ok := readers[c.Kind][f.name]
 		if !ok {
 			return &Error{Code: CodeBadFrame, Message: fmt.Sprintf("%s has no field %.64q", c.Kind, f.name), Field: clip(f.name)}
 		}
-		if string(f.value) == "null" { // how some encoders write an absent field
+		if string(f.value) == "null" { // some encoders write an absent field this way
 			continue
 		}
 		if problem := read(f.value, c); problem != "" {
@@ -62,7 +62,7 @@ func (c *Client) readFields(fields []member) error {
 	return c.check()
 }
 
-// clip keeps a foreign name from filling an answer.
+// clip shortens a client's name, so that it does not fill an answer.
 func clip(s string) string {
 	const most = 64
 	if len(s) <= most {

@@ -15,8 +15,7 @@ type member struct {
 	value json.RawMessage
 }
 
-// members takes a JSON object apart and insists that nothing follows it and no key comes twice. Values are borrowed
-// from b or copied.
+// members parses a JSON object. It refuses text after the object and repeated keys. Values are borrowed from b or copied.
 func members(b []byte) ([]member, error) {
 	if ms, ok := plainMembers(b); ok {
 		return ms, nil
@@ -24,8 +23,8 @@ func members(b []byte) ([]member, error) {
 	return anyMembers(b)
 }
 
-// plainMembers is members for objects whose keys are plain names: all that clients send who make no mistakes. It makes
-// no garbage; when all clients come back at once, that counts.
+// plainMembers does the same as members for objects whose keys are plain names, which is the form of all correct clients. It allocates no
+// garbage, which matters when all clients reconnect at once.
 func plainMembers(b []byte) ([]member, bool) {
 	p := scanner(b)
 	if !json.Valid(b) || !p.take('{') {
@@ -46,7 +45,7 @@ func plainMembers(b []byte) ([]member, bool) {
 	return ms, true
 }
 
-// value takes a value off a text that is valid.
+// value takes one value from a text that is known to be valid.
 func (p *scanner) value() []byte {
 	p.space()
 	b := *p
@@ -80,7 +79,7 @@ func (p *scanner) value() []byte {
 	return b
 }
 
-// anyMembers is members for any spelling, and says what is wrong with the others.
+// anyMembers does the same as members for any spelling, and describes the fault of invalid objects.
 func anyMembers(b []byte) ([]member, error) {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	switch t, err := dec.Token(); {
@@ -95,7 +94,7 @@ func anyMembers(b []byte) ([]member, error) {
 		if err != nil {
 			return nil, syntaxError(err)
 		}
-		m := member{name: t.(string)} // a key: the decoder lets nothing else pass
+		m := member{name: t.(string)} // a key: the decoder accepts nothing else here
 		for _, other := range ms {
 			if other.name == m.name {
 				return nil, fmt.Errorf("key %.64q comes twice", m.name)
@@ -117,7 +116,7 @@ func anyMembers(b []byte) ([]member, error) {
 	return ms, nil
 }
 
-// maxMembers bounds the comparison of keys; no frame has as many.
+// maxMembers limits the comparison of keys; no frame has as many members.
 const maxMembers = 32
 
 func syntaxError(err error) error {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// objects are texts in which the two ways to take an object apart might differ.
+// objects are texts for which the two parsers might differ.
 var objects = []string{
 	`{}`, ` { } `, `{"a":1}`, `{"a":1,"b":[1,{"c":"}"}],"d":"x\"y,}"}`, `{"a" : null , "b":"\\" }`, "{\"a\":\n{\"b\":[]}\t}",
 	`{"a":1,"a":2}`, `{"a":1,}`, `{"a"}`, `{"a":}`, `{,}`, `[]`, `"a"`, `{"a":1}x`, `{"a":1}{}`, `{"\u0061":1}`, `{"ü":1}`, `{"":1}`,

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Message is what was published to a topic.
+// Message is a message of a topic.
 type Message struct {
 	Topic, ContentType string
 	Data               []byte
@@ -15,7 +15,7 @@ type Message struct {
 
 // EncodeMessage makes a message frame. It is the same for every receiver: encode it once per format and share it.
 func EncodeMessage(f Format, m *Message) []byte {
-	if m.ContentType == "" && len(m.Data) > 0 { // JSON frames leave out another: bytes of no type are no JSON
+	if m.ContentType == "" && len(m.Data) > 0 { // JSON frames omit the type application/json, so data without a type needs another one
 		typed := *m
 		typed.ContentType = anyBytes
 		m = &typed
@@ -26,7 +26,7 @@ func EncodeMessage(f Format, m *Message) []byte {
 // anyBytes is the type of data without a content type (RFC 9110, section 8.3).
 const anyBytes = "application/octet-stream"
 
-// AppendGap appends a message frame that says how many messages were dropped.
+// AppendGap appends a message frame with the number of dropped messages.
 func AppendGap(dst []byte, f Format, n uint32) []byte { return f.Gap(dst, n) }
 
 func (t textEncoding) Message(m *Message) []byte {

@@ -18,7 +18,7 @@ func (c *Client) checkObjects() error {
 		if !isName(c.Object) {
 			return nameError(c.Kind, "object", string(c.Object))
 		}
-		if c.Version <= 0 { // what is unknown needs no acknowledgement
+		if c.Version <= 0 { // an unknown version needs no acknowledgement
 			return badField(c.Kind, "version", "must be from 1 to 2^63-1")
 		}
 		return nil
@@ -107,14 +107,14 @@ func (c *Client) setObjectVarint(num protowire.Number, v uint64) {
 	}
 }
 
-// Registered confirms registrations, or the end of some, and gives the digest of the whole set.
+// Registered confirms new or ended registrations, and has the digest of the whole set.
 type Registered struct {
 	Group   string
 	Objects []string
 	Digest  string
 }
 
-// RegistrationFailed refuses registrations: for good, which leaves both digests without them, or for now.
+// RegistrationFailed refuses registrations: either for good, so that both digests exclude them, or for now.
 type RegistrationFailed struct {
 	Group     string
 	Objects   []string

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// MaxPatterns is how many patterns one frame may name, and how many a session may have. It is part of the public contract.
+// MaxPatterns is the most patterns of one frame, and of a session. It is part of the public contract.
 const MaxPatterns = 256
 
 func readPatterns(v json.RawMessage, into *Client) string {
@@ -63,10 +63,10 @@ func (c *Client) checkPatterns(field string) error {
 	return nil
 }
 
-// PatternsError says which patterns of a subscribe or serve frame were not taken, and why: "subscribe: why a, b and 3
-// more". The others were.
+// PatternsError names the refused patterns of a subscribe or serve frame, and the reason: "subscribe: why a, b and 3 more". The other
+// patterns of the frame were accepted.
 func PatternsError(k Kind, code, why string, patterns []string) *Error {
-	const named = 3 // in the text; the list has all
+	const named = 3 // how many the text names; the list has all
 	text := strings.Join(patterns[:min(len(patterns), named)], ", ")
 	if more := len(patterns) - named; more > 0 {
 		text = fmt.Sprintf("%s and %d more", text, more)

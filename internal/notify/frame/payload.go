@@ -9,21 +9,21 @@ import (
 	"godwit.dev/godwit/internal/objects/object"
 )
 
-// payloadEncoding writes notification_service.NotificationPayload, the only message that nammayatri's notification-service
-// sends: its clients know no other frames, so those are empty.
+// payloadEncoding writes notification_service.NotificationPayload, the only message that nammayatri's notification-service sends. Its
+// clients know no other frames, so these are empty.
 type payloadEncoding struct{}
 
-// PayloadData is what Content.Data says, as JSON, of a notification that is to be written as a Payload.
+// PayloadData is the JSON structure of Content.Data in a notification that is written as a Payload.
 type PayloadData struct {
 	Show   string        `json:"show"`
 	Entity PayloadEntity `json:"entity"`
 }
 
-// PayloadEntity is what such a notification is about.
+// PayloadEntity is the entity to which such a notification belongs.
 type PayloadEntity struct {
 	ID   string `json:"id"`
 	Type string `json:"type"`
-	Data string `json:"data"` // JSON text, as it was published
+	Data string `json:"data"` // JSON text, as published
 }
 
 // Field numbers of notification_service.NotificationPayload and its Entity.
@@ -39,18 +39,17 @@ const (
 	entityData      protowire.Number = 3
 )
 
-// payloadHead is empty: such a notification says nothing of its receiver.
+// payloadHead is empty: such a notification has no fields that depend on the receiver.
 func payloadHead(dst []byte, _ uint64, _ uint32, _ int) []byte { return dst }
 
 func (payloadEncoding) NotificationTail(n *notification.Notification) []byte {
 	var d PayloadData
-	_ = json.Unmarshal(n.Content.Data, &d) // of other data there is nothing to show, and the rest goes all the same
+	_ = json.Unmarshal(n.Content.Data, &d) // other data has no fields to show; the notification is sent without them
 	return payloadTail(n, &d)
 }
 
-// SetPayload makes a notification's Payload from its content and d, which replaces Content.Data: so a caller that has these
-// values need not write them as JSON, which takes longer than all else. It must be called before the notification is handed
-// on.
+// SetPayload makes a notification's Payload from its content and d, which replaces Content.Data. A caller that has these values saves
+// writing them as JSON, which takes longer than all other work. It must be called before the notification is passed on.
 func SetPayload(n *notification.Notification, d *PayloadData) {
 	n.Wire().Add(Payload.Key(), payloadTail(n, d))
 }
@@ -80,8 +79,8 @@ func stringSize(num protowire.Number, s string) int {
 	return protowire.SizeTag(num) + protowire.SizeBytes(len(s))
 }
 
-// DecodePayloadAck decodes a notification_service.NotificationAck. An empty id, which apps send when they connect, is no
-// frame. A returned error is an *Error.
+// DecodePayloadAck decodes a notification_service.NotificationAck. Apps send an empty id when they connect: it gives no frame. A returned
+// error is an *Error.
 func DecodePayloadAck(b []byte, into *Client) error {
 	into.reset(0)
 	var id []byte

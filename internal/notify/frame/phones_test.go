@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestExamplesForPhonesReadWhatIsSent holds the names that the examples for apps use against those of the vectors, since no
-// compiler of theirs runs here.
+// TestExamplesForPhonesReadWhatIsSent compares the field names in the examples for apps with those in the test vectors, since no compiler
+// for these examples runs here.
 func TestExamplesForPhonesReadWhatIsSent(t *testing.T) {
 	type vector struct {
 		Steps []struct {
@@ -19,7 +19,7 @@ func TestExamplesForPhonesReadWhatIsSent(t *testing.T) {
 			Post      map[string]any
 		}
 	}
-	sent := map[string]map[string]bool{"android": {"channel_id": true, "url": true}, "ios": {}} // what any message may have beside
+	sent := map[string]map[string]bool{"android": {"channel_id": true, "url": true}, "ios": {}} // fields that any message may have in addition
 	posted, events := make(map[string]bool), make(map[string]bool)
 	for _, c := range load[vector](t, "push") {
 		for _, s := range c.Steps {

@@ -6,8 +6,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// DecodeProto decodes a godwit.v1.ClientFrame. Unknown fields are ignored; of several frames in one message the
-// last wins, as protobuf has it. A returned error is an *Error.
+// DecodeProto decodes a godwit.v1.ClientFrame. Unknown fields are ignored; of several frames in one message the last one counts, as
+// protobuf requires. A returned error is an *Error.
 func DecodeProto(b []byte, into *Client) error {
 	into.reset(0)
 	for len(b) > 0 {
@@ -28,7 +28,7 @@ func DecodeProto(b []byte, into *Client) error {
 			return wireError(n)
 		}
 		b = b[n:]
-		if k := Kind(num); k != into.Kind { // the same again merges into it
+		if k := Kind(num); k != into.Kind { // a repeated frame of the same kind is merged into the earlier one
 			into.reset(k)
 		}
 		if err := into.mergeProto(body); err != nil {
@@ -106,8 +106,8 @@ func (c *Client) setBytes(num protowire.Number, v []byte) error {
 	return nil
 }
 
-// checkText refuses what protobuf refuses in a string. A field may come twice: the first one must be legal too,
-// although only the last one counts.
+// checkText refuses bytes that protobuf refuses in a string. A field may occur twice: the first value must be valid too, although only the
+// last one counts.
 func checkText(k Kind, field string, v []byte) error {
 	if !utf8.Valid(v) {
 		return badField(k, field, "is not valid UTF-8")
@@ -115,7 +115,7 @@ func checkText(k Kind, field string, v []byte) error {
 	return nil
 }
 
-// helloTexts names the string fields of a hello by number.
+// helloTexts are the names of the string fields of a hello, by field number.
 var helloTexts = [...]string{1: "app", 2: "token", 3: "recipient", 4: "group", 5: "device", 6: "digest", 7: "held"}
 
 func (h *Hello) setBytes(num protowire.Number, v []byte) error {
@@ -149,7 +149,7 @@ func (h *Hello) setBytes(num protowire.Number, v []byte) error {
 func (c *Client) setVarint(num protowire.Number, v uint64) {
 	switch {
 	case c.Kind == KindHello && num == 8:
-		c.Hello.Window = int(uint32(v)) // the wire's rule for uint32: the low bits count
+		c.Hello.Window = int(uint32(v)) // protobuf's rule for uint32: only the low 32 bits count
 	case c.Kind == KindHello && num == 9:
 		c.Hello.Heartbeat = millis(v)
 	case c.Kind == KindNack && num == 2:
@@ -165,7 +165,7 @@ func wireError(n int) error {
 	return frameError("not a protobuf ClientFrame: %v", protowire.ParseError(n))
 }
 
-// consumeTag is protowire's without field numbers beyond the last legal one.
+// consumeTag does the same as protowire.ConsumeTag, but refuses field numbers beyond the last legal one.
 func consumeTag(b []byte) (protowire.Number, protowire.Type, int) {
 	num, typ, n := protowire.ConsumeTag(b)
 	if n >= 0 && num > protowire.MaxValidNumber {
@@ -174,4 +174,4 @@ func consumeTag(b []byte) (protowire.Number, protowire.Type, int) {
 	return num, typ, n
 }
 
-const errBadNumber = -2 // protowire's own code of an invalid field number
+const errBadNumber = -2 // protowire's code for an invalid field number

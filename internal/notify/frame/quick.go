@@ -1,8 +1,7 @@
 package frame
 
-// quickAck decodes the frame that comes once per notification, {"ack":{"ids":["a","b"]}}, without allocating. It
-// reports false for anything else, also for an ack in an unusual spelling or with a mistake: the general decoder
-// then takes it or says what is wrong.
+// quickAck decodes the ack of a single notification and similar ones, {"ack":{"ids":["a","b"]}}, without allocating. It returns false for
+// anything else, also for an ack in an unusual spelling or with an error: then the general decoder accepts it or describes the error.
 func quickAck(b []byte, into *Client) bool {
 	into.reset(KindAck)
 	p := scanner(b)
@@ -25,7 +24,7 @@ func quickAck(b []byte, into *Client) bool {
 	return p.take('}') && p.end()
 }
 
-// scanner is what is left of a JSON text.
+// scanner is the unread rest of a JSON text.
 type scanner []byte
 
 func (p *scanner) space() {
@@ -45,13 +44,13 @@ func (p *scanner) take(c byte) bool {
 	return true
 }
 
-// key takes a member's name and the colon.
+// key reads a member's name and the colon.
 func (p *scanner) key(name string) bool {
 	got, ok := p.name()
 	return ok && string(got) == name && p.take(':')
 }
 
-// name takes a string of bytes that are legal in names, which is never escaped.
+// name reads a string whose bytes are all allowed in names, so it has no escapes.
 func (p *scanner) name() ([]byte, bool) {
 	if !p.take('"') {
 		return nil, false
@@ -69,7 +68,7 @@ func (p *scanner) name() ([]byte, bool) {
 	return nil, false
 }
 
-// end takes the last brace, which nothing may follow.
+// end reads the last brace, after which the text must end.
 func (p *scanner) end() bool {
 	if !p.take('}') {
 		return false

@@ -14,12 +14,12 @@ import (
 
 // Limits of requests and their answers. They are part of the public contract.
 const (
-	MaxBody        = 1 << 20  // of a request or an answer
-	MaxHeaderBytes = 16 << 10 // of all names and values together
+	MaxBody        = 1 << 20  // bytes of a request or an answer
+	MaxHeaderBytes = 16 << 10 // bytes of all header names and values together
 )
 
 const (
-	minStatus, maxStatus = 200, 599 // final answers of HTTP (RFC 9110, section 15)
+	minStatus, maxStatus = 200, 599 // range of final HTTP statuses (RFC 9110, section 15)
 	maxRequestID         = 64       // ours have 22
 )
 
@@ -29,13 +29,13 @@ type Reply struct {
 	Status        int    // 200 to 599
 	Headers       Headers
 	ContentType   string
-	Data          []byte // borrowed like the frame's other bytes
-	Broken        bool   // it broke a rule: nothing but RequestID is set
+	Data          []byte // borrowed, like the frame's other byte slices
+	Broken        bool   // the reply broke a rule: only RequestID is set
 
 	text content
 }
 
-// content is data as it stands in JSON, whose form depends on the content type wherever that stands.
+// content is data as written in JSON. Its form depends on the content type, which may come before or after it.
 type content struct {
 	given, encoded bool
 	raw            json.RawMessage
@@ -80,7 +80,7 @@ func readBytes(v json.RawMessage, into *[]byte) string {
 	return problem
 }
 
-// toRequest adds to an error of a reply the request that it tried to answer. find looks for the id in the whole frame, since
+// toRequest adds to a reply's error the id of the request that the reply tried to answer. find searches the whole frame for the id, since
 // the decoders stop at the first fault.
 func (c *Client) toRequest(err error, find func() []byte) error {
 	var e *Error
@@ -93,7 +93,7 @@ func (c *Client) toRequest(err error, find func() []byte) error {
 	return err
 }
 
-// requestID finds the id in the fields of a JSON reply.
+// requestID returns the request's id from the fields of a JSON reply.
 func requestID(fields []member) (id []byte) {
 	for _, f := range fields {
 		if f.name == "request_id" && readBytes(f.value, &id) != "" {
@@ -103,7 +103,7 @@ func requestID(fields []member) (id []byte) {
 	return id
 }
 
-// requestIDProto finds the id in a protobuf reply.
+// requestIDProto returns the request's id from a protobuf reply.
 func requestIDProto(b []byte) (id []byte) {
 	for len(b) > 0 {
 		num, typ, n := consumeTag(b)
@@ -149,7 +149,7 @@ func (r *Reply) check() error {
 	return nil
 }
 
-// mediaType reports whether a text may stand in a content type's place. An empty one says none.
+// mediaType reports whether a text is allowed as a content type. An empty one means that no type is given.
 func mediaType(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {
@@ -159,9 +159,9 @@ func mediaType(s string) bool {
 	return len(s) <= notification.MaxNameBytes
 }
 
-// settle reads the data of a JSON frame: by the rules of a publish.
+// settle decodes the data of a JSON frame, by the rules of a publish.
 func (r *Reply) settle() (problem, field string) {
-	if r.ContentType == "" { // workers that think in HTTP say it among the headers
+	if r.ContentType == "" { // workers built on HTTP put the type among the headers
 		r.ContentType = r.Headers.contentType()
 	}
 	d := r.text
@@ -219,7 +219,7 @@ func (r *Reply) setBytes(num protowire.Number, v []byte) error {
 	return nil
 }
 
-// headerField reads an entry of a protobuf map, or a godwit.v1.HeaderField, which look the same.
+// headerField reads an entry of a protobuf map, or a godwit.v1.HeaderField, which has the same encoding.
 func headerField(b []byte) (name, value string, err error) {
 	for len(b) > 0 {
 		num, typ, n := consumeTag(b)

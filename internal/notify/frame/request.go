@@ -15,10 +15,10 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Headers are the headers of a request or an answer; some come more than once, like Set-Cookie.
+// Headers are the headers of a request or an answer; some occur more than once, like Set-Cookie.
 type Headers map[string][]string
 
-// Check says what is wrong with headers, or "".
+// Check returns what is wrong with headers, or "".
 func (h Headers) Check() string {
 	size := 0
 	for name, values := range h {
@@ -38,7 +38,7 @@ func (h Headers) Check() string {
 	return ""
 }
 
-// contentType is the type that headers name, in any spelling; empty: none.
+// contentType returns the content type in the headers, whose name may have any case; empty: there is none.
 func (h Headers) contentType() string {
 	for name, values := range h {
 		if len(name) == len("Content-Type") && strings.EqualFold(name, "Content-Type") && len(values) > 0 {
@@ -82,7 +82,7 @@ func readHeaders(v json.RawMessage) (h Headers, problem string) {
 	}
 	h = make(Headers, len(given))
 	for name, raw := range given {
-		if string(raw) == "null" { // how some encoders write an empty list
+		if string(raw) == "null" { // some encoders write an empty list this way
 			continue
 		}
 		if raw[0] == '[' {
@@ -99,17 +99,17 @@ func readHeaders(v json.RawMessage) (h Headers, problem string) {
 	return h, ""
 }
 
-// Request asks a session to answer.
+// Request asks a session for an answer.
 type Request struct {
 	ID, Subject         string
-	Method, Path, Query string // of an HTTP request; else empty
+	Method, Path, Query string // for an HTTP request; else empty
 	Headers             Headers
 	ContentType         string
 	Data                []byte
 	Deadline            time.Time
 }
 
-// size is about what the frame takes; data may take half as much again in JSON.
+// size is the approximate size of the frame in bytes; in JSON, data may take half as much again.
 func (r *Request) size() int {
 	n := 160 + len(r.ID) + len(r.Subject) + len(r.Path) + len(r.Query) + len(r.ContentType) + len(r.Data) + len(r.Data)/2
 	for name, values := range r.Headers {
@@ -134,8 +134,9 @@ func (t textEncoding) Request(dst []byte, r *Request) []byte {
 	return t.end(append(dst, '}'))
 }
 
-// appendBody is appendData for a body that nobody has checked. A body travels as bytes if it has no type, or claims to be JSON and is not,
-// or is more JSON than parsers can be trusted to read. Line breaks between tokens are replaced only where one would end the frame.
+// appendBody does the same as appendData for an unchecked body. The body is written as bytes if it has no type, if it claims to be JSON and
+// is not, or if it exceeds the limits within which all parsers read JSON. Line breaks between tokens are replaced only if one would end the
+// frame.
 func (t textEncoding) appendBody(dst, data []byte, contentType string) []byte {
 	switch {
 	case len(data) == 0:
@@ -179,7 +180,7 @@ func (protoEncoding) Request(dst []byte, r *Request) []byte {
 	dst = appendProtoString(dst, 3, r.Method)
 	dst = appendProtoString(dst, 4, r.Path)
 	dst = appendProtoString(dst, 5, r.Query)
-	for name, values := range r.Headers { // in any order, like every map of protobuf
+	for name, values := range r.Headers { // in any order, like every protobuf map
 		num := protowire.Number(6)
 		if len(values) != 1 {
 			num = 10

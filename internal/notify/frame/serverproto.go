@@ -28,10 +28,10 @@ const (
 	noteReplyBy   protowire.Number = 12
 )
 
-// smallFrame is space on the stack for the body of a frame; longer bodies move to the heap.
+// smallFrame is the size in bytes of a stack buffer for a frame's body; longer bodies move to the heap.
 const smallFrame = 512
 
-// openProto begins a frame, which its length follows.
+// openProto begins a frame; its length must follow.
 func openProto(dst []byte, k ServerKind) []byte {
 	return protowire.AppendTag(dst, protowire.Number(k), protowire.BytesType)
 }
@@ -68,7 +68,7 @@ func (protoEncoding) NotificationTail(n *notification.Notification) []byte {
 	return slices.Clip(dst)
 }
 
-// protoPriority gives the number of godwit.v1.Priority: HIGH is 1, NORMAL 2, LOW 3.
+// protoPriority returns the number of godwit.v1.Priority: HIGH is 1, NORMAL 2, LOW 3.
 func protoPriority(p notification.Priority) int64 { return int64(p) + 2 }
 
 func (protoEncoding) Welcome(dst []byte, w Welcome) []byte {
@@ -145,7 +145,7 @@ func protoObject(k object.Key, s *object.State) []byte {
 	return appendProtoString(m, 6, s.ContentType)
 }
 
-// putLength puts its length in front of a message that was appended from at on: for those that may be long.
+// putLength inserts the length before a message that was appended from at on. It is for messages that may be long.
 func putLength(dst []byte, at int) []byte {
 	n := len(dst) - at
 	var buf [10]byte

@@ -14,10 +14,10 @@ import (
 
 const jsonType = "application/json"
 
-// tailOverhead is about what names, times and punctuation of a tail take beside its texts.
+// tailOverhead is about how many bytes the names, times and punctuation of a tail take in addition to its texts.
 const tailOverhead = 192
 
-// textEncoding writes JSON frames, or the same as server-sent events.
+// textEncoding writes frames as JSON, or as server-sent events with the same data.
 type textEncoding struct{ events bool }
 
 // The bytes before and after the name and the object of a frame.
@@ -43,8 +43,8 @@ func (t textEncoding) end(dst []byte) []byte {
 	return append(dst, jsonEnd...)
 }
 
-// AppendAnswer appends an encoded answer (see ServerKind.Answers) of format JSON or SSE as a JSON frame: answers go
-// where the client posted, which is no stream of events.
+// AppendAnswer appends an encoded answer (see ServerKind.Answers) of format JSON or SSE as a JSON frame: the answer goes into the response
+// to the client's post, which is no stream of events.
 func AppendAnswer(dst []byte, f Format, k ServerKind, b []byte) []byte {
 	if f != SSE {
 		return append(dst, b...)
@@ -101,8 +101,8 @@ func appendNotification(dst []byte, n *notification.Notification) []byte {
 	return appendTime(append(dst, `,"reply_by":`...), n.ReplyBy)
 }
 
-// appendData appends data in the form its type and bytes allow, and content_type unless the form implies it. A JSON text
-// stands as it is: publishing has checked its syntax, but not that it is UTF-8.
+// appendData appends data in the form that its type and bytes allow, and content_type unless the form implies it. JSON text is not changed:
+// publishing has checked its syntax, but not that it is UTF-8.
 func appendData(dst, data []byte, contentType string) []byte {
 	if len(data) == 0 {
 		return dst
@@ -128,7 +128,7 @@ func appendData(dst, data []byte, contentType string) []byte {
 func appendJSONText(dst, data []byte) []byte {
 	start := len(dst)
 	dst = append(dst, data...)
-	for _, lineEnd := range []byte("\n\r") { // only ever white space between tokens: inside strings they must be escaped
+	for _, lineEnd := range []byte("\n\r") { // line ends occur only as white space between tokens: inside strings they are always escaped
 		for text := dst[start:]; ; {
 			i := bytes.IndexByte(text, lineEnd)
 			if i < 0 {
@@ -141,8 +141,8 @@ func appendJSONText(dst, data []byte) []byte {
 	return dst
 }
 
-// retry has an EventSource wait for d before it connects again. It holds until the next one, so that each welcome takes back
-// what a goodbye said. As JSON it is nothing.
+// retry makes an EventSource wait for d before it reconnects. The time holds until the next retry line, so each welcome replaces the time
+// of a goodbye. JSON frames have no retry line.
 func (t textEncoding) retry(dst []byte, d time.Duration) []byte {
 	if !t.events {
 		return dst
@@ -221,7 +221,7 @@ func objectSize(k object.Key, s *object.State) int {
 	return 96 + len(k.Group) + len(k.Object) + len(s.Payload) + len(s.ContentType)
 }
 
-// appendPayload is appendData by another name.
+// appendPayload does the same as appendData, with other member names.
 func appendPayload(dst, payload []byte, contentType string) []byte {
 	if len(payload) == 0 {
 		return dst

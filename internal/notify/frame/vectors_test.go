@@ -69,7 +69,7 @@ func TestDurations(t *testing.T) {
 	}
 }
 
-// TestDigests checks the vectors against the rule as written, so that a client library can trust them.
+// TestDigests checks the vectors against the documented rule, so that a client library can rely on them.
 func TestDigests(t *testing.T) {
 	type vector struct {
 		Objects []struct{ Group, Object string }
@@ -241,7 +241,7 @@ func TestServerFrameEncodings(t *testing.T) {
 	}
 }
 
-// objectEncoders make the frames about objects.
+// objectEncoders make the object frames.
 func objectEncoders() map[string]func(f frame.Format) []byte {
 	registered := func(r frame.Registered) func(frame.Format) []byte {
 		return func(f frame.Format) []byte { return frame.AppendRegistered(nil, f, &r) }
@@ -268,7 +268,7 @@ func objectEncoders() map[string]func(f frame.Format) []byte {
 	}
 }
 
-// requestEncoders make the frames that ask clients.
+// requestEncoders make the frames of requests to clients.
 func requestEncoders() map[string]func(f frame.Format) []byte {
 	request := func(r frame.Request) func(frame.Format) []byte {
 		r.ID, r.Subject, r.Deadline = "q0Xm1Vn7Rk2ZbYt8aWcD4g", "orders.post.7", time.Date(2026, 11, 21, 0, 0, 5, 123e6, time.UTC)
@@ -314,7 +314,7 @@ func sameProto(t *testing.T, got, want []byte) {
 	}
 }
 
-// topicEncoders make the frames about topics.
+// topicEncoders make the frames of topics.
 func topicEncoders() map[string]func(f frame.Format) []byte {
 	message := func(contentType, data string) func(frame.Format) []byte {
 		return func(f frame.Format) []byte {

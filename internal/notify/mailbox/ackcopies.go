@@ -8,16 +8,16 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// CopyAck acknowledges one copy by its place, for a recipient that got it without a session.
+// CopyAck acknowledges one copy by its place, for a recipient that received it without a session.
 type CopyAck struct {
 	Ref
-	ID          string    // of the notification that was there; a different one at the same position is not changed
+	ID          string    // id of the expected notification; if another one is at this position, nothing changes
 	Device      string    // the acknowledging device, for notifications that every device must acknowledge
-	DeliveredAt time.Time // when it was sent to the device
+	DeliveredAt time.Time // when the message was sent to the device
 }
 
-// AckCopies settles copies and returns once that is on disk. n counts the copies that this call has settled; the others were
-// settled before, are unknown or too late, or wait for another device.
+// AckCopies settles copies and returns once that is on disk. n is the number of copies that this call has settled; the others were settled
+// before, are unknown or too late, or wait for another device.
 func (m *Mailbox) AckCopies(ctx context.Context, acks []CopyAck) (n int, err error) {
 	if len(acks) == 0 {
 		return 0, nil

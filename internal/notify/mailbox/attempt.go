@@ -8,48 +8,48 @@ import (
 	"time"
 )
 
-// A What is a kind of attempt.
+// What is a kind of attempt.
 type What uint8
 
 // Kinds of attempts. The numbers are stored: never renumber.
 const (
 	Written What = iota // to a connection
-	Nacked              // its client could not take it
+	Nacked              // the client could not accept the copy
 	Acked               // by a device
 )
 
-// Attempt is a try to bring a copy to a connection, or the result of one.
+// Attempt is an attempt to deliver a copy over a connection, or the result of one.
 type Attempt struct {
 	What    What
 	At      time.Time
 	Device  string // empty: it names none
-	Gateway string // ws, grpc, sse, poll or another's name; empty: it came by another way than a connection, or is not known
-	Node    string // that wrote it; empty where there is only one
-	Reason  string // of Nacked; empty: it gave none
+	Gateway string // ws, grpc, sse, poll or the name of another gateway; empty: not over a connection, or unknown
+	Node    string // name of the node that recorded it; empty if there is only one node
+	Reason  string // for Nacked; empty: the client gave none
 }
 
-// Over is a connection in four bytes: over what, and to which device. The zero value is none.
+// Over identifies a connection in four bytes: its gateway and its device. The zero value means no connection.
 type Over struct {
-	Gateway uint8  // a number of Gateway, of this process
-	Device  uint16 // a hash of its name; 0: it has none
+	Gateway uint8  // a gateway's number in this process; see Gateway
+	Device  uint16 // a hash of the device's name; 0: it has none
 }
 
-// OverOf is that of a gateway and a device.
+// OverOf returns the Over of a gateway and a device.
 func OverOf(gateway, device string) Over {
 	return Over{Gateway: gatewayOf(gateway), Device: HashDevice(device)}
 }
 
-// Named reports whether stores keep the gateway's name, since it has no number there.
+// Named reports whether stores must keep the gateway's name, since its number is valid only in this process.
 func (o Over) Named() bool { return o.Gateway > MaxGateway }
 
-// Stores keep the index in this list of a gateway that is in it: never reorder. They keep other gateways by name, with the
-// last index, which takes a few bytes more.
+// Stores keep a listed gateway as its index in this list: never reorder it. They keep other gateways by name, with the last index, which
+// takes a few bytes more.
 var gateways = [...]string{"", "ws", "grpc", "sse", "poll", "", "", "another gateway"}
 
 // MaxGateway is the highest number of a gateway that stores keep.
 const MaxGateway = uint8(len(gateways) - 1)
 
-// maxNamed bounds the names of other gateways in a process: a byte holds no more numbers. Further ones are not told apart.
+// maxNamed is the most names of other gateways in a process: a byte holds no more numbers. Further ones are not distinguished.
 const maxNamed = math.MaxUint8 - int(MaxGateway)
 
 // named are the names of other gateways, in the order in which they were first used. Their numbers follow MaxGateway.
@@ -58,7 +58,7 @@ var named struct {
 	list atomic.Pointer[[]string] // is replaced, never changed
 }
 
-// Gateway names one by its number.
+// Gateway returns the name of the gateway with a number.
 func Gateway(n uint8) string {
 	if n > MaxGateway {
 		return (*named.list.Load())[n-MaxGateway-1]
@@ -93,7 +93,7 @@ func gatewayOf(name string) uint8 {
 	return MaxGateway + uint8(len(list)) //nolint:gosec // maxNamed
 }
 
-// numberOf is the number of a gateway by name; 0: it has none yet.
+// numberOf returns the number of a gateway; 0: it has none yet.
 func numberOf(name string) uint8 {
 	if l := named.list.Load(); l != nil {
 		if i := slices.Index(*l, name); i >= 0 {
@@ -103,7 +103,7 @@ func numberOf(name string) uint8 {
 	return 0
 }
 
-// HashDevice is 16 bits of a device's name (FNV-1a, folded), 0 for none. It is stored: never change it.
+// HashDevice is a 16-bit hash of a device's name (FNV-1a, folded), or 0 for no name. It is stored: never change it.
 func HashDevice(device string) uint16 {
 	if device == "" {
 		return 0

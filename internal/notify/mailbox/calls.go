@@ -6,14 +6,14 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Calls that the API makes directly on the store. Publishes and sessions use the store itself.
+// The API calls the methods below directly on the store. Publishes and sessions use the store itself.
 
 // Items reads copies by position; see Reader.
 func (m *Mailbox) Items(ctx context.Context, refs []Ref) ([]*Item, error) {
 	return m.store.Items(ctx, refs)
 }
 
-// Copies finds copies of a notification, so many at most: see Copies.
+// Copies finds at most limit copies of a notification: see Copies.
 func (m *Mailbox) Copies(ctx context.Context, app, id string, limit int) ([]Record, error) {
 	if s, ok := m.store.(Copies); ok {
 		return s.Copies(ctx, app, id, limit)
@@ -37,7 +37,7 @@ func (m *Mailbox) Recipients(ctx context.Context, app string, limit int, cursor 
 	return m.store.Recipients(ctx, app, limit, cursor)
 }
 
-// Recipient returns the store's information about a recipient; see Admin.
+// Recipient returns the store's data about a recipient; see Admin.
 func (m *Mailbox) Recipient(ctx context.Context, app, recipient string) (RecipientInfo, error) {
 	return m.store.Recipient(ctx, app, recipient)
 }
@@ -50,5 +50,5 @@ func (m *Mailbox) Erase(ctx context.Context, app, recipient string) error {
 // Stats are the store's figures.
 func (m *Mailbox) Stats() Stats { return m.store.Stats() }
 
-// Ready returns the reason why nothing could be stored now, or nil.
+// Ready returns the reason why the store cannot store anything now, or nil.
 func (m *Mailbox) Ready(ctx context.Context) error { return m.store.Ready(ctx) }

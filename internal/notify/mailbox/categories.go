@@ -12,24 +12,24 @@ import (
 )
 
 const (
-	// maxCategories bounds how many categories are counted apart: publishers choose their names.
+	// maxCategories is how many categories have counts of their own: publishers choose the names.
 	maxCategories = 100
-	// maxCategoryBytes is how much of a name is shown.
+	// maxCategoryBytes is how many bytes of a name are shown.
 	maxCategoryBytes = 64
 	// otherCategory stands for those beyond.
 	otherCategory = "other"
 )
 
-// categoryCounts are of the copies of one category.
+// categoryCounts are the counts of the copies of one category.
 type categoryCounts struct{ stored, delivered, retried, expired atomic.Uint64 }
 
-// categories counts copies by the category that they name. Copies without one are not counted.
+// categories counts copies by their category. Copies without a category are not counted.
 type categories struct {
 	mu    sync.Mutex                                 // of who adds one
-	known atomic.Pointer[map[string]*categoryCounts] // never changed: adding one makes another
+	known atomic.Pointer[map[string]*categoryCounts] // the map is never changed: a new category makes a new map
 }
 
-// commit adds what one commit has stored, and what has expired by it.
+// commit counts the copies that a commit has stored, and those that it has expired.
 func (c *categories) commit(b *Batch) {
 	for i := range b.Stored {
 		if name := b.Stored[i].N.Content.Category; name != "" {
@@ -43,7 +43,7 @@ func (c *categories) commit(b *Batch) {
 	}
 }
 
-// delivered adds what was written to connections.
+// delivered counts writes to connections.
 func (c *categories) delivered(marks []Mark) {
 	for i := range marks {
 		switch m := &marks[i]; {
@@ -56,7 +56,7 @@ func (c *categories) delivered(marks []Mark) {
 	}
 }
 
-// of are the counts under which a category is counted.
+// of returns the counts for a category, and makes them if necessary.
 func (c *categories) of(name string) *categoryCounts {
 	if len(name) > maxCategoryBytes {
 		name = name[:maxCategoryBytes]
@@ -83,7 +83,7 @@ func (c *categories) add(name string) *categoryCounts {
 		name = otherCategory
 	}
 	if next[name] == nil {
-		next[strings.Clone(name)] = &categoryCounts{} // it may be a part of something large
+		next[strings.Clone(name)] = &categoryCounts{} // the string may be a part of a larger piece of memory
 		c.known.Store(&next)
 	}
 	return next[name]
@@ -111,7 +111,7 @@ func (c *categories) collect(ch chan<- prometheus.Metric) {
 		descCategoryRetried:   func(n *categoryCounts) *atomic.Uint64 { return &n.retried },
 		descCategoryExpired:   func(n *categoryCounts) *atomic.Uint64 { return &n.expired },
 	} {
-		shown := make(map[string]uint64, len(*known)) // a name that was cut within a character may look like another one
+		shown := make(map[string]uint64, len(*known)) // names that were cut within a character may become equal
 		for name, counts := range *known {
 			shown[strings.ToValidUTF8(name, "")] += of(counts).Load()
 		}

@@ -1,5 +1,5 @@
-// Package mailbox keeps the notifications that wait for a recipient: append, pending, acknowledgement, expiry,
-// redelivery. The store beneath it is an interface; sessions and back ends call it from above.
+// Package mailbox keeps the notifications that wait for a recipient: append, pending, acknowledgement, expiry, redelivery. It uses a store
+// through an interface; sessions and the API call it.
 package mailbox
 
 import (
@@ -18,20 +18,18 @@ import (
 
 // Router passes durable changes of the store to the sessions of this node.
 type Router interface {
-	// Route hands over deliverable items, each recipient's in commit order; for different recipients it may be called at
-	// once. It must not wait for the store's writer.
+	// Route passes deliverable items on, each recipient's in commit order; calls for different recipients may run at the same time. It must
+	// not wait for the store's writer.
 	Route(items []Item)
-	// Settled says that copies need not be delivered or shown any more.
+	// Settled reports copies that need not be delivered or shown any more.
 	Settled(done []Settled)
-	// Reread says that some notification of a recipient may not have been handed over.
+	// Reread reports that a notification of a recipient may not have been routed.
 	Reread(app, recipient string)
 }
 
-// Presence lists the devices that are connected to any node. It may have to query other nodes, which takes up to a
-// quarter of a second.
+// Presence lists the devices that are connected to any node. It may query other nodes, which takes up to a quarter of a second.
 type Presence interface {
-	// Online names the devices of a recipient that are connected, by device name or session id. An error: they are not all
-	// known.
+	// Online names the connected devices of a recipient, by device name or session id. An error means that some are not known.
 	Online(ctx context.Context, app, recipient string) ([]string, error)
 }
 
@@ -40,29 +38,29 @@ type Emitter interface {
 	Emit(evs []event.Event)
 }
 
-// Escalations learns about notifications with steps beyond live. It neither keeps its arguments nor waits.
+// Escalations is informed about notifications with steps beyond live. It must not keep its arguments or wait.
 type Escalations interface {
 	// Stored reports copies that are deliverable now.
 	Stored(items []Item)
 	Settled(done []Settled)
 }
 
-// Config are the parts and settings of a Mailbox.
+// Config holds the parts and settings of a Mailbox.
 type Config struct {
 	Store  Store // which the Mailbox observes
 	Events Emitter
-	Retain time.Duration // how long settled notifications stay; default 7 days
+	Retain time.Duration // how long settled notifications are kept; default 7 days
 	Tracer Tracer        // nil: there is none
 	Log    *slog.Logger
 }
 
-// Tracer follows single notifications. It neither keeps its arguments nor waits.
+// Tracer follows single notifications. It must not keep its arguments or wait.
 type Tracer interface {
 	Committed(b *Batch)
 	Delivered(marks []Mark)
 }
 
-// Mailbox is the mailboxes of all recipients. Stored notifications wait there until sessions come.
+// Mailbox holds the mailboxes of all recipients. Stored notifications wait there until their recipients have sessions.
 type Mailbox struct {
 	store   Store
 	above   atomic.Pointer[sessions]
@@ -94,28 +92,28 @@ func New(cfg Config) *Mailbox {
 	return m
 }
 
-// LeaveOut keeps first deliveries out of the log that told reports as recorded there before a crash. It must be called
+// LeaveOut excludes first deliveries from the log for which told returns true: the log recorded them before a crash. It must be called
 // before the first delivery.
 func (m *Mailbox) LeaveOut(told func(app, note, to string) bool) { m.told = told }
 
-// sessions are the sessions as the mailbox sees them.
+// sessions is the interface of the mailbox to the sessions.
 type sessions struct {
 	Router
 	Presence
 }
 
-// RouteTo makes r the receiver of notifications that become durable from now on, and p the source of presence. A hub calls it when it is made.
+// RouteTo makes r the receiver of notifications that become durable from now on, and p the source of presence. A new hub calls it.
 func (m *Mailbox) RouteTo(r Router, p Presence) { m.above.Store(&sessions{r, p}) }
 
 // EscalateTo reports notifications with steps beyond live to e from now on.
 func (m *Mailbox) EscalateTo(e Escalations) { m.steps.Store(&e) }
 
-// Online names the devices of a recipient that are connected; see Presence.
+// Online names the connected devices of a recipient; see Presence.
 func (m *Mailbox) Online(ctx context.Context, app, recipient string) ([]string, error) {
 	return m.above.Load().Online(ctx, app, recipient)
 }
 
-// nobody replaces the sessions of a mailbox that has none.
+// nobody is used by a mailbox that has no sessions.
 type nobody struct{}
 
 func (nobody) Route([]Item)                                             {}
@@ -123,8 +121,8 @@ func (nobody) Settled([]Settled)                                        {}
 func (nobody) Reread(string, string)                                    {}
 func (nobody) Online(context.Context, string, string) ([]string, error) { return nil, nil }
 
-// Clock returns the time as wall clock read once and advanced by the monotonic clock, so that a clock that is set
-// while the process runs neither expires anything early nor reorders it.
+// Clock returns a clock that reads the wall clock once and then advances with the monotonic clock. So when the system's clock is set while
+// the process runs, nothing expires early and the order of times stays.
 func Clock() func() time.Time {
 	start := time.Now()
 	return func() time.Time { return start.Add(time.Since(start)) }
@@ -138,7 +136,7 @@ func (m *Mailbox) Committed(b *Batch) {
 	if m.tracer != nil {
 		m.tracer.Committed(b)
 	}
-	// Before routing, so that followers see a notification stored before they see it delivered.
+	// Events come before routing, so that followers see that a notification was stored before they see that it was delivered.
 	m.emitCommit(b)
 	if len(b.Stored) > 0 {
 		m.above.Load().Route(deliverable(b.Stored))
@@ -150,13 +148,13 @@ func (m *Mailbox) Committed(b *Batch) {
 	if e := m.steps.Load(); e != nil {
 		tellSteps(*e, b)
 	}
-	// After routing: a commit may hold a notification and the newer one that replaced it.
+	// Settled copies come after routing: a commit may contain a notification and the newer one that replaced it.
 	if len(b.Settled) > 0 {
 		m.above.Load().Settled(b.Settled)
 	}
 }
 
-// tellSteps reports copies with steps beyond live, if there are any.
+// tellSteps reports copies with steps beyond live to e, if there are any.
 func tellSteps(e Escalations, b *Batch) {
 	for _, items := range [][]Item{b.Stored, b.Due} {
 		if slices.ContainsFunc(items, func(it Item) bool { return it.Escalates }) {
@@ -168,7 +166,7 @@ func tellSteps(e Escalations, b *Batch) {
 	}
 }
 
-// deliverable leaves out scheduled items, in place: the caller does not need them any more.
+// deliverable removes scheduled items, in place: the caller does not need them any more.
 func deliverable(items []Item) []Item {
 	for i := range items {
 		if items[i].Seq == 0 {
@@ -215,10 +213,10 @@ func (m *Mailbox) emitCommit(b *Batch) {
 	})
 }
 
-// emitAtOnce is how many events the log is handed at once. It copies them: a longer list would only take room.
+// emitAtOnce is the most events in one call of the log. The log copies them: a longer list would only take memory.
 const emitAtOnce = 256
 
-// emit emits the events that of makes for the things from 0 to n, except where it returns false.
+// emit emits the events that of makes for 0 to n-1, except where of returns false.
 func (m *Mailbox) emit(n int, of func(i int) (event.Event, bool)) {
 	if n == 0 {
 		return
@@ -239,8 +237,8 @@ func (m *Mailbox) emit(n int, of func(i int) (event.Event, bool)) {
 	m.lists.Put(lent)
 }
 
-// Append stores and routes. A duplicate may have been stored by a process that died, or over a connection that broke, before it was routed. Its
-// publisher then publishes it again, and the sessions must read again too.
+// Append stores and routes notifications. If the process of an earlier publish died, or its connection broke, its notification may have
+// been stored and not routed. The publisher then publishes it again, and a duplicate makes the sessions read again too.
 func (m *Mailbox) Append(ctx context.Context, batch []*Append) error {
 	if err := m.store.Append(ctx, batch); err != nil {
 		if errors.Is(err, ErrNoSpace) {
@@ -258,8 +256,8 @@ func (m *Mailbox) Append(ctx context.Context, batch []*Append) error {
 	return nil
 }
 
-// Delivered notes that copies were written to connections. The store keeps it when it gets to it; followers of the
-// events learn of first deliveries at once, or where that settles the copy, with its commit.
+// Delivered records that copies were written to connections. The store writes that with a later commit. Followers of the events are
+// informed of first deliveries at once, or, if the delivery settles the copy, with its commit.
 func (m *Mailbox) Delivered(marks []Mark) {
 	m.emit(len(marks), func(i int) (event.Event, bool) {
 		mk := &marks[i]
@@ -267,15 +265,15 @@ func (m *Mailbox) Delivered(marks []Mark) {
 		return event.Event{App: mk.App, Type: event.Delivered, At: mk.DeliveredAt, Note: mk.ID, To: mk.Recipient}, first
 	})
 	m.metrics.categories.delivered(marks)
-	m.store.Mark(marks) // before the report to others, who may read the store
+	m.store.Mark(marks) // before the report to followers, who may read the store
 	if m.tracer != nil {
 		m.tracer.Delivered(marks)
 	}
 }
 
-// Ack settles notifications of one recipient by id and returns once that is on disk. n counts those that this call
-// acknowledged; ids that are unknown, settled or too late are passed over. device names who acknowledges, for
-// notifications that every device must acknowledge.
+// Ack settles notifications of one recipient by id and returns once that is on disk. n is the number of notifications that this call has
+// acknowledged; ids that are unknown, settled or too late are skipped. device names the acknowledging device, for notifications that every
+// device must acknowledge.
 func (m *Mailbox) Ack(ctx context.Context, app, recipient, device string, ids []string) (n int, err error) {
 	at := m.now()
 	online, err := m.above.Load().Online(ctx, app, recipient)
@@ -289,8 +287,8 @@ func (m *Mailbox) Ack(ctx context.Context, app, recipient, device string, ids []
 	return m.settle(ctx, batch, fmt.Sprintf("acknowledge for %s", recipient))
 }
 
-// Recall withdraws a notification from one recipient, or from all with to empty. n counts the copies withdrawn;
-// those settled before stay as they are. ErrNotFound: there is no such notification.
+// Recall withdraws a notification from one recipient, or from all if to is empty. n is the number of withdrawn copies; copies settled
+// earlier stay as they are. ErrNotFound: there is no such notification.
 func (m *Mailbox) Recall(ctx context.Context, app, id, to string) (n int, err error) {
 	records, err := m.Lookup(ctx, app, id, to)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// diary records in order the calls of a mailbox to its router and its feed.
+// diary records the calls of a mailbox to its router and its feed, in order.
 type diary struct {
 	mu    sync.Mutex
 	lines []string
@@ -70,7 +70,7 @@ func (d *diary) Emit(evs []event.Event) {
 	}
 }
 
-// wait blocks until line has been noted.
+// wait blocks until line was recorded.
 func (d *diary) wait(t *testing.T, line string) {
 	t.Helper()
 	for {
@@ -250,7 +250,7 @@ func TestCountsFollowWhatHappened(t *testing.T) {
 	}
 }
 
-// counter reads one of the mailbox's figures by its name and the value of its label.
+// counter reads one of the mailbox's metrics by its name and the value of its label.
 func counter(t *testing.T, m *mailbox.Mailbox, name, label string) float64 {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()

@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// counters are kept as plain atomics so that the hot path pays an addition, and read when metrics are scraped.
+// counters are plain atomics, so that the hot path costs one addition; they are read when metrics are scraped.
 type counters struct {
 	stored  atomic.Uint64
 	settled [16]atomic.Uint64
@@ -25,7 +25,7 @@ func (c *counters) count(b *Batch) {
 	}
 }
 
-// Counts returns how many copies were stored since start, and how many settled by final status.
+// Counts returns how many copies were stored since the start, and how many were settled, by final status.
 func (m *Mailbox) Counts() (stored uint64, settled map[notification.Status]uint64) {
 	settled = make(map[notification.Status]uint64)
 	for s := range m.metrics.settled {

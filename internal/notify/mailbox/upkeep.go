@@ -9,11 +9,11 @@ import (
 // How upkeep paces itself.
 const (
 	pruneEvery  = time.Minute           // interval of retention's runs
-	prunePause  = 20 * time.Millisecond // between slices, so that clean-up never holds up publishes
+	prunePause  = 20 * time.Millisecond // pause between slices, so that clean-up never delays publishes
 	retryUpkeep = time.Second           // after a store error
 )
 
-// Run makes scheduled notifications due, expires overdue ones and deletes what is past retention, until ctx ends.
+// Run makes scheduled notifications due, expires overdue ones and deletes those past their retention, until ctx ends.
 func (m *Mailbox) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { m.loop(ctx, &m.wake, m.deadlines) })
@@ -62,7 +62,7 @@ func (m *Mailbox) prune(ctx context.Context) (time.Time, error) {
 	return now.Add(pruneEvery), err
 }
 
-// waker lets a loop sleep until the earliest of the times it is given.
+// waker lets a loop sleep until the earliest of the times that it was given.
 type waker struct {
 	most  time.Duration // the longest sleep
 	mu    *sync.Mutex
@@ -74,7 +74,7 @@ func newWaker(most time.Duration) waker {
 	return waker{most: most, mu: new(sync.Mutex), awake: make(chan struct{}, 1)}
 }
 
-// at wakes the loop early if t is before the time it sleeps to. The zero time wakes nobody.
+// at wakes the loop early if t is before the time at which it will wake. The zero time has no effect.
 func (w *waker) at(t time.Time) {
 	if t.IsZero() {
 		return
@@ -93,7 +93,7 @@ func (w *waker) at(t time.Time) {
 	}
 }
 
-// begin is called before the loop looks for work. The loop may miss work that is announced from here on.
+// begin is called before the loop looks for work. The loop may miss work that is announced after this call.
 func (w *waker) begin(now func() time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

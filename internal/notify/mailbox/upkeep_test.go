@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// shared is a store that another process writes to: due copies are found by polling.
+// shared is a store to which another process writes too: due copies are found by polling.
 type shared struct {
 	mailbox.Store
 	look   time.Duration
@@ -84,7 +84,7 @@ func (r *told) Route(items []mailbox.Item) {
 	}
 }
 
-// A store with several writers reports commits of different recipients at once; each recipient's stay in order.
+// A store with several writers may report commits of different recipients at the same time; each recipient's commits stay in order.
 func TestRecipientsAreRoutedAtOnceEachInItsOrder(t *testing.T) {
 	r := &told{last: map[string]int64{}}
 	m := mailbox.New(mailbox.Config{Store: &shared{look: time.Second}, Events: &r.diary, Log: slog.New(slog.DiscardHandler)})

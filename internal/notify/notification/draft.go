@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// FieldError is an error of the input: it names the field as the public contract does, and describes the fault.
+// FieldError is an error in the input: it names the field as in the public contract, and describes the fault.
 type FieldError struct {
 	Field   string
 	Problem string
-	Lapsed  bool // it follows from the time or from the app's settings: the same input may have been right before
+	Lapsed  bool // the error depends on the time or on the app's settings: the same input may have been valid before
 }
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
@@ -28,23 +28,23 @@ func Clip(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// BadField is bad input in a field.
+// BadField makes the error for invalid input in a field.
 func BadField(field, format string, args ...any) error {
 	return &FieldError{Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
-// LapsedField is bad input in a field that may have been right at another time or with other settings.
+// LapsedField makes the error for invalid input that may have been valid at another time or with other settings.
 func LapsedField(field, format string, args ...any) error {
 	return &FieldError{Field: field, Problem: fmt.Sprintf(format, args...), Lapsed: true}
 }
 
-// IsLapsed reports whether input is bad only now, or cannot be judged now.
+// IsLapsed reports whether an error depends on the time or on settings, or on data that cannot be read now.
 func IsLapsed(err error) bool {
 	var bad *FieldError
 	return err != nil && (!errors.As(err, &bad) || bad.Lapsed)
 }
 
-// Trace is what a publisher sent along of the trace that its publish belongs to, as W3C's headers traceparent and tracestate write it.
+// Trace is the trace context of a publish, in the form of W3C's headers traceparent and tracestate.
 type Trace struct{ Parent, State string }
 
 // Draft is a publish as the back end sent it, before the rules are applied.
@@ -61,16 +61,16 @@ type Draft struct {
 	Escalate    []Step
 	ReplyBy     time.Duration // 0: not asked
 
-	Template  string            // the source of its content; empty: Content is given
+	Template  string            // the template that makes the content; empty: Content is given
 	Variables map[string]string // of the template
 	Locale    string            // language for sessions, and for endpoints without a known language; empty: the template's own
 
 	Trace Trace // empty: its publisher said nothing
 }
 
-// Check applies the rules of a publish at the time now and returns the notification that all recipients share.
-// Recipients are not checked here but by CheckName one by one: in a list a bad one fails alone. newID makes an absent id.
-// With an error that has lapsed (IsLapsed) it returns the notification too, with which a repeated publish can be recognised.
+// Check applies the rules of a publish at the time now and returns the notification that all recipients share. It does not check
+// recipients, for which callers use CheckName one by one: an invalid one in a list fails alone. newID makes an id if there is none. With an
+// error that has lapsed (IsLapsed) it also returns the notification, by which a repeated publish can be recognised.
 func (d *Draft) Check(app string, now time.Time, newID func() string) (*Notification, error) {
 	switch {
 	case len(d.To) == 0:
@@ -151,7 +151,7 @@ func (d *Draft) setExpiry(n *Notification) error {
 	return nil
 }
 
-// setReplyBy ends a notification that asks for a reply when the reply is due, unless it expires sooner.
+// setReplyBy makes a notification that asks for a reply expire when the reply is due, unless it expires sooner.
 func (d *Draft) setReplyBy(n *Notification, from time.Time) error {
 	switch {
 	case d.ReplyBy < 0:
@@ -196,14 +196,14 @@ func (c *Content) check() error {
 	return nil
 }
 
-// IsJSON reports whether a content type is JSON, so that data may be put into a JSON frame unchanged.
+// IsJSON reports whether a content type is JSON, so that data can become a part of a JSON frame unchanged.
 func IsJSON(contentType string) bool {
 	base, _, _ := strings.Cut(contentType, ";")
 	base = strings.TrimSpace(base)
 	return base == "application/json" || strings.HasSuffix(base, "+json")
 }
 
-// CheckName applies the rule for names: 1 to 128 bytes of A-Za-z0-9._:@+-, but neither "." nor "..", which stand for other paths in a URL,
+// CheckName applies the rule for names: 1 to 128 bytes of A-Za-z0-9._:@+-, except "." and "..", which stand for other paths in a URL,
 // however they are escaped there (WHATWG URL, "single-dot" and "double-dot URL path segment").
 func CheckName(field, s string) error {
 	if s == "." || s == ".." {
@@ -235,7 +235,7 @@ var nameByte = func() (t [256]bool) {
 	return t
 }()
 
-// CheckText refuses text that not every store takes: with NUL, or bytes that are not UTF-8.
+// CheckText refuses text that some stores cannot store: with NUL, or with bytes that are not UTF-8.
 func CheckText(field, s string) error {
 	if strings.IndexByte(s, 0) >= 0 || !utf8.ValidString(s) {
 		return BadField(field, "contains NUL or bytes that are not UTF-8")
@@ -243,7 +243,7 @@ func CheckText(field, s string) error {
 	return nil
 }
 
-// ParseDuration reads a duration of the public contract: "30s", "1h30m", "7d", or whole seconds.
+// ParseDuration reads a duration in the form of the public contract: "30s", "1h30m", "7d", or whole seconds.
 func ParseDuration(s string) (time.Duration, error) {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		if n > int64(1<<63-1)/int64(time.Second) || n < 0 {

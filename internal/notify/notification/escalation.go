@@ -5,14 +5,13 @@ import (
 	"time"
 )
 
-// MaxSteps bounds an escalation: more channels than exist are of no use.
+// MaxSteps is the most steps of an escalation: more than there are channels would be useless.
 const MaxSteps = 8
 
-// Live is the channel of every notification: the sessions of its recipient. An escalation begins with it, named or not.
+// Live is the channel of every notification: the sessions of its recipient. An escalation begins with it, whether it is named or not.
 const Live = "live"
 
-// Step is one step of an escalation: a channel, and how long after it became due a notification must have been
-// unacknowledged.
+// Step is one step of an escalation: a channel, and how long a due notification must have been unacknowledged before the step begins.
 type Step struct {
 	Channel string
 	After   time.Duration // whole milliseconds once checked
@@ -21,18 +20,18 @@ type Step struct {
 
 // StepOptions are further options of a step beyond live.
 type StepOptions struct {
-	Shown bool   // that a device has shown it acknowledges the notification
-	Keep  bool   // its message is not withdrawn when the notification is settled elsewhere
-	To    string // of channel webhook: one of the app's targets; empty: the recipient's own endpoints
+	Shown bool   // being shown on a device acknowledges the notification
+	Keep  bool   // the step's message is not withdrawn when the notification is settled elsewhere
+	To    string // for channel webhook: one of the app's targets; empty: the recipient's own endpoints
 }
 
-// webhook is the one channel that has targets.
+// webhook is the only channel with targets.
 const webhook = "webhook"
 
 // SettleShown is the publisher's word for StepOptions.Shown.
 const SettleShown = "shown"
 
-// ParseSettle reads which events acknowledge a step's messages besides clicking and dismissing them.
+// ParseSettle reads which events acknowledge a step's messages, in addition to clicks and dismissals.
 func ParseSettle(field, text string) (shown bool, err error) {
 	if text != SettleShown {
 		return false, BadField(field, "%q is not %s", Clip(text), SettleShown)
@@ -40,8 +39,8 @@ func ParseSettle(field, text string) (shown bool, err error) {
 	return true, nil
 }
 
-// PutOff postpones the steps from number from on, so that the first of them begins so long after the notification: those after it
-// keep their distance to it. Steps that would begin later anyway do not change.
+// PutOff postpones step number from and all later steps by the same time, so that step from begins at least the duration after later than
+// the notification. Steps that would begin later anyway do not change.
 func PutOff(steps []Step, from int, after time.Duration) {
 	if by := after - steps[from].After; by > 0 {
 		for i := from; i < len(steps); i++ {
@@ -50,7 +49,7 @@ func PutOff(steps []Step, from int, after time.Duration) {
 	}
 }
 
-// Due is when a notification became deliverable, from which the steps of its escalation count.
+// Due returns the time at which a notification became deliverable; the delays of its steps count from then.
 func (n *Notification) Due() time.Time {
 	if n.SendAt.IsZero() {
 		return n.CreatedAt
@@ -94,7 +93,7 @@ func (d *Draft) setSteps(n *Notification) error {
 	return nil
 }
 
-// check sees whether the options suit the channel.
+// check checks whether the options are allowed for the channel.
 func (s *Step) check(field func(name string) string) error {
 	switch {
 	case s.Channel == Live && s.Shown:

@@ -2,14 +2,14 @@ package notification
 
 import "bytes"
 
-// Limits of JSON in a publish, so that no parser of a receiver gives up on it. They are part of the public contract.
+// Limits of JSON in a publish, within which all parsers of receivers can read it. They are part of the public contract.
 const (
 	MaxJSONDepth  = 64   // nesting of objects and arrays; common parsers fail at 100, or exhaust the stack
-	MaxJSONDigits = 1000 // of one number; Python refuses to read integers of more than 4,300
+	MaxJSONDigits = 1000 // digits of one number; Python refuses to read integers of more than 4,300
 )
 
-// CheckJSON refuses JSON that is valid but exceeds what all receivers can parse. A number beyond a double is allowed: it
-// does no harm, and its value depends on the receiver's language.
+// CheckJSON refuses valid JSON that exceeds these limits. It allows numbers beyond the range of a double: they do no harm, and their value
+// depends on the receiver's language.
 func CheckJSON(field string, b []byte) error {
 	if !suspect(b) {
 		return nil
@@ -44,13 +44,13 @@ func CheckJSON(field string, b []byte) error {
 	return nil
 }
 
-// suspect reports whether b might break a limit. Nearly nothing does, and it looks at one byte in a thousand beside two
-// counts, which processors make many bytes at a time.
+// suspect reports whether b might break a limit, which is very rare. It reads one byte in a thousand, and counts two kinds of bytes, which
+// processors do for many bytes at a time.
 func suspect(b []byte) bool {
 	if bytes.Count(b, []byte{'{'})+bytes.Count(b, []byte{'['}) > MaxJSONDepth {
 		return true
 	}
-	for i := MaxJSONDigits; i < len(b); i += MaxJSONDigits { // a longer number cannot lie between
+	for i := MaxJSONDigits; i < len(b); i += MaxJSONDigits { // a longer number contains at least one of these bytes
 		if longNumber(b, i) {
 			return true
 		}
@@ -58,7 +58,7 @@ func suspect(b []byte) bool {
 	return false
 }
 
-// longNumber reports whether the text around i would be too long a number, if it is not in a string.
+// longNumber reports whether the text around i is too long for a number, if it is not in a string.
 func longNumber(b []byte, i int) bool {
 	from, to := i, i
 	for from > 0 && to-from <= MaxJSONDigits && inNumber(b[from-1]) {

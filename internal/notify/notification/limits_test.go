@@ -41,7 +41,7 @@ func TestDataThatReceiversCannotReadIsRefused(t *testing.T) {
 			}
 			for _, contentType := range []string{"application/json", ""} {
 				if len(c.data) > 50_000 && contentType == "" {
-					continue // not JSON for Go, so it is sent as bytes
+					continue // not valid JSON for Go, so it is sent as bytes
 				}
 				_, err := check(notification.Draft{Content: notification.Content{Data: []byte(c.data), ContentType: contentType}})
 				var f *notification.FieldError
@@ -56,7 +56,7 @@ func TestDataThatReceiversCannotReadIsRefused(t *testing.T) {
 	}
 }
 
-// FuzzJSONLimits compares the quick check with a parser that counts.
+// FuzzJSONLimits compares the quick check with a parser that counts depth and digits.
 func FuzzJSONLimits(f *testing.F) {
 	f.Add([]byte(nested(65)), uint16(0))
 	f.Add([]byte(`{"a":"]\"[","b":[1,2.5e3]}`), uint16(990))

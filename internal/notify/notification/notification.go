@@ -1,5 +1,4 @@
-// Package notification defines what a notification is, its states, and the rules that a published one must meet. It has
-// no stores or connections.
+// Package notification defines notifications, their states, and the rules for publishing them. It has no stores or connections.
 package notification
 
 import (
@@ -15,22 +14,22 @@ const (
 	MaxRecipients   = 1000                // recipients of one publish
 	MaxRequestBytes = 256 << 10           // one publish, as sent
 	MaxNameBytes    = 128                 // app, recipient, id, group, object, device, queue, collapse key
-	DefaultTTL      = 24 * time.Hour      // when neither ttl nor expires_at is given
+	DefaultTTL      = 24 * time.Hour      // used if neither ttl nor expires_at is given
 	MaxTTL          = 30 * 24 * time.Hour // a mailbox is not an archive
-	AckGrace        = 60 * time.Second    // an ack this late still counts if the notification had been delivered
-	DedupWindow     = 24 * time.Hour      // how long after settling an id stays a duplicate
+	AckGrace        = 60 * time.Second    // an ack this long after the expiry still counts if the notification had been delivered
+	DedupWindow     = 24 * time.Hour      // time after settling in which a repeated id is a duplicate
 	MaxReplyBytes   = 64 << 10            // what a recipient answers
-	MaxNacks        = 5                   // a notification that clients could not take so often is set aside as failed
+	MaxNacks        = 5                   // a notification that clients could not accept this many times ends as failed
 )
 
-// Content is the content of a notification. Two publishes of one id must have the same.
+// Content is the content of a notification. Two publishes with the same id must have the same content.
 type Content struct {
 	Title, Body, Category string
 	Data                  []byte
 	ContentType           string // of Data
-	// Push is the content for push channels, as the package template writes it; nil: the same.
+	// Push is the content for push channels, as the package template writes it; nil: the same content.
 	Push []byte
-	// Key is what two publishes of one id must agree in instead, where the texts were made of something that may change meanwhile.
+	// Key replaces the content in the comparison of two publishes of one id, if the content was made from data that may change meanwhile.
 	Key string
 }
 
@@ -45,8 +44,8 @@ type Notification struct {
 	CreatedAt   time.Time
 	SendAt      time.Time // zero: at once
 	ExpiresAt   time.Time
-	ReplyBy     time.Time // when its recipient should have answered, at which it also expires; zero: it asks for no reply
-	Steps       []Step    // escalation steps beyond live; nil: it goes to sessions alone
+	ReplyBy     time.Time // when the recipient should have answered, and when the notification expires; zero: it asks for no reply
+	Steps       []Step    // escalation steps beyond live; nil: it goes only to sessions
 
 	wire encoded.Forms
 }
@@ -58,20 +57,20 @@ type Reply struct {
 	Data        []byte // at most MaxReplyBytes
 }
 
-// Wire holds the parts of its frames that all receivers share, by wire format.
+// Wire returns the parts of the notification's frames that all receivers share, by wire format.
 func (n *Notification) Wire() *encoded.Forms { return &n.wire }
 
-// Priority orders a recipient's backlog. The zero value is normal.
+// Priority orders the waiting notifications of a recipient. The zero value is normal.
 type Priority int8
 
-// Priorities, in the order in which a backlog is delivered.
+// Priorities, in the order in which waiting notifications are delivered.
 const (
 	High   Priority = -1
 	Normal Priority = 0
 	Low    Priority = 1
 )
 
-// AckMode decides when a notification is settled.
+// AckMode decides which event settles a notification.
 type AckMode uint8
 
 // Ack modes.
@@ -87,17 +86,17 @@ type Status uint8
 // Statuses. The numbers are stored: never renumber.
 const (
 	Scheduled Status = 1 // waits for send_at
-	Stored    Status = 2 // on disk, waits for the recipient
+	Stored    Status = 2 // on disk, waiting for the recipient
 	Delivered Status = 3 // written to at least one connection; with ack "none" this settles it
 	Acked     Status = 10
 	Replied   Status = 11
 	Expired   Status = 12
-	Replaced  Status = 13 // by a newer one with the same collapse key
+	Replaced  Status = 13 // replaced by a newer one with the same collapse key
 	Recalled  Status = 14
 	Failed    Status = 15
 )
 
-// Settled reports whether nothing more can happen to a notification of this status and mode.
+// Settled reports whether a copy with this status and mode cannot change any more.
 func (s Status) Settled(mode AckMode) bool {
 	return s >= Acked || s == Delivered && mode == AckNone
 }
@@ -115,10 +114,10 @@ func (s Status) String() string   { return statusNames[s] }
 func (p Priority) String() string { return priorityNames[p] }
 func (m AckMode) String() string  { return ackNames[m] }
 
-// ParseStatus reads a status by its public name.
+// ParseStatus parses the public name of a status.
 func ParseStatus(s string) (Status, bool) { return parse(statusNames, s) }
 
-// StatusNames lists the public names of statuses, in the order in which a notification comes by them.
+// StatusNames lists the public names of statuses, in the order in which a notification passes through them.
 func StatusNames() (names []string) {
 	for _, s := range slices.Sorted(maps.Keys(statusNames)) {
 		names = append(names, statusNames[s])

@@ -19,9 +19,9 @@ type AppsConfig struct {
 	Erased  func(ctx context.Context, app string) error // has none any more
 	Mailbox Mailbox
 	Objects Objects
-	Rest    func(ctx context.Context, app string) error // erases all that is no mailbox
+	Rest    func(ctx context.Context, app string) error // erases everything except mailboxes
 	Files   func(app string)                            // has files overwritten
-	Own     lease.Func                                  // nil: no other server does it
+	Own     lease.Func                                  // nil: no other server erases apps
 	Log     *slog.Logger
 }
 
@@ -33,9 +33,10 @@ func NewApps(cfg AppsConfig) *Apps { return &Apps{cfg} }
 
 const (
 	appsEvery = time.Second
-	// appLinger is how long what the app's last sessions left may take to be stored: they end within a second of the deletion.
+	// appLinger is how long the last writes of the app's sessions may take: the sessions end within a second of the deletion.
 	appLinger = 5 * time.Second
-	// appWorkers share commits, of one page of recipients at a time.
+	// appWorkers is how many goroutines erase recipients at the same time, so that they share commits. appPage is how many recipients are
+	// read at once.
 	appWorkers, appPage = 8, 500
 )
 
@@ -71,7 +72,7 @@ func (a *Apps) follow(ctx context.Context, held func() bool) {
 	}
 }
 
-// erase erases an app twice: sessions that end and sends under way leave something behind them.
+// erase erases an app twice: sessions that end and sends under way may still write data after the first time.
 func (a *Apps) erase(ctx context.Context, app string) error {
 	if err := a.pass(ctx, app); err != nil {
 		return err

@@ -13,23 +13,23 @@ import (
 	"time"
 )
 
-// Forgetter is a log with names of recipients: events, or the audit log.
+// Forgetter is a log that contains names of recipients: events, or the audit log.
 type Forgetter interface {
 	ForgetRecipient(ctx context.Context, app, recipient string) error
 }
 
 // EraserConfig holds what an Eraser needs.
 type EraserConfig struct {
-	File   string        // file with the remaining work; it exists only while there is some
-	After  time.Duration // how long after an erasure files are overwritten, so that many share it
+	File   string        // file with the remaining work; it exists only while work remains
+	After  time.Duration // time from an erasure until files are overwritten, so that many erasures share one overwrite
 	Forget []Forgetter
 	// Scrub overwrites deleted data in files. It returns the SQL for the parts of a database that it could not overwrite.
 	Scrub func(context.Context) (left string, err error)
 	Log   *slog.Logger
 }
 
-// Eraser removes erased recipients from logs and overwrites deleted data in files. Logs are cleaned at once, and again before files are
-// overwritten, since events of the erasure itself come later. After a restart it continues.
+// Eraser removes erased recipients from logs and overwrites deleted data in files. It cleans logs at once, and again before files are
+// overwritten, since the events of the erasure itself are logged later. After a restart it continues.
 type Eraser struct {
 	cfg  EraserConfig
 	wake chan struct{}
@@ -38,13 +38,13 @@ type Eraser struct {
 	pending []erased
 }
 
-// erased is an erased recipient; without a name, something else of the app was deleted.
+// erased is an erased recipient; without a name, other data of the app was deleted.
 type erased struct {
 	App  string `json:"app"`
 	Name string `json:"name,omitempty"`
 }
 
-// NewEraser reads the work that an earlier process has left.
+// NewEraser loads the remaining work of an earlier process.
 func NewEraser(cfg EraserConfig) (*Eraser, error) {
 	e := &Eraser{cfg: cfg, wake: make(chan struct{}, 1)}
 	b, err := os.ReadFile(cfg.File)
@@ -61,7 +61,7 @@ func NewEraser(cfg EraserConfig) (*Eraser, error) {
 	return e, nil
 }
 
-// Erased removes the traces of a recipient.
+// Erased removes the traces of an erased recipient.
 func (e *Eraser) Erased(ctx context.Context, app, name string) error {
 	if err := e.add(erased{app, name}); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (e *Eraser) Erased(ctx context.Context, app, name string) error {
 	return e.forget(context.WithoutCancel(ctx), erased{app, name})
 }
 
-// Deleted notes that data of an app was deleted that must be overwritten in files.
+// Deleted records that data of an app was deleted, which must be overwritten in files.
 func (e *Eraser) Deleted(app string) {
 	if err := e.add(erased{App: app}); err != nil {
 		e.cfg.Log.Error("what was deleted will not be overwritten", "app", app, "error", err)

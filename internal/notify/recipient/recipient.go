@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/objects/signal"
 )
 
-// Mailbox lists the recipients that notifications were published to.
+// Mailbox lists the recipients of published notifications.
 type Mailbox interface {
 	Recipients(ctx context.Context, app string, limit int, cursor string) (items []mailbox.RecipientInfo, next string, err error)
 	Recipient(ctx context.Context, app, recipient string) (mailbox.RecipientInfo, error)
@@ -27,7 +27,7 @@ type Mailbox interface {
 type Presence interface {
 	// Sessions lists the sessions of each of these recipients.
 	Sessions(ctx context.Context, app string, recipients []string) (live [][]session.Info, partial bool, err error)
-	// Disconnect ends a recipient's sessions with a goodbye of this reason and says how many there were.
+	// Disconnect ends a recipient's sessions with a goodbye of this reason and returns how many there were.
 	Disconnect(ctx context.Context, app, recipient, reason string) (n int, partial bool, err error)
 }
 
@@ -43,7 +43,7 @@ type Objects interface {
 	Erase(ctx context.Context, app, recipient string) error
 }
 
-// Traces are the logs and files that may still contain an erased recipient.
+// Traces are the logs and files that may still contain data of an erased recipient.
 type Traces interface {
 	Erased(ctx context.Context, app, name string) error
 }
@@ -73,7 +73,7 @@ type View struct {
 	Partial       bool // other nodes may have more sessions
 }
 
-// Get reads one recipient. It also finds a recipient that is connected for the first time or has nothing but endpoints.
+// Get reads one recipient. It also finds a recipient that only has a session or endpoints and no mailbox yet.
 func (s *Service) Get(ctx context.Context, app, name string) (*View, error) {
 	live, partial, err := s.Presence.Sessions(ctx, app, []string{name})
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *Service) Get(ctx context.Context, app, name string) (*View, error) {
 	return v, s.complete(ctx, app, v)
 }
 
-// complete adds registrations, and data that sessions have newer.
+// complete adds registrations, and data that is newer in the sessions.
 func (s *Service) complete(ctx context.Context, app string, v *View) (err error) {
 	for i := range v.Sessions {
 		if v.Sessions[i].LastSeen.After(v.LastSeen) {
@@ -104,7 +104,7 @@ func (s *Service) complete(ctx context.Context, app string, v *View) (err error)
 	return err
 }
 
-// List reads recipients whose names begin with prefix, by name; next is the cursor of the next page, or empty.
+// List reads recipients whose names begin with prefix, sorted by name. next is the cursor of the next page, or empty.
 func (s *Service) List(ctx context.Context, app, prefix string, limit int, after string) (list []*View, next string, err error) {
 	infos, next, err := s.named(ctx, app, prefix, limit, after)
 	if err != nil {
@@ -131,7 +131,7 @@ func (s *Service) List(ctx context.Context, app, prefix string, limit int, after
 	return list, next, nil
 }
 
-// named reads a page of names with a prefix, of which the first may be the prefix itself.
+// named reads a page of names with a prefix; the first one may be equal to the prefix.
 func (s *Service) named(ctx context.Context, app, prefix string, limit int, after string) (infos []mailbox.RecipientInfo, next string, err error) {
 	if after < prefix {
 		after = prefix
@@ -158,8 +158,8 @@ func (s *Service) named(ctx context.Context, app, prefix string, limit int, afte
 	return append(infos, found...), next, nil
 }
 
-// Erase deletes a recipient; by is the id of the caller's key. The mailbox comes first: otherwise a session that ended
-// earlier could reconnect in between.
+// Erase deletes a recipient; by is the id of the caller's key. The mailbox is erased first: otherwise a session that ended before it could
+// reconnect in between.
 func (s *Service) Erase(ctx context.Context, app, name, by string) error {
 	regs, err := s.Objects.OfRecipient(ctx, app, name)
 	if err != nil {

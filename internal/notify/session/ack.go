@@ -11,14 +11,14 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// nameless is the acknowledging device if it was any session without one.
+// nameless is the acknowledging device if the session has no device.
 const nameless = "~"
 
-// toBeFound stands for the devices that are online until the session is unlocked and settleLater finds them.
+// toBeFound is a placeholder for the online devices, which settleLater finds after the session is unlocked.
 var toBeFound = []string{}
 
-// settleLater hands acknowledgements of one recipient to the store. No session is locked. The registry and the peers
-// know which other devices of the recipient are online, so no other node is queried.
+// settleLater passes acknowledgements of one recipient to the store. No session may be locked. The registry and the peers know the
+// recipient's other online devices, so no other node is queried.
 func (h *Hub) settleLater(acks []*mailbox.Settle) {
 	i := slices.IndexFunc(acks, func(st *mailbox.Settle) bool { return st.Online != nil })
 	if i >= 0 {
@@ -32,9 +32,8 @@ func (h *Hub) settleLater(acks []*mailbox.Settle) {
 	h.cfg.Store.SettleLater(acks)
 }
 
-// ack turns an acknowledgement into what the store needs to settle. The client gets no answer: the store writes it with
-// its next commit. An id that is not in flight here (the client reconnected, or got the notification another way) is
-// settled by its name.
+// ack converts an acknowledgement to settles for the store. The client gets no answer: the store writes them with its next commit. An id
+// that is not in flight here (the client reconnected, or received the notification otherwise) is settled by its id.
 func (s *Session) ack(ids [][]byte) []*mailbox.Settle {
 	if s.peek {
 		s.badLocked(&frame.Error{Code: "forbidden", Message: "this session only observes; it cannot acknowledge"})
@@ -84,10 +83,9 @@ func (s *Session) reply(r *frame.Reply) []*mailbox.Settle {
 	return batch
 }
 
-// nack schedules redelivery after a while, or by the usual backoff if none is given. Until then the notification is out
-// of the window, so that one that a client cannot take blocks no others. Nacks with a reason are counted by the store,
-// which ends notifications with too many; those without only postpone, so that a handler that fails for an hour loses
-// nothing.
+// nack schedules redelivery after the given time, or by the usual backoff if none is given. Until then the notification is out of the
+// window, so that a notification which a client cannot accept blocks no others. The store counts nacks with a reason, and ends
+// notifications with too many. Nacks without a reason only postpone, so that a handler that fails for an hour loses nothing.
 func (s *Session) nack(ids [][]byte, after time.Duration, reason []byte) (batch []*mailbox.Settle) {
 	now := s.hub.instant()
 	why := string(reason)

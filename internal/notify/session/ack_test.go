@@ -22,7 +22,7 @@ func TestAcknowledgementsFindTheOtherDevicesWithTheSessionUnlocked(t *testing.T)
 		w.mail.settled = func(batch []*mailbox.Settle) {
 			for _, c := range []*wire{phone, tablet} {
 				free := c.s.mu.TryLock()
-				for range 3 { // another goroutine may just hold it; the one that hands over does not let go meanwhile
+				for range 3 { // another goroutine may hold the lock for a moment; the one that routes keeps it all the time
 					if !free {
 						time.Sleep(time.Millisecond)
 						free = c.s.mu.TryLock()
@@ -40,7 +40,7 @@ func TestAcknowledgementsFindTheOtherDevicesWithTheSessionUnlocked(t *testing.T)
 			}
 		}
 		both := []string{"phone", tablet.s.name()}
-		const looks = 10 * time.Millisecond // at sessions that are locked for a moment, see above
+		const looks = 10 * time.Millisecond // interval of looks at sessions that are locked for a moment, see above
 		phone.ack("n1", "n2", "unknown")
 		time.Sleep(looks)
 		synctest.Wait()

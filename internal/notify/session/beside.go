@@ -7,15 +7,15 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
-// A session that is behind gets its next notifications from the store. A node among several may lose the store alone, while the others go on
-// storing and the bus still brings what they store. Then the session gets the notification with the next seq at once.
+// A session that is behind gets its next notifications from the store. One node of several may lose its connection to the store while the
+// others still store notifications and the bus still carries them. Then the session gets the notification with the next seq at once.
 // Notifications beyond a gap wait for a read, which keeps the order of seqs.
 
-// maxKept limits the notifications that are kept for sessions while the store is being read for them. Further ones come
-// with a later read.
+// maxKept limits the notifications that are kept for sessions while the store is being read for them. A later read finds the others.
 const maxKept = 16_384
 
-// kept are notifications that were routed to sessions during a store read. If the read fails they are delivered, and else it has brought them.
+// kept holds notifications that were routed to sessions during a store read. If the read fails they are delivered; otherwise the read has
+// found them.
 type kept struct {
 	n  atomic.Int64
 	mu sync.Mutex
@@ -48,11 +48,12 @@ func (k *kept) take(s *Session) []mailbox.Item {
 	return items
 }
 
-// beside takes care of a routed item for a session that is behind: keeps it during a read, and delivers it at once after a read has failed.
+// beside handles a routed item for a session that is behind: during a read it keeps the item, and after a failed read it delivers it at
+// once.
 func (s *Session) beside(it *mailbox.Item, sc *scratch) {
 	h := s.hub
 	switch {
-	case !h.several: // all stored notifications are from this node, whose reads include them
+	case !h.several: // this node is the only one, so the next read finds all notifications
 	case s.queued:
 		h.kept.add(s, it)
 	case h.blind.Load():
@@ -60,8 +61,8 @@ func (s *Session) beside(it *mailbox.Item, sc *scratch) {
 	}
 }
 
-// deliverBeside delivers an item without a read if it is the session's next. The session stays behind, so the next read
-// finds items still missing.
+// deliverBeside delivers an item without a read if it is the session's next. The session stays behind, so the next read finds missing
+// items.
 func (s *Session) deliverBeside(it *mailbox.Item, sc *scratch) {
 	if it.Seq == s.last+1 && !s.has(it) && s.deliver(it, sc) {
 		s.last = it.Seq

@@ -12,14 +12,14 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
-// hangingStore is a mailbox in which reads of rows hang until a channel is closed, and then fail.
+// hangingStore is a mailbox whose reads of rows block until a channel is closed, and then fail.
 type hangingStore struct {
 	*memory
 	guard sync.Mutex
 	hangs chan struct{} // nil: reads succeed; closed: they fail at once
 }
 
-// hang changes the channel while goroutines of the hub may read.
+// hang replaces the channel; goroutines of the hub may be reading meanwhile.
 func (h *hangingStore) hang(until chan struct{}) {
 	h.guard.Lock()
 	defer h.guard.Unlock()
@@ -37,7 +37,7 @@ func (h *hangingStore) Pending(ctx context.Context, qs []mailbox.PendingQuery) (
 	return h.memory.Pending(ctx, qs)
 }
 
-// inClusterWorld is inWorld with other nodes, whose notifications come over the bus.
+// inClusterWorld is inWorld with other nodes, whose notifications arrive over the bus.
 func inClusterWorld(t *testing.T, f func(w *world, store *hangingStore)) {
 	synctest.Test(t, func(t *testing.T) {
 		mail := &memory{items: map[string][]mailbox.Item{}, seqs: map[string]uint64{}}
@@ -72,18 +72,18 @@ func TestTheBusIsDeliveredWhileTheStoreCannotBeRead(t *testing.T) {
 		w.publish("anna", "n3") // after it has failed
 		w.expect(c, "notification n3")
 		w.mail.lose("anna", "n4")
-		w.publish("anna", "n5") // beyond a gap, which only a read can fill
+		w.publish("anna", "n5") // beyond a gap, which only a read can close
 		w.publish("anna", "n6")
 		synctest.Wait()
 		w.expect(c)
 		late := w.connect(frame.Hello{Recipient: "bert"})
 		w.expect(late, "welcome")
-		w.publish("bert", "first") // to a session that has read nothing so far and lacks nothing
+		w.publish("bert", "first") // for a session that has read nothing so far and lacks nothing
 		synctest.Wait()
 		w.expect(late, "notification first")
 		lacks := w.connect(frame.Hello{Recipient: "carl"})
 		w.expect(lacks, "welcome")
-		w.publish("carl", "second") // to a session that has read nothing so far, and the first waits in the store
+		w.publish("carl", "second") // for a session that has read nothing so far, while the first notification waits in the store
 		synctest.Wait()
 		w.expect(lacks)
 

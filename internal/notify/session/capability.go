@@ -8,67 +8,66 @@ import (
 	"godwit.dev/godwit/internal/notify/frame"
 )
 
-// Capability is something that sessions can do beside their mailbox. A hub is given a list of them and finds the one
-// that a client's frame is for by the frame's kind.
+// Capability is a function that sessions have in addition to their mailbox. A hub has a list of them and finds the one for a client's frame
+// by the frame's kind.
 type Capability interface {
-	// Frames lists the kinds of client frames that the capability handles. The first ones begin its use; the later ones are
-	// passed over in a session that has not begun to use it. No two capabilities share a kind.
+	// Frames lists the kinds of client frames that the capability handles. A frame of the first kinds begins its use; the later kinds are
+	// ignored in a session that has not begun to use it. No two capabilities share a kind.
 	Frames() (first, later []frame.Kind)
-	// Open prepares a verified client's Part. With load, which the hub sets for named devices before their welcome, it
-	// reads the device's stored state and may take long; if nothing is stored it returns nil, and the session costs
-	// nothing. Without load it does not wait and never returns nil. The Part gets Join or Closed next.
+	// Open prepares a verified client's Part. With load, which the hub sets for named devices before their welcome, it reads the device's
+	// stored state and may take long. If nothing is stored it returns nil, and the session costs nothing. Without load it does not wait and
+	// never returns nil. The next call to the Part is Join or Closed.
 	Open(ctx context.Context, to Sender, who Client, load bool) Part
 }
 
 // Part is a capability's state in one session. Its methods do not wait and may be called with the session locked.
 type Part interface {
-	// Join gives the device's state to this session; another session of the same device loses it. Nothing is sent before
-	// Start.
+	// Join makes this session the owner of the device's state; another session of the same device loses it. Nothing is sent before Start.
 	Join()
-	// Start says that the client was welcomed.
+	// Start reports that the client was welcomed.
 	Start()
 	// Frame handles a frame of one of the capability's kinds. The frame is borrowed.
 	Frame(f *frame.Client)
-	// Renew takes new rights of a client that showed a new token.
+	// Renew applies the rights of a client that sent a new token.
 	Renew(who Client)
-	// Drained says that a session which refused a write has room again.
+	// Drained reports that the session, which had refused a write, has room again.
 	Drained()
-	// Closed says that the session is over.
+	// Closed reports that the session has ended.
 	Closed()
 }
 
-// Digester is a Part with a digest, which welcomes and pongs carry.
+// Digester is a Part with a digest, which is sent in welcomes and pongs.
 type Digester interface {
-	// Digest returns the digest of the stored registrations, and their number. Empty: unknown so far.
+	// Digest returns the digest of the stored registrations, and their number. Empty: the digest is not known yet.
 	Digest() (digest string, registrations int)
 }
 
-// Sender is a session as its capabilities see it: *Session.
+// Sender is the interface of a *Session for its capabilities.
 type Sender interface {
 	Format() frame.Format
-	// Send writes one encoded frame of a kind; head is borrowed, tail is shared and immutable. False: there was no room;
+	// Send writes one encoded frame of a kind; head is borrowed, tail is shared and immutable. False means that there was no room;
 	// Part.Drained follows once there is, unless the session ends.
 	Send(k frame.ServerKind, head, tail []byte) bool
-	// Queued is how many bytes wait for the connection to take them, as far as its gateway can tell.
+	// Queued is how many bytes wait until the connection accepts them, as far as its gateway can count them.
 	Queued() int
-	// Cork makes frames wait for Uncork, so that many of them leave together. Uncork must follow soon.
+	// Cork holds back frames until Uncork, so that many of them are sent together. Uncork must follow soon.
 	Cork()
 	Uncork()
 }
 
 var _ Sender = (*Session)(nil)
 
-// Client is the data of a verified client that capabilities need.
+// Client is the part of a verified client's data that capabilities need.
 type Client struct {
 	App, Recipient, Group, Device string
-	Rights                        *Rights // shared, never altered; nil: none but to register for all objects
-	Only                          string  // the one group whose objects may be registered; empty: all
-	Observer                      bool    // an observer: it is not expected to acknowledge anything
-	Window                        uint16  // how many notifications it takes at once; unknown for a part opened with load
+	Rights                        *Rights // shared, never changed; nil: only the right to register for all objects
+	Only                          string  // the only group whose objects may be registered; empty: all groups
+	Observer                      bool    // an observer is not expected to acknowledge anything
+	Window                        uint16  // most notifications in flight; unknown for a part opened with load
 }
 
-// client makes the data for capabilities; special: its rights are not those that its grants give. An observer counts as one without a
-// device: its registrations end with its session.
+// client makes the data for capabilities. special: the client's rights are not one of the sets in common. An observer counts as a client
+// without a device: its registrations end with its session.
 func client(c access.Client) (who Client, special bool) {
 	who = Client{App: c.App, Recipient: c.Recipient, Group: c.Group, Device: c.Device}
 	who.Rights, special = rights(c)
@@ -81,30 +80,29 @@ func client(c access.Client) (who Client, special bool) {
 	return who, special
 }
 
-// side is what a session has besides: for its hello while that is verified, then for capabilities. It is nil if the
-// client names no group, has no limits and uses no capability.
+// side is the rarely needed data of a session: for its hello while that is verified, then for capabilities. It is nil if the client names
+// no group, has no limits and uses no capability.
 type side struct {
 	opening *opening // until the hello
 	who     Client
-	parts   []Part // by capability; nil: it uses others only
+	parts   []Part // by capability; nil: the session does not use it
 }
 
-// plainSide makes the side of a client that needed none so far: it named no group, and its rights are those that its
-// grants give.
+// plainSide makes the side of a client that needed none so far: it named no group, and its grants determine its rights.
 func (s *Session) plainSide() *side {
 	who, _ := client(access.Client{App: s.app, Recipient: s.recipient, Device: s.device, Peek: s.peek})
 	who.Rights = common[s.grants]
 	return &side{who: who}
 }
 
-// handler is the capability that a kind of frame is for.
+// handler is the capability for a kind of frame.
 type handler struct {
 	capability Capability // nil: none
 	at         int        // in the hub's list
 	first      bool       // the frame begins its use
 }
 
-// offer takes the capabilities that sessions of this hub have.
+// offer sets the capabilities of this hub's sessions.
 func (h *Hub) offer(list []Capability) {
 	h.capabilities = list
 	for at, c := range list {
@@ -112,7 +110,7 @@ func (h *Hub) offer(list []Capability) {
 		for i, kinds := range [][]frame.Kind{first, later} {
 			for _, k := range kinds {
 				if h.handlers[k].capability != nil {
-					panic("two capabilities handle the same frames") // a mistake of wiring, found by the first test
+					panic("two capabilities handle the same frames") // a wrong setup of the program, which the first test finds
 				}
 				h.handlers[k] = handler{capability: c, at: at, first: i == 0}
 			}
@@ -120,10 +118,10 @@ func (h *Hub) offer(list []Capability) {
 	}
 }
 
-// Format is how frames to the client are encoded.
+// Format returns the encoding of frames to the client.
 func (s *Session) Format() frame.Format { return s.t.Format() }
 
-// Send implements Sender. It takes no lock: transports take writes from anywhere.
+// Send implements Sender. It takes no lock: transports allow writes from any goroutine.
 func (s *Session) Send(k frame.ServerKind, head, tail []byte) bool { return s.t.Write(k, head, tail) }
 
 // Queued implements Sender.
@@ -148,7 +146,7 @@ func (s *Session) Uncork() {
 	}
 }
 
-// open opens the capabilities' parts for a client that has just been verified. Nil: nothing has to be kept.
+// open opens the capabilities' parts for a client that has just been verified. Nil: the client needs no side.
 func (s *Session) open(c access.Client) *side {
 	h := s.hub
 	if len(h.capabilities) == 0 {
@@ -189,7 +187,7 @@ func (x *side) each(do func(Part)) {
 	}
 }
 
-// use hands a frame to its capability.
+// use passes a frame to its capability.
 func (s *Session) use(f *frame.Client) {
 	to := &s.hub.handlers[f.Kind]
 	if to.capability == nil {
@@ -223,7 +221,7 @@ func (s *Session) begin(c Capability, at int) Part {
 	return p
 }
 
-// Part returns the session's part of a capability, and opens it if there is none yet. Nil: the session is over.
+// Part returns the session's part of a capability, and opens it if there is none yet. Nil: the session has ended.
 func (s *Session) Part(c Capability) Part {
 	at := slices.Index(s.hub.capabilities, c)
 	s.mu.Lock()
@@ -237,7 +235,7 @@ func (s *Session) Part(c Capability) Part {
 	return s.begin(c, at)
 }
 
-// digest returns the digest and number of the client's registrations; ok: there are some.
+// digest returns the digest and number of the client's registrations. ok is false if no part of the session has a digest.
 func (s *Session) digest() (digest string, registrations int, ok bool) {
 	if s.side != nil {
 		for _, p := range s.side.parts {
@@ -250,7 +248,7 @@ func (s *Session) digest() (digest string, registrations int, ok bool) {
 	return frame.EmptyDigest, 0, false
 }
 
-// pong answers a ping; a client that sent its digest, or has registrations, gets the server's.
+// pong answers a ping. If the client sent its digest, or has registrations, the pong contains the server's digest.
 func (s *Session) pong(f *frame.Client) {
 	digest, _, ok := s.digest()
 	if !ok && len(f.Digest) == 0 {
@@ -259,7 +257,7 @@ func (s *Session) pong(f *frame.Client) {
 	s.write(frame.ServerPong, frame.AppendPong(nil, s.t.Format(), digest))
 }
 
-// renewParts takes the rights of a new token.
+// renewParts applies the rights of a new token.
 func (s *Session) renewParts(c access.Client) {
 	if len(s.hub.capabilities) == 0 {
 		return

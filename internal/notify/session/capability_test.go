@@ -12,8 +12,7 @@ import (
 	"godwit.dev/godwit/internal/notify/frame"
 )
 
-// signals records the calls that sessions make of the objects capability. Devices whose name begins with "r" have
-// registrations.
+// signals records the calls that sessions make to the objects capability. Devices whose name begins with "r" have registrations.
 type signals struct {
 	mu    sync.Mutex
 	calls []string
@@ -88,7 +87,7 @@ func TestIdleSessionKeepsNothingForObjects(t *testing.T) {
 				t.Errorf("a session of device %q keeps %+v", device, c.s.side)
 			}
 		}
-		o.want(t, "open phone load true") // what is registered, and nothing is
+		o.want(t, "open phone load true") // reads the device's registrations, and finds none
 	})
 }
 
@@ -115,7 +114,7 @@ func TestFirstRegistrationOpensWithoutWaiting(t *testing.T) {
 		o := &signals{}
 		w.hub.offer([]Capability{o})
 		c := w.connect(frame.Hello{Recipient: "anna"})
-		c.s.Frame(&frame.Client{Kind: frame.KindObjectAck, Object: []byte("a"), Version: 1}) // of an object that is no longer registered
+		c.s.Frame(&frame.Client{Kind: frame.KindObjectAck, Object: []byte("a"), Version: 1}) // acknowledges an object that is no longer registered
 		c.s.Frame(register("a"))
 		c.s.Frame(register("b"))
 		o.want(t, "open  load false", "join", "start", "register [a]", "register [b]")

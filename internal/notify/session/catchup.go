@@ -8,28 +8,27 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
-// catchUps is the queue of sessions that need a store read: after hello, after a gap or a full window, for
-// redelivery, and now and then to compare. One read takes the queued sessions of one app together, so that a storm of
-// reconnects becomes a few queries of hundreds of recipients each. Apps take turns, and none has all readers: an app
-// with full mailboxes delays only itself.
+// catchUps is the queue of sessions that need a store read: after hello, after a gap or a full window, for redelivery, and at intervals to
+// compare. One read serves the queued sessions of one app together, so that a storm of reconnects becomes a few queries of hundreds of
+// recipients each. Apps take turns, and no app can use all readers: an app with full mailboxes delays only itself.
 type catchUps struct {
 	limit   int
 	mu      sync.Mutex
 	apps    map[string]*appBehind
-	turns   []*appBehind // apps with sessions that wait; the first is next
+	turns   []*appBehind // apps with waiting sessions; the first is next
 	running int
 	closed  bool           // no reader starts any more
 	wg      sync.WaitGroup // of readers
 }
 
-// appBehind holds the sessions of one app that wait to be read, or are being read.
+// appBehind holds the sessions of one app that wait for a read, and the number of its running reads.
 type appBehind struct {
 	app     string
 	queue   []*Session
 	running int
 }
 
-// add queues a session and reports whether there is to be one more reader, which calls wg.Done when it has ended.
+// add queues a session and reports whether another reader should start. That reader calls wg.Done when it ends.
 func (c *catchUps) add(s *Session) (start bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,7 +50,7 @@ func (c *catchUps) add(s *Session) (start bool) {
 	return start
 }
 
-// close waits for the readers. Other nodes may still request reads, which are not started.
+// close waits for the readers. Other nodes may still request reads, which will not start.
 func (c *catchUps) close() {
 	c.mu.Lock()
 	c.closed = true
@@ -59,8 +58,8 @@ func (c *catchUps) close() {
 	c.wg.Wait()
 }
 
-// next returns the batch that a reader reads, and its app; done: the app of the batch that it has read. Nil: there is
-// nothing more to read.
+// next returns the next batch for a reader, and its app. done is the app of the batch that the reader has finished. Nil: no app has a batch
+// for this reader.
 func (c *catchUps) next(done *appBehind) (a *appBehind, batch []*Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,8 +89,8 @@ func (c *catchUps) next(done *appBehind) (a *appBehind, batch []*Session) {
 	return nil, nil
 }
 
-// catchUpLocked queues a session that is behind, unless something must happen first: an acknowledgement to make
-// room, or the transport to drain. Both call it again.
+// catchUpLocked queues a session that is behind, unless an acknowledgement must first make room, or the transport must drain. Both call it
+// again.
 func (s *Session) catchUpLocked() {
 	lacks := s.behind || s.win != nil && s.win.crowded
 	if !lacks || s.blocked || s.room() < int(s.window+1)/2 {
@@ -111,7 +110,7 @@ func (s *Session) readSoon() {
 	}
 }
 
-// readBehind works the queue off in batches.
+// readBehind reads for the queued sessions, batch by batch.
 func (h *Hub) readBehind() {
 	defer h.behind.wg.Done()
 	a, batch := h.behind.next(nil)
@@ -126,14 +125,14 @@ func (h *Hub) readBehind() {
 // reading is one session's part in a batch of reads.
 type reading struct {
 	s       *Session
-	head    int  // references that wait for redelivery or, in a comparison, all that are in flight
+	head    int  // index of its address in reads.of; -1: its head is not read
 	query   int  // index of its PendingQuery; -1: none
 	refs    int  // index of its first Ref
-	nrefs   int  // what waits for redelivery or, to compare, all that is in flight
-	nothing bool // there was nothing to read after all
+	nrefs   int  // number of its Refs: notifications due for redelivery or, in a comparison, all in flight
+	nothing bool // the session lacks nothing, so there was no read
 }
 
-// reads is the store's queries for a batch of sessions, and their results.
+// reads holds the store's queries for a batch of sessions, and their results.
 type reads struct {
 	plan    []reading
 	of      []mailbox.Address
@@ -186,16 +185,15 @@ func (h *Hub) catchUp(batch []*Session) {
 	h.scratch.Put(sc)
 }
 
-// flushPeers precedes a read for sessions that are new: notifications routed after the read's snapshot must reach this
-// node. If other nodes cannot be reached, the read is done all the same; what they route meanwhile is found when they
-// are back.
+// flushPeers runs before a read for new sessions: notifications routed after the read's snapshot must reach this node. If other nodes
+// cannot be reached, the read takes place all the same; notifications that they route meanwhile are found when they can be reached again.
 func (h *Hub) flushPeers() {
 	if err := h.peers.Flush(h.ctx); err != nil && h.ctx.Err() == nil {
 		h.log.DebugContext(h.ctx, "sessions read their mailboxes while other nodes cannot be told of them", "error", err)
 	}
 }
 
-// readHeads precedes the read of rows, so that only sessions that may lack some query them.
+// readHeads reads the heads of mailboxes before the rows, so that only sessions that may lack some query rows.
 func (h *Hub) readHeads(rd *reads) error {
 	heads, err := h.cfg.Store.Heads(h.ctx, rd.of)
 	if err != nil {
@@ -209,8 +207,8 @@ func (h *Hub) readHeads(rd *reads) error {
 	return nil
 }
 
-// plan adds to the reads of a batch what s needs. To compare a session that is up to date and has nothing in flight, the
-// head of its mailbox is enough.
+// plan adds the queries for s to a batch. If s is only compared, is up to date and has nothing in flight, the head of its mailbox is
+// enough.
 func (s *Session) plan(rd *reads) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,8 +248,8 @@ func (s *Session) plan(rd *reads) {
 	rd.plan = append(rd.plan, r)
 }
 
-// askWritten asks for notifications without acknowledgement that were written before the last comparison and are not
-// settled yet.
+// askWritten adds queries for notifications without acknowledgement that were written before the last comparison. It shows which of them
+// are not settled yet.
 func (s *Session) askWritten(rd *reads) (n int) {
 	u := &s.win.written
 	n = u.stale
@@ -262,10 +260,10 @@ func (s *Session) askWritten(rd *reads) (n int) {
 	return n
 }
 
-// ask adds the queries for the rows that a session can take.
+// ask adds the queries for the rows that a session has room for.
 func (s *Session) ask(r *reading, rd *reads) {
 	if room := s.room(); s.behind && !s.blocked && room > 0 {
-		r.query, s.missed = len(rd.qs), 0 // all that was dropped so far was stored before the read
+		r.query, s.missed = len(rd.qs), 0 // all notifications dropped so far were stored before this read
 		q := mailbox.PendingQuery{App: s.app, Recipient: s.recipient, Device: s.name(), Limit: min(room, maxWindow), Bytes: readBytes}
 		if s.win != nil {
 			q.Have = s.win.have()
@@ -274,9 +272,8 @@ func (s *Session) ask(r *reading, rd *reads) {
 	}
 }
 
-// compare looks at the head of the session's mailbox. Waiting notifications may have been routed meanwhile, or not be
-// for this device: the rows will tell. An observer needs none that is not newer than the last one it was sent, settled
-// or not.
+// compare checks the head of the session's mailbox. Waiting notifications may have been routed meanwhile, or not be for this device: the
+// rows will show that. An observer needs no notification that is not newer than the last one it was sent, whether settled or not.
 func (s *Session) compare(r *reading, head mailbox.Head, rd *reads) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -324,8 +321,8 @@ func (s *Session) apply(r *reading, rd *reads, sc *scratch) {
 			return
 		}
 	}
-	if !res.More || s.peek { // of a long backlog an observer sees only the beginning, then new notifications
-		s.last = res.LastSeq // less than before if the store was restored to an earlier state; during a read, nothing else changes it
+	if !res.More || s.peek { // of many waiting notifications an observer gets only the first, then new ones
+		s.last = res.LastSeq // smaller than before if the store was restored to an earlier state; during a read, no other code changes it
 		s.behind = s.missed > s.last
 	}
 	s.catchUpLocked()
@@ -367,8 +364,7 @@ func (s *Session) redeliver(items []*mailbox.Item, refs []mailbox.Ref, sc *scrat
 	s.arm(s.nextWake(now))
 }
 
-// settleWritten settles a copy once more that the store still lists as pending: it is not written twice to the same
-// connection.
+// settleWritten settles a copy again that the store still lists as pending: the copy is not written twice to the same connection.
 func (s *Session) settleWritten(pos int64, it *mailbox.Item, sc *scratch) {
 	switch {
 	case s.win == nil || !slices.Contains(s.win.written.at, pos):
@@ -380,7 +376,7 @@ func (s *Session) settleWritten(pos int64, it *mailbox.Item, sc *scratch) {
 	}
 }
 
-// retryRead schedules another try for a session whose read failed, and delivers what the bus brought meanwhile.
+// retryRead schedules another read for a session whose read failed, and delivers the notifications that the bus carried meanwhile.
 func (s *Session) retryRead(r *reading, sc *scratch) {
 	if r.nothing {
 		return
@@ -394,7 +390,7 @@ func (s *Session) retryRead(r *reading, sc *scratch) {
 	}
 	again := s.hub.instant() + ticks(readRetry)
 	if r.head >= 0 && !s.behind {
-		s.rereadAt = again // there is still nothing to do but to compare
+		s.rereadAt = again // the session still needs only a comparison
 	} else {
 		s.behind = true
 	}

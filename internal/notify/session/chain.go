@@ -2,14 +2,14 @@ package session
 
 import "godwit.dev/godwit/internal/notify/mailbox"
 
-// chain links the items of a batch that are for the same recipient, in their order.
+// chain links the items of a batch that have the same recipient, in their order.
 type chain struct {
-	last  map[address]int32 // the last item of each recipient, while the chain is made
-	after []int32           // by item, the next one of its recipient: one more than its index, 0 is none
-	later []bool            // by item, whether one before it is of its recipient
+	last  map[address]int32 // index of the last item of each recipient, while the chain is made
+	after []int32           // by item: 1 + index of the next item for the same recipient; 0: none
+	later []bool            // by item: an earlier item has the same recipient
 }
 
-// link looks at the items of a batch. The copies of one publish are for as many recipients, which are not compared.
+// link makes the chain for a batch. The copies of a single publish have different recipients, so they are not compared.
 func (c *chain) link(items []mailbox.Item) {
 	c.after, c.later = c.after[:0], c.later[:0]
 	if n := len(items); n < 2 || items[0].N == items[n-1].N {
@@ -30,7 +30,7 @@ func (c *chain) link(items []mailbox.Item) {
 	clear(c.last)
 }
 
-// next is the item after the i-th that is for the same recipient, or -1.
+// next returns the index of the item after the i-th with the same recipient, or -1.
 func (c *chain) next(i int) int {
 	if len(c.after) == 0 {
 		return -1
@@ -38,5 +38,5 @@ func (c *chain) next(i int) int {
 	return int(c.after[i]) - 1
 }
 
-// follows reports whether one before the i-th item is for the same recipient.
+// follows reports whether an item before the i-th has the same recipient.
 func (c *chain) follows(i int) bool { return len(c.later) > 0 && c.later[i] }

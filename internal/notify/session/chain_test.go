@@ -29,7 +29,7 @@ func TestBatchForOneRecipientIsWrittenOnce(t *testing.T) {
 			w.expect(c, "notification a1", "notification a2", "notification a3")
 			pieces(c, 3)
 		}
-		w.expect(bob, "notification b1", "notification b2") // as many as the window takes
+		w.expect(bob, "notification b1", "notification b2") // as many as fit into the window
 		pieces(bob, 2)
 		w.expect(carl, "notification c1")
 		pieces(carl, 1)

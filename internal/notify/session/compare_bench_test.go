@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
 )
 
-// mute is a connection that takes everything.
+// mute is a connection that accepts everything.
 type mute struct{ wire }
 
 func (*mute) Write(frame.ServerKind, []byte, []byte) bool { return true }
@@ -27,8 +27,8 @@ type events struct{}
 
 func (events) Emit([]event.Event) {}
 
-// BenchmarkCompareIdle is one round in which 10,000 idle sessions compare themselves with a mailbox file: half of their
-// recipients have had a notification each, the others none.
+// BenchmarkCompareIdle is one round in which 10,000 idle sessions compare themselves with a mailbox file. Half of their recipients have
+// received a notification each, the others none.
 func BenchmarkCompareIdle(b *testing.B) {
 	const sessions = 10_000
 	log := slog.New(slog.DiscardHandler)

@@ -15,13 +15,14 @@ type scratch struct {
 	marks    []mailbox.Mark
 	settles  []*mailbox.Settle
 	chain    chain
-	alone    bool // the session that is being handed something is its recipient's only one
+	alone    bool // the session that receives the items is its recipient's only one
 }
 
-// flushMarks is how many deliveries are noted before they are handed on: of a large batch the first need not wait for the last.
+// flushMarks is how many deliveries are collected before they are passed on, so that the first ones of a large batch need not wait for the
+// last.
 const flushMarks = 512
 
-// flush hands the marks and settles noted during delivery to the store.
+// flush passes the marks and settles that delivery has collected to the store.
 func (h *Hub) flush(sc *scratch) {
 	if len(sc.marks) > 0 {
 		h.cfg.Mailbox.Delivered(sc.marks)
@@ -35,8 +36,8 @@ func (h *Hub) flush(sc *scratch) {
 	sc.sessions, sc.marks, sc.settles = sc.sessions[:0], sc.marks[:0], nil
 }
 
-// Route implements mailbox.Router: items go to the sessions of their recipients that are up to date; the others
-// read them from the store when they can take them. All items of a batch for one recipient leave in one piece.
+// Route implements mailbox.Router. Items go to the sessions of their recipients that are up to date; the other sessions read them from the
+// store when they have room. All items of a batch for one recipient are sent in one piece.
 func (h *Hub) Route(items []mailbox.Item) {
 	sc := h.scratch.Get().(*scratch)
 	sc.chain.link(items)
@@ -59,7 +60,7 @@ func (h *Hub) Route(items []mailbox.Item) {
 	h.scratch.Put(sc)
 }
 
-// offer gives a session the items from the i-th of a batch on that are for it.
+// offer gives a session those items of a batch, from the i-th on, that are for its recipient.
 func (s *Session) offer(items []mailbox.Item, i int, sc *scratch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,11 +76,12 @@ func (s *Session) offer(items []mailbox.Item, i int, sc *scratch) {
 	s.uncork()
 }
 
-// take delivers a routed item if the session is up to date and has room, else leaves it to a store read. So it does with one
-// that is not newer and that the session does not have: the store may have gone back, to a replica that lacks the last commits.
+// take delivers a routed item if it is the session's next one and the session is up to date and has room; otherwise a store read delivers
+// it. A read also handles an item that is not newer and that the session does not have: the store may have gone back, to a replica that
+// lacks the last commits.
 func (s *Session) take(it *mailbox.Item, sc *scratch) {
 	if s.state != live || it.Seq <= s.last && s.has(it) {
-		return // over, or a store read was quicker
+		return // the session has ended, or a store read was faster
 	}
 	if s.behind {
 		s.missed = max(s.missed, it.Seq)
@@ -95,10 +97,10 @@ func (s *Session) take(it *mailbox.Item, sc *scratch) {
 	s.beside(it, sc)
 }
 
-// room is how many more notifications the window takes.
+// room is how many more notifications fit into the window.
 func (s *Session) room() int {
 	if s.peek {
-		return math.MaxInt16 // nothing is awaited; the transport's queue is the bound
+		return math.MaxInt16 // no acknowledgement is expected; the transport's queue is the limit
 	}
 	room := int(s.window)
 	if s.win != nil {
@@ -145,7 +147,7 @@ func (s *Session) settleDelivered(it *mailbox.Item) *mailbox.Settle {
 	}
 }
 
-// send writes an item's frame: a small head and the tail that all receivers share.
+// send writes an item's frame: a small head, and the tail that all receivers share.
 func (s *Session) send(it *mailbox.Item, attempt uint32, sc *scratch) bool {
 	f := s.t.Format()
 	tail := frame.NotificationTail(it.N, f)
@@ -168,14 +170,14 @@ func (sc *scratch) mark(s *Session, it *mailbox.Item) {
 	})
 }
 
-// backoff is how long an attempt waits for its acknowledgement: 10 s unless a setting says otherwise, doubling to 5 minutes.
+// backoff is how long an attempt waits for its acknowledgement: 10 s unless set otherwise, doubling up to 5 minutes.
 func (h *Hub) backoff(attempt uint32) instant {
 	d := h.cfg.Redeliver << min(attempt-1, 8)
 	return ticks(min(d, max(h.cfg.Redeliver, redeliverMost)))
 }
 
-// Settled implements mailbox.Router: notifications settled elsewhere leave the windows, and clients that may show them
-// get a recall.
+// Settled implements mailbox.Router. Notifications that were settled elsewhere leave the windows, and clients that may show them get a
+// recall.
 func (h *Hub) Settled(done []mailbox.Settled) {
 	var found [4]*Session
 	for i := range done {
@@ -199,17 +201,17 @@ func (s *Session) settled(d *mailbox.Settled, only bool) {
 	switch d.As {
 	case notification.Recalled, notification.Replaced:
 	case notification.Acked, notification.Replied:
-		// An acknowledgement over HTTP names no device; a recipient's only session counts as its sender.
+		// An acknowledgement over HTTP names no device. If the recipient has only one session, that session counts as its sender.
 		if !held || d.Device == s.name() || d.Device == "" && only {
 			return
 		}
 	default:
-		return // expired, failed or settled by its delivery: nothing to take back
+		return // expired, failed or settled by its delivery: no recall is needed
 	}
 	s.write(frame.ServerRecall, frame.AppendRecall(nil, s.t.Format(), []string{d.ID}))
 }
 
-// drop takes a notification out of the window and reports whether it was there.
+// drop removes a notification from the window and reports whether it was there.
 func (s *Session) drop(pos int64) bool {
 	i := s.inFlightPos(pos)
 	if i >= 0 {

@@ -27,7 +27,7 @@ type memory struct {
 	seqs    map[string]uint64
 	pos     int64
 	settles []mailbox.Settle
-	said    []mailbox.Mark // marks by clients, which do not settle anything
+	said    []mailbox.Mark // marks with answers of clients that settle nothing
 	held    bool           // acknowledgements stay queued, as before a commit
 	nacks   map[string]int
 	marks   []mailbox.Mark
@@ -52,7 +52,7 @@ func (m *memory) publish(n *notification.Notification, to string) {
 // copyOf is one copy of a notification.
 type copyOf struct{ to, id string }
 
-// publishAtOnce routes the copies of one commit, each of a notification of its own.
+// publishAtOnce routes the copies of one commit, each with a notification of its own.
 func (m *memory) publishAtOnce(copies ...copyOf) {
 	var items []mailbox.Item
 	for _, c := range copies {
@@ -75,7 +75,7 @@ func (m *memory) failing(fail bool) {
 	m.fail = fail
 }
 
-// lose stores a notification whose routing is lost.
+// lose stores a notification without routing it.
 func (m *memory) lose(to, id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,7 +92,8 @@ func (m *memory) forget(to string) {
 	m.items[to] = nil
 }
 
-// goBack loses a recipient's items after seq, like a replica that had not got them yet. Positions are given out again too.
+// goBack removes a recipient's items after seq, like a failover to a replica that had not received them yet. Their positions will be
+// assigned again too.
 func (m *memory) goBack(to string, seq uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -101,7 +102,7 @@ func (m *memory) goBack(to string, seq uint64) {
 	m.seqs[to] = seq
 }
 
-// routeAgain routes all copies of a recipient.
+// routeAgain routes all copies of a recipient again.
 func (m *memory) routeAgain(to string) {
 	m.mu.Lock()
 	items := slices.Clone(m.items[to])
@@ -198,7 +199,7 @@ func (m *memory) SettleLater(batch []*mailbox.Settle) {
 		}
 	}
 	m.mu.Unlock()
-	// The session that acknowledges holds its lock: as in a real store, the commit is reported from another goroutine.
+	// The session that acknowledges holds its lock, so the commit is reported from another goroutine, as in a real store.
 	go m.hub.Settled(done)
 }
 
@@ -218,7 +219,7 @@ func (m *memory) Mark(batch []mailbox.Mark) {
 
 func (m *memory) RouteTo(mailbox.Router, mailbox.Presence) {}
 
-// doors verifies clients by tokens such as "bad" and expiry written as a duration: "30s".
+// doors verifies clients by tokens such as "bad" and an expiry written as a duration: "30s".
 type doors struct{ now func() time.Time }
 
 func (d doors) Known(c access.Claim) (access.Client, error) { return d.Client(context.Background(), c) }
@@ -249,7 +250,7 @@ func (d doors) Client(_ context.Context, c access.Claim) (access.Client, error) 
 	return out, nil
 }
 
-// wire is a client connection that keeps the frames it gets.
+// wire is a client connection that keeps the frames it receives.
 type wire struct {
 	mu     sync.Mutex
 	s      *Session
@@ -260,7 +261,7 @@ type wire struct {
 	closed *frame.Goodbye
 	corks  int
 	held   int   // frames since it was corked
-	pieces []int // how many frames left together, each time that some did
+	pieces []int // for each send, how many frames were sent together
 }
 
 func (w *wire) Cork() {
@@ -277,7 +278,7 @@ func (w *wire) Uncork() {
 	}
 }
 
-// left returns how the frames were sent, and clears the record.
+// left returns how many frames each send had, and clears the record.
 func (w *wire) left() []int {
 	synctest.Wait()
 	w.mu.Lock()
@@ -326,7 +327,7 @@ func (w *wire) Close(g frame.Goodbye) {
 	go w.s.Closed()
 }
 
-// got returns the frames so far as "kind id" strings and clears them.
+// got returns the frames so far as "kind id" strings, and clears them.
 func (w *wire) got() []string {
 	synctest.Wait()
 	w.mu.Lock()
@@ -367,7 +368,7 @@ func (w *wire) nack(after time.Duration, ids ...string) {
 	w.s.Frame(f)
 }
 
-// world is a hub over a memory mailbox, inside a synctest bubble.
+// world is a hub over a mailbox in memory, inside a synctest bubble.
 type world struct {
 	t    *testing.T
 	hub  *Hub
@@ -411,7 +412,7 @@ func (w *world) connect(h frame.Hello) *wire {
 // untilCompared sleeps until a session has compared itself with the store.
 func (w *world) untilCompared(c *wire) { w.beforeComparison(c, -3*tick) }
 
-// beforeComparison sleeps until so long before the session's next comparison.
+// beforeComparison sleeps until d before the session's next comparison.
 func (w *world) beforeComparison(c *wire, d time.Duration) {
 	c.s.mu.Lock()
 	left := time.Duration(c.s.rereadAt)*tick - w.hub.cfg.Now().Sub(w.hub.start)

@@ -17,8 +17,8 @@ func TestANotificationRoutedAcrossAGapWaitsForTheOneBefore(t *testing.T) {
 	})
 }
 
-// TestNotificationsAfterStoreRollbackArriveAtOnce: a replica that lacks the last commits took over, so that numbers which a session
-// knows are given out again.
+// TestNotificationsAfterStoreRollbackArriveAtOnce: after a failover to a replica that lacks the last commits, the store assigns numbers
+// again that a session knows already.
 func TestNotificationsAfterStoreRollbackArriveAtOnce(t *testing.T) {
 	inWorld(t, func(w *world) {
 		anna, carl := w.connect(frame.Hello{Recipient: "anna"}), w.connect(frame.Hello{Recipient: "anna", Token: "peek"})

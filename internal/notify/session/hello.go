@@ -18,10 +18,10 @@ type verification struct {
 	s     *Session
 	o     *opening
 	renew bool
-	at    time.Time // when it began to wait for its app's server
+	at    time.Time // when the hello began to wait for its app's server
 }
 
-// hello starts verification: off the connection's loop, with the transport paused so that frames stay in order.
+// hello starts the verification outside the connection's loop. The transport is paused, so that frames stay in order.
 func (s *Session) hello(hello *frame.Hello) {
 	h := s.hub
 	s.mu.Lock()
@@ -51,8 +51,8 @@ func (s *Session) hello(hello *frame.Hello) {
 	h.verify.add(v)
 }
 
-// verified checks a hello with the keys and answers known here first, so that it waits for another server only if
-// needed. Hellos that need the app's own server queue up app by app.
+// verified checks a hello first with the keys and answers known on this node, so that it waits for another server only if needed. Hellos
+// that need the app's own server wait in a queue for each app.
 func (h *Hub) verified(v verification) {
 	claim := v.o.claim()
 	c, err := h.cfg.Verifier.Known(claim)
@@ -67,7 +67,7 @@ func (h *Hub) verified(v verification) {
 	}
 }
 
-// asked sends a claim to its app's server. The verifier limits how long that may take.
+// asked sends a claim to its app's server. The verifier limits the time for that.
 func (h *Hub) asked(v verification) {
 	claim := v.o.claim()
 	if time.Since(v.at) > askPatience {
@@ -78,10 +78,10 @@ func (h *Hub) asked(v verification) {
 	h.decide(v, claim, c, err)
 }
 
-// unavailable sends clients away that cannot be verified now. They come back spread, not all at once.
+// unavailable is the goodbye for clients that cannot be verified now. They reconnect at different times.
 func unavailable() frame.Goodbye { return later(frame.AuthUnavailable) }
 
-// later sends a client away for trouble that passes. Clients come back spread, not all at once.
+// later is the goodbye for passing trouble. Clients reconnect at different times.
 func later(reason string) frame.Goodbye {
 	return frame.Goodbye{Reason: reason, RetryAfter: laterLeast + time.Duration(mrand.Int64N(int64(laterLeast)))}
 }
@@ -89,7 +89,7 @@ func later(reason string) frame.Goodbye {
 // laterLeast is the least time after which such a client may reconnect.
 const laterLeast = 5 * time.Second
 
-// decide handles a hello by the result of its verification.
+// decide handles a hello after its verification.
 func (h *Hub) decide(v verification, claim access.Claim, c access.Client, err error) {
 	if err == nil {
 		err = notification.CheckName("recipient", c.Recipient)
@@ -132,8 +132,8 @@ func (o *opening) claim() access.Claim {
 	return c
 }
 
-// admit registers a verified client and welcomes it. The lock is held from registration to the welcome, so that the
-// welcome is the first frame; pending notifications are read after both, so that none is missed.
+// admit registers a verified client and welcomes it. It holds the lock from the registration to the welcome, so that the welcome is the
+// first frame. Pending notifications are read after both, so that none is missed.
 func (s *Session) admit(c access.Client, hello *frame.Hello) {
 	h := s.hub
 	kept := s.open(c)
@@ -157,7 +157,7 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 		kept.each(Part.Closed)
 		return
 	}
-	// Checked again after the registration: a drain or a stop that began meanwhile either finds the session in the registry, or is found
+	// Checked again after the registration: a drain or shutdown that began meanwhile either finds the session in the registry or is noticed
 	// here.
 	if g, refused := h.refuses(); refused {
 		h.reg.remove(address{s.app, s.recipient}, s)
@@ -185,7 +185,7 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 		h.cfg.Store.Seen([]mailbox.Seen{{App: s.app, Recipient: s.recipient, Device: s.device, At: h.cfg.Now()}})
 	}
 	if len(hello.Held) > 0 {
-		h.held.Add(s.app, heldCheck{s, hello.Held}) // one that is not checked now will be at the next hello
+		h.held.Add(s.app, heldCheck{s, hello.Held}) // if the queue is full, the next hello repeats the check
 	}
 }
 
@@ -206,7 +206,7 @@ func (s *Session) renewed(c access.Client, hello *frame.Hello) {
 	s.arm(s.nextWake(now))
 }
 
-// welcome sets the session's lifetime from a hello, and answers the hello.
+// welcome sets the session's lifetime and heartbeat from a hello, and sends the welcome.
 func (s *Session) welcome(c access.Client, hello *frame.Hello, now instant) {
 	beat := hello.Heartbeat
 	if beat == 0 {
@@ -225,7 +225,7 @@ func (s *Session) welcome(c access.Client, hello *frame.Hello, now instant) {
 	}))
 }
 
-// Each lookup of a notification that a client still shows takes a read.
+// Each lookup of a notification that a client still shows costs a read.
 const (
 	heldChecks = 4    // at once
 	heldQueue  = 1024 // of an app that wait
@@ -237,7 +237,7 @@ type heldCheck struct {
 	held []string
 }
 
-// checkHeld tells the client which of the notifications it still shows were settled meanwhile.
+// checkHeld sends the client recalls for the notifications it still shows that were settled meanwhile.
 func (h *Hub) checkHeld(c heldCheck) {
 	s := c.s
 	var gone []string

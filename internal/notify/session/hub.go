@@ -20,25 +20,25 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Store is the part of the mailboxes that sessions read and write.
+// Store is the part of the mailboxes' store that sessions read and write.
 type Store interface {
 	mailbox.Reader
 	SettleLater(batch []*mailbox.Settle)
-	// Mark records reports of clients that do not settle a copy. The batch stays the caller's.
+	// Mark records clients' answers that do not settle a copy. The batch stays the caller's.
 	Mark(batch []mailbox.Mark)
 	Seen(batch []mailbox.Seen)
 }
 
-// Mailbox records deliveries and passes on notifications once they are durable.
+// Mailbox records deliveries and routes notifications once they are durable.
 type Mailbox interface {
 	Delivered(marks []mailbox.Mark)
 	// RouteTo makes r the receiver of notifications that become durable from now on, and p the source of presence.
 	RouteTo(r mailbox.Router, p mailbox.Presence)
 }
 
-// Verifier checks a client's claim about itself. It is never called from a connection's loop.
+// Verifier authenticates clients. It is never called from a connection's loop.
 type Verifier interface {
-	// Known verifies at once, with the keys and answers known here. *access.AskError: these are not enough.
+	// Known verifies at once, with the keys and answers known on this node. *access.AskError: these are not enough.
 	Known(c access.Claim) (access.Client, error)
 	// Client queries the app's own server if necessary, which may take long.
 	Client(ctx context.Context, c access.Claim) (access.Client, error)
@@ -50,20 +50,19 @@ type Config struct {
 	Mailbox  Mailbox // which observes it
 	Verifier Verifier
 	Events   mailbox.Emitter
-	// Capabilities are features of sessions besides the mailbox. Frames that none of them handles are answered
-	// "unsupported".
+	// Capabilities are features of sessions in addition to the mailbox. The answer to frames that none of them handles is "unsupported".
 	Capabilities []Capability
 	Log          *slog.Logger
 	Now          func() time.Time           // the store's clock
 	Admit        func(addr netip.Addr) bool // limits hellos by address; nil: no limit
 	Window       int                        // default window; 0: 64
-	Redeliver    time.Duration              // what is not acknowledged is written again after this, then twice that, up to 5 minutes; 0: 10 s
+	Redeliver    time.Duration              // time until an unacknowledged notification is written again; it doubles up to 5 minutes; 0: 10 s
 	Reread       time.Duration              // a session compares itself with the store at least this often; 0: 30 s
 	Peers        Peers                      // the other nodes; nil: there are none
-	Node         string                     // suffix of session ids, by which others find a session's node; empty: none
+	Node         string                     // suffix of session ids, by which other nodes find a session's node; empty: none
 }
 
-// Limits and pace of sessions. The client protocol documents those that clients can observe.
+// Limits and timing of sessions. The client protocol documents those that clients can observe.
 const (
 	defaultWindow    = 64
 	maxWindow        = 1024
@@ -75,13 +74,13 @@ const (
 	redeliverFirst   = 10 * time.Second
 	redeliverMost    = 5 * time.Minute
 	maxPerRecipient  = 64               // sessions of one recipient; each costs a write on every publish
-	maxBadFrames     = 100              // after which a client that cannot speak is sent away
+	maxBadFrames     = 100              // undecodable frames in a row after which a client is disconnected
 	verifiers        = 64               // hellos verified at once with the keys and answers known here
-	askers           = 64               // hellos verified at once by apps' servers; an app may use as many as are free
+	askers           = 64               // hellos verified at once by apps' servers; one app may use all that are free
 	askQueue         = 4096             // hellos of one app that wait for its server
-	askPatience      = 10 * time.Second // for which they wait: after it the client must reconnect later
-	readers          = 5                // catch-up reads at once, of one app all but one
-	readBytes        = 512 << 10        // read at once for one session: slightly more than a transport takes
+	askPatience      = 10 * time.Second // longest wait in that queue; then the client must reconnect later
+	readers          = 5                // catch-up reads at the same time; one app can use all but one
+	readBytes        = 512 << 10        // bytes read at once for one session: slightly more than a transport accepts
 	readBatch        = 256              // sessions in one catch-up read
 	shutdownPerSec   = 5000
 	shutdownMost     = 30 * time.Second
@@ -105,7 +104,7 @@ type Hub struct {
 
 	peers   Peers
 	several bool       // there may be other nodes
-	beside  func() int // counts sessions that are not of this hub; nil: there are none
+	beside  func() int // counts further sessions that do not belong to this hub; nil: there are none
 
 	wheel   *timerwheel.Wheel[*Session]
 	timers  sync.WaitGroup
@@ -161,7 +160,7 @@ const tick = 100 * time.Millisecond
 // instant is a time in ticks since the hub started: four bytes instead of twenty-four.
 type instant uint32
 
-// grain is the precision, finer than a tick, with which the starts of two sessions are compared.
+// grain is the precision with which the starts of two sessions are compared; it is finer than a tick.
 const grain = 2 * time.Microsecond
 
 // never stands for no time.
@@ -171,8 +170,8 @@ func (h *Hub) instant() instant { return instant(h.cfg.Now().Sub(h.start) / tick
 
 func ticks(d time.Duration) instant { return instant((d + tick - 1) / tick) }
 
-// Accept makes a session on a new connection. The gateway then passes it every client frame; a gateway whose hello came
-// in the request passes a hello frame it made itself.
+// Accept makes a session on a new connection. The gateway then passes every client frame to it. If the hello came in the request, the
+// gateway passes a hello frame that it made itself.
 func (h *Hub) Accept(t Transport, p Peer) *Session {
 	o, _ := openings.Get().(*opening)
 	o.peer, o.side.opening = p, o
@@ -184,8 +183,8 @@ func (h *Hub) Accept(t Transport, p Peer) *Session {
 	return s
 }
 
-// Shutdown says goodbye to every session, with times to reconnect that are spread more the more clients there are, and
-// refuses new ones. It returns when all are gone or ctx ends.
+// Shutdown sends goodbye to every session and refuses new ones. The more clients there are, the longer the time over which they reconnect.
+// It returns when all sessions are gone or ctx ends.
 func (h *Hub) Shutdown(ctx context.Context) error {
 	h.closing.Store(true)
 	all := h.reg.all()
@@ -196,20 +195,20 @@ func (h *Hub) Shutdown(ctx context.Context) error {
 	return h.reg.wait(ctx)
 }
 
-// away tells a client to reconnect at a random time within spread, but not at once: frames count in milliseconds, and 0 means
-// at once.
+// away is the goodbye that makes a client reconnect at a random time within spread, after at least a millisecond: frames count in
+// milliseconds, and 0 means at once.
 func away(spread time.Duration) frame.Goodbye {
 	return frame.Goodbye{Reason: frame.Shutdown, RetryAfter: time.Millisecond + time.Duration(mrand.Int64N(int64(spread)))}
 }
 
-// elsewhere is away for sessions of a node that cannot reach the store.
+// elsewhere does the same as away for sessions of a node that cannot reach the store.
 func elsewhere(spread time.Duration) frame.Goodbye {
 	g := away(spread)
 	g.Reason = frame.StoreAway
 	return g
 }
 
-// refuses reports whether new sessions are refused, and with which goodbye.
+// refuses reports whether new sessions are refused, and the goodbye for them.
 func (h *Hub) refuses() (g frame.Goodbye, refused bool) {
 	switch {
 	case h.closing.Load():
@@ -227,8 +226,7 @@ const (
 	drainEvery  = 50 * time.Millisecond
 )
 
-// Drain refuses new sessions and sends those that are here away, spread over up to a minute. It returns when all are gone
-// or ctx ends.
+// Drain refuses new sessions and ends the present ones, spread over up to a minute. It returns when all are gone or ctx ends.
 func (h *Hub) Drain(ctx context.Context) error {
 	h.closing.Store(true)
 	if err := h.sendAway(ctx, away); err != nil {
@@ -237,8 +235,8 @@ func (h *Hub) Drain(ctx context.Context) error {
 	return h.reg.wait(ctx)
 }
 
-// Leave refuses new sessions and moves the present ones to other nodes, spread as by Drain, until ctx ends. Then new
-// sessions are accepted again.
+// Leave refuses new sessions and moves the present ones to other nodes, spread over time as in Drain, until ctx ends. Then new sessions are
+// accepted again.
 func (h *Hub) Leave(ctx context.Context) {
 	h.leaving.Store(true)
 	defer h.leaving.Store(false)
@@ -246,7 +244,7 @@ func (h *Hub) Leave(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// sendAway says goodbye to the present sessions, spread over time.
+// sendAway sends goodbye to the present sessions, spread over time.
 func (h *Hub) sendAway(ctx context.Context, how func(spread time.Duration) frame.Goodbye) error {
 	all := h.reg.all()
 	spread := min(time.Second+time.Duration(len(all))*time.Second/drainPerSec, drainMost)
@@ -277,11 +275,11 @@ func (h *Hub) Close() error {
 	h.held.Wait()
 	h.release.wait()
 	h.timers.Wait()
-	h.behind.close() // the stopped goroutines may still have begun a read
+	h.behind.close() // the stopped goroutines may have begun a read
 	return nil
 }
 
-// refusal returns the goodbye for a client whose claim failed.
+// refusal returns the goodbye for a client whose verification failed.
 func refusal(err error) frame.Goodbye {
 	var fe *notification.FieldError
 	switch {

@@ -11,8 +11,8 @@ import (
 
 // Info describes a live session for presence views.
 type Info struct {
-	Node        string // where it is; empty: on this node
-	ID          string // public: the device's name or one made for this session; never the secret id
+	Node        string // node of the session; empty: this node
+	ID          string // public: the device's name, or one made for this session; never the secret id
 	Device      string // empty: unnamed
 	Gateway     string // ws, grpc, sse, poll
 	ConnectedAt time.Time
@@ -31,7 +31,7 @@ func (s *Session) info() Info {
 	}
 }
 
-// Beside adds other sessions of this node to the metrics, those of a service that it replaces. Nil: there are none.
+// Beside adds further sessions of this node to the metrics: those of a service that Godwit replaces. Nil: there are none.
 func (h *Hub) Beside(live func() int) { h.beside = live }
 
 // Live returns the number of sessions on this node.
@@ -43,7 +43,7 @@ func (h *Hub) Live() int {
 	return n
 }
 
-// counts are kept as plain atomics so that the hot path pays an addition, and read when metrics are scraped.
+// counts are plain atomics, so that the hot path costs one addition; they are read when metrics are scraped.
 type counts struct {
 	delivered, redelivered, acked, nacked atomic.Uint64
 
@@ -53,10 +53,10 @@ type counts struct {
 	goodbyes map[string]uint64 // by reason: a fixed small set
 }
 
-// took is how long notifications took over connections.
+// took has the histograms of the times that notifications took over connections.
 type took struct{ delivered, acked prometheus.Histogram }
 
-// millis is a time in milliseconds since the hub began, as a remainder: differences of less than 24 days are exact.
+// millis is a time in milliseconds since the hub began, truncated to 32 bits: differences of less than 24 days are exact.
 func (h *Hub) millis(t time.Time) uint32 { return uint32(t.Sub(h.start).Milliseconds()) } //nolint:gosec // a remainder
 
 func (c *counts) goodbye(reason string) {
@@ -68,8 +68,8 @@ func (c *counts) goodbye(reason string) {
 	c.mu.Unlock()
 }
 
-// Counts returns how often notifications were written to sessions, how often of these again, and how many were
-// acknowledged, since start.
+// Counts returns, since the start, how often notifications were written to sessions, how often these were repetitions, and how many were
+// acknowledged.
 func (h *Hub) Counts() (delivered, redelivered, acked uint64) {
 	return h.counts.delivered.Load(), h.counts.redelivered.Load(), h.counts.acked.Load()
 }
@@ -126,7 +126,7 @@ func (h *Hub) ByGateway(app string) map[string]int {
 	return counts
 }
 
-// Goodbyes counts the sessions that the server has ended since start, by reason.
+// Goodbyes counts the sessions that the server has ended since the start, by reason.
 func (h *Hub) Goodbyes() map[string]uint64 {
 	h.counts.mu.Lock()
 	defer h.counts.mu.Unlock()

@@ -2,8 +2,8 @@ package session
 
 import "sync"
 
-// jobs does things in the order given, at most limit at once, with goroutines that end when nothing is queued: a
-// storm of hellos neither starts a goroutine each nor waits for the slowest.
+// jobs runs tasks in the given order, at most limit at the same time, with goroutines that end when the queue is empty. So a storm of
+// hellos does not start a goroutine each, and the slowest hello does not delay the rest.
 type jobs[T any] struct {
 	limit   int
 	do      func(T)

@@ -64,7 +64,7 @@ func TestNotificationNackedTooOftenIsSetAside(t *testing.T) {
 		w.expect(c, "welcome", "notification bad")
 		for range notification.MaxNacks - 1 {
 			c.nack(time.Second, "bad")
-			c.nack(2*time.Second, "bad") // counts once: it was not delivered between
+			c.nack(2*time.Second, "bad") // counts once: there was no delivery in between
 			time.Sleep(3 * time.Second)
 			w.expect(c, "notification bad again")
 		}
@@ -132,7 +132,7 @@ func TestNoAckIsWrittenOnceHoweverSlowTheStore(t *testing.T) {
 				t.Fatalf("came twice: %q", got)
 			}
 		}
-		w.mail.lose("anna", "filler") // so that a read is made, which leaves out what was written
+		w.mail.lose("anna", "filler") // causes a read, which excludes the written notification
 		for range 4 {
 			w.untilCompared(c)
 			once()
@@ -140,7 +140,7 @@ func TestNoAckIsWrittenOnceHoweverSlowTheStore(t *testing.T) {
 		w.mail.mu.Lock()
 		w.mail.held = false
 		w.mail.mu.Unlock()
-		w.untilCompared(c) // acknowledgements that the store missed are settled again
+		w.untilCompared(c) // acknowledgements that the store missed are sent to it again
 		w.untilCompared(c)
 		once()
 		c.ack("filler")
@@ -163,7 +163,7 @@ func TestNacksOfClientsAreNoted(t *testing.T) {
 		c := w.connect(frame.Hello{Recipient: "anna", Device: "phone", Heartbeat: time.Hour})
 		w.publish("anna", "one")
 		c.nack(time.Minute, "one", "unknown")
-		c.nack(time.Minute, "one") // a second time, for the read that follows a note
+		c.nack(time.Minute, "one") // a second time, for the read after a mark
 		w.mail.mu.Lock()
 		defer w.mail.mu.Unlock()
 		if len(w.mail.said) != 1 || w.mail.said[0].What != mailbox.Nacked || w.mail.said[0].Device != "phone" || w.mail.said[0].Over != mailbox.OverOf("test", "phone") || w.mail.said[0].DeliveredAt.IsZero() {

@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/notify/frame"
 )
 
-// A client that cannot acknowledge gets everything once, however much that is, and nothing of it is settled.
+// A client that cannot acknowledge gets every notification once, however many there are, and none of them is settled.
 func TestOnceSessionGetsEachNotificationOnceAndSettlesNone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var want []string
@@ -21,7 +21,7 @@ func TestOnceSessionGetsEachNotificationOnceAndSettlesNone(t *testing.T) {
 		w.expect(c, append([]string{"welcome"}, want...)...)
 		w.publish("anna", "n5")
 		w.expect(c, "notification n5")
-		for range 4 { // redelivery would be due, and comparisons are
+		for range 4 { // a redelivery would be due, and comparisons are due
 			w.untilCompared(c)
 		}
 		w.expect(c)

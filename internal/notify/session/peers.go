@@ -9,21 +9,21 @@ import (
 	"godwit.dev/godwit/internal/notify/frame"
 )
 
-// Peers are the other nodes, as a hub sees them. All methods but Flush are called with sessions locked: they take a
-// note, do not wait, and do not call the hub.
+// Peers is the interface of a hub to the other nodes. All methods except Flush are called with sessions locked: they must only record the
+// call, not wait, and not call the hub.
 type Peers interface {
-	// Came says that a session is registered here: from now on, or at the latest when Flush returns, notifications for its
-	// recipient must be routed to this node. first: no other session of it here is more than an observer.
+	// Came reports that a session is registered here: from now on, or at the latest when Flush returns, notifications for its recipient
+	// must be routed to this node. first: the recipient's other sessions here are all observers.
 	Came(app, recipient string, first bool)
-	// Left says that a session is gone. last: all that remain are observers.
+	// Left reports that a session has ended. last: the recipient's remaining sessions here are all observers.
 	Left(app, recipient string, last bool)
 	// Flush returns once all earlier calls of Came are in effect on this node.
 	Flush(ctx context.Context) error
-	// Online names the recipient's devices on other nodes, as far as this node knows without a query.
+	// Online names the recipient's devices on other nodes, as far as this node knows them without a query.
 	Online(app, recipient string) []string
 }
 
-// nobody replaces the peers of a hub that is alone.
+// nobody is used by a hub without other nodes.
 type nobody struct{ h *Hub }
 
 func (p nobody) Came(app, recipient string, first bool) {
@@ -41,15 +41,15 @@ func (p nobody) Left(app, recipient string, last bool) {
 func (nobody) Flush(context.Context) error    { return nil }
 func (nobody) Online(string, string) []string { return nil }
 
-// Other nodes learn of a new session some moments later, and notifications that they route meanwhile do not reach it. So
-// it compares itself with the store soon after its hello.
+// Other nodes learn of a new session some moments later, and notifications that they route before that do not reach it. So the session
+// compares itself with the store soon after its hello.
 const (
 	rereadFirst = time.Second
 	rereadNext  = 5 * time.Second
 )
 
-// firstReread is when a session compares itself with the store for the first time. Sessions that connect together do so
-// at different times.
+// firstReread returns when a session compares itself with the store for the first time. Without other nodes, sessions that connect together
+// get different times.
 func (s *Session) firstReread(now instant) instant {
 	if s.hub.several {
 		return now + ticks(rereadFirst)
@@ -58,7 +58,7 @@ func (s *Session) firstReread(now instant) instant {
 	return now + reread - instant(mrand.Uint32N(uint32(reread)))
 }
 
-// nextReread is when a session that compares itself now does so again.
+// nextReread returns when a session that compares itself now does so again.
 func (s *Session) nextReread(now instant) instant {
 	reread := ticks(s.hub.cfg.Reread)
 	if again := s.connected + ticks(rereadNext); s.hub.several && now < again {
@@ -67,13 +67,12 @@ func (s *Session) nextReread(now instant) instant {
 	return now + reread - instant(mrand.Uint32N(max(uint32(reread)/4, 1)))
 }
 
-// fresh reports whether peers may not know a session yet.
+// fresh reports whether peers may not have learnt of a session yet.
 func (s *Session) fresh(now instant) bool {
 	return s.hub.several && now-min(now, s.connected) <= ticks(rereadNext)
 }
 
-// Reread lets the sessions of a recipient compare themselves with the store, since a message for the recipient is
-// missing.
+// Reread makes the sessions of a recipient compare themselves with the store, since a message for the recipient may be missing.
 func (h *Hub) Reread(app, recipient string) {
 	var found [4]*Session
 	for _, s := range h.reg.find(address{app, recipient}, found[:0]) {
@@ -81,7 +80,7 @@ func (h *Hub) Reread(app, recipient string) {
 	}
 }
 
-// RereadAll lets all sessions compare themselves with the store, since any recipient's messages may be missing.
+// RereadAll makes all sessions compare themselves with the store, since any recipient's messages may be missing.
 func (h *Hub) RereadAll() {
 	var some []*Session
 	for i := range h.reg.shards {
@@ -102,31 +101,31 @@ func (s *Session) reread() {
 	}
 }
 
-// EachHere names the recipient of every session on this node that is no observer.
+// EachHere calls f with the recipient of every session on this node, observers excepted.
 func (h *Hub) EachHere(f func(app, recipient string)) {
 	h.reg.each(func(a address) { f(a.app, a.recipient) })
 }
 
 // Device is the data of a session that other nodes need.
 type Device struct {
-	Name  string    // of the device, or one made for this session
-	Named bool      // it is that of a device
-	Since time.Time // in whole microseconds, as nodes exchange it
+	Name  string    // name of the device, or one made for this session
+	Named bool      // Name is a device's name
+	Since time.Time // in whole microseconds, the precision in which nodes exchange it
 }
 
-// Since is when the session was welcomed, by the store's clock, which nodes share to some milliseconds.
+// Since returns when the session was welcomed, by the store's clock, on which nodes agree to some milliseconds.
 func (s *Session) Since() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.since()
 }
 
-// since is Since with the lock held.
+// since does the same as Since; the lock must be held.
 func (s *Session) since() time.Time {
 	return s.hub.start.Add(time.Duration(s.connected)*tick + time.Duration(s.grain)*grain).Truncate(time.Microsecond)
 }
 
-// Here lists a recipient's sessions on this node, observers left out.
+// Here lists a recipient's sessions on this node, observers excepted.
 func (h *Hub) Here(app, recipient string) (list []Device) {
 	var found [4]*Session
 	for _, s := range h.reg.find(address{app, recipient}, found[:0]) {
@@ -139,15 +138,15 @@ func (h *Hub) Here(app, recipient string) (list []Device) {
 	return list
 }
 
-// Emit reports to followers that a recipient came or left.
+// Emit reports to followers that a recipient is now online or offline.
 func (h *Hub) Emit(t event.Type, app, recipient string) {
 	if h.cfg.Events != nil {
 		h.cfg.Events.Emit([]event.Event{{App: app, Type: t, At: h.cfg.Now(), To: recipient}})
 	}
 }
 
-// Replaced says that a device connected to another node at by.Since. Its earlier sessions here end. lesser decides
-// between sessions of the same time.
+// Replaced reports that a device connected to another node at by.Since, and ends its earlier sessions here. lesser decides between sessions
+// that began at the same time.
 func (h *Hub) Replaced(app, recipient string, by Device, lesser bool) {
 	var found [4]*Session
 	for _, s := range h.reg.find(address{app, recipient}, found[:0]) {

@@ -8,11 +8,11 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
-// A hub answers at once and completely about its own sessions, and never fails. Callers that ask for presence must not
-// rely on any of that, since the answer may need the hubs of several nodes.
+// A hub answers immediately and completely about its own sessions, and never fails. Callers of Presence must not rely on that, since the
+// answer may need the hubs of several nodes.
 var _ mailbox.Presence = (*Hub)(nil)
 
-// Online implements mailbox.Presence: the names of the recipient's connected devices, observers left out.
+// Online implements mailbox.Presence: it names the recipient's connected devices, observers excepted.
 func (h *Hub) Online(_ context.Context, app, recipient string) ([]string, error) {
 	return h.online(app, recipient), nil
 }
@@ -40,7 +40,7 @@ func (h *Hub) Sessions(_ context.Context, app string, recipients []string) (live
 	return live, false, nil
 }
 
-// Disconnect ends all sessions of a recipient and returns how many there were. partial: some may go on.
+// Disconnect ends all sessions of a recipient and returns how many there were. partial: some sessions may still be live.
 func (h *Hub) Disconnect(_ context.Context, app, recipient, reason string) (n int, partial bool, err error) {
 	sessions := h.reg.find(address{app, recipient}, nil)
 	for _, s := range sessions {
@@ -49,8 +49,8 @@ func (h *Hub) Disconnect(_ context.Context, app, recipient, reason string) (n in
 	return len(sessions), false, nil
 }
 
-// Newest is the newest live session of a recipient that does not only observe, with a device only that one's. Nil: there
-// is none.
+// Newest returns the newest live session of a recipient that does not only observe; with a device, only that device's sessions count. Nil:
+// there is none.
 func (h *Hub) Newest(app, recipient, device string) *Session {
 	var found [4]*Session
 	var newest *Session

@@ -6,23 +6,23 @@ import (
 	"sync"
 )
 
-// address is where a recipient's sessions are found.
+// address identifies the recipient of sessions.
 type address struct{ app, recipient string }
 
-const shards = 64 // so that connects and routing on several cores seldom meet
+const shards = 64 // so many that connects and routing on several cores seldom need the same lock
 
-// registry finds the sessions of a recipient. Sessions of one hash are a linked list: nearly always one.
+// registry finds the sessions of a recipient. Sessions with the same hash form a linked list, which nearly always has one element.
 type registry struct {
 	seed   maphash.Seed
 	shards [shards]shard
 	mu     sync.Mutex
 	live   int
-	empty  chan struct{} // closed when live falls to 0; nil while nobody waits
+	empty  chan struct{} // closed when live becomes 0; nil while nobody waits
 }
 
 type shard struct {
 	mu sync.RWMutex
-	m  map[uint64]*Session // by the address's hash: half the size of a map by address
+	m  map[uint64]*Session // by the address's hash, which takes half the memory of a map by address
 }
 
 func (r *registry) init() {
@@ -37,11 +37,11 @@ func (r *registry) shard(a address) (*shard, uint64) {
 	return &r.shards[h%shards], h
 }
 
-// at reports whether s is a session of a; two addresses may share a hash and then a list.
+// at reports whether s belongs to a; two addresses may have the same hash, and then share a list.
 func (s *Session) at(a address) bool { return s.recipient == a.recipient && s.app == a.app }
 
-// add registers s. It returns the session of the same named device that s takes the place of, if there is one, and
-// whether s is the recipient's first that is no observer. ok is false, and s not registered, if the recipient has too many.
+// add registers s. It returns the session of the same named device that s replaces, if there is one, and whether s is the recipient's first
+// session that is no observer. ok is false, and s not registered, if the recipient has too many sessions.
 func (r *registry) add(a address, s *Session) (replaced *Session, first, ok bool) {
 	sh, h := r.shard(a)
 	sh.mu.Lock()
@@ -66,7 +66,7 @@ func (r *registry) add(a address, s *Session) (replaced *Session, first, ok bool
 	return replaced, first, true
 }
 
-// remove removes s and reports whether only observers remain of the recipient's sessions.
+// remove removes s and reports whether the recipient's remaining sessions are all observers.
 func (r *registry) remove(a address, s *Session) (last bool) {
 	sh, h := r.shard(a)
 	sh.mu.Lock()
@@ -107,7 +107,7 @@ func (r *registry) find(a address, dst []*Session) []*Session {
 	return dst
 }
 
-// each calls f with the address of every session that is no observer.
+// each calls f with the address of every session, observers excepted.
 func (r *registry) each(f func(a address)) {
 	var some []*Session
 	for i := range r.shards {
@@ -156,7 +156,7 @@ func (r *registry) len() int {
 	return r.live
 }
 
-// wait returns when no session is registered.
+// wait returns when no session is registered any more, or with an error when ctx ends.
 func (r *registry) wait(ctx context.Context) error {
 	r.mu.Lock()
 	if r.live == 0 {

@@ -14,14 +14,14 @@ func TestComparingBringsNothingBackThatWasJustAcknowledged(t *testing.T) {
 		w.expect(c, "welcome")
 		w.beforeComparison(c, time.Millisecond)
 		w.mail.mu.Lock()
-		w.mail.held = true // the store has not handled the acknowledgement when the session compares itself
+		w.mail.held = true // the store has not written the acknowledgement when the session compares itself
 		w.mail.mu.Unlock()
 		w.publish("anna", "n1")
 		w.expect(c, "notification n1")
 		c.ack("n1")
 		w.untilCompared(c)
 		w.expect(c)
-		// An acknowledgement that the store has not taken by the next comparison is lost.
+		// An acknowledgement that the store has not written by the next comparison counts as lost.
 		w.untilCompared(c)
 		w.expect(c, "notification n1")
 	})
@@ -36,7 +36,7 @@ func TestRepeatedComparisonsBringNoAcknowledgedCopyBack(t *testing.T) {
 		w.publish("anna", "n1")
 		w.expect(c, "welcome", "notification n1")
 		c.ack("n1")
-		for range 10 { // a known notification is routed again, which means that others may be missing
+		for range 10 { // a known notification is routed again, which shows that others may be missing
 			w.hub.Reread("demo", "anna")
 			w.expect(c)
 			time.Sleep(100 * time.Millisecond)

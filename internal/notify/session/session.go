@@ -12,13 +12,13 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Session is one live connection of a recipient. An idle one is this struct and nothing else, so every field counts:
-// data that only few sessions need is behind a pointer.
+// Session is one live connection of a recipient. An idle session has no memory beyond this struct, so every field counts: data that only
+// few sessions need is behind a pointer.
 type Session struct {
 	hub   *Hub
 	t     Transport
 	timer timerwheel.Timer[*Session]
-	next  *Session // of the same recipient; guarded by the registry's shard
+	next  *Session // next session with the same hash; guarded by the registry's shard
 
 	// Set once by the hello, before the session is registered.
 	app, recipient, device string
@@ -28,11 +28,11 @@ type Session struct {
 
 	mu      sync.Mutex
 	state   state
-	peek    bool  // an observer: frames written to it are no deliveries
-	behind  bool  // routed items are dropped until a store read has caught up
+	peek    bool  // an observer: frames written to it do not count as deliveries
+	behind  bool  // routed items are dropped until a store read has delivered them
 	queued  bool  // in the catch-up queue
 	blocked bool  // the transport refused a write and has not drained since
-	bad     uint8 // frames in a row that could not be understood
+	bad     uint8 // consecutive frames that could not be decoded
 	window  uint16
 
 	heartbeat instant // ticks
@@ -40,15 +40,15 @@ type Session struct {
 	rereadAt  instant // next comparison with the store
 	expires   instant // of the token; 0: never
 	connected instant
-	probedFor instant // the silence, by its last sign of life, that was probed
+	probedFor instant // value of alive for which a probe was sent
 	grants    grants
 	once      bool   // the client cannot acknowledge: notifications written to it stay in the mailbox, and are not written again
-	grain     uint16 // of the tick in which it was welcomed
+	grain     uint16 // in the tick in which it was welcomed
 
-	last   uint64  // newest seq this session is up to date with
-	missed uint64  // newest seq that was dropped while behind, since the last read began
+	last   uint64  // newest seq up to which the session has received everything
+	missed uint64  // newest seq dropped while behind, since the last read began
 	win    *window // nil while nothing is in flight
-	side   *side   // nil for nearly all, once they have said hello
+	side   *side   // nil for nearly all sessions after their hello
 }
 
 type state uint8
@@ -67,14 +67,14 @@ type opening struct {
 	hello frame.Hello
 }
 
-// openings are reused: in a storm of connects they would leave holes between the sessions that stay.
+// openings are reused: in a storm of connects they would leave holes in memory between the sessions that stay.
 var openings = sync.Pool{New: func() any { return new(opening) }}
 
-// App returns the client's app, which is known once the session was welcomed.
+// App returns the client's app, which is known after the welcome.
 func (s *Session) App() string { return s.app }
 
-// ID is the session's secret identifier (128 random bits, 22 base64url characters), known once it was welcomed. Where there
-// are several nodes, a dot and its node follow.
+// ID returns the session's secret identifier (128 random bits, 22 base64url characters), which exists after the welcome. With several
+// nodes, a dot and the name of its node follow.
 func (s *Session) ID() string {
 	id := base64.RawURLEncoding.EncodeToString(s.secret[:])
 	if s.hub.cfg.Node != "" {
@@ -83,8 +83,8 @@ func (s *Session) ID() string {
 	return id
 }
 
-// name is how presence and acknowledgements know the session: its device, or a name no device can have, since "~" is
-// not allowed in names.
+// name is the session's name in presence and acknowledgements: its device, or a name that no device can have, since "~" is not allowed in
+// names.
 func (s *Session) name() string {
 	if s.device != "" {
 		return s.device
@@ -93,10 +93,10 @@ func (s *Session) name() string {
 	return "~" + base64.RawURLEncoding.EncodeToString(sum[:9])
 }
 
-// Alive notes a sign of life that is not a frame: a pong, an HTTP/2 PING acknowledgement, a poll.
+// Alive records a sign of life other than a frame: a pong, an HTTP/2 PING acknowledgement, a poll.
 func (s *Session) Alive() { atomic.StoreUint32(&s.alive, uint32(s.hub.instant())) }
 
-// Frame handles one client frame. Frames of one session must come one at a time, in order.
+// Frame handles one client frame. The gateway must pass the frames of a session one at a time, in order.
 func (s *Session) Frame(f *frame.Client) {
 	s.Alive()
 	if f.Kind == frame.KindHello {
@@ -108,7 +108,7 @@ func (s *Session) Frame(f *frame.Client) {
 	}
 }
 
-// frame handles any frame but a hello. The caller hands on the acknowledgements and nacks once the session is unlocked.
+// frame handles any frame except a hello. The caller passes the acknowledgements and nacks on after the session is unlocked.
 func (s *Session) frame(f *frame.Client) (acks []*mailbox.Settle) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,8 +137,8 @@ func (s *Session) frame(f *frame.Client) (acks []*mailbox.Settle) {
 	return nil
 }
 
-// Bad answers a frame that could not be decoded with an error frame; the session goes on, up to a limit. The sender of a
-// request whose reply is broken gets the error at once.
+// Bad answers a frame that could not be decoded with an error frame; after too many in a row the session ends. If the frame is an invalid
+// reply to a request, the asker gets the error at once.
 func (s *Session) Bad(e *frame.Error) {
 	s.Alive()
 	s.mu.Lock()
@@ -159,7 +159,7 @@ func (s *Session) badLocked(e *frame.Error) {
 	}
 }
 
-// Drained says that a transport which refused a write has room again.
+// Drained reports that the transport, which had refused a write, has room again.
 func (s *Session) Drained() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +168,7 @@ func (s *Session) Drained() {
 	s.side.each(Part.Drained)
 }
 
-// Closed says that the connection is gone. The session is over.
+// Closed reports that the connection is gone, and ends the session.
 func (s *Session) Closed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,8 +214,8 @@ func (s *Session) endLocked() {
 	}
 }
 
-// releaseAll makes the store check copies again that every device must acknowledge: this session without a device will
-// not.
+// releaseAll makes the store check again the copies that every device must acknowledge: this session, which has no device, will not
+// acknowledge them.
 func (s *Session) releaseAll() {
 	var batch []*mailbox.Settle
 	for _, f := range s.win.flight {
@@ -231,6 +231,6 @@ func (s *Session) releaseAll() {
 	}
 }
 
-// write sends one frame that is not a notification. One the transport has no room for is dropped: the transport
-// then closes the connection or the client asks again.
+// write sends one frame that is not a notification. If the transport has no room, the frame is dropped: then the transport closes the
+// connection, or the client sends its request again.
 func (s *Session) write(k frame.ServerKind, b []byte) bool { return s.t.Write(k, b, nil) }

@@ -119,8 +119,8 @@ func TestSecondSessionOfADeviceReplacesTheFirst(t *testing.T) {
 	})
 }
 
-// TestLaterSessionOfADeviceStays: nodes learn of each other's sessions within microseconds, and of two that start at
-// once one stays.
+// TestLaterSessionOfADeviceStays: nodes learn of each other's sessions within microseconds, and of two sessions that start at the same time
+// one stays.
 func TestLaterSessionOfADeviceStays(t *testing.T) {
 	for by, c := range map[time.Duration]struct{ lesser, ends bool }{
 		-time.Millisecond:     {true, false},
@@ -299,8 +299,8 @@ func TestAckNoneIsSettledByTheFirstWrite(t *testing.T) {
 	})
 }
 
-// TestCopySettledByItsOnlyWriteNeedsNoMark sends a notification without acknowledgement to a recipient's only session: its settle says
-// everything. With two sessions, only a note records the second one's write.
+// TestCopySettledByItsOnlyWriteNeedsNoMark sends a notification without acknowledgement to a recipient's only session: its settle contains
+// everything. With two sessions, only a mark records the second session's write.
 func TestCopySettledByItsOnlyWriteNeedsNoMark(t *testing.T) {
 	inWorld(t, func(w *world) {
 		none := func(n *notification.Notification) { n.Ack = notification.AckNone }

@@ -14,10 +14,10 @@ type Order string
 const (
 	ByOldest  Order = "oldest"  // by the notification that has waited longest for its acknowledgement
 	ByUnacked Order = "unacked" // most notifications in flight
-	ByQueued  Order = "queued"  // most bytes that the connection does not take
+	ByQueued  Order = "queued"  // most bytes that the connection has not accepted
 )
 
-// Lag is a session that has not kept up, or not yet.
+// Lag is a session with notifications in flight or bytes queued.
 type Lag struct {
 	Info
 	Recipient string
@@ -30,7 +30,7 @@ func SortLags(lags []Lag, by Order) {
 	slices.SortStableFunc(lags, func(a, b Lag) int { return cmp.Compare(b.rank(by), a.rank(by)) })
 }
 
-// rank is how slow it is: the more the slower.
+// rank is a number that grows with the slowness of the session.
 func (l *Lag) rank(by Order) int64 {
 	switch {
 	case by == ByUnacked:
@@ -43,12 +43,11 @@ func (l *Lag) rank(by Order) int64 {
 	return math.MaxInt64 - l.Oldest // positions grow with time, roughly
 }
 
-// queuer is a Transport that counts its queued bytes. Streams that share a connection cannot.
+// queuer is a Transport that counts its queued bytes. Streams that share a connection cannot count them.
 type queuer interface{ Queued() int }
 
-// Slowest lists up to n sessions of an app that have notifications in flight or bytes queued, the slowest first. It
-// locks one session at a time, so it delays no others, and it costs nothing unless called. partial: there may be slower
-// ones.
+// Slowest lists up to n sessions of an app that have notifications in flight or bytes queued, the slowest first. It locks one session at a
+// time, so it delays no others, and it costs nothing unless called. partial: other nodes may have slower ones.
 func (h *Hub) Slowest(_ context.Context, app string, by Order, n int) (found []Lag, partial bool, err error) {
 	var some []*Session
 	for i := range h.reg.shards {
@@ -61,7 +60,7 @@ func (h *Hub) Slowest(_ context.Context, app string, by Order, n int) (found []L
 			rank := l.rank(by)
 			at, _ := slices.BinarySearchFunc(found, rank, func(o Lag, rank int64) int {
 				if o.rank(by) >= rank {
-					return -1 // the slowest first; equals in the order they were met
+					return -1 // the slowest first; sessions of equal rank in the order in which they were found
 				}
 				return 1
 			})
@@ -77,7 +76,7 @@ func (h *Hub) Slowest(_ context.Context, app string, by Order, n int) (found []L
 	return found, false, nil
 }
 
-// lag fills in how far s is behind and reports whether it is.
+// lag sets how far s is behind and reports whether it is.
 func (s *Session) lag(l *Lag) bool {
 	l.Queued = s.Queued()
 	s.mu.Lock()

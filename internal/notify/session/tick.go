@@ -7,17 +7,17 @@ import (
 	"godwit.dev/godwit/internal/notify/frame"
 )
 
-// readRetry is the pause after which a session whose store read failed tries again.
+// readRetry is the pause before another store read for a session whose read failed.
 const readRetry = time.Second
 
-// arm sets the session's one timer. All deadlines (heartbeat, redelivery, the token's end, the next comparison with the
-// store) share it: tick handles those that have passed and nextWake returns the next one.
+// arm sets the session's only timer. All deadlines (heartbeat, redelivery, the token's end, the next comparison with the store) share it:
+// tick handles those that have passed, and nextWake returns the next one.
 func (s *Session) arm(at instant) {
 	s.wakeAt = at
 	s.hub.wheel.Set(&s.timer, time.Duration(at)*tick-s.hub.cfg.Now().Sub(s.hub.start))
 }
 
-// nextWake is the earliest time at which something may be due.
+// nextWake returns the earliest time at which something may be due.
 func (s *Session) nextWake(now instant) instant {
 	alive := instant(atomic.LoadUint32(&s.alive))
 	silent := alive + s.heartbeat
@@ -62,7 +62,7 @@ func (s *Session) tick() {
 	s.arm(s.nextWake(now))
 }
 
-// checkAlive probes a client that was silent for one heartbeat and ends one that was silent for two.
+// checkAlive probes a client that was silent for one heartbeat, and ends the session of one that was silent for two.
 func (s *Session) checkAlive(now instant) bool {
 	alive := instant(atomic.LoadUint32(&s.alive))
 	switch silent := now - min(now, alive); {
@@ -76,7 +76,7 @@ func (s *Session) checkAlive(now instant) bool {
 	return true
 }
 
-// checkDue queues a store read where redelivery or a comparison is due, or an earlier read failed.
+// checkDue queues a store read if a redelivery or comparison is due, or an earlier read failed.
 func (s *Session) checkDue(now instant) {
 	read := s.rereadAt <= now
 	for i, flight := 0, s.flight(); i < len(flight); i++ {

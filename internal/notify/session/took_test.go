@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// A notification's time counts from when it was due, once for each notification, however often it is written.
+// A notification's time counts from when it was due. It is recorded once for each notification, however often that is written.
 func TestMetricsTellDeliveryAndAckLatency(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.publish("anna", "n1")

@@ -14,8 +14,7 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
-// hanging verifies clients of app "good" at once, and all others by a server, which does not answer in time for the app
-// "hostile".
+// hanging verifies clients of app "good" at once, and others through a server, which does not answer in time for the app "hostile".
 type hanging struct{ asked atomic.Int64 }
 
 func (*hanging) Known(c access.Claim) (access.Client, error) {
@@ -28,7 +27,7 @@ func (*hanging) Known(c access.Claim) (access.Client, error) {
 func (h *hanging) Client(_ context.Context, c access.Claim) (access.Client, error) {
 	if c.App == "hostile" {
 		h.asked.Add(1)
-		time.Sleep(5 * time.Second) // the longest that such a server is waited for
+		time.Sleep(5 * time.Second) // the longest wait for such a server
 		return access.Client{}, access.ErrUnavailable
 	}
 	return access.Client{App: c.App, Recipient: c.Recipient}, nil
@@ -58,7 +57,7 @@ func TestAnAppWhoseServerHangsHoldsUpNoOther(t *testing.T) {
 		if waited := time.Since(begun); waited != 0 {
 			t.Errorf("clients of other apps waited for %s", waited)
 		}
-		// Their patience ends: no hello stays in the queue longer.
+		// Now the limit is reached: no hello stays in the queue longer.
 		time.Sleep(askPatience + 6*time.Second)
 		synctest.Wait()
 		for i, c := range stuck {
@@ -89,7 +88,7 @@ func TestHellosThatWaitForAnAppsServerAreBounded(t *testing.T) {
 	})
 }
 
-// patientVerifier knows the clients of app "good", and verifies others once its channel is closed.
+// patientVerifier verifies clients of app "good" at once, and others after its channel is closed.
 type patientVerifier struct{ answer chan struct{} }
 
 func (patientVerifier) Known(c access.Claim) (access.Client, error) {

@@ -8,11 +8,11 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
-// window is the state of a session with notifications in flight. An idle session, as most are, has none.
+// window is the state of a session with notifications in flight. Idle sessions, which are the most, have none.
 type window struct {
 	flight  []inflight
-	off     int       // so many of flight were nacked and wait outside the window for their time
-	crowded bool      // a nacked notification was due again and found no room
+	off     int       // how many of flight were nacked and wait outside the window for redelivery
+	crowded bool      // a nacked notification was due again while the window had no room
 	acked   unsettled // by the client
 	doubted instant   // when acked was last compared with the store
 	written unsettled // what asks for no acknowledgement
@@ -25,24 +25,24 @@ type inflight struct {
 	due     instant // of the next redelivery
 	attempt uint16
 	all     bool   // every device must acknowledge
-	step    steps  // the further steps that it waits for; none: only its acknowledgement
-	since   uint32 // milliseconds of the hub's time when it was due, as a remainder: it may have been before the hub began
+	step    steps  // further events that it waits for; 0: only its acknowledgement
+	since   uint32 // time when it was due, in milliseconds of the hub's time modulo 2^32, since it may lie before the hub's start
 }
 
-// steps are what a notification in flight may wait for besides its acknowledgement.
+// steps are the events, besides its acknowledgement, that a notification in flight may wait for.
 type steps uint8
 
 const (
-	again steps = 1 << iota // a store read, to be delivered again
-	off                     // its time after a nack: it is not in the window
+	again steps = 1 << iota // a store read, after which it is delivered again
+	off                     // the end of its delay after a nack: until then it is not in the window
 )
 
 func (f *inflight) is(s steps) bool { return f.step&s != 0 }
 
-// unsettled are positions that the session has finished and the store has not settled yet: a read must leave them out.
+// unsettled are positions that the session has finished and the store has not settled yet: reads must exclude them.
 type unsettled struct {
 	at    []int64
-	stale int // so many, the first, were there at the last comparison with the store
+	stale int // how many, from the first on, were there at the last comparison with the store
 }
 
 func (u *unsettled) drop(pos int64) {
@@ -56,13 +56,12 @@ func (u *unsettled) drop(pos int64) {
 	}
 }
 
-// windows are reused, so that a session which is busy now and then makes no garbage. Windows that a burst has grown are
-// not kept.
+// windows are reused, so that a session which is busy now and then makes no garbage. Windows that grew in a burst are not kept.
 var windows = sync.Pool{New: func() any { return new(window) }}
 
-const keepWindow = 64 // entries a window that is reused may have room for
+const keepWindow = 64 // most entries that a reused window may have memory for
 
-// flight returns the notifications that wait for an acknowledgement, oldest first, in the window or outside.
+// flight returns the notifications that wait for an acknowledgement, oldest first, inside and outside the window.
 func (s *Session) flight() []inflight {
 	if s.win == nil {
 		return nil
@@ -82,7 +81,8 @@ func (s *Session) addFlight(f inflight) {
 	w.flight = append(w.flight, f)
 }
 
-// putOff takes a notification in flight out of the window for a while, unless too many are: a session's memory is bounded.
+// putOff takes a notification in flight out of the window for a while. If maxWindow are out already, it stays, which bounds a session's
+// memory.
 func (w *window) putOff(f *inflight) {
 	if w.off < maxWindow {
 		f.step |= off
@@ -90,7 +90,7 @@ func (w *window) putOff(f *inflight) {
 	}
 }
 
-// putBack takes it into the window again.
+// putBack takes a notification into the window again.
 func (w *window) putBack(f *inflight) {
 	if f.is(off) {
 		f.step &^= off
@@ -98,7 +98,7 @@ func (w *window) putBack(f *inflight) {
 	}
 }
 
-// takeFlight removes the notification at i. An acknowledged position is kept until the store has settled it.
+// takeFlight removes the notification at index i. The position of an acknowledged one is kept until the store has settled it.
 func (s *Session) takeFlight(i int, acked bool) {
 	w := s.win
 	w.putBack(&w.flight[i])
@@ -119,12 +119,12 @@ func (s *Session) settledAck(pos int64) {
 	}
 }
 
-// ackedLasts is the least time for which reads leave out an acknowledged position: comparisons may follow on each other while a slow
-// disk takes it.
+// ackedLasts is the least time for which reads exclude an acknowledged position: comparisons may follow each other quickly while a slow
+// disk stores the acknowledgement.
 const ackedLasts = 3 * time.Second
 
-// forgetAcked runs at each comparison. It drops acknowledgements from before the last comparison that are still not
-// settled: the store did not take them. Newer ones may wait for a commit under way.
+// forgetAcked runs at each comparison. It drops acknowledgements from before the last comparison that are still not settled, since the
+// store has lost them. Newer ones may wait for a running commit.
 func (s *Session) forgetAcked(now instant) {
 	w := s.win
 	if w == nil || w.acked.stale > 0 && now-w.doubted < ticks(ackedLasts) {
@@ -135,7 +135,7 @@ func (s *Session) forgetAcked(now instant) {
 	s.leaveWindow()
 }
 
-// leaveWindow gives an empty window back.
+// leaveWindow returns an empty window to the pool.
 func (s *Session) leaveWindow() {
 	w := s.win
 	if len(w.flight) > 0 || len(w.acked.at) > 0 || len(w.written.at) > 0 {
@@ -148,7 +148,7 @@ func (s *Session) leaveWindow() {
 	}
 }
 
-// have lists the positions that a read must leave out, sorted.
+// have lists the positions that a read must exclude, sorted.
 func (w *window) have() []int64 {
 	out := make([]int64, 0, len(w.flight)+len(w.acked.at)+len(w.written.at))
 	for i := range w.flight {
@@ -159,8 +159,8 @@ func (w *window) have() []int64 {
 	return out
 }
 
-// has reports whether an item was written here and is not settled yet. If it took the position of another one, that one is no
-// longer in the store.
+// has reports whether an item was written to this session and is not settled yet. If another item has its position, that one is no longer
+// in the store.
 func (s *Session) has(it *mailbox.Item) bool {
 	w := s.win
 	if w == nil {

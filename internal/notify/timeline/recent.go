@@ -12,15 +12,15 @@ import (
 // MostRecent is the most notifications on a page of a recipient's timeline.
 const MostRecent = 200
 
-// Recent is a summary of what happened to one of a recipient's notifications.
+// Recent is a summary of the events of one of a recipient's notifications.
 type Recent struct {
 	Record mailbox.Record
 	At     time.Time // of the last known event
-	Why    string    // its state over connections, in a sentence
+	Why    string    // its state over connections, as a sentence
 }
 
-// OfRecipient lists a recipient's notifications, newest first, a page at a time: those before cursor; 0 begins with the newest. It reads a
-// page of the history and queries the connected recipients once, for any number of recipients and notifications.
+// OfRecipient lists a page of a recipient's notifications before cursor, newest first; 0 begins with the newest. It reads one page of the
+// history and queries the connected recipients once, whatever the number of notifications.
 func (s *Service) OfRecipient(ctx context.Context, app, to string, limit int, cursor int64) (list []Recent, next int64, err error) {
 	records, next, err := s.Mailbox.History(ctx, app, to, 0, min(limit, MostRecent), cursor)
 	if err != nil || len(records) == 0 {
@@ -42,7 +42,7 @@ func (s *Service) OfRecipient(ctx context.Context, app, to string, limit int, cu
 	return list, next, nil
 }
 
-// latest is when the last thing happened to a copy.
+// latest returns the time of a copy's last event.
 func latest(r *mailbox.Record, now time.Time) time.Time {
 	at := r.CreatedAt
 	for _, t := range [...]time.Time{r.SendAt, r.DeliveredAt, r.SettledAt} {

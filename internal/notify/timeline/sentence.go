@@ -21,7 +21,7 @@ func published(r *mailbox.Record) string {
 // clock formats a time for sentences.
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// Times says "once", "twice" or how many times.
+// Times returns "once", "twice" or the number of times.
 func Times(n uint32) string {
 	if n == 1 {
 		return "once"
@@ -29,7 +29,7 @@ func Times(n uint32) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// written says how often a copy was written to connections, and why clients refused it.
+// written describes how often a copy was written to connections, and why clients refused it.
 func written(r *mailbox.Record) string {
 	s := "written to a connection"
 	if r.Attempts > 1 {
@@ -146,7 +146,7 @@ func live(r *mailbox.Record, who *recipient.View, now time.Time) string {
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// attempts says how often a copy was written before it ended.
+// attempts describes how often a copy was written before it ended.
 func attempts(r *mailbox.Record) string {
 	if r.Attempts == 0 {
 		return ", without having been written to a connection"
@@ -167,7 +167,7 @@ func unwritten(r *mailbox.Record, who *recipient.View) string {
 	return ": it was never written to a connection, although " + r.To + " was there at " + clock(who.LastSeen)
 }
 
-// waits says what a copy that was never written is waiting for.
+// waits describes what a copy that was never written is waiting for.
 func waits(r *mailbox.Record, who *recipient.View, now time.Time) string {
 	if len(who.Sessions) == 0 {
 		if who.LastSeen.IsZero() {
@@ -181,7 +181,7 @@ func waits(r *mailbox.Record, who *recipient.View, now time.Time) string {
 	return ": " + r.To + " is connected, and it is about to be written"
 }
 
-// full finds a session that takes no more until its client acknowledges.
+// full finds a session that accepts no more notifications until its client acknowledges.
 func full(sessions []session.Info) *session.Info {
 	for i := range sessions {
 		if sessions[i].Behind && sessions[i].Unacked > 0 {

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// tapPage is how many notifications a tap shows at once: of more that come within a second the newest.
+// tapPage is the most notifications that a tap shows at once: if more arrive within a second, it shows the newest.
 const tapPage = 50
 
 // Arrival is a notification that was published to a recipient.
@@ -18,8 +18,8 @@ type Arrival struct {
 	Content *notification.Content // nil: another node stored it
 }
 
-// Tap passes new notifications of a recipient to tell, oldest first, until ctx ends or tell fails; more means that some were left out. It
-// acknowledges nothing, and the recipient does not count as connected. alive is called when nothing came for a while.
+// Tap passes new notifications of a recipient to tell, oldest first, until ctx ends or tell fails. more says that some were left out. Tap
+// acknowledges nothing, and the recipient does not count as connected. It calls alive when no notification has arrived for a while.
 func (s *Service) Tap(ctx context.Context, app, to string, tell func(list []Arrival, more bool) error, alive func() error) error {
 	one, end, err := s.Watchers.watch(mailbox.Address{App: app, Recipient: to}, true)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package timeline describes what happened to a recipient's copy of a notification: the events on each channel, and a sentence
-// that explains why it has not arrived, or how it has.
+// Package timeline describes the events of a recipient's copy of a notification on each channel, and explains in a sentence why it has not
+// arrived, or how it has.
 package timeline
 
 import (
@@ -24,7 +24,7 @@ type Mailbox interface {
 	History(ctx context.Context, app, recipient string, status notification.Status, limit int, cursor int64) (items []mailbox.Record, next int64, err error)
 }
 
-// Steps returns the state of escalations beyond live.
+// Steps provides the state of escalations beyond live.
 type Steps interface {
 	// StepsOf returns the steps of an open copy and which one is next.
 	StepsOf(ctx context.Context, ref mailbox.Ref) (steps []notification.Step, next int, err error)
@@ -34,7 +34,7 @@ type Steps interface {
 	Foresee(ctx context.Context, d *mailbox.StepDue, at time.Time) (preference.Verdict, error)
 }
 
-// Recipients returns where recipients are connected.
+// Recipients finds where recipients are connected.
 type Recipients interface {
 	Get(ctx context.Context, app, name string) (*recipient.View, error)
 }
@@ -42,11 +42,11 @@ type Recipients interface {
 // Config holds what a Service needs.
 type Config struct {
 	Mailbox    Mailbox
-	Steps      Steps // nil: there are none beyond live
+	Steps      Steps // nil: there are no channels beyond live
 	Recipients Recipients
 	Now        func() time.Time
 	Watchers   *Watchers // nil: followers only poll
-	Started    time.Time // when this server started, if it records attempts; zero: it does not
+	Started    time.Time // when this server started, if it records attempts; zero: it records none
 }
 
 // Service builds the timelines of copies of all apps.
@@ -65,7 +65,7 @@ type Step struct {
 	Number   int
 	Channel  push.Channel
 	Status   string
-	Endpoint string // its id; empty: there is none
+	Endpoint string // the endpoint's id; empty: there is none
 	To       string // the target of a webhook
 	At       time.Time
 	Detail   string
@@ -73,20 +73,20 @@ type Step struct {
 	Attempts int
 }
 
-// Entry is something that happened to a copy, or will.
+// Entry is an event of a copy, past or expected.
 type Entry struct {
 	At      time.Time
-	Channel string // empty: it is of the copy as a whole
+	Channel string // empty: the event concerns the copy as a whole
 	Event   string
 	Text    string
 	Planned bool // it has not happened yet
 }
 
-// Timeline is all that is known of a copy.
+// Timeline is all that is known about a copy.
 type Timeline struct {
 	Record  mailbox.Record
 	Steps   []Step
-	Entries []Entry // in the order in which they happened
+	Entries []Entry // in the order of time
 	Why     string  // a sentence
 }
 
@@ -116,7 +116,7 @@ func (s *Service) Of(ctx context.Context, app, id, to string) (*Timeline, error)
 	return t, nil
 }
 
-// StepsOf lists the sends of a copy's steps, and the steps that wait.
+// StepsOf lists the sends of a copy's steps, and the waiting steps.
 func (s *Service) StepsOf(ctx context.Context, app string, r *mailbox.Record) ([]Step, error) {
 	if s.Steps == nil {
 		return nil, nil
@@ -127,7 +127,7 @@ func (s *Service) StepsOf(ctx context.Context, app string, r *mailbox.Record) ([
 	}
 	var list []Step
 	for i := range sends {
-		if sends[i].Pos == r.Pos { // another one may have had this id before
+		if sends[i].Pos == r.Pos { // an earlier copy may have had this id
 			list = append(list, sent(&sends[i]))
 		}
 	}
@@ -147,8 +147,7 @@ func (s *Service) StepsOf(ctx context.Context, app string, r *mailbox.Record) ([
 
 const quiet = "the recipient's quiet hours last until then"
 
-// waiting predicts when a step will begin: one that falls into quiet hours is postponed, and the steps after it keep
-// their distance.
+// waiting predicts when a step will begin: a step during quiet hours is postponed, and the steps after it keep their distance.
 func (s *Service) waiting(ctx context.Context, app string, r *mailbox.Record, steps []notification.Step, i int) (Step, error) {
 	at := r.Due().Add(steps[i].After)
 	step := Step{Number: i, Channel: push.Channel(steps[i].Channel), Status: "waiting", To: steps[i].To, At: at}
@@ -160,7 +159,7 @@ func (s *Service) waiting(ctx context.Context, app string, r *mailbox.Record, st
 		return step, err
 	}
 	before := v
-	if v.Until.IsZero() { // it may have been put off already
+	if v.Until.IsZero() { // the step may have been postponed already
 		if before, err = s.Steps.Foresee(ctx, d, at.Add(-time.Millisecond)); err != nil {
 			return step, err
 		}
@@ -181,7 +180,7 @@ func sent(s *escalation.Send) Step {
 	step := Step{
 		Number: s.Step, Channel: s.Channel, Status: status(s), To: s.Options.To, At: s.At, Detail: s.Detail, First: s.First, Attempts: s.Attempts,
 	}
-	if s.Endpoint != 0 { // a target has no id outside
+	if s.Endpoint != 0 { // a target has no public id
 		step.Endpoint = s.EndpointID.String()
 	}
 	return step
@@ -200,12 +199,12 @@ func status(s *escalation.Send) string {
 		return "failed"
 	case s.Clicked:
 		return "clicked"
-	case s.Shown, s.Dismissed: // only a device that got it can report this, whatever the outcome says
+	case s.Shown, s.Dismissed: // only a device that received the message can report this, whatever the outcome
 		return "shown"
 	case s.Held:
 		return "held"
 	case s.Outcome == dispatch.Pending:
-		return "sending" // it is due, or will be
+		return "sending" // the send is due now or later
 	}
 	return s.Outcome.String()
 }

@@ -24,7 +24,7 @@ var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func after(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
 
-// known is all data about one copy in app shop and its recipient.
+// known is all data about one copy in the app shop, and about its recipient.
 type known struct {
 	record mailbox.Record
 	sends  []escalation.Send
@@ -160,7 +160,7 @@ func TestTheSentenceTellsWhatWasTried(t *testing.T) {
 		"Acknowledged by phone, 2s after it was due.": {
 			record: mailbox.Record{Status: notification.Acked, Attempts: 1, SettledAt: after(2), Tried: []mailbox.Attempt{wrote(1, "phone"), by(2, "phone", "ws")}},
 		},
-		"Acknowledged by phone, 3s after it was due.": { // earlier attempts are not recorded in detail
+		"Acknowledged by phone, 3s after it was due.": { // earlier attempts have no recorded details
 			record: mailbox.Record{Status: notification.Acked, Attempts: 1, SettledAt: after(3), Tried: []mailbox.Attempt{by(3, "phone", "ws")}},
 		},
 		"Acknowledged by a connection over ws, 2s after it was due.": {

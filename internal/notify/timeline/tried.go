@@ -10,7 +10,7 @@ import (
 
 const restarted = "this server started; what it wrote to connections in the two seconds before it ended may not be listed here"
 
-// connection names where a copy was written.
+// connection describes the connection to which a copy was written.
 func connection(a *mailbox.Attempt) string {
 	name := a.Device
 	if name == "" {
@@ -33,8 +33,7 @@ func acknowledged(a *mailbox.Attempt) string {
 	return connection(a)
 }
 
-// tries are the entries of the attempts, but for the acknowledgement that ended the copy: the end has an entry of its
-// own.
+// tries returns entries for the attempts, except for the acknowledgement that ended the copy: the end has an entry of its own.
 func tries(r *mailbox.Record) (list []Entry) {
 	seen := make(map[string]int)
 	for i := range r.Tried {
@@ -62,7 +61,7 @@ func tries(r *mailbox.Record) (list []Entry) {
 	return list
 }
 
-// last is the acknowledgement that ended a copy; -1: there is none, or it is not known.
+// last returns the index of the acknowledgement that ended a copy; -1: there is none, or it is unknown.
 func last(r *mailbox.Record) int {
 	for i := len(r.Tried) - 1; i >= 0 && r.Acked(); i-- {
 		if r.Tried[i].What == mailbox.Acked {
@@ -82,7 +81,7 @@ func by(r *mailbox.Record) string {
 	return ""
 }
 
-// story says, in a part of a sentence, where and when a copy was written, and how its clients answered.
+// story describes, as a part of a sentence, where and when a copy was written, and how its clients answered.
 func story(r *mailbox.Record) string {
 	var names []string
 	times := make(map[string][]time.Time)
@@ -109,13 +108,13 @@ func story(r *mailbox.Record) string {
 		}
 		fmt.Fprintf(&b, "written to %s at %s%s", to, clock(times[to][0]), repeats(times[to][1:]))
 	}
-	if more := int64(r.Attempts) - int64(writes); more > 0 && len(names) == 1 { // several connections count their attempts each for itself
+	if more := int64(r.Attempts) - int64(writes); more > 0 && len(names) == 1 { // with several connections, each counts its own attempts
 		fmt.Fprintf(&b, ", and %d more that are not known in detail", more)
 	}
 	return b.String() + refused(r)
 }
 
-// fewRepeats is how many repeated attempts are listed one by one.
+// fewRepeats is the most repeated attempts that are listed individually.
 const fewRepeats = 4
 
 func repeats(at []time.Time) string {
@@ -136,7 +135,7 @@ func repeats(at []time.Time) string {
 	return ", again at " + parts[0]
 }
 
-// refused says why clients refused a copy.
+// refused describes why clients refused a copy.
 func refused(r *mailbox.Record) string {
 	n, reason := r.Nacks, r.Reason
 	said := uint32(0)

@@ -16,18 +16,18 @@ import (
 
 // Limits of following timelines.
 const (
-	maxWatchers = 1000             // followers on one node, half of them of one app; each reads a timeline now and then
-	readEvery   = time.Second      // the least time between two reads of a follower's copy
-	lookAgain   = 3 * time.Second  // and the longest: other nodes and providers do not report their events here
+	maxWatchers = 1000             // most followers on one node, half of them of one app; each reads a timeline at intervals
+	readEvery   = time.Second      // shortest time between two reads of a follower's copy
+	lookAgain   = 3 * time.Second  // longest time between two reads: other nodes and providers do not report their events here
 	heartbeat   = 15 * time.Second // proxies close connections that are silent for a minute or less
 )
 
 // ErrTooMany says that the limit of followers is reached.
 var ErrTooMany = errors.New("too many follow timelines of this app")
 
-// Watchers receive the events of recipients that have followers. For all other recipients an event costs one addition.
+// Watchers receives the events of recipients that have followers. For all other recipients an event costs one addition.
 type Watchers struct {
-	next   mailbox.Tracer // receives all events, too; nil: there is none
+	next   mailbox.Tracer // also receives all events; nil: there is none
 	places *fair.Shares
 	n      atomic.Int32
 	mu     sync.Mutex
@@ -37,10 +37,10 @@ type Watchers struct {
 // watcher is one follower of a recipient.
 type watcher struct {
 	changed  chan struct{}
-	contents map[int64]notification.Content // contents of recent arrivals, by position; nil: not wanted. Guarded by Watchers.mu
+	contents map[int64]notification.Content // contents of recent arrivals, by position; nil: not requested. Guarded by Watchers.mu
 }
 
-// NewWatchers starts without followers. next receives all events as well; nil: there is no other.
+// NewWatchers makes Watchers without followers. next also receives all events; nil: there is no other tracer.
 func NewWatchers(next mailbox.Tracer) *Watchers {
 	return &Watchers{next: next, places: fair.NewShares(maxWatchers), of: make(map[mailbox.Address][]*watcher)}
 }
@@ -94,7 +94,7 @@ func (w *Watchers) wake(who mailbox.Address) {
 	}
 }
 
-// arrived keeps new contents for the followers that want to see them.
+// arrived keeps the content of a new notification for the followers that requested contents.
 func (w *Watchers) arrived(who mailbox.Address, it *mailbox.Item) {
 	for _, one := range w.of[who] {
 		if one.contents != nil && len(one.contents) < tapPage {
@@ -103,7 +103,7 @@ func (w *Watchers) arrived(who mailbox.Address, it *mailbox.Item) {
 	}
 }
 
-// taken returns the contents that came since the last call.
+// taken returns the contents that arrived since the last call.
 func (w *Watchers) taken(one *watcher) map[int64]notification.Content {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,8 +112,7 @@ func (w *Watchers) taken(one *watcher) map[int64]notification.Content {
 	return came
 }
 
-// watch adds a watcher for a recipient's events, with the notifications' contents if contents is set, until end is
-// called.
+// watch adds a watcher for a recipient's events until end is called. With contents it also receives the notifications' contents.
 func (w *Watchers) watch(who mailbox.Address, contents bool) (one *watcher, end func(), err error) {
 	if !w.places.Try(who.App, 1) {
 		return nil, nil, ErrTooMany
@@ -145,9 +144,9 @@ func (w *Watchers) watch(who mailbox.Address, contents bool) (one *watcher, end 
 
 // Follower receives the timeline of a copy.
 type Follower struct {
-	// Tell gets the timeline, at first and after each change.
+	// Tell receives the timeline, at first and after each change.
 	Tell func(*Timeline) error
-	// Alive is called when Tell was not called for a while.
+	// Alive is called after Tell was not called for a while.
 	Alive func() error
 }
 
@@ -187,7 +186,7 @@ func (s *Service) Follow(ctx context.Context, app, id, to string, f Follower) er
 	return nil
 }
 
-// pause waits until something may have changed. False: ctx ended.
+// pause waits until the timeline may have changed. False: ctx ended.
 func pause(ctx context.Context, changed <-chan struct{}) bool {
 	least, most := time.NewTimer(readEvery), time.NewTimer(lookAgain)
 	defer least.Stop()
@@ -206,14 +205,14 @@ func pause(ctx context.Context, changed <-chan struct{}) bool {
 	return true
 }
 
-// over reports whether nothing more happens: the copy has ended, and each message of its steps has got its answer.
+// over reports whether no further event can follow: the copy has ended, and each of its messages has an outcome.
 func (t *Timeline) over() bool {
 	if !t.Record.Status.Settled(t.Record.Ack) {
 		return false
 	}
 	for i := range t.Steps {
 		if s := t.Steps[i].Status; s == "sending" || s == "waiting" || s == "held" {
-			return t.Record.Status == notification.Expired // no more sends of it will start
+			return t.Record.Status == notification.Expired // no more of its sends will start
 		}
 	}
 	return true

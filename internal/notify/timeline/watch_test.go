@@ -38,7 +38,7 @@ func (c *changing) History(ctx context.Context, app, to string, status notificat
 	return c.now.History(ctx, app, to, status, limit, cursor)
 }
 
-// comes publishes a notification to anna; told is whether this node reports it.
+// comes publishes a notification to anna; told says whether this node reports it.
 func (c *changing) comes(w *timeline.Watchers, id string, told bool) {
 	c.mu.Lock()
 	pos := int64(10 + len(c.now.history))
@@ -77,7 +77,7 @@ func following(now func() time.Time) (*changing, *timeline.Watchers, *timeline.S
 	return c, w, timeline.New(timeline.Config{Mailbox: c, Recipients: c, Watchers: w, Now: now})
 }
 
-// told is the record of a follower's calls.
+// told records a follower's calls.
 type told struct {
 	mu   sync.Mutex
 	list []string
@@ -234,7 +234,7 @@ func TestATapShowsWhatComesFromNowOn(t *testing.T) {
 		}
 		mu.Unlock()
 		c.comes(w, "first", true)
-		synctest.Wait() // it is passed on; all changes in the second after it come together
+		synctest.Wait() // the first change is passed on at once; all changes in the second after it are passed on together
 		mu.Lock()
 		got = nil
 		mu.Unlock()

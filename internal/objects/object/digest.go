@@ -10,7 +10,7 @@ import (
 // is one addition, and order does not matter.
 type Digest uint64
 
-// Hash is what one object contributes: the first 8 bytes, big-endian, of SHA-256 of group + "\n" + object.
+// Hash is the contribution of one object: the first 8 bytes, big-endian, of SHA-256 of group + "\n" + object.
 func (k Key) Hash() Digest {
 	var buf [2*128 + 1]byte
 	b := append(append(append(buf[:0], k.Group...), '\n'), k.Object...)

@@ -1,5 +1,5 @@
-// Package object holds the words of signals: an object is at a version, or its version is unknown; versions only grow;
-// a set of registrations has a digest. It knows nothing of stores or connections.
+// Package object defines the terms of signals: an object has a known or unknown version; versions only increase; a set of registrations has
+// a digest. The package does not use stores or connections.
 package object
 
 import (
@@ -12,8 +12,8 @@ import (
 
 // Limits that are part of the public contract.
 const (
-	MaxPayload       = 4 << 10 // 4 KiB: a signal says only that something changed; clients fetch the data itself elsewhere
-	MaxRegistrations = 10_000  // of one device or nameless session
+	MaxPayload       = 4 << 10 // 4 KiB: a signal only reports a change; clients fetch the data itself elsewhere
+	MaxRegistrations = 10_000  // most registrations of one device or nameless session
 	maxContentType   = 200
 )
 
@@ -41,10 +41,10 @@ func (k Key) Compare(o Key) int {
 	return 1
 }
 
-// State is an object's state as the server knows it. The zero State is an object nobody has put yet: its version is
-// unknown and the floor is 0.
+// State is an object's state as the server knows it. The zero State is that of an object that was never put: its version is unknown and the
+// floor is 0.
 type State struct {
-	Version     Version // of an unknown object: the floor, which the next version must exceed
+	Version     Version // of an unknown object: the floor, a version below the next one
 	Known       bool    // false: the latest version is unknown
 	Payload     []byte
 	ContentType string // of Payload
@@ -52,8 +52,8 @@ type State struct {
 	UpdatedAt   time.Time
 }
 
-// Newer reports whether s came after o. The floor alone orders the states of one object: a known version is above the
-// floor of the state before, and an unknown state keeps the floor of the version that it withdraws.
+// Newer reports whether s is later than o. The floor alone orders the states of one object: a known version is above the floor of the state
+// before, and an unknown state keeps the floor of the version that it withdraws.
 func (s *State) Newer(o *State) bool {
 	if s.Version != o.Version {
 		return s.Version > o.Version
@@ -61,10 +61,10 @@ func (s *State) Newer(o *State) bool {
 	return !s.Known && o.Known
 }
 
-// Put is a change that a back end asks for. Exactly one of the three forms: a version, no version (the next one), or
+// Put is a change that a back end requests. It has exactly one of three forms: a version, no version (the server assigns the next one), or
 // Unknown with or without a version as floor.
 type Put struct {
-	Version     Version // 0: the server takes the next
+	Version     Version // 0: the server assigns the next one
 	Unknown     bool
 	Payload     []byte
 	ContentType string
@@ -94,8 +94,7 @@ func (p *Put) Check() error {
 	return p.Origin.Check()
 }
 
-// Apply returns the state after a put and whether it differs. A put whose version is not above the current one changes
-// nothing.
+// Apply returns the state after a put and whether it has changed. A put whose version is not above the current one changes nothing.
 func (s *State) Apply(p *Put, now time.Time) (next State, changed bool, err error) {
 	v := p.Version
 	switch {

@@ -6,8 +6,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Origin is the client that caused a change and need not be informed: a recipient, or one of its devices. The zero
-// Origin is nobody.
+// Origin is the client that caused a change and need not be informed: a recipient, or one of its devices. The zero Origin is no client.
 type Origin struct{ Recipient, Device string }
 
 // ParseOrigin reads "client-3" or "client-3/device".

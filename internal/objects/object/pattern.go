@@ -2,10 +2,9 @@ package object
 
 import "strings"
 
-// Allowed reports whether a token's list of patterns lets a client register for an object. A nil list allows
-// everything, an empty one nothing. A pattern is compared with the object's name, or with "group/object" if it has a
-// slash, token by token between dots: "*" stands for any run of bytes within a token ("camera-*"), a final ">" for one
-// or more whole tokens ("fw.>", ">").
+// Allowed reports whether a token's list of patterns lets a client register for an object. A nil list allows everything, an empty one
+// nothing. A pattern is compared with the object's name, or with "group/object" if it contains a slash, token by token between dots. "*"
+// stands for any run of bytes within a token ("camera-*"), a final ">" for one or more whole tokens ("fw.>", ">").
 func Allowed(patterns []string, k Key) bool {
 	if patterns == nil {
 		return true
@@ -39,7 +38,7 @@ func matches(pattern, name string) bool {
 	}
 }
 
-// glob matches one token. A token that is nothing but "*" needs at least one byte.
+// glob matches one token. A token "*" needs at least one byte.
 func glob(p, s string) bool {
 	if p == "*" {
 		return s != ""

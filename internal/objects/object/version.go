@@ -7,7 +7,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Version is a version of an object, from 1 to 2^63-1. 0 is none.
+// Version is a version of an object, from 1 to 2^63-1. 0 means no version.
 type Version int64
 
 // MaxVersion is the last one.
@@ -21,7 +21,7 @@ func ParseVersion(s string) (Version, error) {
 		s = s[1 : len(s)-1]
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n < 1 || s[0] < '1' || s[0] > '9' { // no sign, no leading zero: one spelling a version
+	if err != nil || n < 1 || s[0] < '1' || s[0] > '9' { // without a sign or leading zero, so that each version has one spelling
 		return 0, notification.BadField("version", "must be a whole number from 1 to 2^63-1, as a string or a number")
 	}
 	return Version(n), nil

@@ -63,7 +63,7 @@ func joined(svc *signal.Service, i int, device string, p session.Sender) session
 	return s
 }
 
-// BenchmarkFanOut puts an object that a thousand sessions are registered for, and waits until all are told.
+// BenchmarkFanOut puts an object for which a thousand sessions are registered, and waits until all have its state.
 func BenchmarkFanOut(b *testing.B) {
 	const sessions = 1000
 	svc := openBench(b)
@@ -87,8 +87,8 @@ func BenchmarkFanOut(b *testing.B) {
 	}
 }
 
-// BenchmarkResync has a thousand devices register for fifty objects each, as after total loss, until all are stored and
-// answered.
+// BenchmarkResync lets a thousand devices register for fifty objects each, as after a total loss, and waits until all registrations are
+// stored and answered.
 func BenchmarkResync(b *testing.B) {
 	const devices, each = 1000, 50
 	f := &frame.Client{Kind: frame.KindRegister, Reset: true}

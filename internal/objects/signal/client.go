@@ -13,9 +13,9 @@ import (
 	"godwit.dev/godwit/internal/objects/object/objectstore"
 )
 
-// Client is a device, or a session without one, that has registrations. It outlives its session until all of its state is
-// stored. Small types hold its states, each with its own rules: phase, saves, progressPhase, pendingAnswers, reg. DESIGN.md
-// draws them.
+// Client is a device, or a session without one, that has registrations. It outlives its session until all of its state is stored. Small
+// types hold the parts of its state, each with rules of its own: phase, saves, progressPhase, pendingAnswers, reg. DESIGN.md has diagrams
+// of them.
 type Client struct {
 	svc   *Service
 	id    objectstore.ClientID
@@ -23,39 +23,39 @@ type Client struct {
 
 	mu       sync.Mutex
 	phase    phase
-	opened   int64         // when the last session joined, in milliseconds
+	opened   int64         // when the last session joined, in Unix milliseconds
 	progress progressPhase // of what is acknowledged
-	queued   bool          // in the queue of clients that have something to do
-	behind   bool          // something may have to be sent
-	opening  int32         // sessions that are about to join
-	wakeAt   second        // when the timer fires; 0: it does not
+	queued   bool          // in the queue of clients with work to do
+	behind   bool          // frames may have to be sent
+	opening  int32         // number of sessions that are about to join
+	wakeAt   second        // when the timer fires; 0: it is not set
 	session  *liveSession  // the live session; nil: away
-	regs     []reg         // of the live session, sorted by id
+	regs     []reg         // registrations of the live session, sorted by id
 	digest   object.Digest // of regs
-	away     set           // in place of regs while there is no session
+	away     set           // replaces regs while there is no session
 	saves    saves         // of the set
 	pending  pendingAnswers
-	reset    *reset // a reset with more frames to come; nil: none
+	reset    *reset // a reset that needs more frames; nil: none
 }
 
-// set is what regs are on disk, and in memory while the client has no session: one is about to join, or the client is not
-// wholly stored.
+// set is the form of regs on disk. It is also in memory while the client has no session, because one is about to join or the client is not
+// completely stored.
 type set struct {
 	keys     []object.Key
 	progress []objectstore.Progress
 }
 
-// liveSession ties one session to its client. It is the session's handle.
+// liveSession connects one session with its client. It is the session's handle.
 type liveSession struct {
 	c       *Client
 	peer    session.Sender
 	who     session.Client // guarded by c.mu
 	format  frame.Format
 	over    atomic.Bool
-	holds   atomic.Int32 // uses of its number: its own, and one for each object that lists it
+	holds   atomic.Int32 // uses of its number: its own, and one for each object that lists the session
 	id      sessionID
-	started bool // welcomed; guarded by c.mu like the fields below
-	blocked bool // a write was refused and there was no room since
+	started bool // the client was welcomed; guarded by c.mu like the fields below
+	blocked bool // a write was refused, and the session has not drained since
 }
 
 var (
@@ -79,7 +79,7 @@ func (l *liveSession) allowed(k object.Key) bool {
 	return (l.who.Only == "" || l.who.Only == k.Group) && (l.who.Rights.AllObjects() || object.Allowed(l.who.Rights.Objects, k))
 }
 
-// join adds an object to the set of a client that has a session. The caller keeps regs sorted.
+// join adds an object to the set of a client with a session. The caller keeps regs sorted.
 func (c *Client) join(k object.Key) (w *watched) {
 	w, fresh := c.svc.index.acquire(name{c.id.App, k})
 	if fresh {
@@ -93,11 +93,11 @@ func (c *Client) join(k object.Key) (w *watched) {
 func (c *Client) sortRegs() {
 	slices.SortFunc(c.regs, func(a, b reg) int { return cmp.Compare(a.id, b.id) })
 	if cap(c.regs) > len(c.regs)+len(c.regs)/4+2 {
-		c.regs = slices.Clip(slices.Clone(c.regs)) // at 32 bytes each, slack counts
+		c.regs = slices.Clip(slices.Clone(c.regs)) // at 32 bytes each, spare capacity matters
 	}
 }
 
-// restore gives the set to the session that has just joined, leaving out what the client's token no longer allows.
+// restore gives the set to the session that has just joined, except the objects that the client's token no longer allows.
 func (c *Client) restore() {
 	keys, progress := c.away.keys, c.away.progress
 	c.away = set{}
@@ -130,7 +130,7 @@ func (c *Client) keysTo(dst []object.Key) []object.Key {
 	return dst
 }
 
-// progressTo appends the client's progress for each object that it was sent or has acknowledged.
+// progressTo appends the client's progress for each object that was sent or acknowledged.
 func (c *Client) progressTo(dst []objectstore.Progress) []objectstore.Progress {
 	if c.session == nil {
 		return append(dst, c.away.progress...)
@@ -143,7 +143,7 @@ func (c *Client) progressTo(dst []objectstore.Progress) []objectstore.Progress {
 	return dst
 }
 
-// detach ends the session's part: it watches nothing any more; changes that are not stored yet wait for that.
+// detach ends the session's part: the session watches no objects any more. Changes that are not stored yet stay in c.away.
 func (c *Client) detach() {
 	l := c.session
 	if l == nil {
@@ -161,13 +161,13 @@ func (c *Client) detach() {
 	}
 	x.sessions.leave(l)
 	c.session, c.regs, c.reset, c.pending = nil, nil, nil, pendingAnswers{}
-	if c.saves.phase != saveFailed { // else the timer will store the rest
+	if c.saves.phase != saveFailed { // after a failed save, the timer stores the rest
 		c.svc.wheel.Stop(&c.timer)
 		c.wakeAt = 0
 	}
 }
 
-// later has the client processed by a goroutine that holds no locks.
+// later queues the client for a goroutine that holds no locks.
 func (c *Client) later() {
 	if !c.queued {
 		c.queued = true
@@ -175,7 +175,7 @@ func (c *Client) later() {
 	}
 }
 
-// arm makes the timer fire at that time at the latest.
+// arm makes the timer fire at the time at, or earlier.
 func (c *Client) arm(at second) {
 	if c.wakeAt != 0 && c.wakeAt <= at {
 		return

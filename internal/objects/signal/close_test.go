@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/objects/signal"
 )
 
-// holdTouches keeps what is to be noted from the store until the function it returns is called.
+// holdTouches delays touches on their way to the store until the returned function is called.
 func (f *flaky) holdTouches() (release func()) {
 	held := make(chan struct{})
 	f.touches.Store(&held)
@@ -33,7 +33,7 @@ func (f *flaky) Touch(batch []objectstore.Touch, done func(error)) {
 
 var mainOfUnit1 = objectstore.ClientID{App: app, Recipient: "unit-1", Group: "north", Device: "main"}
 
-// closing closes the service and sends on closed when that is done.
+// closing starts to close the service, and sends the result on closed when that is done.
 func (w *world) closing() (closed chan error) {
 	closed = make(chan error, 1)
 	go func() { closed <- w.svc.Close() }()
@@ -74,7 +74,7 @@ func TestCloseWritesDownWhatWasAcknowledgedDuringTheWriteBefore(t *testing.T) {
 		u.ack("a", 1)
 		time.Sleep(2 * time.Second) // it is being written down
 		u.ack("a", 2)
-		u.register("b") // its set waits for the save under way
+		u.register("b") // the client's set waits for the running save
 		u.close()
 		closed := w.closing()
 		release()
@@ -119,8 +119,8 @@ func TestNothingBeginsAfterClose(t *testing.T) {
 	})
 }
 
-// TestSessionsMayEndWhileTheServiceCloses is for the race detector: a task that a session starts meanwhile either begins
-// before Close waits, or not at all.
+// TestSessionsMayEndWhileTheServiceCloses is for the race detector: a task that a session starts meanwhile either begins before Close
+// waits, or does not begin.
 func TestSessionsMayEndWhileTheServiceCloses(t *testing.T) {
 	for range 20 {
 		inWorld(t, signal.Config{Workers: 1}, func(w *world) {

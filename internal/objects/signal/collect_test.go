@@ -10,14 +10,14 @@ import (
 	"godwit.dev/godwit/internal/objects/signal"
 )
 
-// Registrations with a retention of minutes must not stay for an hour because collect runs rarely.
+// Registrations with a retention of minutes must not stay for an hour just because collect runs rarely.
 func TestRegistrationsThatAreKeptForMinutesAreDroppedInTime(t *testing.T) {
 	inWorld(t, signal.Config{Retain: 8 * time.Minute}, func(w *world) {
 		gone := w.connect("gone", "main")
 		gone.register("a")
 		gone.told()
 		gone.close()
-		for wait, want := range []int{1, 0} { // before the 8 minutes are over, and after the next collect
+		for wait, want := range []int{1, 0} { // before the 8 minutes have passed, and after the next collect
 			time.Sleep([]time.Duration{7 * time.Minute, 3*time.Minute + time.Second}[wait])
 			if v, err := w.db.Clients(w.Context(), app, "gone"); err != nil || len(v) != want {
 				w.Errorf("it has %d stored sets, %v; want %d", len(v), err, want)

@@ -12,8 +12,8 @@ import (
 	"godwit.dev/godwit/internal/objects/object/objectstore"
 )
 
-// Changed implements Observer. It runs on the store's goroutine, so it only notes what changed: an object waits once in
-// its worker however often it changes.
+// Changed implements Observer. It runs on the store's goroutine, so it only records the changes: an object is queued once in its worker,
+// however often it changes.
 func (s *Service) Changed(batch []objectstore.Change) {
 	s.counts.changes.Add(uint64(len(batch)))
 	s.Heard(batch)
@@ -22,7 +22,7 @@ func (s *Service) Changed(batch []objectstore.Change) {
 	}
 }
 
-// Heard takes changes that other nodes have made. Older or repeated changes have no effect.
+// Heard handles changes that other nodes have made. Older or repeated changes have no effect.
 func (s *Service) Heard(batch []objectstore.Change) {
 	for i := range batch {
 		ch := &batch[i]
@@ -32,12 +32,12 @@ func (s *Service) Heard(batch []objectstore.Change) {
 	}
 }
 
-// TellOthers sets the function that sends changes made here to other nodes. tell is called in the order of commits; it
-// must neither wait nor keep the batch.
+// TellOthers sets the function that sends changes made here to other nodes. tell is called in the order of commits; it must neither wait
+// nor keep the batch.
 func (s *Service) TellOthers(tell func(batch []objectstore.Change)) { s.others.Store(&tell) }
 
-// Missed says that changes of other nodes may have been lost, and may be in the next seconds: the store is read now, unless
-// it was at most two seconds ago, and more often for a while.
+// Missed reports that changes of other nodes may have been lost, and that more may be lost in the next seconds. The store is read now,
+// unless that was done in the last two seconds, and more often for a while.
 func (s *Service) Missed() {
 	select {
 	case s.missed <- struct{}{}:
@@ -69,11 +69,11 @@ func (s *Service) announce(w *watched) {
 	}
 }
 
-// fanoutWorker fans out objects one after the other. Changes of one object always take the same worker, so they stay in order.
+// fanoutWorker fans out objects one after the other. Changes of one object always go to the same worker, so they stay in order.
 type fanoutWorker struct {
 	mu       sync.Mutex
 	queue    []waiting
-	until    time.Time // by this time the worker checks its queue
+	until    time.Time // the worker checks its queue at this time at the latest
 	wake     chan struct{}
 	sessions []*liveSession // reused
 }
@@ -128,7 +128,7 @@ func (s *Service) runWorker(ctx context.Context, ln *fanoutWorker) {
 	}
 }
 
-// take removes the waiting objects that are ready; wait is the time until the next one is.
+// take removes the objects that are ready; wait is the time until the next one is ready.
 func (ln *fanoutWorker) take(now time.Time) (due []waiting, wait time.Duration) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
@@ -164,8 +164,8 @@ func (s *Service) fanOut(ln *fanoutWorker, w *watched) {
 	}
 }
 
-// spread offers the state to many sessions on several cores. Which of two states of one object reaches a session first
-// does not matter: the session takes no older one.
+// spread offers the state to many sessions on several cores. It does not matter which of two states of one object reaches a session first:
+// the session ignores an older one.
 func (s *Service) spread(w *watched, sessions []*liveSession) {
 	st, now := w.now.Load(), s.second()
 	offer := func(part []*liveSession) {
@@ -188,8 +188,8 @@ func (s *Service) spread(w *watched, sessions []*liveSession) {
 
 const (
 	idleWorker = time.Hour
-	keepListed = 1 << 14 // how many a worker keeps memory for, of what waits, and for the sessions of an object
-	spreadFrom = 128     // sessions from which on a second core is worth waking
+	keepListed = 1 << 14 // most waiting objects, and sessions of an object, for which a worker keeps memory
+	spreadFrom = 128     // number of sessions from which the use of a second core pays
 )
 
 // offered passes a state to one session.
@@ -201,7 +201,7 @@ func (l *liveSession) offered(w *watched, st *current, now second) {
 		return
 	}
 	r := c.find(w.id)
-	if r == nil || w.gone.Load() { // dropped meanwhile, and its id may be another object's by now
+	if r == nil || w.gone.Load() { // the registration has ended meanwhile, and the id may belong to another object by now
 		return
 	}
 	if !c.offer(l, r, w, st, now) {
@@ -213,7 +213,7 @@ func (l *liveSession) offered(w *watched, st *current, now second) {
 	}
 }
 
-// readObjects reads the states of objects that have just become watched.
+// readObjects reads the states of objects that have just been watched for the first time.
 func (s *Service) readObjects(batch []*watched) {
 	slices.SortStableFunc(batch, func(a, b *watched) int { return strings.Compare(a.app, b.app) })
 	for len(batch) > 0 {
@@ -242,7 +242,7 @@ func (s *Service) readObjects(batch []*watched) {
 	}
 }
 
-// readAgain tries again after a while, unless the service ends.
+// readAgain repeats a read after a while, unless the service ends.
 func (s *Service) readAgain(batch []*watched) {
 	batch = slices.Clone(batch)
 	s.running.Go(func() {
@@ -258,7 +258,7 @@ func (s *Service) readAgain(batch []*watched) {
 	})
 }
 
-// paces hold the batching interval of each app: additive increase while fan-out queues, halved when it does not.
+// paces hold the batching interval of each app. It grows by a constant while objects queue for fan-out, and is halved when they do not.
 type paces struct {
 	most time.Duration
 	mu   sync.Mutex
@@ -281,12 +281,12 @@ func (p *paces) interval(app string) time.Duration {
 		return 0
 	}
 	if time.Since(a.judged) > batchForget {
-		a.interval = 0 // so old a measurement says nothing about the present
+		a.interval = 0 // an old measurement does not describe the present
 	}
 	return a.interval
 }
 
-// judge takes how long an object has waited beyond its interval.
+// judge adjusts an app's interval by the time that an object has waited beyond its interval.
 func (p *paces) judge(app string, queued time.Duration) {
 	if p.most == 0 {
 		return

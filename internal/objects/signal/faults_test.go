@@ -23,7 +23,7 @@ func TestRegistrationThatCannotBeStoredFailsForNow(t *testing.T) {
 		u.wantDigest() // so the client asks again
 		w.store.writes.Store(false)
 		time.Sleep(5 * time.Second)
-		u.want("a ?") // it was kept and tried again
+		u.want("a ?") // the change was kept and is tried again
 		u.wantDigest("a")
 		u.close()
 		u = w.connect("unit-1", "main")
@@ -93,7 +93,7 @@ func TestResetOfUnreadableRegistrationsTakesTheirPlace(t *testing.T) {
 	})
 }
 
-// Acknowledgements from before a reset must not reach the disk after it, or a crash would take the reset back.
+// Acknowledgements from before a reset must not be written after it: otherwise a crash would undo the reset.
 func TestResetIsStoredAfterWhatIsBeingWrittenDown(t *testing.T) {
 	inWorld(t, signal.Config{}, func(w *world) {
 		w.put("a", 1)
@@ -156,7 +156,7 @@ func TestErasedRecipientHasNothing(t *testing.T) {
 		erased := make(chan error, 1)
 		go func() { erased <- w.svc.Erase(w.Context(), app, "unit-1") }()
 		synctest.Wait()
-		release() // the save under way must not bring it back
+		release() // the running save must not restore the registration
 		if err := <-erased; err != nil {
 			w.Fatal(err)
 		}

@@ -10,23 +10,23 @@ import (
 	"godwit.dev/godwit/internal/objects/object"
 )
 
-// name is an object across apps.
+// name identifies an object across apps.
 type name struct {
 	app string
 	key object.Key
 }
 
-// watched is an object that some live client is registered for. Others cost no memory.
+// watched is an object for which a live client is registered. Other objects use no memory.
 type watched struct {
 	name
-	id   uint32 // in the index; short, because every registration has it
+	id   uint32 // in the index; four bytes, because every registration contains it
 	hash object.Digest
 	refs int // registrations; guarded by the shard
 	now  atomic.Pointer[current]
-	gone atomic.Bool // no client is registered any more, and the id may be another object's
+	gone atomic.Bool // no client is registered any more, and the id may belong to another object
 
 	mu       sync.Mutex
-	sessions []sessionID // sessions registered for it; ended ones are removed when they are half
+	sessions []sessionID // sessions registered for it; ended ones are removed when they are more than half
 	over     int         // how many of them are
 	waiting  bool        // in a worker's queue
 }
@@ -44,7 +44,7 @@ func (c *current) frame(k object.Key, f frame.Format) []byte {
 	return c.wire.Add(f.Key(), frame.Object(f, k, &c.State))
 }
 
-// set takes a state if it is newer than the known one, and reports whether it did.
+// set replaces the state by a newer one, and reports whether st was newer.
 func (w *watched) set(st *object.State) bool {
 	for {
 		old := w.now.Load()
@@ -57,7 +57,7 @@ func (w *watched) set(st *object.State) bool {
 	}
 }
 
-const shards = 64 // so that registering on several cores seldom meets
+const shards = 64 // so many that registrations on several cores seldom need the same lock
 
 type shard struct {
 	mu sync.RWMutex
@@ -82,10 +82,10 @@ func (x *index) init() {
 	}
 }
 
-// shard is where an object is found. Objects of one name share a shard whatever their group.
+// shard returns the shard of an object. Objects with the same name share a shard, whatever their group.
 func (x *index) shard(object string) *shard { return &x.shards[maphash.String(x.seed, object)%shards] }
 
-// find returns an object that is watched, or nil.
+// find returns a watched object, or nil.
 func (x *index) find(n name) *watched {
 	sh := x.shard(n.key.Object)
 	sh.mu.RLock()
@@ -93,8 +93,8 @@ func (x *index) find(n name) *watched {
 	return sh.m[n]
 }
 
-// key makes the key of an object from bytes that are borrowed. While the object is watched its name is shared: a set of
-// fifty that others have too costs no memory for names.
+// key makes the key of an object from borrowed bytes. While the object is watched, its name is shared: fifty objects that other clients
+// watch too cost a client no memory for names.
 func (x *index) key(app, group string, id []byte) object.Key {
 	sh := &x.shards[maphash.Bytes(x.seed, id)%shards]
 	sh.mu.RLock()
@@ -106,7 +106,7 @@ func (x *index) key(app, group string, id []byte) object.Key {
 	return object.Key{Group: group, Object: string(id)}
 }
 
-// acquire counts one more registration of an object. fresh: its state has to be read.
+// acquire counts one more registration of an object. fresh: the caller has to read its state.
 func (x *index) acquire(n name) (w *watched, fresh bool) {
 	sh := x.shard(n.key.Object)
 	x.n.Add(1)
@@ -130,7 +130,7 @@ func (x *index) acquire(n name) (w *watched, fresh bool) {
 	return w, true
 }
 
-// release takes back one registration; with the last one the object can be dropped.
+// release ends one registration; after the last one the object can be dropped.
 func (x *index) release(w *watched) {
 	sh := x.shard(w.key.Object)
 	x.n.Add(-1)

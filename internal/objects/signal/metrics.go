@@ -6,12 +6,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// counts are kept as plain atomics so that the hot path pays an addition, and read when metrics are scraped.
+// counts are plain atomics, so that the hot path costs one addition; they are read when metrics are scraped.
 type counts struct {
 	changes, coalesced, sent, resent, acked, refused, resyncs, collected atomic.Uint64
 }
 
-// Counts are the events since start, for metrics and tests.
+// Counts are the numbers of events since the start, for metrics and tests.
 type Counts struct{ Changes, Sent, Resent, Acked, Resyncs uint64 }
 
 // Counts returns the counts since start.

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// lookEvery is how often the store is read for changes of other nodes. The bus reports them sooner, but may lose one.
+	// lookEvery is the interval of reads for changes of other nodes. The bus reports changes sooner, but may lose one.
 	lookEvery = 5 * time.Second
-	// lookSoon is how often while the bus may be losing changes: for uneasyFor from the start, and from the last loss that
-	// was reported (Missed) or the last failed read.
+	// lookSoon is the interval while the bus may be losing changes: for uneasyFor after the start, after the last reported loss (Missed)
+	// and after the last failed read.
 	lookSoon  = 2 * time.Second
 	uneasyFor = 10 * time.Second
 	newsPage  = 1000 // changes read at once
 )
 
-// lookForNews brings changes of other nodes to the sessions here, each within some seconds of its commit.
+// lookForNews delivers changes of other nodes to the sessions here, each within some seconds of its commit.
 func (s *Service) lookForNews(shared objectstore.Shared) {
 	since, last, failing := s.cfg.Now(), time.Now(), false
 	uneasy := last.Add(uneasyFor)
@@ -60,8 +60,8 @@ func lookPace(uneasy bool) time.Duration {
 	return lookEvery
 }
 
-// readNews reads those objects that have registrations here and were changed elsewhere. Most of the changes it finds are
-// known: they were made here, came over the bus, or were found by the last reads.
+// readNews reads the objects that have registrations here and were changed on other nodes. Most changes that it finds are known: they were
+// made here, arrived over the bus, or were found by the last reads.
 func (s *Service) readNews(shared objectstore.Shared, since time.Time) error {
 	var from *objectstore.NewsMark
 	for {
@@ -87,7 +87,7 @@ func (s *Service) readNews(shared objectstore.Shared, since time.Time) error {
 	}
 }
 
-// sayHere notes that the devices with a session here are not away: other nodes do not see them.
+// sayHere records that the devices with a session here are not away, since other nodes do not see these sessions.
 func (s *Service) sayHere(ctx context.Context) error {
 	for i := range s.roster.shards {
 		now := s.cfg.Now()
@@ -105,7 +105,7 @@ func (s *Service) sayHere(ctx context.Context) error {
 	return nil
 }
 
-// seen writes to the store when clients were last seen.
+// seen writes the times to the store at which clients were last seen.
 func (s *Service) seen(here []objectstore.Touch) error {
 	if len(here) == 0 {
 		return nil

@@ -27,7 +27,7 @@ type shared struct {
 	mu   sync.Mutex
 	news []objectstore.News
 	at   []time.Time
-	asks []time.Time // times of the queries for news
+	asks []time.Time // times of the reads for news
 }
 
 func (s *shared) Observe(obs objectstore.Observer) {
@@ -61,14 +61,14 @@ func (s *shared) News(_ context.Context, since time.Time, from *objectstore.News
 	return nil, nil, nil
 }
 
-// looks is how often news was queried.
+// looks returns how often news was read.
 func (s *shared) looks() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.asks)
 }
 
-// put changes an object through another node; late: it is committed so long after its time.
+// put changes an object through another node. The change is committed the duration late after its time.
 func (s *shared) put(w *world, name string, v object.Version, late time.Duration) {
 	w.Helper()
 	s.elsewhere.Store(true)
@@ -128,7 +128,7 @@ func TestOtherNodesChangesArriveWithinSeconds(t *testing.T) {
 	})
 }
 
-// TestPossibleBusLossCausesEarlierLook: at the start, after a reported loss, and for a while after each.
+// TestPossibleBusLossCausesEarlierLook: reads are more frequent after the start and after a reported loss, for a while each.
 func TestPossibleBusLossCausesEarlierLook(t *testing.T) {
 	inSharedWorld(t, signal.Config{}, func(w *world, other *shared) {
 		u := w.connect("unit-1", "main")
@@ -144,9 +144,9 @@ func TestPossibleBusLossCausesEarlierLook(t *testing.T) {
 			u.want(fmt.Sprint("a ", v))
 			u.ack("a", int(v))
 		}
-		comes(2 * time.Second) // it has started a moment ago
+		comes(2 * time.Second) // the service has just started
 		time.Sleep(10 * time.Minute)
-		for range 20 { // as long as a node is missing
+		for range 20 { // for as long as a node is missing
 			w.svc.Missed()
 			comes(2 * time.Second)
 		}

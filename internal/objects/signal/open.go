@@ -36,8 +36,7 @@ func clientID(who session.Client) objectstore.ClientID {
 	return objectstore.ClientID{App: who.App, Recipient: who.Recipient, Group: who.Group, Device: who.Device}
 }
 
-// open makes a session that has yet to join, and first loads the client's stored registrations.
-// False: the client was just removed.
+// open makes a session that has not joined yet, and first loads the client's stored registrations. False: the client was just removed.
 func (c *Client) open(ctx context.Context, p session.Sender, who session.Client, load bool) (*liveSession, bool) {
 	l := &liveSession{c: c, peer: p, who: who, format: p.Format()}
 	c.mu.Lock()
@@ -57,7 +56,7 @@ func (c *Client) open(ctx context.Context, p session.Sender, who session.Client,
 	return l, true
 }
 
-// load reads the client's stored registrations. False: there are none, and no other goroutine needs the client.
+// load reads the client's stored registrations. False: there are none, and no other goroutine uses the client.
 func (c *Client) load(ctx context.Context) bool {
 	v, err := c.svc.store.Load(ctx, c.id)
 	c.mu.Lock()
@@ -85,7 +84,7 @@ func (c *Client) load(ctx context.Context) bool {
 	if c.session != nil {
 		c.restore()
 		if c.session.started {
-			c.pending.add(0, "", nil) // the welcome could not include the digest
+			c.pending.add(0, "", nil) // the digest was not known in time for the welcome
 		}
 		c.later()
 	}
@@ -181,8 +180,8 @@ func (l *liveSession) Digest() (digest string, registrations int) {
 	return c.saves.disk.digest.String(), int(c.saves.disk.count)
 }
 
-// Renew implements session.Part. Registrations that the new token does not allow are dropped; the digests differ then,
-// and the client learns the reason when it registers again.
+// Renew implements session.Part. It drops registrations that the new token does not allow; then the digests differ, and the client learns
+// the reason when it registers again.
 func (l *liveSession) Renew(who session.Client) {
 	c := l.c
 	c.mu.Lock()
@@ -205,14 +204,14 @@ func (l *liveSession) Renew(who session.Client) {
 	}
 }
 
-// leave takes an object out of the set; the caller takes the reg.
+// leave takes an object out of the set; the caller removes the reg.
 func (c *Client) leave(w *watched) {
 	w.remove(&c.svc.index.sessions, c.session)
 	c.digest -= w.hash
 	c.svc.index.release(w)
 }
 
-// changed notes a change of the set, which has to be stored before the client is told.
+// changed records a change of the set, which has to be stored before the client gets an answer.
 func (c *Client) changed() {
 	c.saves.change()
 	if !c.lasting() {
@@ -221,7 +220,7 @@ func (c *Client) changed() {
 	c.later()
 }
 
-// roster holds the clients that have a session or unsaved state. Those of one recipient are in one shard.
+// roster holds the clients that have a session or unsaved state. The clients of one recipient share a shard.
 type roster struct {
 	seed   maphash.Seed
 	n      atomic.Int64
@@ -244,7 +243,7 @@ func (r *roster) shard(app, recipient string) int {
 	return int(maphash.Comparable(r.seed, [2]string{app, recipient}) % shards)
 }
 
-// enter returns the client of a device, made if there is none. Without a device there is a new one each time.
+// enter returns the client of a device, and makes it if necessary. Without a device it makes a new client for each call.
 func (r *roster) enter(s *Service, id objectstore.ClientID) *Client {
 	sh := &r.shards[r.shard(id.App, id.Recipient)]
 	sh.mu.Lock()
@@ -263,7 +262,7 @@ func (r *roster) enter(s *Service, id objectstore.ClientID) *Client {
 	return c
 }
 
-// remove removes a client. The client's lock is held: no goroutine takes it while holding a shard.
+// remove removes a client. The client's lock is held; no goroutine takes that lock while it holds a shard's.
 func (r *roster) remove(c *Client) {
 	if !c.phase.remove() {
 		return
@@ -278,7 +277,7 @@ func (r *roster) remove(c *Client) {
 	r.n.Add(-1)
 }
 
-// of returns the clients of a recipient.
+// of returns all clients of a recipient.
 func (r *roster) of(app, recipient string) (found []*Client) {
 	sh := &r.shards[r.shard(app, recipient)]
 	sh.mu.Lock()

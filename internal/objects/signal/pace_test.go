@@ -13,7 +13,7 @@ func TestBatchingIntervalFollowsTheQueueing(t *testing.T) {
 			for range times {
 				time.Sleep(batchJudgeEvery)
 				p.judge("app", queued)
-				p.judge("app", queued) // within the same interval: judged once
+				p.judge("app", queued) // the interval is judged only once within batchJudgeEvery
 			}
 			return p.interval("app")
 		}

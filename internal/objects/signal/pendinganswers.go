@@ -2,8 +2,8 @@ package signal
 
 import "godwit.dev/godwit/internal/objects/object"
 
-// pendingAnswers are the answers to a client's register frames, in their order. Each waits until its change is on disk, or is known
-// to have failed. Beyond maxAnswers, one further answer replaces all the others and holds only the digest.
+// pendingAnswers are the answers to a client's register frames, in their order. Each waits until its change was stored, or its store
+// failed. Beyond maxAnswers, one further answer replaces all the others and holds only the digest.
 type pendingAnswers struct{ answers []answer }
 
 // answer is the answer to one register frame.
@@ -14,7 +14,7 @@ type answer struct {
 	lost    bool     // the change could not be stored
 }
 
-// add adds an answer as of a change.
+// add adds the answer that belongs to a change.
 func (o *pendingAnswers) add(change uint32, group string, objects []string) {
 	switch n := len(o.answers); {
 	case n < maxAnswers:
@@ -26,7 +26,7 @@ func (o *pendingAnswers) add(change uint32, group string, objects []string) {
 	}
 }
 
-// lose notes that changes up to one could not be stored.
+// lose records that all changes up to the given one could not be stored.
 func (o *pendingAnswers) lose(change uint32) {
 	for i := range o.answers {
 		if o.answers[i].change <= change {
@@ -35,7 +35,7 @@ func (o *pendingAnswers) lose(change uint32) {
 	}
 }
 
-// next returns the answer that may leave now, or nil. stored is the change up to which the set is on disk.
+// next returns the answer that can be sent now, or nil. stored is the last change that is on disk.
 func (o *pendingAnswers) next(stored uint32) *answer {
 	if len(o.answers) == 0 {
 		return nil
@@ -55,7 +55,7 @@ func (o *pendingAnswers) pop() {
 
 func (o *pendingAnswers) none() bool { return len(o.answers) == 0 }
 
-// reset collects a whole set that comes in several frames, and the answers to them once it is complete.
+// reset collects a whole set from several frames, and the answers to the frames until the set is complete.
 type reset struct {
 	keys    []object.Key
 	pending pendingAnswers

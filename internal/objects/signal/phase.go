@@ -1,16 +1,16 @@
 package signal
 
-// phase is the progress of loading a client's stored registrations. It only goes forward, except when a read fails.
+// phase is the progress of loading a client's stored registrations. It only goes forward, except after a failed read.
 type phase uint8
 
 const (
-	unread    phase = iota // they have yet to be read
+	unread    phase = iota // the registrations have yet to be read
 	rereading              // a read has failed, and they are being read again
 	loaded                 // the client has its whole set, with or without a session
-	removed                // no longer in the roster: a goroutine that still finds it searches again
+	removed                // no longer in the roster: a goroutine that still finds the client searches again
 )
 
-// reread reports whether the caller is to read again: nobody else does, and it is of use.
+// reread reports whether the caller is to read again: no other goroutine does, and a read is still useful.
 func (p *phase) reread() bool {
 	if *p != unread {
 		return false
@@ -26,8 +26,8 @@ func (p *phase) readFailed() {
 	}
 }
 
-// load reports whether the caller gives the client its set. The first one to have the set does, whether it was read, is
-// empty or came from the client; what is read later is older.
+// load reports whether the caller's set becomes the client's. The first set counts, whether it was read, is empty or came from the client;
+// a set that is read later is older.
 func (p *phase) load() bool {
 	if *p >= loaded {
 		return false
@@ -36,7 +36,7 @@ func (p *phase) load() bool {
 	return true
 }
 
-// remove reports whether the caller takes the client out of the roster.
+// remove reports whether the caller is the one that removes the client from the roster.
 func (p *phase) remove() bool {
 	if *p == removed {
 		return false

@@ -183,7 +183,7 @@ func TestAnswersLeaveInOrderOnceTheirChangeIsStored(t *testing.T) {
 	if a := o.next(1); a != nil {
 		t.Fatalf("%+v leaves before its change is stored", a)
 	}
-	o.lose(2) // the third change is still to be tried
+	o.lose(2) // the third change has not been tried yet
 	if a = o.next(1); a == nil || !a.lost || a.objects[0] != "b" {
 		t.Fatalf("%+v leaves, want b as lost", a)
 	}
@@ -311,7 +311,7 @@ func TestRegistrationAfterAResetIsSentNothingOlder(t *testing.T) {
 	}
 }
 
-// countingPeer is a peer that counts the frames sent to it.
+// countingPeer is a peer that counts the frames that it receives.
 type countingPeer struct{ frames int }
 
 func (p *countingPeer) Format() frame.Format { return frame.JSON }

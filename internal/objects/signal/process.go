@@ -8,16 +8,16 @@ import (
 	"godwit.dev/godwit/internal/objects/object/objectstore"
 )
 
-// process does a client's due work: store its set, answer, send, and drop it.
+// process does a client's pending work: it stores the set, answers, sends states, and drops a finished client.
 func (c *Client) process() {
 	t := newScratch()
 	if v := c.advance(t); v != nil {
-		c.svc.store.Save(v) // waits while the store has too much to do
+		c.svc.store.Save(v) // waits while the store has too much work
 	}
 	t.free()
 }
 
-// advance does all but handing over what is to be stored, which may lie in scratch memory.
+// advance does all work except passing the save to the store. The save may use scratch memory.
 func (c *Client) advance(t *scratch) (save *objectstore.Save) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,7 +42,7 @@ func (c *Client) advance(t *scratch) (save *objectstore.Save) {
 	return save
 }
 
-// tellAll sends due answers, and if some may be missing, states. It makes one write for any number of them.
+// tellAll sends the answers that are ready, and states if some may be missing, all in one write.
 func (c *Client) tellAll(l *liveSession, t *scratch) {
 	if c.pending.none() && !c.behind {
 		return
@@ -55,7 +55,7 @@ func (c *Client) tellAll(l *liveSession, t *scratch) {
 	}
 }
 
-// loadAgain reads the stored registrations after a failure.
+// loadAgain repeats a failed read of the stored registrations.
 func (c *Client) loadAgain(l *liveSession) {
 	if l.started && c.wakeAt == 0 && c.phase.reread() {
 		c.svc.running.Go(func() { c.load(c.svc.ctx) })
@@ -69,11 +69,11 @@ func (c *Client) leaveRoster() {
 	}
 }
 
-// save makes a save of the whole set. Changes that come meanwhile are stored after it, together.
+// save makes a save of the whole set. Changes during the save are stored after it, together.
 func (c *Client) save(t *scratch) *objectstore.Save {
 	t.keys, t.progress = c.keysTo(t.keys[:0]), c.progressTo(t.progress[:0])
 	v := c.saves.begin(c.digest, len(t.keys))
-	c.svc.running.begin() // the goroutine that processes a client counts as a task
+	c.svc.running.begin() // cannot fail: the goroutine that processes the client is a task too
 	return &objectstore.Save{ID: c.id, Keys: t.keys, SeenAt: c.svc.cfg.Now(), Progress: t.progress, Done: func(err error) {
 		defer c.svc.running.end()
 		c.mu.Lock()
@@ -86,7 +86,7 @@ func (c *Client) save(t *scratch) *objectstore.Save {
 	}}
 }
 
-// notSaved leaves the change to the timer. The client that made it learns that it is not stored, and may try again.
+// notSaved schedules another save after a failed one. The client learns that the change is not stored, and may try again.
 func (c *Client) notSaved(change uint32, err error) {
 	if !errors.Is(err, mailbox.ErrClosed) {
 		c.svc.log.Warn("storing registrations failed, will try again", "app", c.id.App, "recipient", c.id.Recipient, "error", err)
@@ -95,7 +95,7 @@ func (c *Client) notSaved(change uint32, err error) {
 	c.pending.lose(change)
 }
 
-// answerStored answers changes that are stored, or could not be.
+// answerStored answers changes that are stored, or whose save failed.
 func (c *Client) answerStored(l *liveSession, t *scratch) {
 	for a := c.pending.next(c.saves.disk.change); a != nil; a = c.pending.next(c.saves.disk.change) {
 		b, kind := t.frame[:0], frame.ServerRegistered
@@ -113,7 +113,7 @@ func (c *Client) answerStored(l *liveSession, t *scratch) {
 	}
 }
 
-// catchUp sends what the client does not have yet, newest versions only, as long as the session has room.
+// catchUp sends the states that the client lacks, only the newest versions, as long as the session has room.
 func (c *Client) catchUp(l *liveSession) {
 	now, next := c.svc.second(), second(0)
 	c.behind = false
@@ -135,11 +135,11 @@ func (c *Client) catchUp(l *liveSession) {
 	}
 }
 
-// offer sends a state if the client needs it. False: it does, and cannot have it yet.
+// offer sends a state if the client needs it. False: the client needs it, and it cannot be sent yet.
 func (c *Client) offer(l *liveSession, r *reg, w *watched, st *current, now second) bool {
 	switch {
 	case st == nil:
-		return true // being read; the reading goroutine offers it to all sessions
+		return true // the state is being read; the reading goroutine will offer it to all sessions
 	case r.wanted && (!c.pending.none() || !c.saves.stored()):
 		return false // registered is answered first
 	case !r.needs(st, &l.who, now):

@@ -9,29 +9,29 @@ import (
 type reg struct {
 	acked, sent object.Version
 	id          uint32 // of the watched object
-	due         second // of the next redelivery; 0: none
+	due         second // time of the next redelivery; 0: none
 	attempt     uint8
 	told        told
 	wanted      bool // requested by a register frame: sent even if acknowledged or made by this client
 }
 
-// told says what was last sent on this session.
+// told is the kind of state that was last sent on this session.
 type told uint8
 
 const (
 	toldNothing told = iota
 	toldVersion      // sent is the version
-	toldUnknown      // and sent the version of before
+	toldUnknown      // an unknown version was sent; sent is the version before it
 )
 
-// ask makes the state be sent whatever the client had: the client does not know it.
+// ask makes the state be sent whatever was sent before: the client does not know it.
 func (r *reg) ask() { r.acked, r.wanted, r.due = 0, true, 0 }
 
-// renewed is the registration after a reset: asked for and not acknowledged. It keeps the version that the session was
-// sent, so that no older one follows.
+// renewed returns the registration after a reset: requested and not acknowledged. It keeps the version that was last sent, so that no older
+// one is sent after it.
 func (r *reg) renewed() reg { return reg{id: r.id, wanted: true, sent: r.sent, told: r.told} }
 
-// ack takes an acknowledgement, and reports whether it says anything new. An older version never undoes a newer one.
+// ack records an acknowledgement, and reports whether it is a new one. An older version never replaces a newer one.
 func (r *reg) ack(v object.Version) bool {
 	if v <= r.acked {
 		return false
@@ -43,8 +43,8 @@ func (r *reg) ack(v object.Version) bool {
 	return true
 }
 
-// needs reports whether a state is to be sent. An acknowledgement holds back known versions only: an unknown one is sent
-// once on every session.
+// needs reports whether a state has to be sent. Acknowledgements only prevent the sending of known versions: an unknown one is sent once on
+// every session.
 func (r *reg) needs(st *current, who *session.Client, now second) bool {
 	switch {
 	case r.wanted:
@@ -54,15 +54,15 @@ func (r *reg) needs(st *current, who *session.Client, now second) bool {
 	case st.Version <= r.acked:
 		return false
 	case r.told != toldNothing && r.sent > st.Version:
-		return false // the state sent since is newer
+		return false // the state that was sent is newer
 	case r.told != toldNothing && r.sent == st.Version:
 		return r.told == toldVersion && r.due != 0 && now >= r.due
 	}
 	return !st.Origin.Is(who.Recipient, who.Device)
 }
 
-// wrote notes that a state was sent, and reports whether it had been sent before. A client that acknowledges gets its
-// time to do so.
+// wrote records that a state was sent, and reports whether it was a repetition. If the client acknowledges, it also schedules the
+// redelivery.
 func (r *reg) wrote(st *current, acks bool, now second) (again bool) {
 	again = r.told == toldVersion && st.Known && r.sent == st.Version && !r.wanted
 	if again {

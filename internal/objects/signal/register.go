@@ -48,7 +48,7 @@ func (l *liveSession) asked(f *frame.Client) {
 	}
 }
 
-// refuse answers registrations that cannot be had. There is nothing to wait for.
+// refuse answers refused registrations. The answer need not wait for a save.
 func (l *liveSession) refuse(group string, keys []object.Key, code string, transient bool) {
 	if len(keys) == 0 {
 		return
@@ -58,7 +58,7 @@ func (l *liveSession) refuse(group string, keys []object.Key, code string, trans
 	l.c.svc.counts.refused.Add(uint64(len(keys)))
 }
 
-// send writes a frame unless the session has no room; it then waits to be drained.
+// send writes a frame. If the session has no room, it waits until the session has drained.
 func (l *liveSession) send(k frame.ServerKind, head, tail []byte) bool {
 	if l.blocked {
 		return false
@@ -75,7 +75,7 @@ func names(keys []object.Key) []string {
 	return out
 }
 
-// permit removes the objects that the client has no right to, and answers for them.
+// permit removes the objects that the client has no right to register for, and refuses them in an answer.
 func (l *liveSession) permit(group string, keys []object.Key) (allowed []object.Key) {
 	if l.who.Only == "" && l.who.Rights.AllObjects() {
 		return keys
@@ -93,8 +93,7 @@ func (l *liveSession) permit(group string, keys []object.Key) (allowed []object.
 	return allowed
 }
 
-// register adds objects. An object that is registered already is sent again: a client that registers does not know its
-// state.
+// register adds objects. An object that is registered already is sent again: a client that registers does not know its state.
 func (l *liveSession) register(group string, keys []object.Key) {
 	c := l.c
 	if c.phase != loaded {
@@ -166,8 +165,8 @@ func (l *liveSession) unregister(group string, keys []object.Key) {
 	c.later()
 }
 
-// stage collects a reset and swaps it in whole once it is complete: an object that is in the old set and in the new
-// never drops out in between.
+// stage collects the frames of a reset and swaps the whole set when it is complete: an object that is in both the old and the new set stays
+// registered all the time.
 func (l *liveSession) stage(group string, keys []object.Key, more bool, t *scratch) {
 	c := l.c
 	if c.reset == nil {
@@ -218,7 +217,7 @@ func (c *Client) swap(keys []object.Key, t *scratch) {
 		r := reg{id: w.id, wanted: true}
 		if had := c.find(w.id); had != nil {
 			r = had.renewed()
-			x.release(w) // it stays: one registration is enough
+			x.release(w) // the object stays: one registration is enough
 		} else {
 			w.add(c.session)
 			c.digest += w.hash

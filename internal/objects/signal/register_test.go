@@ -21,7 +21,7 @@ func TestNothingIsConfirmedBeforeItIsStored(t *testing.T) {
 		u.register("a")
 		u.register("b")
 		w.put("a", 1)
-		u.want() // not even the object: the registered frame comes first
+		u.want() // not even the object: the registered frame is sent first
 		u.wantDigest()
 		release()
 		u.want("registered a", "registered b", "a 1", "b ?")
@@ -176,7 +176,7 @@ func TestResyncLeavesNoMomentWithoutAWantedObject(t *testing.T) {
 		w.store.mu.Lock()
 		w.store.saved = func(v *objectstore.Save) {
 			if !slices.Contains(v.Keys, kept) {
-				without.Add(1) // a crash now would lose it
+				without.Add(1) // a crash now would lose the registration
 			}
 		}
 		w.store.mu.Unlock()

@@ -2,16 +2,16 @@ package signal
 
 import "godwit.dev/godwit/internal/objects/object"
 
-// saves brings a client's set to disk. Its changes are numbered, and one save is under way at a time: it covers every
-// change made before it, so that however many come meanwhile are stored by the next.
+// saves stores a client's set. Its changes are numbered, and only one save runs at a time: it covers every change made before it, and the
+// next one covers all changes made meanwhile.
 type saves struct {
 	made  uint32 // changes so far
 	phase savePhase
 	disk  saved         // what the client is told
-	ended chan struct{} // closed when the save under way has ended; nil: nobody waits
+	ended chan struct{} // closed when the running save has ended; nil: no goroutine waits
 }
 
-// saved is the set as of a change.
+// saved is the state of the set after a change.
 type saved struct {
 	change uint32
 	count  uint32
@@ -29,10 +29,10 @@ const (
 // change counts one more.
 func (s *saves) change() { s.made++ }
 
-// stored reports whether every change is on disk. While a save is under way one is not.
+// stored reports whether every change is on disk. It is false while a save is running.
 func (s *saves) stored() bool { return s.disk.change == s.made }
 
-// due reports whether a save is to begin.
+// due reports whether a save has to begin.
 func (s *saves) due() bool { return !s.stored() && s.phase == notSaving }
 
 // begin starts a save of the current set.
@@ -62,12 +62,12 @@ func (s *saves) retry() {
 	}
 }
 
-// keep makes the set count as stored: it was read just now, or is never stored because it ends with its session.
+// keep makes the set count as stored: it was just read, or is never stored because it ends with its session.
 func (s *saves) keep(digest object.Digest, count int) {
 	s.disk = saved{change: s.made, count: uint32(count), digest: digest}
 }
 
-// wait returns what is closed when the save under way has ended, or nil if there is none.
+// wait returns a channel that is closed when the running save has ended, or nil if none is running.
 func (s *saves) wait() <-chan struct{} {
 	if s.phase != saving {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"godwit.dev/godwit/internal/objects/object/objectstore"
 )
 
-// scratch is memory that handling a whole set of registrations needs for a moment. After a loss thousands of clients send theirs
-// within a second; making it anew each time would be most of the garbage.
+// scratch is memory that is needed briefly to handle a whole set of registrations. After a loss thousands of clients send their sets within
+// a second; without reuse, most of the garbage would come from here.
 type scratch struct {
 	keys     []object.Key
 	progress []objectstore.Progress
@@ -23,7 +23,7 @@ func newScratch() *scratch {
 	return t
 }
 
-// keepScratch is for how many registrations memory is kept for the next.
+// keepScratch is the most registrations for which memory is kept.
 const keepScratch = 1024
 
 func (t *scratch) free() {

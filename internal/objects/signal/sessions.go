@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// sessionID is the number of a session that is registered for something. Objects list their sessions by number: that takes
-// half the room of a pointer, and the collector need not follow it.
+// sessionID is the number of a session that is registered for objects. Objects list their sessions by number, which takes half the memory
+// of a pointer, and which the garbage collector need not follow.
 type sessionID uint32
 
-// sessionTable finds sessions by their numbers. A number is used again once no object lists it any more.
+// sessionTable finds sessions by their numbers. A number is used again when no object lists it any more.
 type sessionTable struct {
 	mu   sync.RWMutex
 	all  []*liveSession
 	free []sessionID
 }
 
-// enter gives a session its number, which stays in use until leave.
+// enter assigns a number to a session; it stays in use until leave.
 func (t *sessionTable) enter(l *liveSession) {
 	l.holds.Store(1)
 	t.mu.Lock()
@@ -37,7 +37,7 @@ func (t *sessionTable) leave(l *liveSession) {
 	t.release(l)
 }
 
-// release ends one use of a session's number, which is free after the last. t.mu is held.
+// release ends one use of a session's number, which is free after the last use. t.mu is held.
 func (t *sessionTable) release(l *liveSession) {
 	if l.holds.Add(-1) == 0 {
 		t.all[l.id] = nil
@@ -45,7 +45,7 @@ func (t *sessionTable) release(l *liveSession) {
 	}
 }
 
-// get appends the sessions with these numbers.
+// get appends the sessions with these numbers to dst.
 func (t *sessionTable) get(ids []sessionID, dst []*liveSession) []*liveSession {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -71,15 +71,15 @@ func (t *sessionTable) sweep(ids []sessionID, all bool) []sessionID {
 	return kept
 }
 
-// add lists a session that is registered for the object from now on.
+// add adds a session that is now registered for the object.
 func (w *watched) add(l *liveSession) {
-	l.holds.Add(1) // in addition to the session's own, so the number stays in use meanwhile
+	l.holds.Add(1) // in addition to the session's own use, so the number stays in use meanwhile
 	w.mu.Lock()
 	w.sessions = append(w.sessions, l.id)
 	w.mu.Unlock()
 }
 
-// left notes that a session which is over was registered here.
+// left records that a session which is registered here has ended.
 func (w *watched) left(t *sessionTable) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,7 +92,7 @@ func (w *watched) left(t *sessionTable) {
 	}
 }
 
-// remove removes one session that continues without this object.
+// remove removes a session that has ended its registration for this object.
 func (w *watched) remove(t *sessionTable, l *liveSession) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,7 +104,7 @@ func (w *watched) remove(t *sessionTable, l *liveSession) {
 	}
 }
 
-// dismiss empties the list of an object without registrations.
+// dismiss empties the list of an object that has no registrations any more.
 func (w *watched) dismiss(t *sessionTable) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,7 +112,7 @@ func (w *watched) dismiss(t *sessionTable) {
 	w.sessions, w.over = nil, 0
 }
 
-// listed appends the sessions registered for the object; some may have ended.
+// listed appends the sessions registered for the object to dst; some may have ended.
 func (w *watched) listed(t *sessionTable, dst []*liveSession) []*liveSession {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,6 +1,5 @@
-// Package signal brings versions of objects to clients: it keeps their registrations and the version that each client is
-// known to have, and sends every client the latest version of its objects, whatever fails in between. DESIGN.md gives
-// the reasons.
+// Package signal delivers versions of objects to clients: it keeps their registrations and the version that each client is known to have,
+// and sends every client the latest version of its objects, whatever fails in between. DESIGN.md gives the reasons.
 package signal
 
 import (
@@ -16,22 +15,22 @@ import (
 	"godwit.dev/godwit/internal/objects/object/objectstore"
 )
 
-// Limits and pace. The client protocol documents those that clients can observe.
+// Limits and timing. The client protocol documents those that clients can observe.
 const (
 	redeliverFirst  = 10 * time.Second
 	redeliverMost   = 5 * time.Minute
 	defaultRetain   = 60 * 24 * time.Hour
-	storeRetry      = 2 * time.Second        // after a failed read or write of a client's registrations
-	flushEvery      = time.Second            // acknowledgements wait this long, to be written together with others
-	collectMost     = time.Hour              // between two searches for clients that stay away
-	collectShare    = 4                      // looks within the time that they are kept, so that a short one is kept to as well
+	storeRetry      = 2 * time.Second        // pause after a failed read or write of a client's registrations
+	flushEvery      = time.Second            // acknowledgements wait this long, so that many are written together
+	collectMost     = time.Hour              // longest time between two searches for clients that stay away
+	collectShare    = 4                      // searches within the retention, so that a short retention is kept too
 	collectBatch    = 200                    // clients dropped in one commit
 	processors      = 4                      // clients processed at once
 	loadBatch       = 500                    // objects read at once
-	maxAnswers      = 16                     // register frames whose objects are repeated in the answer; further answers hold only the digest
-	wheelTick       = 250 * time.Millisecond // redelivery need not be more punctual
-	batchStep       = 10 * time.Millisecond  // by which an app's batching interval grows
-	batchGrain      = 5 * time.Millisecond   // objects held back become ready in groups
+	maxAnswers      = 16                     // register frames whose answers repeat their objects; further answers hold only the digest
+	wheelTick       = 250 * time.Millisecond // redelivery needs no finer resolution
+	batchStep       = 10 * time.Millisecond  // step by which an app's batching interval grows
+	batchGrain      = 5 * time.Millisecond   // objects that are held back become ready in groups of this precision
 	batchQueueing   = 50 * time.Millisecond  // queueing above which it does
 	batchJudgeEvery = 100 * time.Millisecond
 	batchForget     = time.Second
@@ -42,17 +41,17 @@ type Config struct {
 	Store  objectstore.Store // which the Service observes
 	Now    func() time.Time  // the store's clock; nil: mailbox.Clock()
 	Log    *slog.Logger
-	Retain time.Duration // registrations of clients away for longer are dropped; 0: 60 days
-	// MaxRegistrations of one device or nameless session; 0: object.MaxRegistrations.
+	Retain time.Duration // registrations of clients that have been away for longer are dropped; 0: 60 days
+	// MaxRegistrations is the most registrations of one device or nameless session; 0: object.MaxRegistrations.
 	MaxRegistrations int
-	// BatchMost is the ceiling of the time by which changes may be held back so that several of one object become one.
-	// It is used only while fan-out queues. 0: never.
+	// BatchMost is the longest time for which changes may be held back, so that several changes of one object become one. Changes are held
+	// back only while objects queue for fan-out. 0: never.
 	BatchMost time.Duration
-	// Workers is how many objects are fanned out at once; 0: one per CPU.
+	// Workers is how many objects are fanned out at the same time; 0: one per CPU.
 	Workers int
 }
 
-// Service is the objects of all apps on this node.
+// Service handles the objects of all apps on this node.
 type Service struct {
 	cfg   Config
 	log   *slog.Logger
@@ -63,13 +62,13 @@ type Service struct {
 	roster  roster
 	workers []*fanoutWorker
 	pace    paces
-	work    queue[*Client]  // clients that have something to do
+	work    queue[*Client]  // clients with work to do
 	unread  queue[*watched] // objects to read
 	flush   flusher
 	wheel   *timerwheel.Wheel[*Client]
 	running tasks
 	others  atomic.Pointer[func([]objectstore.Change)] // nil: there are none
-	missed  chan struct{}                              // has an element if changes of other nodes may have been lost
+	missed  chan struct{}                              // has a token if changes of other nodes may have been lost
 	ctx     context.Context                            // ends with the service
 	stop    context.CancelFunc
 	closing atomic.Bool
@@ -115,8 +114,8 @@ func New(cfg Config) *Service {
 	return s
 }
 
-// Close writes clients' acknowledgements and returns when none of the service's goroutines runs and no call to the store
-// is open. Sessions must have ended before; their last requests may or may not be done, and nothing is done after Close.
+// Close writes clients' acknowledgements and returns when none of the service's goroutines runs and no call to the store is pending.
+// Sessions must have ended before. Their last requests may or may not be carried out; nothing happens after Close.
 func (s *Service) Close() error {
 	if s.closing.Swap(true) {
 		return nil

@@ -38,7 +38,7 @@ func TestAnswersAndStatesLeaveInOneWrite(t *testing.T) {
 		w.put("b", 2)
 		first := w.connect("unit-1", "main")
 		defer first.close()
-		first.register("a", "b", "c") // now the states of all three are known
+		first.register("a", "b", "c") // now the states of all three have been read
 		first.want("registered a b c", "a 1", "b 2", "c ?")
 		u := w.connect("unit-2", "main")
 		defer u.close()
@@ -53,8 +53,8 @@ func TestAnswersAndStatesLeaveInOneWrite(t *testing.T) {
 	})
 }
 
-// TestNumbersOfSessionsAreUsedAgain has sessions come and go while others stay registered for the same objects: lists
-// drop them late, and a number must neither be lost nor given to another session while a list still has it.
+// TestNumbersOfSessionsAreUsedAgain lets sessions begin and end while others stay registered for the same objects: lists drop ended
+// sessions late, and a number must neither be lost nor be assigned to another session while a list still has it.
 func TestNumbersOfSessionsAreUsedAgain(t *testing.T) {
 	inWorld(t, signal.Config{}, func(w *world) {
 		stays := make([]*unit, 5)
@@ -133,7 +133,7 @@ func TestReturningClientGetsOneVersionPerChangedObject(t *testing.T) {
 		u = w.connect("unit-1", "main")
 		defer u.close()
 		u.wantDigest("a", "b", "c", "d")
-		u.want("a 1001", "b 1001", "d 1") // d was not acknowledged, c has not changed
+		u.want("a 1001", "b 1001", "d 1") // d was not acknowledged, and c has not changed
 	})
 }
 
@@ -176,10 +176,10 @@ func TestSourceIsNotTold(t *testing.T) {
 		main.want()
 		spare.want()
 		other.want("a 2")
-		main.register("a") // it registers again, so it does not know the version
+		main.register("a") // the device registers again, so it does not know the version
 		main.want("registered a", "a 2")
 		w.putAs("a", object.Put{Unknown: true, Origin: object.Origin{Recipient: "unit-1"}})
-		main.want("a ?2") // if nobody knows the version, the source does not know it either
+		main.want("a ?2") // if no client knows the version, the source does not know it either
 	})
 }
 
@@ -200,7 +200,7 @@ func TestUnacknowledgedVersionsComeAgain(t *testing.T) {
 		w.put("a", 2)
 		u.want("a 2")
 		observer.want("a 2")
-		u.ack("a", 1) // of an older version: changes nothing
+		u.ack("a", 1) // acknowledges an older version, which changes nothing
 		for _, wait := range []time.Duration{10, 20, 40, 80, 160, 300, 300} {
 			var waited time.Duration
 			var got []string
@@ -237,7 +237,7 @@ func TestNewVersionTakesThePlaceOfTheUnacknowledged(t *testing.T) {
 		w.put("a", 2)
 		u.want("a 2")
 		time.Sleep(8 * time.Second)
-		u.want() // the first one's time is past, but it is of no interest any more
+		u.want() // the first version's redelivery would be due, but the version is outdated
 		time.Sleep(4 * time.Second)
 		u.want("a 2")
 	})
@@ -333,7 +333,7 @@ func TestHeldBackChangesOfOneObjectBecomeOne(t *testing.T) {
 		u.want("a 9", "b 9")
 		time.Sleep(time.Second)
 		w.put("a", 10)
-		u.want("a 10") // the queue was short, so no object is held back any more
+		u.want("a 10") // the queue was short, so objects are no longer held back
 	})
 }
 

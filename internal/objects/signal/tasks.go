@@ -2,16 +2,16 @@ package signal
 
 import "sync"
 
-// tasks are a service's goroutines and the requests that its store has yet to answer. A task may start further tasks;
-// once the service closes nobody else may, so none begins after wait has returned.
+// tasks are a service's goroutines and the pending requests to its store. A task may start further tasks; after the service has closed,
+// only tasks can start new ones, so none begins after wait has returned.
 type tasks struct {
 	mu     sync.Mutex
 	n      int
 	closed bool
-	over   chan struct{} // closed with the last task; nil: nobody waits yet
+	over   chan struct{} // closed when the last task ends; nil: wait was not called yet
 }
 
-// begin counts one task more. False: the service has closed, and it must not begin.
+// begin counts one more task. False: the service has closed, and the task must not begin.
 func (t *tasks) begin() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -31,7 +31,7 @@ func (t *tasks) end() {
 	}
 }
 
-// Go runs a task of its own goroutine, or reports that it must not begin.
+// Go runs a task in its own goroutine, or returns false if it must not begin.
 func (t *tasks) Go(do func()) bool {
 	if !t.begin() {
 		return false
@@ -43,7 +43,7 @@ func (t *tasks) Go(do func()) bool {
 	return true
 }
 
-// wait closes, and returns when no task is left. It is called once.
+// wait closes the service's tasks, and returns when no task is left. It must be called once.
 func (t *tasks) wait() {
 	t.mu.Lock()
 	t.closed, t.over = true, make(chan struct{})
@@ -54,12 +54,12 @@ func (t *tasks) wait() {
 	<-t.over
 }
 
-// queue hands items to a bounded set of goroutines that end when nothing is left.
+// queue passes items to a bounded number of goroutines, which end when no item is left.
 type queue[T any] struct {
 	tasks   *tasks
 	limit   int
 	do      func(T)
-	batch   func([]T) // instead of do: takes up to most at once
+	batch   func([]T) // replaces do: handles up to most items at once
 	most    int
 	mu      sync.Mutex
 	items   []T

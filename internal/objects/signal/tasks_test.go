@@ -43,7 +43,7 @@ func TestQueueRunsNoMoreAtOnceThanItsLimitAndNothingAfterTheEnd(t *testing.T) {
 		release := make(chan struct{})
 		q.init(&all, 1, func(i int) {
 			<-release
-			done = append(done, i) // one at a time, or the race detector objects
+			done = append(done, i) // only one goroutine at a time, or the race detector reports it
 		})
 		for i := range 3 {
 			q.add(i)
