@@ -9,7 +9,7 @@ import (
 // RedisConfig names the Redis streams that are the mailboxes of the service that Godwit replaces.
 type RedisConfig = redisstream.Config
 
-// OpenRedis opens them. Run and Close must be called.
+// OpenRedis opens these streams. Callers must call Run and Close.
 func OpenRedis(ctx context.Context, cfg RedisConfig) (*redisstream.Store, error) {
 	return redisstream.Open(ctx, cfg)
 }

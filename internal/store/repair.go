@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/repair"
 )
 
-// Finding is a piece of damage.
+// Finding describes one piece of damage.
 type Finding struct {
 	File   string `json:"file"`
 	Damage string `json:"damage"`
@@ -42,7 +42,7 @@ func Verify(ctx context.Context, data string, pace int64, progress func(file str
 			continue
 		}
 		if !slices.Contains(m.Files, name) && !exists(path+checkvfs.Suffix) {
-			continue // of a former version: it gets its checksums when it is opened
+			continue // a database of an earlier version gets its checksums when it is opened
 		}
 		if id := checkvfs.StoreOf(path); m.id != (checkvfs.ID{}) && id != (checkvfs.ID{}) && id != m.id {
 			found = append(found, Finding{name, "it belongs to another store, " + id.String()})
@@ -68,7 +68,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// belongs is the store that most of the databases of a folder belong to; zero: none.
+// belongs returns the id of the store to which most databases in a folder belong; zero: none.
 func belongs(data string) (most checkvfs.ID) {
 	count := map[checkvfs.ID]int{}
 	for _, name := range filesIn(data, &manifest{}) {
@@ -87,7 +87,7 @@ type Repaired struct {
 	Files  []repair.Report `json:"files"`
 }
 
-// Lossless reports whether nothing was lost.
+// Lossless reports whether the repair lost nothing.
 func (r *Repaired) Lossless() bool {
 	for i := range r.Files {
 		if !r.Files[i].Lossless() {
@@ -97,7 +97,7 @@ func (r *Repaired) Lossless() bool {
 	return true
 }
 
-// Repair mends a data folder that no server uses. It copies files before it changes them.
+// Repair repairs a data folder that no server uses. It copies files before it changes them.
 func Repair(ctx context.Context, data string) (r Repaired, err error) {
 	copies := filepath.Join(data, "damaged-"+time.Now().UTC().Format("20060102T150405.000"))
 	m, err := readManifest(data)
@@ -164,7 +164,7 @@ func keepManifest(data, copies string) error {
 	return err
 }
 
-// Seal makes the checksums and the manifest of databases that were just put into a folder.
+// Seal writes the checksums and the manifest of databases that were just put into a folder.
 func Seal(data string) error {
 	m, err := openManifest(data)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// TestLostSettlingIsSaidAndLosesNothing: all pending copies are there. Copies that had ended, with an unknown outcome, do not come
-// again; only for notifications that others still wait for is it unknown whether they had ended.
+// TestLostSettlingIsSaidAndLosesNothing: all pending copies are still there. Settled copies whose outcome is lost are not delivered again.
+// Only for notifications with another pending copy is it unknown which copies had ended.
 func TestLostSettlingIsSaidAndLosesNothing(t *testing.T) {
 	const waiting, ended = 7, 12
 	dir := made(t)

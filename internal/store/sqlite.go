@@ -43,8 +43,8 @@ func Traces() []string {
 	return list
 }
 
-// openSQLite opens the files. The mailboxes' observer may still hear of the last commits and then emits events: so events
-// are opened before mailboxes, and closed after them. After an error the caller closes the parts that were opened.
+// openSQLite opens the files. While it closes, the mailboxes' observer may still report commits and emit events: so events are opened
+// before mailboxes, and closed after them. After an error the caller closes the parts that were opened.
 func (s *Stores) openSQLite(ctx context.Context, cfg Config) error {
 	s.Clock = mailbox.Clock()
 	file := func(name string) string { return filepath.Join(cfg.Data, name) }
@@ -107,7 +107,7 @@ func (s *Stores) openSQLite(ctx context.Context, cfg Config) error {
 	return m.add(cfg.Data, names...)
 }
 
-// openAppsFile makes the folder and the store where there is nothing yet if asked to, and fails with fs.ErrNotExist if not.
+// openAppsFile opens the store of apps. If create is true it makes a missing folder or file; otherwise it fails with fs.ErrNotExist.
 func openAppsFile(ctx context.Context, data string, create bool, log *slog.Logger) (apps Apps, closing func() error, err error) {
 	if create {
 		if err := os.MkdirAll(data, 0o700); err != nil {
@@ -133,8 +133,8 @@ func openAppsFile(ctx context.Context, data string, create bool, log *slog.Logge
 	return appsOf(s.Store), s.Close, nil
 }
 
-// Copy copies each database of a data folder into another folder as it is at one moment, also beside a running server,
-// and returns the names of those that exist.
+// Copy copies each database of a data folder into another folder as of one moment, also beside a running server, and returns the names of
+// those that exist.
 func Copy(ctx context.Context, data, to string) (copied []string, err error) {
 	m, err := readManifest(data)
 	if errors.Is(err, fs.ErrNotExist) {

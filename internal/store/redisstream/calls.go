@@ -12,13 +12,13 @@ import (
 	"godwit.dev/godwit/internal/engine/pause"
 )
 
-// raw is an entry as Redis gives it.
+// raw is an entry as Redis returns it.
 type raw struct {
 	id     string
 	fields []Field
 }
 
-// rangeFrom reads entries of a stream from an id on, or exactly the one with this id.
+// rangeFrom returns the command that reads up to most entries of a stream from an id on; rangeOf reads those between two ids.
 func (l *link) rangeFrom(key string, from EntryID, most int) rueidis.Completed {
 	return l.main.B().Xrange().Key(key).Start(from.String()).End("+").Count(int64(most)).Build()
 }
@@ -27,7 +27,7 @@ func (l *link) rangeOf(key string, from, to EntryID) rueidis.Completed {
 	return l.main.B().Xrange().Key(key).Start(from.String()).End(to.String()).Build()
 }
 
-// entriesOf reads the answer to either. A key that is no stream has no entries.
+// entriesOf parses the answer to either command. A key that is no stream has no entries.
 func entriesOf(res rueidis.RedisResult) ([]raw, error) {
 	list, err := res.AsXRangeSlices()
 	if err != nil {
@@ -53,14 +53,14 @@ func isWrongType(err error) bool {
 	return ok && strings.HasPrefix(said.Error(), "WRONGTYPE")
 }
 
-// quarantine is where what cannot be delivered is copied to: per shard, in the slot of the shard's streams.
+// quarantine is the key prefix of the streams for undeliverable entries: one per shard, in the slot of the shard's streams.
 const (
 	quarantine      = "godwit:quarantine"
 	quarantineMost  = 1000     // entries of a shard
 	quarantineValue = 64 << 10 // bytes of a value that are copied
 )
 
-// setAside copies an entry to its shard's quarantine, with where it was and why, and then deletes it.
+// setAside copies an entry to its shard's quarantine, with its origin and the reason, and then deletes it.
 func (l *link) setAside(ctx context.Context, key string, e raw, why error) error {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
@@ -84,7 +84,7 @@ func cut(s string) string { return s[:min(len(s), quarantineValue)] }
 // scanStep is how many keys one step of a scan reads.
 const scanStep = 100
 
-// scan hands over the keys of a master's streams, a few at a time, looking at no more than perSecond keys.
+// scan calls found with the keys of a master's streams, a few at a time. It examines at most perSecond keys a second.
 func (l *link) scan(ctx context.Context, master string, perSecond int, found func(ctx context.Context, keys []string) error) error {
 	step := scanStep * time.Second / time.Duration(perSecond)
 	for cursor := uint64(0); ; {

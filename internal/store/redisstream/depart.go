@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// departure is entries that are to be deleted, with the settlement to report afterwards.
+// departure lists entries to delete, with the settlement to report afterwards.
 type departure struct {
 	st     *stream
 	why    reason
@@ -31,10 +31,10 @@ const (
 	poisoned        // it is set aside
 )
 
-// origins name, in metrics, the entries whose deletion is put off.
+// origins are the metric labels of entries whose deletion is postponed.
 var origins = [...]string{acked: "ack", expired: "expired", surplus: "duplicate", poisoned: "poison"}
 
-// deleteBatch is how many departures share a trip to Redis.
+// deleteBatch is how many departures share a round trip to Redis.
 const deleteBatch = 256
 
 // SettleLater implements session.Store. Acknowledged entries are deleted soon; the deletion is repeated until
@@ -42,7 +42,7 @@ const deleteBatch = 256
 func (s *Store) SettleLater(batch []*mailbox.Settle) {
 	for _, ack := range batch {
 		if ack.Nack {
-			continue // it will be read again; nothing counts how often
+			continue // the entry is read again; rejections are not counted
 		}
 		st := s.online(ack.Recipient)
 		if st == nil || ack.ID == "" {
@@ -59,7 +59,7 @@ func (s *Store) SettleLater(batch []*mailbox.Settle) {
 			s.cfg.Observer.Acked(Unknown, time.Time{})
 			continue
 		}
-		if e.attempts == 0 && ack.Attempts > 0 { // the acknowledgement arrived before the report that it was sent
+		if e.attempts == 0 && ack.Attempts > 0 { // the ack arrived before the report that the entry was sent
 			s.sent(e, ack.Attempts, ack.At)
 		}
 		d := &departure{st: st, why: acked, e: *e, settle: s.settled(st, e, ack.As)}
@@ -104,7 +104,7 @@ func (s *Store) sent(e *entry, attempts uint32, at time.Time) {
 	s.cfg.Observer.Sent(e.category, time.UnixMilli(int64(e.id.Ms)), again, how)
 }
 
-// ended makes departures of entries that have expired. The stream is locked.
+// ended makes departures for expired entries. The caller holds the stream's lock.
 func (s *Store) ended(st *stream, list []ended) (out []*departure) {
 	for _, x := range list {
 		d := &departure{st: st, why: surplus, ids: x.ids}
@@ -141,7 +141,7 @@ func (s *Store) leaveLater(st *stream, list []*departure) {
 	}
 }
 
-// departing is how many departures are queued or under way.
+// departing returns how many departures are queued or under way.
 func (s *Store) departing() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +149,7 @@ func (s *Store) departing() (n int) {
 		l.mu.Lock()
 		n += len(l.leaving)
 		if l.deleting && len(l.leaving) == 0 {
-			n++ // the last ones are under way
+			n++ // the last batch is under way
 		}
 		l.mu.Unlock()
 	}
@@ -242,7 +242,7 @@ func (s *Store) removed(d *departure) {
 	}
 }
 
-// setAside puts poison into quarantine, one entry after the other: it delays nothing else.
+// setAside moves poison into quarantine, one entry after the other, so that it delays nothing else.
 func (l *masterQueue) setAside() {
 	for {
 		l.mu.Lock()
@@ -257,7 +257,7 @@ func (l *masterQueue) setAside() {
 	}
 }
 
-// quarantine sets an entry aside that cannot be read. The log has one line of each key.
+// quarantine sets an unreadable entry aside. It logs one line per key.
 func (s *Store) quarantine(d *departure) {
 	st := d.st
 	if err := s.link.setAside(s.ctx, st.key, d.poison.raw, d.poison.err); err != nil {
@@ -279,13 +279,13 @@ func (s *Store) quarantine(d *departure) {
 	s.removed(d)
 }
 
-// logged keeps what was logged, so that it is logged once.
+// logged remembers what was logged, so that each text is logged once.
 type logged struct {
 	mu   sync.Mutex
 	said map[string]bool
 }
 
-const loggedMost = 1000 // after which nothing more of the kind is
+const loggedMost = 1000 // nothing more is logged beyond this number
 
 func (l *logged) first(what string) bool {
 	l.mu.Lock()

@@ -11,8 +11,8 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// maxEntryBytes is the largest entry. gRPC clients take messages of up to 4 MB by default, and end the stream at a larger one,
-// which they would get again on the next stream.
+// maxEntryBytes limits an entry's size. By default gRPC clients accept messages of up to 4 MB. A larger one ends their stream, and the next
+// stream would send it again.
 const maxEntryBytes = 4<<20 - 1<<10
 
 // Field is a field of an entry.
@@ -45,8 +45,8 @@ func (e *PoisonError) Error() string {
 	return what + " " + e.Reason
 }
 
-// ParseEntry reads an entry of a stream. Fields may come in any order, further ones are passed over, and of several of one name the
-// last counts. An error is a *PoisonError.
+// ParseEntry parses an entry of a stream. Fields may have any order; unknown fields are ignored, and the last one of a name counts. Its
+// errors are *PoisonError.
 func ParseEntry(key, id string, fields []Field) (Entry, error) {
 	e := Entry{Stream: key}
 	bad := func(field, reason string) (Entry, error) {
@@ -109,8 +109,8 @@ func ParseEntry(key, id string, fields []Field) (Entry, error) {
 	return e, nil
 }
 
-// parseTime reads a time in the forms that publishers write: of RFC 3339, or with a blank before the time of day or the zone, which may
-// be UTC in letters. Digits beyond the ninth of a second's fraction are passed over.
+// parseTime parses the publishers' time formats: RFC 3339, also with a space before the time of day or the zone, and with UTC as letters.
+// It ignores digits after the ninth of a second's fraction.
 func parseTime(s string) (time.Time, error) {
 	const day = len("2006-01-02")
 	if len(s) <= day || s[day] != 'T' && s[day] != 't' && s[day] != ' ' || strings.ContainsRune(s, ',') {
@@ -147,7 +147,7 @@ func (e *Entry) Notification(app string) *notification.Notification {
 	return n
 }
 
-// plain is the notification whose content has title, body and category alone.
+// plain returns the notification with only title, body and category as its content.
 func (e *Entry) plain(app string) *notification.Notification {
 	return &notification.Notification{
 		App: app, ID: e.NotificationID,

@@ -13,7 +13,7 @@ import (
 
 const someStream = "Nf8f6d2a4-3b5c-4c1e-9f7a-0d2b4c6e8f10{52}"
 
-// fields of a good entry, with some of them changed: name, value, name, value. A value of "-" leaves the field out.
+// fields returns the fields of a valid entry with changes: name, value, name, value. The value "-" omits a field.
 func fields(changes ...string) []Field {
 	list := []Field{
 		{"entity.id", "e1"},
@@ -96,7 +96,7 @@ func TestPoisonIsNamed(t *testing.T) {
 	}
 }
 
-// In the replaced service these are texts like others.
+// The replaced service treats these fields as plain texts.
 func TestShowAndDataAreTakenAsTheyCome(t *testing.T) {
 	for _, text := range []string{"", "xxxx", "{", "MAYBE", "null", "\u2028"} {
 		e, err := ParseEntry(someStream, "1732147438654-0", append(fields("show", text), Field{"entity.data", text}))
@@ -144,8 +144,7 @@ func TestTimesOfBothForms(t *testing.T) {
 	}
 }
 
-// FuzzParseEntry: whatever publishers write is either read or named as poison, and what is read can be delivered and
-// acknowledged.
+// FuzzParseEntry: every input either parses or is reported as poison, and parsed entries can be delivered and acknowledged.
 func FuzzParseEntry(f *testing.F) {
 	f.Add("1732147438654-0", "n1", "c", "t", "b", "SHOW", `{"a":1}`, "2026-11-20 23:23:58.654123456789 UTC", "2026-11-20T23:23:58+05:30")
 	f.Add("1-1", "", "", "", "\xff", "DO_NOT_SHOW", `"`, "", "9999-12-31T23:59:59-23:59")

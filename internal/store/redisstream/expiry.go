@@ -9,13 +9,13 @@ import (
 	"godwit.dev/godwit/internal/engine/pause"
 )
 
-// due is when something of a stream expires.
+// due is the time when an entry of a stream expires.
 type due struct {
 	at int64 // in milliseconds
 	st *stream
 }
 
-// dues are in order of time.
+// dues is a heap ordered by time.
 type dues struct {
 	mu   sync.Mutex
 	heap dueHeap
@@ -36,7 +36,7 @@ func (h *dueHeap) Pop() any {
 	return x
 }
 
-// expireAt schedules the expiry of a locked stream for the time when its next entry expires.
+// expireAt schedules a stream's expiry for the time when its next entry expires. The caller holds the stream's lock.
 func (s *Store) expireAt(st *stream) {
 	at := st.nextExpiry()
 	if at == 0 || st.due != 0 && st.due <= at {
@@ -48,7 +48,7 @@ func (s *Store) expireAt(st *stream) {
 	heap.Push(&s.due.heap, due{at, st})
 }
 
-// expireEvery is how late an entry may be deleted.
+// expireEvery is the interval of expiry, and so how late an entry may be deleted.
 const expireEvery = 500 * time.Millisecond
 
 // expire deletes expired entries of online clients, until ctx ends.
@@ -71,7 +71,7 @@ func (s *Store) expireDue(now int64) {
 		st.mu.Lock()
 		if st.due != d.at {
 			st.mu.Unlock()
-			continue // something else is earlier, or the client left
+			continue // the next expiry is at another time, or the client went offline
 		}
 		st.due = 0
 		out := s.ended(st, st.expire(now))

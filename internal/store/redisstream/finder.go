@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/engine/pause"
 )
 
-// Ways in which new entries are found, the best first.
+// Ways to find new entries, the best first.
 const (
 	ByTracking = "tracking" // Redis tells which keys change
 	ByKeyspace = "keyspace" // Redis publishes changes of keys
@@ -27,13 +27,13 @@ const (
 const (
 	pingEvery     = time.Second
 	topologyEvery = 2 * time.Second
-	pauseFirst    = 50 * time.Millisecond // before a lost connection is tried again, doubling up to pauseMost
+	pauseFirst    = 50 * time.Millisecond // pause before reconnecting, doubled at each failure up to pauseMost
 	pauseMost     = time.Second
-	heardFor      = time.Minute // that long after one of their messages, publishers are taken to send them
+	heardFor      = time.Minute // publishers count as sending announcements until this long after the last one
 	announcements = "active-notification"
 )
 
-// finder learns which streams have changed.
+// finder detects which streams have changed.
 type finder struct {
 	link *link
 	log  *slog.Logger
@@ -51,7 +51,7 @@ type finder struct {
 	topology atomic.Pointer[topology]
 }
 
-// choose finds the best way that works.
+// choose selects the best way that works.
 func (f *finder) choose(ctx context.Context) error {
 	t, err := f.link.topology(ctx)
 	if err != nil {
@@ -82,7 +82,7 @@ func (f *finder) choose(ctx context.Context) error {
 	return nil
 }
 
-// finding is the way in use.
+// finding returns the way in use.
 func (f *finder) finding() string {
 	if at := f.last.Load(); f.way == ByPoll && at != 0 && time.Since(time.Unix(0, at)) < heardFor {
 		return ByPublish
@@ -119,7 +119,7 @@ func (f *finder) run(ctx context.Context) {
 	}
 }
 
-// follow starts to watch masters that are new and stops with those that are none any more.
+// follow starts watching new masters, and stops watching nodes that are no longer masters.
 func (f *finder) follow(ctx context.Context, wg *sync.WaitGroup, t *topology, stops map[string]context.CancelFunc, watch func(context.Context, string)) {
 	if f.way == ByPoll {
 		return
@@ -146,7 +146,7 @@ func (f *finder) follow(ctx context.Context, wg *sync.WaitGroup, t *topology, st
 func (f *finder) track(ctx context.Context, addr string) {
 	lost := make(chan struct{}, 1)
 	hints := func(keys []rueidis.RedisMessage) {
-		if keys == nil { // the connection is gone, or all keys are
+		if keys == nil { // the connection was lost, or all keys changed
 			select {
 			case lost <- struct{}{}:
 			default:
@@ -176,7 +176,8 @@ func (f *finder) track(ctx context.Context, addr string) {
 	})
 }
 
-// keep checks a connection every second, and after each loss at once, until ctx ends. Once it is there (again), hints may have been missed.
+// keep checks a connection every second, and immediately after each loss, until ctx ends. Whenever the connection is back, hints may have
+// been missed.
 func (f *finder) keep(ctx context.Context, addr string, lost <-chan struct{}, check func(context.Context) error) {
 	missed, away, wait := true, false, pauseFirst
 	for {
@@ -214,7 +215,7 @@ func (f *finder) keep(ctx context.Context, addr string, lost <-chan struct{}, ch
 	}
 }
 
-// subscribe subscribes to a master's events of keys. The master publishes them if its setting notify-keyspace-events says so.
+// subscribe subscribes to a master's keyspace events, which the master publishes if its setting notify-keyspace-events enables them.
 func (f *finder) subscribe(ctx context.Context, addr string) {
 	f.receive(ctx, addr, func() (rueidis.Client, error) { return f.link.single(addr, nil) },
 		func(c rueidis.Client) rueidis.Completed {
@@ -244,7 +245,7 @@ func (f *finder) listen(ctx context.Context) {
 		})
 }
 
-// receive subscribes until ctx ends, again after each loss. A nil client of connect is the main one.
+// receive subscribes until ctx ends, and again after each loss. If connect returns a nil client, it uses the main one.
 func (f *finder) receive(ctx context.Context, addr string, connect func() (rueidis.Client, error), what func(rueidis.Client) rueidis.Completed, fn func(rueidis.PubSubMessage)) {
 	confirmed := rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { f.missed(addr) })
 	wait := pauseFirst

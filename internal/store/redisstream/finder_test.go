@@ -56,7 +56,7 @@ func find(t *testing.T, urls ...string) (*finder, *found) {
 	return f, got
 }
 
-// as returns the URL of a server for a user that may do everything but this.
+// as returns the server's URL for a user with all permissions but one.
 func as(t *testing.T, s *redisserver.Server, but string) string {
 	t.Helper()
 	do(t, s, "ACL SETUSER limited on >secret ~* &* +@all "+but)

@@ -14,7 +14,7 @@ func TestEntriesDuringFirstReadAreReadAfterIt(t *testing.T) {
 	t.Parallel()
 	url := redistest.Start(t).URL()
 	w := newWorld(t, url)
-	// A store that gets no hints but those of this test.
+	// This store gets hints only from the test.
 	s, err := Open(t.Context(), Config{URLs: []string{url}, App: "rides", MaxShards: 128, Log: quiet()})
 	if err != nil {
 		t.Fatal(err)

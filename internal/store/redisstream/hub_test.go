@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
 
-// app is a hub over a store, as the server has it, and the clients that are connected.
+// app is a hub over a store, as in the server, with its connected clients.
 type app struct {
 	t     *testing.T
 	store *Store
@@ -203,7 +203,7 @@ func TestASecondConnectionGetsWhatTheFirstDidNotAcknowledge(t *testing.T) {
 	second.close()
 }
 
-// Redis is killed while there is something to do, and then the store is replaced by another.
+// Redis is killed during deliveries, and then another store replaces the first one.
 func TestNothingIsLostWhenRedisIsKilled(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -281,7 +281,7 @@ func TestNothingThatRedisKeptIsLostWhenAMasterIsKilled(t *testing.T) {
 		away = away || !whole
 		return away && whole
 	})
-	// The replica may lack the master's last writes: only entries that are in Redis have to arrive.
+	// The replica may lack the master's last writes: only the entries that it has must arrive.
 	for i := range clients {
 		eventually.True(t, "all of "+name(i)+" being delivered and deleted", func() bool {
 			left, err := w.redis.Do(t.Context(), w.redis.B().Xlen().Key(Key(name(i), 128)).Build()).AsInt64()

@@ -13,22 +13,22 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Inspection describes a Redis that a notification service's publishers write to, as far as it was examined.
+// Inspection describes the examined part of a Redis to which a notification service's publishers write.
 type Inspection struct {
 	Version string   // of Redis
 	Masters []string // addresses
 	Cluster bool
-	Finding string // best way in which new entries can be found
-	Partial bool   // there are more streams than were examined
+	Finding string // best available way to find new entries
+	Partial bool   // more streams exist than were examined
 
 	Streams   int // that were found
-	Misplaced int // streams among these whose shard is not that of their client
+	Misplaced int // those whose shard is not their client's
 	Example   string
-	Fits      []int // numbers of shards, powers of two, with which none would be
+	Fits      []int // shard counts, powers of two, with which no stream would be misplaced
 
 	Entries int // the oldest of each stream
-	Orphans int // of these, that expired more than a minute ago
-	Poison  int // of these, that are no notification and are not in quarantine yet
+	Orphans int // those of them that expired more than a minute ago
+	Poison  int // those of them that are no notification and not in quarantine yet
 	Wrong   error
 
 	Quarantined map[int]int // entries in quarantine, by shard
@@ -81,7 +81,7 @@ func Inspect(ctx context.Context, urls []string, shards int) (*Inspection, error
 // errEnough ends a scan.
 var errEnough = errors.New("enough was looked at")
 
-// look counts the entries of some streams.
+// look examines the oldest entries of some streams.
 func (in *Inspection) look(ctx context.Context, l *link, keys []string, shards int) error {
 	for part := range slices.Chunk(keys, inspectChunk) {
 		asked := make([]rueidis.Completed, len(part))
@@ -96,7 +96,7 @@ func (in *Inspection) look(ctx context.Context, l *link, keys []string, shards i
 			if err != nil {
 				return fmt.Errorf("read stream %s: %w", part[i], err)
 			}
-			if len(found) > 0 { // else the key is no stream, or an empty one
+			if len(found) > 0 { // otherwise the key is no stream, or an empty one
 				in.count(part[i], found, shards)
 			}
 		}

@@ -16,9 +16,9 @@ const (
 	tokenPrefix = "NS:"
 )
 
-// ShardOf is the shard of a client's stream: for a UUID the sum of its two halves, modulo shards; for other names 0. Publishers
-// add with wrap-around, and the service that Godwit stands in for does not. The results are the same as long as shards is a power
-// of two; otherwise strays moves the entries of the other stream to the publishers'.
+// ShardOf returns the shard of a client's stream: for a UUID the sum of its two halves modulo shards, for other names 0. Publishers add
+// with wrap-around, and the replaced service does not. Both agree if shards is a power of two; otherwise strays moves the entries of the
+// other stream to the publishers'.
 func ShardOf(client string, shards int) int {
 	hi, lo, ok := halves(client)
 	if !ok || shards < 1 {
@@ -46,7 +46,7 @@ func wideShardOf(client string, shards int) int {
 	return int(bits.Rem64(carry, sum, uint64(shards)))
 }
 
-// halves reads a UUID in its usual form, in either case.
+// halves parses a UUID in its usual form, in upper or lower case.
 func halves(s string) (hi, lo uint64, ok bool) {
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return 0, 0, false
@@ -63,8 +63,8 @@ func halves(s string) (hi, lo uint64, ok bool) {
 	return binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:]), true
 }
 
-// Recipient is a client as its stream's key names it: an id of exactly four parts is cut to its first two, so clients that
-// share them share a stream. Sessions are those of a Recipient.
+// Recipient returns the name under which a client has its stream and its sessions: an id of exactly four parts is cut to its first two, so
+// clients with the same two share a stream.
 func Recipient(client string) string {
 	if strings.Count(client, "-") != 3 {
 		return client
@@ -73,12 +73,12 @@ func Recipient(client string) string {
 	return client[:first+1+strings.IndexByte(client[first+1:], '-')]
 }
 
-// Key is the key of a client's stream.
+// Key returns the key of a client's stream.
 func Key(client string, shards int) string {
 	return prefix + Recipient(client) + "{" + strconv.Itoa(ShardOf(client, shards)) + "}"
 }
 
-// ClientOf takes a key of a stream apart. Not ok: it is no such key.
+// ClientOf splits a stream's key into client and shard; ok is false if it is no such key.
 func ClientOf(key string) (client string, shard int, ok bool) {
 	if !strings.HasPrefix(key, prefix) || strings.HasPrefix(key, tokenPrefix) || !strings.HasSuffix(key, "}") {
 		return "", 0, false
@@ -127,7 +127,7 @@ func (e EntryID) Compare(o EntryID) int {
 	return 1
 }
 
-// next is the id that follows e. Nothing follows the highest, which Redis does not give out.
+// next returns the id after e. Redis never assigns the highest id, which has no successor.
 func (e EntryID) next() EntryID {
 	if e.Seq == math.MaxUint64 {
 		return EntryID{e.Ms + 1, 0}

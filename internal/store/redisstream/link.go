@@ -20,21 +20,22 @@ const (
 	callWithin  = 5 * time.Second  // for an answer
 )
 
-// bufferBytes is what each connection reads and writes at once. The library's own half a megabyte each is for fewer, busier ones.
+// bufferBytes is the size of each connection's read and write buffers. The library's default of half a megabyte each is for fewer, busier
+// connections.
 const bufferBytes = 64 << 10
 
-// link is the connection to Redis: to one server, or to the masters of a cluster. It comes back by itself.
+// link is the connection to Redis: to one server, or to the masters of a cluster. It reconnects by itself.
 type link struct {
 	main    rueidis.Client
-	opts    rueidis.ClientOption // of a connection to one server
+	opts    rueidis.ClientOption // for connections to one server
 	cluster bool
 }
 
-// dial connects to the server, or the cluster, that URLs lead to.
+// dial connects to the server or cluster at the URLs.
 func dial(ctx context.Context, urls []string) (*link, error) { return connect(ctx, urls, true) }
 
-// connect is dial for URLs that an app's admin may have set. Unless private, only public addresses are dialled, also for the nodes that a
-// cluster names, so that nobody reaches private services through this server.
+// connect is dial for URLs that an app's admin may have set. Unless private is true it dials only public addresses, also for the nodes that
+// a cluster names, so that this server gives nobody access to private services.
 func connect(ctx context.Context, urls []string, private bool) (*link, error) {
 	opts, err := options(urls)
 	if err != nil {
@@ -61,13 +62,13 @@ func connect(ctx context.Context, urls []string, private bool) (*link, error) {
 	}
 }
 
-// mayPass reports whether an error of Redis is temporary.
+// mayPass reports whether a Redis error is temporary.
 func mayPass(err error) bool {
 	said, ok := rueidis.IsRedisErr(err)
 	return ok && (said.IsLoading() || said.IsClusterDown() || said.IsTryAgain())
 }
 
-// options reads URLs. Errors name no URL: it may hold a password.
+// options parses URLs. Its errors contain no URL, which may hold a password.
 func options(urls []string) (rueidis.ClientOption, error) {
 	if len(urls) == 0 {
 		return rueidis.ClientOption{}, errors.New("no URL of Redis is given")
@@ -90,7 +91,7 @@ func options(urls []string) (rueidis.ClientOption, error) {
 	opts.ReadBufferEachConn, opts.WriteBufferEachConn = bufferBytes, bufferBytes
 	opts.PipelineMultiplex = -1 // one connection: simultaneous calls share writes
 	opts.DisableCache = true
-	opts.DisableRetry = true                                 // the callers decide when to try again; redirections are followed all the same
+	opts.DisableRetry = true                                 // callers decide when to retry; redirections are still followed
 	opts.ClusterOption.ShardsRefreshInterval = topologyEvery // in addition to refreshes after redirections and lost connections
 	opts.ClientName = "godwit"
 	return opts, nil
@@ -98,7 +99,7 @@ func options(urls []string) (rueidis.ClientOption, error) {
 
 func (l *link) close() { l.main.Close() }
 
-// single connects to one server beside the main connection. If hints is given, the server calls it with keys that change; see finder.
+// single opens another connection to one server. If hints is not nil, it is called with the keys that change on the server; see finder.
 func (l *link) single(addr string, hints func(keys []rueidis.RedisMessage)) (rueidis.Client, error) {
 	o := l.opts
 	o.InitAddress, o.ForceSingleClient = []string{addr}, true
@@ -111,7 +112,7 @@ func (l *link) single(addr string, hints func(keys []rueidis.RedisMessage)) (rue
 	return rueidis.NewClient(o)
 }
 
-// node is the connection to one master, for commands that concern no certain key. Nil: the master is not known (any more).
+// node returns the connection to one master, for commands without a key; nil: the master is unknown.
 func (l *link) node(addr string) rueidis.Client {
 	if !l.cluster {
 		return l.main

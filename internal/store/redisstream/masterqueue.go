@@ -15,9 +15,9 @@ import (
 // How reads are shared out.
 const (
 	readBatch   = 64   // streams read in one go
-	readEntries = 64   // entries of one stream read at once; more in further reads
-	readersMost = 4    // hinted reads of one master under way
-	slowPerSec  = 5000 // streams of one master that are read without a hint
+	readEntries = 64   // entries of one stream per read; further reads get the others
+	readersMost = 4    // concurrent hinted reads of one master
+	slowPerSec  = 5000 // streams of one master read per second without a hint
 	retryEvery  = time.Second
 )
 
@@ -25,11 +25,11 @@ const (
 // when there is no work.
 type masterQueue struct {
 	s    *Store
-	down atomic.Bool // the last thing that was tried failed
+	down atomic.Bool // the last request failed
 
 	mu       sync.Mutex
-	quick    []*stream // streams that a hint says have changed
-	slow     []*stream // streams that are read when there is time
+	quick    []*stream // streams that have changed, by a hint
+	slow     []*stream // streams to read when there is time
 	leaving  []*departure
 	spoiled  []*departure
 	readers  int
@@ -38,12 +38,12 @@ type masterQueue struct {
 	setting  bool // aside
 }
 
-// queueOf is the queue of a stream's master.
+// queueOf returns the queue of a stream's master.
 func (s *Store) queueOf(st *stream) *masterQueue {
 	return s.queue(s.masterOf(st))
 }
 
-// masterOf is the master that has a stream; empty: it is not known, or there is none.
+// masterOf returns the address of a stream's master; empty: there is none, or it is unknown.
 func (s *Store) masterOf(st *stream) string {
 	return s.finder.topology.Load().of(s.slot[st.shard])
 }
@@ -59,7 +59,7 @@ func (s *Store) queue(master string) *masterQueue {
 	return l
 }
 
-// hint has the stream of a key read soon, if its client is online. A stream that nobody has read yet is read by its first session.
+// hint schedules a prompt read of a key's stream if its client is online. A stream that was not read yet is left to its first session.
 func (s *Store) hint(key string) {
 	client, _, ok := ClientOf(key)
 	if !ok {
@@ -80,7 +80,7 @@ func (s *Store) hint(key string) {
 	switch {
 	case st.known:
 		s.ask(st, true)
-	case st.reads > 0: // the first read may have been answered before
+	case st.reads > 0: // Redis may have answered the first read before this change
 		st.again = true
 	}
 }
@@ -117,8 +117,7 @@ func (s *Store) look(st *stream) {
 	}
 }
 
-// ask queues a stream, which is locked. At most one read of a stream is under way: further requests are served by one
-// read after it.
+// ask queues a stream, whose lock the caller holds. At most one read of a stream is under way: requests during it cause one more read.
 func (s *Store) ask(st *stream, quick bool) {
 	switch {
 	case st.sessions == 0 || st.full && !st.whole:
@@ -184,7 +183,7 @@ func (l *masterQueue) readSlow() {
 	}
 }
 
-// take removes up to n from the beginning of a queue.
+// take removes up to n items from the front of a queue.
 func take[T any](queue *[]T, n int) []T {
 	n = min(n, len(*queue))
 	batch := (*queue)[:n:n]
@@ -194,7 +193,7 @@ func take[T any](queue *[]T, n int) []T {
 	return batch
 }
 
-// read reads streams of a queue. Not ok: some could not be read, and are queued again.
+// read reads queued streams; ok is false if some could not be read, which are queued again.
 func (s *Store) read(l *masterQueue, batch []*stream) (ok bool) {
 	calls := make([]*call, len(batch))
 	for i, st := range batch {
@@ -216,14 +215,14 @@ func (s *Store) read(l *masterQueue, batch []*stream) (ok bool) {
 		s.route().Reread(s.cfg.App, st.client)
 	}
 	ok = true
-	for _, c := range calls { // only now, so that entries found later are routed after these
+	for _, c := range calls { // only now, so that entries found later are routed after those of this read
 		ok = ok && c.err == nil
 		s.finish(c)
 	}
 	return ok
 }
 
-// finish ends a read, and has the stream read again if that was asked for or there is more.
+// finish ends a read, and queues the stream again if that was requested or there are more entries.
 func (s *Store) finish(c *call) {
 	st := c.st
 	st.mu.Lock()
@@ -247,7 +246,7 @@ type call struct {
 	upTo   EntryID // newest entry known when the call began
 	life   uint32
 	items  []mailbox.Item
-	bodies map[EntryID]mailbox.Item // the entries found, if a caller wants them, of any client; nil: nobody does
+	bodies map[EntryID]mailbox.Item // the entries found, of any client; nil: no caller needs them
 	more   bool                     // there are more entries after these
 	reread bool
 	err    error
@@ -262,7 +261,7 @@ func (s *Store) begin(st *stream) *call {
 	return c
 }
 
-// carryOut makes calls and takes in their results.
+// carryOut sends the calls and processes their results.
 func (s *Store) carryOut(ctx context.Context, l *masterQueue, calls []*call) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// took takes in the result of a call.
+// took processes the result of a call.
 func (s *Store) took(c *call, list []raw, err error) {
 	st := c.st
 	read := parse(st.key, list)
@@ -20,7 +20,7 @@ func (s *Store) took(c *call, list []raw, err error) {
 	st.mu.Lock()
 	st.reads--
 	if err != nil || c.life != st.life {
-		if c.life == st.life { // else the client has been offline since, and its stream is read again
+		if c.life == st.life { // otherwise the client has been offline since, and its stream is read again
 			c.err = err
 		}
 		st.forget()
@@ -44,7 +44,7 @@ func (s *Store) took(c *call, list []raw, err error) {
 		lost = s.missing(c, read)
 		st.whole = false
 	} else if st.last == before {
-		c.more = false // another read had brought the same entries
+		c.more = false // another read has returned the same entries
 	}
 	c.reread, st.reread, st.known = st.reread, false, true
 	st.forget()
@@ -54,7 +54,8 @@ func (s *Store) took(c *call, list []raw, err error) {
 	s.leaveLater(st, out)
 }
 
-// takeEntry adds an entry that is new to the stream, which is locked. The departure that it returns must not be delivered but deleted.
+// takeEntry adds a new entry to the stream, whose lock the caller holds. If it returns a departure, that entry must be deleted, not
+// delivered.
 func (s *Store) takeEntry(c *call, p *parsed, now int64) *departure {
 	st := c.st
 	if i, is := st.at(p.id); is {
@@ -95,15 +96,14 @@ func (s *Store) takeEntry(c *call, p *parsed, now int64) *departure {
 	return nil
 }
 
-// item makes a session's item of a known entry.
+// item returns a session's item for a known entry.
 func (s *Store) item(st *stream, known *entry, e *Entry) mailbox.Item {
 	return mailbox.Item{
 		Pos: known.pos, Recipient: st.client, Seq: uint64(known.pos), Attempts: known.attempts, N: s.notification(e),
 	}
 }
 
-// notification makes the notification that sessions write. The form of its content is known, so its parts need not be
-// parsed as JSON.
+// notification returns the notification that sessions write. The form of its content is known, so its parts need no JSON parsing.
 func (s *Store) notification(e *Entry) *notification.Notification {
 	n := e.plain(s.cfg.App)
 	frame.SetPayload(n, e.payload())
@@ -117,7 +117,7 @@ func later(a, b EntryID) EntryID {
 	return a
 }
 
-// parsed is an entry that was read, or that cannot be.
+// parsed is a read entry, or the error that makes it unreadable.
 type parsed struct {
 	id    EntryID
 	entry Entry
@@ -141,7 +141,8 @@ func parse(key string, list []raw) []parsed {
 	return out
 }
 
-// missing takes out what a read from the first entry on should have brought and did not. The stream is locked.
+// missing removes the entries that a read from the first entry on should have returned and did not, and returns them. The caller holds the
+// stream's lock.
 func (s *Store) missing(c *call, read []parsed) []entry {
 	found := make(map[EntryID]bool, len(read))
 	for i := range read {
@@ -181,7 +182,7 @@ func (s *Store) Heads(_ context.Context, of []mailbox.Address) ([]mailbox.Head, 
 	return heads, nil
 }
 
-// asking is the result of one query of Pending, or of one query of Items for a single stream.
+// asking is one query of Pending, or one query of Items for a single stream, with its result.
 type asking struct {
 	st     *stream
 	chosen []entry
@@ -189,8 +190,8 @@ type asking struct {
 	failed bool
 }
 
-// Pending implements mailbox.Reader. The result leaves out entries for which Redis does not answer now: they come by Route, or a signal
-// makes sessions read again, once they can be read.
+// Pending implements mailbox.Reader. The result lacks entries for which Redis does not answer now: Route delivers them once they can be
+// read, or a signal makes sessions read again.
 func (s *Store) Pending(ctx context.Context, qs []mailbox.PendingQuery) ([]mailbox.PendingResult, error) {
 	out := make([]mailbox.PendingResult, len(qs))
 	asks := make([]asking, len(qs))
@@ -228,7 +229,7 @@ func (s *Store) Pending(ctx context.Context, qs []mailbox.PendingQuery) ([]mailb
 	return out, ctx.Err()
 }
 
-// readFirst reads the streams that were not read since their clients came online.
+// readFirst reads the streams that have not been read since their clients came online.
 func (s *Store) readFirst(ctx context.Context, asks []asking) {
 	byMaster := make(map[*masterQueue][]*call)
 	whose := make(map[*call]*asking)
@@ -270,7 +271,7 @@ func (s *Store) readFirst(ctx context.Context, asks []asking) {
 	}
 }
 
-// goOn has a stream read further after its first read, if there is more or something came meanwhile.
+// goOn schedules another read of a stream after its first read, if there are more entries or hints came meanwhile.
 func (s *Store) goOn(c *call) {
 	c.st.mu.Lock()
 	defer c.st.mu.Unlock()
@@ -282,7 +283,7 @@ func (s *Store) goOn(c *call) {
 
 var errDown = errors.New("no answer from Redis a moment ago")
 
-// fail has a stream read again, and then its sessions, because it could not be read now.
+// fail schedules another read of a stream that could not be read, after which its sessions read again.
 func (s *Store) fail(a *asking) {
 	a.failed = true
 	a.st.mu.Lock()
@@ -344,7 +345,7 @@ func (s *Store) failOnce(a *asking) {
 	}
 }
 
-// tookBody takes in the entry that was asked for. If it is not there, another client of Redis has deleted it.
+// tookBody processes the answer for one entry. If the entry is missing, another client of Redis has deleted it.
 func (s *Store) tookBody(a *asking, e entry, res rueidis.RedisResult) {
 	list, err := entriesOf(res)
 	if err != nil {

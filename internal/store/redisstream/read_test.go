@@ -99,7 +99,7 @@ func TestEntriesWithLowerIDsAreFoundAfterTheirKeyHasVanished(t *testing.T) {
 	first := w.pending(driver).Items[0]
 	do(t, s, "DEL "+key)
 	w.add(driver, "after")
-	w.look(w.online(driver)) // as the sweep does: the store still knows an entry that is gone
+	w.look(w.online(driver)) // as the sweep does: the store still lists a deleted entry
 	w.untilRouted(driver, "after")
 	w.ack(driver, "before", first.Pos)
 	w.ack(driver, "after", 0)
@@ -145,13 +145,13 @@ func TestAReadThatBeganBeforeADeletionBringsNothingBack(t *testing.T) {
 	w.ack(driver, "a", 0)
 	eventually.True(t, "it being deleted", func() bool { return w.departing() == 0 })
 	w.recent.mu.Lock()
-	w.recent.now, w.recent.old = nil, nil // which would keep it back, too
+	w.recent.now, w.recent.old = nil, nil // recent would suppress the entry, too
 	w.recent.mu.Unlock()
 	w.took(c, list, nil)
 	if len(c.items) != 0 {
 		t.Errorf("%v came back", ids(c.items))
 	}
-	eventually.True(t, "nothing being kept of it", func() bool { return w.kept(driver) == 0 }) // the hint of its deletion may be being read
+	eventually.True(t, "nothing being kept of it", func() bool { return w.kept(driver) == 0 }) // a read after the hint of its deletion may be under way
 }
 
 func TestReadOfDepartedClientIsDropped(t *testing.T) {

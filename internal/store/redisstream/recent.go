@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// recent keeps for a while which notifications were acknowledged: a further entry of such a notification is not sent.
+// recent remembers acknowledged notifications for a while: further entries of such a notification are not sent.
 type recent struct {
 	mu       sync.Mutex
 	seed     maphash.Seed
@@ -15,8 +15,8 @@ type recent struct {
 }
 
 const (
-	recentFor  = 2 * time.Minute // at least; at most twice as long
-	recentMost = 100_000         // of each half, if so many are acknowledged in that time
+	recentFor  = 2 * time.Minute // the minimum; the maximum is twice as long
+	recentMost = 100_000         // limit of each half
 )
 
 func (r *recent) add(key, note string) {

@@ -36,30 +36,30 @@ type Config struct {
 type Observer interface {
 	// Found: an entry was read for the first time since its client is online.
 	Found(category string)
-	// Sent: it was written to a connection. stored is when Redis got it; again: not for the first time; how is one of Catchup, Fresh and
-	// Retry.
+	// Sent: the entry was written to a connection. stored is when Redis stored it; again: it was written before; how is one of Catchup,
+	// Fresh and Retry.
 	Sent(category string, stored time.Time, again bool, how string)
-	// Acked: a client acknowledged it, and it is deleted. For unknown entries the category is UNKNOWN, and lastSent zero.
+	// Acked: a client acknowledged the entry, which is deleted. For unknown entries the category is UNKNOWN, and lastSent zero.
 	Acked(category string, lastSent time.Time)
-	// Expired: its time was over and it is deleted. sent: it had been written to a connection.
+	// Expired: the entry expired and is deleted. sent: it had been written to a connection.
 	Expired(category string, sent bool)
 	// Poisoned: an entry cannot be read and was set aside.
 	Poisoned(key string, err error)
-	// CleanupSkipped: entries could not be deleted now; it is tried again.
+	// CleanupSkipped: entries could not be deleted now; the deletion is retried.
 	CleanupSkipped(origin string)
 }
 
-// How an entry that is sent was found, by the names of the service that this stands in for.
+// The ways in which a sent entry was found, with the replaced service's names.
 const (
 	Catchup = "catchup"
 	Fresh   = "pubsub_fresh"
 	Retry   = "retry"
 )
 
-// Unknown is the category of acknowledgements whose entry is unknown.
+// Unknown is the category of acknowledgements for unknown entries.
 const Unknown = "UNKNOWN"
 
-// Store is the streams of the clients that are online. It is a session.Store and session.Mailbox.
+// Store holds the streams of online clients. It is a session.Store and session.Mailbox.
 type Store struct {
 	cfg    Config
 	log    *slog.Logger
@@ -86,7 +86,7 @@ type Store struct {
 // maxShards is as many as a cluster has slots.
 const maxShards = slots
 
-// Streams are in buckets, so that connects on several cores seldom meet and a sweep can take some at a time.
+// Streams are distributed to buckets, so that connects on several cores rarely contend and a sweep can process a part at a time.
 const buckets = 256
 
 type bucket struct {
@@ -149,7 +149,7 @@ func (s *Store) Run(ctx context.Context) error {
 	return nil
 }
 
-// Close waits until acknowledged entries are deleted, or ctx ends. Run must have ended.
+// Close waits until acknowledged entries are deleted, or until ctx ends. Run must have returned.
 func (s *Store) Close(ctx context.Context) error {
 	left := s.departing()
 	for left > 0 && s.link.ping(ctx) == nil && pause.For(ctx, 5*time.Millisecond) {
@@ -167,10 +167,10 @@ func (s *Store) Close(ctx context.Context) error {
 // Ready returns the reason why Redis cannot be read now, or nil.
 func (s *Store) Ready(ctx context.Context) error { return s.link.ping(ctx) }
 
-// Finding is how new entries are found.
+// Finding returns how new entries are found.
 func (s *Store) Finding() string { return s.finder.finding() }
 
-// Cluster reports whether Redis is one.
+// Cluster reports whether Redis is a cluster.
 func (s *Store) Cluster() bool { return s.cfg.Cluster }
 
 // RouteTo implements session.Mailbox.
@@ -185,7 +185,7 @@ func (s *Store) bucket(client string) *bucket {
 	return &s.buckets[maphash.String(s.seed, client)%buckets]
 }
 
-// Joined says that a session of a client was opened. It does not wait: the session's first call of Pending reads the stream.
+// Joined reports that a session of a client was opened. It does not wait: the session's first call of Pending reads the stream.
 func (s *Store) Joined(client string) {
 	client = Recipient(client)
 	b := s.bucket(client)
@@ -204,8 +204,8 @@ func (s *Store) Joined(client string) {
 	s.strays.look(st.client)
 }
 
-// Left says that a session of a client was closed. After the last one the client's state is dropped, except for entries that are
-// still to be deleted.
+// Left reports that a session of a client was closed. After the last one the client's state is dropped, except for entries still to be
+// deleted.
 func (s *Store) Left(client string) {
 	client = Recipient(client)
 	b := s.bucket(client)
@@ -228,7 +228,7 @@ func (s *Store) Left(client string) {
 	}
 }
 
-// online finds the stream of a client; nil: the client is not online.
+// online returns the stream of a client; nil: the client is offline.
 func (s *Store) online(client string) *stream {
 	b := s.bucket(client)
 	b.mu.RLock()
@@ -236,7 +236,7 @@ func (s *Store) online(client string) *stream {
 	return b.m[client]
 }
 
-// release drops a stream whose client went offline while entries were still to be deleted.
+// release drops the stream of a client that went offline while entries were still to be deleted.
 func (s *Store) release(st *stream) {
 	b := s.bucket(st.client)
 	b.mu.Lock()

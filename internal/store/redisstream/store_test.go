@@ -50,7 +50,7 @@ func TestPendingEntriesAreReadAndNewOnesRouted(t *testing.T) {
 		}
 	}
 	w.mu.Unlock()
-	for range 2 { // also of tokens that nobody waits for
+	for range 2 { // repeated; x is not online
 		if heads, err := w.Heads(t.Context(), []mailbox.Address{{App: "rides", Recipient: driver}, {App: "rides", Recipient: "x"}}); err != nil || heads[0] != (mailbox.Head{LastSeq: 120, Waits: true}) || heads[1] != (mailbox.Head{}) {
 			t.Errorf("heads are %v, %v", heads, err)
 		}
@@ -95,7 +95,7 @@ func TestAcknowledgedEntriesAreDeleted(t *testing.T) {
 	w.deliver(items...)
 	w.deliver(items[0])
 	w.ack(driver, "a", items[0].Pos)
-	w.ack(driver, "b", 0) // by a session that did not deliver it
+	w.ack(driver, "b", 0) // from a session that did not deliver it
 	w.untilLeft(driver, 0)
 	eventually.True(t, "sessions being told", func() bool { return len(w.endings(notification.Acked)) == 2 })
 	for _, id := range []string{"a", "", "never"} { // twice, empty, foreign
@@ -130,7 +130,7 @@ func TestTwoEntriesOfOneNotificationAreSentOnceAndBothDeleted(t *testing.T) {
 	w.untilRouted(driver, "b")
 	w.ack(driver, "a", got.Items[0].Pos)
 	w.untilLeft(driver, 1)
-	w.add(driver, "a") // the publisher tries again though it was acknowledged
+	w.add(driver, "a") // the publisher repeats it although it was acknowledged
 	w.add(driver, "c")
 	w.untilRouted(driver, "c")
 	w.untilLeft(driver, 2)
@@ -163,7 +163,7 @@ func TestSecondEntryReplacesExpiringOne(t *testing.T) {
 func TestExpiredEntriesAreDeleted(t *testing.T) {
 	t.Parallel()
 	w := alone(t)
-	w.Joined(driver) // so that it does not count as a client that stays away
+	w.Joined(driver) // keeps the client from counting as offline
 	w.add(driver, "late", "ttl", "2020-01-01T00:00:00Z")
 	w.add(driver, "sent")
 	w.add(driver, "unsent")

@@ -8,8 +8,8 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
-// maxEntries is how many entries of one client are known at once; further ones are read when some of these have been acknowledged or
-// have expired. No session awaits as many.
+// maxEntries limits the entries of one client in memory; further ones are read when some of these have been acknowledged or have expired.
+// No session requests as many.
 const maxEntries = 4096
 
 // entry is the state kept of an entry until Redis has deleted it.
@@ -23,7 +23,7 @@ type entry struct {
 	size     int32
 	attempts uint32
 	state    state
-	twin     bool // another entry of this notification waits: this one is deleted with it, and takes its place if that expires first
+	twin     bool // another entry of this notification is pending: both are deleted together, and this one replaces the other if that expires first
 	fresh    bool // it arrived while the client was online
 }
 
@@ -31,9 +31,9 @@ type state uint8
 
 const (
 	waiting state = iota
-	leaving       // it is being deleted, or set aside
-	stuck         // it is poison that could not be set aside; tried again when it is read again
-	gone          // it is deleted; dropped once no read is under way that may still return it
+	leaving       // being deleted or set aside
+	stuck         // poison that could not be set aside; tried again at the next read
+	gone          // deleted; dropped once no read is under way that may still return it
 )
 
 // stream is the state kept of an online client.
@@ -45,20 +45,20 @@ type stream struct {
 	entries  []entry // by id
 	last     EntryID // newest that was read
 	pos      int64   // newest that was given out
-	due      int64   // when expiry handles the stream next, in milliseconds; 0: not scheduled
+	due      int64   // time of the stream's next expiry, in milliseconds; 0: not scheduled
 	sessions int32
 	reads    int32  // under way
 	life     uint32 // counts how often the client went offline
-	known    bool   // it was read since the client is online
-	full     bool   // there may be more in Redis than maxEntries
-	asked    bool   // it is queued to be read, or being read
+	known    bool   // it has been read since the client came online
+	full     bool   // Redis may have more entries than maxEntries
+	asked    bool   // a read is queued or under way
 	again    bool   // asked for once more meanwhile
 	whole    bool   // the next read begins at the first entry
-	reread   bool   // sessions have to read once more, because an entry could not be read
+	reread   bool   // sessions must read once more, because an entry could not be read
 }
 
-// from is where the next read begins: at the first entry if nothing is known that it would bring again. So what was added after the key
-// had vanished is found though a clock was set back.
+// from returns where the next read begins. A stream without known entries is read from its first entry: so entries added after the key had
+// vanished are found even if a clock was set back.
 func (st *stream) from() EntryID {
 	if st.whole || len(st.entries) == 0 {
 		return EntryID{}
@@ -71,9 +71,9 @@ func (st *stream) at(id EntryID) (i int, ok bool) {
 	return slices.BinarySearchFunc(st.entries, id, func(e entry, id EntryID) int { return e.id.Compare(id) })
 }
 
-// byPos finds the entry that has this position in sessions.
+// byPos returns the entry that sessions know by this position.
 func (st *stream) byPos(pos int64) *entry {
-	// Ids and positions grow together unless a clock was set back.
+	// Ids and positions have the same order unless a clock was set back.
 	i := sort.Search(len(st.entries), func(i int) bool { return st.entries[i].pos >= pos })
 	for k := range st.entries {
 		e := &st.entries[(i+k)%len(st.entries)]
@@ -84,7 +84,7 @@ func (st *stream) byPos(pos int64) *entry {
 	return nil
 }
 
-// hadPos finds the entry that a session knew by a position, in any state.
+// hadPos returns the entry, in any state, that sessions knew by a position.
 func (st *stream) hadPos(pos int64, note string) *entry {
 	for i := range st.entries {
 		if e := &st.entries[i]; e.pos == pos && e.note == note && !e.twin {
@@ -94,7 +94,7 @@ func (st *stream) hadPos(pos int64, note string) *entry {
 	return nil
 }
 
-// byNote finds the waiting entry of a notification.
+// byNote returns the pending entry of a notification.
 func (st *stream) byNote(note string) *entry {
 	for i := range st.entries {
 		if e := &st.entries[i]; e.note == note && e.state == waiting && !e.twin {
@@ -104,17 +104,17 @@ func (st *stream) byNote(note string) *entry {
 	return nil
 }
 
-// waits reports whether something is to be delivered.
+// waits reports whether an entry is to be delivered.
 func (st *stream) waits() bool {
 	return slices.ContainsFunc(st.entries, func(e entry) bool { return e.state == waiting })
 }
 
-// departs reports whether something is to be deleted.
+// departs reports whether an entry is to be deleted.
 func (st *stream) departs() bool {
 	return slices.ContainsFunc(st.entries, func(e entry) bool { return e.state == leaving })
 }
 
-// insert adds an entry that is not there.
+// insert adds an entry that is not in the list.
 func (st *stream) insert(e entry) {
 	i, _ := st.at(e.id)
 	st.entries = slices.Insert(st.entries, i, e)
@@ -128,7 +128,7 @@ func known(e *Entry) entry {
 	}
 }
 
-// add gives a new entry its position, unless it is a twin: false.
+// add inserts a new entry and assigns its position. A twin gets the position of the pending entry, and add returns false.
 func (st *stream) add(k *entry) bool {
 	if first := st.byNote(k.note); first != nil {
 		k.twin, k.pos = true, first.pos
@@ -141,7 +141,7 @@ func (st *stream) add(k *entry) bool {
 	return true
 }
 
-// depart begins to delete the waiting entries of a notification, twins with it, and returns their ids.
+// depart starts the deletion of a notification's pending entries, including twins, and returns their ids.
 func (st *stream) depart(note string) (ids []EntryID) {
 	for i := range st.entries {
 		if e := &st.entries[i]; e.note == note && e.state == waiting {
@@ -152,13 +152,13 @@ func (st *stream) depart(note string) (ids []EntryID) {
 	return ids
 }
 
-// ended is an expired entry: one that a session may have, or one that is deleted without a report.
+// ended is an expired entry that a session may have, or an entry that is deleted without a report.
 type ended struct {
 	e   entry
 	ids []EntryID
 }
 
-// expire begins to delete the entries that have expired by now, in milliseconds.
+// expire starts the deletion of the entries that have expired by now, in milliseconds.
 func (st *stream) expire(now int64) (list []ended) {
 	for i := range st.entries {
 		e := &st.entries[i]
@@ -175,7 +175,7 @@ func (st *stream) expire(now int64) (list []ended) {
 	return list
 }
 
-// succeed has a twin take the place of an entry that has expired.
+// succeed lets a twin replace an entry that has expired, and reports whether there was one.
 func (st *stream) succeed(e *entry, now int64) bool {
 	for i := range st.entries {
 		t := &st.entries[i]
@@ -197,7 +197,7 @@ func (st *stream) nextExpiry() (at int64) {
 	return at
 }
 
-// deleted notes that entries are no longer in Redis.
+// deleted records that entries are no longer in Redis.
 func (st *stream) deleted(ids []EntryID) {
 	for _, id := range ids {
 		if i, ok := st.at(id); ok {
@@ -218,8 +218,8 @@ func (st *stream) forget() {
 	}
 }
 
-// vanished takes out waiting entries that are not newer than upTo and were not in a read of all entries: somebody else has acknowledged
-// or deleted them, or the key has expired. It returns the entries whose positions sessions may have.
+// vanished removes pending entries up to upTo that a read of all entries did not find: another client has acknowledged or deleted them, or
+// the key has expired. It returns the entries whose positions sessions may have.
 func (st *stream) vanished(upTo EntryID, found func(EntryID) bool) (list []entry) {
 	for i := range st.entries {
 		e := &st.entries[i]
@@ -234,7 +234,7 @@ func (st *stream) vanished(upTo EntryID, found func(EntryID) bool) (list []entry
 	return list
 }
 
-// leave drops all entries but those being deleted: the client is offline.
+// leave drops all entries that are not being deleted, since the client went offline.
 func (st *stream) leave() {
 	st.entries = slices.DeleteFunc(st.entries, func(e entry) bool { return e.state != leaving })
 	if len(st.entries) == 0 {

@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// StreamsConfig names the Redis and the streams to take.
+// StreamsConfig names the Redis and the streams to consume.
 type StreamsConfig struct {
 	URLs    []string     // redis:// or rediss://; several: seeds of a cluster
 	Clients []string     // whose streams; empty: all
@@ -22,7 +22,7 @@ type StreamsConfig struct {
 	Log     *slog.Logger // nil: discards
 }
 
-// Streams are all streams of a Redis, whoever is connected, for a caller that takes everything from there.
+// Streams gives access to all streams of a Redis, whether their clients are online or not, for a caller that consumes all entries.
 type Streams struct {
 	link   *link
 	finder *finder
@@ -35,8 +35,8 @@ type Streams struct {
 var _ streams.Streams = (*Streams)(nil)
 
 const (
-	scanRate = 20_000      // keys a second that Scan reads, on each master
-	pollRate = time.Second // how often all streams are read if Redis does not report new entries
+	scanRate = 20_000      // keys that Scan reads per second and master
+	pollRate = time.Second // interval of reading all streams if Redis does not report new entries
 )
 
 // OpenStreams connects to Redis. It fails if that cannot be reached within 10 s.
@@ -57,7 +57,7 @@ func OpenStreams(ctx context.Context, cfg StreamsConfig) (*Streams, error) {
 	}
 	s.finder = &finder{
 		link: l, log: cfg.Log, told: s.told,
-		heard:  func(string) { s.miss() }, // the announcement names a client, and the stream's shard is unknown
+		heard:  func(string) { s.miss() }, // an announcement names a client, but not the shard of its stream
 		missed: func(string) { s.miss() },
 	}
 	if err := s.finder.choose(ctx); err != nil {
@@ -70,11 +70,10 @@ func OpenStreams(ctx context.Context, cfg StreamsConfig) (*Streams, error) {
 // Close closes the connections.
 func (s *Streams) Close() { s.link.close() }
 
-// Finding says by which means Watch finds new entries.
+// Finding returns how Watch finds new entries.
 func (s *Streams) Finding() string { return s.finder.finding() }
 
-// Watch calls hint with streams that may hold new entries, and missed when others may, too, until ctx ends. It is called
-// once.
+// Watch calls hint with streams that may have new entries, and missed when any stream may have some, until ctx ends. Call it once.
 func (s *Streams) Watch(ctx context.Context, hint func(keys []string), missed func()) error {
 	s.hint, s.miss = hint, missed
 	polled := make(chan struct{})
@@ -100,7 +99,7 @@ func (s *Streams) wanted(key string) bool {
 	return ok && (s.only == nil || s.only[client])
 }
 
-// Scan calls found with all streams that there are, a few at a time.
+// Scan calls found with all existing streams, a few at a time.
 func (s *Streams) Scan(ctx context.Context, found func(keys []string) error) error {
 	t, err := s.link.topology(ctx)
 	if err != nil {
@@ -123,7 +122,7 @@ func (s *Streams) Scan(ctx context.Context, found func(keys []string) error) err
 	return nil
 }
 
-// Read reads up to so many of the oldest entries of each of these streams.
+// Read returns up to most of the oldest entries of each stream.
 func (s *Streams) Read(ctx context.Context, keys []string, most int) ([]streams.Stream, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, callWithin, fmt.Errorf("no answer from Redis in %s", callWithin))
 	defer cancel()
@@ -161,7 +160,7 @@ func entryOf(key string, r raw) streams.Entry {
 	return out
 }
 
-// extra is what an entry has beside title, body and category, as the data of a notification.
+// extra has an entry's fields other than title, body and category, as the data of a notification.
 type extra struct {
 	Show   string `json:"show"`
 	Entity entity `json:"entity"`

@@ -12,16 +12,16 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// slots is how many a cluster has.
+// slots is the number of slots of a cluster.
 const slots = 16384
 
-// topology is which master has which slots.
+// topology lists which master has which slots.
 type topology struct {
 	masters []string // addresses, sorted
 	ranges  []slotRange
 }
 
-// slotRange are slots of one master.
+// slotRange is a range of slots of one master.
 type slotRange struct {
 	from, to uint16
 	master   string
@@ -37,7 +37,7 @@ func (l *link) topology(ctx context.Context) (*topology, error) {
 	defer cancel()
 	var failed error
 	for addr, c := range l.main.Nodes() {
-		one, done := context.WithTimeout(ctx, time.Second) // one that hangs is not the only one
+		one, done := context.WithTimeout(ctx, time.Second) // a node that hangs leaves time for the others
 		t, err := readTopology(c.Do(one, c.B().ClusterSlots().Build()), addr)
 		done()
 		if err == nil {
@@ -48,7 +48,7 @@ func (l *link) topology(ctx context.Context) (*topology, error) {
 	return nil, fmt.Errorf("ask which Redis has which slots: %w", errors.Join(context.Cause(ctx), failed))
 }
 
-// readTopology reads an answer to CLUSTER SLOTS that a server at asked gave: ranges, each with its master before its replicas.
+// readTopology parses the answer of the server at asked to CLUSTER SLOTS: ranges, each with its master before its replicas.
 func readTopology(res rueidis.RedisResult, asked string) (*topology, error) {
 	list, err := res.ToArray()
 	if err != nil {
@@ -108,7 +108,7 @@ func (t *topology) of(slot uint16) string {
 	return t.ranges[i].master
 }
 
-// unowned is how many slots have no master.
+// unowned returns how many slots have no master.
 func (t *topology) unowned() int {
 	n := slots
 	for _, r := range t.ranges {
@@ -117,7 +117,7 @@ func (t *topology) unowned() int {
 	return n
 }
 
-// gained are the masters that have slots which they did not have before.
+// gained returns the masters that have slots which they did not have before.
 func (t *topology) gained(before *topology) (masters []string) {
 	for _, r := range t.ranges {
 		for slot := int(r.from); slot <= int(r.to); slot++ {
@@ -131,7 +131,7 @@ func (t *topology) gained(before *topology) (masters []string) {
 	return slices.Compact(masters)
 }
 
-// slotOf is the slot of a key.
+// slotOf returns the slot of a key.
 func (l *link) slotOf(key string) uint16 {
 	if !l.cluster {
 		return 0

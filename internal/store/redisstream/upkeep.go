@@ -11,22 +11,22 @@ import (
 	"godwit.dev/godwit/internal/engine/pause"
 )
 
-// How often streams are read without a hint, and how clients that stay away are handled.
+// Intervals of reading streams without a hint, and limits of cleaning up after clients that stay offline.
 const (
 	sweepEvery     = 30 * time.Second
 	pollEvery      = time.Second // if neither Redis nor publishers report new entries
-	orphanAfter    = time.Minute // how long an entry must have been expired
+	orphanAfter    = time.Minute // an entry is deleted only this long after its expiry
 	orphanKeys     = 500         // looked at in a second
-	orphanEntries  = 16          // of one stream, deleted at once
-	orphanRounds   = 64          // for one stream, after which it waits for the next time
-	orphanEvery    = time.Minute // between two scans of all keys
+	orphanEntries  = 16          // entries of one stream deleted together
+	orphanRounds   = 64          // such batches for one stream, after which it waits for the next scan
+	orphanEvery    = time.Minute // pause between two scans of all keys
 	orphanLock     = "godwit:orphans"
 	orphanLockFor  = time.Minute
 	orphanLockKeep = orphanLockFor / 3
 )
 
-// sweep looks at every online client's stream twice a minute, a bucket at a time, until ctx ends. Without hints of new entries it
-// reads all streams every second.
+// sweep reads every online client's stream twice a minute, bucket by bucket, until ctx ends. Without hints of new entries it reads all
+// streams every second.
 func (s *Store) sweep(ctx context.Context) {
 	var some []*stream
 	polled := time.Now()
@@ -56,7 +56,7 @@ func (s *Store) poll() {
 	}
 }
 
-// cleanUp deletes what has expired of clients that are not online, until ctx ends. Of several servers one does it.
+// cleanUp deletes expired entries of offline clients until ctx ends. If there are several servers, one of them does so.
 func (s *Store) cleanUp(ctx context.Context) {
 	lock := &orphanage{s: s, me: rand.Text()}
 	for {
@@ -69,14 +69,14 @@ func (s *Store) cleanUp(ctx context.Context) {
 	}
 }
 
-// orphanage is one server's turn to clean up.
+// orphanage is one server's state for cleaning up: its name, and when it must renew the lock.
 type orphanage struct {
 	s     *Store
 	me    string
 	until time.Time // when the lock has to be renewed
 }
 
-// own takes or renews the lock.
+// own acquires or renews the lock, and reports whether this server has it.
 func (o *orphanage) own(ctx context.Context) (bool, error) {
 	if time.Now().Before(o.until) {
 		return true, nil

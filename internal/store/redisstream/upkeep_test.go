@@ -69,7 +69,7 @@ func TestClientsThatDoNotComeBackAreCleanedUp(t *testing.T) {
 	w.add(gone, "good")
 	w.add(gone, "bad", "ttl", "x")
 	eventually.True(t, "old entries being deleted", func() bool {
-		// The first scan may have been before the entries came.
+		// The store's first scan may have run before the entries were added.
 		if err := (&orphanage{s: w.Store, me: "test", until: time.Now().Add(time.Hour)}).clean(t.Context()); err != nil {
 			t.Fatal(err)
 		}

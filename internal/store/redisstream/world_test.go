@@ -21,13 +21,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The library's pause of a second before it reads a cluster's nodes again, which it does not cut short.
+	// The library waits a second before it reads a cluster's nodes again, and cannot be interrupted.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"), // The library closes nodes that a cluster no longer has five seconds later
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"), // The library closes nodes that have left a cluster after five seconds.
 	)
 }
 
-// do has Redis carry out a command.
+// do executes a Redis command.
 func do(t *testing.T, s *redisserver.Server, command string) string {
 	t.Helper()
 	answer, err := s.Do(command)
@@ -39,7 +39,7 @@ func do(t *testing.T, s *redisserver.Server, command string) string {
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// world is a store on Redis, and a record of its reports.
+// world is a store on Redis that records its reports.
 type world struct {
 	*Store
 	t         *testing.T
@@ -174,7 +174,7 @@ func (w *world) Poisoned(key string, err error) {
 	w.poison = append(w.poison, err)
 }
 
-// routes are the ids of the notifications that were routed to a client.
+// routes returns the ids of the notifications that were routed to a client.
 func (w *world) routes(client string) (ids []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,7 +186,7 @@ func (w *world) routes(client string) (ids []string) {
 	return ids
 }
 
-// endings are the ids of the notifications that ended with a status.
+// endings returns the ids of the notifications that ended with a status.
 func (w *world) endings(as notification.Status) (ids []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -198,7 +198,7 @@ func (w *world) endings(as notification.Status) (ids []string) {
 	return ids
 }
 
-// restart starts a server again that was killed, and waits until it is there for the publisher.
+// restart starts a killed server again, and waits until the publisher can reach it.
 func (w *world) restart(s *redisserver.Server) {
 	w.t.Helper()
 	if err := s.Restart(); err != nil {
@@ -207,7 +207,7 @@ func (w *world) restart(s *redisserver.Server) {
 	w.reconnect()
 }
 
-// reconnect waits until the publisher's connection is there again.
+// reconnect waits until the publisher's connection works again.
 func (w *world) reconnect() {
 	w.t.Helper()
 	eventually.True(w.t, "Redis being there for the publisher", func() bool {
@@ -225,7 +225,7 @@ func (w *world) add(client, id string, changes ...string) string {
 	return entry
 }
 
-// try is add where Redis may be away.
+// try is add for a Redis that may be unreachable.
 func (w *world) try(client, id string) error {
 	_, err := w.publish(client, id)
 	return err
@@ -273,7 +273,7 @@ func (w *world) addMany(client string, list []string) {
 	}
 }
 
-// left is how many entries a client's stream has.
+// left returns how many entries a client's stream has.
 func (w *world) left(key string) int64 {
 	w.t.Helper()
 	n, err := w.redis.Do(w.t.Context(), w.redis.B().Xlen().Key(key).Build()).AsInt64()
@@ -283,19 +283,19 @@ func (w *world) left(key string) int64 {
 	return n
 }
 
-// untilLeft waits until a client's stream has so many entries.
+// untilLeft waits until a client's stream has exactly n entries.
 func (w *world) untilLeft(client string, n int64) {
 	w.t.Helper()
 	eventually.True(w.t, fmt.Sprintf("%d entries being left", n), func() bool { return w.left(Key(client, 128)) == n })
 }
 
-// untilRouted waits until something is routed to a client.
+// untilRouted waits until a notification is routed to a client.
 func (w *world) untilRouted(client, id string) {
 	w.t.Helper()
 	eventually.True(w.t, id+" being routed", func() bool { return slices.Contains(w.routes(client), id) })
 }
 
-// untilReread waits for the call that has a client's sessions read again.
+// untilReread waits for the call that makes a client's sessions read again.
 func (w *world) untilReread(client string) {
 	w.t.Helper()
 	eventually.True(w.t, "sessions being told to read again", func() bool {
@@ -305,7 +305,7 @@ func (w *world) untilReread(client string) {
 	})
 }
 
-// readOne reads a stream of one entry from somewhere, as the store does.
+// readOne reads a stream of one entry from an id on, as the store does.
 func (w *world) readOne(key string, from EntryID) []raw {
 	w.t.Helper()
 	list, err := entriesOf(w.redis.Do(w.t.Context(), w.Store.link.rangeFrom(key, from, readEntries)))
@@ -315,7 +315,7 @@ func (w *world) readOne(key string, from EntryID) []raw {
 	return list
 }
 
-// kept is the number of a client's known entries.
+// kept returns the number of a client's entries in memory.
 func (w *world) kept(client string) int {
 	st := w.online(client)
 	if st == nil {
@@ -326,7 +326,7 @@ func (w *world) kept(client string) int {
 	return len(st.entries)
 }
 
-// pending reads as a session does that has some.
+// pending reads as a session does that already has the positions have.
 func (w *world) pending(client string, have ...int64) mailbox.PendingResult {
 	w.t.Helper()
 	res, err := w.Pending(w.t.Context(), []mailbox.PendingQuery{{App: "rides", Recipient: client, Have: have, Limit: 64, Bytes: 1 << 19}})
@@ -336,7 +336,7 @@ func (w *world) pending(client string, have ...int64) mailbox.PendingResult {
 	return res[0]
 }
 
-// joined publishes for a client that then has a session, and returns the items that the session reads.
+// joined publishes to a client, opens a session of it, and returns the items that the session reads.
 func (w *world) joined(client string, list ...string) []mailbox.Item {
 	w.t.Helper()
 	for _, id := range list {

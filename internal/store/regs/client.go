@@ -8,8 +8,7 @@ import (
 	"godwit.dev/godwit/internal/objects/object/objectstore"
 )
 
-// Client makes a client of its stored form: its registered objects and its versions of them, as EncodeKeys and
-// EncodeProgress wrote them.
+// Client decodes a client: its registered objects and its versions of them, as EncodeKeys and EncodeProgress wrote them.
 func Client(id objectstore.ClientID, keys []byte, seenAt int64, progress []byte) (v objectstore.Saved, err error) {
 	v = objectstore.Saved{ID: id, SeenAt: time.UnixMilli(seenAt).UTC()}
 	err = DecodeKeys(id.Group, keys, func(k object.Key) { v.Keys = append(v.Keys, k) })

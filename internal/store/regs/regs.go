@@ -1,4 +1,4 @@
-// Package regs is how stores keep a client's registrations in one row.
+// Package regs encodes a client's registrations for stores, which keep them in one row.
 package regs
 
 import (
@@ -59,7 +59,7 @@ func cutText(b []byte) (text string, rest []byte, ok bool) {
 	return string(b[:n]), b[n:], true
 }
 
-// EncodeProgress writes 8 bytes of hash and two numbers for each object of which the client has anything.
+// EncodeProgress writes 8 bytes of hash and two numbers for each object of which the client has a version.
 func EncodeProgress(ps []objectstore.Progress) []byte {
 	b := make([]byte, 0, 12*len(ps))
 	for _, p := range ps {

@@ -20,7 +20,8 @@ func TestStoredRegistrationsTakeAboutTheirNames(t *testing.T) {
 	}
 }
 
-// FuzzStoredRegistrations reads bytes as of a damaged file: reading fails, or encoding the result gives the same again.
+// FuzzStoredRegistrations decodes arbitrary bytes, like those of a damaged file: decoding fails, or encoding the result gives the same
+// bytes.
 func FuzzStoredRegistrations(f *testing.F) {
 	f.Add([]byte("\x00\x0dcamera-config\x05south\x02fw"), []byte("\x00\x00\x00\x00\x00\x00\x00\x01\x05\x04"))
 	f.Add([]byte("\x05sou"), []byte("short"))

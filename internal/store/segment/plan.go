@@ -10,23 +10,23 @@ import (
 	"godwit.dev/godwit/internal/store/endpointrow"
 )
 
-// Dialect is the SQL that differs between databases.
+// Dialect has the SQL that differs between databases.
 type Dialect struct {
 	Position string // the function that returns the position of a text in another
 	Active   string // the condition for active endpoints
 	Disabled string // for the others
-	Filter   string // the same columns where the rows are found otherwise, written so that no index is used
+	Filter   string // the condition on the status for rows found by another index, written so that no index is used for it
 	Join     string // joins endpoints to a scan, which is read first
 	// In is the condition that a column is one of some values.
 	In func(column string, values []string) Clause
-	// Each is what keeps the database from answering an EXISTS for all rows at once; see Compiler.
+	// Each is a suffix that keeps the database from evaluating an EXISTS for all rows at once; see Compiler.
 	Each string
-	// IDs is the same of a column of endpoints' ids.
+	// IDs is the condition that a column of endpoint ids is one of some ids.
 	IDs func(column string, ids []audience.ID) Clause
-	// Among is a query for something of the selection's endpoints with numbers after one and up to another, of which the scan lists so
-	// many at most.
-	// Order is the column by which these are put in order; empty: the scan's.
+	// Order is the column by which Among's rows are sorted; empty: the scan's number.
 	Order string
+	// Among returns the query for the columns what of the selection's endpoints with numbers above after, up to upto. entries limits how
+	// many entries of the scan the query reads.
 	Among func(p *Plan, what string, after, upto int64, entries int) Clause
 }
 
@@ -35,7 +35,7 @@ type scan struct {
 	From   string // an index called d, or the endpoints themselves, called e
 	Where  Clause
 	Number string // the column that is the endpoint's number
-	// ordered: read in the order of numbers without sorting, so that one can begin anywhere and stop anywhere.
+	// ordered: the scan reads numbers in ascending order without sorting, so it can start and stop anywhere.
 	ordered    bool
 	of         audience.Expr // the condition of the selection that the scan covers
 	oneChannel bool          // the scan lists the endpoints of the selection's one channel
@@ -43,7 +43,7 @@ type scan struct {
 
 const ownNumber = "e.number"
 
-// Plan is how the active endpoints of a selection are found: the scan lists candidates, and the rest must hold for them.
+// Plan describes how the active endpoints of a selection are found: the scan lists candidates, and the remaining conditions filter them.
 type Plan struct {
 	scan
 	dialect *Dialect
@@ -51,10 +51,10 @@ type Plan struct {
 	sel     *audience.Selection
 }
 
-// probe is how far candidates are counted to find the one with the fewest.
+// probe limits how many entries of each candidate scan are counted to find the shortest one.
 const probe = 2000
 
-// newPlan chooses the shortest list to walk along. ordered: it is to be read in the order of numbers.
+// newPlan chooses the shortest list to scan. ordered: the scan must read numbers in ascending order.
 func newPlan(r Reader, d *Dialect, app string, sel *audience.Selection, ordered bool) (*Plan, error) {
 	candidates := d.scans(app, sel)
 	if ordered {
@@ -82,11 +82,11 @@ func newPlan(r Reader, d *Dialect, app string, sel *audience.Selection, ordered 
 	return &Plan{chosen, d, app, sel}, nil
 }
 
-// scans are the lists that one could walk along.
+// scans returns the lists that could be scanned.
 func (d *Dialect) scans(app string, sel *audience.Selection) (list []scan) {
 	if len(sel.Recipients) > 0 {
 		in := That("e.app = ? AND e.recipient <> '' AND "+d.Filter, app).And(d.In("e.recipient", sel.Recipients))
-		// Sorted by the database, which is no harm: the list has an end.
+		// The database has to sort here, which does no harm: the list is limited.
 		list = append(list, scan{From: "endpoint e", Where: in, Number: ownNumber, ordered: true})
 	}
 	if len(sel.Endpoints) > 0 {
@@ -106,10 +106,10 @@ func (d *Dialect) scans(app string, sel *audience.Selection) (list []scan) {
 	return list
 }
 
-// Rest is the condition for the endpoint with a number that the scan lists: about the number and the columns of e.
+// Rest returns the remaining conditions for an endpoint whose number the scan lists, on the number and the columns of e.
 func (p *Plan) Rest(number string) Clause { return p.rest(number, p.dialect.Each) }
 
-// rest is the same, for one endpoint at a time or, without each, for all together.
+// rest is Rest for one endpoint at a time or, if each is empty, for all endpoints together.
 func (p *Plan) rest(number, each string) (all Clause) {
 	if len(p.sel.Channels) > 0 && !p.oneChannel {
 		names := make([]string, len(p.sel.Channels))
@@ -136,7 +136,7 @@ func (p *Plan) rest(number, each string) (all Clause) {
 	return all
 }
 
-// Joined is the scan with the endpoints' own rows, if the scan is not over them anyway.
+// Joined returns the scan joined with the endpoints' own rows, unless the scan reads these anyway.
 func (p *Plan) Joined() string {
 	if p.Number == ownNumber {
 		return p.From
@@ -144,8 +144,8 @@ func (p *Plan) Joined() string {
 	return p.From + p.dialect.Join + "endpoint e ON e.number = " + p.Number
 }
 
-// Named is the query for endpoints of a status (empty: of any) after a number, if a selection names them by their ids, by their
-// recipients or by their one channel; ok is false if it names none. Named ignores the selection's other conditions.
+// Named returns the query for endpoints of a status (empty: any) after a number, if a selection names them by their ids, by their
+// recipients or by its only channel; otherwise ok is false. Named ignores the selection's other conditions.
 func (d *Dialect) Named(app string, status audience.Status, sel *audience.Selection, after int64, limit int) (query Clause, ok bool) {
 	where := That("e.app = ? AND e.number > ?", app, after)
 	switch {
@@ -167,7 +167,7 @@ func (d *Dialect) Named(app string, status audience.Status, sel *audience.Select
 	return That("SELECT "+endpointrow.Columns+" FROM endpoint e WHERE "+where.SQL+" ORDER BY e.number LIMIT ?", where.with(limit)...), true
 }
 
-// ofChannel is Named of a channel. Active ones and others are apart in the index, so that each are read in the order of numbers.
+// ofChannel is Named for a channel. The index has active endpoints apart from others, so that each group is read in the order of numbers.
 func (d *Dialect) ofChannel(app string, status audience.Status, channel string, after int64, limit int) Clause {
 	numbers := func(active string) Clause {
 		return That("SELECT number FROM (SELECT e.number FROM endpoint e WHERE e.app = ? AND e.channel = ? AND "+active+
@@ -187,25 +187,27 @@ func (d *Dialect) ofChannel(app string, status audience.Status, channel string, 
 	return That("SELECT "+endpointrow.Columns+" FROM endpoint e WHERE e.number IN ("+in.SQL+") ORDER BY e.number LIMIT ?", in.with(limit)...)
 }
 
-// window is the query for the number up to which so many entries of the scan reach. No row: there are not so many.
+// window returns the query for the number of the last of the scan's next entries, as many as entries says; no row: there are fewer.
 func (p *Plan) window(after int64, entries int) Clause {
 	where := p.Where.And(That(p.Number+" > ?", after))
 	return That("SELECT "+p.Number+" FROM "+p.From+" WHERE "+where.SQL+" ORDER BY "+p.Number+" LIMIT 1 OFFSET ?", where.with(entries-1)...)
 }
 
-// page is the query for the first endpoints with numbers after one and up to another, of which the scan lists so many at most.
+// page returns the query for the first endpoints with numbers above after, up to upto. entries limits how many entries of the scan the
+// query reads.
 func (p *Plan) page(after, upto int64, entries, limit int) Clause {
 	among := p.dialect.Among(p, endpointrow.Columns, after, upto, entries)
 	return That(among.SQL+" ORDER BY "+cmp.Or(p.dialect.Order, p.Number)+" LIMIT ?", among.with(limit)...)
 }
 
-// CountOf is the expression with which Among counts.
+// CountOf is the expression that makes Among count.
 const CountOf = "count(*)"
 
 // Bare reports whether a query needs only the scan and the tables of tags and attributes, not the endpoints' own rows.
 func Bare(what string, rest Clause) bool { return what == CountOf && !strings.Contains(rest.SQL, "e.") }
 
-// count is the query for how many there are by channel, of those that the app has. Where that is one only the index is read.
+// count returns the query for the number of endpoints by channel, among the channels that the app has. If that is a single one, only the
+// index is read.
 func (p *Plan) count(channels map[push.Channel]int64) Clause {
 	rest := p.rest(p.Number, "")
 	from, by := p.From, "''"

@@ -1,5 +1,5 @@
-// Package segment finds the endpoints that meet conditions: it turns these into SQL, for stores that keep tags and attributes in tables of these names.
-// audience.Selection.Match defines the meaning of a condition.
+// Package segment finds the endpoints that meet conditions. It turns conditions into SQL, for stores whose tables of tags and attributes
+// have the names used here. audience.Selection.Match defines the meaning of a condition.
 package segment
 
 import (
@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/audience"
 )
 
-// Clause is a piece of SQL with its arguments, whose places are question marks.
+// Clause is a piece of SQL with its arguments; question marks are their placeholders.
 type Clause struct {
 	SQL  string
 	Args []any
@@ -39,12 +39,12 @@ type Compiler struct {
 	App      string
 	Number   string
 	Position string // the function that returns the position of a text in another
-	// Each ends the subquery that checks a single endpoint, so that the database does not turn the checks into one read of a whole table; empty: it
-	// may do so.
+	// Each is appended to a subquery that checks a single endpoint, so that the database does not turn the checks into one read of a whole
+	// table; empty: it may do so.
 	Each string
 }
 
-// The number of a name is looked up once a query, by app and name. An unknown name has no number: nothing equals it.
+// Each query looks a name's number up once, by app and name. An unknown name has no number, which equals nothing.
 const (
 	TagID       = "(SELECT id FROM tag_name WHERE app = ? AND name = ?)"
 	AttributeID = "(SELECT id FROM attribute_name WHERE app = ? AND name = ?)"
@@ -96,7 +96,7 @@ func (k *Compiler) exists(f audience.Field) Clause {
 	return Clause{column(f) + " <> ''", nil}
 }
 
-// in compiles a list; an attribute's texts and numbers are in two tables.
+// in compiles a list of values. Texts and numbers of attributes are in separate tables.
 func (k *Compiler) in(x audience.In) Clause {
 	var texts, numbers []any
 	for _, v := range x.Values {
@@ -151,7 +151,7 @@ func (k *Compiler) attribute(table, name string, condition Clause) Clause {
 	}
 }
 
-// own is a condition on a column, which is false where the column says that there is nothing.
+// own is a condition on a column of the endpoint, which is false if the column has no value.
 func (k *Compiler) own(f audience.Field, condition Clause) Clause {
 	there := k.exists(f)
 	return Clause{"(" + there.SQL + " AND " + condition.SQL + ")", append(there.Args, condition.Args...)}
@@ -179,13 +179,13 @@ func (k *Compiler) Comparison(what string, x audience.Compare) Clause {
 	return Clause{what + " " + string(x.Op) + " ?", []any{n}}
 }
 
-// after returns the first text behind all that begin with s; false if there is none.
+// after returns the first text that sorts after all texts with the prefix s; false: there is none.
 func after(s string) (string, bool) {
 	runes := []rune(s)
 	for i := len(runes) - 1; i >= 0; i-- {
 		switch runes[i] {
 		case utf8.MaxRune:
-			continue // no greater character exists: the one before is increased instead
+			continue // this character cannot be increased: increase the one before it instead
 		case 0xD7FF:
 			runes[i] = 0xE000 // between them are no characters
 		default:
@@ -196,7 +196,7 @@ func after(s string) (string, bool) {
 	return "", false
 }
 
-// Conditions are the conditions that must all hold for an endpoint, tags included.
+// Conditions returns the conditions that an endpoint must all meet, tags included.
 func Conditions(sel *audience.Selection) []audience.Expr {
 	var all []audience.Expr
 	for _, t := range sel.TagsAll {
@@ -223,8 +223,8 @@ func Conditions(sel *audience.Selection) []audience.Expr {
 	return all
 }
 
-// Indexed compiles a condition that the entries of one table meet, called d, in which the endpoints stand by number: ok is
-// false if it is of another kind. ordered: those that meet it are in the order of numbers.
+// Indexed compiles a condition into one on the entries d of an index table, which name endpoints by number; ok is false if no such table
+// answers it. ordered: the entries that meet it are in the order of numbers.
 func (k *Compiler) Indexed(x audience.Expr) (table string, c Clause, ordered, ok bool) {
 	switch x := x.(type) {
 	case audience.Has:

@@ -6,8 +6,8 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Reader runs queries on a transaction of the store. Queries are made from expressions, which differ each time: none is worth keeping
-// prepared.
+// Reader runs queries on a transaction of the store. Most queries differ, since they are built from expressions, so preparing them is not
+// worthwhile.
 type Reader interface {
 	// Number reads one number; found is false if there is no row.
 	Number(query Clause) (n int64, found bool, err error)
@@ -17,15 +17,15 @@ type Reader interface {
 	Channels(query Clause) (map[push.Channel]int64, error)
 }
 
-// Entries of an index that are looked at by one query: a condition that few meet ends with short pages rather than with long queries.
+// Limits of the index entries that one query examines: a rare condition yields short pages instead of long queries.
 const (
 	minWindow   = 5000 // of a campaign's, at least
 	listWindow  = 200  // of what somebody waits for
 	countWindow = 5000 // entries counted in one step while a caller waits
 )
 
-// Select reads the next active endpoints of a selection after a number, in the order of numbers. A page may be short or
-// empty although more follow: more says so, and next is where to go on.
+// Select returns the next active endpoints of a selection after a number, in the order of numbers. A page may be short or empty although
+// more endpoints follow: then more is true, and next is where to continue.
 func Select(r Reader, d *Dialect, app string, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error) {
 	p, err := newPlan(r, d, app, sel, true)
 	if err != nil {
@@ -34,7 +34,7 @@ func Select(r Reader, d *Dialect, app string, sel *audience.Selection, after int
 	return p.step(r, after, max(minWindow, 10*limit), limit)
 }
 
-// step reads so many entries of the scan.
+// step returns the endpoints among the scan's next entries, as many as entries says.
 func (p *Plan) step(r Reader, after int64, entries, limit int) (list []audience.Endpoint, next int64, more bool, err error) {
 	upto, more, err := p.upto(r, after, entries)
 	if err != nil {
@@ -49,7 +49,7 @@ func (p *Plan) step(r Reader, after int64, entries, limit int) (list []audience.
 	return list, upto, more, nil
 }
 
-// upto is the number up to which so many entries of the scan reach; more is false if there are not so many.
+// upto returns the number of the last of the scan's next entries, as many as entries says; more is false if there are fewer.
 func (p *Plan) upto(r Reader, after int64, entries int) (upto int64, more bool, err error) {
 	upto, more, err = r.Number(p.window(after, entries))
 	if !more {
@@ -58,7 +58,7 @@ func (p *Plan) upto(r Reader, after int64, entries int) (upto int64, more bool, 
 	return upto, more, err
 }
 
-// List is Select for a waiting caller: in shorter steps, and at most endpoint.ListLooks entries.
+// List is Select for a waiting caller: it works in shorter steps, and examines at most endpoint.ListLooks entries.
 func List(r Reader, d *Dialect, app string, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error) {
 	p, err := newPlan(r, d, app, sel, true)
 	if err != nil {
@@ -75,7 +75,7 @@ func List(r Reader, d *Dialect, app string, sel *audience.Selection, after int64
 	return list, next, more, nil
 }
 
-// Count counts the active endpoints of a selection by channel. all is how many the app has by channel, which stores keep.
+// Count counts the active endpoints of a selection by channel. all has the app's counts by channel, which stores maintain.
 func Count(r Reader, d *Dialect, app string, sel *audience.Selection, all map[push.Channel]int64) (map[push.Channel]int64, error) {
 	known, sel, ok := counted(sel, all)
 	if ok {
@@ -88,8 +88,8 @@ func Count(r Reader, d *Dialect, app string, sel *audience.Selection, all map[pu
 	return r.Channels(p.count(known))
 }
 
-// counted answers how many endpoints are in a selection from how many an app has by channel, if that is enough; if not, it says which
-// channels there are to tell apart, and what else is asked for.
+// counted answers a count from the app's counts by channel alone, if these suffice. Otherwise ok is false; known then has the channels to
+// distinguish, and rest the remaining conditions.
 func counted(sel *audience.Selection, all map[push.Channel]int64) (known map[push.Channel]int64, rest *audience.Selection, ok bool) {
 	if len(sel.Channels) > 0 {
 		asked := make(map[push.Channel]int64, len(sel.Channels))
@@ -102,7 +102,7 @@ func counted(sel *audience.Selection, all map[push.Channel]int64) (known map[pus
 		if len(asked) == 0 || bare {
 			return asked, sel, true
 		}
-		if len(asked) == len(all) { // there are no other channels to distinguish
+		if len(asked) == len(all) { // all of the app's channels are requested, so channels are no condition
 			all, sel = asked, &audience.Selection{Recipients: sel.Recipients, Endpoints: sel.Endpoints, TagsAny: sel.TagsAny, TagsAll: sel.TagsAll, Where: sel.Where}
 		}
 	}
@@ -135,9 +135,9 @@ func CountPart(r Reader, d *Dialect, app string, sel *audience.Selection, all ma
 	return part, nil
 }
 
-// Look searches endpoints of any status one by one for those that are in a selection, in the order of numbers after one: only active
-// endpoints can be found by tags and attributes. read reads the next endpoints, in the selection or not. A page may be short although more
-// follow: then more is true, and next is where to continue.
+// Look filters endpoints of any status one by one by a selection, in the order of numbers above after: tags and attributes index only
+// active endpoints. read returns the next endpoints, in the selection or not. A page may be short although more endpoints follow: then more
+// is true, and next is where to continue.
 func Look(sel *audience.Selection, after int64, limit int, read func(after int64, limit int) ([]audience.Endpoint, error)) (list []audience.Endpoint, next int64, more bool, err error) {
 	next, more = after, true
 	for looked := 0; more && len(list) < limit && looked < endpoint.ListLooks; looked += listWindow {

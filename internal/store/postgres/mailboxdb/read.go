@@ -120,7 +120,7 @@ func (t *transaction) readPositions(rows pgx.Rows) (err error) {
 	return err
 }
 
-// lookup is the search for an id in a mailbox.
+// lookup is an id, or another key, to search for in a mailbox.
 type lookup struct {
 	b  *box
 	id string
@@ -163,7 +163,7 @@ func (t *transaction) wantedSettles(settles []*mailbox.Settle) (byID []lookup, b
 	return byID, byPos
 }
 
-// recent are the days in whose tables something may be that settled so lately that its id is still taken.
+// recent returns the days whose stub tables may hold copies that settled within DedupWindow, so that their ids are still taken.
 func (set *tableSet) recent(s *Store) []int64 {
 	first := dayAt(s.nowMS() - notification.DedupWindow.Milliseconds())
 	from, _ := slices.BinarySearch(set.days, first)
@@ -270,8 +270,8 @@ func (t *transaction) askCollapsed(a *asking, wanted []lookup) {
 	}, keys, hashes)
 }
 
-// readMore makes the queries whose need only the first results show: whether a mailbox may be full, the state of settled
-// copies, and the acknowledgements of devices.
+// readMore sends the queries that depend on the first results: whether a mailbox may be full, the state of settled copies, and the
+// acknowledgements of devices.
 func (t *transaction) readMore(ctx context.Context, settles []*mailbox.Settle) error {
 	a := &asking{}
 	t.askCounts(a)
@@ -295,8 +295,8 @@ func (t *transaction) readMore(ctx context.Context, settles []*mailbox.Settle) e
 	return a.send(ctx, t.conn)
 }
 
-// askCounts queries how many copies are pending for recipients that may have too many. Only copies stored since the last
-// count can have been added, so this query is rare.
+// askCounts counts the pending copies of recipients that may have too many. Since the last count a mailbox can only have grown by the
+// copies stored since then, so this query is rare.
 func (t *transaction) askCounts(a *asking) {
 	var keys []int64
 	for _, b := range t.boxes {
@@ -342,7 +342,7 @@ func (t *transaction) askSettled(a *asking, refs []mailbox.Ref) {
 	}, keys, positions)
 }
 
-// nack is how often clients could not take a copy.
+// nack records how often clients have rejected a copy, and why.
 type nack struct {
 	box    *box
 	count  int32
@@ -378,7 +378,7 @@ func (t *transaction) askNacks(a *asking, of []*open) {
 		}, keys, positions)
 }
 
-// askDevices queries which devices have acknowledged copies that all must acknowledge, and which devices there are.
+// askDevices queries the devices of the copies' recipients, and which of them have acknowledged copies that every device must acknowledge.
 func (t *transaction) askDevices(a *asking, of []*open) {
 	if len(of) == 0 {
 		return

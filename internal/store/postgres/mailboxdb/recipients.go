@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/store/millis"
 )
 
-// describeRecipients selects recipients r of an app with how much waits for them and which devices they have.
+// describeRecipients selects recipients r of an app, each with its number of pending copies and the names of its devices.
 const describeRecipients = `SELECT r.name, r.last_seq, r.last_seen,
 		(SELECT count(*) FROM pending p WHERE p.recipient = r.key AND p.seq > 0 AND p.expires_at + 0 > $2),
 		ARRAY(SELECT d.name FROM device d WHERE d.recipient = r.key AND d.last_seen >= $3 ORDER BY d.name)
@@ -20,7 +20,7 @@ const describeRecipients = `SELECT r.name, r.last_seq, r.last_seen,
 func (s *Store) Recipient(ctx context.Context, appName, name string) (mailbox.RecipientInfo, error) {
 	list, err := s.describe(ctx, appName, describeRecipients+"r.name = $4", name)
 	if err == nil && len(list) == 0 {
-		// A recipient that connected just now may only be in the store's notes so far.
+		// The sighting of a recipient that has just connected may not be in the database yet, only in the store's notes.
 		at := s.notes.LastSeen(appName, name)
 		if at > 0 {
 			return mailbox.RecipientInfo{Name: name, LastSeen: millis.Time(at), Devices: union(nil, s.notes.DevicesOf(appName, name, 0))}, nil
@@ -68,7 +68,7 @@ func (s *Store) describe(ctx context.Context, appName, sql string, args ...any) 
 	return list, err
 }
 
-// union merges two lists of names, sorted and each once.
+// union returns the names of both lists, sorted and without duplicates.
 func union(a, b []string) []string {
 	a = append(a, b...)
 	slices.Sort(a)

@@ -18,13 +18,13 @@ import (
 	"godwit.dev/godwit/internal/testkit/thorough"
 )
 
-// An hour's traffic, every hour for days, with upkeep as often as on a server: copies are kept exactly as long as retention
-// says, and no table grows.
+// The test repeats one hour's traffic every hour for days, with upkeep as often as on a server: copies are kept exactly as long as the
+// retention period, and no table grows.
 func TestDiskDoesNotGrowOverDays(t *testing.T) {
 	const retain, days, each = 24 * time.Hour, 4, 100
 	hour := time.Duration(thorough.Rounds(4, 1)) * time.Hour // fewer tables show the same
 	daily := int(24 * time.Hour / hour)
-	const most = each * 4096 // what an hour's tables take at most: they stay one hour longer when autovacuum holds their lock as they are dropped
+	const most = each * 4096 // the most bytes that an hour's tables take: they stay one hour longer if autovacuum holds their lock when they should be dropped
 	clock := testclock.New()
 	cfg := mailboxdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Now: clock.Now}
 	cfg.ShortHours(hour)
@@ -46,7 +46,7 @@ func TestDiskDoesNotGrowOverDays(t *testing.T) {
 		}
 		var acks []*mailbox.Settle
 		for _, it := range told.All().Stored {
-			if h > 0 || len(acks) < each-1 { // one waits from the first hour to the last
+			if h > 0 || len(acks) < each-1 { // one copy stays pending from the first hour to the last
 				acks = append(acks, &mailbox.Settle{App: storetest.App, Recipient: it.Recipient, ID: it.N.ID, Pos: it.Pos, As: notification.Acked, At: clock.Now()})
 			}
 		}
@@ -96,7 +96,7 @@ func checkKept(t *testing.T, s *mailboxdb.Store, since time.Time, want int) {
 	}
 }
 
-// measure returns the bytes of all tables, and checks that there are no more than there should be.
+// measure returns the size of all tables in bytes, and checks that there are no more tables than there should be.
 func measure(t *testing.T, cfg mailboxdb.Config) (bytes int64) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), cfg.URL)
@@ -104,8 +104,8 @@ func measure(t *testing.T, cfg mailboxdb.Config) (bytes int64) {
 		t.Fatal(err)
 	}
 	defer c.Close(context.Background())
-	// Autovacuum, which looks once a minute, would have done this by now. Vacuum also makes the maps of free space, here of
-	// all tables: the comparison needs them for all or for none.
+	// Autovacuum checks once a minute, so on a server it would have run by now. Vacuum also creates free space maps, here for all tables:
+	// the comparison needs them for all tables or for none.
 	var tables string
 	err = c.QueryRow(t.Context(), "SELECT string_agg(oid::regclass::text, ',') FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'r'", cfg.Schema).Scan(&tables)
 	if err != nil {
@@ -126,7 +126,7 @@ func measure(t *testing.T, cfg mailboxdb.Config) (bytes int64) {
 	return bytes
 }
 
-// Sealing waits for other users of an hour's table, such as autovacuum, with pauses that let later users in.
+// Sealing waits for other users of an hour's table, such as autovacuum. It pauses between tries, so that later users get the lock.
 func TestAnHourWhoseTableIsLockedIsSealedWhenItIsFree(t *testing.T) {
 	clock := testclock.New()
 	cfg := mailboxdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Now: clock.Now}

@@ -12,18 +12,17 @@ import (
 )
 
 const (
-	// sealAfter is the part of an hour that has to pass after its end before it is sealed: by then all commits that wrote to
-	// it have ended.
+	// An hour is sealed once 1/sealAfter of an hour has passed after its end: by then all commits that wrote to it have ended.
 	sealAfter = 12
-	// sealWithin bounds the sealing of an hour: tens of millions of rows are copied.
+	// sealWithin bounds the sealing of one hour, which may copy tens of millions of rows.
 	sealWithin = 15 * time.Minute
-	// sealIdle is how long a node that seals may send nothing. After that the server ends its session, and another node may seal.
+	// sealIdle is how long a sealing node may send nothing. After that the server ends its session, and another node may seal.
 	sealIdle = time.Minute
 	// moveSlice is how many open copies are moved in one commit, and moveMost how many are listed at a time.
 	moveSlice = 500
 	moveMost  = 50_000
-	// lockWait is how long locking or dropping a table waits for the table's users: not long, since later users wait behind it. It
-	// is tried lockTries times, with pauses (lockPause) in which they go on.
+	// lockWait bounds how long locking or dropping a table waits for the table's users. It is short because later users queue behind it.
+	// The lock is tried lockTries times; the pauses of lockPause between tries let those users continue.
 	lockWait  = "SET LOCAL lock_timeout = '200ms'"
 	lockTries = 50
 	lockPause = 200 * time.Millisecond
@@ -48,8 +47,8 @@ func (s *Store) seal(ctx context.Context) (sealed bool, err error) {
 		return false, err
 	}
 	defer conn.Release()
-	// Held by the session: it spans several transactions, and ends with the connection if this node dies. A node that is stopped meanwhile
-	// loses it too.
+	// The session holds the advisory lock: the lock spans several transactions, and ends with the connection if this node dies. A node that
+	// is stopped for longer than sealIdle loses its session, and the lock with it.
 	if _, err := conn.Exec(ctx, fmt.Sprintf("SET idle_session_timeout = %d", sealIdle.Milliseconds())); err != nil {
 		return false, err
 	}
@@ -140,7 +139,7 @@ func openIn(ctx context.Context, conn *pgx.Conn, hour int64) (keys, positions []
 	return keys, positions, err
 }
 
-// moveSome moves those of some copies that are still open, holding the locks under which they would be settled.
+// moveSome moves those of the given copies that are still open. It takes the recipients' locks, as settling does.
 func moveSome(ctx context.Context, tx pgx.Tx, from, to int64, keys, positions []int64) error {
 	if from == to {
 		return errors.New("the hour to be sealed is not past")
@@ -157,11 +156,11 @@ func moveSome(ctx context.Context, tx pgx.Tx, from, to int64, keys, positions []
 	return a.send(ctx, tx.Conn())
 }
 
-// sealHour makes stubs of an hour's settled copies and drops its tables. left: copies in it are open again or not settled
-// for good, so they have to be moved first.
+// sealHour makes stubs of an hour's settled copies and drops its tables. left reports that the hour still has open copies, such as reopened
+// ones, which must be moved first.
 func (s *Store) sealHour(ctx context.Context, conn *pgx.Conn, set *tableSet, hour int64) (left bool, err error) {
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		// From here on no transaction changes how a copy of this hour ended; see askRevive.
+		// From here on no other transaction can change the outcome of this hour's copies; see askRevive.
 		if err := lockPatiently(ctx, tx, fmt.Sprintf("LOCK TABLE note_%d IN EXCLUSIVE MODE", hour)); err != nil {
 			return err
 		}
@@ -178,7 +177,7 @@ func (s *Store) sealHour(ctx context.Context, conn *pgx.Conn, set *tableSet, hou
 				return err
 			}
 		}
-		// In the order of ids, so that the rows of one lookup are close together and the index grows in order.
+		// Sorted by id, so that the rows of one lookup are close together and the index grows in order.
 		_, err = tx.Exec(ctx, fmt.Sprintf(`INSERT INTO stub_%[2]d (pos, recipient, seq, id_key, created_at, send_at, expires_at, hash, settled_at, delivered_at, attempts, flags, status, id)
 			SELECT n.pos, n.recipient, coalesce(d.seq, n.seq), n.id_key, n.created_at, n.send_at, n.expires_at, n.hash, d.settled_at, d.delivered_at, d.attempts, n.flags, d.status, n.id
 			FROM note_%[1]d n JOIN (`+all(set.dones, "SELECT * FROM done_%[1]d")+`) AS d ON d.pos = n.pos
@@ -198,7 +197,7 @@ func (s *Store) sealHour(ctx context.Context, conn *pgx.Conn, set *tableSet, hou
 	return left, err
 }
 
-// lockPatiently runs statements that lock or drop tables, and again while somebody uses these: a reader, or autovacuum.
+// lockPatiently runs statements that lock or drop tables, and repeats them while a reader or autovacuum uses these tables.
 func lockPatiently(ctx context.Context, tx pgx.Tx, sql string) error {
 	for try := 1; ; try++ {
 		err := locked(ctx, tx, sql)
@@ -210,7 +209,7 @@ func lockPatiently(ctx context.Context, tx pgx.Tx, sql string) error {
 	}
 }
 
-// locked runs statements with a limit on waiting for locks, since others wait behind them.
+// locked runs statements with a limit on waiting for locks, since later users of the tables queue behind them.
 func locked(ctx context.Context, tx pgx.Tx, sql string) error {
 	return pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { // a savepoint
 		if _, err := tx.Exec(ctx, lockWait); err != nil {

@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/store/notes"
 )
 
-// deviceMemory is how long a device counts after it was last seen: until then an ack "all" waits for it.
+// deviceMemory is how long after its last connection a device still counts: until then, ack mode "all" waits for the device's ack.
 const deviceMemory = 30 * 24 * time.Hour
 
 // settleOp settles copies of recipients of one lane.
@@ -66,7 +66,7 @@ func (o *settleOp) size() (rows, bytes int) {
 	return len(o.batch), bytes
 }
 
-// openFor is the open copy that a settle means, or nil.
+// openFor returns the open copy that a settle refers to, or nil.
 func (t *transaction) openFor(q *mailbox.Settle) *open {
 	b := t.boxes[mailbox.Address{App: q.App, Recipient: q.Recipient}]
 	pos := q.Pos
@@ -131,7 +131,7 @@ func (t *transaction) settle(q *mailbox.Settle) mailbox.SettleOutcome {
 	return mailbox.SettleDone
 }
 
-// partly notes the delivery and the attempts of a copy that still waits.
+// partly records the delivery and the attempts of a copy that stays open.
 func (t *transaction) partly(o *open, m *notes.Mark) mailbox.SettleOutcome {
 	t.out.mark(o)
 	t.out.tried.add(o.box.key, o.pos, t.l.s.nowMS(), m.Tried(), false)
@@ -204,7 +204,7 @@ type ending struct {
 	category string // where it was read
 }
 
-// ended is a copy that this commit ends, unless another node was faster.
+// ended is a copy that this commit settles, unless another node has settled it first.
 type ended struct {
 	*open
 	ending
@@ -248,8 +248,8 @@ func (t *transaction) settledNow() {
 	}
 }
 
-// countNack notes that a client could not take a copy and reports whether that was once too often. A later nack that gives
-// no reason leaves the one before.
+// countNack counts a client's rejection of a copy, and reports whether the copy has reached the limit of nacks. A nack without a reason
+// keeps the earlier reason.
 func (t *transaction) countNack(o *open, q *mailbox.Settle) (enough bool) {
 	n := t.nacks[o.pos]
 	n.count++
@@ -260,7 +260,7 @@ func (t *transaction) countNack(o *open, q *mailbox.Settle) (enough bool) {
 	return n.count >= notification.MaxNacks
 }
 
-// countAck notes a device's ack and reports whether every device has acknowledged now: those online, and those seen in
+// countAck records a device's ack and reports whether every device has acknowledged the copy: all devices that are online, and all seen in
 // the last 30 days. last is the time of the latest of these acks.
 func (t *transaction) countAck(o *open, q *mailbox.Settle) (all bool, last int64) {
 	acked := t.acks[o.pos]

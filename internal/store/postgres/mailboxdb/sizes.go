@@ -12,29 +12,31 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// In a few tables rows come and go with each notification. Vacuum has their space used again and hardly ever gives it back: a table
-// that has grown while somebody kept a transaction open stays as large, and so do its indexes. So one that has been far larger than it
-// needs for a while, and has few rows, is written anew by VACUUM FULL. Nobody else can use it meanwhile: for some milliseconds.
+// A few tables gain and lose rows with each notification. Vacuum makes the space of deleted rows reusable but hardly ever returns it to the
+// disk: a table that grew while another session kept a transaction open stays that large, and so do its indexes. So a table is rewritten by
+// VACUUM FULL if it has few rows and has been far too large for a while. The rewrite blocks all other users of the table for some
+// milliseconds.
 
 const (
 	// sizesEvery is the interval between measurements of table sizes, a little less than upkeep's minute. A table is rewritten if it was
 	// too large in sizesLooks measurements in a row.
 	sizesEvery = 50 * time.Second
 	sizesLooks = 4
-	// rewriteEvery limits how often one table is rewritten: a table that grows again needs its size.
+	// rewriteEvery limits how often one table is rewritten: a table that soon grows again needs that size.
 	rewriteEvery = 30 * time.Minute
-	// rewriteRows is how many rows are few: 50,000 take a tenth of a second. rewriteFrom is how large a table may always be.
+	// A table is rewritten only if it has at most rewriteRows rows: 50,000 take a tenth of a second. A table of up to rewriteFrom bytes is
+	// never too large.
 	rewriteRows = 50_000
 	rewriteFrom = 4 << 20
-	// rewriteWait is how long writing a table anew waits for the table's users: not long, since later users wait behind it;
-	// rewriteWithin bounds the rewrite with this wait.
+	// rewriteWait bounds how long a rewrite waits for the table's users; it is short because later users queue behind it. rewriteWithin
+	// bounds the whole rewrite, this wait included.
 	rewriteWait   = 200 * time.Millisecond
 	rewriteWithin = 2 * rewriteWait
 	rewriteTries  = 5
 	rewritePause  = time.Second
 )
 
-// rowBytes is the size of a row with its index entries, in the tables whose rows come and go.
+// rowBytes is the size in bytes of a row with its index entries, for the tables that gain and lose rows all the time.
 var rowBytes = map[string]int64{"pending": 140, "recipient": 240, "device": 140, "escalation": 260}
 
 // sizes holds the actual and the necessary sizes of tables.
@@ -42,14 +44,14 @@ type sizes struct {
 	mu     sync.Mutex
 	next   time.Time // when to look again
 	tables map[string]*tableSize
-	dead   atomic.Int64 // rows of pending that are deleted and not removed yet, at the last measurement
+	dead   atomic.Int64 // rows of the table pending that were dead (deleted, not yet vacuumed) at the last measurement
 }
 
 type tableSize struct {
 	name       string
 	size       int64 // bytes, with indexes
 	live, dead int64
-	gone       int64 // rows that were deleted or replaced, ever
+	gone       int64 // rows deleted or replaced since statistics began
 	looked     time.Time
 	needs      []int64 // bytes, of the last looks
 	rewritten  time.Time
@@ -114,7 +116,7 @@ func (s *Store) lookAtSizes(ctx context.Context, at time.Time) error {
 	return rows.Err()
 }
 
-// after adds the results of earlier measurements. Between two vacuums a table has to hold the rows deleted meanwhile; vacuums are a
+// after adds the results of earlier measurements. A table must have room for the rows that are deleted between two vacuums; vacuums are a
 // minute apart if there are many such rows.
 func (t tableSize) after(before *tableSize) *tableSize {
 	aMinute := float64(t.gone-before.gone) * float64(time.Minute) / float64(t.looked.Sub(before.looked))
@@ -125,14 +127,14 @@ func (t tableSize) after(before *tableSize) *tableSize {
 	return &t
 }
 
-// tooLarge reports whether a table was more than half again its necessary size in all measurements. While somebody keeps a
-// transaction open it has to hold dead rows.
+// tooLarge reports whether a table with few rows exceeds one and a half times the largest size that the last sizesLooks measurements found
+// necessary. Dead rows count as necessary while another session's open transaction keeps them.
 func (t *tableSize) tooLarge() bool {
 	need := slices.Max(t.needs)
 	return len(t.needs) == sizesLooks && t.live <= rewriteRows && t.size > max(rewriteFrom, need+need/2)
 }
 
-// rewrite rewrites a table, and tries again if somebody is using it: a reader, or autovacuum.
+// rewrite rewrites a table, and tries again if a reader or autovacuum is using it.
 func (s *Store) rewrite(ctx context.Context, t *tableSize) error {
 	for try := 1; ; try++ {
 		began := time.Now()
@@ -158,7 +160,7 @@ func (s *Store) rewrite(ctx context.Context, t *tableSize) error {
 	}
 }
 
-// vacuumFull is no transaction, so its bounds are the session's until it has ended.
+// vacuumFull cannot run in a transaction, so it sets its time limits for the session and resets them afterwards.
 func (s *Store) vacuumFull(ctx context.Context, table string) error {
 	conn, err := s.db.Pool().Acquire(ctx)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
-// crowd is a store whose tables hold many dead rows, which stay until somebody's open transaction ends.
+// crowd is a store whose tables hold many dead rows: another session's open transaction keeps vacuum from removing them.
 type crowd struct {
 	*mailboxdb.Store
 	t     *testing.T
@@ -32,7 +32,7 @@ const crowdRows = 60_000
 
 func newCrowd(t *testing.T) *crowd {
 	t.Helper()
-	server := pgtest.Start(t, pgtest.Options{}) // where nobody else has a transaction open
+	server := pgtest.Start(t, pgtest.Options{}) // a server of its own, on which no other session has a transaction open
 	c := &crowd{t: t, clock: testclock.New(), told: &storetest.Recorder{}, looks: time.Now()}
 	c.cfg = mailboxdb.Config{URL: server.URL(), Schema: "mailboxes", Now: c.clock.Now}
 	c.cfg.Patient()
@@ -72,7 +72,7 @@ func (c *crowd) exec(sql string, args ...any) {
 	}
 }
 
-// look has the store measure its tables often enough that it could rewrite one.
+// look makes the store measure its tables often enough that it may rewrite one.
 func (c *crowd) look() {
 	c.t.Helper()
 	for range 10 {
@@ -147,7 +147,7 @@ func TestDeadRowsAreNotRead(t *testing.T) {
 	if again := publish(t, c.Store, note(c.clock.Now(), "a"), at.Recipient); !again[0].Duplicate {
 		t.Errorf("%+v, want a duplicate", again[0])
 	}
-	for i, as := range []notification.Status{notification.Acked, notification.Recalled} { // the quick way and the slow one
+	for i, as := range []notification.Status{notification.Acked, notification.Recalled} { // settled by the quick statement, and by the slow one
 		it := c.told.All().Stored[i]
 		q := &mailbox.Settle{App: at.App, Recipient: it.Recipient, Pos: it.Pos, As: as, At: c.clock.Now()}
 		if err := c.Settle(t.Context(), []*mailbox.Settle{q}); err != nil || q.Outcome != mailbox.SettleDone {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// countShare: counting pending copies may take one part in so many of the time.
+	// countShare limits counting pending copies to one part in countShare of the time.
 	countShare = 100
 	// countWithin bounds one count.
 	countWithin = 5 * time.Second
@@ -19,7 +19,7 @@ const (
 type counts struct {
 	mu                 sync.Mutex
 	pending, scheduled int64
-	next               time.Time // when to count again: other nodes commit too
+	next               time.Time // time of the next count: other nodes' commits are not included until then
 }
 
 // changed adds the changes of a commit.
@@ -40,7 +40,7 @@ func (s *Store) Stats() mailbox.Stats {
 	return st
 }
 
-// countWaiting counts again if that takes little of the time; else it returns the last counts.
+// countWaiting counts pending and scheduled copies again if the time share for counting allows it. Otherwise it returns the last counts.
 func (s *Store) countWaiting() (pending, scheduled int64) {
 	c := &s.counts
 	c.mu.Lock()
@@ -66,5 +66,5 @@ func (s *Store) countWaiting() (pending, scheduled int64) {
 	return c.pending, c.scheduled
 }
 
-// countCheap: a count that takes less than this is made whenever it is wanted.
+// A count that takes less than countCheap is repeated at every request.
 const countCheap = 100 * time.Millisecond

@@ -18,40 +18,41 @@ const (
 	// rowWait limits how long a commit waits for rows: live nodes hold their locks for one round trip and one flush of the
 	// log.
 	rowWait = 250 * time.Millisecond
-	// stuckWait is that bound while some rows are stuck: each further one stops the lane for as long.
+	// stuckWait replaces rowWait while some rows are stuck: each further locked row stops the lane for that long.
 	stuckWait = 20 * time.Millisecond
-	// upkeepWait is that of upkeep, which is tried up to five times while the lane waits.
+	// upkeepWait limits how long upkeep waits for rows. Upkeep makes up to five tries, and the lane waits for them.
 	upkeepWait = 100 * time.Millisecond
-	// parkPause is between two tries of parked operations if nothing else is to be committed.
+	// parkPause is the pause between two tries of parked operations while the lane has no other operations.
 	parkPause = 20 * time.Millisecond
-	// parkFor is how long publishers wait for a stuck recipient or a locked table. The server ends an idle transaction after a second.
+	// parkFor is how long publishers wait for a stuck recipient or a locked table. It exceeds the second after which the server ends an
+	// idle transaction.
 	parkFor = 2 * time.Second
 )
 
 // errStuck is the answer to operations that were parked for too long.
 var errStuck = errors.New("the database has kept these mailboxes locked, for another node or for upkeep: try again")
 
-// waitAtMost bounds how long the statements of a transaction that follow wait for locks.
+// waitAtMost returns the statement that limits lock waits for the rest of the transaction.
 func waitAtMost(d time.Duration) string {
 	return fmt.Sprintf("SET LOCAL lock_timeout = %d", d.Milliseconds())
 }
 
-// The statements are texts, not made for each commit, so that they are prepared once.
+// These statements are constant texts, so that each is prepared only once.
 var (
 	waitForRows  = waitAtMost(rowWait)
 	waitForStuck = waitAtMost(stuckWait)
 	waitInUpkeep = waitAtMost(upkeepWait)
 )
 
-// parking is what a lane keeps of operations on stuck recipients. Only the lane's goroutine uses it.
+// parking holds a lane's operations on stuck recipients. Only the lane's goroutine uses it.
 type parking struct {
 	stuck map[mailbox.Address]bool // recipients whose rows were locked at the last try
-	ops   []op                     // in the order in which they came
-	since map[op]time.Time         // arrival of ops, and until giveUp also of those that a commit has ended
+	ops   []op                     // in the order of arrival
+	since map[op]time.Time         // arrival times of ops; those that a commit has ended stay until giveUp
 	next  time.Time                // when to try again
 }
 
-// park keeps operations that a commit skipped, and returns those that it has done.
+// park stores the operations that a commit passed over, and returns the ones that the commit has done.
 func (p *parking) park(ops, passed []op) (done []op) {
 	if len(passed) == 0 {
 		if len(p.ops) == 0 {
@@ -90,8 +91,7 @@ func (p *parking) take(ops []op) []op {
 	return taken
 }
 
-// giveUp fails operations that have waited too long. It runs between commits, so operations that are not parked now have
-// ended.
+// giveUp fails parked operations that have waited too long. It runs between commits, so every operation that is not parked has ended.
 func (l *lane) giveUp() {
 	if len(l.parking.since) == 0 {
 		return
@@ -111,7 +111,7 @@ func (l *lane) giveUp() {
 	l.parking.ops, l.parking.since = kept, since
 }
 
-// suspect has the next try find out which recipients of these operations are locked.
+// suspect marks all recipients of these operations as possibly locked; the next try checks each of them.
 func (p *parking) suspect(ops []op) {
 	if p.stuck == nil {
 		p.stuck = make(map[mailbox.Address]bool)
@@ -168,7 +168,7 @@ func (t *transaction) passOver(ctx context.Context, ops []op) (rest []op, err er
 			o.each(func(a mailbox.Address) { held[a] = true })
 		}
 	}
-	for _, o := range t.l.parking.ops { // a commit that failed is done in parts, after some of which operations are parked
+	for _, o := range t.l.parking.ops { // a failed commit is retried in parts, and an earlier part may have parked operations
 		hold(o)
 	}
 	for _, b := range asked {
@@ -192,7 +192,7 @@ func (t *transaction) passOver(ctx context.Context, ops []op) (rest []op, err er
 	return rest, nil
 }
 
-// lookAtStuck locks those of some recipients that nobody else has locked, and marks the others.
+// lookAtStuck locks those of the recipients that are free, and marks the others as stuck.
 func (t *transaction) lookAtStuck(ctx context.Context, boxes []*box) error {
 	byKey := make(map[int64]*box)
 	var keys []int64
@@ -220,8 +220,8 @@ func (t *transaction) lookAtStuck(ctx context.Context, boxes []*box) error {
 	return a.send(ctx, t.conn)
 }
 
-// lockNamed locks recipients in the order that all transactions use, and returns their keys; 0 for unknown ones. If patient, it waits
-// for those that others have locked. Otherwise it skips them, and they count as unknown.
+// lockNamed locks recipients in the order that all transactions use, and returns their keys; 0 for unknown ones. If patient, it waits for
+// rows that other transactions have locked. Otherwise it skips these rows and returns 0 for them, too.
 func lockNamed(ctx context.Context, tx pgx.Tx, apps, names []string, patient bool) ([]int64, error) {
 	boxes := make([]*box, len(apps))
 	for i := range boxes {

@@ -21,7 +21,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
-// hold has another session lock rows, as a node does that was stopped between two round trips, until release is called.
+// hold makes another session lock rows until release is called, like a node that was stopped between two round trips.
 func hold(t *testing.T, url, sql string, args ...any) (release func()) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
@@ -77,7 +77,7 @@ func TestPublishesThatWaitedForALockedRecipientStayInOrder(t *testing.T) {
 	s, url, schema := stuckStore(t, true)
 	publish(t, s, note(time.Now(), "first"), "stuck")
 	release := hold(t, url, "SELECT key FROM "+schema+".recipient WHERE name = 'stuck' FOR UPDATE")
-	// The second operation is for another recipient too, and the third, for that one alone, must not overtake it.
+	// The second operation is for another recipient, too. The third is for that recipient alone and must not overtake the second.
 	to := [...][]string{{"stuck"}, {"stuck", "beside"}, {"beside"}}
 	var waiting errgroup.Group
 	for i := range to {
@@ -98,7 +98,7 @@ func TestPublishesThatWaitedForALockedRecipientStayInOrder(t *testing.T) {
 	}
 }
 
-// A node that has parked a publish looks at the locked recipient first, and then makes recipients: it must lock all others only after that.
+// A node that has parked a publish checks the locked recipient first, and then makes recipients. Only after that may it lock any others.
 func TestPublishesBesideAParkedOneAreNumberedOneAfterTheOther(t *testing.T) {
 	s, url, schema := stuckStore(t, true)
 	beside := open(t, mailboxdb.Config{URL: url, Schema: schema})
@@ -138,7 +138,7 @@ func TestPublishesBesideAParkedOneAreNumberedOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// Upkeep locks a table for as long as it takes to drop it.
+// Upkeep holds a table's lock while it drops the table.
 func TestPublishesWaitForATableThatIsLocked(t *testing.T) {
 	s, url, schema := stuckStore(t, true)
 	publish(t, s, note(time.Now(), "first"), "a")

@@ -17,16 +17,16 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
-// tableSet is which tables there are, oldest first. It is never changed, but replaced.
+// tableSet lists the existing tables, oldest first. It is immutable: a change replaces it.
 type tableSet struct {
 	hours []int64 // not sealed
-	dones []int64 // hours, and the one before them
+	dones []int64 // hours, and the hour before the first of them
 	days  []int64
-	texts *sync.Map // statements over all of these tables, by their purpose
+	texts *sync.Map // cached statements that query all of these tables, by purpose
 }
 
-// tables knows the tables of hours and days. They are made ahead, so that other nodes know them before they hold rows. A
-// statement that names a dropped table fails, is built again and repeated.
+// tables tracks the tables of hours and days. Tables are made ahead, so that other nodes know them before they hold rows. A statement that
+// names a dropped table fails, is composed again and repeated.
 type tables struct {
 	s   *Store
 	mu  sync.Mutex // held while the list of tables is read or tables are made
@@ -34,8 +34,8 @@ type tables struct {
 }
 
 const (
-	// lookEvery is how often a node checks which tables others have made or dropped: often enough to know an hour's table,
-	// which is made ahead, before the hour begins.
+	// lookEvery is how often a node checks which tables other nodes have made or dropped. Hours' tables are made ahead, so every node knows
+	// an hour's table before the hour begins.
 	lookEvery = 10 * time.Second
 	dayLength = 24 * time.Hour
 )
@@ -50,7 +50,7 @@ func (t *tables) hourAt(ms int64) int64 { return ms / t.s.cfg.hour.Milliseconds(
 
 func dayAt(ms int64) int64 { return ms / dayLength.Milliseconds() }
 
-// now returns the tables there are at this moment, among them that of the current hour.
+// now returns the current tables, which include that of the current hour.
 func (t *tables) now(ctx context.Context) (*tableSet, error) {
 	set := t.set.Load()
 	if set != nil && slices.Contains(set.hours, t.hourAt(t.s.nowMS())) {
@@ -195,7 +195,7 @@ INSERT INTO hour (number) VALUES (%[1]d)`
 	return pgdb.Error(fmt.Sprintf("make the tables of hour %d", hour), err)
 }
 
-// makeDay makes the table of the stubs that a day's sealing leaves.
+// makeDay makes a day's table of stubs, which sealing fills.
 func makeDay(ctx context.Context, tx pgx.Tx, day int64) error {
 	const ddl = `
 CREATE TABLE stub_%[1]d (
@@ -227,14 +227,15 @@ func dropped(err error) bool {
 	if !errors.As(err, &pg) {
 		return false
 	}
-	// While it waited for the table's lock the name still stood for something: then it is an internal error.
+	// If the table was dropped while the statement waited for its lock, PostgreSQL reports an internal error: the name had been resolved
+	// before.
 	return pg.Code == "42P01" || pg.Code == "XX000" && strings.Contains(pg.Message, "could not open relation")
 }
 
-// tableTries is how often a statement is built again although the tables have not changed.
+// tableTries limits the tries of a statement while the list of tables stays the same.
 const tableTries = 5
 
-// with runs f on the tables there are, and again if one of them was dropped meanwhile.
+// with runs f on the current tables, and repeats it if one of them was dropped meanwhile.
 func (t *tables) with(ctx context.Context, f func(set *tableSet) error) error {
 	for try := 1; ; try++ {
 		set, err := t.now(ctx)
@@ -253,7 +254,7 @@ func (t *tables) with(ctx context.Context, f func(set *tableSet) error) error {
 	}
 }
 
-// text returns a statement, which compose makes of these tables.
+// text returns the cached statement of a name; compose builds it for these tables at first use.
 func (set *tableSet) text(name string, compose func() string) string {
 	if v, ok := set.texts.Load(name); ok {
 		return v.(string)
@@ -263,7 +264,7 @@ func (set *tableSet) text(name string, compose func() string) string {
 	return sql
 }
 
-// all joins a select for each number; format has the number as %[1]d.
+// all joins one SELECT per number by UNION ALL; format refers to the number as %[1]d.
 func all(numbers []int64, format string) string {
 	parts := make([]string, len(numbers))
 	for i, n := range numbers {
@@ -277,8 +278,8 @@ const (
 	stubColumns = noteColumns + ", n.settled_at, n.delivered_at, n.attempts, n.status"
 )
 
-// copies selects copies for which where (about n) holds, open and settled ones, each with the number of its table: an
-// hour, or a day as a negative number.
+// copies selects the copies n, open or settled, that meet the condition where. Each row has the number of its table: an hour, or a day as a
+// negative number.
 func (set *tableSet) copies(days []int64, where string) string {
 	sql := all(set.hours, "(SELECT %[1]d::bigint AS src, "+noteColumns+", 0::bigint AS settled_at, 0::bigint AS delivered_at, 0 AS attempts, 0::smallint AS status FROM note_%[1]d n WHERE "+where+")")
 	if len(days) > 0 {
@@ -287,13 +288,14 @@ func (set *tableSet) copies(days []int64, where string) string {
 	return sql
 }
 
-// standing is where x, one of copies, stands: joins with p (it is open) and d (it settled and is not sealed yet).
+// standing returns the joins that add a copy's current state to x, a row of copies: p if it is open, d if it has settled and is not sealed
+// yet.
 func (set *tableSet) standing() string {
 	return `LEFT JOIN pending p ON p.recipient = ANY(ARRAY[x.recipient]) AND p.pos = x.pos
 		LEFT JOIN LATERAL (` + all(set.dones, "SELECT * FROM done_%[1]d d WHERE x.src > 0 AND d.pos = x.pos") + `) d ON true`
 }
 
-// rowColumns are of copies x that were joined with their standing, as scanRow reads them.
+// rowColumns are the columns that scanRow reads, for copies x joined with their standing.
 const rowColumns = `x.src, x.pos, x.recipient, x.id, x.flags, coalesce(p.seq, d.seq, x.seq), x.created_at, coalesce(x.send_at, 0), x.expires_at, x.hash,
 	coalesce(d.settled_at, x.settled_at), coalesce(p.delivered_at, d.delivered_at, x.delivered_at, 0), coalesce(p.attempts, d.attempts, x.attempts),
 	coalesce(d.status, x.status), p.pos IS NOT NULL`

@@ -9,7 +9,7 @@ func TestATableIsTooLargeOnceItHasNeededLessForAWhile(t *testing.T) {
 	const full = 20 << 20
 	const aMinute = 60_000 // copies that settle
 	for name, c := range map[string]struct {
-		size, live, dead, gone int64 // at each look; gone is for a minute
+		size, live, dead, gone int64 // at each measurement; gone counts rows per minute
 		every                  time.Duration
 		want                   bool
 	}{

@@ -20,8 +20,8 @@ import (
 	"godwit.dev/godwit/internal/testkit/thorough"
 )
 
-// Two nodes publish, settle and read while both seal hours that pass in moments: nobody notices. Time passes as fast as they
-// seal, since on a machine that is too slow for it there would be more and more tables.
+// Two nodes publish, settle and read while both seal hours that pass within moments: callers must not notice. Time advances with each
+// sealed hour, since otherwise tables would pile up on a machine that is too slow.
 func TestHoursAreSealedUnderTraffic(t *testing.T) {
 	clock := testclock.New()
 	cfg := mailboxdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Now: clock.Now}
@@ -97,7 +97,7 @@ func sealedHours(t *testing.T, cfg mailboxdb.Config) (n int) {
 	return n
 }
 
-// work publishes one notification and settles two of three in different ways, looking at it in between.
+// work publishes one notification, looks it up, and settles it by position or by id, or not at all, depending on i.
 func work(t *testing.T, s *mailboxdb.Store, to, id string, i int) {
 	t.Helper()
 	fresh := func() *notification.Notification {
@@ -168,7 +168,7 @@ func checkTraffic(t *testing.T, s *mailboxdb.Store, to string, want int) {
 	}
 }
 
-// A node that knows a recipient by its key notices that another node has erased it.
+// A node that caches a recipient's key notices that another node has erased the recipient.
 func TestRecipientErasedByAnotherNodeBeginsAnew(t *testing.T) {
 	clock := testclock.New()
 	cfg := mailboxdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Now: clock.Now}

@@ -12,8 +12,8 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// transaction is one commit of a lane. It goes in two steps, each one round trip: the first locks the recipients and reads
-// their state; then this code decides on the changes; the second writes them and commits.
+// transaction is one commit of a lane. It takes two round trips: the first locks the recipients and reads their state, the code here
+// decides on the changes, and the second writes them and commits.
 type transaction struct {
 	l    *lane
 	conn *pgx.Conn
@@ -46,15 +46,15 @@ type box struct {
 	key      int64
 	lastSeq  int64
 	copies   int64
-	adds     int // copies that may be stored by this commit
-	pending  int // how many are not settled, if that was counted
+	adds     int // copies that this commit may store
+	pending  int // number of open copies, if counted
 	counted  bool
-	lock     bool // it is to be locked, and was:
+	lock     bool // the row must be locked; locked: it has been
 	locked   bool
-	stuck    bool // another transaction has locked it for long
+	stuck    bool // another transaction has held the row's lock for too long
 	changed  bool
-	ids      map[string]*row // newest copy by id, of the ids that were queried
-	collapse []*open         // those with a collapse key that is about to be replaced
+	ids      map[string]*row // the newest copy of each queried id
+	collapse []*open         // open copies with a collapse key that a publish of this commit replaces
 	devices  []device
 	last     *mailbox.Append // that stored a copy here
 }
@@ -64,7 +64,7 @@ type device struct {
 	seen int64
 }
 
-// open is a copy that is not settled so far, with this commit's changes.
+// open is a copy that was not settled before this commit, with the changes that this commit makes.
 type open struct {
 	box       *box
 	pos       int64
@@ -76,7 +76,7 @@ type open struct {
 	attempts  int32
 	flags     flags
 	collapse  string
-	settled   bool // by this commit, so and then:
+	settled   bool // this commit settles it, with the status as at the time at
 	as        notification.Status
 	at        int64
 }
@@ -154,7 +154,7 @@ func (t *transaction) run(ctx context.Context, ops []op) (err error) {
 	return t.write(ctx)
 }
 
-// rollback ends a transaction, if there is one, and closes a connection on which that fails.
+// rollback ends the transaction, if there is one. If that fails it closes the connection.
 func rollback(ctx context.Context, conn *pgx.Conn) error {
 	if conn.IsClosed() || conn.PgConn().TxStatus() == 'I' {
 		return nil
@@ -179,7 +179,7 @@ func (t *transaction) box(app, recipient string) *box {
 // maxKeys limits the recipients whose keys the lanes keep in memory, all lanes together.
 const maxKeys = 1 << 17
 
-// findKeys finds the keys of all recipients, and makes those that are about to get their first notification.
+// findKeys looks up the keys of all recipients, and creates the recipients that are about to get their first notification.
 func (t *transaction) findKeys(ctx context.Context) error {
 	var missing []*box
 	for _, b := range t.boxes {
@@ -195,7 +195,7 @@ func (t *transaction) findKeys(ctx context.Context) error {
 	}
 	create := slices.DeleteFunc(slices.Clone(missing), func(b *box) bool { return b.key != 0 || b.adds == 0 })
 	if len(create) > 0 {
-		if t.begun { // recipients are made in a commit of their own; read begins anew and locks what this transaction has locked
+		if t.begun { // recipients are made in a commit of their own, so this transaction ends; read starts again and takes the same locks anew
 			if err := rollback(ctx, t.conn); err != nil {
 				return err
 			}
@@ -213,7 +213,7 @@ func (t *transaction) findKeys(ctx context.Context) error {
 			continue
 		}
 		if len(t.l.keys) >= maxKeys/t.l.s.cfg.Lanes {
-			clear(t.l.keys) // simpler than dropping the least recently used keys, and as rarely needed
+			clear(t.l.keys) // simpler than evicting the least recently used keys, and rarely needed
 		}
 		t.l.keys[b.Address] = b.key
 	}
@@ -227,7 +227,7 @@ func addresses(boxes []*box) (apps, names []string) {
 	return apps, names
 }
 
-// named joins q(app, name) with its recipient r: in this order, whatever is thought of the tables' sizes when it is planned.
+// named joins q(app, name) with its recipient r. OFFSET 0 makes PostgreSQL read q first, whatever it assumes about the tables' sizes.
 const named = `CROSS JOIN LATERAL (SELECT r.key, r.last_seq FROM recipient r
 	WHERE r.app = (SELECT a.key FROM app a WHERE a.name = q.app) AND r.name = q.name OFFSET 0) AS r`
 
@@ -254,7 +254,7 @@ func makeRecipients(ctx context.Context, conn *pgx.Conn, boxes []*box) error {
 	for i := range boxes {
 		parts[i] = int16(shardOf(apps[i], names[i])) //nolint:gosec // below 16
 	}
-	a := &asking{} // one round trip: others who make the same recipients wait until this commits
+	a := &asking{} // sent in one round trip, since other makers of the same recipients wait until this commits
 	a.ask("BEGIN", nil)
 	a.ask("SET LOCAL synchronous_commit = off", nil)
 	a.ask(waitForRows, nil)
@@ -288,7 +288,7 @@ func (t *transaction) openOf(b *box, r *row) *open {
 	return o
 }
 
-// known returns the newest copy of an id, with this commit's changes.
+// known returns the newest copy of an id, including this commit's changes.
 func (t *transaction) known(b *box, id string) *row {
 	r := b.ids[id]
 	if r != nil && r.open {

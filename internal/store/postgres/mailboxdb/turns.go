@@ -1,12 +1,12 @@
 package mailboxdb
 
-// turnRows is what one turn takes, if there is so much: so little that a commit has room for many apps.
+// turnRows limits the rows that one app's turn takes, so that one commit has room for many apps.
 const turnRows = 50
 
-// turns is what waits for a lane, app by app: one that publishes much waits for itself.
+// turns queues a lane's operations by app, so that an app that publishes much delays only itself.
 type turns struct {
 	of   map[string]*turn
-	next []*turn // apps with something waiting, in turn
+	next []*turn // apps with queued operations, in the order of their turns
 	ops  int
 }
 
@@ -30,7 +30,7 @@ func (t *turns) add(app string, o op) {
 	t.ops++
 }
 
-// first is the op that pop takes away.
+// first returns the operation that pop would remove.
 func (t *turns) first() op { return t.next[0].ops[0] }
 
 func (t *turns) pop() {

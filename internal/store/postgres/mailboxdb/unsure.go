@@ -14,30 +14,29 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
-// If a connection breaks during COMMIT, the outcome of the commit is unknown. Waiting callers get an error. But if the commit is
-// there, the observer has to hear of it; so each commit leaves a trace, by which the lane finds out before it begins the next
-// commit.
+// If a connection breaks during COMMIT, the outcome of the commit is unknown, and waiting callers get an error. But if the commit
+// succeeded, the observer must be informed. So each commit writes a trace, and the lane looks for it before it begins the next commit.
 
-// commitTrace is a row that a commit writes to the done table of an hour, with which it is dropped later: at a
-// position below 0, which no copy has.
+// commitTrace is a row that a commit adds to the done table of an hour. Its position is negative, which no copy's is. It is dropped with
+// the table.
 type commitTrace struct{ hour, pos int64 }
 
 // The status column of a trace.
 const (
 	traceDone    = 0  // the commit is there
-	traceRefused = -1 // somebody checked before the commit arrived, and it can no longer succeed
+	traceRefused = -1 // a check came before the commit, which can no longer succeed
 )
 
 const (
 	writeTrace = "INSERT INTO done_%d (pos, settled_at, attempts, status) VALUES ($1, $2, 0, $3)"
-	// A commit that is still under way is waited for here.
+	// If the commit is still under way, this INSERT waits for it.
 	refuseCommit = writeTrace + " ON CONFLICT (pos) DO NOTHING"
 	readTrace    = "SELECT status FROM done_%d WHERE pos = $1"
-	// All rows that a transaction has written bear its number in xmin.
+	// All rows that a transaction has written have its number in xmin.
 	settledWith = "SELECT d.pos FROM done_%[1]d m JOIN done_%[1]d d ON d.xmin = m.xmin WHERE m.pos = $1 AND d.pos = ANY($2)"
 )
 
-// firstTrace is the position at which the traces of a lane begin: random, so that it is far from those of other lanes.
+// firstTrace returns the position at which a lane's traces begin. It is random, so that it is far from other lanes' traces.
 func firstTrace() int64 { return math.MinInt64 + rand.Int64N(1<<62) }
 
 func (t *transaction) askTrace(a *asking) {
@@ -53,7 +52,7 @@ func answerLost(err error) bool {
 	return !errors.As(err, &pg) || pg.SeverityUnlocalized != "ERROR" && !pgdb.Idle(err)
 }
 
-// unsure is a commit that may be there. It shares nothing with callers, who have been answered.
+// unsure is a commit with an unknown outcome. It shares no memory with callers, who have got their answer.
 type unsure struct {
 	did  transaction // the commit's work, as far as it is known
 	lazy []*settleOp // that nobody waits for
@@ -78,7 +77,7 @@ func cloneSettles(list []*mailbox.Settle) (clones []*mailbox.Settle) {
 	return clones
 }
 
-// keep takes over the ops that nobody waits for, and returns the rest.
+// keep stores the operations that have no waiting caller, and returns the others.
 func (u *unsure) keep(ops []op) (rest []op) {
 	for _, o := range ops {
 		if q, ok := unwaited(o); ok {
@@ -101,7 +100,7 @@ func (l *lane) makeSure() error {
 		there, err = u.look(ctx, tx)
 		return err
 	})
-	if dropped(err) { // more than an hour ago, or of a database that has another past now
+	if dropped(err) { // the trace's table was dropped: the commit is more than an hour old, or a database with another history has taken over
 		l.s.cfg.Log.Warn("a commit whose answer was lost cannot be looked up any more: if it is there, nobody was told of it", "hour", u.did.trace.hour)
 		there, err = false, nil
 	}

@@ -45,7 +45,7 @@ func openOver(t *testing.T, proxy *pgtest.Proxy, schema string) *shaky {
 
 func (s *shaky) note(id string) *notification.Notification { return note(s.clock.Now(), id) }
 
-// fail publishes to r while the connection breaks.
+// fail publishes to r over a connection that breaks, and expects mailbox.ErrAway.
 func (s *shaky) fail(n *notification.Notification) {
 	s.t.Helper()
 	err := s.Append(context.Background(), []*mailbox.Append{{N: n, To: []string{"r"}}})
@@ -54,7 +54,7 @@ func (s *shaky) fail(n *notification.Notification) {
 	}
 }
 
-// publish publishes as a back end does: again until it is answered. After a failover each connection has to be found broken.
+// publish publishes as a back end does: it repeats the request until it succeeds. After a failover every pooled connection fails once.
 func (s *shaky) publish(n *notification.Notification, to ...string) {
 	s.t.Helper()
 	eventually.True(s.t, "to publish "+n.ID, func() bool {
@@ -157,7 +157,7 @@ func TestPublishWithLostAnswerIsReportedOnce(t *testing.T) {
 func TestLostPublishIsNotReported(t *testing.T) {
 	t.Run("since its COMMIT did not arrive", func(t *testing.T) {
 		s := openShaky(t)
-		s.proxy.LoseCommits(2) // the second is the commit of the check for the first
+		s.proxy.LoseCommits(2) // the second lost COMMIT is that of the check for the first
 		s.fail(s.note("a"))
 		s.publish(s.note("b"), "r")
 		if again := publish(t, s.Store, s.note("a"), "r"); again[0].Duplicate {
@@ -183,7 +183,7 @@ func TestAnAckWhoseAnswerIsLostIsToldOnce(t *testing.T) {
 			s := openShaky(t)
 			publish(t, s.Store, s.note("second"), "r")
 			first, second := s.told.All().Stored[0].Pos, s.told.All().Stored[1].Pos
-			// The first copy is settled already, and not by the commit whose answer is lost.
+			// Another commit has settled the first copy already, not the one whose answer is lost.
 			if err := s.Settle(t.Context(), []*mailbox.Settle{s.ack(first)}); err != nil {
 				t.Fatal(err)
 			}
@@ -198,7 +198,7 @@ func TestAnAckWhoseAnswerIsLostIsToldOnce(t *testing.T) {
 	}
 }
 
-// A recall takes the slow way, like everything but plain acknowledgements.
+// A recall uses the slow statement, like everything but plain acknowledgements.
 func TestRecallWithLostAnswerIsReportedOnce(t *testing.T) {
 	s := openShaky(t)
 	q := s.ack(s.told.All().Stored[0].Pos)
@@ -230,7 +230,7 @@ func TestDueAndExpiredCopiesAreReportedOnceDespiteLostCommitAnswer(t *testing.T)
 	}
 	eventually.True(t, "to be told of it", func() bool { return len(s.told.All().Due) > 0 })
 	s.clock.Advance(time.Hour)
-	if _, err := s.Prune(t.Context(), time.Time{}); err != nil { // makes the tables of the next hour, so that their commit is not the one that is lost
+	if _, err := s.Prune(t.Context(), time.Time{}); err != nil { // makes the tables of the next hour now, so that the lost commit is not the one that makes them
 		t.Fatal(err)
 	}
 	s.proxy.LoseAnswers(1)
@@ -247,7 +247,7 @@ func TestDueAndExpiredCopiesAreReportedOnceDespiteLostCommitAnswer(t *testing.T)
 	}
 }
 
-// A commit that a stopped server has not read yet could still arrive after somebody has checked whether it is there.
+// A stopped server may read a COMMIT only after a check has looked for its trace. Such a commit must fail.
 func TestCommitAfterItsLookupIsRefused(t *testing.T) {
 	s := openShaky(t)
 	pos := s.told.All().Stored[0].Pos
@@ -269,12 +269,12 @@ func TestCommitAfterItsLookupIsRefused(t *testing.T) {
 	}
 }
 
-// A database that took over without the last commits gives new recipients the keys of recipients that it does not know.
+// A replica that took over without the last commits assigns new recipients keys that the lost recipients had.
 func TestAfterAFailoverNobodyGetsWhatIsForOthers(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{})
 	s := openOver(t, server.Proxy(t), "")
 	replica := server.Replica(t)
-	names := func(prefix string) (list []string) { // more than a sequence gives out ahead
+	names := func(prefix string) (list []string) { // more names than a sequence allocates ahead
 		for i := range 100 {
 			list = append(list, fmt.Sprint(prefix, i))
 		}

@@ -118,9 +118,8 @@ const (
 	insertContents  = "INSERT INTO content_%d (key, body) SELECT * FROM unnest($1::bigint[], $2::bytea[])"
 	countRecipients = `UPDATE recipient r SET last_seq = q.seq, copies = q.copies
 		FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS q(key, seq, copies) WHERE r.key = q.key`
-	// The transaction that deletes the row of an open copy has settled the copy. Acknowledgements may do so without the
-	// recipient's lock, so only this statement finds out whether the copy is still open: it returns the copies that
-	// this commit has settled.
+	// Whichever transaction deletes the pending row of a copy has settled the copy. Acknowledgements may do so without the recipient's
+	// lock, so only this statement finds out whether a copy is still open: it returns the copies that this commit has settled.
 	settlePending = `WITH q AS MATERIALIZED (SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::integer[], $6::smallint[])
 		AS q(recipient, pos, settled_at, delivered_at, attempts, status)
 	), p AS (
@@ -129,7 +128,8 @@ const (
 			greatest(p.attempts, q.attempts) AS attempts, q.status
 	)
 	INSERT INTO done_%d (pos, settled_at, delivered_at, seq, attempts, status) SELECT pos, settled_at, delivered_at, seq, attempts, status FROM p RETURNING pos`
-	// The same for acknowledgements for which the copy must be one of this ack mode without steps that is due and has not expired.
+	// settleQuickly does the same for plain acknowledgements. It settles only copies that are due and not expired, have the given ack mode
+	// and have no escalation steps.
 	settleQuickly = `WITH q AS MATERIALIZED (SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::integer[], $6::smallint[], $7::smallint[])
 		AS q(recipient, pos, settled_at, delivered_at, attempts, status, mode)
 	), p AS (
@@ -143,7 +143,7 @@ const (
 // write writes everything in one round trip and commits.
 func (t *transaction) write(ctx context.Context) error {
 	w, a := &t.out, &asking{}
-	t.askQuick(a) // last, so that only recipients' rows stay locked for a round trip
+	t.askQuick(a) // in this last round trip, so that only recipients' rows stay locked between the round trips
 	t.askForgotten(a)
 	if c := &w.contents; len(c.key) > 0 {
 		a.ask(fmt.Sprintf(insertContents, t.hour), nil, c.key, c.body)
@@ -237,8 +237,8 @@ func (t *transaction) askRare(a *asking) {
 const markPending = `UPDATE pending SET delivered_at = coalesce(delivered_at, nullif($3::bigint, 0)), attempts = greatest(attempts, $4::integer)
 	WHERE recipient = $1 AND pos = $2`
 
-// askRevive changes the outcome of a copy. If a node is sealing the copy's hour, it waits for that node, and then
-// the table is gone.
+// askRevive changes the outcome of a settled copy. If another node is sealing the copy's hour, the LOCK waits for that node; the table is
+// gone afterwards and the statement fails.
 func (t *transaction) askRevive(a *asking, r *row) {
 	const set = " SET status = $2, settled_at = $3, delivered_at = $4, attempts = $5 WHERE pos = $1"
 	if r.src < 0 {
@@ -251,7 +251,7 @@ func (t *transaction) askRevive(a *asking, r *row) {
 	}
 }
 
-// printable makes a client's text storable: the database refuses some characters.
+// printable replaces the characters of a client's text that the database does not store.
 func printable(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "")
 }

@@ -23,7 +23,7 @@ func benchmarked(b *testing.B) *objectdb.Store {
 	return s
 }
 
-// BenchmarkPut puts 200 bytes into one of 1,000 objects, from so many callers at once.
+// BenchmarkPut writes payloads of 200 bytes to 1,000 objects in turn, from 1 and from 64 concurrent callers.
 func BenchmarkPut(b *testing.B) {
 	for _, callers := range []int{1, 64} {
 		b.Run(fmt.Sprintf("%d callers", callers), func(b *testing.B) {
@@ -47,8 +47,8 @@ func BenchmarkPut(b *testing.B) {
 	}
 }
 
-// BenchmarkTouch notes what 10,000 devices with fifty registrations have, as often as acknowledgements are written down.
-// hot: the share of updates that touched no index.
+// BenchmarkTouch writes the progress of 10,000 devices with fifty registrations each, as stored acknowledgements do. hot is the share of
+// updates that touched no index.
 func BenchmarkTouch(b *testing.B) {
 	s := benchmarked(b)
 	const devices = 10_000

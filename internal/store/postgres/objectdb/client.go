@@ -29,7 +29,7 @@ func compareClients(a, b objectstore.ClientID) int {
 type saveOp struct {
 	id                objectstore.ClientID
 	seenAt            int64
-	objects, progress []byte // encoded; no objects: there are none any more
+	objects, progress []byte // encoded; empty objects: the client has no registrations any more
 	done              func(error)
 }
 
@@ -72,7 +72,7 @@ const (
 		DELETE FROM progress p USING gone WHERE p.client = gone.id`
 )
 
-// writeSaves commits registrations. Of several sets of one client the last counts.
+// writeSaves commits registrations. If a client saved several sets, the last one counts.
 func (s *Store) writeSaves(ops []*saveOp) {
 	last := make(map[objectstore.ClientID]*saveOp, len(ops))
 	for _, op := range ops {
@@ -133,7 +133,7 @@ func (s *Store) Touch(batch []objectstore.Touch, done func(error)) {
 		n := min(len(batch), touchRows)
 		op := &touchOp{batch: batch[:n]}
 		if batch = batch[n:]; len(batch) == 0 {
-			op.done = done // the last one: they are done in order
+			op.done = done // the last op reports completion: ops are written in order
 		}
 		if !s.touches.add("", op) {
 			done(pgdb.Error(noteProgress, mailbox.ErrClosed))
@@ -142,8 +142,8 @@ func (s *Store) Touch(batch []objectstore.Touch, done func(error)) {
 	}
 }
 
-// touchClients leaves progress unchanged if none is given, or if a later session has reported its own. A row whose day
-// stays changes no index.
+// touchClients leaves progress unchanged if none is given, or if a later session has reported its own. An update within the same day
+// changes no index.
 const touchClients = `UPDATE progress p SET seen_day = greatest(p.seen_day, (v.seen_at / 86400000)::integer), seen_at = greatest(p.seen_at, v.seen_at),
 		versions = CASE WHEN v.versions IS NULL OR v.opened_at < p.opened_at THEN p.versions ELSE v.versions END,
 		opened_at = greatest(p.opened_at, v.opened_at)
@@ -152,7 +152,7 @@ const touchClients = `UPDATE progress p SET seen_day = greatest(p.seen_day, (v.s
 	JOIN client c ON (c.app, c.recipient, c.grp, c.device) = (v.app, v.recipient, v.grp, v.device)
 	WHERE p.client = c.id`
 
-// writeTouches commits the progress of clients. Of several ops of one client the last one that has progress counts.
+// writeTouches commits the progress of clients. If a client has several ops, the last one with progress counts.
 func (s *Store) writeTouches(ops []*touchOp) {
 	type touch struct {
 		seenAt   int64
@@ -224,8 +224,8 @@ func (s *Store) Clients(ctx context.Context, app, recipient string) ([]objectsto
 	return s.clients(ctx, "c.app = $1 AND c.recipient = $2 ORDER BY c.grp, c.device", app, recipient)
 }
 
-// Watchers implements objectstore.Store. It scans: only people ask for an object's watchers, and an index over all
-// registrations would cost devices more than a scan costs these people.
+// Watchers implements objectstore.Store. It scans all registrations: only people query an object's watchers, and an index would cost
+// devices more than a scan costs these people.
 func (s *Store) Watchers(ctx context.Context, app string, k object.Key, after int64, look int) (found []objectstore.Watcher, next int64, err error) {
 	const query = `SELECT c.id, c.maybe, c.recipient, c.grp, c.device, CASE WHEN c.maybe THEN c.objects END, coalesce(p.seen_at, 0), p.versions
 		FROM (SELECT *, position($3::bytea IN objects) > 0 AS maybe FROM client WHERE app = $1 AND id > $2 ORDER BY id LIMIT $4) c
@@ -293,17 +293,17 @@ func (s *Store) Erase(ctx context.Context, app, recipient string) error {
 	return s.db.Known(s.db.Do(ctx, "erase registrations", func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `WITH gone AS (DELETE FROM client WHERE app = $1 AND recipient = $2 RETURNING id)
 			DELETE FROM progress USING gone WHERE progress.client = gone.id`, app, recipient)
-		if err == nil { // versions that the recipient put stay, without its name
+		if err == nil { // the recipient's object versions stay, without its name
 			_, err = tx.Exec(ctx, "UPDATE object SET source = '' WHERE app = $1 AND (source = $2 OR starts_with(source, $2 || '/'))", app, recipient)
 		}
 		return err
 	}))
 }
 
-// eraseRows are deleted in one transaction.
+// eraseRows is how many rows one transaction deletes.
 const eraseRows = 500
 
-// EraseApp deletes all that is kept of a deleted app, in slices.
+// EraseApp deletes all data of a deleted app, in slices of eraseRows.
 func (s *Store) EraseApp(ctx context.Context, app string) error {
 	for _, query := range []string{
 		"DELETE FROM progress WHERE client IN (SELECT client FROM progress JOIN client ON client.id = progress.client WHERE client.app = $1 LIMIT $2)",

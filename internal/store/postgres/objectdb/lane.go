@@ -2,7 +2,7 @@ package objectdb
 
 import "sync"
 
-// laneRows is the most rows in one commit. A larger commit would save few fsyncs and would make callers wait longer.
+// laneRows limits the rows of one commit. A larger commit would save few fsyncs and would make callers wait longer.
 const laneRows = 500
 
 // lane writes queued operations in batches: each commit takes those that arrived during the one before. Apps take turns
@@ -14,7 +14,7 @@ type lane[T any] struct {
 	mu     sync.Mutex
 	work   sync.Cond
 	apps   map[string]*line[T]
-	turns  []*line[T] // apps with something waiting; the first is next
+	turns  []*line[T] // apps with queued operations; the first is next
 	closed bool
 	over   chan struct{}
 }
@@ -25,7 +25,7 @@ type line[T any] struct {
 	waits []T
 }
 
-// newLane starts a lane that calls write with one batch after the other, from one goroutine.
+// newLane starts a lane: one goroutine calls write with one batch after the other.
 func newLane[T any](rows func(T) int, write func([]T)) *lane[T] {
 	l := &lane[T]{rows: rows, write: write, apps: make(map[string]*line[T]), over: make(chan struct{})}
 	l.work.L = &l.mu
@@ -33,7 +33,7 @@ func newLane[T any](rows func(T) int, write func([]T)) *lane[T] {
 	return l
 }
 
-// add queues v. False: the lane is closed.
+// add queues v and returns true, or returns false if the lane is closed.
 func (l *lane[T]) add(app string, v T) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +51,7 @@ func (l *lane[T]) add(app string, v T) bool {
 	return true
 }
 
-// close takes no new operations, and returns when the queued ones are written.
+// close refuses new operations, and returns when the queued ones are written.
 func (l *lane[T]) close() {
 	l.mu.Lock()
 	l.closed = true
@@ -67,7 +67,7 @@ func (l *lane[T]) run() {
 	}
 }
 
-// take waits for something to write. Nothing: the lane is closed and empty.
+// take waits for operations and returns the next batch; nil: the lane is closed and empty.
 func (l *lane[T]) take() (batch []T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

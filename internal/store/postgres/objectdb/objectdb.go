@@ -18,13 +18,13 @@ import (
 //go:embed migrations/*.sql
 var files embed.FS
 
-// Config says where the database is. The zero value of every field but URL is a good default.
+// Config names the database. The zero value of every field but URL is a good default.
 type Config struct {
 	URL string
 	// Reach watches whether the database can be reached; nil: nothing does.
 	Reach    *pgdb.Reach
 	Schema   string           // empty: godwit_object
-	MaxConns int              // 0: 8; three are for writing
+	MaxConns int              // 0: 8; three of them are for writing
 	Now      func() time.Time // nil: the database's time
 	Log      *slog.Logger     // nil: discards
 }
@@ -45,7 +45,7 @@ var (
 	_ objectstore.Shared = (*Store)(nil)
 )
 
-// Open opens the schema and makes it where there is none.
+// Open opens the schema, and creates it if it is missing.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Schema == "" {
 		cfg.Schema = "godwit_object"
@@ -68,7 +68,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// Close writes the queue and closes the connections.
+// Close writes the queued operations and closes the connections.
 func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil

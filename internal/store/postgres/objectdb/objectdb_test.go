@@ -56,7 +56,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestConformanceAfterAKill has a server of its own; after the kill only the data on its disk is left.
+// TestConformanceAfterAKill uses a server of its own; only the data on disk survives the kill.
 func TestConformanceAfterAKill(t *testing.T) {
 	storetest.RunObjectsCrash(t, func(t *testing.T) storetest.OpenedObjects {
 		server := pgtest.Start(t, pgtest.Options{Fsync: true})
@@ -68,7 +68,7 @@ func TestConformanceAfterAKill(t *testing.T) {
 			Crash: func() objectstore.Store {
 				server.Kill()
 				server.Restart(t)
-				s.DB().Pool().Reset() // else the first use of each connection would fail
+				s.DB().Pool().Reset() // otherwise the first use of each connection would fail
 				return openAt(t, cfg)
 			},
 		}

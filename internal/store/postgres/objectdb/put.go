@@ -14,8 +14,8 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
-// Values of an object's kind column. The row keeps that the server gave a version, so that the statement that takes the next
-// version can tell it from a version that the caller gave as 1.
+// Values of an object's kind column. The row records whether the server assigned its version, so that the statement that assigns the next
+// version can distinguish its own 1 from a 1 that the caller gave.
 const (
 	unknown int16 = iota
 	given
@@ -60,7 +60,7 @@ func (s *Store) writePuts(ops []*putOp) {
 	}
 }
 
-// tell informs the observer of changes.
+// tell reports changes to the observer.
 func (s *Store) tell(all []*objectstore.Put) {
 	obs := s.obs.Load()
 	if obs == nil {
@@ -78,8 +78,8 @@ func (s *Store) tell(all []*objectstore.Put) {
 	}
 }
 
-// upsert stores those puts that change something, and returns them with their versions. Rows are locked in the order of
-// keys, on every node alike. object.State.Apply defines the rules.
+// upsert stores the puts that change something, and returns them with their versions. It locks rows in the order of their keys, on every
+// node alike. object.State.Apply defines the rules.
 const upsert = `INSERT INTO object AS o (app, grp, name, version, kind, updated_at, changed_at, source, content_type, payload)
 	SELECT p.app, p.grp, p.name, CASE p.kind WHEN 2 THEN 1 ELSE p.version END, p.kind, p.at, $1, p.source, p.content_type, p.payload
 	FROM unnest($2::text[], $3::text[], $4::text[], $5::bigint[], $6::smallint[], $7::bigint[], $8::text[], $9::text[], $10::bytea[])
@@ -93,14 +93,14 @@ const upsert = `INSERT INTO object AS o (app, grp, name, version, kind, updated_
 		ELSE o.version < 9223372036854775807 END
 	RETURNING app, grp, name, version`
 
-// id is an object across apps.
+// id identifies an object across apps.
 type id struct {
 	app string
 	object.Key
 }
 
-// put stores changes in one transaction: a statement takes each object once, so the second change of one is in the
-// second statement.
+// put stores changes in one transaction. A statement can change each object only once, so the second change of an object is in the second
+// statement.
 func (s *Store) put(ctx context.Context, all []*objectstore.Put) error {
 	rounds := roundsOf(all)
 	statements := &pgx.Batch{}
@@ -118,7 +118,7 @@ func (s *Store) put(ctx context.Context, all []*objectstore.Put) error {
 	}))
 }
 
-// roundsOf deals changes out so that no object is in a round twice, and those of one object are in their order.
+// roundsOf distributes changes to rounds: a round has each object at most once, and the changes of one object keep their order.
 func roundsOf(all []*objectstore.Put) (rounds []map[id]*objectstore.Put) {
 	nth := make(map[id]int, len(all))
 	for _, p := range all {
@@ -188,8 +188,8 @@ func readUpserted(results pgx.BatchResults, round map[id]*objectstore.Put) error
 	return rows.Err()
 }
 
-// unchanged reads the current state of objects that a put did not change. The put's result includes what others have put
-// meanwhile: a put that changes nothing now never will.
+// unchanged reads the current state of the objects that a put left unchanged. That state may include later changes by others; it is a valid
+// result all the same, since the put would change nothing at any later time either.
 func (s *Store) unchanged(ctx context.Context, all []*objectstore.Put) error {
 	byApp := make(map[string][]*objectstore.Put)
 	for _, p := range all {
@@ -218,7 +218,7 @@ func (s *Store) unchanged(ctx context.Context, all []*objectstore.Put) error {
 
 const stateColumns = "o.version, o.kind, o.updated_at, o.source, o.content_type, o.payload"
 
-// scanState reads stateColumns that follow other columns.
+// scanState reads a row's stateColumns, which follow the columns in before.
 func scanState(rows pgx.Rows, before ...any) (object.State, error) {
 	var version, updatedAt int64
 	var kind int16
@@ -319,7 +319,7 @@ func (s *Store) Stats(ctx context.Context) (objects, clients int64, err error) {
 	return objects, clients, err
 }
 
-// sorted returns the keys of a map in order: rows are locked in the same order on every node.
+// sorted returns the keys of a map in order, since every node locks rows in the same order.
 func sorted[V any](m map[objectstore.ClientID]V) []objectstore.ClientID {
 	ids := make([]objectstore.ClientID, 0, len(m))
 	for v := range m {

@@ -10,11 +10,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// oldest is the first version of PostgreSQL that has all that is used here.
+// oldest is the first major version of PostgreSQL with all features that the stores use.
 const oldest = 14
 
-// unprepared is how statements are sent before sessions were compared: behind a pooler that shares them, one that is prepared
-// may fail, as another's session has it already, or be prepared anew by the pooler.
+// unprepared is the query mode until checkSessions has passed: behind a pooler that shares sessions a prepared statement may fail, because
+// another client prepared it in the same session or the pooler does so itself.
 const unprepared = pgx.QueryExecModeExec
 
 // checkServer refuses versions that lack features which the stores use.
@@ -30,15 +30,15 @@ func (db *DB) checkServer(ctx context.Context) error {
 	return nil
 }
 
-// ErrPooled says that between here and the database there is a pooler that gives each transaction another session.
+// ErrPooled reports a connection pooler that gives each transaction another session of PostgreSQL.
 var ErrPooled = errors.New("a connection pooler gives each transaction another session of PostgreSQL, which loses settings and prepared statements: " +
 	"set it to pool_mode=session for godwit, or give PostgreSQL's own address")
 
-// pooledRounds is how often sessions are compared: in between the pooler may have given them away to others.
+// pooledRounds is how often checkSessions compares sessions: by chance a pooler may give a client the same session twice.
 const pooledRounds = 3
 
-// checkSessions finds a pooler that shares sessions between transactions. A connection that does nothing keeps its
-// session; so if another one's transaction has it meanwhile, or it has another afterwards, there is one.
+// checkSessions detects a pooler that shares sessions between transactions. Without one, an idle connection keeps its session: no other
+// connection has that session meanwhile, and the connection has the same one afterwards.
 func (db *DB) checkSessions(ctx context.Context) error {
 	idle, err := db.pool.Acquire(ctx)
 	if err != nil {
@@ -76,10 +76,10 @@ func pooled(err error) error {
 	return fmt.Errorf("compare sessions: %w", err)
 }
 
-// validateWritable checks each new connection: the server must not be a replica, nor a former primary that has become one.
+// validateWritable rejects a new connection if its server is a replica, or a former primary that has become one.
 func validateWritable(ctx context.Context, c *pgconn.PgConn) error {
 	return pgconn.ValidateConnectTargetSessionAttrsReadWrite(ctx, c)
 }
 
-// quote makes a literal of a text.
+// quote returns a text as an SQL literal.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }

@@ -12,12 +12,13 @@ import (
 const (
 	sampleEvery = 10 * time.Second
 	sampleFor   = 2 * time.Second // a sample that takes longer is discarded
-	samples     = 5               // the quickest of them counts: its middle has the least error
-	// slewRate bounds how much too fast or too slow time may run while it is put right: a bad quartz is off by an eighth of it.
+	samples     = 5               // the quickest one counts: the middle of its round trip has the least error
+	// slewRate bounds how much the clock runs too fast or too slow while it corrects an error: even a bad quartz drifts at only an eighth
+	// of this rate.
 	slewRate = 0.0004
-	// leap is the deviation, beyond a sample's uncertainty, from which the cause is not drifting quartzes: the database's clock was
-	// set, or another machine has taken over. A leap forward is followed at once; after a leap back, time runs slower by a tenth, as
-	// it never goes backwards.
+	// A deviation of more than leap beyond a sample's uncertainty is no drift of quartzes: the database's clock was set, or another machine
+	// has taken over. The clock follows a leap forward at once. After a leap back it runs slower by a tenth (holdRate), since it never goes
+	// backwards.
 	leap     = 5 * time.Millisecond
 	holdRate = 0.1
 )
@@ -27,9 +28,9 @@ type clock struct {
 	tick func() time.Time // this process's monotonic clock
 
 	mu   sync.Mutex
-	at   time.Time     // when it was put right last, by this process's clock
+	at   time.Time     // time of the last correction, by this process's clock
 	then time.Time     // the time at that moment
-	off  time.Duration // the error at that moment, which is removed gradually
+	off  time.Duration // the error at the last correction, which is removed gradually
 
 	stop context.CancelFunc
 	done chan struct{}
@@ -41,7 +42,7 @@ func (c *clock) now() time.Time {
 	return c.read(c.tick())
 }
 
-// read is the time at a moment of this process.
+// read returns the database's time at a moment of this process.
 func (c *clock) read(moment time.Time) time.Time {
 	passed := moment.Sub(c.at)
 	rate := slewRate
@@ -52,12 +53,12 @@ func (c *clock) read(moment time.Time) time.Time {
 	return c.then.Add(passed + min(max(c.off, -most), most))
 }
 
-// set takes a sample: at a moment of this process, a little ago, it was true in the database, give or take. It returns
-// by how much the clock was off for certain.
+// set corrects the clock by a sample: at a recent moment of this process, the database's time was truth, give or take give. It returns by
+// how much the clock was certainly off.
 func (c *clock) set(moment, truth time.Time, give time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at := c.tick() // not moment: times handed out since then must not be taken back
+	at := c.tick() // not moment: times that were returned since then must not be revoked
 	truth = truth.Add(at.Sub(moment))
 	if c.at.IsZero() {
 		c.at, c.then = at, truth

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// node is the clock of a process whose quartz drifts and whose queries to the database have some delay.
+// node is the clock of a process with a drifting quartz and delayed queries to the database.
 type node struct {
 	clock
 	mono  time.Duration
@@ -39,9 +39,9 @@ func TestNodesTellTheSameTimeThatNeverGoesBack(t *testing.T) {
 		}
 		for k, n := range nodes {
 			n.pass(step)
-			if i%100 == k*33 { // each queries every ten seconds, but not at the same time
+			if i%100 == k*33 { // each node queries every ten seconds, at a different time
 				rtt := rand.N(time.Millisecond) + 1    // an answer takes some time
-				asked, lie := rtt/2, rand.N(rtt)-rtt/2 // the way there and the way back differ
+				asked, lie := rtt/2, rand.N(rtt)-rtt/2 // the request and the answer take different times
 				n.set(n.tick().Add(-asked), truth.Add(-asked+lie), rtt/2)
 			}
 			now := n.now()
@@ -51,7 +51,7 @@ func TestNodesTellTheSameTimeThatNeverGoesBack(t *testing.T) {
 			last[k] = now
 		}
 		if i < 100 || i-stepped < 500 {
-			continue // before each node's first query; and if the database's clock was set, the nodes follow one after the other
+			continue // not yet: nodes have not made their first query, or they are following the database's clock, which was set, one after the other
 		}
 		for k := range nodes {
 			if apart := last[k].Sub(last[0]).Abs(); apart > 5*time.Millisecond {

@@ -14,20 +14,21 @@ import (
 	"godwit.dev/godwit/internal/engine/pause"
 )
 
-// attempts is how often a transaction is begun that conflicts with others.
+// attempts limits how often a transaction is begun that conflicts with others.
 const attempts = 5
 
-// patientWithin is how long the server keeps a Patient transaction of a node that sends nothing more. A loaded machine may take seconds from
-// one statement to the next.
+// patientWithin is how long the server keeps a Patient transaction whose node sends nothing more. A loaded machine may take seconds between
+// two statements.
 const patientWithin = time.Minute
 
-// Patient are options of a transaction that no everyday work waits for, and that begins with a BEGIN statement: between its statements this
-// process may work for longer than other transactions may be idle. The bound is set along with BEGIN, before the transaction is idle.
+// Patient returns the options of a transaction that starts with the given BEGIN statement and on which no everyday work waits. Between its
+// statements this process may work for longer than other transactions may be idle. The limit is set together with BEGIN, before the
+// transaction is idle.
 func Patient(begin string) pgx.TxOptions {
 	return pgx.TxOptions{BeginQuery: fmt.Sprintf("%s; SET LOCAL idle_in_transaction_session_timeout = %d", begin, patientWithin.Milliseconds())}
 }
 
-// noAnswer is why a context has ended in which the database did not answer: after how long.
+// noAnswer is the cause of a context that ended because the database did not answer within this duration.
 type noAnswer time.Duration
 
 func (d noAnswer) Error() string {
@@ -39,7 +40,7 @@ func Within(ctx context.Context, d time.Duration) (context.Context, context.Canc
 	return context.WithTimeoutCause(ctx, d, noAnswer(d))
 }
 
-// Late adds to an error that the database did not answer in time, if that is why ctx has ended. Such an error is Away.
+// Late returns err and, if ctx ended because the database did not answer in time, adds that. Such an error is Away.
 func Late(ctx context.Context, err error) error {
 	var late noAnswer
 	if cause := context.Cause(ctx); err != nil && errors.As(cause, &late) && !errors.Is(err, cause) {
@@ -55,13 +56,13 @@ func (db *DB) Do(ctx context.Context, op string, f func(context.Context, pgx.Tx)
 	return again(ctx, op, func() (bool, error) { return db.once(ctx, f) })
 }
 
-// Send runs statements in one transaction and one round trip, and has read take their results in order, each time that the
-// transaction was begun. An error in the database undoes all; an error of read undoes nothing. Errors are as Do's.
+// Send runs statements in one transaction and one round trip. read reads their results in order, in each attempt of the transaction. A
+// database error undoes everything; an error of read undoes nothing. Send returns the same errors as Do.
 func (db *DB) Send(ctx context.Context, op string, statements *pgx.Batch, read func(pgx.BatchResults) error) error {
 	return again(ctx, op, func() (bool, error) { return db.sendOnce(ctx, statements, read) })
 }
 
-// again calls once until it succeeds, or fails for another reason than a conflict with other transactions.
+// again calls once until it succeeds, or fails for a reason other than a conflict with other transactions.
 func again(ctx context.Context, op string, once func() (own bool, err error)) error {
 	for attempt := 1; ; attempt++ {
 		own, err := once()
@@ -71,19 +72,19 @@ func again(ctx context.Context, op string, once func() (own bool, err error)) er
 		case attempt == attempts || !undone(err) && !errors.Is(err, errNotBegun) && !errors.Is(err, errCut):
 			return Error(op, err)
 		}
-		// So that transactions that collided do not collide again.
+		// The pause is random, so that transactions that collided do not collide again.
 		if !pause.For(ctx, rand.N(time.Duration(attempt)*5*time.Millisecond)) {
 			return Error(op, errors.Join(context.Cause(ctx), err))
 		}
 	}
 }
 
-// errNotBegun says that a connection turned out to be broken before anything was done over it, which a restart of the database does
-// to all that there are.
+// errNotBegun reports a connection that turned out to be broken before a transaction used it. A restart of the database breaks all existing
+// connections.
 var errNotBegun = errors.New("transaction could not be begun")
 
-// errCut says that the server ended a connection in a transaction before COMMIT, as it does with one that is idle for too long. Over a Unix
-// socket the next statement may fail before the server's reason is read.
+// errCut reports that the server ended a connection in a transaction before COMMIT, as it does if the transaction is idle for too long.
+// Over a Unix socket the next statement may fail before the server's reason is read.
 var errCut = errors.New("connection was closed in a transaction")
 
 // cut reports whether a statement was not sent, because the connection was closed.
@@ -91,7 +92,7 @@ func cut(err error) bool {
 	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || pgconn.SafeToRetry(err)
 }
 
-// once reports with an error whether it is f's own.
+// once runs f in one transaction; own reports whether err is f's own error.
 func (db *DB) once(ctx context.Context, f func(context.Context, pgx.Tx) error) (own bool, err error) {
 	if db.closed.Load() {
 		return false, ErrClosed
@@ -119,7 +120,7 @@ func (db *DB) once(ctx context.Context, f func(context.Context, pgx.Tx) error) (
 
 func (db *DB) sendOnce(ctx context.Context, statements *pgx.Batch, read func(pgx.BatchResults) error) (own bool, err error) {
 	err = db.with(ctx, func(bounded context.Context, c *pgxConn) error {
-		fresh := &pgx.Batch{} // a batch keeps its prepared statements, which a failure may have dropped
+		fresh := &pgx.Batch{} // a used batch refers to prepared statements, which a failure may have dropped
 		for _, q := range statements.QueuedQueries {
 			fresh.Queue(q.SQL, q.Arguments...)
 		}
@@ -134,12 +135,12 @@ func (db *DB) sendOnce(ctx context.Context, statements *pgx.Batch, read func(pgx
 	return own, err
 }
 
-// isOwn reports whether an error is a caller's function's own and not the database's.
+// isOwn reports whether the caller's function returned err itself, rather than passing on a database error.
 func isOwn(ctx context.Context, c *pgxConn, err error) bool {
 	return err != nil && !c.Conn().IsClosed() && code(err) == "" && ctx.Err() == nil
 }
 
-// with gives f a connection for a bounded time.
+// with calls f with a connection, for a limited time.
 func (db *DB) with(ctx context.Context, f func(context.Context, *pgxConn) error) error {
 	bounded, cancel := Within(ctx, AnswerWithin)
 	defer cancel()

@@ -32,11 +32,11 @@ const (
 	uniqueViolation      = "23505"
 	lockNotAvailable     = "55P03"
 	connectionException  = "08"    // a class
-	operatorIntervention = "57P"   // shuts down, starts up, has crashed
+	operatorIntervention = "57P"   // the server shuts down, starts up, or has crashed
 	idleInTransaction    = "25P03" // the session was ended meanwhile
 )
 
-// code returns the SQLSTATE of an error that the database answered; empty for any other.
+// code returns the SQLSTATE of an error that the database reported, and "" for any other error.
 func code(err error) string {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
@@ -45,16 +45,17 @@ func code(err error) string {
 	return ""
 }
 
-// undone reports whether the database has undone a transaction because another one was in the way, or because its next statement came late.
+// undone reports whether the database has rolled a transaction back because of another transaction, or because the next statement came
+// late.
 func undone(err error) bool {
 	c := code(err)
 	return c == serializationFailure || c == deadlockDetected || c == lockNotAvailable || c == idleInTransaction
 }
 
-// Locked reports whether a transaction was undone because it had waited too long for another one's lock.
+// Locked reports whether a transaction was rolled back because it waited too long for another transaction's lock.
 func Locked(err error) bool { return code(err) == lockNotAvailable }
 
-// TableLocked reports whether that lock is on a whole table, not on one of its rows: for a row the server says which one.
+// TableLocked reports whether the lock of a Locked error is on a whole table: for a row's lock the server's message names the row.
 func TableLocked(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == lockNotAvailable && pg.Where == ""
@@ -72,8 +73,8 @@ func NoSpace(err error) bool { return code(err) == diskFull }
 // Taken reports whether a row that was to be inserted exists already.
 func Taken(err error) bool { return code(err) == uniqueViolation }
 
-// Away reports whether the database cannot be reached now, so that the same may succeed later. Whether a commit that
-// was under way has succeeded is then not known.
+// Away reports whether the database cannot be reached now, so that a retry may succeed later. Whether a commit that was under way has
+// succeeded is unknown then.
 func Away(err error) bool {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return false

@@ -17,8 +17,8 @@ type explained struct {
 func (e *explained) Error() string { return e.text }
 func (e *explained) Unwrap() error { return e.err }
 
-// Explain makes an error of connecting readable. Where TLS is used only if the server has it (sslmode=prefer), each address is tried twice, with
-// TLS and without, and both errors are told. Then the attempt with TLS is left out if there is another error, and equal errors are told once.
+// Explain shortens a connection error. With sslmode=prefer pgx tries each address with TLS and without, and reports both errors. Explain
+// drops the error of the TLS attempt if there is another one, and drops repeated errors.
 func Explain(err error) error {
 	var connect *pgconn.ConnectError
 	if !errors.As(err, &connect) {

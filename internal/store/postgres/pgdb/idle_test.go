@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 )
 
-// A node that is stopped in a transaction loses its locks to the others, and begins the transaction again when it wakes.
+// A node that is stopped in a transaction loses its locks, and repeats the transaction when it resumes.
 func TestATransactionThatPausesLosesItsLocksAndIsRepeated(t *testing.T) {
 	db, cfg := one(t)
 	ok(t, db.Do(t.Context(), "prepare", exec(db, "INSERT INTO t VALUES (1)")))
@@ -23,7 +23,7 @@ func TestATransactionThatPausesLosesItsLocksAndIsRepeated(t *testing.T) {
 		if _, err := tx.Exec(ctx, "UPDATE t SET b = b + 1 WHERE a = 1"); err != nil {
 			return err
 		}
-		if tries == 1 { // no statement comes until another transaction has the lock that this one held
+		if tries == 1 { // this transaction is idle until another one has its lock
 			began := time.Now()
 			if err := other.Do(ctx, "go on", exec(other, "UPDATE t SET b = b + 10 WHERE a = 1")); err != nil {
 				return err
@@ -62,7 +62,7 @@ func TestASchemaIsMigratedOnASlowMachine(t *testing.T) {
 		ok(t, err)
 		_, err = other.Exec(t.Context(), "SET idle_in_transaction_session_timeout = '1s'; BEGIN")
 		ok(t, err)
-		// The server ends this transaction after the migration's one would have been ended.
+		// The server ends this idle transaction later than it would have ended the migration's.
 		if n, err := other.WaitForNotification(t.Context()); !pgdb.Idle(err) {
 			t.Errorf("the other transaction got %v, %v", n, err)
 		}

@@ -10,28 +10,28 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrLost says that a lease is no longer held: its work is another node's now.
+// ErrLost reports that this node has lost the lease, so that another node may do its work.
 var ErrLost = errors.New("the lease is lost: another node does this now")
 
-// Lease is the right to do what one node at a time may do, from when it was gained until it is lost.
+// Lease is the right to do work that only one node at a time may do. It lasts from its acquisition until it is lost.
 type Lease struct {
 	of     *Leases
 	name   string
 	epoch  int64
-	ends   atomic.Int64 // time by the monotonic clock, before others may take the lease
+	ends   atomic.Int64 // by the monotonic clock; before others may take the lease
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when the owner's function has returned
 	lost   bool          // under the lock of Leases
 }
 
-// Name returns the lease's name, which says what work it is for.
+// Name returns the lease's name, which identifies its work.
 func (l *Lease) Name() string { return l.name }
 
 // Epoch is greater than the epochs of all earlier holders of the lease.
 func (l *Lease) Epoch() int64 { return l.epoch }
 
-// Held reports whether the lease certainly is held now. Call it before each action outside of the database: a process
-// that was suspended does not notice by itself that its lease has ended.
+// Held reports whether this node certainly holds the lease now. Call it before each action outside the database: a process that was
+// suspended does not notice by itself that its lease has ended.
 func (l *Lease) Held() bool { return l.of.tick() < time.Duration(l.ends.Load()) }
 
 // Check fails with ErrLost unless the lease is held, and keeps it from being taken over until the transaction ends. Each
@@ -45,7 +45,7 @@ func (l *Lease) Check(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// extend sets when the lease ends for its owner, who requested it at a moment.
+// extend sets the owner's end of a lease that was renewed by a request sent at the moment asked.
 func (l *Lease) extend(asked time.Duration) {
 	l.ends.Store(int64(asked + l.of.terms.ttl - l.of.terms.margin))
 }
@@ -60,10 +60,10 @@ func (l *Lease) returned() bool {
 	}
 }
 
-// Now, by the database's clock unless a test sets the time: nodes whose clocks differ agree about who holds which lease.
+// leaseNow is the database's time unless a test sets the time, so that nodes with different clocks agree about who holds a lease.
 const leaseNow = "coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)"
 
-// renew extends the leases of these names that are held, in one statement, and returns which they were.
+// renew extends those of the named leases that this node still holds, in one statement, and returns their names.
 func (ls *Leases) renew(ctx context.Context, names []string, epochs []int64) (map[string]bool, error) {
 	rows, err := ls.db.pool.Query(ctx, `UPDATE lease SET until = `+leaseNow+` + $2
 		FROM unnest($4::text[], $5::bigint[]) AS mine (name, epoch)
@@ -78,7 +78,7 @@ func (ls *Leases) renew(ctx context.Context, names []string, epochs []int64) (ma
 	return renewed, err
 }
 
-// take takes those leases that nobody holds, and returns their epochs.
+// take acquires the named leases that nobody holds, and returns their epochs.
 func (ls *Leases) take(ctx context.Context, names []string) (map[string]int64, error) {
 	rows, err := ls.db.pool.Query(ctx, `WITH free AS (
 			SELECT name FROM lease WHERE name = ANY($4) AND until <= `+leaseNow+` ORDER BY name FOR UPDATE SKIP LOCKED
@@ -103,20 +103,21 @@ func (ls *Leases) add(ctx context.Context, names []string) error {
 	return err
 }
 
-// giveUp frees leases that this node held until now.
+// giveUp releases leases that this node holds.
 func (ls *Leases) giveUp(ctx context.Context, names []string, epochs []int64) error {
 	_, err := ls.db.pool.Exec(ctx, `UPDATE lease SET until = `+leaseNow+` FROM unnest($3::text[], $4::bigint[]) AS mine (name, epoch)
 		WHERE lease.name = mine.name AND lease.epoch = mine.epoch AND holder = $2`, ls.now(), ls.holder, names, epochs)
 	return err
 }
 
-// free frees the leases that an ended process held.
+// free releases the leases of a process that has ended.
 func (ls *Leases) free(ctx context.Context, holder string) error {
 	_, err := ls.db.pool.Exec(ctx, "UPDATE lease SET until = "+leaseNow+" WHERE holder = $2 AND until > "+leaseNow, ls.now(), holder)
 	return err
 }
 
-// tidy deletes leases that nobody has held for long: of deleted apps, say. A later holder still gets a greater epoch.
+// tidy deletes the rows of leases that nobody has held for a long time, such as those of deleted apps. A later holder still gets a greater
+// epoch.
 func (ls *Leases) tidy(ctx context.Context) error {
 	_, err := ls.db.pool.Exec(ctx, "DELETE FROM lease WHERE until < "+leaseNow+" - $2 AND NOT EXISTS (SELECT FROM member m WHERE lease.name = $3 || m.name)",
 		ls.now(), keepUnheld.Milliseconds(), ofNodes)
@@ -128,7 +129,7 @@ type Held struct {
 	Name  string
 	Node  string
 	Epoch int64
-	For   time.Duration // until it ends if it is not renewed
+	For   time.Duration // time until the lease ends if it is not renewed
 }
 
 // List lists the held leases by name.
@@ -146,7 +147,7 @@ func (ls *Leases) List(ctx context.Context) ([]Held, error) {
 	return list, Error("list leases", err)
 }
 
-// Alive lists the boots of the nodes that hold the leases of their names.
+// Alive lists the boots of all nodes that hold the lease on their name.
 func (ls *Leases) Alive(ctx context.Context) ([]string, error) {
 	rows, err := ls.db.pool.Query(ctx, "SELECT split_part(holder, '/', 2) FROM lease WHERE until > "+leaseNow+" AND starts_with(name, $2) ORDER BY name", ls.now(), ofNodes)
 	if err != nil {

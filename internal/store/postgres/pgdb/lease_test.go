@@ -46,8 +46,7 @@ func (n *nodes) open(name string, t terms) *Leases {
 	return ls
 }
 
-// owning is one node's use of a lease: each time it gets the lease, that goes to gained, and it holds it until it loses
-// it.
+// owning is one node's use of a lease: each acquired lease is sent to gained, and held until it is lost.
 type owning struct {
 	gained  chan *Lease
 	ended   chan error
@@ -110,7 +109,7 @@ func TestAnOwnerThatStopsRenewingIsFollowedAndWritesNothing(t *testing.T) {
 	n := newNodes(t)
 	clock := testclock.At(time.Now())
 	n.cfg.Now = clock.Now
-	a := n.open("a", terms{ttl: leaseFor, margin: leaseMargin, renew: time.Hour, look: 5 * time.Millisecond}) // as if it did nothing any more
+	a := n.open("a", terms{ttl: leaseFor, margin: leaseMargin, renew: time.Hour, look: 5 * time.Millisecond}) // renews only once an hour, as if the process hung
 	b := n.open("b", often)
 	la := <-own(a, "campaigns/shop").gained
 	db, err := Open(t.Context(), Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Migrations: fstest.MapFS{"1.sql": {Data: []byte("CREATE TABLE written (epoch bigint)")}}, Now: clock.Now})
@@ -131,7 +130,7 @@ func TestAnOwnerThatStopsRenewingIsFollowedAndWritesNothing(t *testing.T) {
 	if err := write(la, func() {}); err != nil {
 		t.Fatal(err)
 	}
-	// A transaction that has checked the lease may commit: the other node has to wait for it, however late the commit is.
+	// A transaction that has checked the lease may commit: however late the commit is, the other node must wait for it.
 	err = write(la, func() {
 		clock.Advance(leaseFor + time.Second)
 		if got, err := b.take(t.Context(), []string{"campaigns/shop"}); err != nil || len(got) != 0 {
@@ -190,7 +189,7 @@ func TestAnOwnerStopsBeforeOthersMayBegin(t *testing.T) {
 		t.Errorf("ended with %v, held: %t", err, l.Held())
 	}
 	s.Continue()
-	if l2 := <-o.gained; l2.Epoch() <= l.Epoch() { // the node continues when it can
+	if l2 := <-o.gained; l2.Epoch() <= l.Epoch() { // once the server resumes, the node acquires the lease again
 		t.Errorf("epoch %d after %d", l2.Epoch(), l.Epoch())
 	}
 }
@@ -215,8 +214,8 @@ func TestTheSecondNodeOfANameIsRefusedWhileTheFirstLives(t *testing.T) {
 	told := make(chan error, 1)
 	n.cfg.Fatal = func(err error) { told <- err }
 	first := n.open("a", often)
-	// pass lets time pass until somebody has been let in or refused, and returns how much it was: at most as long as a live
-	// node's lease lasts, even on a busy machine.
+	// pass advances the clock until an opening node has succeeded or failed, and returns by how much. It never advances past a live node's
+	// lease, even on a busy machine.
 	pass := func(opened chan struct{}, alive *Leases) time.Duration {
 		start, renewed := clock.Now(), int64(0)
 		for {
@@ -251,13 +250,13 @@ func TestTheSecondNodeOfANameIsRefusedWhileTheFirstLives(t *testing.T) {
 	}
 	first.Close()
 	second := n.open("a", terms{ttl: leaseFor, margin: leaseMargin, renew: time.Hour, look: 5 * time.Millisecond})
-	// Killed, so to speak: its time has to pass first.
+	// The node counts as killed: its lease must end first.
 	third, took, err := open(nil)
 	if err != nil || took < leaseFor {
 		t.Fatalf("after %s: %v", took, err)
 	}
 	defer third.Close()
-	// The node that was taken for dead comes back, and learns that its lease is lost.
+	// The node that was taken for dead resumes, and learns that its lease is lost.
 	second.mu.Lock()
 	second.own[second.nodeName()].lease.ends.Store(0)
 	second.mu.Unlock()
@@ -389,7 +388,7 @@ func writer(t *testing.T, url string, files fstest.MapFS, short terms) {
 				_, err := tx.Exec(ctx, "INSERT INTO written (epoch) VALUES ($1)", l.Epoch())
 				return err
 			})
-			if err != nil { // it was stopped in the middle of one, or before
+			if err != nil { // the process was stopped in the middle of a write, or before one
 				fmt.Println("ended", err, "held", l.Held())
 				return
 			}

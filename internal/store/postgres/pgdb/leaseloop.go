@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// loop renews leases, ends those that could not be renewed in time, and takes free ones.
+// loop renews leases, ends those that were not renewed in time, and acquires free ones.
 func (ls *Leases) loop(ctx context.Context) {
 	failing := false
 	for {
@@ -31,7 +31,7 @@ func (ls *Leases) loop(ctx context.Context) {
 	}
 }
 
-// untilEnd is how long it takes until the first lease ends if it is not renewed.
+// untilEnd returns the time until the first lease ends if no lease is renewed.
 func (ls *Leases) untilEnd() time.Duration {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -44,7 +44,7 @@ func (ls *Leases) untilEnd() time.Duration {
 	return max(left, time.Millisecond)
 }
 
-// round handles all leases once. The work that it starts runs until running ends.
+// round renews, ends and acquires leases once. The work of an acquired lease runs until running ends.
 func (ls *Leases) round(ctx, running context.Context) error {
 	again, returned := ls.sort()
 	if len(returned) > 0 {
@@ -62,8 +62,7 @@ func (ls *Leases) round(ctx, running context.Context) error {
 	return nil
 }
 
-// sort ends leases that were not renewed in time, and lists those to renew now and those that their owner no longer
-// wants.
+// sort ends leases that were not renewed in time. It returns the leases to renew now and those whose function has returned.
 func (ls *Leases) sort() (again, returned []*Lease) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -73,7 +72,7 @@ func (ls *Leases) sort() (again, returned []*Lease) {
 		case l == nil:
 		case l.returned():
 			if o.lease = nil; !l.lost {
-				o.after = now + ls.terms.look // others first: the work may fail on this node alone
+				o.after = now + ls.terms.look // other nodes may take it first: the work may fail on this node alone
 				returned = append(returned, l)
 			}
 		case l.lost:
@@ -90,7 +89,7 @@ func (ls *Leases) sort() (again, returned []*Lease) {
 	return again, returned
 }
 
-// lose ends a lease that this node has no more.
+// lose ends a lease that this node no longer holds.
 func (l *Lease) lose() {
 	l.lost = true
 	l.cancel(fmt.Errorf("%s: %w", l.name, ErrLost))
@@ -187,16 +186,16 @@ func (ls *Leases) begin(running context.Context, o *owned, l *Lease) {
 	ctx, cancel := context.WithCancelCause(running)
 	l.cancel = cancel
 	o.lease = l
-	ls.named = true // which is taken first, by itself
+	ls.named = true // the lease on the node's name is acquired first, alone
 	ls.wg.Go(func() {
-		defer ls.look() // to give it up, or to take it again
+		defer ls.look() // the loop then releases the lease, or acquires it again
 		defer close(l.done)
 		defer cancel(nil)
 		o.run(ctx, l)
 	})
 }
 
-// nameTaken tells that another process has this node's name: it took it while this one was cut off.
+// nameTaken reports that another process has taken this node's name, which it could do while this process was cut off.
 func (ls *Leases) nameTaken(ctx context.Context) {
 	holder, _, err := ls.holds(ctx, ls.nodeName())
 	if err != nil || holder == ls.holder || !ls.isNamed() {

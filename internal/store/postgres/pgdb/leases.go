@@ -15,42 +15,40 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Terms of leases. An owner stops some time before others may begin, by its own monotonic clock: work in progress has
-// that long to end.
+// Terms of leases. An owner stops leaseMargin before others may begin, by its own monotonic clock: work in progress has that long to end.
 const (
 	leaseFor    = 15 * time.Second
 	leaseMargin = 3 * time.Second
 	leaseRenew  = 5 * time.Second
-	leaseLook   = time.Second     // how often a node checks whether leases of others are free
-	leaseAnswer = 5 * time.Second // a database that takes longer is away
-	// keepUnheld is how long rows of leases are kept that nobody holds.
+	leaseLook   = time.Second     // how often a node checks whether other nodes' leases have become free
+	leaseAnswer = 5 * time.Second // a database that answers later counts as away
+	// keepUnheld is how long the row of a lease without a holder is kept.
 	keepUnheld = 7 * 24 * time.Hour
 )
 
-// LeaseSchema is the schema of leases unless the configuration names another.
+// LeaseSchema is the default schema of leases.
 const LeaseSchema = "godwit_lease"
 
 //go:embed lease/*.sql
 var leaseFiles embed.FS
 
-// LeaseConfig names the node that asks for leases and the database that keeps them. URL and Node are needed.
+// LeaseConfig names the node and the database that stores its leases. URL and Node are required.
 type LeaseConfig struct {
 	URL    string
 	Reach  *Reach // nil: nothing watches whether the database can be reached
 	Schema string // "": godwit_lease
 	Node   string // no other running node has this name
 	Boot   string // unique to this start of the process; "": a random one
-	// Former is the boot of a process of this name that certainly has ended: its leases are free at once. Empty: there is
-	// none.
+	// Former is the boot of an earlier process of this name that certainly has ended: its leases become free at once. Empty: none.
 	Former string
 	Now    func() time.Time // nil: the database's clock, which nodes agree on
-	// Fatal is called once if another process has taken the node's name while this one could not reach the database:
-	// exit. Nil: it is only logged.
+	// Fatal is called once if another process took the node's name while this process could not reach the database. It should end this
+	// process. Nil: the event is only logged.
 	Fatal func(error)
 	Log   *slog.Logger // nil: discards
 }
 
-// Leases give a node work that only one node may do at a time.
+// Leases assigns work that only one node may do at a time.
 type Leases struct {
 	cfg    LeaseConfig
 	db     *DB
@@ -63,7 +61,7 @@ type Leases struct {
 	mu       sync.Mutex
 	own      map[string]*owned
 	draining bool
-	named    bool // the node's name has been taken once
+	named    bool // this node has acquired the lease on its name once
 	fatal    sync.Once
 
 	wake chan struct{}
@@ -77,15 +75,15 @@ type terms struct{ ttl, margin, renew, look time.Duration }
 type owned struct {
 	run   func(context.Context, *Lease)
 	added bool          // it has a row
-	after time.Duration // not before: it was given up
-	lease *Lease        // nil unless it is held, or was held and the function has not returned yet
+	after time.Duration // earliest time to acquire it again after it was given up
+	lease *Lease        // held now, or lost while its function still runs; else nil
 }
 
-// ErrNodeTaken says that another process of this node's name is alive.
+// ErrNodeTaken reports that another live process has this node's name.
 var ErrNodeTaken = errors.New("a node of this name runs already: give each its own")
 
-// OpenLeases opens the table of leases as a node. If another process of the node's name held it until a moment ago, it waits until
-// that one's time has passed, and fails with ErrNodeTaken if that one turns out to be alive.
+// OpenLeases opens the table of leases for a node. If another process held the lease on the node's name until recently, OpenLeases waits
+// until that lease ends, and fails with ErrNodeTaken if that process turns out to be alive.
 func OpenLeases(ctx context.Context, cfg LeaseConfig) (*Leases, error) {
 	return openLeases(ctx, cfg, terms{leaseFor, leaseMargin, leaseRenew, leaseLook})
 }
@@ -143,7 +141,7 @@ const ofNodes = "node/"
 
 func (ls *Leases) nodeName() string { return ofNodes + ls.cfg.Node }
 
-// Shared returns an id of the database: the same on all nodes, and unlike any other database's.
+// Shared returns an id of the database, which is the same on all nodes and different from any other database's.
 func (ls *Leases) Shared() string { return ls.shared }
 
 func (ls *Leases) readShared(ctx context.Context) error {
@@ -155,7 +153,7 @@ func (ls *Leases) Node() string { return ls.cfg.Node }
 
 func (ls *Leases) tick() time.Duration { return time.Since(ls.began) }
 
-// now returns the time that a test has set, else nil.
+// now returns the time in milliseconds that a test has set; else nil.
 func (ls *Leases) now() *int64 {
 	if ls.cfg.Now == nil {
 		return nil
@@ -164,7 +162,8 @@ func (ls *Leases) now() *int64 {
 	return &millis
 }
 
-// beOne takes the node's name. A holder that was killed does not renew it.
+// beOne acquires the lease on the node's name. It waits while another process holds that lease, and fails if the process renews it: a
+// killed one does not.
 func (ls *Leases) beOne(ctx, running context.Context) error {
 	tick := time.NewTicker(ls.terms.look)
 	defer tick.Stop()
@@ -205,10 +204,10 @@ func (ls *Leases) holds(ctx context.Context, name string) (holder string, until 
 	return holder, until, err
 }
 
-// Own has run do what only one node may do at a time, whenever this node has the lease of that name: at once if it is free, else
-// within a second of its end. The context of run ends when the lease is lost or given up; it then has 3 s to return, and is called again
-// when the lease has been gained again. If it returns before, the lease is given up and whoever looks next takes it. A name is owned once.
-// Release gives the lease up, after run has returned.
+// Own calls run whenever this node holds the lease of that name: at once if the lease is free, else within a second of its end. The context
+// of run ends when the lease is lost or released; run then has 3 s to return, and is called again when the node has acquired the lease
+// again. If run returns earlier, the lease is released and the next node that checks acquires it. Each name can be owned once. release
+// releases the lease after run has returned.
 func (ls *Leases) Own(name string, run func(context.Context, *Lease)) (release func()) {
 	o := &owned{run: run}
 	ls.mu.Lock()
@@ -243,7 +242,7 @@ func (ls *Leases) release(name string, o *owned) {
 	}
 }
 
-// end ends leases: their functions return, and others may take them.
+// end ends leases: it ends the contexts of their functions, waits for these, and releases the leases.
 func (ls *Leases) end(ctx context.Context, list []*Lease, cause error) {
 	names, epochs := make([]string, len(list)), make([]int64, len(list))
 	for i, l := range list {
@@ -260,7 +259,7 @@ func (ls *Leases) end(ctx context.Context, list []*Lease, cause error) {
 	}
 }
 
-// Drain gives up all leases and takes no more. The node's name stays its own.
+// Drain releases all leases and acquires no more. The node keeps its name.
 func (ls *Leases) Drain(ctx context.Context) {
 	ls.mu.Lock()
 	ls.draining = true

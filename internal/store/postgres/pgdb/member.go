@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Member is a node that belongs to the cluster: it has not ended in order since it was started.
+// Member is a node of the cluster: it has started and has not shut down in order since.
 type Member struct {
 	Name, Boot string
 	Lives      bool          // it holds its name
@@ -36,7 +36,7 @@ func (ls *Leases) join(ctx context.Context) error {
 	return Error("join the nodes", err)
 }
 
-// leave ends this node's membership, since it ends in order.
+// leave ends this node's membership at an orderly shutdown.
 func (ls *Leases) leave(ctx context.Context) {
 	ctx, cancel := Within(ctx, leaseAnswer)
 	defer cancel()
@@ -61,7 +61,7 @@ func (ls *Leases) Members(ctx context.Context) ([]Member, error) {
 	return list, Error("list nodes", err)
 }
 
-// Forget takes a node off the list that was lost for good. It fails with ErrNodeLives or ErrUnknownNode.
+// Forget removes a permanently lost node from the list of members. It fails with ErrNodeLives or ErrUnknownNode.
 func (ls *Leases) Forget(ctx context.Context, node string) error {
 	tag, err := ls.db.pool.Exec(ctx, forgetMember, ls.now(), node, ofNodes)
 	if err != nil {

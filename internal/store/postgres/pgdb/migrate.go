@@ -21,15 +21,15 @@ const migrationTable = `CREATE TABLE IF NOT EXISTS migration (
 	applied_at bigint NOT NULL -- milliseconds
 )`
 
-// A migration that waits for a table makes all others wait behind it, so it gives way and tries again: a transaction
-// that somebody holds open does not stop the cluster.
+// A migration that waits for a table's lock makes all later users wait behind it. So it gives up after a short wait and tries again:
+// another session's open transaction does not stop the cluster.
 const (
 	lockWithin = 2 * time.Second
 	lockPause  = time.Second
 	lockTries  = 20
 )
 
-// migrate applies missing migrations, all in one transaction, one node at a time: the others find them applied.
+// migrate applies missing migrations in one transaction. One node does so at a time; the others find them applied.
 func (db *DB) migrate(ctx context.Context, files fs.FS) error {
 	names, err := fs.Glob(files, "*.sql") // sorted
 	if err != nil {
@@ -63,7 +63,7 @@ func (db *DB) migrateOnce(ctx context.Context, files fs.FS, names []string) erro
 		if applied > len(names) {
 			return fmt.Errorf("the schema is of version %d and this godwit knows %d: a newer one has changed it; run that, or one newer still", applied, len(names))
 		}
-		// Not before: a node that waits for another node's migration waits as long as that takes.
+		// The limit is set only now: a node must wait for another node's migration however long that takes.
 		if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", lockWithin.Milliseconds())); err != nil {
 			return err
 		}
@@ -76,7 +76,8 @@ func (db *DB) migrateOnce(ctx context.Context, files fs.FS, names []string) erro
 	})
 }
 
-// version is that of the schema, which is made if it is missing. To look first needs no right to make schemas.
+// version returns the schema's version, and creates the schema if it is missing. Checking first spares existing schemas the privilege to
+// create one.
 func (db *DB) version(ctx context.Context, tx pgx.Tx) (v int, err error) {
 	found := false
 	if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)", db.schema).Scan(&found); err != nil {
@@ -104,7 +105,7 @@ func apply(ctx context.Context, tx pgx.Tx, files fs.FS, version int, name string
 	if err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
-	// The simple protocol takes several statements at once.
+	// The simple query protocol accepts several statements at once.
 	if _, err := tx.Conn().PgConn().Exec(ctx, string(sql)).ReadAll(); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}

@@ -1,5 +1,5 @@
-// Package pgdb is what the stores on PostgreSQL share: connections to one schema, its migrations, transactions that are
-// tried again, one clock for all nodes, and leases.
+// Package pgdb has what the PostgreSQL stores share: connections to one schema, its migrations, transactions with retries, one clock for
+// all nodes, and leases.
 package pgdb
 
 import (
@@ -20,13 +20,12 @@ import (
 const (
 	// connectWithin bounds one attempt to connect.
 	connectWithin = 5 * time.Second
-	// AnswerWithin bounds one transaction: a database that has stopped answering is away, also for callers who wait for ever.
+	// AnswerWithin bounds one transaction: a database that takes longer counts as away, also for callers without a deadline.
 	AnswerWithin = 15 * time.Second
-	// idleWithin is how long the server keeps a transaction of a node that sends nothing more, because it was stopped or its machine is
-	// lost: other nodes wait for the rows that it has locked. A live node sends the next statement within milliseconds; one that is
-	// later begins its transaction again.
+	// idleWithin is how long the server keeps the idle transaction of a node that was stopped or whose machine is lost: other nodes wait
+	// for the rows that it has locked. A live node sends its next statement within milliseconds; a later one begins its transaction again.
 	idleWithin = time.Second
-	// defaultConns is for work that comes in batches; stores with more concurrent work set MaxConns.
+	// defaultConns suffices for work that comes in batches; stores with more concurrent work set MaxConns.
 	defaultConns = 4
 )
 
@@ -34,7 +33,7 @@ const (
 type Config struct {
 	// Reach watches whether the database can be reached, for all its schemas; nil: nothing does.
 	Reach      *Reach
-	URL        string           // as libpq takes it: postgres://user@host/database, or key=value pairs
+	URL        string           // in libpq's forms: postgres://user@host/database, or key=value pairs
 	Schema     string           // created if it is missing; it holds this store's tables alone
 	Migrations fs.FS            // *.sql, applied in the order of their names, each once; a file that was released never changes
 	MaxConns   int              // connections at most; 0: 4
@@ -49,14 +48,14 @@ type DB struct {
 	schema string
 	now    func() time.Time
 	log    *slog.Logger
-	clock  *clock // nil if Config.Now is the clock
+	clock  *clock // nil if Config.Now is set
 	closed atomic.Bool
 }
 
 // ErrClosed is the error of all calls after Close.
 var ErrClosed = errors.New("store is closed")
 
-// Open connects, checks that the database is one that a store can be kept in, and brings its schema up to date.
+// Open connects, checks that the database is suitable for a store, and brings its schema up to date.
 func Open(ctx context.Context, cfg Config) (*DB, error) {
 	db, err := open(ctx, cfg, func(ctx context.Context, db *DB) error { return db.migrate(ctx, cfg.Migrations) })
 	if err != nil {
@@ -65,7 +64,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	return db, nil
 }
 
-// Connect connects and checks as Open does, but has no schema of its own and changes nothing.
+// Connect connects and checks as Open does, but uses no schema of its own and changes nothing.
 func Connect(ctx context.Context, cfg Config) (*DB, error) {
 	cfg.Schema = "pg_catalog"
 	return open(ctx, cfg, func(context.Context, *DB) error { return nil })
@@ -79,7 +78,7 @@ func open(ctx context.Context, cfg Config, prepare func(context.Context, *DB) er
 	if db.pool, err = newPool(ctx, cfg); err != nil {
 		return nil, err
 	}
-	// In this order: nothing is changed in a database that is refused.
+	// The checks come first, so that a rejected database is not changed.
 	for _, step := range []func(context.Context) error{
 		db.checkServer,
 		db.checkSessions,
@@ -110,10 +109,10 @@ func newPool(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 		c.ConnConfig.ConnectTimeout = connectWithin
 	}
 	if c.ConnConfig.ValidateConnect == nil {
-		// Of several hosts the primary; and not a server that was one until a moment ago.
+		// Among several hosts, connect to the primary, and not to a former one.
 		c.ConnConfig.ValidateConnect = validateWritable
 	}
-	// By SET, not in the startup message: a pooler in session mode refuses startup parameters that it does not know.
+	// Sent by SET rather than as startup parameters: a pooler in session mode rejects startup parameters that it does not know.
 	settings := fmt.Sprintf("SET search_path = %s; SET application_name = %s; SET idle_in_transaction_session_timeout = %d",
 		pgx.Identifier{cfg.Schema}.Sanitize(), quote(takeName(c.ConnConfig)), idleWithin.Milliseconds()) + ";" + serverKeepAlive + ";" + cfg.Settings
 	c.ConnConfig.DialFunc = cfg.Reach.dial(dial(c.ConnConfig.ConnectTimeout))
@@ -126,7 +125,7 @@ func newPool(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 	return pgxpool.NewWithConfig(ctx, c)
 }
 
-// takeName takes the application's name out of the startup message.
+// takeName removes the application name from the startup parameters and returns it.
 func takeName(c *pgx.ConnConfig) string {
 	name := c.RuntimeParams["application_name"]
 	delete(c.RuntimeParams, "application_name")
@@ -145,7 +144,7 @@ func (db *DB) Now() time.Time { return db.now() }
 // Clock is Now as a function.
 func (db *DB) Clock() func() time.Time { return db.now }
 
-// Close waits for the connections in use and closes all.
+// Close waits until all connections are unused, and closes them.
 func (db *DB) Close() {
 	if db.closed.Swap(true) {
 		return

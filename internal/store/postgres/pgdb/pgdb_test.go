@@ -100,7 +100,7 @@ func TestAMigrationThatFailsLeavesNothing(t *testing.T) {
 func TestAMigrationThatWaitsForATableLetsOthersPass(t *testing.T) {
 	cfg := pgdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Migrations: files("CREATE TABLE t (a int)")}
 	db := open(t, cfg)
-	// Not the store's own connection: the server ends idle transactions of nodes.
+	// This connection is not one of the store's, whose idle transactions the server ends.
 	somebody, err := pgx.Connect(t.Context(), cfg.URL)
 	ok(t, err)
 	defer somebody.Close(context.Background())
@@ -233,7 +233,7 @@ func TestConnectionsThatARestartBrokeCostNobodyATransaction(t *testing.T) {
 func TestADatabaseWithoutAConnectionToSpareIsAway(t *testing.T) {
 	s := pgtest.Start(t, pgtest.Options{Settings: map[string]string{"max_connections": "10", "superuser_reserved_connections": "0"}})
 	db := open(t, pgdb.Config{URL: s.URL(), Schema: "x", Migrations: oneTable})
-	db.Pool().Reset() // which closes the pool's own connections
+	db.Pool().Reset() // closes the pool's own connections
 	var all []*pgx.Conn
 	for {
 		c, err := pgx.Connect(t.Context(), s.URL())
@@ -248,7 +248,7 @@ func TestADatabaseWithoutAConnectionToSpareIsAway(t *testing.T) {
 	for _, c := range all {
 		c.Close(t.Context())
 	}
-	// The server notices a little later that they have gone.
+	// The server notices the closed connections a little later.
 	for err := errors.New("not tried"); err != nil; {
 		if err = db.Do(t.Context(), "insert", exec(db, "INSERT INTO t VALUES (1)")); err != nil && !pgdb.Away(err) {
 			t.Fatal(err)
@@ -280,7 +280,7 @@ func TestTheClockIsTheDatabases(t *testing.T) {
 		before := db.Now()
 		var now time.Time
 		ok(t, db.Pool().QueryRow(t.Context(), "SELECT clock_timestamp()").Scan(&now))
-		// The difference is the time that the answers take, on a machine that may be busy.
+		// The difference is the duration of the answers on a busy machine.
 		if after := db.Now(); now.Before(before.Add(-time.Second)) || now.After(after.Add(time.Second)) {
 			t.Errorf("the database says %s between %s and %s", now, before, after)
 		}

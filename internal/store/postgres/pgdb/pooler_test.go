@@ -12,7 +12,7 @@ func TestAPoolerIsRefusedUnlessItLeavesSessionsAlone(t *testing.T) {
 	for _, perTransaction := range []bool{true, false} {
 		cfg := pgdb.Config{URL: pgtest.Pooler(t, pgtest.URL(t), perTransaction), Schema: pgtest.Schema(t), Migrations: oneTable}
 		if perTransaction {
-			// Later connections get sessions that have the statements of the one before.
+			// The second and third attempts get sessions in which the first has prepared its statements.
 			for i := range 3 {
 				db, err := pgdb.Open(t.Context(), cfg)
 				if !errors.Is(err, pgdb.ErrPooled) {

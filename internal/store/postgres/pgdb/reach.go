@@ -14,19 +14,19 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// How a node notices that it cannot reach the database.
+// Intervals and limits for noticing that this node cannot reach the database.
 const (
 	askEvery = 200 * time.Millisecond
-	// answerPatience is how long the database may leave every connection of this process without an answer. With askEvery it
-	// is less than the second in which publishers are to be refused.
+	// answerPatience is how long the database may leave all connections of this process without an answer. Together with askEvery it is
+	// less than the one second after which publishers must be refused.
 	answerPatience = 650 * time.Millisecond
 	// reachLook is the interval of checks during this patience. A check that is late by half of it does not count: this
 	// process was slow, not the database.
 	reachLook = 50 * time.Millisecond
 	// connectPatience is how long an attempt to connect may take while the database cannot be reached.
 	connectPatience = 3 * time.Second
-	// steadyFresh is the greatest age of the last answered query at which the database counts as steady. Queries are sent
-	// every askEvery, so one may be late.
+	// The database counts as steady only if the last answered query was sent no longer ago than steadyFresh. Queries are sent every
+	// askEvery, so one may be late.
 	steadyFresh = 3 * askEvery
 )
 
@@ -34,7 +34,7 @@ const (
 var errUnreachable = errors.New("PostgreSQL cannot be reached from this node")
 
 // Reach watches whether the database can be reached. While it cannot, all connections of the DBs that share a Reach are closed and new ones
-// are refused at once, so nobody waits for a network that drops everything.
+// are refused at once, so that no caller waits for a network that drops all packets.
 type Reach struct {
 	cfg  *pgx.ConnConfig
 	name string // of the application, as the database lists the connection
@@ -44,20 +44,20 @@ type Reach struct {
 
 	heard  atomic.Int64 // when the database last sent something, in nanoseconds since began
 	began  time.Time
-	lostAt atomic.Int64 // likewise, when it was found unreachable; 0: it can be reached
+	lostAt atomic.Int64 // when the database was found unreachable, likewise; 0: it can be reached
 	steady steady
 
-	reached bool // once at least; only run uses it
+	reached bool // the database was reached at least once; only run uses this
 	held    atomic.Int32
 
 	mu    sync.Mutex
 	conns map[*heardConn]struct{}
 }
 
-// steady is since when each question was answered.
+// steady records since when the database has answered every query.
 type steady struct {
 	mu          sync.Mutex
-	since, last time.Time // when the first and the latest of the unanswered queries were sent; since is zero if the latest was answered
+	since, last time.Time // when the first and the latest query of an unbroken series of answered ones were sent; since is zero if the latest query failed
 }
 
 func (s *steady) note(asked time.Time, err error) {
@@ -95,7 +95,7 @@ func Watch(url string, log *slog.Logger) (*Reach, error) {
 	return r, nil
 }
 
-// Hold makes silence count for nothing until release: a starting server waits for a busy database as long as necessary.
+// Hold disables the detection of silence until release is called: a starting server waits for a busy database as long as necessary.
 func (r *Reach) Hold() (release func()) {
 	r.held.Add(1)
 	return sync.OnceFunc(func() {
@@ -111,7 +111,7 @@ func (r *Reach) Close() error {
 	return nil
 }
 
-// Lost is how long the database could not be reached for; 0: it can be.
+// Lost returns how long the database has been unreachable; 0: it can be reached.
 func (r *Reach) Lost() time.Duration {
 	at := r.lostAt.Load()
 	if at == 0 {
@@ -120,12 +120,12 @@ func (r *Reach) Lost() time.Duration {
 	return max(time.Since(r.began)-time.Duration(at), 1)
 }
 
-// Heard is the time since the database last sent something.
+// Heard returns the time since the database last sent something.
 func (r *Reach) Heard() time.Duration {
 	return time.Since(r.began) - time.Duration(r.heard.Load())
 }
 
-// Steady is for how long the database has answered every question; 0: it has not answered a recent one.
+// Steady returns for how long the database has answered every query; 0: it has not answered a recent one.
 func (r *Reach) Steady() time.Duration {
 	s := &r.steady
 	s.mu.Lock()
@@ -154,13 +154,13 @@ func (r *Reach) run(ctx context.Context) {
 		conn, err = r.ask(ctx, conn)
 		r.steady.note(asked, err)
 		r.reached = r.reached || err == nil || r.heard.Load() > 0
-		if ctx.Err() == nil && r.reached && r.held.Load() == 0 { // before that, opening a store reports why it cannot connect
+		if ctx.Err() == nil && r.reached && r.held.Load() == 0 { // until the first contact, opening a store reports why it cannot connect
 			r.set(ctx, err)
 		}
 	}
 }
 
-// ask sends a query over a connection, and connects again if that is broken.
+// ask pings the database over a connection. It connects again if the connection is broken.
 func (r *Reach) ask(ctx context.Context, conn *pgx.Conn) (*pgx.Conn, error) {
 	if conn != nil {
 		err := r.patiently(ctx, func(ctx context.Context) error { return conn.Ping(ctx) })
@@ -205,7 +205,7 @@ func hangUp(conn *pgx.Conn) {
 	_ = conn.Close(ctx)
 }
 
-// patiently waits for f until the database has been silent on all connections for answerPatience.
+// patiently runs f until it returns, or until the database has sent nothing on any connection for answerPatience.
 func (r *Reach) patiently(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -239,7 +239,7 @@ func (r *Reach) patiently(ctx context.Context, f func(context.Context) error) er
 	}
 }
 
-// set notes whether the database can be reached.
+// set records whether the database can be reached.
 func (r *Reach) set(ctx context.Context, err error) {
 	lost := r.Lost()
 	if err == nil {
@@ -281,7 +281,7 @@ func (r *Reach) dial(under pgconn.DialFunc) pgconn.DialFunc {
 	}
 }
 
-// heardConn notes when the database sent something.
+// heardConn is a connection that records when the database sent something.
 type heardConn struct {
 	net.Conn
 	r *Reach

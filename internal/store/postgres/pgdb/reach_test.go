@@ -22,7 +22,7 @@ func TestADatabaseThatFallsSilentIsLostUntilItAnswers(t *testing.T) {
 	db := open(t, pgdb.Config{URL: server.URL(), Schema: "s", Migrations: oneTable, Reach: reach})
 	eventually.True(t, "the watch has heard of it", func() bool { return reach.Lost() == 0 && reach.Heard() < time.Second })
 	eventually.True(t, "it answers steadily", func() bool { return reach.Steady() > time.Second })
-	// A query that is under way is given up, however long it may wait.
+	// A query under way is aborted, whatever its own deadline.
 	asked := make(chan error, 1)
 	begun := make(chan struct{})
 	go func() {
@@ -90,7 +90,7 @@ func TestTheWatchOfADatabaseIsNamedAsOtherConnectionsAre(t *testing.T) {
 	ok(t, other.Close(context.Background()))
 }
 
-// Most people have a server without TLS and no sslmode in the URL: both ways are tried, and only one error is of use.
+// Most people have a server without TLS and a URL without sslmode: pgx tries both, and only one of the two errors is useful.
 func TestErrorsOfConnectingBeginWithTheirCause(t *testing.T) {
 	url := strings.Replace(pgtest.URL(t), "sslmode=disable", "sslmode=prefer", 1)
 	if !strings.Contains(url, "user=postgres") {

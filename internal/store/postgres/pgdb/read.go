@@ -44,7 +44,7 @@ func Each(ctx context.Context, q Querier, sql string, args []any, row func(pgx.R
 	return rows.Err()
 }
 
-// Each is Each outside of transactions. Its errors name the operation and are converted by Known.
+// Each is like the function Each, on the pool and outside of transactions. Its errors name the operation and are converted by Known.
 func (db *DB) Each(ctx context.Context, op, sql string, args []any, row func(pgx.Rows) error) error {
 	return db.Known(Error(op, Each(ctx, db.pool, sql, args, row)))
 }

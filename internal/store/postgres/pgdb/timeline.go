@@ -8,7 +8,7 @@ import (
 
 const timelineKey = "godwit timeline" // key of a value stored with a connection
 
-// readTimeline notes the timeline of a connection's server. A server that does not report one has none.
+// readTimeline stores the timeline of a connection's server with the connection. A server that does not report one has none.
 func readTimeline(ctx context.Context, conn *pgx.Conn) error {
 	results, err := conn.PgConn().Exec(ctx, "SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)").ReadAll()
 	if err != nil {
@@ -23,8 +23,8 @@ func readTimeline(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// Timeline identifies the history of the database that a connection of a DB leads to. It differs once a replica has taken over, which
-// may lack the last commits: cached data of rows, mainly their keys, must then be dropped.
+// Timeline identifies the database history of a connection's server. It changes when a replica takes over, which may lack the last commits:
+// cached data of rows, mainly their keys, must then be dropped.
 func Timeline(conn *pgx.Conn) string {
 	timeline, _ := conn.PgConn().CustomData()[timelineKey].(string)
 	return timeline

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
-// Finding is the result of one check, in words for people.
+// Finding is the result of one check, in plain language.
 type Finding struct {
 	Check, Detail, Hint string
 	OK                  bool
@@ -21,10 +21,10 @@ type Finding struct {
 const (
 	heldLong   = time.Minute
 	heldBehind = 100_000
-	maxHolders = 5 // that are named one by one
+	maxHolders = 5 // more are only counted
 )
 
-// Diagnose checks a database for what would keep a server from working with it, or working well.
+// Diagnose checks a database for problems that would keep a server from working with it, or from working well.
 func Diagnose(ctx context.Context, url string) []Finding {
 	h, err := Open(ctx, Config{URL: url})
 	if err != nil {
@@ -55,7 +55,7 @@ func (f *Figures) judge() []Finding {
 	return append(list, f.judgeVacuum(), f.judgeCommits())
 }
 
-// held reports whether the holder is past these thresholds.
+// held reports whether the holder exceeds these thresholds.
 func (o *Holder) held() bool {
 	return o.Since >= heldLong || o.Behind >= heldBehind || o.Kind == Slot && !o.Active
 }

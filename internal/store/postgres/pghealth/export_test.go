@@ -1,4 +1,4 @@
 package pghealth
 
-// Hurry has Scrub try again at once.
+// Hurry makes Scrub retry without pauses.
 func (h *Health) Hurry() { h.pause = 0 }

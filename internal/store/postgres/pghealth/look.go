@@ -12,25 +12,25 @@ import (
 // Kinds of holders of the horizon.
 const (
 	Backend  = "backend"  // a session in a transaction
-	Replica  = "replica"  // a replica that reports what its queries read (hot_standby_feedback)
-	Slot     = "slot"     // a replication slot, of a replica or of a reader of changes
-	Prepared = "prepared" // a transaction that waits for the second half of its commit
+	Replica  = "replica"  // a replica that reports the oldest transaction of its queries (hot_standby_feedback)
+	Slot     = "slot"     // a replication slot, of a replica or a logical decoder
+	Prepared = "prepared" // a prepared transaction (two-phase commit)
 )
 
-// Holder keeps PostgreSQL from removing rows that were deleted or replaced since it began: behind the oldest of these, the
-// horizon, vacuum removes nothing in any table, and each read of a busy one passes over all that is dead.
+// Holder keeps PostgreSQL from removing rows that were deleted or replaced since it began. The oldest holder is the horizon: vacuum removes
+// no newer dead row in any table, and each read of a busy table must skip all its dead rows.
 type Holder struct {
 	Kind    string
 	Name    string // process number, or name of the slot or the prepared transaction
 	About   string // further details about the holder
 	Since   time.Duration
-	Known   bool  // Since is known: it is not for slots, nor for other users' sessions if this user may not see them
+	Known   bool  // Since is known; it is unknown for slots, and for other users' sessions that this user may not see
 	Behind  int64 // transactions begun since
-	Active  bool  // of a slot: somebody is connected and advances it
+	Active  bool  // of a slot: a consumer is connected and advances it
 	Catalog bool  // of a slot: it holds back only the system's own tables
 }
 
-// Rows counts the rows of a schema's tables, by PostgreSQL's statistics.
+// Rows has the row counts of a schema's tables, from PostgreSQL's statistics.
 type Rows struct {
 	Schema     string
 	Live, Dead int64
@@ -47,7 +47,7 @@ type Figures struct {
 	Holders  []Holder // the oldest first
 	Rows     []Rows
 	WALBytes int64 // written since statistics were reset
-	Copies   int64 // of notifications stored since, by all nodes
+	Copies   int64 // copies of notifications that all nodes stored since then
 }
 
 // Look asks PostgreSQL.
@@ -74,7 +74,7 @@ SELECT current_setting('server_version'), current_setting('max_connections')::bi
 		&f.SynchronousCommit, &f.Fsync, &f.FullPageWrites, &f.WALBytes, &f.Copies)
 }
 
-// holdersSQL excludes those that vacuum itself ignores: sessions of other databases, and vacuum.
+// holdersSQL lists holders without those that vacuum itself ignores: sessions of other databases, and vacuum.
 const holdersSQL = `
 SELECT CASE backend_type WHEN 'walsender' THEN 'replica' ELSE 'backend' END AS kind, pid::text AS name,
 	concat_ws(', ', nullif(application_name, ''), 'user ' || usename, 'from ' || client_addr::text, nullif(state, '')) AS about,

@@ -26,7 +26,7 @@ var _ prometheus.Collector = (*Health)(nil)
 // Describe implements prometheus.Collector.
 func (h *Health) Describe(ch chan<- *prometheus.Desc) { h.desc.all(ch) }
 
-// Describe describes the metrics of PostgreSQL, also where there is none.
+// Describe describes the metrics of PostgreSQL. It needs no connection, and serves also a server without PostgreSQL.
 func Describe(ch chan<- *prometheus.Desc) {
 	d := newDescriptions()
 	d.all(ch)

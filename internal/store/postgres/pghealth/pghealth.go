@@ -1,5 +1,5 @@
-// Package pghealth reads the state of the stores' PostgreSQL server, for metrics and for people who diagnose a problem. It
-// reads PostgreSQL's own statistics. Scrub alone changes something: it rewrites tables.
+// Package pghealth reads the state of the stores' PostgreSQL server from PostgreSQL's own statistics, for metrics and for people who
+// diagnose a problem. Scrub alone changes something: it rewrites tables.
 package pghealth
 
 import (
@@ -11,8 +11,7 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
-// lookWithin limits one reading: a database that does not answer in that time is away, and the other metrics are served
-// without it.
+// lookWithin limits one reading: a database that takes longer counts as away, and the other metrics are served without it.
 const lookWithin = 2 * time.Second
 
 // Config names the database to examine. URL is needed.
@@ -31,7 +30,7 @@ type Health struct {
 	pause time.Duration // between tries of Scrub
 }
 
-// Open connects to the database, on connections of its own, so that no store waits for one of them.
+// Open connects to the database, on connections of its own, so that stores never wait for one of them.
 func Open(ctx context.Context, cfg Config) (*Health, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

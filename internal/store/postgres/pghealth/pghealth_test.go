@@ -60,7 +60,7 @@ func look(t testing.TB, h *pghealth.Health) pghealth.Figures {
 	return f
 }
 
-// holder is the one of a kind with a name.
+// holder returns the holder with this kind and name, or nil.
 func holder(t testing.TB, h *pghealth.Health, kind, name string) *pghealth.Holder {
 	t.Helper()
 	for _, o := range look(t, h).Holders {
@@ -77,7 +77,7 @@ func able(t testing.TB) *pgtest.Server {
 	return pgtest.Start(t, pgtest.Options{Settings: map[string]string{"wal_level": "logical", "max_prepared_transactions": "4"}})
 }
 
-// found is a finding of a check, and whether it was good.
+// found returns the finding of a check; of several, one that is not OK.
 func found(t testing.TB, address, check string) (f pghealth.Finding) {
 	t.Helper()
 	for _, one := range pghealth.Diagnose(t.Context(), address) {
@@ -164,7 +164,8 @@ func TestUnusedReplicationSlotIsNamed(t *testing.T) {
 	}
 }
 
-// replica connects as a standby that reports the oldest transaction its queries see; with a slot, that is kept when it leaves.
+// replica connects as a standby that reports the oldest transaction of its queries. With a slot, the server keeps that transaction when the
+// standby disconnects.
 func replica(t testing.TB, s *pgtest.Server, slot string) *pgconn.PgConn {
 	t.Helper()
 	cfg, err := pgconn.ParseConfig(s.URL())
@@ -270,7 +271,7 @@ func TestRowsAndLogAreCounted(t *testing.T) {
 	}
 }
 
-// metrics are values by the metric's name and its label.
+// metrics returns a collector's values by the metric's name and label.
 func metrics(t testing.TB, c prometheus.Collector) map[string]map[string]float64 {
 	t.Helper()
 	r := prometheus.NewPedanticRegistry()

@@ -11,24 +11,27 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// A deleted row stays in its page until another one takes the room; vacuum frees the room and leaves the bytes. VACUUM FULL writes the table
-// and its indexes into new files, without them, and nobody can use the table meanwhile. So small tables alone are written anew by Scrub.
+// A deleted row's bytes stay in its page until another row overwrites them: vacuum frees the space and leaves the bytes. VACUUM FULL writes
+// a table and its indexes into new files, without these bytes, and blocks all users of the table meanwhile. So Scrub rewrites only small
+// tables.
 
 const (
-	// scrubBytes is how large a table may be with its indexes: that much is written in 0.2 s, on a loaded machine with two cores.
+	// scrubBytes limits the size of a table with its indexes: rewriting that much takes 0.2 s on a loaded machine with two cores.
 	scrubBytes = 8 << 20
-	// scrubWait bounds how long VACUUM FULL waits for a table's lock, since others queue behind it, and scrubWithin how long it takes at most with that.
+	// scrubWait bounds how long VACUUM FULL waits for a table's lock, since others queue behind it. scrubWithin bounds the whole VACUUM
+	// FULL, this wait included.
 	scrubWait   = 200 * time.Millisecond
 	scrubWithin = 3 * scrubWait
 	scrubTries  = 5
 	scrubPause  = time.Second
 	// analyzeWithin limits an ANALYZE, which does not block readers or writers.
 	analyzeWithin = 15 * time.Second
-	// horizonTries, a scrubPause apart, are for transactions that began before the deletions: VACUUM FULL copies what they may still see.
+	// horizonTries, scrubPause apart, wait for transactions that began before the deletions: VACUUM FULL copies the rows that these may
+	// still see.
 	horizonTries = 10
 )
 
-// scrubSQL lists Godwit's tables with columns that can hold texts (numbers name nobody), and pg_statistic, where ANALYZE keeps samples of texts.
+// scrubSQL lists Godwit's tables with text columns (numbers identify nobody), and pg_statistic, where ANALYZE stores samples of texts.
 const scrubSQL = `
 SELECT format('%I.%I', n.nspname, c.relname), pg_total_relation_size(c.oid) <= $1,
 	NOT current_setting('track_counts')::boolean OR coalesce(s.n_tup_upd + s.n_tup_del > 0, true),
@@ -41,8 +44,8 @@ SELECT 'pg_catalog.pg_statistic', pg_total_relation_size('pg_catalog.pg_statisti
 FROM pg_database WHERE datname = current_database()
 ORDER BY 1 -- pg_statistic after those that were analyzed`
 
-// unsampleSQL makes the statement that has PostgreSQL forget its samples of texts: columns keep the type that they have. ANALYZE leaves the samples
-// of an empty table as they are.
+// unsampleSQL composes the statement that makes PostgreSQL drop its samples of texts: it sets columns to the type that they have. ANALYZE
+// does not replace the samples of an empty table.
 const unsampleSQL = `
 SELECT 'ALTER TABLE ' || $1 || ' ' || string_agg(format('ALTER %I TYPE %s', a.attname, format_type(a.atttypid, a.atttypmod))
 	|| CASE WHEN l.oid IS NULL THEN '' ELSE format(' COLLATE %I.%I', l.collnamespace::regnamespace, l.collname) END, ', ')
@@ -52,12 +55,12 @@ WHERE a.attrelid = $1::regclass AND a.attnum > 0 AND NOT a.attisdropped AND y.ty
 // scrubbed is a table that may hold bytes of deleted rows.
 type scrubbed struct {
 	name             string
-	small            bool // and this user may rewrite it
-	changed, sampled bool // rows were deleted or replaced, by PostgreSQL's counts; ANALYZE has samples of it
+	small            bool // at most scrubBytes, and this user may rewrite it
+	changed, sampled bool // changed: rows were deleted or replaced, by PostgreSQL's counts; sampled: ANALYZE has samples of it
 }
 
-// Scrub writes small tables anew, so that nothing of deleted rows is left in their files, and has samples of all tables taken anew. It returns
-// the SQL that does so with those which are too large for that, or in use all the time. It fails while somebody holds the horizon.
+// Scrub rewrites small tables, so that no bytes of deleted rows are left in their files, and renews the samples of all tables. It returns
+// the SQL that does so for tables that are too large or constantly in use. It fails while a holder keeps the horizon back.
 func (h *Health) Scrub(ctx context.Context) (left string, err error) {
 	conn, err := h.db.Pool().Acquire(ctx)
 	if err != nil {
@@ -118,7 +121,7 @@ func (h *Health) sampleAnew(ctx context.Context, c *pgx.Conn, table string) (don
 	return h.bounded(ctx, c, sql, scrubWithin)
 }
 
-// passed waits until no transaction sees rows any more that were deleted before.
+// passed waits until no transaction can see rows any more that were deleted before this call.
 func (h *Health) passed(ctx context.Context, c *pgx.Conn) error {
 	var mine string
 	if err := c.QueryRow(ctx, "SELECT pg_current_xact_id()::xid::text").Scan(&mine); err != nil {
@@ -141,8 +144,8 @@ func (h *Health) passed(ctx context.Context, c *pgx.Conn) error {
 	}
 }
 
-// bounded runs a statement that is no transaction, within bounds that are the session's until it has ended, and again while the table is in use.
-// It reports whether it was done.
+// bounded runs a statement that cannot run in a transaction. Its time limits are set for the session and reset afterwards. It tries again
+// while the table is in use, and reports whether the statement was done.
 func (h *Health) bounded(ctx context.Context, c *pgx.Conn, sql string, within time.Duration) (done bool, err error) {
 	pg := c.PgConn()
 	bounds := fmt.Sprintf("SET lock_timeout = %d; SET statement_timeout = %d", scrubWait.Milliseconds(), within.Milliseconds())
@@ -162,7 +165,7 @@ func (h *Health) bounded(ctx context.Context, c *pgx.Conn, sql string, within ti
 			return true, nil
 		case !errors.As(err, &said):
 			return false, err
-		case said.Code == "42P01": // the table was dropped, and its file with it
+		case said.Code == "42P01": // the table was dropped together with its file
 			return true, nil
 		case said.Code == "57014": // it takes too long
 			return false, nil

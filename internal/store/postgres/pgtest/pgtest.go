@@ -1,5 +1,5 @@
-// Package pgtest gives tests a real PostgreSQL: one server for all tests of a test binary, or one that a test may kill
-// and stop. It needs PostgreSQL's programs, no service and no container, and leaves nothing behind.
+// Package pgtest starts a real PostgreSQL for tests: one server for all tests of a test binary, or one that a test may kill and stop. It
+// needs PostgreSQL's programs, but no service and no container, and leaves nothing behind.
 package pgtest
 
 import (
@@ -16,14 +16,13 @@ import (
 	"godwit.dev/godwit/internal/testkit/pgserver"
 )
 
-// patience is how long anything may take that normally takes less than a second.
+// patience is the longest wait for anything that normally takes less than a second.
 const patience = time.Minute
 
 // Options of a server. The zero value is the fastest: it loses everything when the machine stops.
 type Options = pgserver.Options
 
-// Server is a PostgreSQL server of the tests. It listens on a socket in its own folder, and accepts every connection
-// there.
+// Server is a PostgreSQL server for tests. It listens on a socket in its own folder, and accepts every connection there.
 type Server struct{ *pgserver.Server }
 
 // Start starts a server of the test's own, which is removed when the test ends.
@@ -38,7 +37,7 @@ func Start(t testing.TB, o Options) *Server {
 	return &Server{s}
 }
 
-// Restart starts the server on the files that are there, after ending it if it runs, and waits until it takes connections.
+// Restart starts the server on its existing files, after ending it if it runs, and waits until it accepts connections.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
 	if err := s.Server.Restart(); err != nil {
@@ -46,8 +45,8 @@ func (s *Server) Restart(t testing.TB) {
 	}
 }
 
-// Crash starts another server on a copy of the files as they are now, as if this one had been killed. This one goes on.
-// The other is removed when the test ends.
+// Crash starts another server on a copy of the current files, as if this one had been killed. This one continues. The other is removed when
+// the test ends.
 func (s *Server) Crash(t testing.TB) *Server {
 	t.Helper()
 	c, err := s.Server.Crash()
@@ -58,8 +57,8 @@ func (s *Server) Crash(t testing.TB) *Server {
 	return &Server{c}
 }
 
-// Replica starts another server with all that this one has committed so far, like a replica that takes over: both are
-// primaries, and their histories differ from here on. It is removed when the test ends.
+// Replica starts another server with all that this one has committed so far, like a replica that takes over. Both are primaries, and their
+// histories differ from here on. The new one is removed when the test ends.
 func (s *Server) Replica(t testing.TB) *Server {
 	t.Helper()
 	c, err := s.Server.Replica()
@@ -91,26 +90,26 @@ func sharedServer(t testing.TB) *Server {
 	return shared.s
 }
 
-// URL is a database of the server that all tests of this test binary share; it is started at first use. Without
-// PostgreSQL's programs the test is skipped, or fails where nothing may be skipped (GODWIT_TEST_STRICT).
+// URL returns the address of a database of the server that all tests of this binary share; first use starts it. Without PostgreSQL's
+// programs the test is skipped, or fails if GODWIT_TEST_STRICT is set.
 func URL(t testing.TB) string {
 	t.Helper()
 	return sharedServer(t).URL()
 }
 
-// Schema is the name of a schema of the shared server that nobody else uses. It is dropped when the test ends.
+// Schema returns the name of a schema of the shared server that no other test uses. It is dropped when the test ends.
 func Schema(t testing.TB) string {
 	t.Helper()
 	return sharedServer(t).Schema(t)
 }
 
-// Database is the URL of a new database of the shared server, which goes when the test ends.
+// Database returns the URL of a new database of the shared server. It is dropped when the test ends.
 func Database(t testing.TB) string {
 	t.Helper()
 	return sharedServer(t).Database(t)
 }
 
-// Schema is the name of a schema of this server that nobody else uses. It is dropped when the test ends.
+// Schema returns the name of a schema of this server that no other test uses. It is dropped when the test ends.
 func (s *Server) Schema(t testing.TB) string {
 	t.Helper()
 	name := "test_" + random()
@@ -118,7 +117,7 @@ func (s *Server) Schema(t testing.TB) string {
 	return name
 }
 
-// Database is the URL of a new database of this server, which goes when the test ends.
+// Database returns the URL of a new database of this server. It is dropped when the test ends.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
 	name := "test_" + random()
@@ -127,8 +126,7 @@ func (s *Server) Database(t testing.TB) string {
 	return s.Of(name)
 }
 
-// exec runs statements in the server's own database. It does nothing if the server does not run: such a server needs no
-// cleaning up.
+// exec runs statements in the server's own database. It does nothing if the server does not run, since such a server needs no cleanup.
 func (s *Server) exec(t testing.TB, statements ...string) {
 	t.Helper()
 	if !s.Running() {

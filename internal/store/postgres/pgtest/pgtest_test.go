@@ -18,7 +18,7 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 )
 
-// asChild makes the test binary start a server and say where it is, for a test that ends it.
+// asChild is the environment variable that makes the test binary start a server and print its address, for a test that kills it.
 const asChild = "GODWIT_PGTEST_CHILD"
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -102,14 +102,13 @@ func TestAStoppedServerAnswersWhenItGoesOn(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftOfAKilledTest kills a test binary that has started a server, and waits until both its server and its
-// files are gone.
+// TestNothingIsLeftOfAKilledTest kills a test binary that has started a server, and waits until the server and its files are gone.
 func TestNothingIsLeftOfAKilledTest(t *testing.T) {
 	if os.Getenv(asChild) != "" {
 		if _, err := io.WriteString(os.Stdout, "server at "+pgtest.URL(t)+"\n"); err != nil {
 			t.Fatal(err)
 		}
-		_, _ = os.Stdin.Read(make([]byte, 1)) // it is killed meanwhile; nothing is ever written there
+		_, _ = os.Stdin.Read(make([]byte, 1)) // the process is killed during this read; nothing is ever written to its input
 		t.Fatal("its standard input has ended")
 	}
 	pgtest.URL(t) // skips without PostgreSQL

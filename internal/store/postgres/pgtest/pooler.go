@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// pooler shares sessions of a server as PgBouncer does: for a transaction, the one that was free last, or for as long as
-// the client is connected.
+// pooler shares a server's sessions as PgBouncer does: it gives a transaction the session that became free last, or gives a client one
+// session for the whole connection.
 type pooler struct {
 	url            string
 	perTransaction bool
@@ -21,8 +21,8 @@ type pooler struct {
 	free []*pgconn.HijackedConn
 }
 
-// Pooler listens for clients of a database and returns its address. It works like PgBouncer with pool_mode session, or
-// transaction, where each transaction gets another session of the server.
+// Pooler listens for clients of a database and returns its address. It works like PgBouncer with pool_mode=session or, if perTransaction,
+// with pool_mode=transaction, where each transaction gets another session of the server.
 func Pooler(t testing.TB, url string, perTransaction bool) (address string) {
 	t.Helper()
 	p := &pooler{url: url, perTransaction: perTransaction}
@@ -95,7 +95,7 @@ func (p *pooler) serve(c net.Conn) {
 	}
 }
 
-// answer passes the server's answer on, and reports whether the transaction is over.
+// answer forwards the server's answer, and reports whether the transaction is over.
 func answer(client *pgproto3.Backend, server *pgproto3.Frontend) (idle bool, err error) {
 	if err := server.Flush(); err != nil {
 		return false, err

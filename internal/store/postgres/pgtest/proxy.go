@@ -14,17 +14,17 @@ import (
 	"testing"
 )
 
-// Proxy carries connections to a server and breaks them where a test wants: at a COMMIT or at its answer. It parses only
-// the framing of messages: a letter, a length and a body.
+// Proxy forwards connections to a server and breaks them where a test wants: at a COMMIT or at its answer. It parses only the framing of
+// messages: a letter, a length and a body.
 type Proxy struct {
 	dir string
 
 	mu      sync.Mutex
 	to      *Server
 	links   map[*link]struct{}
-	answers int           // of so many commits the answers are still to be lost
-	commits int           // so many commits are still to be lost
-	next    *Server       // server of all connections once an answer was lost; nil: the same one
+	answers int           // how many more commits lose their answers
+	commits int           // how many more commits are lost
+	next    *Server       // the server for all new connections once an answer was lost; nil: the same server
 	hold    chan struct{} // closing it lets a held commit go on; nil: none is held
 	went    chan struct{} // closed: it has been answered
 }
@@ -71,34 +71,34 @@ func (s *Server) Proxy(t testing.TB) *Proxy {
 	return p
 }
 
-// URL is the database of the server by way of the proxy.
+// URL returns the address of the server's database through the proxy.
 func (p *Proxy) URL() string {
 	return "postgres:///postgres?user=postgres&sslmode=disable&host=" + p.dir
 }
 
-// LoseAnswers drops the answers to the next commits, which do reach the server.
+// LoseAnswers drops the answers to that many following commits, which do reach the server.
 func (p *Proxy) LoseAnswers(commits int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.answers = commits
 }
 
-// LoseCommits has the next commits not reach the server.
+// LoseCommits drops that many following commits before they reach the server.
 func (p *Proxy) LoseCommits(commits int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.commits = commits
 }
 
-// FailOver loses the answer of the next commit, and all connections, and leads new ones to another server.
+// FailOver drops the answer of the next commit and closes all connections. New connections go to the other server.
 func (p *Proxy) FailOver(to *Server) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.answers, p.next = 1, to
 }
 
-// HoldCommit cuts the connection of the next commit and keeps it, with all that was sent together with it, until release is called,
-// which returns when the server has done or refused it.
+// HoldCommit closes the client's connection at the next commit, and holds the commit back with everything sent together with it until
+// release is called. release returns when the server has executed or refused the commit.
 func (p *Proxy) HoldCommit() (release func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,7 +140,7 @@ func (p *Proxy) serve(client net.Conn) {
 	p.mu.Unlock()
 }
 
-// carryQuestions carries a client's messages, in the groups that the server handles together.
+// carryQuestions forwards a client's messages, in the groups that the server handles together.
 func (p *Proxy) carryQuestions(l *link, answering *sync.WaitGroup) {
 	r := bufio.NewReader(l.client)
 	first, err := readBody(r, nil)
@@ -181,7 +181,7 @@ func (p *Proxy) carryQuestions(l *link, answering *sync.WaitGroup) {
 			if hold != nil {
 				l.client.Close()
 				<-hold
-				_, _ = l.server.Write(append(group, 'X', 0, 0, 0, 4)) // after which the server ends the connection
+				_, _ = l.server.Write(append(group, 'X', 0, 0, 0, 4)) // 'X' makes the server end the connection
 				answering.Wait()
 				close(went)
 				return
@@ -206,7 +206,7 @@ func (p *Proxy) takeCommit() (lost bool, hold, went chan struct{}) {
 	return false, hold, went
 }
 
-// carryAnswers carries what the server sends, once it is ready for more.
+// carryAnswers forwards the server's messages, up to each message that reports the server ready for more.
 func (p *Proxy) carryAnswers(l *link) {
 	defer l.client.Close()
 	r := bufio.NewReader(l.server)
@@ -226,7 +226,7 @@ func (p *Proxy) carryAnswers(l *link) {
 			l.server.Close()
 			return
 		}
-		_, _ = l.client.Write(group) // even if the client is gone
+		_, _ = l.client.Write(group) // the error does not matter: the client may be gone
 		group, committed = group[:0], false
 	}
 }
@@ -257,7 +257,7 @@ func readMessage(r *bufio.Reader) ([]byte, error) {
 	return readBody(r, []byte{kind})
 }
 
-// readBody appends a length, which includes itself, and as many bytes.
+// readBody appends a message's length, which counts itself, and its body.
 func readBody(r *bufio.Reader, to []byte) ([]byte, error) {
 	var length [4]byte
 	if _, err := io.ReadFull(r, length[:]); err != nil {

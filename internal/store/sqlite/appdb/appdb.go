@@ -1,4 +1,4 @@
-// Package appdb keeps the settings of apps in an SQLite file of its own, so that the command line can change them beside a running server,
+// Package appdb stores the settings of apps in an SQLite file of its own, so that the command line can change them beside a running server,
 // which notices within a second.
 package appdb
 
@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqltx"
 )
 
-// appID marks the file as ours: "GwAp".
+// appID is the SQLite application id of this file: "GwAp".
 const appID = 0x47774170
 
 // Store keeps the settings of apps in a file.
@@ -48,7 +48,7 @@ func OpenGuarded(ctx context.Context, path string, g sqlitedb.Guard, log *slog.L
 	return &Store{Store: appsql.New(file{db}), db: db}, nil
 }
 
-// tally counts rows, of which there are few.
+// tally counts the rows. There are few.
 func tally(c *sqlite.Conn) (t sqlitedb.Tally, err error) {
 	err = sqlitedb.Each(c, Tally, nil, func(s *sqlite.Stmt) error {
 		t = sqlitedb.Tally{Stored: s.ColumnInt64(0), Open: s.ColumnInt64(1)}
@@ -57,7 +57,8 @@ func tally(c *sqlite.Conn) (t sqlitedb.Tally, err error) {
 	return t, err
 }
 
-// Tally is a query of how many apps, keys, channels, hooks, sources and templates there are. How many there ever were is not known.
+// Tally is the query for two numbers: 0, since the number of rows ever created is unknown, and the number of apps, keys, channels, hooks,
+// sources and templates.
 const Tally = "SELECT 0, (SELECT count(*) FROM app) + (SELECT count(*) FROM api_key) + (SELECT count(*) FROM channel) + (SELECT count(*) FROM hook) + (SELECT count(*) FROM source) + (SELECT count(*) FROM template)"
 
 // Close closes the file.
@@ -80,14 +81,14 @@ func (d file) Read(ctx context.Context, _ string, f func(context.Context, sqltx.
 	return nil
 }
 
-// Change implements appsql.DB: watchers see the version grow.
+// Change implements appsql.DB. It increases the version that watchers poll.
 func (d file) Change(ctx context.Context, _ string, f func(context.Context, sqltx.Tx) (bool, error)) error {
 	return d.db.Do(ctx, func(c *sqlite.Conn) error {
 		wake, err := f(ctx, sqlitedb.Common{Conn: c})
 		if err != nil || !wake {
 			return err
 		}
-		// A time, so that it differs from all before even where the row was lost.
+		// The version is at least the current time, so that it is new even if the row was lost.
 		return sqlitedb.Each(c, `INSERT INTO version(one, value) VALUES (1, ?1) ON CONFLICT (one) DO UPDATE SET value = max(value + 1, ?1)`,
 			[]any{time.Now().UnixMilli()}, nil)
 	})

@@ -69,7 +69,7 @@ func TestADamagedHookIsNotWrittenOver(t *testing.T) {
 	ok(t, err)
 	ok(t, sqlitex.ExecuteTransient(c, `UPDATE hook SET settings = '{"secrets":["kept"]'`, nil))
 	ok(t, c.Close())
-	ok(t, os.Remove(path+checkvfs.Suffix)) // a database that was changed by hand gets new checksums
+	ok(t, os.Remove(path+checkvfs.Suffix)) // a manually changed database gets new checksums
 	s = open(t, path)
 	err = s.Hooks.Update(t.Context(), "shop", "h", func(*hook.Hook, int) error { t.Error("changed"); return nil })
 	if err == nil || !strings.Contains(err.Error(), "hook h are damaged") {

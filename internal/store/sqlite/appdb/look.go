@@ -21,8 +21,8 @@ import (
 // lookWithin is how long a reader waits for a writer.
 const lookWithin = 5 * time.Second
 
-// LookAtChannels reads the settings of channels from a file that a server may have open, and changes nothing: it upgrades no
-// file of a former version. Where no file is found there are none.
+// LookAtChannels reads the settings of channels from a file that a server may have open. It changes nothing, not even a file of an earlier
+// version. Without a file it returns no channels.
 func LookAtChannels(path string) (list []channel.Record, err error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, nil

@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqltx"
 )
 
-// TestAuditEntriesAreFoundByIndex keeps the audit log's page from going through all actions for the few of one kind, or of one person.
+// TestAuditEntriesAreFoundByIndex checks that a page of the audit log for one kind of action, or for one person, does not scan all actions.
 func TestAuditEntriesAreFoundByIndex(t *testing.T) {
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "apps.db"), slog.New(slog.DiscardHandler))
 	if err != nil {

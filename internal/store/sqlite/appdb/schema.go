@@ -1,6 +1,6 @@
 package appdb
 
-// migrations are the tables, in the order in which versions added them.
+// migrations create the tables, in the order in which versions added them.
 var migrations = []string{appTables, channelTable, hookTable, sourceTable, templateTable, sinkTable, versionTable, stayTable, deedTable, deedIndexes, deletedTable}
 
 const appTables = `

@@ -10,8 +10,8 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// pollEvery is how often the file is checked for changes of other processes: changes must take effect within 1 s. A
-// check takes a few system calls.
+// pollEvery is the interval of checking the file for other processes' changes, which must take effect within 1 s. A check takes a few
+// system calls.
 const pollEvery = 400 * time.Millisecond
 
 // Watch implements appsql.DB: it polls the version, one row, which changes with every commit in any process that changes an app's
@@ -19,7 +19,7 @@ const pollEvery = 400 * time.Millisecond
 func (d file) Watch(ctx context.Context, changed func()) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	last := int64(-1) // commits from before the watch began may be unknown to the caller too
+	last := int64(-1) // the caller may not know the commits from before the watch either, so the first check reports a change
 	for {
 		version, err := d.version(ctx)
 		switch {

@@ -19,8 +19,8 @@ import (
 	"godwit.dev/godwit/internal/store/storetest"
 )
 
-// BenchmarkDelivery takes deliveries through the store as a campaign does: written, read when due, claimed in groups
-// of 50, finished in batches of 250. The figures are nanoseconds of CPU time of one delivery.
+// BenchmarkDelivery runs deliveries through the store as a campaign does: it writes them, reads them when due, claims groups of 50, and
+// finishes batches of 250. It reports nanoseconds of CPU time per delivery.
 func BenchmarkDelivery(b *testing.B) {
 	const subscribers = 20_000
 	s, err := Open(b.Context(), filepath.Join(b.TempDir(), "campaign.db"), Config{})

@@ -1,5 +1,5 @@
-// Package campaigndb keeps endpoints and campaigns in an SQLite file of their own, so that a campaign never stalls a
-// publish. Both are in one file because a campaign's deliveries are made from endpoints in one transaction.
+// Package campaigndb stores endpoints and campaigns in an SQLite file of their own, so that a campaign never stalls a publish. They share
+// one file because a campaign creates its deliveries from endpoints in one transaction.
 package campaigndb
 
 import (
@@ -19,13 +19,13 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// appID marks the file as ours: "GwCa".
+// appID is the SQLite application id of this file: "GwCa".
 const appID = 0x47774361
 
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
-// migrations are the scripts in the order of their names: never change one that was released, append.
+// migrations returns the scripts in the order of their names. Never change a released one; append.
 func migrations() ([]string, error) {
 	entries, err := fs.ReadDir(migrationFiles, "migrations")
 	if err != nil {
@@ -44,11 +44,11 @@ func migrations() ([]string, error) {
 
 // Config says how the store is opened. The zero value of each field is a good default.
 type Config struct {
-	// Free tells how much disk space is left. Below MinFree nothing new is taken. Nil: not watched.
+	// Free returns the free disk space in bytes. Below MinFree the store refuses new data. Nil: not watched.
 	Free    func() int64
 	MinFree int64
 
-	// Fatal is called once if written data may not be on disk: see sqlitedb.Options.
+	// Fatal is called once if data that was reported as written may not be on disk: see sqlitedb.Options.
 	Fatal func(error)
 	Guard sqlitedb.Guard   // of the file
 	Now   func() time.Time // nil: time.Now
@@ -61,7 +61,7 @@ type Store struct {
 	cfg   Config
 	swept time.Time // of names; the writer's
 
-	owners sync.Map // apps by the number of a campaign that was read
+	owners sync.Map // apps by campaign number, of campaigns that were read
 }
 
 var _ endpoint.Store = (*Store)(nil)
@@ -93,16 +93,16 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	return &Store{db: db, cfg: cfg}, nil
 }
 
-// Close writes the queue and closes the file.
+// Close writes the queued operations and closes the file.
 func (s *Store) Close() error { return s.db.Close() }
 
 // DB is the database beneath.
 func (s *Store) DB() *sqlitedb.DB { return s.db }
 
-// Trim gives the memory of cached pages back.
+// Trim frees the memory of cached pages.
 func (s *Store) Trim() { s.db.Trim() }
 
-// now is the time as it is stored.
+// now returns the time with the precision of stored times.
 func (s *Store) now() time.Time { return s.cfg.Now().UTC().Truncate(time.Millisecond) }
 
 // checkSpace refuses new data while the disk is short of space.
@@ -124,7 +124,7 @@ func known(err error) error {
 	return err
 }
 
-// countAll counts endpoints: how many there ever were, and how many there are.
+// countAll returns the number of endpoints ever created, and the number of existing ones.
 func countAll(c *sqlite.Conn) (t sqlitedb.Tally, err error) {
 	const q = "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'endpoint'), 0), (SELECT coalesce(sum(n), 0) FROM endpoint_count)"
 	err = sqlitedb.Each(c, q, nil, func(s *sqlite.Stmt) error {

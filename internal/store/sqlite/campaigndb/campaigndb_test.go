@@ -28,7 +28,7 @@ func open(t *testing.T) *Store {
 	return s
 }
 
-// reopening returns a function that opens a store, anew where it is open.
+// reopening returns a function that opens a store; each further call closes and reopens it.
 func reopening(t *testing.T, now func() time.Time) (reopen func() *Store) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "campaign.db")
@@ -56,7 +56,7 @@ func TestEndpoints(t *testing.T) {
 	})
 }
 
-// registration is that of Telegram chat n.
+// registration returns a registration of Telegram chat n.
 func registration(t *testing.T, n int, change ...func(*audience.Endpoint)) audience.Registration {
 	t.Helper()
 	r := audience.Registration{Trusted: true, Endpoint: audience.Endpoint{
@@ -92,7 +92,7 @@ func TestPagesWalkAlongAnIndex(t *testing.T) {
 	}
 }
 
-// pages keeps the query of a page instead of running it.
+// pages is a reader that records the query of a page instead of running it.
 type pages struct {
 	segment.Reader
 	query segment.Clause
@@ -103,7 +103,7 @@ func (p *pages) Endpoints(query segment.Clause) ([]audience.Endpoint, error) {
 	return nil, nil
 }
 
-// explain returns how the first page of an audience is read.
+// explain returns the query plan of an audience's first page.
 func explain(t *testing.T, s *Store, where string) string {
 	t.Helper()
 	sel, err := (&audience.Audience{Where: where}).Select("")

@@ -99,7 +99,7 @@ func (s *Store) Made(ctx context.Context, app, idem string, body [32]byte) (firs
 	return first, err
 }
 
-// madeBefore finds the campaign that an idempotency key made within its life.
+// madeBefore returns the campaign that was created with an idempotency key while the key is valid.
 func madeBefore(c *sqlite.Conn, app, idem string, body [32]byte, now time.Time) (first *campaign.Campaign, err error) {
 	if err := sqlitedb.Each(c, "DELETE FROM campaign_key WHERE at < ?", []any{millis.Of(now.Add(-campaignrow.KeyLife))}, nil); err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func madeBefore(c *sqlite.Conn, app, idem string, body [32]byte, now time.Time) 
 	}
 	first, err = campaignWhere(c, "num = ?", num)
 	if errors.Is(err, campaign.ErrNotFound) {
-		return nil, nil // deleted since: the key makes another
+		return nil, nil // the campaign was deleted since, so the key creates another one
 	}
 	return first, err
 }
@@ -151,7 +151,7 @@ func (s *Store) List(ctx context.Context, app string, limit int, cursor int64) (
 	return list, nil
 }
 
-// owner is the app whose campaign this is, for the turns that apps take; empty until the campaign was read.
+// owner returns the app of a campaign, which decides whose turn its operations take; empty until the campaign was read.
 func (s *Store) owner(num int64) string {
 	app, _ := s.owners.Load(num)
 	name, _ := app.(string)
@@ -263,7 +263,7 @@ func (s *Store) Endpoints(ctx context.Context, app string, ids []audience.ID) (l
 	return list, nil
 }
 
-// EnsureLive gives recipients that have none an endpoint of channel live, so that a campaign can name them.
+// EnsureLive creates an endpoint of channel live for recipients without one, so that a campaign can name them.
 func (s *Store) EnsureLive(ctx context.Context, app string, recipients []string) error {
 	var missing []audience.Registration
 	for _, name := range recipients {

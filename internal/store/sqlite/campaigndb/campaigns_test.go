@@ -25,7 +25,7 @@ func TestCampaigns(t *testing.T) {
 	})
 }
 
-// two opens one file twice. A server does so alone, but the tables themselves take it.
+// two opens one file twice. A server opens it only once, but the tables allow more.
 func two(t *testing.T, now func() time.Time) (a, b *Store) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "campaign.db")
@@ -77,7 +77,7 @@ func TestADiskShortOfSpaceTakesNothingNew(t *testing.T) {
 	}
 }
 
-// TestSendsOfFormerSingleOwnerAreSettled of a file from before apps had owners of their own.
+// TestSendsOfFormerSingleOwnerAreSettled uses a file of a version in which all apps had a single owner.
 func TestSendsOfFormerSingleOwnerAreSettled(t *testing.T) {
 	s := open(t)
 	c := &campaign.Campaign{ID: "old", App: "app", State: campaign.Running, Channels: []push.Channel{push.Telegram}}

@@ -15,8 +15,7 @@ import (
 // tally collects changes of campaigns' counters and writes them at the end of a transaction.
 type tally struct{ campaignrow.Tally }
 
-// write adds the changes to the counters, and to the day's counters those of deliveries that have
-// ended.
+// write adds the changes to the campaigns' counters, and adds ended deliveries to the day's counters.
 func (t *tally) write(c *sqlite.Conn, now time.Time) error {
 	for _, k := range t.Changes() {
 		err := sqlitedb.Each(c, `INSERT INTO campaign_count(campaign, channel, what, n) VALUES (?, ?, ?, ?)
@@ -69,5 +68,5 @@ func (s *Store) Days(ctx context.Context, app string, num int64, from, to time.T
 	return list, nil
 }
 
-// int16Of reads a number that we wrote as one of 16 bits.
+// int16Of reads a number that this package wrote as 16 bits.
 func int16Of(row *sqlite.Stmt, column int) int16 { return int16(row.ColumnInt64(column)) } //nolint:gosec // see above

@@ -30,7 +30,7 @@ func (s *Store) Own(ctx context.Context, app string) (epoch int64, err error) {
 	return epoch, known(err)
 }
 
-// checkOwner refuses work on a campaign by a former owner of its app. Of one that was deleted there is none.
+// checkOwner refuses work on a campaign by a former owner of its app. For a deleted campaign it refuses nothing.
 func checkOwner(c *sqlite.Conn, num, epoch int64) error {
 	return isOwner(c, "SELECT coalesce(o.epoch, 0) FROM campaign c LEFT JOIN app_owner o ON o.app = c.app WHERE c.num = ?", num, epoch)
 }
@@ -82,7 +82,7 @@ type deliveryRow struct {
 	channel            int16
 }
 
-// left reads deliveries that a former owner was sending.
+// left reads deliveries that a former owner of an app was sending.
 func left(c *sqlite.Conn, app string, epoch int64, limit int) (rows []deliveryRow, err error) {
 	err = sqlitedb.Each(c, leftQuery, []any{app, epoch, limit},
 		func(row *sqlite.Stmt) error {
@@ -92,8 +92,8 @@ func left(c *sqlite.Conn, app string, epoch int64, limit int) (rows []deliveryRo
 	return rows, err
 }
 
-// Enumerate implements campaign.Queue. The audience is read before the transaction that writes: looking through many
-// endpoints to find a few must not hold up the writer.
+// Enumerate implements campaign.Queue. It reads the audience before the write transaction: a search through many endpoints must not block
+// the writer.
 func (s *Store) Enumerate(ctx context.Context, epoch, num int64, limit int, due func(*campaign.Target) time.Time) (n int, done bool, err error) {
 	if err := s.checkSpace(); err != nil {
 		return 0, false, err
@@ -128,7 +128,7 @@ func (s *Store) Enumerate(ctx context.Context, epoch, num int64, limit int, due 
 		if err != nil {
 			return err
 		}
-		if c.Changes() == 0 { // it has been paused or cancelled
+		if c.Changes() == 0 { // the campaign has been paused or cancelled
 			n, done = 0, false
 			return nil
 		}
@@ -160,7 +160,7 @@ func insertDeliveries(c *sqlite.Conn, num int64, list []audience.Endpoint, due f
 const targetColumns = `d.endpoint, d.endpoint_id, d.channel, d.attempts, d.flags, d.due, d.first_at, d.at, d.external, d.outcome,
 	e.number, e.active, e.disabled_reason, e.recipient, e.address, e.attributes, e.locale, e.timezone`
 
-// The queries that search for work. They name the index that they are written for.
+// The queries that search for work. Each names the index that it is written for.
 const (
 	dueQuery = "SELECT " + targetColumns + ` FROM delivery d INDEXED BY delivery_due LEFT JOIN endpoint e ON e.number = d.endpoint
 		WHERE d.outcome = 0 AND d.campaign = ? AND d.channel = ? AND d.due <= ? ORDER BY d.due, d.endpoint LIMIT ?`
@@ -285,7 +285,7 @@ func (s *Store) Finish(ctx context.Context, epoch, num int64, results []campaign
 	return nil
 }
 
-// finish writes one result, if the delivery is still pending or being sent by this owner.
+// finish writes one result, if the delivery is still pending or this owner is sending it.
 func finish(c *sqlite.Conn, t *tally, epoch, num int64, r *campaign.Result, now time.Time) error {
 	due := millis.Of(r.Due)
 	if r.Held {

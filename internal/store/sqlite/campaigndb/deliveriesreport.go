@@ -34,7 +34,7 @@ func (s *Store) Deliveries(ctx context.Context, num int64, only *campaign.Outcom
 func reportQuery(where string) string {
 	table := "delivery d"
 	if where != "" {
-		table += " INDEXED BY delivery_ended" // which SQLite does not choose by itself
+		table += " INDEXED BY delivery_ended" // SQLite does not choose this index by itself
 	}
 	return `SELECT d.endpoint, d.endpoint_id, d.channel, d.outcome, d.detail, d.attempts, d.flags, d.due, d.at, d.external, coalesce(e.recipient, '')
 		FROM ` + table + ` LEFT JOIN endpoint e ON e.number = d.endpoint WHERE d.campaign = ? AND d.endpoint > ?` + where + " ORDER BY d.endpoint LIMIT ?"

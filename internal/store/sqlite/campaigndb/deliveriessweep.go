@@ -14,8 +14,8 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// Sweep implements campaign.Queue. Deliveries that may have arrived stay unknown unless they become pending: they cannot
-// be called suppressed.
+// Sweep implements campaign.Queue. Deliveries that may have arrived stay unknown unless they become pending, since they cannot be reported
+// as suppressed.
 func (s *Store) Sweep(ctx context.Context, num int64, sw campaign.Sweep, limit int, now time.Time) (n int, err error) {
 	query, args := sweepQuery(sw), []any{num}
 	if sw.Held {
@@ -56,8 +56,8 @@ func (s *Store) Sweep(ctx context.Context, num int64, sw campaign.Sweep, limit i
 	return n, nil
 }
 
-// sweepQuery finds deliveries of an outcome. The outcome is a literal in the text so that its own index can be used: a
-// slice must not read the rows that earlier slices have moved.
+// sweepQuery returns the query for deliveries of an outcome. The outcome is a literal in the text so that SQLite uses the outcome's own
+// index: a slice must not read the rows that earlier slices have moved.
 func sweepQuery(sw campaign.Sweep) string {
 	query := "SELECT endpoint, channel, flags FROM delivery"
 	switch sw.From {
@@ -68,7 +68,7 @@ func sweepQuery(sw campaign.Sweep) string {
 	}
 	query += " WHERE campaign = ? AND outcome = " + strconv.Itoa(int(sw.From))
 	if sw.Held {
-		query += " AND channel IN (" + campaignrow.AllChannels + ") AND due = ?" // so that the index on due can be used
+		query += " AND channel IN (" + campaignrow.AllChannels + ") AND due = ?" // lets SQLite use the index on due
 	}
 	return query
 }

@@ -37,7 +37,7 @@ func endpointWhere(c *sqlite.Conn, where string, args ...any) (e audience.Endpoi
 	return e, found, err
 }
 
-// endpointByNumber reads the endpoint that a delivery refers to. It may be gone.
+// endpointByNumber reads the endpoint of a delivery; found is false if it was deleted.
 func endpointByNumber(c *sqlite.Conn, number int64) (e audience.Endpoint, found bool, err error) {
 	return endpointWhere(c, "e.number = ?", number)
 }

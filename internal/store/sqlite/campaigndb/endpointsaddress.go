@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// EndpointAt returns the endpoint of an address in its normal form, or audience.ErrNotFound.
+// EndpointAt returns the endpoint with an address, which must be in its normal form, or audience.ErrNotFound.
 func (s *Store) EndpointAt(ctx context.Context, app string, ch push.Channel, address json.RawMessage) (e audience.Endpoint, err error) {
 	key, found := audience.AddressKey(&audience.Endpoint{Channel: ch, Address: address}), false
 	err = s.db.ReadFor(ctx, app, func(c *sqlite.Conn) error {

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// entries are the rows by which an endpoint is found; a disabled one is not.
+// entries returns the index rows of an endpoint; a disabled one has none.
 func (w *endpointWriter) entries(e *audience.Endpoint) (map[endpointrow.Entry]bool, error) {
 	all, err := endpointrow.Entries(e, w.name)
 	if errors.Is(err, errSwept) {
@@ -19,7 +19,7 @@ func (w *endpointWriter) entries(e *audience.Endpoint) (map[endpointrow.Entry]bo
 	return all, err
 }
 
-// index brings the rows of an endpoint from before to after.
+// index changes an endpoint's index rows from before to after.
 func (w *endpointWriter) index(number int64, before, after map[endpointrow.Entry]bool) error {
 	for x := range before {
 		if after[x] {
@@ -60,7 +60,7 @@ func (w *endpointWriter) remove(number int64, x endpointrow.Entry) error {
 	return sqlitedb.Each(w.c, "DELETE FROM attribute_number WHERE endpoint = ? AND name = ?", []any{number, x.Name}, nil)
 }
 
-// sweeps delete an app's names that no active endpoint has.
+// sweeps delete the names of an app that no active endpoint uses.
 var sweeps = map[*endpointrow.Names]string{
 	&endpointrow.Tags: "DELETE FROM tag_name WHERE app = ? AND NOT EXISTS (SELECT 1 FROM endpoint_tag t WHERE t.tag = tag_name.id)",
 	&endpointrow.Attributes: `DELETE FROM attribute_name WHERE app = ? AND NOT EXISTS (SELECT 1 FROM attribute_text t WHERE t.name = attribute_name.id)
@@ -72,7 +72,7 @@ type nameKey struct {
 	name  string
 }
 
-// name returns the number of a tag or attribute and makes one for a new name.
+// name returns the number of a tag or attribute name, and assigns one to a new name.
 func (w *endpointWriter) name(t *endpointrow.Names, name string) (id int64, err error) {
 	key := nameKey{t, name}
 	if id, ok := w.names[key]; ok {
@@ -104,11 +104,10 @@ func (w *endpointWriter) name(t *endpointrow.Names, name string) (id int64, err 
 	return id, nil
 }
 
-// errSwept says that numbers of names that were looked up before may be deleted.
+// errSwept reports that names were deleted, so that numbers looked up earlier may be invalid.
 var errSwept = errors.New("names were swept")
 
-// sweep deletes the names that no active endpoint has; an endpoint that has such a name while disabled makes it
-// anew when it becomes active.
+// sweep deletes the names that no active endpoint uses. A disabled endpoint with such a name creates it again when it becomes active.
 func (w *endpointWriter) sweep(t *endpointrow.Names) (swept bool, err error) {
 	if w.swept == nil || w.now.Sub(*w.swept) < endpointrow.SweepEvery {
 		return false, nil

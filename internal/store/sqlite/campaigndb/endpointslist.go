@@ -12,8 +12,8 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// ListEndpoints returns the next endpoints of a status, empty: of any, that are in a selection, in the order of
-// numbers after one. A page may be short although more follow: more says so, and next is where to go on.
+// ListEndpoints returns the next endpoints of a status (empty: any) that are in a selection, in the order of numbers above after. A page
+// may be short although more endpoints follow: then more is true, and next is where to continue.
 func (s *Store) ListEndpoints(ctx context.Context, app string, status audience.Status, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error) {
 	if status == audience.Active {
 		return s.selectEndpoints(ctx, app, sel, after, limit, segment.List)
@@ -35,10 +35,10 @@ func (s *Store) ListEndpoints(ctx context.Context, app string, status audience.S
 	return list, next, more, nil
 }
 
-// numbersAfter lists the first numbers of endpoints, active or not, after one.
+// numbersAfter selects the numbers of the next endpoints after a number, either active or not.
 const numbersAfter = "SELECT number FROM (SELECT number FROM endpoint WHERE app = ? AND active = ? AND number > ? ORDER BY number LIMIT ?) AS n"
 
-// endpointsAfter reads endpoints in the order of numbers.
+// endpointsAfter reads the next endpoints of a status after a number, in the order of numbers.
 func endpointsAfter(c *sqlite.Conn, app string, status audience.Status, after int64, limit int) (list []audience.Endpoint, err error) {
 	query := afterQuery(app, status, after, limit)
 	err = sqlitedb.Each(c, query.SQL, query.Args, func(row *sqlite.Stmt) error {

@@ -15,11 +15,11 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// bulkEndpoints are registered in one slice: with their tags and attributes some ten rows each.
+// bulkEndpoints is how many endpoints one slice registers: each takes some ten rows, with its tags and attributes.
 const bulkEndpoints = 100
 
-// Register makes endpoints or renews those whose address exists already, and returns once they are on disk, one result
-// each, in order. Large batches are written in slices, between which other operations get their turn.
+// Register creates endpoints, or renews those whose address exists already. It returns one result each, in order, once they are on disk.
+// Large batches are written in slices, between which other operations get their turn.
 func (s *Store) Register(ctx context.Context, app string, regs []audience.Registration) ([]audience.Registered, error) {
 	if err := s.checkSpace(); err != nil {
 		return nil, fmt.Errorf("register endpoints: %w", err)
@@ -55,8 +55,8 @@ func (s *Store) Register(ctx context.Context, app string, regs []audience.Regist
 	return done, nil
 }
 
-// UpdateEndpoint changes one endpoint and returns the changed one; trusted has the meaning it has for registrations.
-// change may run more than once.
+// UpdateEndpoint changes one endpoint and returns the result; trusted has the same meaning as for registrations. change may be called more
+// than once.
 func (s *Store) UpdateEndpoint(ctx context.Context, app string, id audience.ID, trusted bool, change func(*audience.Endpoint) error) (e audience.Endpoint, err error) {
 	err = s.db.DoFor(ctx, app, func(c *sqlite.Conn) error {
 		old, found, err := endpointByID(c, app, id)
@@ -151,7 +151,7 @@ func (s *Store) EraseRecipient(ctx context.Context, app, recipient string) (n in
 	}
 }
 
-// DisableEndpoint notes that an endpoint shall get nothing any more. It does nothing if the endpoint is gone.
+// DisableEndpoint disables an endpoint, so that nothing more is sent to it. It does nothing if the endpoint was deleted.
 func (s *Store) DisableEndpoint(ctx context.Context, number int64, reason string) error {
 	err := s.db.Do(ctx, func(c *sqlite.Conn) error { return disableEndpoint(c, number, reason, time.Time{}, s.now()) })
 	if err != nil {
@@ -160,7 +160,7 @@ func (s *Store) DisableEndpoint(ctx context.Context, number int64, reason string
 	return nil
 }
 
-// MoveEndpoint notes that an endpoint has another address now, in its normal form: see moveEndpoint.
+// MoveEndpoint changes an endpoint's address, which must be in its normal form: see moveEndpoint.
 func (s *Store) MoveEndpoint(ctx context.Context, number int64, address json.RawMessage) error {
 	err := s.db.Do(ctx, func(c *sqlite.Conn) error { return moveEndpoint(c, number, address, s.now()) })
 	if err != nil {
@@ -169,8 +169,8 @@ func (s *Store) MoveEndpoint(ctx context.Context, number int64, address json.Raw
 	return nil
 }
 
-// disableEndpoint notes inside a transaction that an endpoint shall get nothing any more. An endpoint that is gone,
-// disabled already or has registered after since is left unchanged.
+// disableEndpoint disables an endpoint inside a transaction. It changes nothing if the endpoint was deleted, is disabled already or has
+// registered after since.
 func disableEndpoint(c *sqlite.Conn, number int64, reason string, since, now time.Time) error {
 	return changeEndpoint(c, number, now, func(e *audience.Endpoint) bool {
 		if !e.EndsWith(since) {
@@ -181,8 +181,8 @@ func disableEndpoint(c *sqlite.Conn, number int64, reason string, since, now tim
 	})
 }
 
-// moveEndpoint notes inside a transaction that an endpoint has another address now. If the app has an endpoint of that
-// address, which registered there by itself, this one is disabled.
+// moveEndpoint changes an endpoint's address inside a transaction. If the app already has an endpoint with the new address, which
+// registered by itself, it disables the moved one instead.
 func moveEndpoint(c *sqlite.Conn, number int64, address json.RawMessage, now time.Time) error {
 	err := changeEndpoint(c, number, now, func(e *audience.Endpoint) bool {
 		e.Address = address
@@ -220,8 +220,8 @@ type endpointWriter struct {
 	names  map[nameKey]int64 // looked up in this transaction
 	counts map[endpointrow.Count]int64
 
-	untrusted bool       // may not use up the app's names
-	swept     *time.Time // when names were swept last; nil: they are not swept
+	untrusted bool       // may not create so many names that the app has none left
+	swept     *time.Time // time of the last sweep of names; nil: they are not swept
 }
 
 // register makes or renews one endpoint. Errors of this endpoint alone are in the result; err ends the transaction.
@@ -248,13 +248,13 @@ func (w *endpointWriter) register(r *audience.Registration) (done audience.Regis
 		err = w.insert(&e)
 	}
 	if many := new(endpointrow.TooManyNames); errors.Is(err, audience.ErrTaken) || errors.As(err, &many) {
-		return audience.Registered{Err: err}, nil // found before anything of it was written
+		return audience.Registered{Err: err}, nil // this error occurs before anything is written
 	}
 	return audience.Registered{Endpoint: e, Created: !found}, err
 }
 
-// former finds the endpoint of an address as a former version spelled it. Beside one that is spelled as today it is
-// deleted: both are one device.
+// former finds the endpoint whose address has the key that an earlier version derived. If there is also one with today's key, it deletes
+// the former one: both are one device.
 func (w *endpointWriter) former(e *audience.Endpoint, today audience.Endpoint, found bool) (audience.Endpoint, bool, error) {
 	key, ok := audience.FormerKey(e)
 	if !ok {
@@ -336,7 +336,7 @@ func (w *endpointWriter) delete(e *audience.Endpoint) error {
 	return sqlitedb.Each(w.c, "DELETE FROM endpoint WHERE number = ?", []any{e.Number}, nil)
 }
 
-// endpointValues are the values of the columns in the order of INSERT and UPDATE.
+// endpointValues returns the column values in the order of INSERT and UPDATE.
 func endpointValues(e *audience.Endpoint) ([]any, error) {
 	tags, attributes, err := endpointrow.JSON(e)
 	if err != nil {
@@ -353,7 +353,7 @@ func endpointValues(e *audience.Endpoint) ([]any, error) {
 	}, nil
 }
 
-// add notes that an endpoint was added or removed.
+// add counts an endpoint as added or removed.
 func (w *endpointWriter) add(e *audience.Endpoint, n int64) {
 	if w.counts == nil {
 		w.counts = make(map[endpointrow.Count]int64)
@@ -361,7 +361,7 @@ func (w *endpointWriter) add(e *audience.Endpoint, n int64) {
 	w.counts[endpointrow.CountOf(e)] += n
 }
 
-// count writes the counts of added and removed endpoints.
+// count writes the changed endpoint counts.
 func (w *endpointWriter) count() error {
 	for k, n := range w.counts {
 		if n == 0 {

@@ -10,10 +10,10 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// eraseRows are deleted in one commit, so that other operations wait a few milliseconds at most.
+// eraseRows is how many rows one commit deletes, so that other operations wait a few milliseconds at most.
 const eraseRows = 250
 
-// EraseApp deletes all that is kept of a deleted app, in slices between which others are served.
+// EraseApp deletes all data of a deleted app, in slices. Other operations run between them.
 func (s *Store) EraseApp(ctx context.Context, app string) error {
 	if err := s.eraseAll(ctx, app); err != nil {
 		return fmt.Errorf("erase endpoints and campaigns of app %s: %w", app, known(err))

@@ -15,8 +15,8 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// TestDeliveriesAreFoundWithoutSorting keeps the queries that run for every few hundred messages from looking at more
-// than these: with a million pending ones, sorting them each time would be the end.
+// TestDeliveriesAreFoundWithoutSorting checks that the queries for every few hundred messages read only these messages: sorting a million
+// pending ones each time would be far too slow.
 func TestDeliveriesAreFoundWithoutSorting(t *testing.T) {
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "campaign.db"), Config{})
 	if err != nil {
@@ -74,8 +74,7 @@ func TestNamedEndpointsAreFoundByAnIndex(t *testing.T) {
 	}
 }
 
-// looks are searches for endpoints among many, with the index that their plans must name: no table may be read as a whole or
-// sorted.
+// looks are searches among many endpoints, with the index that their plans must use: none may scan or sort a whole table.
 var looks = map[string]struct{ who, index string }{
 	"all":                 {``, "endpoint_active"},
 	"a channel":           {`channel = "telegram"`, "endpoint_"},
@@ -87,7 +86,7 @@ var looks = map[string]struct{ who, index string }{
 	"a tag and attribute": {`tags contains "news" and age > 18`, "SEARCH d USING PRIMARY KEY"},
 }
 
-// TestNoSearchReadsAllEndpoints: with a million, that would take seconds.
+// TestNoSearchReadsAllEndpoints: reading all of a million endpoints would take seconds.
 func TestNoSearchReadsAllEndpoints(t *testing.T) {
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "campaign.db"), Config{})
 	if err != nil {

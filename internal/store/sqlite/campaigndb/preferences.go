@@ -90,7 +90,7 @@ func (s *Store) eraseBegun(ctx context.Context, app, recipient string) error {
 	return nil
 }
 
-// Begin implements preference.Store. It is not refused for lack of space: the notification was taken already.
+// Begin implements preference.Store. It works also without free space, since the notification was accepted already.
 func (s *Store) Begin(ctx context.Context, app string, steps []preference.Begun, now time.Time) (may []bool, err error) {
 	err = s.db.DoFor(ctx, app, func(c *sqlite.Conn) error {
 		may = make([]bool, len(steps))
@@ -140,7 +140,7 @@ func (s *Store) PruneBegun(ctx context.Context, now time.Time, limit int) (more 
 	return more, nil
 }
 
-// eraseNamed takes a recipient out of the audiences of an app's campaigns.
+// eraseNamed removes a recipient from the audiences of an app's campaigns.
 func (s *Store) eraseNamed(ctx context.Context, app, recipient string) error {
 	err := s.db.DoFor(ctx, app, func(c *sqlite.Conn) error {
 		specs := map[int64]string{}

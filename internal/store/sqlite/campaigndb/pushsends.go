@@ -21,7 +21,7 @@ import (
 
 var _ escalation.Store = (*Store)(nil)
 
-// Hand implements escalation.Store. It is not refused for lack of space: the notification was taken already.
+// Hand implements escalation.Store. It works also without free space, since the notification was accepted already.
 func (s *Store) Hand(ctx context.Context, sends []escalation.Send, now time.Time) error {
 	for len(sends) > 0 {
 		part := sends[:min(len(sends), 500)]
@@ -84,7 +84,7 @@ func (s *Store) RecoverSends(ctx context.Context, app string, resend []push.Chan
 	}
 }
 
-// WaitingSends implements escalation.Store. Each place is found by a look into the index, however much waits there.
+// WaitingSends implements escalation.Store. Finding a place takes one index lookup, however many sends wait there.
 func (s *Store) WaitingSends(ctx context.Context) (places []escalation.Place, err error) {
 	const first = `SELECT app, channel FROM push_send INDEXED BY push_send_due WHERE outcome = 0 AND (app, channel) > (?, ?) ORDER BY app, channel LIMIT 1`
 	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
@@ -140,7 +140,7 @@ func (s *Store) DueSends(ctx context.Context, p escalation.Place, now time.Time,
 			if target != "" {
 				d.Recipient, d.Address, d.Left = row.ColumnText(23), escalation.TargetAddress(target), false
 			}
-			if recipient := row.ColumnText(23); d.Recipient != recipient { // the endpoint was given to another recipient
+			if recipient := row.ColumnText(23); d.Recipient != recipient { // the endpoint now belongs to another recipient
 				d.Recipient, d.Left = recipient, true
 			}
 			list = append(list, d)
@@ -378,7 +378,7 @@ func (s *Store) PruneSends(ctx context.Context, before, now time.Time, limit int
 	return more, nil
 }
 
-// eraseSends deletes the record of what steps of escalations sent to a recipient.
+// eraseSends deletes the record of what escalation steps sent to a recipient.
 func (s *Store) eraseSends(ctx context.Context, app, recipient string) error {
 	for more := true; more; {
 		err := s.db.DoFor(ctx, app, func(c *sqlite.Conn) error {

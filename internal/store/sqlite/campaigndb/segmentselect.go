@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// dialect is SQLite's. A cross join makes SQLite read the source first.
+// dialect is SQLite's dialect. A cross join makes SQLite read the scan first.
 var dialect = &segment.Dialect{
 	Position: "instr", Active: "e.active = 1", Disabled: "e.active = 0", Filter: "+e.active = 1", Join: " CROSS JOIN ",
 	In: func(column string, values []string) segment.Clause {
@@ -75,7 +75,7 @@ func (s *Store) SelectEndpoints(ctx context.Context, app string, sel *audience.S
 	return s.selectEndpoints(ctx, app, sel, after, limit, segment.Select)
 }
 
-// picking is how a page of an audience is read: segment.Select or segment.List.
+// picking is a function that reads a page of an audience: segment.Select or segment.List.
 type picking func(r segment.Reader, d *segment.Dialect, app string, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error)
 
 func (s *Store) selectEndpoints(ctx context.Context, app string, sel *audience.Selection, after int64, limit int, pick picking) (list []audience.Endpoint, next int64, more bool, err error) {
@@ -104,7 +104,7 @@ func (s *Store) CountPart(ctx context.Context, app string, sel *audience.Selecti
 	return part, nil
 }
 
-// CountEndpoints counts the active endpoints of an audience by channel. It ends early when ctx does.
+// CountEndpoints counts the active endpoints of an audience by channel. It stops when ctx ends.
 func (s *Store) CountEndpoints(ctx context.Context, app string, sel *audience.Selection) (n map[push.Channel]int64, err error) {
 	err = s.db.ReadFor(ctx, app, func(c *sqlite.Conn) (err error) {
 		defer c.SetInterrupt(c.SetInterrupt(ctx.Done()))

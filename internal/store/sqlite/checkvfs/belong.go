@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// belong compares the store that the database belongs to with the wanted one.
+// belong fails if the database belongs to a store other than want.
 func (f *File) belong(want ID) error {
 	if want == (ID{}) {
 		return nil
@@ -31,7 +31,7 @@ func (f *File) belong(want ID) error {
 	return nil
 }
 
-// StoreOf reads which store a database belongs to; zero: none, or unknown.
+// StoreOf returns the id of the store to which a database belongs; zero: none, or unknown.
 func StoreOf(path string) (id ID) {
 	b, err := readHead(path)
 	if err != nil || binary.LittleEndian.Uint32(b[storeAt+len(id):]) != crc32.Checksum(b[storeAt:storeAt+len(id)], castagnoli) {

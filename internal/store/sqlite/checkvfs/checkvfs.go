@@ -1,6 +1,6 @@
-// Package checkvfs is the SQLite VFS under the server's databases. It hands everything to another VFS and keeps, beside
-// each database, a checksum of every page and a note of how much of the log is on disk, so that a page that a disk has
-// altered is never taken for data, and a log that lost its end never for a whole one. DESIGN.md in internal/store says why.
+// Package checkvfs is the SQLite VFS under the server's databases. It passes all calls to another VFS. Beside each database it stores a
+// checksum of every page and a note of how much of the log is on disk, so that a page altered by a disk is never taken for data, and a
+// truncated log never for a complete one. DESIGN.md in internal/store gives the reasons.
 package checkvfs
 
 import (
@@ -18,7 +18,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/walfile"
 )
 
-// C function types of the methods that are wrapped.
+// C function types of the wrapped methods.
 type (
 	xOpen     = func(tls *libc.TLS, pVfs, zName, pFile uintptr, flags int32, pOut uintptr) int32
 	xDelete   = func(tls *libc.TLS, pVfs, zName uintptr, syncDir int32) int32
@@ -43,11 +43,11 @@ type vfs struct {
 	name string
 	base *lib.Tsqlite3_vfs
 	ptr  uintptr // of base
-	room uintptr // where in a sqlite3_file our handle's number is
-	keep []any   // closures that C memory points to, for the garbage collector
+	room uintptr // offset of this VFS's handle number in a sqlite3_file
+	keep []any   // closures to which C memory points, so that the garbage collector keeps them
 
 	mu      sync.Mutex
-	methods map[uintptr]uintptr // our table for each of the base's
+	methods map[uintptr]uintptr // this VFS's method table for each of the base's
 	handles sync.Map            // uint64 → *handle
 	next    atomic.Uint64
 }
@@ -57,23 +57,22 @@ type handle struct {
 	f    *File
 	log  bool
 	base *lib.Tsqlite3_io_methods
-	buf  uintptr // for heads that are read from the log
-	last int64   // of a log: end of the commit whose last page is about to be written
+	buf  uintptr // buffer for frame headers that are read from the log
+	last int64   // of a log: end offset of the commit whose last page is about to be written
 
 	gathered gathered // of a log
 }
 
 var overDefault = sync.OnceValues(func() (*vfs, error) { return register("", "checked") })
 
-// over holds the VFSs over others than the default one. SQLite's memory points to them, and the garbage collector does
-// not see that.
+// over holds the VFSs over others than the default one. SQLite's memory points to them, which the garbage collector cannot see.
 var over struct {
 	sync.Mutex
 	all []*vfs
 }
 
-// On registers the VFS over the one of this name and returns its name: over the default one, if it is empty, once, over
-// others, which tests bring and take away, each time.
+// On registers the VFS over the VFS named base and returns its name. The VFS over the default one (base is empty) is registered once.
+// Others, which tests create and remove, are registered by each call.
 func On(base string) (string, error) {
 	if base != "" {
 		over.Lock()
@@ -101,7 +100,7 @@ func register(base, name string) (*vfs, error) {
 	if err := conn.Close(); err != nil {
 		return nil, err
 	}
-	tls := libc.NewTLS() // lives as long as the process
+	tls := libc.NewTLS() // exists as long as the process
 	v := &vfs{methods: make(map[uintptr]uintptr), name: name}
 	zBase := uintptr(0)
 	if base != "" {
@@ -120,7 +119,7 @@ func register(base, name string) (*vfs, error) {
 	}
 	p := libc.Xmalloc(tls, libc.Tsize_t(unsafe.Sizeof(lib.Tsqlite3_vfs{})))
 	ours := at[lib.Tsqlite3_vfs](p)
-	list := lib.Xsqlite3_mutex_alloc(tls, lib.SQLITE_MUTEX_STATIC_MAIN) // another registration links itself to base
+	list := lib.Xsqlite3_mutex_alloc(tls, lib.SQLITE_MUTEX_STATIC_MAIN) // a concurrent registration links itself to base, too
 	lib.Xsqlite3_mutex_enter(tls, list)
 	*ours = *v.base
 	lib.Xsqlite3_mutex_leave(tls, list)
@@ -146,7 +145,7 @@ func (v *vfs) handle(pFile uintptr) *handle {
 	return h.(*handle)
 }
 
-// open wraps databases that are being watched over and their logs; whatever else SQLite opens is the base's alone.
+// open wraps watched databases and their logs; the base VFS alone handles all other files.
 func (v *vfs) open(tls *libc.TLS, _, zName, pFile uintptr, flags int32, pOut uintptr) int32 {
 	rc := call[xOpen](v.base.FxOpen)(tls, v.ptr, zName, pFile, flags, pOut)
 	pMethods := &at[lib.Tsqlite3_file](pFile).FpMethods
@@ -170,7 +169,7 @@ func (v *vfs) open(tls *libc.TLS, _, zName, pFile uintptr, flags int32, pOut uin
 	return rc
 }
 
-// table returns the base's method table with our methods in it.
+// table returns the base's method table with the wrapped methods in it.
 func (v *vfs) table(tls *libc.TLS, base uintptr) uintptr {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -186,7 +185,7 @@ func (v *vfs) table(tls *libc.TLS, base uintptr) uintptr {
 	m.FxTruncate = pointer(v, xTruncate(v.truncate))
 	m.FxSync = pointer(v, xSync(v.sync))
 	if m.FiVersion > 2 {
-		m.FiVersion = 2 // without xFetch: pages that are mapped would be read unseen
+		m.FiVersion = 2 // version 2 has no xFetch: mapped pages would be read unchecked
 	}
 	v.methods[base] = ours
 	return ours
@@ -208,7 +207,7 @@ func (v *vfs) close(tls *libc.TLS, pFile uintptr) int32 {
 	return flushed
 }
 
-// remove notes that a log may go, which SQLite deletes when everything in it was copied, before it does, and that it has gone.
+// remove records a log's deletion, before and after it. SQLite deletes a log once all its pages are copied into the database.
 func (v *vfs) remove(tls *libc.TLS, _, zName uintptr, syncDir int32) int32 {
 	f := find(libc.GoString(zName), true)
 	if f != nil && f.logCopied() != nil {
@@ -278,8 +277,8 @@ func (v *vfs) truncate(tls *libc.TLS, pFile uintptr, size int64) int32 {
 	return rc
 }
 
-// sync notes after a log's sync how much of it is on disk, and syncs the checksums before the pages: a log is begun again
-// only after that, so that pages and checksums that do not match are in the log as well.
+// sync records, after a log's sync, how much of it is on disk. For a database it syncs the checksums before the pages: SQLite restarts the
+// log only after both, so a page and a checksum that do not match are still in the log.
 func (v *vfs) sync(tls *libc.TLS, pFile uintptr, flags int32) int32 {
 	h := v.handle(pFile)
 	if !h.log && h.f.syncSums() != nil {
@@ -307,8 +306,8 @@ func (v *vfs) sync(tls *libc.TLS, pFile uintptr, flags int32) int32 {
 	return rc
 }
 
-// wroteLog follows what a connection writes to the log: each frame is its head, then its page. A transaction that is rolled
-// back may have written frames, too, so only what ends a commit counts.
+// wroteLog records a connection's writes to the log: each frame is its header, then its page. A transaction that is rolled back may have
+// written frames, too, so only the frame that ends a commit counts.
 func (h *handle) wroteLog(b []byte, offset int64) {
 	end := offset + int64(len(b))
 	switch {
@@ -323,7 +322,7 @@ func (h *handle) wroteLog(b []byte, offset int64) {
 	h.f.wroteLog(b, offset)
 }
 
-// checkChain checks a page of a log that other processes write to as well, by the chain of SQLite's own checksums.
+// checkChain checks a page of a log to which other processes write, too, against the chain of SQLite's own checksums.
 func (h *handle) checkChain(tls *libc.TLS, pFile uintptr, page []byte, offset int64) bool {
 	i, ok := h.f.frame(len(page), offset)
 	if !ok {
@@ -340,7 +339,7 @@ func (h *handle) checkChain(tls *libc.TLS, pFile uintptr, page []byte, offset in
 			continue
 		}
 		if call[xRead](h.base.FxRead)(tls, pFile, h.buf, int32(len(part.to)), part.at) != lib.SQLITE_OK {
-			return true // the read that follows fails, too
+			return true // the following read fails, too
 		}
 		copy(part.to, bytes(h.buf, int32(len(part.to))))
 	}
@@ -355,7 +354,7 @@ func (h *handle) checkChain(tls *libc.TLS, pFile uintptr, page []byte, offset in
 	return false
 }
 
-// files are the databases being watched over, by absolute path.
+// files maps absolute paths to the watched databases.
 var files sync.Map
 
 func find(name string, log bool) *File {

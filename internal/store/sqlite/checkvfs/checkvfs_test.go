@@ -32,7 +32,7 @@ func open(t *testing.T, path string, o sqlitedb.Options) (*sqlitedb.DB, error) {
 
 func body(i int) string { return fmt.Sprintf("%d %s", i, strings.Repeat("x", 300)) }
 
-// fill makes a database of rowsInAll rows.
+// fill creates a database with rowsInAll rows.
 func fill(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "a.db")
@@ -64,7 +64,7 @@ func insert(t *testing.T, db *sqlitedb.DB, from, to int) {
 	}
 }
 
-// read reads all rows and returns their number; a row with other contents than were written fails the test.
+// read reads all rows and returns their number; a row with other contents than written fails the test.
 func read(t *testing.T, db *sqlitedb.DB) (n int, err error) {
 	t.Helper()
 	err = db.Read(t.Context(), func(c *sqlite.Conn) error {
@@ -190,7 +190,7 @@ func TestMissingOrDamagedChecksumsAreDamage(t *testing.T) {
 	if _, err := open(t, path, sqlitedb.Options{Guard: sqlitedb.Guard{Checked: true}}); !errors.As(err, &damage) {
 		t.Errorf("missing ones give %v", err)
 	}
-	db, err := open(t, path, sqlitedb.Options{}) // a database of a former version
+	db, err := open(t, path, sqlitedb.Options{}) // a database of an earlier version
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestMissingOrDamagedChecksumsAreDamage(t *testing.T) {
 	}
 }
 
-// crash copies a database as kill -9 would leave it.
+// crash copies a database in the state that kill -9 would leave.
 func crash(t *testing.T, path string) (copied string) {
 	t.Helper()
 	copied = filepath.Join(t.TempDir(), "b.db")
@@ -244,7 +244,7 @@ func TestALogThatLostSomethingIsNotRecoveredInSilence(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		// Nothing needed the log: all pages in it had been copied.
+		// The log was not needed: all its pages had been copied.
 		if n, err := read(t, again); n != rowsInAll || err != nil {
 			t.Errorf("case %d: %d rows of %d, %v", i, n, rowsInAll, err)
 		}
@@ -260,7 +260,7 @@ func TestALogThatLostSomethingIsNotRecoveredInSilence(t *testing.T) {
 	}
 }
 
-// SQLite writes such a commit in a way that no recovery takes, if pages had spilled into the log before.
+// If pages had spilled into the log before, SQLite writes such a commit in a form that its recovery ignores.
 func TestACommitWithASavepointThatWasRolledBackIsRecovered(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	db, err := open(t, path, sqlitedb.Options{})
@@ -271,7 +271,7 @@ func TestACommitWithASavepointThatWasRolledBackIsRecovered(t *testing.T) {
 	insert(t, db, 0, 100)
 	failed := errors.New("no")
 	err = db.Do(t.Context(), func(c *sqlite.Conn) error {
-		for i := range 20_000 { // more than the cache holds: pages spill into the log before the commit
+		for i := range 20_000 { // exceeds the cache, so that pages spill into the log before the commit
 			if err := sqlitex.Execute(c, "INSERT INTO n VALUES (?, ?)", &sqlitex.ExecOptions{Args: []any{1000 + i, body(i)}}); err != nil {
 				return err
 			}
@@ -357,7 +357,7 @@ func TestADatabaseOfAnotherStoreIsNotOpened(t *testing.T) {
 	}
 }
 
-// All that a young database has may be in its log: nothing but the header of its checksums is there to be cut off.
+// All data of a young database may be in its log, so that only the header of its checksums can be cut off.
 func TestChecksumsCutOffInTheirHeaderAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	db, err := open(t, path, sqlitedb.Options{})
@@ -405,12 +405,12 @@ func TestFilesThatAreTakenAwayAreNoticed(t *testing.T) {
 			if err := db.Gone(); !errors.As(err, &damage) || damage.Path != path+suffix {
 				t.Errorf("%s %s: %v", suffix, name, err)
 			}
-			_ = db.Close() // it may fail: its files are gone
+			_ = db.Close() // may fail, since its files are gone
 		}
 	}
 }
 
-// After a clean end and a power cut, the note may not speak of a log that is no more.
+// After a clean shutdown and a power cut, the note must not refer to a log that no longer exists.
 func TestACleanEndLeavesNoNoteOfALog(t *testing.T) {
 	path := fill(t)
 	if _, err := os.Stat(path + "-wal"); !errors.Is(err, os.ErrNotExist) {
@@ -454,7 +454,7 @@ func TestVerifyingKeepsToAPace(t *testing.T) {
 		if d, err := checkvfs.Verify(t.Context(), path, pace, nil); err != nil || len(d.Errors) > 0 {
 			t.Errorf("%v, %v", d, err)
 		}
-		// The first piece read, and the rest at the end, cost no time.
+		// The first piece read and the last one take no time.
 		if took, least := time.Since(began), time.Duration(size(t, path)-2*pace)*time.Second/pace; took < least || least <= 0 {
 			t.Errorf("%d bytes took %s, want %s or more", size(t, path), took, least)
 		}

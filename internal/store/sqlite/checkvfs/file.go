@@ -13,31 +13,31 @@ import (
 )
 
 const (
-	// Suffix is added to the database's name for the file with the checksums.
+	// Suffix is the suffix of the file with a database's checksums.
 	Suffix    = "-sums"
 	logSuffix = "-wal"
 	logHeader = walfile.HeaderSize
 )
 
-// The file of checksums: a header, then 8 bytes a page, a CRC-32C (Castagnoli, which processors compute) and the same inverted, so
-// that a damaged checksum is told from a damaged page. Eight zeros: the page was never written.
+// The file of checksums: a header, then 8 bytes per page, a CRC-32C (Castagnoli, which processors compute) and its inverse, so that a
+// damaged checksum is distinguished from a damaged page. Eight zero bytes: the page was never written.
 const (
 	fileHeader = 128 << 10
 	entrySize  = 8
 	fileMagic  = "GdwSums\x02"
 	storeAt    = 56  // the store's id and its checksum
-	lifeAt     = 80  // drawn when the checksums were made; the note has it, too
-	markAt     = 512 // the mark as it last was when checksums were synced, in turn here and in the next sector
+	lifeAt     = 80  // random, chosen when the checksums were created; the note has the same
+	markAt     = 512 // the mark at the last sync of checksums, written in turn here and in the next sector
 
-	firstPageAt = 64 << 10 // a copy of the first page, without which a database cannot be read at all
+	firstPageAt = 64 << 10 // a copy of the first page, without which the database is unreadable
 )
 
-// ID names the store that a file belongs to.
+// ID identifies the store to which a file belongs.
 type ID [16]byte
 
 func (id ID) String() string { return hex.EncodeToString(id[:]) }
 
-// DamageError says which part of a file differs from what was written.
+// DamageError names a file and the part of it that differs from what was written.
 type DamageError struct {
 	Path string
 	What string
@@ -45,7 +45,7 @@ type DamageError struct {
 
 func (e *DamageError) Error() string { return e.Path + " is damaged: " + e.What }
 
-// ForeignError says that a database belongs to another store.
+// ForeignError reports that a database belongs to another store.
 type ForeignError struct {
 	Path        string
 	Store, Want ID
@@ -64,29 +64,29 @@ type File struct {
 	damaged  func(error)
 	shared   bool
 	lax      bool
-	huge     bool         // unused room in pages is not zeroed: see slackMost
+	huge     bool         // unused space in pages is not zeroed: see slackMost
 	users    int          // of the process; guarded by opening
-	end      atomic.Int64 // of the last commit that was written to the log and not synced yet; 0: there is none
+	end      atomic.Int64 // end of the last commit that was written to the log and is not synced yet; 0: none
 
 	// Of the log. Commits never wait for a disk here.
 	mu          sync.RWMutex
 	mark        walfile.Mark
-	turn        uint64         // how often the mark was changed
-	logHeader   []byte         // the header in the log; nil: unknown
+	turn        uint64         // number of changes of the mark
+	logHeader   []byte         // the log's header; nil: unknown
 	tally       walfile.Tally  // with the transaction under way
-	clean       bool           // there was no log when the file was opened
-	head        walfile.Note   // of the frame whose page is about to be written
-	first       int            // frame of the first of notes
-	notes       []walfile.Note // frames that were written since the last sync
+	clean       bool           // no log existed when the file was opened
+	head        walfile.Note   // note of the frame whose page is about to be written
+	first       int            // frame number of notes[0]
+	notes       []walfile.Note // notes of frames written since the last sync
 	buf         []byte
-	log         []uint64 // of each page in the log: its checksum, and known: written or read in full by this process
+	log         []uint64 // for each page in the log its checksum and a flag known: written or completely read by this process
 	dbID, logID identity
 
 	// Of the database.
 	sumsMu sync.RWMutex
-	cache  map[int64][]byte // chunks of checksums as they are in the file
-	fresh  []entry          // checksums that are not in the file yet, in the order of pages
-	dirty  bool             // checksums were written since they were synced
+	cache  map[int64][]byte // chunks of checksums, as stored in the file
+	fresh  []entry          // checksums not yet written to the file, in the order of pages
+	dirty  bool             // checksums were written since their last sync
 	copies int              // of the mark beside them
 }
 
@@ -96,32 +96,32 @@ type entry struct {
 	sum  uint32
 }
 
-// chunk is how many checksums are read together: 4 KB.
+// chunk is how many checksums are read together, 4 KB.
 const chunk = 512
 
-// maxFresh is how many checksums wait for the next sync, which is what they must be written before.
+// maxFresh limits how many checksums wait for the next sync, before which they must be written.
 const maxFresh = 8192
 
 const known = 1 << 32
 
-// Options say how a database is checked.
+// Options control how a database is checked.
 type Options struct {
-	// Expected: there were checksums before, so it is damage if there are none.
+	// Expected: the database had checksums, so missing ones are damage.
 	Expected bool
-	// Store is what the database must belong to; zero: it does not matter. One without gets it.
+	// Store is the store to which the database must belong; zero: any. A database without a store is assigned to it.
 	Store ID
 	// Lax: commits are not synced one by one, so a power cut may leave a log with a gap.
 	Lax bool
-	// Shared: other processes write to the database as well, or only they do.
+	// Shared: other processes write to the database, too, or only they do.
 	Shared bool
-	// Damaged is called with each piece of damage that is met. It must not block.
+	// Damaged is called for each piece of damage found. It must not block.
 	Damaged func(error)
 }
 
 var opening sync.Mutex
 
-// Open begins to watch over the database at path, before SQLite opens it, and checks that its log is whole: the error is
-// then a *walfile.Damage. A database without checksums gets them as it is.
+// Open starts watching the database at path, before SQLite opens it, and checks that its log is complete: if it is not, the error is a
+// *walfile.Damage. A database without checksums gets checksums of its current pages.
 func Open(path string, o Options) (*File, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -145,7 +145,7 @@ func Open(path string, o Options) (*File, error) {
 	return f, nil
 }
 
-// Close ends watching, after SQLite has closed the database.
+// Close stops watching. SQLite must have closed the database before.
 func (f *File) Close() error {
 	opening.Lock()
 	defer opening.Unlock()
@@ -188,7 +188,7 @@ func (f *File) open(o *Options) (err error) {
 	return f.openLog()
 }
 
-// unmade reports whether there are no checksums, or they were not made to the end.
+// unmade reports whether checksums are missing or incomplete.
 func (f *File) unmade() bool {
 	head := make([]byte, len(fileMagic))
 	n, _ := f.sums.ReadAt(head, 0)

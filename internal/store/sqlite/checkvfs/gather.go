@@ -9,23 +9,23 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/walfile"
 )
 
-// gatherMost is how many bytes of a log are written by one system call: as many as a lone commit has, several times over.
+// gatherMost is the most bytes of a log that one system call writes, several times a typical commit.
 const gatherMost = 64 << 10
 
-// gathered is what a connection has written to the end of its log and the file does not have yet. SQLite writes each frame's
-// head and page by themselves. They reach the file together, at the latest with the page that ends a commit, before SQLite
-// tells readers of it, and before the log is synced, read or cut off through the same connection.
+// gathered holds the bytes that a connection has written to the end of its log and that are not in the file yet. SQLite writes each frame's
+// header and page separately. They are written to the file together: at the latest with the page that ends a commit, before SQLite shows it
+// to readers, and before the log is synced, read or truncated through the same connection.
 type gathered struct {
-	buf   uintptr // of gatherMost bytes; 0: nothing was gathered yet
+	buf   uintptr // buffer of gatherMost bytes; 0: nothing was gathered yet
 	n     int32
 	at    int64   // of the first byte
-	parts []int32 // how long each piece is, as SQLite wrote them
+	parts []int32 // length of each piece, as SQLite wrote them
 	next  int64   // end of the last write
-	end   int64   // where the page that ends a commit begins; 0: the last head was of another page
+	end   int64   // offset of the page that ends a commit; 0: the last header was that of another page
 }
 
-// writeLog writes to a log, or gathers writes. Only a write that continues the last one is gathered: frames that replace others need not
-// end with a page.
+// writeLog writes to a log, or gathers writes. It gathers only writes that continue the last one: frames that replace others need not end
+// with a page.
 func (h *handle) writeLog(tls *libc.TLS, pFile, buf uintptr, n int32, offset int64) int32 {
 	g := &h.gathered
 	follows, ends := offset == g.next && offset > 0, h.endsCommit(bytes(buf, n), offset)
@@ -59,7 +59,7 @@ func (h *handle) writeLog(tls *libc.TLS, pFile, buf uintptr, n int32, offset int
 	return lib.SQLITE_OK
 }
 
-// endsCommit reports whether a piece is the page that ends a commit, as the head before it said.
+// endsCommit reports whether a piece is the page that ends a commit, according to the header before it.
 func (h *handle) endsCommit(b []byte, offset int64) bool {
 	g := &h.gathered
 	if len(b) != walfile.FrameHead {
@@ -72,8 +72,7 @@ func (h *handle) endsCommit(b []byte, offset int64) bool {
 	return false
 }
 
-// flush writes the gathered bytes. Bytes that could not be written are dropped: SQLite gets the error, and rolls the
-// transaction back.
+// flush writes the gathered bytes. If that fails they are dropped: SQLite gets the error and rolls the transaction back.
 func (h *handle) flush(tls *libc.TLS, pFile uintptr) int32 {
 	g := &h.gathered
 	if g.n == 0 {

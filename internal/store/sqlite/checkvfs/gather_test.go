@@ -44,7 +44,7 @@ func TestACommitThatCannotBeWrittenIsRolledBack(t *testing.T) {
 	}
 	defer db.Close()
 	insert(t, db, 0, 100)
-	db.CopyLog() // so that the checkpointer has nothing to write
+	db.CopyLog() // leaves nothing for the checkpointer to write
 	faults.FailWrites(true)
 	if err := db.Do(t.Context(), func(c *sqlite.Conn) error {
 		return sqlitex.Execute(c, "INSERT INTO n VALUES (5000, 'x')", nil)
@@ -67,7 +67,7 @@ func TestACommitThatCannotBeWrittenIsRolledBack(t *testing.T) {
 }
 
 // A connection with a small cache writes frames before it commits, reads them again, and replaces some of them; every second transaction
-// fits. Without syncs only the end of the commit causes the write.
+// fits into the cache. Without syncs only the end of a commit flushes the gathered bytes.
 func TestATransactionIsWholeInTheLogWhetherItSpillsOrNot(t *testing.T) {
 	vfs, err := checkvfs.On("")
 	if err != nil {

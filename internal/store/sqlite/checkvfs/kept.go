@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/walfile"
 )
 
-// Kept is the content of the checksums' file, for repairs, as far as it can be read.
+// Kept is the readable content of the checksums' file, for repairs.
 type Kept struct {
 	Store     ID
 	Mark      walfile.Mark
@@ -30,7 +30,7 @@ func (k *Kept) Sum(page int64) (sum uint32, ok bool) {
 	return k.Sums[page-1], k.Known[page-1]
 }
 
-// ReadKept reads the checksums of the database at path; there may be none.
+// ReadKept reads the checksums of the database at path, if there are any.
 func ReadKept(path string, pageSize int) (*Kept, error) {
 	k := &Kept{}
 	b, err := os.ReadFile(path + Suffix)
@@ -68,13 +68,13 @@ func ReadKept(path string, pageSize int) (*Kept, error) {
 	return k, nil
 }
 
-// Is reports whether a page matches its checksum, or that is unknown.
+// Is reports whether a page matches its checksum, or its checksum is unknown.
 func (k *Kept) Is(page int64, b []byte) bool {
 	sum, ok := k.Sum(page)
 	return !ok || crc32.Checksum(b, castagnoli) == sum
 }
 
-// Poison sets a page's checksum to a wrong one, so that nobody takes its remains for data.
+// Poison stores a wrong checksum for a page, so that its remains are never taken for data.
 func Poison(path string, page int64, b []byte) error {
 	f, err := os.OpenFile(path+Suffix, os.O_RDWR, 0)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/walfile"
 )
 
-// frame returns the number of the frame whose page is at an offset of the log; ok is false if no page begins there.
+// frame returns the number of the frame whose page is at an offset of the log; ok is false if no page starts there.
 func (f *File) frame(n int, offset int64) (i int, ok bool) {
 	size := f.pageSize.Load()
 	at, step := offset-logHeader-walfile.FrameHead, size+walfile.FrameHead
@@ -22,7 +22,7 @@ func (f *File) frame(n int, offset int64) (i int, ok bool) {
 	return int(at / step), true
 }
 
-// checkFrame compares a page that was read from the log with the page that was written there.
+// checkFrame compares a page read from the log with the checksum of what was written there.
 func (f *File) checkFrame(b []byte, offset int64) bool {
 	i, ok := f.frame(len(b), offset)
 	if !ok {
@@ -41,7 +41,7 @@ func (f *File) checkFrame(b []byte, offset int64) bool {
 	return false
 }
 
-// checkCutOff is for a read beyond the end of the log: pages are read only where SQLite knows of some.
+// checkCutOff reports damage if a page is read beyond the end of the log: SQLite reads pages only where it has written some.
 func (f *File) checkCutOff(n int32, offset int64) bool {
 	i, ok := f.frame(int(n), offset)
 	if ok {
@@ -54,7 +54,7 @@ func (f *File) badFrame(i int) {
 	f.report(&DamageError{Path: f.path + logSuffix, What: fmt.Sprintf("the page of frame %d is not what was written", i+1)})
 }
 
-// wroteLog notes the frame headers and pages that were written to the log.
+// wroteLog records frame headers and pages that were written to the log.
 func (f *File) wroteLog(b []byte, offset int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -85,7 +85,7 @@ func (f *File) wroteLog(b []byte, offset int64) {
 	f.log[i] = known | uint64(f.head.Sum)
 }
 
-// writeNotes writes the notes of frames since the last sync, for mending. They are not synced.
+// writeNotes writes the notes of frames since the last sync, for repairs. It does not sync them.
 func (f *File) writeNotes() error {
 	n := min(len(f.notes), max(0, maxNotes-f.first))
 	b := f.buf[:0]
@@ -110,7 +110,7 @@ func decodeNotes(b []byte) []walfile.Note {
 	return notes
 }
 
-// logHead returns the log's header; nil: unknown, or another process may have begun the log again.
+// logHead returns the log's header; nil: unknown, or another process may have restarted the log.
 func (f *File) logHead() []byte {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -120,7 +120,7 @@ func (f *File) logHead() []byte {
 	return slices.Clone(f.logHeader)
 }
 
-// synced notes that the log is on disk up to its last commit.
+// synced records that the log is on disk up to its last commit.
 func (f *File) synced(header []byte, end int64) error {
 	return f.changeMark(func(m *walfile.Mark) error {
 		salts := walfile.Salts{binary.BigEndian.Uint32(header[16:]), binary.BigEndian.Uint32(header[20:])}
@@ -139,15 +139,14 @@ func (f *File) synced(header []byte, end int64) error {
 	})
 }
 
-// Count sets the row counts that the database will have once the current transaction has committed. They are noted with
-// the log's next sync.
+// Count sets the row counts that the database will have once the current transaction has committed. The log's next sync records them.
 func (f *File) Count(t walfile.Tally) {
 	f.mu.Lock()
 	f.tally = t
 	f.mu.Unlock()
 }
 
-// NoteCount notes the database's current row counts.
+// NoteCount records the database's current row counts.
 func (f *File) NoteCount(t walfile.Tally) error {
 	f.Count(t)
 	return f.changeMark(func(m *walfile.Mark) error {
@@ -156,14 +155,14 @@ func (f *File) NoteCount(t walfile.Tally) error {
 	})
 }
 
-// Counted is what was noted when the database was closed; false: it was not closed, or nothing was noted.
+// Counted returns the row counts that were recorded when the database was closed; false: it was not closed, or none were recorded.
 func (f *File) Counted() (walfile.Tally, bool) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	return f.mark.Tally, f.clean && f.mark.Tally != walfile.Tally{}
 }
 
-// Log returns which generation of the log is being written.
+// Log returns the current generation of the log.
 func (f *File) Log() (walfile.Salts, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -175,8 +174,8 @@ func (f *File) Log() (walfile.Salts, error) {
 	return f.mark.Salts, nil
 }
 
-// Copied notes that so many frames of the log of a generation are in the database as well, synced. Meanwhile the next
-// generation may have begun.
+// Copied records that the first frames of a log generation are in the database as well, synced. Meanwhile the next generation may have
+// begun.
 func (f *File) Copied(log walfile.Salts, frames int64) error {
 	if frames <= 0 {
 		return nil
@@ -190,7 +189,7 @@ func (f *File) Copied(log walfile.Salts, frames int64) error {
 	})
 }
 
-// logCopied notes, on disk, that all of the log is in the database.
+// logCopied records on disk that the whole log is in the database.
 func (f *File) logCopied() error {
 	err := f.changeMark(func(m *walfile.Mark) error {
 		m.Copied = m.Bytes
@@ -211,7 +210,7 @@ func (f *File) logRemoved() error {
 	})
 }
 
-// changeMark changes the mark. It is not synced: after a power cut an older one says less, which is checked all the same.
+// changeMark changes the mark. It does not sync it: after a power cut an older mark covers less of the log, and that part is still checked.
 func (f *File) changeMark(change func(*walfile.Mark) error) (err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

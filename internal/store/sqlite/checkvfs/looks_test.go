@@ -16,8 +16,8 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// SQLite may read a page from the database before it has synced it. The file of checksums then has that of the page before, unless
-// other processes read the database, too.
+// SQLite may read a page from the database before it has synced the page. The file of checksums then has the checksum of the previous page,
+// unless other processes read the database, too.
 func TestAPageThatIsNotSyncedYetIsComparedWithWhatWasWritten(t *testing.T) {
 	t.Run("by this process", func(t *testing.T) { readUnsynced(t, false) })
 	t.Run("by others", func(t *testing.T) { readUnsynced(t, true) })
@@ -52,12 +52,12 @@ func readUnsynced(t *testing.T, shared bool) {
 	c := connect()
 	do(c, "CREATE TABLE a(body TEXT)", "CREATE TABLE b(body TEXT)", "INSERT INTO a VALUES ('old')", "INSERT INTO b VALUES ('old')",
 		"PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA synchronous=off", "UPDATE a SET body = 'new'")
-	// Pages that a reader has not read yet stay in the log, so the database is not truncated to its length, which would
-	// write checksums.
+	// Pages that a reader has not read yet stay in the log, so SQLite does not truncate the database to its length, which would write
+	// checksums.
 	reader := connect()
 	do(reader, "BEGIN", "SELECT * FROM a")
 	do(c, "UPDATE b SET body = 'new'", "PRAGMA wal_checkpoint(PASSIVE)")
-	other := connect() // has no page in memory, and reads a from the database
+	other := connect() // its cache is empty, so it reads a from the database
 	if got, err := sqlitex.ResultText(other.Prep("SELECT body FROM a")); got != "new" || err != nil {
 		t.Errorf("%q is read, %v", got, err)
 	}
@@ -88,8 +88,8 @@ func compareAsAnotherProcess(t *testing.T, path string) {
 	}
 }
 
-// Beside a server that writes, a page that does not match its checksum may be half written: it is read five times, 50 ms
-// apart. There is no pause before the first read, and pages that are damaged for good are not read again.
+// Beside a server that writes, a page that does not match its checksum may be half written: it is read five times, 50 ms apart. There is no
+// pause before the first read, and permanently damaged pages are not read again.
 func TestPossiblyTornPageIsReadFiveTimes(t *testing.T) {
 	const pauses = 4 * 50 * time.Millisecond
 	path := filepath.Join(t.TempDir(), "a.db")

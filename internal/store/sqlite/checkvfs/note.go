@@ -13,21 +13,21 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/walfile"
 )
 
-// NoteSuffix is what the name of the file with the note of the log adds to the database's.
+// NoteSuffix is the suffix of the file with the note of a database's log.
 const NoteSuffix = "-note"
 
-// The note says how much of the log is on disk and what each frame of it should be. A system call at each commit would cost it
-// microseconds, or wait for a sync of the same file, so the file is mapped into memory, and never synced: it survives a kill, and
-// a power cut leaves an older one, or none. It has no data that is not elsewhere: a missing one is made anew.
+// The note records how much of the log is on disk and the expected content of each of its frames. A system call at each commit would take
+// microseconds, or wait for a sync of the same file, so the file is mapped into memory and never synced: it survives a kill, and a power
+// cut leaves an older one or none. All its data is elsewhere, too: a missing note is created anew.
 const (
 	noteMagic = "GdwNote\x01"
 	noteFile  = 1 << 20
-	lifeSize  = 8  // after the magic: the id of the checksums that the note belongs to
+	lifeSize  = 8  // after the magic: the id of the checksums to which the note belongs
 	liveAt    = 64 // the mark
 	logHeadAt = 128
 	notesAt   = 4096 // of the frames
 	frameNote = 12
-	maxNotes  = (noteFile - notesAt) / frameNote // of pages of 4096 bytes 358 MB, which is more than logs may have
+	maxNotes  = (noteFile - notesAt) / frameNote // with pages of 4096 bytes this covers 358 MB, more than a log may have
 )
 
 // note is the mapped file.
@@ -37,7 +37,7 @@ type note struct {
 	mem  []byte
 }
 
-// openNote maps the note, makes a new one if it is unusable, and loads the mark.
+// openNote maps the note, replaces an unusable one, and loads the mark.
 func (f *File) openNote() (err error) {
 	head, err := f.readSums()
 	if err != nil {
@@ -59,13 +59,13 @@ func (f *File) openNote() (err error) {
 	}
 	_, first, _ := decodeMark(head[markAt:])
 	if _, second, ok := decodeMark(head[markAt+markEvery:]); ok && second > first {
-		f.copies = 1 // so that the next copy takes the place of the older one
+		f.copies = 1 // the next copy then replaces the older one
 	}
 	return f.loadMark()
 }
 
-// empty writes a note of nothing. It writes zeros rather than a hole: mapped pages must have their place on the disk. It writes a
-// page at a time: the kernel may keep a larger write as one piece, which then stays in memory as a whole while one byte is used.
+// empty writes an empty note. It writes zeros rather than a hole, since mapped pages must have disk space. It writes page by page: the
+// kernel may keep a larger write as one piece, which then stays in memory as a whole while one byte of it is used.
 func (n *note) empty(life []byte) error {
 	page := make([]byte, 4096)
 	for at := int64(len(page)); at < noteFile; at += int64(len(page)) {
@@ -79,7 +79,7 @@ func (n *note) empty(life []byte) error {
 	return errors.Join(err, n.file.Truncate(noteFile))
 }
 
-// is reports whether the note is that of the checksums with this header.
+// is reports whether the note belongs to the checksums with this header.
 func (n *note) is(sums []byte) bool {
 	if n.file == nil {
 		return false
@@ -113,8 +113,8 @@ func (f *File) release() error {
 	return err
 }
 
-// put writes to the note. Where the file was cut off under us, or has no place on a full disk, its memory cannot be written:
-// that is an error like any other.
+// put writes to the note. If the file was truncated by others, or the disk is too full for its pages, writing to the mapped memory faults;
+// put returns that as an error.
 func (n *note) put(b []byte, at int) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -135,10 +135,10 @@ func (n *note) put(b []byte, at int) (err error) {
 
 const (
 	markSize  = 8 + 8 + 8 + 8 + 8 + 8 + 8 + 4
-	markEvery = 512 // bytes between the two copies beside the checksums
+	markEvery = 512 // distance in bytes between the two copies beside the checksums
 )
 
-// readNote reads the note of the file of checksums that begins with sums; zeros, if that has none.
+// readNote reads the note of the checksums file whose header is sums; it returns zeros if that has none.
 func readNote(path string, sums []byte) ([]byte, error) {
 	b, err := os.ReadFile(path + NoteSuffix)
 	if errors.Is(err, os.ErrNotExist) || err == nil && (len(b) != noteFile || !isNote(b, sums)) {
@@ -176,7 +176,7 @@ func (f *File) syncMark() error {
 	return f.sums.Sync()
 }
 
-// readSums reads the begin of the checksums.
+// readSums reads the beginning of the checksums file.
 func (f *File) readSums() ([]byte, error) {
 	head := make([]byte, markAt+markEvery+markSize)
 	_, err := f.sums.ReadAt(head, 0)
@@ -213,8 +213,7 @@ func (f *File) loadMark() error {
 
 var errMark = errors.New("the note of how much of the log is on disk")
 
-// newestMark is the newest that is whole: of the two copies, one may have been half written when the power failed, and the
-// live one when the process was killed.
+// newestMark returns the newest intact mark: a power cut may have left one of the copies half written, and a kill the live one.
 func newestMark(copies, live []byte) (m walfile.Mark, turn uint64, err error) {
 	err = errMark
 	for _, b := range [][]byte{copies, copies[markEvery:], live} {

@@ -10,8 +10,8 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/walfile"
 )
 
-// BenchmarkNote measures what a commit of five frames pays for its note, while another file of the same folder, or the same
-// one, is written and synced all the time, as checkpoints do.
+// BenchmarkNote measures the cost of the note for a commit of five frames, while another file of the same folder, or the same file, is
+// written and synced all the time, as checkpoints do.
 func BenchmarkNote(b *testing.B) {
 	dir := b.TempDir()
 	mapped, plain, synced := made(b, dir, "mapped"), made(b, dir, "plain"), made(b, dir, "synced")
@@ -80,10 +80,9 @@ func syncAgainAndAgain(b *testing.B, f *os.File, stop chan struct{}) {
 	}
 }
 
-// BenchmarkPage measures what a page of 4 KB pays for its checksum: one that is read from the database or from the log, and one that
-// is written to the log.
+// BenchmarkPage measures the cost of the checksum of a 4 KB page that is read from the database, read from the log, or written to the log.
 func BenchmarkPage(b *testing.B) {
-	const pages, size = 16, 4096 // few: a page that was just read or is about to be written is in the cache
+	const pages, size = 16, 4096 // few pages, so that they are in the processor's cache, like a page just read or about to be written
 	path := filepath.Join(b.TempDir(), "a.db")
 	image := make([]byte, pages*size)
 	copy(image, "SQLite format 3\x00\x10\x00")

@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// marks lists where the mark is stored: two copies beside the checksums, and the live one in the note.
+// marks lists the places of the mark: two copies beside the checksums, and the live one in the note.
 var marks = []struct {
 	suffix string
 	at     int64
@@ -31,7 +31,7 @@ func TestAMarkThatWasHalfWrittenIsNoDamage(t *testing.T) {
 	}
 	defer db.Close()
 	rows := 0
-	for range 3 { // the checksums are synced with one copy of the mark, then with the other
+	for range 3 { // a sync of checksums writes one copy of the mark, the next sync the other
 		insert(t, db, rows, rows+100)
 		rows += 100
 		db.CopyLog()
@@ -64,8 +64,8 @@ func TestAMarkThatWasHalfWrittenIsNoDamage(t *testing.T) {
 	}
 }
 
-// The note is never synced: a power cut may take it, or leave one of long ago. The log is then compared with the copy of the
-// mark that was synced with the checksums.
+// The note is never synced: after a power cut it may be missing or long outdated. The log is then compared with the copy of the mark that
+// was synced with the checksums.
 func TestANoteThatIsMissingOrOldIsNoDamage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	db, err := open(t, path, sqlitedb.Options{})
@@ -115,7 +115,7 @@ func TestANoteThatIsMissingOrOldIsNoDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 		again, err := open(t, copied, sqlitedb.Options{Guard: sqlitedb.Guard{Checked: true}})
-		if err == nil { // all that the mark knew of was copied
+		if err == nil { // the database has everything that the mark covers
 			if n, err := read(t, again); n < 200 || err != nil {
 				t.Errorf("%s, without the log: %d rows, %v", name, n, err)
 			}
@@ -132,7 +132,7 @@ func copyFile(from, to string) error {
 	return err
 }
 
-// The mark tells of a log that lost its last commit, whichever of the two has it.
+// The mark reveals a log that lost its last commit, whichever of its two files has the mark.
 func TestALogThatLostItsLastCommitIsNoticed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	db, err := open(t, path, sqlitedb.Options{})
@@ -152,14 +152,14 @@ func TestALogThatLostItsLastCommitIsNoticed(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if n, err := read(t, again); n != 200+i*100 || err != nil { // unless all pages in the log had been copied
+		if n, err := read(t, again); n != 200+i*100 || err != nil { // possible only if all pages of the log had been copied
 			t.Errorf("commit %d: %d rows are left, %v", i, n, err)
 		}
 		again.Close()
 	}
 }
 
-// The note is mapped: where the file ends before that, memory cannot be written. Such an attempt ends writing, not the
+// The note is mapped into memory: beyond the end of a truncated file that memory cannot be written. Such an attempt ends writing, not the
 // process.
 func TestANoteCutOffUnderADatabaseEndsWriting(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")

@@ -13,8 +13,8 @@ import (
 // openLog checks the log that SQLite is about to recover.
 func (f *File) openLog() error { return f.lookAgain(f.lookAtLog()) }
 
-// lookAgain reads mark and log again after err. If another process may be writing to them, a single read may find a
-// frame half written.
+// lookAgain reads the mark and the log again after err. If another process may be writing to them, a single read may find a frame half
+// written.
 func (f *File) lookAgain(err error) error {
 	for try := 1; err != nil && f.shared && try < verifyTries; try++ {
 		time.Sleep(verifyPause)
@@ -41,7 +41,7 @@ func (f *File) lookAtLog() error {
 	return nil
 }
 
-// checkLength finds a database that is shorter than it was. Pages in the log need not be in the database yet.
+// checkLength detects a truncated database. Pages in the log need not be in the database yet.
 func (f *File) checkLength(l *walfile.Log) error {
 	info, err := f.sums.Stat()
 	if err != nil {
@@ -85,7 +85,7 @@ func readLog(path string, m walfile.Mark, lax bool) (*walfile.Log, error) {
 	return l, err
 }
 
-// pageSize reads the size of a database's pages; 0: there is no database.
+// pageSize reads a database's page size; 0: there is no database.
 func pageSize(path string) (int64, error) {
 	var head [18]byte
 	file, err := os.Open(path)
@@ -99,7 +99,7 @@ func pageSize(path string) (int64, error) {
 	n, err := file.ReadAt(head[:], 0)
 	switch {
 	case n == 0:
-		return 0, nil // not written yet: it may be in the log
+		return 0, nil // the header is not written yet and may be in the log
 	case n < len(head):
 		return 0, &DamageError{Path: path, What: fmt.Sprintf("it has %d bytes (%v)", n, err)}
 	}

@@ -9,8 +9,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/walfile"
 )
 
-// adopt makes the checksums of a database that has none. Their header is written last, as the sign that they are
-// complete.
+// adopt computes the checksums of a database that has none. It writes their header last, as the sign that they are complete.
 func (f *File) adopt() error {
 	if size := f.pageSize.Load(); size > 0 {
 		err := eachPage(f.path, size, func(page int64, b []byte) error { return f.wrotePage(b, (page-1)*size) })
@@ -20,7 +19,7 @@ func (f *File) adopt() error {
 	}
 	info, err := f.sums.Stat()
 	if err == nil && info.Size() < fileHeader {
-		_, err = f.sums.WriteAt([]byte{0}, fileHeader-1) // before its beginning: a header that is cut off is damage
+		_, err = f.sums.WriteAt([]byte{0}, fileHeader-1) // extends the file to the whole header before its start is written: then a truncated header is damage
 	}
 	if err != nil {
 		return fmt.Errorf("write checksums: %w", err)
@@ -48,7 +47,7 @@ func (f *File) checkPage(b []byte, offset int64, short bool) bool {
 		f.report(err)
 		return false
 	case !ok && !written(b):
-		return true // a page that SQLite has left out
+		return true // SQLite skipped this page and never wrote it
 	case !ok && !short:
 		f.report(&DamageError{Path: f.path + Suffix, What: fmt.Sprintf("it has no checksum of page %d", page)})
 		return false
@@ -64,7 +63,7 @@ func (f *File) checkPage(b []byte, offset int64, short bool) bool {
 	return true
 }
 
-// written reports whether there is anything in a page.
+// written reports whether a page contains anything but zeros.
 func written(b []byte) bool {
 	for _, c := range b {
 		if c != 0 {
@@ -74,7 +73,7 @@ func written(b []byte) bool {
 	return false
 }
 
-// wrotePage notes the checksum of a page that was written.
+// wrotePage records the checksum of a written page.
 func (f *File) wrotePage(b []byte, offset int64) error {
 	if offset == 0 && len(b) >= walfile.MinPage {
 		f.pageSize.Store(int64(len(b)))
@@ -98,15 +97,15 @@ func (f *File) wrotePage(b []byte, offset int64) error {
 	}
 	f.fresh = append(f.fresh, e)
 	if f.shared {
-		// Another process may read the page before it is synced: a checkpoint that a reader keeps from the end of the log syncs
-		// nothing. It may also write it anew, whose checksum must not be overwritten by this one later.
+		// Another process may read the page before it is synced: a checkpoint that a reader keeps from completing syncs nothing. It may
+		// also write the page, and this older checksum must not replace its checksum later.
 		return f.flush()
 	}
 	return nil
 }
 
-// flush writes the checksums that have gathered: neighbours together, and checkpoints write pages in order. Until the pages are
-// synced this process compares them with the gathered checksums, so that writing these now is early enough.
+// flush writes the gathered checksums, adjacent ones together; checkpoints write pages in order. Until the pages are synced this process
+// compares them with the gathered checksums, so writing the checksums now is early enough.
 func (f *File) flush() error {
 	var b []byte
 	for from := 0; from < len(f.fresh); {
@@ -126,7 +125,7 @@ func (f *File) flush() error {
 	return nil
 }
 
-// truncated drops the checksums of pages that are no more.
+// truncated drops the checksums of pages beyond the database's new size.
 func (f *File) truncated(size int64) error {
 	page := f.pageSize.Load()
 	if page == 0 {
@@ -146,7 +145,7 @@ func (f *File) truncated(size int64) error {
 	return f.sums.Truncate(end)
 }
 
-// syncSums has the checksums on disk. Readers do not wait for that.
+// syncSums syncs the checksums to disk. Readers do not wait for that.
 func (f *File) syncSums() error {
 	f.sumsMu.Lock()
 	err := f.flush()

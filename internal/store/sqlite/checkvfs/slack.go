@@ -2,8 +2,8 @@ package checkvfs
 
 import "encoding/binary"
 
-// slackMost is up to where in a file unused room in pages is cleared. The first byte of a page says what kind it is, except of pages that
-// begin with the number of another one: that byte is 0 in files of less than 128 GB with any page size.
+// slackMost is the file offset up to which unused space in pages is cleared. The first byte of a page gives its kind, except for pages that
+// begin with a page number: the first byte of a page number is 0 in files of less than 128 GB with any page size.
 const slackMost = 32 << 30
 
 // Kinds of pages of tables and indexes, and the sizes of their headers (https://sqlite.org/fileformat2.html#b_tree_pages).
@@ -14,7 +14,7 @@ const (
 	fileHead            = 100 // before the header of the first page
 )
 
-// clearSlack clears the room between the pointers and the cells of a page of a table or an index: SQLite leaves remains of moved rows
+// clearSlack clears the space between the pointers and the cells of a table's or an index's page. SQLite leaves remains of moved rows
 // there, which would survive the deletion of these rows. A page with an unexpected layout stays unchanged.
 func clearSlack(p []byte, offset int64) {
 	if offset+int64(len(p)) > slackMost || len(p) < 512 || offset%int64(len(p)) != 0 {

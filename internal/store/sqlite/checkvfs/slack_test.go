@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// leaf is a page of a table with cells from the end on, and what was deleted before them.
+// leaf returns a page of a table with cells at its end, preceded by remains of deleted cells.
 func leaf(size int, cells ...string) []byte {
 	p := stdbytes.Repeat([]byte("old!"), size/4)
 	p[0] = leafTable

@@ -36,7 +36,7 @@ func (f *File) entry(page int64) (sum uint32, ok bool, err error) {
 	return sum, ok, err
 }
 
-// load reads a chunk of checksums. It is kept where nobody else writes any: a read of a page costs no second one then.
+// load reads a chunk of checksums. It caches the chunk unless other processes write checksums, so that reading a page takes no second read.
 func (f *File) load(n int64) []byte {
 	f.sumsMu.Lock()
 	defer f.sumsMu.Unlock()

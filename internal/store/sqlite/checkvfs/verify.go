@@ -39,7 +39,7 @@ func eachPage(path string, size int64, visit func(page int64, b []byte) error) e
 	}
 }
 
-// How often and how long mismatching pages are read again: they may be half written.
+// How often, and at which interval, mismatching pages are read again: they may be half written.
 const (
 	verifyTries = 5
 	verifyPause = 50 * time.Millisecond
@@ -48,7 +48,7 @@ const (
 // Damage is the result of Verify.
 type Damage struct {
 	Errors []error // what is damaged
-	Pages  []int64 // pages of the database that differ from what was written
+	Pages  []int64 // numbers of pages that differ from what was written
 }
 
 // Verify reads a whole database, also beside a server that writes to it, and reports what is damaged. It must not be called in
@@ -114,7 +114,7 @@ func (f *File) look() (size int64, err error) {
 	return size, f.lookAgain(err)
 }
 
-// stretch is how many pages are read before the pace is checked.
+// stretch is how many pages are read between two checks of the pace.
 const stretch = 64
 
 func (f *File) compare(ctx context.Context, total, pace int64, progress func(done, total int64)) (suspect []int64, err error) {
@@ -148,7 +148,7 @@ func (f *File) fits(page int64, b []byte) bool {
 	return err == nil && sum == crc32.Checksum(b, castagnoli)
 }
 
-// stillBad looks again at pages that may have been in the middle of being written. Pages in the log are read from there.
+// stillBad reads pages again that may have been in the middle of a write. It reads pages in the log from the log.
 func (f *File) stillBad(pages []int64) (bad []int64, err error) {
 	logged := make(map[int64]bool)
 	if l, err := walfile.Read(f.path + logSuffix); err == nil && l != nil {

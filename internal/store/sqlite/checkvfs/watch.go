@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// identity distinguishes a file from another one of the same name.
+// identity distinguishes a file from another file of the same name.
 type identity struct{ dev, ino uint64 }
 
 func identify(info os.FileInfo) identity {
@@ -18,7 +18,7 @@ func identify(info os.FileInfo) identity {
 	return identity{uint64(st.Dev), st.Ino} //nolint:unconvert // Dev has other types on other systems
 }
 
-// opened notes which file it is that SQLite has just opened.
+// opened records the identity of the file that SQLite has just opened.
 func (f *File) opened(log bool) {
 	name, id := f.path, &f.dbID
 	if log {
@@ -26,7 +26,7 @@ func (f *File) opened(log bool) {
 	}
 	info, err := os.Stat(name)
 	if err != nil {
-		return // removed within this moment, which Gone reports
+		return // the file was removed just now, which Gone reports
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -35,7 +35,7 @@ func (f *File) opened(log bool) {
 	}
 }
 
-// Gone says which of the files that are in use is not there any more under its name, or was cut off; nil: none.
+// Gone returns an error that names a file in use that was removed, replaced or truncated; nil: none.
 func (f *File) Gone() error {
 	f.mu.RLock()
 	dbID, logID, mark := f.dbID, f.logID, f.mark

@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/store/storetest"
 )
 
-// opener opens a log on a new file, and says how it is closed and opened again.
+// opener returns a function that opens a log on a new file; each further call closes and reopens it.
 func opener(t *testing.T) (open func() *eventdb.Log) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "events.db")

@@ -23,7 +23,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// appID marks the file as ours: "GwEv".
+// appID is the SQLite application id of this file: "GwEv".
 const appID = 0x47774576
 
 var migrations = []string{`
@@ -45,13 +45,12 @@ type Options struct {
 	MaxAge   time.Duration // events older than this are deleted; 0: 24 h
 	MaxBytes int64         // the oldest events are deleted if the file holds more than this; 0: 512 MB
 
-	// Free returns the free disk space. Below MinFree the log does not grow: each new event replaces old ones. Nil: not
-	// watched.
+	// Free returns the free disk space in bytes. Below MinFree the log does not grow: each new event replaces old ones. Nil: not watched.
 	Free    func() int64
 	MinFree int64
 
 	Guard sqlitedb.Guard   // of the file
-	Now   func() time.Time // the stores' one clock; nil: the monotonic clock anchored now
+	Now   func() time.Time // the clock that all stores share; nil: the monotonic clock anchored now
 	Log   *slog.Logger     // nil: discards
 }
 
@@ -71,7 +70,7 @@ type Log struct {
 
 var _ event.Forgetful = (*Log)(nil)
 
-// Open opens or creates the file and starts the writer.
+// Open opens or creates the file and starts the goroutine that writes.
 func Open(ctx context.Context, path string, o Options) (*Log, error) {
 	if o.MaxAge == 0 {
 		o.MaxAge = 24 * time.Hour
@@ -103,8 +102,8 @@ func Open(ctx context.Context, path string, o Options) (*Log, error) {
 	return l, nil
 }
 
-// prepare reads where the log stands. Commits need not reach the disk: a crash may cost the last events anyway, and
-// an fsync every 25 ms would slow down the mailbox's own.
+// prepare reads the state of the log. Commits need not reach the disk: a crash may lose the last events anyway, and an fsync every 25 ms
+// would slow down the mailbox's fsyncs.
 func (l *Log) prepare(c *sqlite.Conn) error {
 	if err := sqlitex.ExecuteTransient(c, "PRAGMA synchronous=normal", nil); err != nil {
 		return err
@@ -115,13 +114,13 @@ func (l *Log) prepare(c *sqlite.Conn) error {
 	})
 }
 
-// Emit queues events. It never blocks; when too much is queued the oldest events are dropped and counted.
+// Emit queues events. It never blocks; if the queue is full the oldest events are dropped and counted.
 func (l *Log) Emit(evs []event.Event) { l.queue.Emit(evs) }
 
-// Last is the newest id given out.
+// Last returns the newest assigned id.
 func (l *Log) Last() uint64 { return l.queue.Last() }
 
-// Stats returns the figures of now.
+// Stats returns the current figures.
 func (l *Log) Stats() eventlog.Stats { return l.queue.Stats() }
 
 // Metrics are the log's own.
@@ -130,10 +129,10 @@ func (l *Log) Metrics() prometheus.Collector { return l.queue }
 // DB is the database beneath.
 func (l *Log) DB() *sqlitedb.DB { return l.db }
 
-// Trim gives the memory of cached pages back.
+// Trim frees the memory of cached pages.
 func (l *Log) Trim() { l.db.Trim() }
 
-// Close writes the queue, ends all followers and closes the file.
+// Close writes the queued events, ends all followers and closes the file.
 func (l *Log) Close() error {
 	if !l.queue.Close() {
 		<-l.done

@@ -40,7 +40,7 @@ func ev(app string, n int) event.Event {
 	return event.Event{App: app, Type: event.Types[n%len(event.Types)], At: time.UnixMilli(int64(1_700_000_000_000 + n)).UTC(), Note: fmt.Sprint("note-", n), To: fmt.Sprint("driver-", n%7)}
 }
 
-// readAll follows until it has n events.
+// readAll follows the log until it has n events.
 func readAll(t *testing.T, l *Log, app string, since uint64, n, page int) []event.Event {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -93,7 +93,7 @@ func TestFollowerBehindTheMemoryMissesNothing(t *testing.T) {
 	l.Emit([]event.Event{ev("a", 0)})
 	first := readAll(t, l, "a", 0, 1, 1)[0]
 	n := 0
-	for n < 250_000 { // some 6 MB, which is more than memory keeps
+	for n < 250_000 { // some 6 MB, more than the log keeps in memory
 		batch := make([]event.Event, 25_000)
 		for i := range batch {
 			n++
@@ -120,7 +120,7 @@ func TestIdsGrowAlthoughTheClockIsSetBackAndEverythingWasDeleted(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	synctest.Test(t, func(t *testing.T) { // in here it is the year 2000
+	synctest.Test(t, func(t *testing.T) { // inside the bubble it is the year 2000
 		l, err := Open(t.Context(), path, Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -159,7 +159,7 @@ func TestOldEventsAreDeleted(t *testing.T) {
 	})
 }
 
-// The machine's clock may be set while the server runs: events are as old as the store's clock says, which does not jump.
+// The machine's clock may be set while the server runs: ages of events follow the store's clock, which does not jump.
 func TestEventsAreAsOldAsTheStoresClockSays(t *testing.T) {
 	var now atomic.Int64
 	now.Store(time.Date(2003, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano())
@@ -218,7 +218,7 @@ func emitAndWait(t *testing.T, l *Log, n int) {
 	batch := make([]event.Event, n)
 	for i := range batch {
 		batch[i] = ev("a", i)
-		batch[i].Note = rand.Text() // which cannot be made small, so that the file's size means something
+		batch[i].Note = rand.Text() // does not compress, so that the file's size is meaningful
 	}
 	l.Emit(batch)
 	readAll(t, l, "a", l.Last()-1, 1, 1)
@@ -249,7 +249,7 @@ func TestLogShortOfDiskTakesNoMoreThanItHas(t *testing.T) {
 
 func TestOverloadDropsTheOldestAndCountsThem(t *testing.T) {
 	l := open(t, file(t), Options{})
-	const limit = 16<<20 + 128<<10 // and the chunks that are just being filled
+	const limit = 16<<20 + 128<<10 // plus the chunks being filled
 	held, release := make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -295,7 +295,7 @@ func TestEventsAfterCloseAreCountedAsDropped(t *testing.T) {
 	}
 }
 
-// BenchmarkEmit measures an event from Emit to the file, at the batch size of 75,000 events a second.
+// BenchmarkEmit measures one event from Emit until it is in the file, at the batch size of 75,000 events a second.
 func BenchmarkEmit(b *testing.B) {
 	l := open(b, file(b), Options{})
 	batch := make([]event.Event, 75)
@@ -306,7 +306,7 @@ func BenchmarkEmit(b *testing.B) {
 	ctx := context.Background()
 	for b.Loop() {
 		l.Emit(batch)
-		if l.Stats().QueuedBytes > 256<<10 { // as much as 50 ms bring
+		if l.Stats().QueuedBytes > 256<<10 { // about the events of 50 ms
 			chunks, upto := l.queue.Take()
 			if err := l.store(ctx, chunks, upto, time.Now()); err != nil {
 				b.Fatal(err)

@@ -10,10 +10,10 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// forgetChunks are rewritten in one commit: at most 1 MB.
+// forgetChunks is how many chunks one commit rewrites: at most 1 MB.
 const forgetChunks = 16
 
-// ForgetRecipient deletes a recipient's events, in slices between which new events are written.
+// ForgetRecipient deletes a recipient's events, in slices. New events are written between them.
 func (l *Log) ForgetRecipient(ctx context.Context, app, recipient string) error {
 	defer l.tails.Forget(app)
 	for since := int64(0); ; {
@@ -31,8 +31,7 @@ func (l *Log) ForgetRecipient(ctx context.Context, app, recipient string) error 
 	}
 }
 
-// EraseApp deletes all events of a deleted app, in slices. The progress of its hooks and sinks stays, since it contains
-// no names.
+// EraseApp deletes all events of a deleted app, in slices. The progress of its hooks and sinks stays, since it contains no names.
 func (l *Log) EraseApp(ctx context.Context, app string) error {
 	defer l.tails.Forget(app)
 	for more := true; more; {
@@ -48,13 +47,13 @@ func (l *Log) EraseApp(ctx context.Context, app string) error {
 	return nil
 }
 
-// rewritten takes the place of the chunk with an id.
+// rewritten replaces the chunk with its id.
 type rewritten struct {
 	id   int64
 	left *eventlog.Chunk
 }
 
-// chunksOf reads a slice of an app's chunks after one, and returns those that have events of a recipient, without them.
+// chunksOf reads the next slice of an app's chunks after an id. It returns those with events of a recipient, without these events.
 func (l *Log) chunksOf(ctx context.Context, app, recipient string, since int64) (found []rewritten, upto int64, err error) {
 	err = l.db.ReadFor(ctx, app, func(c *sqlite.Conn) error {
 		found, upto = nil, since
@@ -72,7 +71,7 @@ func (l *Log) chunksOf(ctx context.Context, app, recipient string, since int64) 
 	return found, upto, err
 }
 
-// replace stores what is left of chunks, unless they were pruned meanwhile. A chunk has the id of its last event.
+// replace stores rewritten chunks, unless they were pruned meanwhile. A chunk's id is that of its last event.
 func replace(c *sqlite.Conn, chunks []rewritten) error {
 	var packer eventlog.Packer
 	for _, r := range chunks {

@@ -15,8 +15,7 @@ import (
 
 var _ event.Repairable = (*Log)(nil)
 
-// gapColumns hold what the log may lack. If mended is at least lost, it lacks nothing; else it may lack events emitted
-// after whole.
+// gapColumns record which events the log may lack. If mended is at least lost it lacks none; else it may lack events emitted after whole.
 const gapColumns = `
 ALTER TABLE log ADD COLUMN whole  INTEGER NOT NULL DEFAULT 0; -- ms
 ALTER TABLE log ADD COLUMN since  INTEGER NOT NULL DEFAULT 0; -- ms; nothing emitted after whole happened before
@@ -25,7 +24,7 @@ ALTER TABLE log ADD COLUMN mended INTEGER NOT NULL DEFAULT 0; -- how many of the
 ALTER TABLE log ADD COLUMN open   INTEGER NOT NULL DEFAULT 0; -- 1 while a server runs
 `
 
-// begin notes that events are emitted from now on, and that some are lost if the log was not closed.
+// begin records that events are emitted from now on. If the log was not closed, it also records that some events are lost.
 func (l *Log) begin(ctx context.Context) error {
 	now := l.opts.Now().UnixMilli()
 	newest := now
@@ -46,16 +45,16 @@ func (l *Log) begin(ctx context.Context) error {
 	return nil
 }
 
-// lostNow is the number of events lost so far, those of earlier processes included.
+// lostNow returns the number of events lost so far, including those of earlier processes.
 func (l *Log) lostNow() int64 { return l.lost + l.queue.Lost() }
 
-// advance notes the newest id, and that all is there that was emitted before a time, unless something is lost.
+// advance records the newest id and, unless events are lost, that the log is complete up to the time taken.
 func (l *Log) advance(c *sqlite.Conn, last uint64, taken time.Time) error {
 	return sqlitedb.Each(c, "UPDATE log SET last_id = ?1, lost = ?2, whole = CASE WHEN mended >= ?2 THEN ?3 ELSE whole END",
 		[]any{int64(last), l.lostNow(), taken.UnixMilli()}, nil) //nolint:gosec // milliseconds since 1970, shifted: fits until the year 2248
 }
 
-// ended notes that the log is closed.
+// ended records that the log is closed.
 func (l *Log) ended(ctx context.Context) error {
 	return l.db.Do(ctx, func(c *sqlite.Conn) error {
 		return sqlitedb.Each(c, "UPDATE log SET open = 0, lost = ?", []any{l.lostNow()}, nil)
@@ -93,7 +92,7 @@ func (l *Log) Repaired(ctx context.Context, gaps []event.Gap) error {
 	return nil
 }
 
-// CutOff implements event.Repairable. Nothing is refused: only this process stores events, right after their commits.
+// CutOff implements event.Repairable. It refuses no event: only this process stores events, right after their commits.
 func (l *Log) CutOff(_ context.Context, age time.Duration) (time.Time, error) {
 	return l.opts.Now().Add(-age), nil
 }

@@ -13,8 +13,8 @@ import (
 
 var _ hook.ProgressStore = (*Log)(nil)
 
-// hookTable holds the progress of hooks in this log. It is in the events' file, so that both go back together if a
-// machine loses its last writes.
+// hookTable holds the progress of hooks in this log. It is in the events' file, so that both return to the same state if a machine loses
+// its last writes.
 const hookTable = `
 CREATE TABLE hook (
 	app      TEXT NOT NULL,
@@ -81,7 +81,7 @@ func (l *Log) OwnHookProgress(ctx context.Context, app string) (epoch int64, lis
 	return epoch, list, nil
 }
 
-// SaveHookProgress writes the progress that owners have to save.
+// SaveHookProgress writes the progress that owners want to save, and returns the apps whose owner has changed.
 func (l *Log) SaveHookProgress(ctx context.Context, list []hook.Saving) (former []string, err error) {
 	err = l.db.Do(ctx, func(c *sqlite.Conn) error {
 		former = nil

@@ -11,8 +11,8 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// Read returns events of an app after id since. Ids that were never given out count as the newest. When ctx ends
-// first it returns its error, and last is valid all the same. The events are shared: do not change them.
+// Read returns events of an app after the id since; an id that was never assigned counts as the newest. If ctx ends first Read returns its
+// error, and last is valid all the same. The events are shared: do not change them.
 func (l *Log) Read(ctx context.Context, app string, since uint64, limit int, wait bool) (evs []event.Event, last uint64, err error) {
 	return l.tails.Read(ctx, app, min(since, l.Last()), limit, wait, l.readFile)
 }
@@ -35,7 +35,7 @@ func (l *Log) readFile(ctx context.Context, app string, since uint64, limit int)
 				return err
 			}
 			if all = eventlog.After(all, since); evs == nil {
-				evs = all // without a copy: few chunks make a page
+				evs = all // no copy: a page has few chunks
 			} else {
 				evs = append(evs, all...)
 			}

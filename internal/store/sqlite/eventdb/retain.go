@@ -13,8 +13,8 @@ import (
 
 const (
 	pruneEvery = 2 * time.Second
-	pruneRows  = 16  // deleted in one commit: at most 1 MB of chunks
-	pruneMost  = 300 // such slices in one go, so that writing never waits long
+	pruneRows  = 16  // chunks deleted in one commit: at most 1 MB
+	pruneMost  = 300 // such commits in one run, so that writing never waits long
 )
 
 // goneColumn says what was deleted.
@@ -36,7 +36,7 @@ func (l *Log) Gone(ctx context.Context) (id uint64, err error) {
 	return id, nil
 }
 
-// prune deletes events that are too old or too many.
+// prune deletes events beyond MaxAge or MaxBytes.
 func (l *Log) prune(ctx context.Context) {
 	oldest := max(l.opts.Now().Add(-l.opts.MaxAge).UnixMilli(), 0) << eventlog.IDShift
 	for range pruneMost {
@@ -64,8 +64,7 @@ func (l *Log) prune(ctx context.Context) {
 	}
 }
 
-// makeRoom reports whether bytes may be written. When the disk is short of space they may only take the place of
-// older events.
+// makeRoom reports whether bytes may be written. While the disk is short of space they may only replace older events.
 func (l *Log) makeRoom(ctx context.Context, bytes int64) (bool, error) {
 	if l.opts.Free == nil || l.opts.Free() >= l.opts.MinFree+bytes {
 		return true, nil

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	gatherFor  = 25 * time.Millisecond // how long events wait for others to share a commit
+	gatherFor  = 25 * time.Millisecond // how long events wait to share a commit with others
 	retryAfter = time.Second           // after a write that failed
-	closeFor   = 5 * time.Second       // how long Close tries to write the queue
+	closeFor   = 5 * time.Second       // how long Close tries to write the queued events
 )
 
 // run writes emitted events until the log closes.
@@ -36,7 +36,7 @@ func (l *Log) run() {
 	}
 }
 
-// pause waits, but not longer than the log stays open.
+// pause waits for d, or until the log closes.
 func (l *Log) pause(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -46,8 +46,8 @@ func (l *Log) pause(d time.Duration) {
 	}
 }
 
-// write stores what is queued, and tries again until it succeeds or the log closes. Meanwhile the queue fills and
-// then drops its oldest.
+// write stores the queued events, and retries until it succeeds or the log closes. Meanwhile the queue fills and then drops its oldest
+// events.
 func (l *Log) write(ctx context.Context) {
 	taken := l.opts.Now()
 	chunks, upto := l.queue.Take()
@@ -87,7 +87,7 @@ func (l *Log) writeLast() {
 	}
 }
 
-// store commits chunks that were taken at a time and tells the followers. Chunks for which there is no room are dropped.
+// store commits chunks that were taken at a time and informs the followers. Chunks without room are dropped.
 func (l *Log) store(ctx context.Context, chunks []*eventlog.Chunk, upto uint64, taken time.Time) error {
 	bytes, packed := int64(0), make([][]byte, len(chunks))
 	for i, c := range chunks {
@@ -116,7 +116,7 @@ func (l *Log) store(ctx context.Context, chunks []*eventlog.Chunk, upto uint64, 
 }
 
 func insert(conn *sqlite.Conn, chunks []*eventlog.Chunk, packed [][]byte) error {
-	// Or replace: a commit that failed may have succeeded, and is tried again.
+	// OR REPLACE, since a commit that was reported as failed may have succeeded, and is retried.
 	stmt, err := conn.Prepare("INSERT OR REPLACE INTO chunk(id, app, data) VALUES (?, ?, ?)")
 	if err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package faultvfs gives tests a SQLite VFS that counts and fails syncs, fills up, and shows what a power cut would
-// leave: it hands everything to the default VFS and notes what has not been synced yet.
+// Package faultvfs is a SQLite VFS for tests. It passes all calls to the default VFS, counts and fails syncs, simulates a full disk, and
+// records what has not been synced, so that it can show what a power cut would leave.
 package faultvfs
 
 import (
@@ -23,18 +23,18 @@ type VFS struct {
 	name  string
 	orig  *lib.Tsqlite3_vfs
 	pOrig uintptr
-	keep  []any // the closures, for the garbage collector
+	keep  []any // the closures, so that the garbage collector keeps them
 
 	mu       sync.Mutex
 	handles  map[uintptr]*handle // by sqlite3_file
 	files    map[string]*file
-	methods  map[uintptr]uintptr // our table for each of the default VFS's
+	methods  map[uintptr]uintptr // this VFS's method table for each of the default VFS's
 	syncs    int
 	writes   int
 	failSync bool
 	failIO   bool
 	slow     time.Duration
-	room     int64 // bytes by which files may still grow; negative: any
+	room     int64 // bytes by which all files may still grow; negative: no limit
 	ballast  string
 	original os.FileInfo // of the ballast
 	bonus    int64       // what deleting the ballast gives
@@ -54,7 +54,7 @@ type (
 	}
 )
 
-// C function types of the methods that are wrapped.
+// C function types of the wrapped methods.
 type (
 	xOpen     = func(tls *libc.TLS, pVfs, zName, pFile uintptr, flags int32, pOut uintptr) int32
 	xDelete   = func(tls *libc.TLS, pVfs, zName uintptr, syncDir int32) int32
@@ -102,7 +102,7 @@ func New(t testing.TB) *VFS {
 	}
 	p := libc.Xmalloc(tls, libc.Tsize_t(unsafe.Sizeof(lib.Tsqlite3_vfs{})))
 	vfs := at[lib.Tsqlite3_vfs](p)
-	list := lib.Xsqlite3_mutex_alloc(tls, lib.SQLITE_MUTEX_STATIC_MAIN) // another registration links itself to orig
+	list := lib.Xsqlite3_mutex_alloc(tls, lib.SQLITE_MUTEX_STATIC_MAIN) // a concurrent registration links itself to orig, too
 	lib.Xsqlite3_mutex_enter(tls, list)
 	*vfs = *v.orig
 	lib.Xsqlite3_mutex_leave(tls, list)
@@ -124,7 +124,7 @@ func New(t testing.TB) *VFS {
 	return v
 }
 
-// Name is the name to open databases with.
+// Name returns the VFS name with which to open databases.
 func (v *VFS) Name() string { return v.name }
 
 // Syncs counts successful syncs of any file.
@@ -141,21 +141,21 @@ func (v *VFS) Writes() int {
 	return v.writes
 }
 
-// FailSyncs makes every sync fail, or no longer.
+// FailSyncs makes every sync fail, or succeed again.
 func (v *VFS) FailSyncs(fail bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.failSync = fail
 }
 
-// SlowSyncs makes every sync take so much longer.
+// SlowSyncs makes every sync take longer by a duration.
 func (v *VFS) SlowSyncs(by time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.slow = by
 }
 
-// FailWrites makes every write fail as a broken disk does (EIO), or no longer.
+// FailWrites makes every write fail with EIO, as on a broken disk, or succeed again.
 func (v *VFS) FailWrites(fail bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -169,8 +169,8 @@ func (v *VFS) Leave(room int64) {
 	v.room = room
 }
 
-// PowerCut copies a database and its log as they would be found if the power failed now: without what was written
-// since each file's last sync, but for the checksums, which may be ahead of the pages.
+// PowerCut copies a database and its log as a power cut now would leave them: without the writes since each file's last sync. Only the
+// checksums keep such writes, since they may be ahead of the pages.
 func (v *VFS) PowerCut(path, to string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -203,17 +203,17 @@ func (v *VFS) Ballast(path string, size int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.ballast, v.bonus = path, size
-	v.original, _ = os.Stat(path) // one that is not there has been deleted
+	v.original, _ = os.Stat(path) // nil, so a missing file counts as deleted
 }
 
-// BallastGiven reports whether the ballast was deleted and its room used since Ballast.
+// BallastGiven reports whether the ballast was deleted and its space was used since the call of Ballast.
 func (v *VFS) BallastGiven() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.ballast != "" && v.bonus == 0
 }
 
-// takeBallast adds the ballast's room if it has been deleted, though it may have been made again since.
+// takeBallast adds the ballast's space if it has been deleted, even if it was created again since.
 func (v *VFS) takeBallast() {
 	if v.bonus > 0 {
 		now, err := os.Stat(v.ballast)
@@ -339,7 +339,7 @@ func (h *handle) size(tls *libc.TLS, pFile uintptr) (int64, int32) {
 	return *at[int64](p), rc
 }
 
-// remember keeps the bytes that are about to be overwritten.
+// remember saves the bytes that are about to be overwritten.
 func (h *handle) remember(tls *libc.TLS, pFile uintptr, offset, n, size int64) int32 {
 	u := undo{at: offset, size: size}
 	if n = min(n, size-offset); n > 0 {
@@ -348,7 +348,7 @@ func (h *handle) remember(tls *libc.TLS, pFile uintptr, offset, n, size int64) i
 		if rc := call[xRead](h.orig.FxRead)(tls, pFile, p, int32(n), offset); rc != lib.SQLITE_OK {
 			return rc
 		}
-		u.old = bytes.Clone(libc.GoBytes(p, int(n))) // which is only a view of C memory
+		u.old = bytes.Clone(libc.GoBytes(p, int(n))) // copied, since it is only a view of C memory
 	}
 	h.file.undo = append(h.file.undo, u)
 	return lib.SQLITE_OK

@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/faultvfs"
 )
 
-// rowsAfterPowerCut inserts under a synchronous setting and counts what a power cut leaves.
+// rowsAfterPowerCut inserts rows with a setting of synchronous and returns how many a power cut leaves.
 func rowsAfterPowerCut(t *testing.T, synchronous string) (rows int64) {
 	v := faultvfs.New(t)
 	dir := t.TempDir()

@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/store/millis"
 )
 
-// maxOpRows is how many copies go into one op, give or take a publish: a commit's worth.
+// maxOpRows limits the copies in one op to about one commit's worth; the last publish may exceed it.
 const maxOpRows = 1000
 
 // appendOp stores publishes.
@@ -24,7 +24,7 @@ type appendOp struct {
 	prep  []prepared
 	rows  int
 	bytes int
-	full  bool // refused: free space fell below the reserve while this was queued
+	full  bool // refuse this op: free space fell below the reserve while it was queued
 }
 
 // prepared is the part of a publish that can be computed before the writer takes it.
@@ -65,7 +65,7 @@ func (s *Store) appendOps(batch []*mailbox.Append) (ops []*appendOp) {
 	return ops
 }
 
-// copyBytes estimates the bytes that a copy of a publish takes.
+// copyBytes estimates how many bytes one copy of a publish takes.
 func copyBytes(a *mailbox.Append) int {
 	if len(a.To) < minPacked || !packs(a.N) {
 		return 128
@@ -89,7 +89,7 @@ func (op *appendOp) Apply(c *sqlite.Conn) error {
 	if op.full = op.s.space.Full(); op.full {
 		return nil
 	}
-	op.s.space.Wrote(int64(2 * op.bytes)) // once to the log, once to the file
+	op.s.space.Wrote(int64(2 * op.bytes)) // written twice, to the log and to the file
 	for i, a := range op.items {
 		if err := op.s.store(a, &op.prep[i]); err != nil {
 			return fmt.Errorf("notification %s: %w", a.N.ID, err)
@@ -98,7 +98,7 @@ func (op *appendOp) Apply(c *sqlite.Conn) error {
 	return nil
 }
 
-// store appends one publish: its content once and its copies, packed if there are several.
+// store appends one publish: its content once, and its copies, packed if there are several.
 func (s *Store) store(a *mailbox.Append, p *prepared) error {
 	n := a.N
 	first, copies := int64(0), 0
@@ -227,7 +227,7 @@ func (s *Store) insertRow(pos int64, key uint32, n *notification.Notification, p
 	return exec(q)
 }
 
-// refuse fills res for a publish that may not be stored: it may be one that is stored, made again.
+// refuse fills res for a publish that may not be stored. Such a publish may still be a duplicate of a stored one.
 func (s *Store) refuse(a *mailbox.Append, name string, p *prepared, res *mailbox.AppendResult) error {
 	r, err := s.known(a.N.App, name)
 	known := false
@@ -240,8 +240,8 @@ func (s *Store) refuse(a *mailbox.Append, name string, p *prepared, res *mailbox
 	return err
 }
 
-// checkDuplicate fills res if r has or lately had a notification of this id. One whose time as a duplicate is over
-// makes way.
+// checkDuplicate fills res if the recipient has, or recently had, a notification with this id. If the time for duplicates of that one is
+// over, it deletes its row.
 func (s *Store) checkDuplicate(r *recipient, n *notification.Notification, p *prepared, res *mailbox.AppendResult) (known bool, err error) {
 	known, over, err := s.findDuplicate(r, n, p, res)
 	if err == nil && over != 0 {
@@ -250,8 +250,8 @@ func (s *Store) checkDuplicate(r *recipient, n *notification.Notification, p *pr
 	return known, err
 }
 
-// findDuplicate fills res if r has or lately had a notification of this id. over is the position of one whose time as a duplicate
-// is over.
+// findDuplicate fills res if the recipient has, or recently had, a notification with this id. over is the position of one whose time for
+// duplicates is over.
 func (s *Store) findDuplicate(r *recipient, n *notification.Notification, p *prepared, res *mailbox.AppendResult) (known bool, over int64, err error) {
 	old, ok, err := s.findRow(r, p.id, n.ID)
 	if err != nil || !ok {

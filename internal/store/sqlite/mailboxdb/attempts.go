@@ -10,7 +10,7 @@ import (
 
 const selectAttempts = "SELECT data FROM attempt WHERE pos = ?1"
 
-// saveTried adds attempts to a copy's earlier ones. Attempts may be lost: on a full disk they are.
+// saveTried adds attempts to a copy's earlier ones. Attempts may be lost: on a full disk they are not stored.
 func (s *Store) saveTried(pos int64, list []attempts.Tried, ends bool) error {
 	if len(list) == 0 || s.noRoom() {
 		return nil
@@ -36,8 +36,8 @@ func readTried(stmt *sqlite.Stmt, pos int64) (data []byte, err error) {
 	return data, err
 }
 
-// keepTried stores the attempts for a copy that ends: as part of its outcome if that can hold them. A row that holds its own outcome has no
-// room for them.
+// keepTried stores the attempts of a copy that ends, as part of its outcome if they fit there. An outcome in the copy's row has no room for
+// them.
 func (s *Store) keepTried(pos int64, o *outcome, end *ending) error {
 	if s.cfg.NoAttempts {
 		return nil
@@ -47,8 +47,7 @@ func (s *Store) keepTried(pos int64, o *outcome, end *ending) error {
 	return s.saveTried(pos, list, true)
 }
 
-// lateTried stores attempts that were noted after their copy had ended, by other sessions than the one that acknowledged
-// it.
+// lateTried stores attempts that other sessions reported after the copy had ended.
 func (s *Store) lateTried(r *recipient, m *notes.Mark) error {
 	if s.cfg.NoAttempts {
 		return nil
@@ -60,7 +59,7 @@ func (s *Store) lateTried(r *recipient, m *notes.Mark) error {
 	return s.saveTried(m.Pos, m.Tried(), true)
 }
 
-// recordPartial notes that a device has acknowledged a copy that other devices still have to acknowledge.
+// recordPartial records a device's ack of a copy that other devices still have to acknowledge.
 func (s *Store) recordPartial(r *recipient, e *entry, m notes.Mark, q *mailbox.Settle) error {
 	if err := s.recordMarkAlone(r, e, m); err != nil || s.cfg.NoAttempts || q.Device == "" {
 		return err
@@ -68,7 +67,7 @@ func (s *Store) recordPartial(r *recipient, e *entry, m notes.Mark, q *mailbox.S
 	return s.saveTried(e.pos, []attempts.Tried{attempts.Acked(q)}, false)
 }
 
-// forgetTried deletes the attempts for copies of a pack that are being deleted.
+// forgetTried deletes the attempts of packed copies that are being deleted.
 func (s *Store) forgetTried(positions []int64) error {
 	if len(positions) == 0 {
 		return nil
@@ -89,9 +88,9 @@ func (s *Store) forgetTried(positions []int64) error {
 	return nil
 }
 
-// tellTried adds to a record the attempts for its copy, including those not yet written.
+// tellTried adds the attempts of a record's copy to the record, including those not yet written.
 func (s *Store) tellTried(c *sqlite.Conn, r *row, app string, to *mailbox.Record) error {
-	mark := s.notes.PeekMark(r.pos) // read before the stored attempts: in the other order an attempt written in between would be missing
+	mark := s.notes.PeekMark(r.pos) // read before the stored attempts: in the other order, attempts written in between would be missing
 	st, err := c.Prepare(selectAttempts)
 	if err != nil {
 		return err
@@ -115,7 +114,7 @@ func (s *Store) tellTried(c *sqlite.Conn, r *row, app string, to *mailbox.Record
 	return nil
 }
 
-// devicesOf names all devices of a recipient.
+// devicesOf returns the names of all devices of a recipient.
 func (s *Store) devicesOf(c *sqlite.Conn, key uint32, app, name string) (names []string, err error) {
 	st, err := c.Prepare("SELECT name FROM device WHERE recipient = ?1")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"godwit.dev/godwit/internal/store/storetest"
 )
 
-// BenchmarkPublishAndAck publishes to 100,000 recipients from 64 publishers and acknowledges everything through
-// SettleLater, as sessions do. Every publish is on disk before it is answered.
+// BenchmarkPublishAndAck publishes to 100,000 recipients from 64 publishers and acknowledges everything through SettleLater, as sessions
+// do. Each publish is on disk before its call returns.
 func BenchmarkPublishAndAck(b *testing.B) {
 	for _, size := range []int{200, 4096} {
 		for _, fresh := range []bool{true, false} {
@@ -34,13 +34,13 @@ func publishAndAck(b *testing.B, size, publishers int, fresh bool) {
 	stop()
 }
 
-// BenchmarkOpenWithAMillionPending measures a start with 1,000,000 notifications waiting for 100,000 recipients.
+// BenchmarkOpenWithAMillionPending measures a start with 1,000,000 pending notifications of 100,000 recipients.
 func BenchmarkOpenWithAMillionPending(b *testing.B) {
 	b.Run("lone", func(b *testing.B) { openWithAMillion(b, 1) })
 	b.Run("of 100", func(b *testing.B) { openWithAMillion(b, 100) })
 }
 
-// openWithAMillion starts with notifications of publishes to so many.
+// openWithAMillion starts with notifications whose publishes had that many copies each.
 func openWithAMillion(b *testing.B, copies int) {
 	path := filepath.Join(b.TempDir(), "mailbox.db")
 	s, err := mailboxdb.Open(b.Context(), path, mailboxdb.Config{})
@@ -95,7 +95,7 @@ func BenchmarkOpenEmpty(b *testing.B) {
 	}
 }
 
-// BenchmarkSeen notes that recipients connected, each with its device, as when all reconnect.
+// BenchmarkSeen records that recipients connected, each with its device, as when all reconnect.
 func BenchmarkSeen(b *testing.B) {
 	s, err := mailboxdb.Open(b.Context(), filepath.Join(b.TempDir(), "mailbox.db"), mailboxdb.Config{})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 var _ mailbox.Changes = (*Store)(nil)
 
-// changedSlice is how many positions Changed reads in one transaction: some milliseconds of reading.
+// changedSlice is how many positions Changed reads in one transaction, which takes some milliseconds.
 const changedSlice = 2000
 
 // Changed implements mailbox.Changes. Places are positions.
@@ -33,7 +33,7 @@ func (s *Store) Changed(ctx context.Context, since time.Time, place int64) (list
 	return list, next, nil
 }
 
-// kept is the range of positions where copies may be.
+// kept returns the range of positions that may have copies.
 func (s *Store) kept() (first, last int64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

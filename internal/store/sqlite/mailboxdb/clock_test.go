@@ -10,8 +10,8 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// TestAClockThatWasSetBetweenStartsReordersNothing: a running server keeps the clock it started with; the next one starts
-// with the machine's clock of that time.
+// TestAClockThatWasSetBetweenStartsReordersNothing: a running server keeps the clock that it started with; the next start takes the
+// machine's clock of that time.
 func TestAClockThatWasSetBetweenStartsReordersNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.db")
 	real := time.Now().Truncate(time.Millisecond)

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// ref is a copy in memory.
+// ref identifies a copy in memory.
 type ref struct {
 	r   *recipient
 	pos int64
@@ -26,24 +26,24 @@ type touch struct {
 	active  int32
 }
 
-// transaction is what the open transaction has changed in memory: shown to readers when it has committed, undone
-// when it has not.
+// transaction records what the open transaction has changed in memory. A commit makes the changes visible to readers; a rollback undoes
+// them.
 type transaction struct {
 	firstPos int64
 	touched  []touch
 	marked   []ref
 	released []int64 // contents that lost a copy
-	shared   []int64 // contents that several copies share, made now
+	shared   []int64 // new contents that several copies share
 	unneeded []int64 // contents that go
 	settled  []settled
 	encoded  []byte // of settled
 	newOnes  []*recipient
 	newApps  []*app
-	undo     []func() // undo of changes too rare to have a list of their own
+	undo     []func() // undo functions of changes too rare for a list of their own
 	batch    mailbox.Batch
 
 	pending, scheduled, appends int64
-	looked, full                bool // whether the disk is full, checked once in a transaction
+	looked, full                bool // full: the disk is full; looked: that was checked, once per transaction
 }
 
 func (t *transaction) reset(pos int64) {
@@ -59,7 +59,7 @@ func (t *transaction) reset(pos int64) {
 	}
 }
 
-// touch keeps r's state before its first change in this transaction.
+// touch saves r's state before its first change in this transaction.
 func (s *Store) touch(r *recipient) {
 	if !r.touched {
 		r.touched = true
@@ -67,12 +67,12 @@ func (s *Store) touch(r *recipient) {
 	}
 }
 
-// tally counts positions and unsettled copies, with the open transaction's changes.
+// tally counts positions and unsettled copies, including the open transaction's changes.
 func (s *Store) tally(*sqlite.Conn) (sqlitedb.Tally, error) {
 	return sqlitedb.Tally{Stored: s.pos, Open: s.pending.Load() + s.waiting.Load() + s.tx.pending + s.tx.scheduled}, nil
 }
 
-// carryOut has ops of an app committed and waits for that. The caller's goroutine commits a lone op and informs the observer,
+// carryOut submits ops of an app and waits until they are committed. The caller's goroutine commits a lone op and informs the observer,
 // unless another goroutine does so already.
 func carryOut[O interface {
 	sqlitedb.Op
@@ -89,8 +89,8 @@ func carryOut[O interface {
 	})
 }
 
-// committed makes a commit's changes visible to readers and has the observer informed, by the caller if it has committed
-// itself.
+// committed makes a commit's changes visible to readers, and lets the observer be informed: by the caller's goroutine, if that has
+// committed.
 func (s *Store) committed(ops []sqlitedb.Op, here bool) {
 	t := &s.tx
 	s.mu.Lock()
@@ -140,7 +140,7 @@ func (s *Store) committed(ops []sqlitedb.Op, here bool) {
 	s.afterCommit()
 }
 
-// rollBack undoes in memory what a transaction that failed had done. Positions are not given out again.
+// rollBack undoes a failed transaction's changes in memory. Its positions are not assigned again.
 func (s *Store) rollBack() {
 	t := &s.tx
 	s.mu.Lock()
@@ -178,8 +178,8 @@ func (s *Store) rollBack() {
 	t.reset(s.pos)
 }
 
-// failed decides what becomes of the ops of a transaction that was rolled back. On a full disk publishes are
-// refused, while everything else is tried once more in the room that the ballast and the log leave.
+// failed handles the ops of a transaction that was rolled back. If the disk is full it refuses publishes and retries all other ops once, in
+// the space that the ballast and the log free.
 func (s *Store) failed(ops []sqlitedb.Op, err error) (again []sqlitedb.Op) {
 	s.rollBack()
 	var fatal *sqlitedb.FatalError
@@ -205,7 +205,7 @@ func (s *Store) failed(ops []sqlitedb.Op, err error) (again []sqlitedb.Op) {
 	return nil
 }
 
-// retrier is an op that may be tried once more after the disk was full.
+// retrier is an op that may be retried once after the disk was full.
 type retrier interface{ retry() bool }
 
 // onceMore makes an op a retrier.

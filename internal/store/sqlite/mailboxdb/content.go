@@ -8,8 +8,8 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// idHash is the part of an index key that stands for an id. It is stored, so it must never change. It is cryptographic
-// because ids come from outside, and nobody should find many that collide.
+// idHash is an id's part of an index key. It is stored, so it must never change. It is cryptographic because ids come from clients, who
+// must not find many that collide.
 func idHash(app, id string) uint32 {
 	var buf [2*notification.MaxNameBytes + 1]byte
 	b := append(buf[:0], app...)
@@ -26,7 +26,7 @@ func collapseHash(key string) uint32 {
 	return max(1, idHash("", key))
 }
 
-// fromMS converts a stored time; zero and negative ones, which mean unknown, become the zero time.
+// fromMS converts a stored time. Zero and negative values, which mean unknown, become the zero time.
 func fromMS(ms int64) time.Time {
 	if ms <= 0 {
 		return time.Time{}

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// flushRows is after how many rows the recipients' counters are written to their table. At start as many rows
-	// are read to bring the counters up to date.
+	// After flushRows new rows the recipients' counters are written to their table. A start reads at most about as many rows to bring the
+	// counters up to date.
 	flushRows = 1 << 18
-	// flushSlice is how many counters go into one commit.
+	// flushSlice is how many counters one commit writes.
 	flushSlice = 500
 	// flushTimeout bounds the last flush, at Close.
 	flushTimeout = 30 * time.Second
@@ -26,13 +26,13 @@ const (
 // because they have no pending copies. Only the goroutine that commits uses it.
 type counters struct {
 	dirty    []*recipient
-	from     int64 // rows up to here are in the table's counters
+	from     int64 // rows up to this position are included in the table's counters
 	flushing bool
 	ended    chan struct{} // closed when the flush under way ends
 	idlers   []*recipient  // oldest first
 }
 
-// note marks r as dirty if its counter has moved.
+// note marks r as dirty if its counter has changed.
 func (c *counters) note(r *recipient, was uint64) {
 	if r.lastSeq != was && !r.dirty && !r.gone {
 		r.dirty = true
@@ -40,7 +40,7 @@ func (c *counters) note(r *recipient, was uint64) {
 	}
 }
 
-// idle queues r to be dropped from memory if it has no pending copies.
+// idle queues r for removal from memory if it has no pending copies.
 func (c *counters) idle(r *recipient) {
 	if len(r.list) == 0 && !r.idling && !r.gone {
 		r.idling = true
@@ -48,7 +48,8 @@ func (c *counters) idle(r *recipient) {
 	}
 }
 
-// afterCommit keeps little uncopied while space is scarce, so that the ballast covers it if the disk fills up, forgets recipients beyond the cap and starts a flush of counters when enough rows have come.
+// afterCommit copies the log early while space is scarce, so that the ballast suffices for the rest if the disk fills up. It also drops
+// idle recipients beyond the limit, and starts a flush of counters after enough rows.
 func (s *Store) afterCommit() {
 	c := &s.counters
 	if s.db.Uncopied() > max(s.cfg.Ballast/4, minCopyAfter/2) && s.space.Scarce() {
@@ -62,7 +63,7 @@ func (s *Store) afterCommit() {
 	}
 }
 
-// forget drops idle recipients from memory, the longest idle first. Those with a counter to flush stay for now.
+// forget drops idle recipients from memory, the longest idle first. Those whose counter must be flushed stay for now.
 func (s *Store) forget(n int) {
 	c := &s.counters
 	s.mu.Lock()
@@ -82,13 +83,13 @@ func (s *Store) forget(n int) {
 	c.idlers = slices.Delete(c.idlers, 0, n)
 }
 
-// flush is one run of writing counters: slices one after the other, then the position up to which they are exact.
-// A recipient stays dirty, and so in memory, until its slice has committed.
+// flush is one run of writing counters: it writes slices one after the other, then the position up to which they are exact. A recipient
+// stays dirty, and so in memory, until its slice has committed.
 type flush struct {
 	s     *Store
 	upTo  int64
 	left  []*recipient
-	saved []uint64   // counters that the last slice has written, of the first recipients of left
+	saved []uint64   // counters written by the last slice, those of the first recipients in left
 	done  chan error // nil: nobody waits
 }
 
@@ -120,7 +121,7 @@ func (f *flush) Apply(*sqlite.Conn) error {
 	return f.s.saveMeta("flushed_pos", f.upTo)
 }
 
-// settleSlice releases the recipients of the slice that has committed.
+// settleSlice marks the recipients of the committed slice as clean.
 func (f *flush) settleSlice() {
 	c := &f.s.counters
 	for i, seq := range f.saved {
@@ -133,7 +134,7 @@ func (f *flush) settleSlice() {
 	f.left, f.saved = f.left[len(f.saved):], f.saved[:0]
 }
 
-// Done goes on with the next slice. After an error the rest is kept for the next run.
+// Done continues with the next slice. After an error it leaves the rest to the next run.
 func (f *flush) Done(err error) {
 	if err != nil {
 		f.saved = nil
@@ -144,7 +145,7 @@ func (f *flush) Done(err error) {
 	f.s.db.SubmitBulk(&flushEnd{f: f, err: err})
 }
 
-// flushEnd brings the end of a flush into a commit.
+// flushEnd ends a flush on the goroutine that commits, which alone may change counters.
 type flushEnd struct {
 	f    *flush
 	err  error
@@ -167,7 +168,7 @@ func (e *flushEnd) Apply(*sqlite.Conn) error {
 	return nil
 }
 
-// Done hands the op over again if its commit failed because of another op; nothing that it writes itself can fail.
+// Done submits the op again if its commit failed because of another op; its own writes cannot fail.
 func (e *flushEnd) Done(err error) {
 	var fatal *sqlitedb.FatalError
 	if !e.came && !errors.Is(err, sqlitedb.ErrClosed) && !errors.As(err, &fatal) {
@@ -191,7 +192,7 @@ func (s *Store) saveMeta(name string, value int64) error {
 	return exec(s.stmts.saveMeta)
 }
 
-// flushCounters writes all counters and waits for that, so that the next start need not read rows for them.
+// flushCounters writes all counters and waits until they are committed, so that the next start need not read rows for them.
 func (s *Store) flushCounters() error {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()

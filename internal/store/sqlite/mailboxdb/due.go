@@ -16,7 +16,7 @@ import (
 // dueSlice is how many copies one call of Due or Expire handles.
 const dueSlice = 500
 
-// waitOp is an op whose caller waits for it and cannot withdraw it.
+// waitOp is an op whose caller waits for it and cannot cancel it.
 type waitOp struct {
 	onceMore
 	done chan error
@@ -27,7 +27,7 @@ func (o *waitOp) Done(err error)          { o.done <- err }
 
 func newWaitOp() waitOp { return waitOp{done: make(chan error, 1)} }
 
-// run hands an op over and waits; an op that has begun is not abandoned, so ctx only counts before.
+// run submits an op and waits for it. An op that was submitted is not abandoned, so ctx is only checked before.
 func (s *Store) run(ctx context.Context, op sqlitedb.Op, done chan error, bulk bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -84,7 +84,7 @@ func (op *dueOp) Apply(*sqlite.Conn) error {
 	return nil
 }
 
-// makeDue gives a scheduled copy its seq, unless it has expired meanwhile.
+// makeDue assigns a scheduled copy its seq, unless it has expired meanwhile.
 func (s *Store) makeDue(r *recipient, e *entry, rd *contents, now int64) error {
 	row, ok, err := s.row(e.pos)
 	if err != nil || !ok {
@@ -105,7 +105,7 @@ func (s *Store) makeDue(r *recipient, e *entry, rd *contents, now int64) error {
 	if err := exec(s.stmts.dueNote); err != nil {
 		return err
 	}
-	// Rows of a lower seq follow this row, so reading the newest rows after a crash would not restore the counter.
+	// Rows with lower seqs may follow this row, so after a crash the newest rows would not restore the counter.
 	if err := s.saveSeq(r); err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (op *expireOp) Apply(*sqlite.Conn) error {
 	return nil
 }
 
-// expireOf ends up to limit overdue copies of r and schedules its next check.
+// expireOf ends up to limit expired copies of r and schedules its next check.
 func (s *Store) expireOf(r *recipient, now int64, limit int) (n int, err error) {
 	next := int64(0)
 	for i := range r.list {
@@ -180,7 +180,7 @@ func (s *Store) expireOf(r *recipient, now int64, limit int) (n int, err error) 
 		}
 		n++
 	}
-	// A transaction that fails leaves its copies in the list, so the queue gets them back.
+	// If the transaction fails, the copies stay in the list, so the queue needs them again.
 	if n > 0 {
 		s.tx.undo = append(s.tx.undo, func() { s.expiries.wakeBy(r, now) })
 	}
@@ -202,7 +202,7 @@ func (s *Store) expireEntry(r *recipient, e *entry, now int64) error {
 	return s.settleEntry(r, e, ending{id: row.id, as: notification.Expired, at: now, deliveredAt: mark.DeliveredAt, attempts: mark.Attempts, mark: mark})
 }
 
-// lookAgain is practically never: only this process can make a copy due earlier, and then it wakes upkeep.
+// lookAgain is long because only this process can make a copy due earlier, and then it wakes upkeep.
 const lookAgain = time.Hour
 
 // LookAgain implements mailbox.Store: no other process writes to the file.
@@ -213,6 +213,6 @@ func (s *Store) Ready(ctx context.Context) error {
 	if s.space.Full() {
 		return mailbox.ErrNoSpace
 	}
-	// A commit of nothing needs no disk, so it only shows that the writer is alive and answers.
+	// An empty commit does not touch the disk, so it only shows that the writer responds.
 	return storeError("commit", s.db.Do(ctx, func(*sqlite.Conn) error { return nil }))
 }

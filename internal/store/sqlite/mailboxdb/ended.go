@@ -6,11 +6,11 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// stretch is how many positions have their outcomes together.
+// stretch returns how many positions share one stored list of outcomes.
 func (s *Store) stretch() int64 { return 1 << min(stretchBits, s.cfg.sliceBits) }
 
-// ended notes how a copy ended: with what the commit settles, or in its row if that has to say so itself. On a full disk it does, or
-// its pack does: changing a row takes no more room.
+// ended records a copy's outcome: in the commit's row of settlements, or in the copy's own row if that has to hold it. On a full disk the
+// copy's row or its pack holds it, since changing a row takes no further space.
 func (s *Store) ended(pos int64, o outcome) error {
 	if pos > s.folding && !s.noRoom() {
 		s.tx.settled = append(s.tx.settled, settled{pos, o})
@@ -22,7 +22,7 @@ func (s *Store) ended(pos int64, o outcome) error {
 	return s.endPacked(pos, &o)
 }
 
-// write writes it to the row, by a statement of settleSQL.
+// write writes the outcome to the row, by a statement of settleSQL.
 func (q *settled) write(st *sqlite.Stmt) error {
 	st.BindInt64(1, q.pos)
 	st.BindInt64(2, int64(q.as))
@@ -32,7 +32,7 @@ func (q *settled) write(st *sqlite.Stmt) error {
 	return exec(st)
 }
 
-// noRoom reports whether the disk was full at the open transaction's first check.
+// noRoom reports whether the disk was full when the open transaction first checked.
 func (s *Store) noRoom() bool {
 	if !s.tx.looked {
 		s.tx.looked, s.tx.full = true, s.space.Full()
@@ -40,7 +40,7 @@ func (s *Store) noRoom() bool {
 	return s.tx.full
 }
 
-// lastly completes the open transaction: it writes all copies it settles in one row, and deletes contents without
+// lastly completes the open transaction: it writes one row with all copies that the transaction settles, and deletes contents without
 // unsettled copies.
 func (s *Store) lastly(*sqlite.Conn) error {
 	if err := s.deleteContents(); err != nil || len(s.tx.settled) == 0 {
@@ -56,7 +56,7 @@ func (s *Store) lastly(*sqlite.Conn) error {
 	return nil
 }
 
-// showEnded shows readers which copies a commit has settled. Call it holding mu.
+// showEnded makes a commit's settlements visible to readers. The caller holds mu.
 func (s *Store) showEnded() {
 	s.folded = s.folding
 	if len(s.tx.settled) == 0 {
@@ -71,7 +71,7 @@ func (s *Store) showEnded() {
 	}
 }
 
-// tailOf is the tail that covers a position; nil: its slice is sealed.
+// tailOf returns the tail that covers a position; nil: its slice is sealed.
 func (s *Store) tailOf(pos int64) *tail {
 	number := pos >> s.cfg.sliceBits
 	for i := len(s.tails) - 1; i >= 0 && s.tails[i].number >= number; i-- {
@@ -82,7 +82,7 @@ func (s *Store) tailOf(pos int64) *tail {
 	return nil
 }
 
-// end notes how a copy of the slice ended.
+// end records the outcome of a copy of the slice.
 func (t *tail) end(pos int64, o outcome, stretch int64) {
 	place := pos - t.pos(0)
 	if t.outcomes == nil {
@@ -95,7 +95,7 @@ func (t *tail) end(pos int64, o outcome, stretch int64) {
 	(*list)[place%stretch] = o
 }
 
-// endOf is how a copy of the slice ended, if it has.
+// endOf returns the outcome of a copy of the slice; its status is 0 if the copy has not ended.
 func (t *tail) endOf(pos, stretch int64) (o outcome) {
 	place := pos - t.pos(0)
 	if t.outcomes == nil || t.outcomes[place/stretch] == nil {
@@ -104,11 +104,11 @@ func (t *tail) endOf(pos, stretch int64) (o outcome) {
 	return t.outcomes[place/stretch][place%stretch]
 }
 
-// copies reads the current state of copies on one connection.
+// copies reads the current state of copies, on one connection.
 type copies struct {
 	s                    *Store
 	note, packs, outcome *sqlite.Stmt
-	own                  bool // it is the writer's connection, which sees the open transaction's changes
+	own                  bool // the connection is the writer's, which sees the open transaction's changes
 
 	pack  pack  // that was read last
 	first int64 // of the stretch read last
@@ -133,7 +133,7 @@ func (s *Store) copiesOn(c *sqlite.Conn) (*copies, error) {
 	return &copies{s: s, note: note, packs: packs, outcome: outcomes}, nil
 }
 
-// row reads the copy at a position as the open transaction sees it; ok is false if there is none. It is the writer's.
+// row reads the copy at a position, including the open transaction's changes; ok is false if there is none. Only the writer may call it.
 func (s *Store) row(pos int64) (r row, ok bool, err error) {
 	own := copies{s: s, note: s.stmts.readNote, packs: s.stmts.readPack, outcome: s.stmts.readOutcomes, own: true}
 	return own.read(pos)
@@ -155,7 +155,7 @@ func (v *copies) read(pos int64) (r row, ok bool, err error) {
 	return r, true, nil
 }
 
-// packed reads the copy at a position that has no row.
+// packed reads a copy without a row from its pack.
 func (v *copies) packed(pos int64) (r row, ok bool, err error) {
 	p := &v.pack
 	if v.own {
@@ -188,10 +188,10 @@ func (v *copies) outcomeOf(pos int64) (o outcome, err error) {
 	case v.own:
 		return o, fmt.Errorf("how it ended is missing: %w", errOutcomes)
 	}
-	return o, errStale // the snapshot is older than the sealing, or it is missing
+	return o, errStale // the snapshot was taken before the slice was sealed, or the outcome is missing
 }
 
-// load reads the stretch of a position.
+// load reads the outcomes of the stretch that contains a position.
 func (v *copies) load(pos int64) error {
 	v.list = nil
 	v.outcome.BindInt64(1, pos)
@@ -202,8 +202,8 @@ func (v *copies) load(pos int64) error {
 	})
 }
 
-// recentOutcome returns the outcome of a copy in a slice that is not sealed; elsewhere: it is in the file. own says that
-// the writer calls.
+// recentOutcome returns the outcome of a copy in a slice that is not sealed. elsewhere: the file has the outcome. own: the caller is the
+// writer.
 func (s *Store) recentOutcome(pos int64, own bool) (o outcome, elsewhere bool) {
 	if own && pos <= s.folding {
 		return o, true

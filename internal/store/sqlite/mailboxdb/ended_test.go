@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
 )
 
-// mixed publishes notifications of which some wait and others end in every way, and returns their number.
+// mixed publishes notifications, some of which stay pending while others end in every possible way, and returns their ids.
 func mixed(t *testing.T, s *mailboxdb.Store, at time.Time, name string) (ids []string) {
 	t.Helper()
 	for i := range 70 {
@@ -125,7 +125,7 @@ func TestHowACopyEndedIsToldAlikeInEveryPlace(t *testing.T) {
 	mixed(t, s, now, "fourth")
 	untilSealed(t, s, 2)
 	check("when more was sealed", s)
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) { // they go after their slice is sealed
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) { // a slice's settlements are deleted after it is sealed
 		n, err := s.Settlements(t.Context())
 		if err == nil && n <= 100 {
 			break
@@ -149,7 +149,7 @@ func TestHowACopyEndedIsToldAlikeInEveryPlace(t *testing.T) {
 	}
 }
 
-// An acknowledgement in the grace after the expiry counts wherever the expiry is noted.
+// An acknowledgement within the grace period after the expiry counts wherever the expiry is stored.
 func TestAnExpiryIsTakenBackWhereverItIsNoted(t *testing.T) {
 	now := time.Now().Truncate(time.Millisecond)
 	for name, sealed := range map[string]bool{"by a commit": false, "in a sealed slice": true} {
@@ -261,7 +261,7 @@ func TestAFileOfBeforeGoesOn(t *testing.T) {
 	}
 }
 
-// TestARepairHasRowsSayWhetherTheyWait, whether everything is there or the outcomes of a stretch are lost.
+// TestARepairHasRowsSayWhetherTheyWait runs Ready on a complete file, and on one that lost the outcomes of a stretch.
 func TestARepairHasRowsSayWhetherTheyWait(t *testing.T) {
 	for name, lost := range map[string]bool{"all is there": false, "outcomes are lost": true} {
 		t.Run(name, func(t *testing.T) {
@@ -292,7 +292,7 @@ func TestARepairHasRowsSayWhetherTheyWait(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			const missing = 461 // settled copies among positions 512 to 1023, of which those after 1000 may have their outcomes in their rows
+			const missing = 461 // settled copies at positions 512 to 1023; those after 1000 may have their outcomes in their rows
 			c, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
 			if err != nil {
 				t.Fatal(err)

@@ -9,10 +9,10 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// OpenApart is the value of a row's column open if the row itself does not say whether its copy is settled: Ends does.
+// OpenApart is the value of a row's column open if the row does not say whether its copy is settled; Ends returns that.
 const OpenApart = openApart
 
-// End is how a copy ended.
+// End is the outcome of a copy.
 type End struct {
 	As        notification.Status
 	Attempts  uint32
@@ -20,17 +20,16 @@ type End struct {
 	Delivered int64 // ms; ≤ 0: not known
 }
 
-// Ends gives the outcomes of copies whose rows do not have them, from one snapshot of the file, for code that
-// copies the file elsewhere.
+// Ends returns outcomes of copies whose rows do not have them, from one snapshot of the file, for code that copies the data elsewhere.
 type Ends struct {
 	c       *sqlite.Conn
 	folded  int64
-	settled map[int64]outcome // after folded; nil: not read yet
+	settled map[int64]outcome // outcomes of positions after folded; nil: not read yet
 	first   int64
-	list    []outcome // of the stretch that begins at first
+	list    []outcome // outcomes of the stretch that begins at first
 }
 
-// EndsOn is Ends on a connection, until its snapshot ends.
+// EndsOn returns the Ends of a connection, valid until its snapshot ends.
 func EndsOn(c *sqlite.Conn) (*Ends, error) {
 	e := &Ends{c: c}
 	err := sqlitedb.Each(c, "SELECT value FROM meta WHERE name = 'folded_pos'", nil, func(st *sqlite.Stmt) error {
@@ -40,7 +39,7 @@ func EndsOn(c *sqlite.Conn) (*Ends, error) {
 	return e, err
 }
 
-// Of is how the copy at a position ended; ok is false if it waits.
+// Of returns the outcome of the copy at a position; ok is false if it is pending.
 func (e *Ends) Of(pos int64) (end End, ok bool, err error) {
 	o, err := e.of(pos)
 	if err != nil {
@@ -77,15 +76,14 @@ func (e *Ends) of(pos int64) (o outcome, err error) {
 	return o, err
 }
 
-// Packed is a copy that has no row of its own, with the values that its row would have; Ends gives its outcome if Open is
-// OpenApart.
+// Packed is a copy without a row of its own, with the values that its row would have. If Open is OpenApart, Ends returns its outcome.
 type Packed struct {
 	Pos, Recipient, Seq, Open, Status, Ack, Priority, BodyOffset int64
 	Created, Expires, Delivered, Settled, Hash                   int64
 	ID, CollapseKey                                              string
 }
 
-// EachPacked calls yield with the packed copies between two positions, in their order.
+// EachPacked calls yield with the packed copies between two positions, in order.
 func EachPacked(c *sqlite.Conn, from, to int64, yield func(*Packed) error) error {
 	st, err := c.Prepare(selectPacks)
 	if err != nil {

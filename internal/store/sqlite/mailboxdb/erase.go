@@ -13,9 +13,8 @@ import (
 // eraseSlice is how many rows of an erased recipient one commit deletes.
 const eraseSlice = 250
 
-// Erase implements mailbox.Store. The recipient and its pending copies are gone with the first commit; other rows follow
-// in slices, between which other work is done. After a restart the erasure continues. It fails with mailbox.ErrNotFound
-// for an unknown recipient.
+// Erase implements mailbox.Store. The first commit removes the recipient and its pending copies. Other rows follow in slices, between which
+// other operations run. After a restart the erasure continues. It fails with mailbox.ErrNotFound for an unknown recipient.
 func (s *Store) Erase(ctx context.Context, appName, name string) error {
 	s.notes.Forget(appName, name)
 	op := &eraseOp{waitOp: newWaitOp(), s: s, app: appName, name: name}
@@ -25,11 +24,11 @@ func (s *Store) Erase(ctx context.Context, appName, name string) error {
 	if !op.found {
 		return fmt.Errorf("recipient %s: %w", name, mailbox.ErrNotFound)
 	}
-	// An erasure that has begun is completed, even if its caller has stopped waiting.
+	// Once begun, an erasure is completed even if its caller has stopped waiting.
 	return storeError("erase recipient "+name, s.deleteRows(context.WithoutCancel(ctx), op.key))
 }
 
-// eraseOp takes a recipient out of the store and notes that its rows are to be deleted.
+// eraseOp removes a recipient from the store and records that its rows must be deleted.
 type eraseOp struct {
 	waitOp
 	s         *Store
@@ -82,8 +81,7 @@ func (op *eraseOp) Apply(c *sqlite.Conn) error {
 	return s.saveMeta("last_pos", s.pos)
 }
 
-// deleteRows deletes the rows of an erased recipient, with the replies, nacks and other rows that
-// belong to them.
+// deleteRows deletes the rows of an erased recipient, including their replies, nacks and other dependent rows.
 func (s *Store) deleteRows(ctx context.Context, key uint32) error {
 	var rows []int64
 	err := s.read(ctx, "", func(c *sqlite.Conn) error {
@@ -142,7 +140,7 @@ func (op *eraseRowsOp) erase(pos int64) error {
 	if err := s.deleteRow(pos); err != nil {
 		return err
 	}
-	if !row.open { // its content was deleted when it was settled
+	if !row.open { // the content was deleted when the copy was settled
 		return nil
 	}
 	if err := s.deleteStep(pos); err != nil {

@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
 )
 
-// Others publish between the slices, whether the erased copies were pending or settled.
+// Other publishes run between the slices, whether the erased copies were pending or settled.
 func TestErasingMuchIsDoneInSlices(t *testing.T) {
 	const rows, slice = 5000, 250
 	for name, settled := range map[string]bool{"pending": false, "settled": true} {
@@ -39,7 +39,7 @@ func TestErasingMuchIsDoneInSlices(t *testing.T) {
 
 func TestAnInterruptedErasureIsEndedAtStart(t *testing.T) {
 	for name, settled := range map[string]bool{"pending": false, "settled": true} {
-		for _, bits := range []uint{16, 5} { // its rows are found in an index in memory, or in sealed ones
+		for _, bits := range []uint{16, 5} { // rows are found in the index in memory, or in sealed slices
 			t.Run(fmt.Sprint(name, bits), func(t *testing.T) {
 				cfg := config()
 				cfg.MaxPending = 1000

@@ -17,7 +17,7 @@ import (
 
 var _ mailbox.Escalator = (*Store)(nil)
 
-// waitingStep is the next step of a copy, which has its time.
+// waitingStep is the next step of a copy, with its due time.
 type waitingStep struct {
 	at      int64
 	pos     int64
@@ -25,7 +25,7 @@ type waitingStep struct {
 	hurried bool // it is due before the time stored in its row
 }
 
-// stepQueue orders steps by their time. It may hold a copy more than once, and such as were settled: the rows decide.
+// stepQueue orders steps by due time. It may hold a copy twice, or a settled copy: the rows decide.
 type stepQueue []waitingStep
 
 func (q stepQueue) Len() int { return len(q) }
@@ -46,7 +46,7 @@ func (q *stepQueue) Pop() any {
 
 func (q *stepQueue) add(w waitingStep) { heap.Push(q, w) }
 
-// escalations are the steps that wait. Only the goroutine that commits uses them.
+// escalations holds the waiting steps. Only the goroutine that commits uses it.
 type escalations struct {
 	queue stepQueue
 	given map[int64]waitingStep // the steps that StepsDue has returned last, until HandedOver names them
@@ -78,7 +78,7 @@ func (s *Store) deleteStep(pos int64) error {
 	return exec(s.stmts.deleteStep)
 }
 
-// nextStep reads which step of a copy is next; ok is false if there is none.
+// nextStep reads a copy's next step; ok is false if there is none.
 func nextStep(stmt *sqlite.Stmt, pos int64) (step int, due int64, ok bool, err error) {
 	stmt.BindInt64(1, pos)
 	err = each(stmt, func(st *sqlite.Stmt) error {
@@ -166,8 +166,8 @@ func (op *stepsDueOp) Apply(*sqlite.Conn) error {
 	return nil
 }
 
-// stepDue reads a step; ok is false if its copy is settled or has expired, is not delivered yet, which adds it once more, or if it
-// is another step's turn.
+// stepDue reads the next step of a copy. ok is false if the copy is scheduled, settled or expired, or if its next step is not due; hurried
+// makes only a first step due.
 func (s *Store) stepDue(w waitingStep, now int64) (d mailbox.StepDue, ok bool, err error) {
 	e := w.r.find(w.pos)
 	if e == nil || e.is(flagScheduled) || e.expires() <= now {
@@ -266,7 +266,7 @@ func (s *Store) Hurry(refs []mailbox.Ref) {
 	s.db.Submit("", &hurryOp{s: s, refs: refs, now: s.now()})
 }
 
-// hurryOp puts first steps into the queue once more, for now.
+// hurryOp queues first steps once more, as due now.
 type hurryOp struct {
 	s    *Store
 	refs []mailbox.Ref
@@ -326,8 +326,7 @@ func (s *Store) StepsOf(ctx context.Context, ref mailbox.Ref) (steps []notificat
 	return steps, next, nil
 }
 
-// loadSteps loads the waiting steps before the copies: both are read in the order of positions, so neither needs lookups for
-// the other.
+// loadSteps loads the waiting steps before the copies. Both are read in the order of positions, so neither needs lookups in the other.
 func (l *loader) loadSteps(ctx context.Context) error {
 	q, open := &l.s.steps.queue, l.open
 	err := l.query(ctx, "SELECT pos, due_at FROM escalation ORDER BY pos", nil, func(st *sqlite.Stmt) error {

@@ -124,7 +124,7 @@ func TestStepsAreReadBackWithTheirCopies(t *testing.T) {
 		}
 		all = append(all, a)
 	}
-	if err := first.Settle(t.Context(), []*mailbox.Settle{ackOf(all[3])}); err != nil { // of one of its two recipients
+	if err := first.Settle(t.Context(), []*mailbox.Settle{ackOf(all[3])}); err != nil { // acknowledges the copy of one of the two recipients
 		t.Fatal(err)
 	}
 	now := all[8].N.CreatedAt.Add(time.Second)

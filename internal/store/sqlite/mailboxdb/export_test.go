@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// SmallSlices makes the index be sealed every 2^bits rows, so that tests reach it.
+// SmallSlices seals the index every 2^bits rows, so that tests reach the sealing.
 func (c *Config) SmallSlices(bits uint) { c.sliceBits = bits }
 
 // Hold keeps the writer in a transaction until release is called.
@@ -50,13 +50,13 @@ func (s *Store) Known() (n int, err error) {
 	return n, nil
 }
 
-// Uncopied is how much was written to the log and is not in the file yet.
+// Uncopied returns how many bytes of the log are not in the file yet.
 func (s *Store) Uncopied() int64 { return s.db.Uncopied() }
 
 // Contents counts stored contents.
 func (s *Store) Contents(ctx context.Context) (n int, err error) { return s.count(ctx, "content") }
 
-// Nacked counts copies with a note that clients could not take them.
+// Nacked counts copies with a record of rejections by clients.
 func (s *Store) Nacked(ctx context.Context) (n int, err error) { return s.count(ctx, "nack") }
 
 func (s *Store) count(ctx context.Context, table string) (n int, err error) {
@@ -93,7 +93,7 @@ func (s *Store) Packed(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// PackedKeys are the numbers of recipients that packs have, each as often as they have it.
+// PackedKeys returns the numbers of the recipients in packs, with the number of copies of each.
 func (s *Store) PackedKeys(ctx context.Context) (keys map[uint32]int, err error) {
 	keys = make(map[uint32]int)
 	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
@@ -111,13 +111,13 @@ func (s *Store) PackedKeys(ctx context.Context) (keys map[uint32]int, err error)
 	return keys, err
 }
 
-// PackFrom makes copies of a publish be packed if there are so many.
+// PackFrom sets from how many copies on a publish is packed.
 func (c *Config) PackFrom(copies int) { c.minPacked = copies }
 
 // Erasing counts recipients whose rows are not all deleted yet.
 func (s *Store) Erasing(ctx context.Context) (n int, err error) { return s.count(ctx, "erasure") }
 
-// EraseBegun erases a recipient up to the commit that deletes the first of its rows, so many.
+// EraseBegun erases a recipient up to the commit that deletes the first rows; most limits their number.
 func (s *Store) EraseBegun(ctx context.Context, app, name string, most int) error {
 	op := &eraseOp{waitOp: newWaitOp(), s: s, app: app, name: name}
 	if err := s.run(ctx, op, op.done, false); err != nil {
@@ -143,7 +143,7 @@ func (s *Store) EraseBegun(ctx context.Context, app, name string, most int) erro
 // IDHash is an id's hash in the index.
 func IDHash(app, id string) uint32 { return idHash(app, id) }
 
-// Read reads a position as if the index had just named it.
+// Read reads a copy at a position as if the index had just returned that position.
 func (s *Store) Read(ctx context.Context, pos int64, app, to string, now time.Time) (item *mailbox.Item, err error) {
 	err = s.db.Read(ctx, func(c *sqlite.Conn) error {
 		rd, err := s.newReader(c)
@@ -158,7 +158,7 @@ func (s *Store) Read(ctx context.Context, pos int64, app, to string, now time.Ti
 // MaxRetried bounds what SettleAgain keeps.
 const MaxRetried = maxRetried
 
-// SettleAgain keeps settles until there is space again, and returns how many are kept.
+// SettleAgain stores settles as if the disk were full, until they are retried, and returns how many are stored.
 func (s *Store) SettleAgain(batch []*mailbox.Settle) int {
 	s.notes.settleAgain(batch, mailbox.ErrNoSpace)
 	s.notes.mu.Lock()
@@ -178,7 +178,7 @@ func (s *Store) WriteNotes() error {
 	return s.db.DoBulk(context.Background(), 1, func(*sqlite.Conn) error { return nil })
 }
 
-// EntryBytes is the memory of a pending copy.
+// EntryBytes is the size of a pending copy in memory.
 const EntryBytes = unsafe.Sizeof(entry{})
 
 // Escalating counts rows of escalations and of their plans, and steps that wait in memory.
@@ -211,7 +211,7 @@ func (s *Store) Settlements(ctx context.Context) (n int, err error) {
 	return s.count(ctx, "settlement")
 }
 
-// vainOp gives a packed copy a row and fails.
+// vainOp moves a packed copy to a row and fails.
 type vainOp struct {
 	waitOp
 	s   *Store
@@ -222,13 +222,13 @@ func (op *vainOp) Apply(*sqlite.Conn) error {
 	return errors.Join(op.s.moveOut(op.pos), errors.New("in vain"))
 }
 
-// MoveOutInVain gives a packed copy a row in a commit that fails.
+// MoveOutInVain moves a packed copy to a row in a commit that fails.
 func (s *Store) MoveOutInVain(ctx context.Context, pos int64) error {
 	op := &vainOp{waitOp: newWaitOp(), s: s, pos: pos}
 	return s.run(ctx, op, op.done, false)
 }
 
-// PruneAround makes one prune, and calls a function between its search and its deletion.
+// PruneAround runs one Prune, and calls between after its search and before its deletion.
 func (s *Store) PruneAround(ctx context.Context, retainedSince time.Time, between func()) error {
 	since := millis.Of(retainedSince)
 	if err := s.flushForPrune(ctx, since); err != nil {
@@ -242,12 +242,12 @@ func (s *Store) PruneAround(ctx context.Context, retainedSince time.Time, betwee
 	return s.deleteOld(ctx, lists, since)
 }
 
-// OpenUnpacked makes a file of the version before copies were packed.
+// OpenUnpacked creates a file of the last version that did not pack copies.
 func OpenUnpacked(ctx context.Context, path string) (*sqlitedb.DB, error) {
 	return sqlitedb.Open(ctx, path, sqlitedb.Options{AppID: appID, Migrations: []string{schema1, schema2, schema3, schema4, schema5}}, nil)
 }
 
-// OpenFormer makes a file of the version before commits stored their settlements.
+// OpenFormer creates a file of the last version whose commits did not store their settlements.
 func OpenFormer(ctx context.Context, path string) (*sqlitedb.DB, error) {
 	return sqlitedb.Open(ctx, path, sqlitedb.Options{AppID: appID, Migrations: []string{schema1, schema2, schema3, schema4}}, nil)
 }

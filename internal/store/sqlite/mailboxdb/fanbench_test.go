@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/store/storetest"
 )
 
-// BenchmarkFanOutAndAck publishes to 3,000 recipients at once, one publish after the other, and acknowledges every copy; b.N counts copies.
+// BenchmarkFanOutAndAck makes one publish to 3,000 recipients after the other, and acknowledges every copy; b.N counts copies.
 func BenchmarkFanOutAndAck(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "mailbox.db")
 	s, err := mailboxdb.Open(b.Context(), path, mailboxdb.Config{})

@@ -94,7 +94,7 @@ func TestASoundStoreComplainsOfNothing(t *testing.T) {
 func TestLogIsKeptShortOnANearlyFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	cfg := config()
-	cfg.MinFree = sqlitedb.Free(dir) / 2 // not full, but less than four times the reserve is left
+	cfg.MinFree = sqlitedb.Free(dir) / 2 // the disk is not full, but has less than four times the reserve left
 	s := openAt(t, filepath.Join(dir, "m.db"), cfg)
 	for i := range 40 {
 		if err := s.Append(t.Context(), []*mailbox.Append{publishOf(fmt.Sprint("n", i), 64<<10, "r")}); err != nil {
@@ -243,11 +243,11 @@ func TestAFullDiskRefusesPublishesTakesAcksAndHeals(t *testing.T) {
 			t.Fatalf("ack %d on a full disk: %v, outcome %d", i, err, q.Outcome)
 		}
 		if i == 110 {
-			vfs.Leave(0) // the ballast's room is gone too: from here on the log's own room is used again and again
+			vfs.Leave(0) // the ballast's space is used up, too: from here on the log's own space is used again and again
 		}
 	}
 	s.SettleLater(later)
-	// The disk beneath is not full: by now the ballast may be there again.
+	// The real disk is not full, so the ballast may exist again by now.
 	if !vfs.BallastGiven() {
 		t.Error("the ballast was kept on a full disk")
 	}
@@ -327,7 +327,7 @@ func TestSmallSlicesAreSealedAndDroppedWhenPruned(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	untilSealed(t, s, 10) // the newest row is alone in the eleventh
+	untilSealed(t, s, 10) // the eleventh slice has only the newest row
 	for more := true; more; {
 		var err error
 		if more, err = s.Prune(t.Context(), time.Now().Add(time.Hour)); err != nil {
@@ -388,7 +388,7 @@ func TestASealedSliceHasAllItsBlocks(t *testing.T) {
 	}
 }
 
-// The index has 32 bits of the hash of an app and an id: rows of two apps with the same bits are still distinguished.
+// The index stores 32 bits of the hash of an app and an id. Rows of two apps with the same bits must still be distinguished.
 func TestAppsWhoseIdsHashAlikeNeverMeet(t *testing.T) {
 	apps := map[uint32]string{}
 	one, other := "", ""
@@ -421,7 +421,7 @@ func TestAppsWhoseIdsHashAlikeNeverMeet(t *testing.T) {
 	}
 }
 
-// Between the index's naming a copy and its being read, it may have been settled, and its time may have come.
+// After the index has returned a copy and before the copy is read, it may be settled, and it may become due.
 func TestCopySettledAfterIndexReadIsNotDelivered(t *testing.T) {
 	s, now := openAt(t, filepath.Join(t.TempDir(), "m.db"), config()), time.Now()
 	open, settled, later := publishOf("open", 10, "r"), publishOf("settled", 10, "r", "keeper"), publishOf("later", 10, "r")

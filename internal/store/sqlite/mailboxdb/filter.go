@@ -5,19 +5,18 @@ import (
 	"sync/atomic"
 )
 
-// A filter says which sealed slices may hold an id. Each slice has a Bloom filter of 16 bits a row; the filters of 64
-// slices are interleaved, so that bit i of word p tells whether slice i has position p: six words answer a lookup for 64
-// slices, or four million rows.
+// A filter tells whether a sealed slice may hold an id. Each slice has a Bloom filter of 16 bits a row. The filters of 64 slices are
+// interleaved: bit i of word p is bit p of the filter of slice i. So six words answer a lookup in 64 slices, or four million rows.
 const (
 	filterProbes = 6
 	groupSlices  = 64
 )
 
-// positions are where an id's bits are in a filter of 2^bits positions.
+// filterPositions returns the positions of an id's bits in a filter of 2^size bits.
 func filterPositions(idHash uint32, size uint) (p [filterProbes]uint32) {
 	x := uint64(idHash)
 	for i := range p {
-		// SplitMix64 makes independent numbers of one seed.
+		// SplitMix64 derives independent numbers from one seed.
 		x += 0x9E3779B97F4A7C15
 		z := (x ^ x>>30) * 0xBF58476D1CE4E5B9
 		z = (z ^ z>>27) * 0x94D049BB133111EB
@@ -40,15 +39,15 @@ func makeFilter(keys []uint64, size uint) []byte {
 	return b
 }
 
-// slices whose filter is not loaded yet: they may hold any id
+// filterGroup holds the interleaved filters of groupSlices slices.
 type filterGroup struct {
 	words  []atomic.Uint64
 	known  atomic.Uint64 // slices whose filter is in
-	maybe  atomic.Uint64 // slices whose filter is not in yet: they may hold anything
+	maybe  atomic.Uint64 // slices whose filter is not loaded yet: they may hold any id
 	slices [groupSlices]atomic.Pointer[sealedSlice]
 }
 
-// set puts a slice's filter into its column.
+// set copies a slice's filter into the slice's column.
 func (g *filterGroup) set(column int, filter []byte) {
 	bit := uint64(1) << column
 	for i, b := range filter {

@@ -32,7 +32,7 @@ func (s *Store) known(appName, name string) (*recipient, error) {
 		a.recipients[name] = r
 		s.mu.Unlock()
 		s.counters.idle(r)
-		s.tx.newOnes = append(s.tx.newOnes, r) // its row may be of the open transaction, by a sighting
+		s.tx.newOnes = append(s.tx.newOnes, r) // a sighting in the open transaction may have created its row
 	}
 	return r, nil
 }
@@ -42,7 +42,7 @@ func newRecipient(a *app, name string, st *sqlite.Stmt) *recipient {
 	return &recipient{app: a, name: name, key: uint32(st.ColumnInt64(0)), lastSeq: seq, shown: seq, slot: -1}
 }
 
-// intern returns a recipient, and makes it if the store does not have it.
+// intern returns a recipient, and creates it if the store does not have it.
 func (s *Store) intern(appName, name string) (*recipient, error) {
 	a, err := s.internApp(appName)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Store) intern(appName, name string) (*recipient, error) {
 	return r, nil
 }
 
-// internApp returns an app, and makes it if the store does not have it.
+// internApp returns an app, and creates it if the store does not have it.
 func (s *Store) internApp(name string) (*app, error) {
 	if a := s.apps[name]; a != nil {
 		return a, nil
@@ -84,7 +84,7 @@ func (s *Store) internApp(name string) (*app, error) {
 	return a, nil
 }
 
-// tailFor returns the tail that covers a new position. Call it holding mu.
+// tailFor returns the tail that covers a new position. The caller holds mu.
 func (s *Store) tailFor(pos int64) *tail {
 	number := pos >> s.cfg.sliceBits
 	if n := len(s.tails); n > 0 && s.tails[n-1].number == number {
@@ -98,7 +98,7 @@ func (s *Store) tailFor(pos int64) *tail {
 	return t
 }
 
-// findRow finds the newest row of an id to a recipient, pending or settled, as the open transaction sees it.
+// findRow returns the newest row of an id and a recipient, pending or settled, including the open transaction's changes.
 func (s *Store) findRow(r *recipient, hash uint32, id string) (found row, ok bool, err error) {
 	try := func(pos int64) bool {
 		found, ok, err = s.row(pos)

@@ -7,15 +7,14 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// Limits of one commit's folding: a slice whose copies have ended takes four commits, so that sealing keeps up with
-// any flood.
+// Limits of folding in one commit. A slice whose copies have all ended takes four commits, so that sealing keeps up with any load.
 const (
 	foldStretches = 32
 	foldWaiting   = 500 // rows that change
 )
 
-// fold writes how the copies of a slice ended, stretch by stretch, and marks the rows of those that wait: from then on these
-// rows themselves say whether their copies wait. The slice's rows in settlement are then needed no more.
+// fold writes the outcomes of a slice's copies, stretch by stretch, and marks the rows of pending ones. Afterwards these rows say
+// themselves whether their copies are pending, and the slice's rows in settlement are no longer needed.
 func (s *Store) fold(ctx context.Context, t *tail) error {
 	for from := t.pos(0); from < t.pos(1<<t.bits); {
 		next := from
@@ -31,7 +30,7 @@ func (s *Store) fold(ctx context.Context, t *tail) error {
 	return nil
 }
 
-// foldSome folds a few stretches and returns where the next one begins. It is done by the writer.
+// foldSome folds a few stretches and returns where the next one begins. Only the writer may call it.
 func (s *Store) foldSome(c *sqlite.Conn, t *tail, from int64) (next int64, err error) {
 	defer s.packRead.forget() // it may be undone alone
 	folding, waiting := s.folding, 0
@@ -55,8 +54,8 @@ func (s *Store) foldSome(c *sqlite.Conn, t *tail, from int64) (next int64, err e
 	return from, nil
 }
 
-// foldStretch folds the stretch that begins at first; its rows up to folded say themselves whether their copies wait. It returns how many
-// wait.
+// foldStretch folds the stretch that begins at first, and returns how many of its copies are pending. Rows up to folded already say whether
+// their copies are pending.
 func (s *Store) foldStretch(c *sqlite.Conn, t *tail, first, folded int64) (wait int, err error) {
 	list := s.stretchOf(t, first)
 	ended, waiting := false, s.toMark[:0]
@@ -65,7 +64,7 @@ func (s *Store) foldStretch(c *sqlite.Conn, t *tail, first, folded int64) (wait 
 		switch {
 		case list[i].as != 0:
 			ended = true
-		case pos > folded && t.keys[pos-t.pos(0)] != 0: // else it is of before, or was never there
+		case pos > folded && t.keys[pos-t.pos(0)] != 0: // other rows were folded before, or do not exist
 			waiting = append(waiting, pos)
 		}
 	}
@@ -82,7 +81,7 @@ func (s *Store) foldStretch(c *sqlite.Conn, t *tail, first, folded int64) (wait 
 	return wait, exec(st)
 }
 
-// sayWaiting marks rows as pending. Packed copies get a row for that.
+// sayWaiting marks rows as pending. Packed copies get a row for the mark.
 func (s *Store) sayWaiting(c *sqlite.Conn, list []int64) error {
 	waits, err := c.Prepare("UPDATE notification SET open = 1 WHERE pos = ?1 AND open = 2")
 	if err != nil {
@@ -98,7 +97,7 @@ func (s *Store) sayWaiting(c *sqlite.Conn, list []int64) error {
 			continue
 		}
 		err := leave.outIf(pos, func(r *row) bool {
-			open := r.apart // else it has ended on a full disk
+			open := r.apart // false: the copy has ended while the disk was full
 			r.apart = false
 			return open
 		})
@@ -109,7 +108,7 @@ func (s *Store) sayWaiting(c *sqlite.Conn, list []int64) error {
 	return leave.save()
 }
 
-// stretchOf is how the copies of a stretch ended, as the open transaction sees it.
+// stretchOf returns the outcomes of a stretch's copies, including the open transaction's changes.
 func (s *Store) stretchOf(t *tail, first int64) []outcome {
 	list := make([]outcome, s.stretch())
 	if t.outcomes != nil { // the writer alone changes it
@@ -123,7 +122,7 @@ func (s *Store) stretchOf(t *tail, first int64) []outcome {
 	return list
 }
 
-// dropSettlements deletes the commits' settlements of slices that are sealed.
+// dropSettlements deletes the commits' settlements of sealed slices.
 func (s *Store) dropSettlements(ctx context.Context, before int64) error {
 	for from := s.oldestSettlement; from < before; {
 		to := min(from+pruneSlice, before)

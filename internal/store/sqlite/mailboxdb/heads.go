@@ -10,7 +10,7 @@ import (
 // headsChunk is how many recipients are looked up before the lock on the index is released for a moment.
 const headsChunk = 1024
 
-// Heads implements mailbox.Reader. The index in memory has all of it: a recipient that is not there has nothing pending.
+// Heads implements mailbox.Reader. The index in memory suffices: a recipient that is not in it has nothing pending.
 func (s *Store) Heads(ctx context.Context, of []mailbox.Address) ([]mailbox.Head, error) {
 	heads := make([]mailbox.Head, len(of))
 	now := s.now()
@@ -30,7 +30,7 @@ func (s *Store) Heads(ctx context.Context, of []mailbox.Address) ([]mailbox.Head
 	return heads, nil
 }
 
-// waits reports whether there is something for readers.
+// waits reports whether readers would get any copy.
 func (r *recipient) waits(now int64) bool {
 	for i := range r.list {
 		if r.list[i].visible(now) {

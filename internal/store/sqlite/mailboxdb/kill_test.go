@@ -18,8 +18,8 @@ import (
 
 const killEnv = "GODWIT_KILLED_STORE"
 
-// TestKilledPublisher is the process that TestKillLosesNothingAcknowledged kills: it publishes for ever and prints
-// every id once it is stored, and again once its ack is.
+// TestKilledPublisher is the process that TestKillLosesNothingAcknowledged kills: it publishes endlessly, and prints every id once it is
+// stored and again once its ack is stored.
 func TestKilledPublisher(t *testing.T) {
 	path := os.Getenv(killEnv)
 	if path == "" {

@@ -16,7 +16,7 @@ import (
 // loaders is how many connections read the file at start.
 const loaders = 4
 
-// load reads the index back: apps, pending copies, their recipients, counters, and the ids of slices not sealed.
+// load rebuilds the index: apps, pending copies, their recipients, counters, and the ids of slices that are not sealed.
 func (s *Store) load(ctx context.Context) error {
 	began := time.Now()
 	l := &loader{s: s, apps: make(map[int64]*app), byKey: make(map[uint32]*recipient)}
@@ -40,7 +40,7 @@ type loader struct {
 	newest  map[uint32]uint64 // seq of rows after flushed
 	flushed int64
 	folded  int64
-	last    int64 // the newest position ever given out
+	last    int64 // the highest assigned position
 }
 
 type loadedRow struct {
@@ -106,8 +106,8 @@ func inParallel(n int64, read func(part int, from, to int64) error) error {
 	return nil
 }
 
-// loadOpen reads the pending rows and, past the flushed position, the seqs of all rows. Most rows lie near the end of
-// the log, so it is cut where the rows are rather than by position. After the folded position rows do not say that they wait.
+// loadOpen reads the pending rows and, after the flushed position, the seqs of all rows. Most rows lie near the end of the log, so the
+// parts are cut by rows rather than by positions. After the folded position, rows do not say whether they are pending.
 func (l *loader) loadOpen(ctx context.Context) error {
 	cuts, err := l.cuts(ctx)
 	if err != nil {
@@ -142,7 +142,7 @@ func (l *loader) loadOpen(ctx context.Context) error {
 	return nil
 }
 
-// cuts divides the positions so that each loader has about as many open rows.
+// cuts divides the positions so that each loader gets about the same number of open rows.
 func (l *loader) cuts(ctx context.Context) ([]int64, error) {
 	total := int64(0)
 	cuts := make([]int64, loaders+1)
@@ -249,7 +249,7 @@ func (l *loader) recipient(key uint32, st *sqlite.Stmt) *recipient {
 	return r
 }
 
-// place puts the pending copies into their recipients' lists, in seq order, and into the queues.
+// place adds the pending copies to their recipients' lists, in seq order, and to the queues.
 func (l *loader) place(context.Context) error {
 	s := l.s
 	for i := range l.open {
@@ -283,7 +283,7 @@ func (l *loader) place(context.Context) error {
 	return nil
 }
 
-// sortBySeq restores seq order where scheduled copies became due after later ones were stored.
+// sortBySeq restores the seq order, since scheduled copies may have become due after later ones were stored.
 func (l *loader) sortBySeq() {
 	seqs := make(map[int64]uint64)
 	late := make(map[*recipient]struct{})
@@ -317,7 +317,7 @@ func compareSeq(a, b uint64) int {
 	return 0
 }
 
-// makeTails makes room for the slices that are not sealed.
+// makeTails allocates tails for the slices that are not sealed.
 func (l *loader) makeTails(ctx context.Context) error {
 	s := l.s
 	bits := s.cfg.sliceBits
@@ -344,7 +344,7 @@ func (l *loader) makeTails(ctx context.Context) error {
 func (l *loader) loadSettlements(ctx context.Context) error {
 	s := l.s
 	s.oldestSettlement, s.nextSettlement = 1, 1
-	first, beyond := true, 0 // outcomes are loaded for the tails before beyond
+	first, beyond := true, 0 // outcomes have been loaded for the tails with numbers below beyond
 	err := l.query(ctx, "SELECT key, data FROM settlement ORDER BY key", nil, func(st *sqlite.Stmt) error {
 		key := st.ColumnInt64(0)
 		if first {

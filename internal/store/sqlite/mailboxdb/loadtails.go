@@ -8,7 +8,7 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// lastPacked is the position of the last packed copy, as an expression.
+// lastPacked is an SQL expression for the position of the last packed copy.
 const lastPacked = "coalesce((SELECT first + length(ends) / 6 - 1 FROM pack ORDER BY first DESC LIMIT 1), 0)"
 
 func (l *loader) eachPack(ctx context.Context, from, to int64, yield func(*pack) error) error {
@@ -21,13 +21,13 @@ func (l *loader) eachPack(ctx context.Context, from, to int64, yield func(*pack)
 	})
 }
 
-// ended reports whether a copy has ended although its row does not say so.
+// ended reports whether a copy has ended although its row may not say so.
 func (l *loader) ended(pos int64) bool {
 	t := l.s.tailOf(pos)
 	return t != nil && t.endOf(pos, l.s.stretch()).as != 0
 }
 
-// readRecent reads the pending copies among rows and packs that do not say themselves which these are.
+// readRecent reads the pending copies among the rows and packs that do not say which copies are pending.
 func (l *loader) readRecent(ctx context.Context, from, to int64) ([]loadedRow, error) {
 	rows, err := l.readOpen(ctx, "open = 2", from, to)
 	if err != nil || from >= to {
@@ -68,9 +68,9 @@ type tailLoader struct {
 	l     *loader
 	t     *tail
 	c     *sqlite.Conn
-	names map[uint32]string // of apps of recipients that the loader does not have
+	names map[uint32]string // app names by recipient key, for recipients that the loader does not have
 	packs []*pack           // that are still to come
-	upTo  int64             // the last packed position that is in: rows before it are of copies that left their packs
+	upTo  int64             // the last packed position already added: rows before it are of copies that left their packs
 
 	hash    uint32 // of id in app
 	app, id string
@@ -105,7 +105,7 @@ func (x *tailLoader) load() error {
 	return x.packsBefore(math.MaxInt64)
 }
 
-// packsBefore adds the copies of packs that begin up to a position.
+// packsBefore adds the copies of the packs that begin at or before a position.
 func (x *tailLoader) packsBefore(pos int64) error {
 	for len(x.packs) > 0 && x.packs[0].shared.pos <= pos {
 		p := x.packs[0]
@@ -126,7 +126,7 @@ func (x *tailLoader) add(pos int64, key uint32, id string) error {
 	}
 	if app != x.app || id != x.id {
 		x.app, x.id, x.hash = app, id, 0
-		if app != "" { // else its recipient is being erased, and the row is found by that alone
+		if app != "" { // otherwise its recipient is being erased, and only the erasure looks for the row, by recipient
 			x.hash = idHash(app, id)
 		}
 	}
@@ -134,7 +134,7 @@ func (x *tailLoader) add(pos int64, key uint32, id string) error {
 	return nil
 }
 
-// appOf is the app of a recipient; "": it is erased.
+// appOf returns the app of a recipient; "": the recipient is erased.
 func (x *tailLoader) appOf(key uint32) (string, error) {
 	if r := x.l.byKey[key]; r != nil {
 		return r.app.name, nil

@@ -14,7 +14,7 @@ import (
 
 const (
 	listLimit = 100 // items of a page when the caller names no number
-	// maxExamined limits the rows that one page of a history reads if a status is given.
+	// maxExamined limits the rows that one page of a history reads if it is filtered by status.
 	maxExamined = 1000
 )
 
@@ -59,8 +59,7 @@ func (s *Store) lookUp(ctx context.Context, appName, id, to string, limit int) (
 	return records, nil
 }
 
-// positions returns the positions whose key matches under mask, oldest first; some may be of other ids with the same
-// hash.
+// positions returns the positions whose key matches key under mask, oldest first. Some may belong to other ids with the same hash.
 func (s *Store) positions(c *sqlite.Conn, mask, key uint64) (positions []int64, err error) {
 	collect := func(pos int64) bool {
 		positions = append(positions, pos)
@@ -82,7 +81,7 @@ func (s *Store) positions(c *sqlite.Conn, mask, key uint64) (positions []int64, 
 	return slices.Compact(positions), nil
 }
 
-// readRecords reads the state of copies, limit at most. It adds answers and attempts only if the lookup is for a single recipient: for a
+// readRecords reads the state of up to limit copies. It adds replies and attempts only if the lookup is for a single recipient: for a
 // thousand they would be too much.
 func (s *Store) readRecords(c *sqlite.Conn, positions []int64, appKey int64, appName, id string, now int64, alone bool, limit int, to *[]mailbox.Record) error {
 	copies, err := s.copiesOn(c)
@@ -195,7 +194,7 @@ func (s *Store) History(ctx context.Context, appName, name string, status notifi
 	return items, next, nil
 }
 
-// eachOf calls yield with the positions of a recipient's rows before a position, newest first, until it is false.
+// eachOf calls yield with the positions of a recipient's rows before a position, newest first, until yield returns false.
 func (s *Store) eachOf(c *sqlite.Conn, recipient uint32, before int64, yield func(pos int64) bool) error {
 	var recent []int64
 	first := before>>s.cfg.sliceBits + 1 // number of the oldest slice in memory

@@ -1,5 +1,5 @@
-// Package mailboxdb is the mailbox in one SQLite file: a log of notifications whose index is in memory. DESIGN.md in
-// internal/store gives the reasons.
+// Package mailboxdb stores mailboxes in one SQLite file: a log of notifications, with its index in memory. DESIGN.md in internal/store
+// gives the reasons.
 package mailboxdb
 
 import (
@@ -37,21 +37,21 @@ var (
 
 const appID = 0x47644d62 // "GdMb": application_id of mailbox files
 
-// Config says how a mailbox file is kept. The zero value of every field is a good default.
+// Config configures a mailbox file. The zero value of every field is a good default.
 type Config struct {
 	MaxPending int   // unsettled notifications of one recipient; 0: 1000
 	MinFree    int64 // bytes of disk below which publishes are refused; 0: 256 MB
-	Ballast    int64 // bytes kept beside the file, given up when the disk is full; 0: a quarter of MinFree, at most 8 MB
+	Ballast    int64 // bytes of a file beside the database that is deleted when the disk is full; 0: a quarter of MinFree, at most 8 MB
 	MaxIdle    int   // recipients with nothing pending that are kept in memory; 0: 131072
-	NoAttempts bool  // attempts to deliver copies to connections are not recorded
+	NoAttempts bool  // do not record attempts to deliver copies to connections
 
 	VFS   string           // of the database, for fault injection
 	Guard sqlitedb.Guard   // of the file
 	Fatal func(error)      // called once when the disk did not confirm a write: exit loudly
-	Now   func() time.Time // the store's one clock; nil: the monotonic clock anchored now
+	Now   func() time.Time // the clock of the store; nil: the monotonic clock anchored now
 	Log   *slog.Logger     // nil: discards
 
-	minPacked int  // copies of a publish that are packed, at least; 0: 2. Fewer in tests
+	minPacked int  // publishes with at least so many copies are packed; 0: 2. Fewer in tests
 	sliceBits uint // 2^sliceBits rows are sealed together; 0: 16. Fixed for a file; smaller in tests
 }
 
@@ -82,8 +82,8 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// minCopyAfter is the least that may lie in the log before it is copied into the file: the ballast must hold it, and
-// with less the disk would do nothing but sync.
+// minCopyAfter is the smallest size of the log in bytes at which it is copied into the file. The ballast must hold that much, and with a
+// smaller log the disk would be busy with syncs alone.
 const minCopyAfter = 1 << 20
 
 // Store is a mailbox.Store.
@@ -93,15 +93,15 @@ type Store struct {
 	obs   atomic.Pointer[mailbox.Observer]
 	space *sqlitedb.Space
 
-	// The index. One goroutine at a time commits. It alone changes the index, holding mu, and so reads it without mu;
-	// others read it holding mu.
+	// The index. One goroutine at a time commits. Only that goroutine changes the index, holding mu, so it may read the index without mu;
+	// others hold mu to read it.
 	mu     sync.RWMutex
 	apps   map[string]*app
-	tails  []*tail // of slices not sealed yet, oldest first; the last one is being filled
+	tails  []*tail // tails of slices not sealed yet, oldest first; the last one is being filled
 	sealed sealedSlices
 
 	shownPos int64 // last position committed
-	folded   int64 // up to here rows or outcomes say how copies ended, after it settlements, which the tails have too
+	folded   int64 // up to this position rows or outcomes have the copies' ends; after it settlements have them, and so do tails
 
 	// Fields that only the goroutine that commits uses.
 	stmts    statements
@@ -109,13 +109,13 @@ type Store struct {
 	pos      int64 // last position given out
 	packing  packing
 	packRead pack          // that was read last
-	contents map[int64]int // unsettled copies of contents that several share
+	contents map[int64]int // number of unsettled copies of each shared content
 	expiries expiryQueue
 	due      dueQueue
 	steps    escalations
 	counters counters
 	toMark   []int64 // positions
-	folding  int64   // folded, with the open transaction's changes
+	folding  int64   // folded, including the open transaction's changes
 
 	nextSettlement   int64 // key of the next one
 	oldestSettlement int64 // of the sealer's goroutine
@@ -125,7 +125,7 @@ type Store struct {
 	spare   sync.Pool       // of *committed, empty
 	telling sync.Mutex      // held by the goroutine that informs the observer
 	wakes   chan struct{}   // the observer may have to be informed
-	closing chan struct{}   // closed when nothing more is committed
+	closing chan struct{}   // closed when no more commits follow
 	seals   chan struct{}   // there may be a slice to seal
 	wg      sync.WaitGroup  // of the teller
 	sealer  sync.WaitGroup
@@ -133,7 +133,7 @@ type Store struct {
 
 	pending, waiting atomic.Int64 // unsettled copies: due and scheduled
 	appends          atomic.Uint64
-	freeInside       atomic.Int64 // bytes of the file that can be used again, at the last check
+	freeInside       atomic.Int64 // reusable bytes inside the file, at the last check
 	prune            pruner
 	closeOnce        sync.Once
 	closeErr         error
@@ -141,10 +141,10 @@ type Store struct {
 
 var _ mailbox.Store = (*Store)(nil)
 
-// maxUntold is how many commits may wait for the observer before the writer waits for it too.
+// maxUntold is how many commits may wait for the observer before the writer waits, too.
 const maxUntold = 4
 
-// Open opens or creates a mailbox file and reads its pending set back.
+// Open opens or creates a mailbox file and loads its pending copies.
 func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	cfg.setDefaults()
 	s := &Store{
@@ -182,7 +182,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 
 func (s *Store) prepare(c *sqlite.Conn) error { return s.stmts.prepare(c) }
 
-// Close writes the queue and closes the file. Calls under way end first.
+// Close waits for calls under way, writes the queued operations and closes the file.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() { s.closeErr = s.close() })
 	return s.closeErr
@@ -212,7 +212,7 @@ func (s *Store) Clock() func() time.Time { return s.cfg.Now }
 
 func (s *Store) now() int64 { return s.cfg.Now().UnixMilli() }
 
-// Trim gives the memory of cached pages back.
+// Trim frees the memory of cached pages.
 func (s *Store) Trim() { s.db.Trim() }
 
 // Stats implements mailbox.Store.
@@ -224,7 +224,7 @@ func (s *Store) Stats() mailbox.Stats {
 	}
 }
 
-// storeError gives errors of the layers below their meaning for callers.
+// storeError wraps an error of a lower layer in the corresponding error for callers.
 func storeError(op string, err error) error {
 	switch {
 	case err == nil:

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// config is what tests run with: no reserve, so that a nearly full machine does not fail them.
+// config is the tests' configuration: it has no reserve, so that tests pass on a nearly full machine.
 func config() mailboxdb.Config {
 	return mailboxdb.Config{MinFree: 1, Ballast: 1, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 }

@@ -9,8 +9,8 @@ import (
 
 const selectNack = "SELECT count, reason FROM nack WHERE pos = ?1"
 
-// countNack notes that a client could not take a copy and reports whether that was once too often. A later nack that gives
-// no reason leaves the one before.
+// countNack counts a client's rejection of a copy and reports whether the copy has reached the limit of nacks. A nack without a reason
+// keeps the earlier reason.
 func (s *Store) countNack(pos int64, reason string) (enough bool, err error) {
 	count, before, err := readNack(s.stmts.readNack, pos)
 	if err != nil {
@@ -38,7 +38,7 @@ func readNack(stmt *sqlite.Stmt, pos int64) (count int64, reason string, err err
 	return count, reason, err
 }
 
-// readNacks adds to a record its copy's nacks: their number and the last reason.
+// readNacks adds the nacks of a record's copy to the record: their number and the last reason.
 func readNacks(stmt *sqlite.Stmt, to *mailbox.Record) error {
 	count, reason, err := readNack(stmt, to.Pos)
 	to.Nacks, to.Reason = uint32(count), reason

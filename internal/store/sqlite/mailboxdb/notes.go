@@ -14,10 +14,11 @@ import (
 	"godwit.dev/godwit/internal/store/notes"
 )
 
-// maxRetried bounds the acks that wait for space on a full disk; others are redelivered and acknowledged again.
+// maxRetried limits the acks that wait for space on a full disk; further ones are lost, so that their copies are redelivered and
+// acknowledged again.
 const maxRetried = 1 << 16
 
-// noting has marks and sightings written, and has settles that a full disk refused tried again.
+// noting writes marks and sightings, and retries settles that failed on a full disk.
 type noting struct {
 	notes.Notes
 	s        *Store
@@ -56,7 +57,7 @@ func (n *noting) run() {
 	}
 }
 
-// lookInside notes how much of the file can be used again.
+// lookInside records how much of the file can be reused.
 func (s *Store) lookInside() {
 	free, err := s.db.FreeInside(context.Background())
 	if err != nil {
@@ -72,7 +73,7 @@ func (s *Store) Mark(batch []mailbox.Mark) { s.notes.Mark(batch, s.now()) }
 // Seen implements mailbox.Store.
 func (s *Store) Seen(batch []mailbox.Seen) { s.notes.Seen(batch) }
 
-// settleAgain keeps settles without a waiting caller that failed because the disk was full.
+// settleAgain stores settles without a waiting caller that failed because the disk was full, for a retry.
 func (n *noting) settleAgain(batch []*mailbox.Settle, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -106,7 +107,7 @@ func (n *noting) submit(marks []notes.Mark, seen []notes.Sighting) {
 	}
 }
 
-// noteOp writes marks and sightings. If that fails they are lost.
+// noteOp writes marks and sightings. They are lost if that fails.
 type noteOp struct {
 	s     *Store
 	marks []notes.Mark
@@ -154,7 +155,7 @@ func (op *noteOp) Apply(*sqlite.Conn) error {
 	return nil
 }
 
-// recordMark writes a delivery of a pending copy, which leaves its pack for that.
+// recordMark writes a delivery of a pending copy. A packed copy gets a row for it.
 func (s *Store) recordMark(r *recipient, e *entry, m notes.Mark, leave *leaving) error {
 	if err := s.saveTried(e.pos, m.Tried(), false); err != nil || e.is(flagScheduled) || m.DeliveredAt == 0 && m.Attempts == 0 {
 		return err
@@ -192,8 +193,8 @@ func (s *Store) recordMarkAlone(r *recipient, e *entry, m notes.Mark) error {
 	return leave.save()
 }
 
-// seenAt writes when a recipient was seen last and returns its key. (One upsert that returns the key would do, but SQLite
-// keeps a journal for each such statement, which takes longer than looking first.)
+// seenAt writes when a recipient was last seen and returns its key. (One upsert that returns the key would do, but SQLite keeps a journal
+// for each such statement, which takes longer than a lookup before.)
 func (s *Store) seenAt(app int64, name string, at int64) (key int64, err error) {
 	read := s.stmts.readRecipient
 	read.BindInt64(1, app)
@@ -217,7 +218,7 @@ func (s *Store) seenAt(app int64, name string, at int64) (key int64, err error) 
 	return key, exec(s.stmts.saveSeen)
 }
 
-// recordSeen writes a sighting. It leaves the recipient out of memory: most who connect have nothing pending.
+// recordSeen writes a sighting. It does not load the recipient into memory: most recipients that connect have nothing pending.
 func (s *Store) recordSeen(n *notes.Sighting) error {
 	a, err := s.internApp(n.App)
 	if err != nil {

@@ -9,17 +9,17 @@ import (
 	"godwit.dev/godwit/internal/store/attempts"
 )
 
-// outcome is how a copy ended: 24 bytes.
+// outcome is how a copy ended, in 24 bytes.
 type outcome struct {
 	as        notification.Status // 0: the copy has not ended, or its row holds the outcome
-	gateway   uint8               // of the only connection to which it was written and which acknowledged it; 0: unknown, or there were others
-	device    uint16              // a hash of its name there; 0: it has none
+	gateway   uint8               // gateway of the only connection to which the copy was written and which acknowledged it; 0: unknown, or there were several
+	device    uint16              // a hash of that connection's device name; 0: it has none
 	attempts  uint32
 	at        int64 // ms
 	delivered int64 // ms; ≤ 0: not known
 }
 
-// stretchBits: so many positions, 2^stretchBits, have their outcomes in one blob, which fits a page.
+// 2^stretchBits positions share one blob of outcomes, which fits a page.
 const stretchBits = 9
 
 var errOutcomes = errors.New("stored outcomes are damaged")
@@ -39,7 +39,7 @@ const (
 
 func (o *outcome) via() attempts.Via { return attempts.Via{Gateway: o.gateway, Device: o.device} }
 
-// appendOutcome writes an outcome with its time as the difference from another, and returns its time for the next.
+// appendOutcome appends an outcome to b, with its time as the difference from before, and returns its time as the next before.
 func appendOutcome(b []byte, o *outcome, before int64) ([]byte, int64) {
 	first := byte(o.as) | o.gateway<<gatewayShift
 	if o.device == 0 {
@@ -102,7 +102,7 @@ func encodeSettled(b []byte, list []settled) []byte {
 	return b
 }
 
-// decodeSettled is the reverse, copy by copy.
+// decodeSettled is the inverse of encodeSettled; it calls yield for each copy.
 func decodeSettled(b []byte, yield func(*settled)) error {
 	var q settled
 	for len(b) > 0 {

@@ -40,7 +40,7 @@ func FuzzSettled(f *testing.F) {
 	})
 }
 
-// FuzzOutcomes does the same with the outcomes of a stretch, which never has more places than it should.
+// FuzzOutcomes does the same with the outcomes of a stretch, which must never have too many places.
 func FuzzOutcomes(f *testing.F) {
 	var list []outcome
 	for _, q := range someSettled {

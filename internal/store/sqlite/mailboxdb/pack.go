@@ -12,8 +12,8 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Constants of ends, in which a pack has for each copy a status, with endDelivered if it was delivered, and the time in ms since
-// it was created.
+// Constants of ends, in which a pack has for each copy a status, combined with endDelivered if the copy was delivered, and the time of its
+// end in ms since it was created.
 const (
 	endBytes     = 6
 	endOut       = 0xFF // the copy is no longer in the pack: it has a row of its own, or is deleted
@@ -21,7 +21,7 @@ const (
 	endTimes     = 1<<(8*(endBytes-1)) - 1 // the latest time, 34 years
 )
 
-// minPacked is how many copies at least are packed: one has a row, which is found by one look instead of two.
+// minPacked is the least number of copies that are packed: a single copy has a row, which one lookup finds instead of two.
 const minPacked = 2
 
 var errPack = errors.New("stored copies are damaged")
@@ -32,7 +32,7 @@ type packed struct {
 	seq       uint64
 }
 
-// pack is copies of one publish that follow each other. Reading another one into it uses its memory again.
+// pack holds copies of one publish at consecutive positions. Reading another pack into it reuses its memory.
 type pack struct {
 	shared row // the values that all copies share; its position and its offset are those of the first
 	copies []packed
@@ -52,7 +52,7 @@ func appendCopies(b []byte, list []packed) []byte {
 	return b
 }
 
-// decodeCopies is the reverse. It appends to list.
+// decodeCopies is the inverse of appendCopies. It appends to list.
 func decodeCopies(list []packed, b []byte, n int) ([]packed, error) {
 	if n < 0 || n > 1<<stretchBits || len(b) < 2*n {
 		return nil, errPack
@@ -121,7 +121,7 @@ func (p *pack) last() int64 { return p.shared.pos + int64(len(p.copies)) - 1 }
 
 func (p *pack) holds(pos int64) bool { return pos >= p.shared.pos && pos <= p.last() }
 
-// find reads the pack that holds a position, if it is not that already; ok is false if none does.
+// find reads the pack that holds a position, unless p is that pack already; ok is false if there is none.
 func (p *pack) find(stmt *sqlite.Stmt, pos int64) (ok bool, err error) {
 	if len(p.copies) > 0 && p.holds(pos) {
 		return true, nil
@@ -145,7 +145,8 @@ func (p *pack) end(pos int64) []byte {
 	return p.ends[at : at+endBytes]
 }
 
-// erase makes copies that are out name a neighbouring copy's recipient instead of this one. It reports whether it changed any.
+// erase removes a recipient from the copies that have left the pack: they get the recipient of a neighbouring copy instead. It reports
+// whether it changed any.
 func (p *pack) erase(key uint32) (found bool) {
 	other := slices.IndexFunc(p.copies, func(c packed) bool { return c.recipient != key })
 	if other < 0 {
@@ -163,7 +164,7 @@ func (p *pack) erase(key uint32) (found bool) {
 	return found
 }
 
-// left reports whether all copies are out.
+// left reports whether all copies have left the pack.
 func (p *pack) left() bool {
 	for at := 0; at < len(p.ends); at += endBytes {
 		if p.ends[at] != endOut {
@@ -175,7 +176,7 @@ func (p *pack) left() bool {
 
 func (p *pack) isOut(pos int64) bool { return p.end(pos)[0] == endOut }
 
-// row is the copy at one of its positions; ok is false if it is out.
+// row returns the copy at a position of the pack; ok is false if it has left the pack.
 func (p *pack) row(pos int64) (r row, ok bool) {
 	place := pos - p.shared.pos
 	r = p.shared
@@ -198,8 +199,7 @@ func (p *pack) row(pos int64) (r row, ok bool) {
 	return r, true
 }
 
-// setEnd stores a copy's outcome in the pack itself, in the room that is there for it: of its delivery only the fact is
-// kept, not the time.
+// setEnd stores a copy's outcome in the pack's reserved space. It keeps whether the copy was delivered, but not when.
 func (p *pack) setEnd(pos int64, o *outcome) {
 	var at [8]byte
 	binary.BigEndian.PutUint64(at[:], uint64(min(max(o.at-p.shared.created, 0), endTimes)))

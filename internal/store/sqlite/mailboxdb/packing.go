@@ -9,21 +9,22 @@ import (
 	"godwit.dev/godwit/internal/store/millis"
 )
 
-// packing is the part of a publish that is not written yet: copies that follow each other within a stretch.
+// packing is the part of a publish that is not written yet: copies at consecutive positions within a stretch.
 type packing struct {
 	first  int64 // position of the first
 	offset int16 // its body offset
 	copies []packed
 
-	bytes, ends []byte // of the row, kept for the next
+	bytes, ends []byte // buffers of the pack's row, reused for the next
 }
 
-// packs reports whether copies of a notification are packed: not if each becomes due, or has rows beside it that name its position.
+// packs reports whether copies of a notification are packed. They are not if they are scheduled, or have dependent rows that name their
+// position.
 func packs(n *notification.Notification) bool {
 	return n.SendAt.IsZero() && n.Steps == nil && n.Ack != notification.AckAll && n.ReplyBy.IsZero()
 }
 
-// pack stores a copy together with others of its publish, once all of these are there.
+// pack stores a copy together with others of its publish, once all of them are gathered.
 func (s *Store) pack(r *recipient, n *notification.Notification, p *prepared, seq uint64, offset int16) error {
 	k := &s.packing
 	if len(k.copies) > 0 && s.pos%s.stretch() == 0 {
@@ -74,7 +75,8 @@ func (s *Store) writePack(n *notification.Notification, p *prepared) error {
 	return exec(q)
 }
 
-// packOf is the pack that has the copy at a position; nil: none has, or it is out. It is the writer's, and of use until the next is asked for.
+// packOf returns the pack of the copy at a position; nil: the copy is not packed, or has left its pack. Only the writer may call it, and
+// the result is valid until the next call.
 func (s *Store) packOf(pos int64) (*pack, error) {
 	p := &s.packRead
 	if ok, err := p.find(s.stmts.readPack, pos); err != nil || !ok || p.isOut(pos) {
@@ -83,8 +85,7 @@ func (s *Store) packOf(pos int64) (*pack, error) {
 	return p, nil
 }
 
-// savePack writes changed outcomes; a pack that all copies have left is deleted. Its row keeps its size, so that it
-// takes no further room.
+// savePack writes changed outcomes, and deletes a pack that all copies have left. The row keeps its size, so it takes no further space.
 func (s *Store) savePack(p *pack) error {
 	if p.left() {
 		p.forget()
@@ -96,7 +97,7 @@ func (s *Store) savePack(p *pack) error {
 	return exec(s.stmts.savePack)
 }
 
-// moveOut gives a packed copy a row of its own; one that has a row keeps it.
+// moveOut moves a packed copy to a row of its own. It does nothing if the copy already has one.
 func (s *Store) moveOut(pos int64) error {
 	l := leaving{s: s}
 	if err := l.outIf(pos, func(*row) bool { return true }); err != nil {
@@ -105,7 +106,7 @@ func (s *Store) moveOut(pos int64) error {
 	return l.save()
 }
 
-// rowOut writes the row of a copy that leaves its pack, which is not saved yet.
+// rowOut writes the row of a copy that leaves its pack. It does not save the pack.
 func (s *Store) rowOut(p *pack, r *row) error {
 	if err := r.write(s.stmts.copyNote); err != nil {
 		return fmt.Errorf("give the packed notification at %d a row: %w", r.pos, err)
@@ -114,15 +115,15 @@ func (s *Store) rowOut(p *pack, r *row) error {
 	return nil
 }
 
-// leaving gives packed copies rows, in the order of their positions, and writes each pack once: when it reaches the next pack, or when
-// its caller asks.
+// leaving moves packed copies to rows, in the order of their positions, and writes each pack once: when it reaches the next pack, or when
+// its caller calls save.
 type leaving struct {
 	s       *Store
-	changed bool // the pack that was read last
+	changed bool // the pack that was read last has changes
 }
 
-// change runs a statement that changes the row of a position. A packed copy gets a row, which to changes; on a full disk instead is
-// called in place of that.
+// change runs a statement that changes the row at a position. A packed copy gets a row, which to changes; if the disk is full, change calls
+// instead for it.
 func (l *leaving) change(st *sqlite.Stmt, pos int64, to func(*row), instead func() error) error {
 	if err := exec(st); err != nil || l.s.stmts.conn.Changes() > 0 {
 		return err
@@ -136,7 +137,7 @@ func (l *leaving) change(st *sqlite.Stmt, pos int64, to func(*row), instead func
 	})
 }
 
-// outIf gives a packed copy a row of its own with a change, if change returns true.
+// outIf moves a packed copy to a row of its own with change's changes, if change returns true.
 func (l *leaving) outIf(pos int64, change func(*row) bool) error {
 	s := l.s
 	if !s.packRead.holds(pos) {
@@ -174,8 +175,7 @@ func (s *Store) takeOut(pos int64) error {
 	return s.savePack(p)
 }
 
-// erasePacked removes a recipient whose copy is out of its pack from the pack of a position, if there
-// is one.
+// erasePacked removes a recipient from the pack of a position, if there is one, after its copy has left that pack.
 func (s *Store) erasePacked(pos int64, key uint32) error {
 	p := &s.packRead
 	if ok, err := p.find(s.stmts.readPack, pos); err != nil || !ok || !p.erase(key) {

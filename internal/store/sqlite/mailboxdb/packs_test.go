@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
 )
 
-// toMany publishes to many recipients that the last publish may have named, too.
+// toMany publishes to n recipients, which earlier publishes may have named, too.
 func toMany(t *testing.T, s *mailboxdb.Store, id string, n int, at time.Time) *mailbox.Append {
 	t.Helper()
 	a := &mailbox.Append{N: &notification.Notification{App: "app", ID: id, CreatedAt: at, ExpiresAt: at.Add(time.Hour), CollapseKey: "k" + id}}
@@ -35,8 +35,8 @@ func wantPacked(t *testing.T, s *mailboxdb.Store, want int) {
 	}
 }
 
-// Copies of a publish to many recipients have no rows, but their recipients and outcomes can be read all the same: at once, after a power
-// cut, in a sealed slice, and when the pending ones have got rows.
+// Copies of a publish to many recipients have no rows. Their recipients and outcomes can be read all the same: at once, after a power cut,
+// in a sealed slice, and after the pending ones have got rows.
 func TestCopiesOfAPublishArePacked(t *testing.T) {
 	now := time.Now().Truncate(time.Millisecond)
 	vfs := faultvfs.New(t)
@@ -122,8 +122,7 @@ func TestCopiesOfAPublishArePacked(t *testing.T) {
 	}
 }
 
-// Packed copies change independently: one is noted as delivered, one refused, one erased, one is an expired duplicate,
-// one pruned.
+// Packed copies change independently: one is marked as delivered, one rejected, one erased, one is an expired duplicate, one is pruned.
 func TestAPackedCopyGoesItsOwnWay(t *testing.T) {
 	now := time.Now().Truncate(time.Millisecond)
 	cfg := config()
@@ -169,7 +168,7 @@ func TestAPackedCopyGoesItsOwnWay(t *testing.T) {
 			recs[2].To != "r3" || recs[2].Status != notification.Acked || recs[3].Status != notification.Stored {
 			t.Errorf("%s: %+v", when, recs)
 		}
-		want := map[bool]int{false: 5, true: 2}[pruned] // r0 and r1 have new ones, and r2 is erased
+		want := map[bool]int{false: 5, true: 2}[pruned] // r0 and r1 have new copies, and r2 is erased
 		if recs, err = s.Lookup(t.Context(), "app", "x", ""); err != nil || len(recs) != want {
 			t.Errorf("%s: %d of x, %v; want %d: %+v", when, len(recs), err, want, recs)
 		}
@@ -213,7 +212,7 @@ func TestFailedCommitLeavesPackUnchanged(t *testing.T) {
 	}
 }
 
-// A version of before refuses a file that has packs in words.
+// An earlier version refuses a file with packs, with a clear message.
 func TestAFormerVersionRefusesPacks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.db")
 	if err := openAt(t, path, config()).Close(); err != nil {
@@ -228,7 +227,7 @@ func TestAFormerVersionRefusesPacks(t *testing.T) {
 	}
 }
 
-// A file of an earlier version takes publishes to many recipients.
+// A file of an earlier version accepts publishes to many recipients.
 func TestAFileOfBeforePacksGoesOn(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "m.db"), time.Now().Truncate(time.Millisecond)
 	db, err := mailboxdb.OpenUnpacked(t.Context(), path)

@@ -58,7 +58,7 @@ func TestACopyThatLeavesItsPackMeanwhileIsNotPruned(t *testing.T) {
 // After an erasure packs hold nothing of the erased recipient, whether its copies were still in them or had left them, and keep
 // the copies of other recipients.
 func TestPacksForgetWhoIsErased(t *testing.T) {
-	for _, bits := range []uint{16, 3} { // found in an index in memory, or in sealed ones
+	for _, bits := range []uint{16, 3} { // copies are found in the index in memory, or in sealed slices
 		t.Run(fmt.Sprint(bits), func(t *testing.T) {
 			now := time.Now().Truncate(time.Millisecond)
 			cfg := config()
@@ -68,7 +68,7 @@ func TestPacksForgetWhoIsErased(t *testing.T) {
 			for _, id := range []string{"m", "n"} {
 				toMany(t, s, id, 16, now)
 			}
-			for i := range 16 { // pending copies leave their pack when it is sealed
+			for i := range 16 { // settles most copies, since pending ones leave their pack when it is sealed
 				if i == 1 || i == 2 {
 					continue
 				}
@@ -82,7 +82,7 @@ func TestPacksForgetWhoIsErased(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			numbers := []uint32{1, 2, 3, 8, 9, 15} // recipients are numbered as they come
+			numbers := []uint32{1, 2, 3, 8, 9, 15} // recipients get numbers in the order of their creation
 			erased := make(map[string]bool, len(numbers))
 			for _, number := range numbers {
 				erased[fmt.Sprint("r", number-1)] = true
@@ -101,7 +101,7 @@ func TestPacksForgetWhoIsErased(t *testing.T) {
 					t.Errorf("recipient %d is erased, and has %d copies in packs, of %d", number, keys[number], before[number])
 				}
 			}
-			// Sealing empties packs meanwhile. Without it they hold what they held of all others.
+			// Sealing removes copies from packs meanwhile. Without sealing, packs still have all other recipients.
 			if gone := len(before) - len(keys); bits == 16 && gone != len(erased) {
 				t.Errorf("packs have forgotten %d of %d recipients, want %d: %v", gone, len(before), len(erased), keys)
 			}

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	pendingChunk = 256  // queries answered in one snapshot: a read must not hold the log for long
-	pendingLimit = 1000 // copies in one answer when the query names no limit
+	pendingChunk = 256  // queries per snapshot: a read must not hold the log for long
+	pendingLimit = 1000 // copies in one answer if the query has no limit
 )
 
 // Pending implements mailbox.Store.
@@ -31,17 +31,17 @@ func (s *Store) Pending(ctx context.Context, qs []mailbox.PendingQuery) ([]mailb
 	return results, nil
 }
 
-// candidate is a copy that the index holds for a query.
+// candidate is a copy that the index returns for a query.
 type candidate struct {
 	query int
 	pos   int64
-	all   bool // ack "all": the device may have acknowledged it
+	all   bool // ack mode "all": the query's device may have acknowledged it
 }
 
 func (s *Store) pendingChunk(ctx context.Context, qs []mailbox.PendingQuery, results []mailbox.PendingResult) error {
 	now := s.now()
 	var wanted []candidate
-	var absent []int // recipients that are not in memory: nothing is pending, but they have a seq
+	var absent []int // recipients not in memory: they have nothing pending, but a seq
 	s.mu.RLock()
 	for i := range qs {
 		r := s.inMemory(qs[i].App, qs[i].Recipient)
@@ -80,7 +80,7 @@ func (s *Store) inMemory(appName, name string) *recipient {
 	return nil
 }
 
-// pick appends what a query should get, in order of priority, then seq, and one more than its limit.
+// pick appends the copies that a query should get, by priority, then seq, and one more than its limit.
 func (r *recipient) pick(to []candidate, query int, q *mailbox.PendingQuery, now int64) []candidate {
 	left := limitOf(q.Limit) + 1
 	const classes = flagHigh | flagLow
@@ -95,7 +95,7 @@ func (r *recipient) pick(to []candidate, query int, q *mailbox.PendingQuery, now
 			}
 			all := e.is(flagAckAll) && q.Device != ""
 			to = append(to, candidate{query: query, pos: e.pos, all: all})
-			if !all { // those may be filtered out later
+			if !all { // copies with ack mode "all" may be filtered out later
 				left--
 			}
 			if left <= 0 {
@@ -119,7 +119,7 @@ func (s *Store) readPending(c *sqlite.Conn, qs []mailbox.PendingQuery, results [
 		return err
 	}
 	last, bytes := -1, 0
-	for _, w := range wanted { // the copies of one query lie together
+	for _, w := range wanted { // copies of one query are adjacent
 		q, res := &qs[w.query], &results[w.query]
 		if w.query != last {
 			last, bytes = w.query, 0
@@ -183,7 +183,7 @@ func (rd *reader) hasAcked(pos int64, device string) (acked bool, err error) {
 	return acked, err
 }
 
-// item reads a pending copy; nil if it has been settled, or has expired, since the index named it.
+// item reads a pending copy; nil if it has been settled or has expired since the index returned it.
 func (rd *reader) item(pos int64, app, to string, now int64) (*mailbox.Item, error) {
 	row, ok, err := rd.copies.read(pos)
 	if err != nil || !ok || !row.open || row.seq == 0 || row.expires <= now {

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	pruneLook  = 2000 // rows that one call of Prune reads
+	pruneLook  = 2000 // rows examined by one call of Prune
 	pruneSlice = 500  // rows deleted by one commit
 )
 
-// pruner holds the progress of a pass over the log.
+// pruner holds the progress of one pass through the log.
 type pruner struct {
 	mu   sync.Mutex
 	next int64 // position
@@ -27,7 +27,7 @@ type pruner struct {
 // span is a range of positions; all rows in it are to be deleted.
 type span struct{ from, to int64 }
 
-// packPart names copies that are to be removed from a pack.
+// packPart lists copies to remove from a pack.
 type packPart struct {
 	first int64
 	old   []int64 // positions
@@ -43,8 +43,8 @@ type prunable struct {
 // errEnough ends a reading.
 var errEnough = errors.New("enough was read")
 
-// Prune implements mailbox.Store. One call looks at a part of the log; more is false when a pass has reached rows that
-// are too young. Dropped with a slice's last row is its index.
+// Prune implements mailbox.Store. One call examines a part of the log; more is false when a pass has reached rows that are too young. A
+// slice's index is dropped with its last row.
 func (s *Store) Prune(ctx context.Context, retainedSince time.Time) (more bool, err error) {
 	p := &s.prune
 	p.mu.Lock()
@@ -84,8 +84,8 @@ func (s *Store) deleteOld(ctx context.Context, lists []prunable, since int64) er
 	return nil
 }
 
-// flushForPrune writes the counters if old rows lie past the position up to which they are exact: such rows are still
-// needed to bring the counters up to date after a crash.
+// flushForPrune writes the counters if old rows lie after the position up to which counters are exact: after a crash such rows would still
+// be needed to bring the counters up to date.
 func (s *Store) flushForPrune(ctx context.Context, since int64) error {
 	wanted := false
 	err := s.db.Read(ctx, func(c *sqlite.Conn) error {
@@ -109,7 +109,7 @@ func (s *Store) flushForPrune(ctx context.Context, since int64) error {
 	return s.flushCounters()
 }
 
-// prunable looks at copies from a position on. next is where to go on; 0: at the start, since all further ones are young.
+// prunable examines copies from a position on. next is where to continue; 0: at the start, since all further copies are too young.
 func (s *Store) prunable(ctx context.Context, from, since int64) (lists []prunable, next int64, err error) {
 	err = s.read(ctx, "", func(c *sqlite.Conn) error {
 		lists, next = nil, 0
@@ -140,7 +140,7 @@ type pruneLooker struct {
 	since  int64
 	to     int64 // the last position to examine
 	more   bool  // there are others after it
-	young  bool  // one was too young. They are in order of creation, and settled after that
+	young  bool  // one copy was too young. Copies are in order of creation, and settled later
 	lists  []prunable
 }
 
@@ -218,7 +218,7 @@ func (k *pruneLooker) atRows(c *sqlite.Conn, from int64) error {
 	return err
 }
 
-// list is the list to add to.
+// list returns the list to add to.
 func (k *pruneLooker) list() *prunable {
 	if n := len(k.lists); n == 0 || k.lists[n-1].rows >= pruneSlice {
 		k.lists = append(k.lists, prunable{})
@@ -231,8 +231,8 @@ func (p *prunable) addPack(part packPart) {
 	p.packs = append(p.packs, part)
 }
 
-// add adds a row, which joins the one before it if that lies at the position before: a packed copy between them may have a row, too, by the
-// time they are deleted.
+// add adds a row. It extends the last span only if that ends at the position just before: a packed copy between two rows may have got a row
+// of its own by the time they are deleted.
 func (p *prunable) add(pos int64) {
 	p.rows++
 	if n := len(p.spans); n > 0 && p.spans[n-1].to == pos-1 {
@@ -244,7 +244,7 @@ func (p *prunable) add(pos int64) {
 
 // thinPacks removes copies from packs, and packs that have no copy left.
 func (s *Store) thinPacks(parts []packPart, since int64) error {
-	s.packRead.forget() // the cached pack would be wrong if this change alone is rolled back
+	s.packRead.forget() // the cached pack would be wrong if only this change is rolled back
 	defer s.packRead.forget()
 	p := &s.packRead
 	for _, part := range parts {
@@ -256,7 +256,8 @@ func (s *Store) thinPacks(parts []packPart, since int64) error {
 			continue // erased meanwhile
 		}
 		for _, pos := range part.old {
-			// An acknowledgement may have arrived since the search, as for rows: then the copy has a row, or the pack says so.
+			// As for rows, the grace period allows an acknowledgement since the search: then the copy has a row, or the pack has the new
+			// time.
 			if r, ok := p.row(pos); ok && (r.apart || r.settled < since) {
 				p.end(pos)[0] = endOut
 			}
@@ -272,7 +273,7 @@ func (s *Store) thinPacks(parts []packPart, since int64) error {
 }
 
 func deleteSpans(c *sqlite.Conn, spans []span, since int64) error {
-	// An acknowledgement in the grace period after expiry may have arrived since the search: then the row says so.
+	// An expired copy may have been acknowledged, within the grace period, since the search: then the row has the new time.
 	st, err := c.Prepare("DELETE FROM notification WHERE pos >= ?1 AND pos <= ?2 AND (open = 2 OR settled_at < ?3)")
 	if err != nil {
 		return err
@@ -300,7 +301,7 @@ func deleteSpans(c *sqlite.Conn, spans []span, since int64) error {
 	return deleteBeside(c, span{spans[0].from, spans[len(spans)-1].to})
 }
 
-// dropEmptySlices drops the index of slices before a position (0: all) that have no row left.
+// dropEmptySlices drops the index of slices before a position (0: all) that have no rows left.
 func (s *Store) dropEmptySlices(ctx context.Context, before int64) error {
 	for _, slice := range s.sealed.all() {
 		if before != 0 && slice.number >= before>>s.cfg.sliceBits {
@@ -353,6 +354,6 @@ func (s *Store) deleteSlice(c *sqlite.Conn, number int64) error {
 			return err
 		}
 	}
-	// The row of the newest slice held the last position given out, which must now be stored elsewhere.
+	// The deleted newest slice held the row of the last assigned position, which must now be stored elsewhere.
 	return s.saveMeta("last_pos", s.pos)
 }

@@ -2,9 +2,9 @@ package mailboxdb
 
 import "container/heap"
 
-// expiryQueue orders recipients by the earliest expiry in their lists. Keys are lower bounds: settling does not move a
-// recipient, which is looked at again when its time comes. So the queue has one entry per recipient in memory, however
-// much traffic is settled before it expires, and settling costs nothing here.
+// expiryQueue orders recipients by the earliest expiry in their lists. Keys are lower bounds: settling does not move a recipient, which is
+// checked again at its key's time. So the queue has one entry per recipient in memory, however many copies are settled before they expire,
+// and settling costs nothing here.
 type expiryQueue []*recipient
 
 func (q expiryQueue) Len() int           { return len(q) }
@@ -48,14 +48,14 @@ func (q *expiryQueue) remove(r *recipient) {
 	}
 }
 
-// scheduled is a copy that waits for its time.
+// scheduled is a copy that is not due yet.
 type scheduled struct {
 	at  int64
 	r   *recipient
 	pos int64
 }
 
-// dueQueue orders scheduled copies by their time. Copies settled before that time stay in it until then.
+// dueQueue orders scheduled copies by due time. Copies settled earlier stay in it until then.
 type dueQueue []scheduled
 
 func (q dueQueue) Len() int { return len(q) }
@@ -69,7 +69,7 @@ func (q *dueQueue) add(s scheduled) { heap.Push(q, s) }
 
 func (q *dueQueue) take() scheduled { return heap.Pop(q).(scheduled) }
 
-// compact removes copies that are no longer waiting.
+// compact removes copies that are no longer scheduled.
 func (q *dueQueue) compact() {
 	kept := (*q)[:0]
 	for _, s := range *q {

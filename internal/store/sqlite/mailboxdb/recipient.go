@@ -10,25 +10,25 @@ type entry struct {
 	pos      int64
 	bits     uint64 // expiry in ms, shifted by flagBits, and flags
 	collapse uint32 // hash of the collapse key; 0: none
-	offset   int16  // its content is stored at pos - offset; soleCopy: at pos, and no other copy shares it
+	offset   int16  // its content is stored at position pos - offset; soleCopy: at pos, and no other copy shares it
 }
 
-// soleCopy is the offset of a copy whose content is its own.
+// soleCopy is the offset of a copy with a content of its own.
 const soleCopy = -1
 
-// Flags of an entry. A transaction's changes stay invisible to readers until it has committed: for readers, staged
-// entries are not there yet, and leaving ones still are.
+// Flags of an entry. Readers do not see a transaction's changes until it has committed: they ignore staged entries and still see leaving
+// ones.
 const (
 	flagHigh uint64 = 1 << iota
 	flagLow
 	flagScheduled
 	flagStaged    // appended by the open transaction
-	flagLeaving   // settled, or moved to its place in seq order, by the open transaction
+	flagLeaving   // the open transaction has settled it, or moved it to its place in seq order
 	flagDelivered // a first delivery has been recorded
 	flagAckAll
 	flagAckNone
 	flagAsks  // for a reply
-	flagSteps // it has or had steps beyond live
+	flagSteps // it has, or had, steps beyond live
 
 	flagBits = 16
 )
@@ -71,7 +71,7 @@ func (e *entry) is(flag uint64) bool { return e.bits&flag != 0 }
 func (e *entry) set(flag uint64)     { e.bits |= flag }
 func (e *entry) clear(flag uint64)   { e.bits &^= flag }
 
-// visible reports whether readers at now should get it.
+// visible reports whether readers should get it at the time now.
 func (e *entry) visible(now int64) bool {
 	return e.bits&(flagStaged|flagScheduled) == 0 && e.expires() > now
 }
@@ -110,28 +110,28 @@ type app struct {
 	recipients map[string]*recipient
 }
 
-// recipient is a mailbox as it is kept in memory: always while something is pending, for a while otherwise.
+// recipient is a mailbox in memory: it stays there while copies are pending, and for a while after.
 type recipient struct {
 	app  *app
 	name string
 	key  uint32
 
-	active  int32 // unsettled copies, scheduled ones included, as the open transaction sees it
+	active  int32 // number of unsettled copies, including scheduled ones and the open transaction's changes
 	lastSeq uint64
 	shown   uint64 // lastSeq as committed
 	lastPos int64  // newest position appended
 	list    []entry
 
 	wakes int64 // a lower bound of the earliest expiry in list, ms; its key in the expiry queue
-	slot  int   // its place in the expiry queue; -1: not in it
+	slot  int   // index in the expiry queue; -1: not queued
 
-	dirty   bool // lastSeq is newer than the table's; it is in the list of dirty ones
+	dirty   bool // lastSeq is newer than the table's value; the recipient is in the list of dirty ones
 	touched bool // by the open transaction
 	idling  bool // in the queue of recipients that may be dropped from memory
 	gone    bool // erased or dropped from memory: no longer in its app
 }
 
-// find returns the entry of a position that the open transaction has not settled.
+// find returns the entry at a position, unless the open transaction has settled it.
 func (r *recipient) find(pos int64) *entry {
 	for i := range r.list {
 		if e := &r.list[i]; e.pos == pos && !e.is(flagLeaving) {
@@ -141,7 +141,7 @@ func (r *recipient) find(pos int64) *entry {
 	return nil
 }
 
-// drop removes the entries for which gone holds, keeping the order, and gives memory back after a large backlog.
+// drop removes the entries for which gone returns true, keeps the order of the others, and frees memory after a large backlog.
 func (r *recipient) drop(gone func(*entry) bool) {
 	kept := r.list[:0]
 	for i := range r.list {

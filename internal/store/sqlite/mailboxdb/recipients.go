@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
-// storedRecipient is a recipient as its table has it.
+// storedRecipient is a recipient's row.
 type storedRecipient struct {
 	key      uint32
 	name     string
@@ -71,7 +71,7 @@ func (s *Store) onlySeen(appName, name string) (mailbox.RecipientInfo, bool) {
 	return mailbox.RecipientInfo{Name: name, LastSeen: fromMS(at), Devices: s.notes.DevicesOf(appName, name, 0)}, at > 0
 }
 
-// describe adds to a stored recipient the data from memory and the device table.
+// describe adds the data from memory and from the device table to a stored recipient.
 func (s *Store) describe(c *sqlite.Conn, appName string, stored storedRecipient) (mailbox.RecipientInfo, error) {
 	info := mailbox.RecipientInfo{
 		Name: stored.name, LastSeq: stored.lastSeq, LastSeen: fromMS(max(stored.lastSeen, s.notes.LastSeen(appName, stored.name))),
@@ -145,7 +145,7 @@ func (s *Store) Recipients(ctx context.Context, appName string, limit int, curso
 	return items, next, nil
 }
 
-// union merges two lists of names, sorted and each once.
+// union returns the names of both lists, sorted and without duplicates.
 func union(a, b []string) []string {
 	if len(b) == 0 {
 		return a

@@ -13,15 +13,15 @@ import (
 
 // Repaired counts what Ready could not restore exactly.
 type Repaired struct {
-	Ended  int64 // copies that have ended, with an unknown outcome: they count as expired
-	Unsure int64 // copies that wait again and may have ended
+	Ended  int64 // ended copies with an unknown outcome, which count as expired
+	Unsure int64 // copies that are pending again although they may have ended
 }
 
-// Ready turns each copy in a file into a row that itself says whether the copy waits, so that statements can select by it. Nobody may have the file
-// open. lost names the tables that have lost rows.
+// Ready gives each copy in a file a row that itself says whether the copy is pending, so that statements can select by it. The file must
+// not be open elsewhere. lost names the tables that have lost rows.
 func Ready(c *sqlite.Conn, lost map[string]bool) (r Repaired, err error) {
 	if n, err := sqlitex.ResultInt64(c.Prep("SELECT count(*) FROM sqlite_schema WHERE name IN ('settlement', 'outcome')")); err != nil || n == 0 {
-		return r, err // of a former version: they do
+		return r, err // a file of an earlier version, whose rows do so already
 	}
 	if err := sqlitex.ExecuteTransient(c, "SAVEPOINT ready", nil); err != nil {
 		return r, err
@@ -29,7 +29,7 @@ func Ready(c *sqlite.Conn, lost map[string]bool) (r Repaired, err error) {
 	if err = r.ready(c, lost["settlement"], lost["outcome"]); err == nil {
 		return r, sqlitex.ExecuteTransient(c, "RELEASE ready", nil)
 	}
-	_ = sqlitex.ExecuteTransient(c, "ROLLBACK TO ready", nil) // the error that counts is the first
+	_ = sqlitex.ExecuteTransient(c, "ROLLBACK TO ready", nil) // its own error does not matter, only the first one
 	return r, err
 }
 
@@ -37,7 +37,7 @@ func (r *Repaired) ready(c *sqlite.Conn, settlements, outcomes bool) error {
 	if err := unpack(c); err != nil {
 		return err
 	}
-	// If meta is lost, folded is the end of the last stretch: after that only rows exist that say that they are pending.
+	// If meta is lost, folded is the end of the last stretch: after it only pending copies can have rows marked as pending.
 	folded, err := sqlitex.ResultInt64(c.Prep("SELECT max(coalesce((SELECT value FROM meta WHERE name = 'folded_pos'), 0), coalesce((SELECT max(first) + 511 FROM outcome), 0))"))
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (r *Repaired) ready(c *sqlite.Conn, settlements, outcomes bool) error {
 	return nil
 }
 
-// unpack gives all packed copies rows.
+// unpack moves all packed copies to rows.
 func unpack(c *sqlite.Conn) error {
 	if n, err := sqlitex.ResultInt64(c.Prep("SELECT count(*) FROM sqlite_schema WHERE name = 'pack'")); err != nil || n == 0 {
 		return err
@@ -105,7 +105,7 @@ func unpack(c *sqlite.Conn) error {
 	return sqlitex.ExecuteTransient(c, "DELETE FROM pack", nil)
 }
 
-// guess decides on copies whose state is lost: they wait if their content is there to be delivered.
+// guess decides about copies whose state is lost: a copy counts as pending if its content still exists and can be delivered.
 func (r *Repaired) guess(c *sqlite.Conn, which string, folded int64) error {
 	const content = " EXISTS (SELECT 1 FROM content c WHERE c.pos = CASE body_offset WHEN -1 THEN notification.pos ELSE notification.pos - body_offset END)"
 	which = "open = 2 AND " + which

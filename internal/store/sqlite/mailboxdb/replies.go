@@ -19,8 +19,8 @@ func ackColumn(n *notification.Notification) int64 {
 
 const selectReply = "SELECT status, content_type, data FROM reply WHERE pos = ?1"
 
-// saveReply stores a client's answer, in the transaction that settles the copy. It is deleted with the copy's row:
-// copies with a question are not packed.
+// saveReply stores a client's reply, in the transaction that settles the copy. It is deleted together with the copy's row, since copies
+// with a question are not packed.
 func (s *Store) saveReply(pos int64, r *notification.Reply) error {
 	st := s.stmts.saveReply
 	st.BindInt64(1, pos)
@@ -34,7 +34,7 @@ func (s *Store) saveReply(pos int64, r *notification.Reply) error {
 	return exec(st)
 }
 
-// readReply adds to a record its client's answer.
+// readReply adds the client's reply to a record.
 func readReply(c *sqlite.Conn, to *mailbox.Record) error {
 	if to.Status != notification.Replied {
 		return nil
@@ -50,10 +50,10 @@ func readReply(c *sqlite.Conn, to *mailbox.Record) error {
 	})
 }
 
-// besides are the tables with data of only a few rows, by position.
+// besides are the tables, keyed by position, that have data for only a few copies.
 var besides = [...]string{"nack", "reply"}
 
-// deleteBeside deletes the rows of these tables for copies between two positions that are deleted.
+// deleteBeside deletes the rows of these tables for deleted copies in a range of positions.
 func deleteBeside(c *sqlite.Conn, sp span) error {
 	for _, table := range besides {
 		st, err := c.Prepare("DELETE FROM " + table + ` WHERE pos >= ?1 AND pos <= ?2

@@ -16,7 +16,7 @@ type row struct {
 	pos          int64
 	recipient    uint32
 	open         bool // not known to be settled
-	apart        bool // its row does not say whether it is settled
+	apart        bool // the row does not say whether the copy is settled
 	status       notification.Status
 	ack          notification.AckMode
 	asks         bool // for a reply
@@ -56,7 +56,7 @@ func (r *row) setAck(ack int32) {
 	r.ack, r.asks = notification.AckMode(ack&^asksBit), ack&asksBit != 0
 }
 
-// columns returns the values of its columns open and ack.
+// columns returns the values of the columns open and ack.
 func (r *row) columns() (open, ack int64) {
 	switch {
 	case r.apart:
@@ -70,8 +70,7 @@ func (r *row) columns() (open, ack int64) {
 	return open, ack
 }
 
-// openApart is the value of column open if the row itself does not say whether the copy is settled; 1: it is pending, 0:
-// it is settled.
+// openApart is the value of column open if the row does not say whether the copy is settled. 1: pending; 0: settled.
 const openApart = 2
 
 // readRow reads the row of a position; ok is false if there is none.
@@ -127,7 +126,7 @@ type contents struct {
 	read map[int64]*notification.Notification
 }
 
-// item makes what a session gets of a row. ok is false if the content is gone: the copy was settled meanwhile.
+// item returns a session's item for a row. ok is false if the content is gone, since the copy was settled meanwhile.
 func (c *contents) item(r *row, app, to string) (item mailbox.Item, ok bool, err error) {
 	item = mailbox.Item{Pos: r.pos, Recipient: to, Seq: r.seq, Attempts: r.attempts}
 	pos := r.contentPos()

@@ -9,11 +9,11 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// sealSlice is how many index blocks, of 4 KB, go into one commit.
+// sealSlice is how many index blocks, of 4 KB each, one commit writes.
 const sealSlice = 100
 
-// keepSealed is what the sealer's goroutine does: first it brings in the filters of the slices found at start and ends
-// erasures that a crash interrupted, then it seals slices as they fill up.
+// keepSealed runs on the sealer's goroutine: it loads the filters of the slices found at start, completes erasures that a crash
+// interrupted, and then seals slices as they fill up.
 func (s *Store) keepSealed(ctx context.Context) {
 	if err := s.loadFilters(ctx); err != nil && ctx.Err() == nil {
 		s.cfg.Log.Error("id filters could not be read; ids are looked up without", "error", err)
@@ -38,7 +38,7 @@ func (s *Store) keepSealed(ctx context.Context) {
 	}
 }
 
-// fullTail is the oldest tail if all its rows have committed and newer ones fill the next.
+// fullTail returns the oldest tail if all its rows have committed and newer rows fill the next tail; else nil.
 func (s *Store) fullTail() *tail {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -48,8 +48,8 @@ func (s *Store) fullTail() *tail {
 	return nil
 }
 
-// seal writes a slice's index in small commits, the slice itself last, and lets go of its tail. Blocks of an earlier
-// try that a crash cut short are overwritten.
+// seal writes a slice's index in small commits, the slice's own row last, and frees its tail. It overwrites blocks of an earlier attempt
+// that a crash interrupted.
 func (s *Store) seal(ctx context.Context, t *tail) error {
 	if err := s.fold(ctx, t); err != nil {
 		return err
@@ -103,7 +103,7 @@ func writeBlocks(c *sqlite.Conn, number int64, run, first int, blocks [][]byte) 
 	return nil
 }
 
-// loadFilters brings in the filters of the slices found at start. Until then ids are looked for in every slice.
+// loadFilters loads the filters of the slices found at start. Until then ids are searched in every slice.
 func (s *Store) loadFilters(ctx context.Context) error {
 	for _, slice := range s.sealed.all() {
 		if ctx.Err() != nil {
@@ -131,8 +131,7 @@ func (s *Store) loadFilters(ctx context.Context) error {
 	return nil
 }
 
-// read is db.ReadFor for functions that use the sealed index: it reads again if the index has moved on since the
-// snapshot was taken.
+// read is db.ReadFor for functions that use the sealed index: it reads again if the index has changed since the snapshot was taken.
 func (s *Store) read(ctx context.Context, app string, fn func(*sqlite.Conn) error) (err error) {
 	for range 5 {
 		if err = s.db.ReadFor(ctx, app, fn); !errors.Is(err, errStale) {

@@ -19,21 +19,20 @@ const (
 )
 
 const (
-	recordSize   = 10  // an 8 byte key and a 2 byte place
+	recordSize   = 10  // a key of 8 bytes and a place of 2 bytes
 	blockRecords = 400 // 4,000 bytes: a block fits a page
 )
 
-// errStale: a slice was sealed or dropped after the snapshot was taken. Reading again finds it.
+// errStale reports that a slice was sealed or dropped after the snapshot was taken. Another read succeeds.
 var errStale = errors.New("the index has moved on")
 
-// sealedSlices finds rows in slices whose index is on disk. It is changed by the sealer and the pruner and read by
-// everyone.
+// sealedSlices finds rows in slices whose index is on disk. The sealer and the pruner change it; any goroutine reads it.
 type sealedSlices struct {
 	bits   uint
 	mu     sync.Mutex // held to change
 	list   atomic.Pointer[[]*sealedSlice]
 	groups atomic.Pointer[[]*filterGroup]
-	after  int64 // number after the newest sealed slice
+	after  int64 // the number after that of the newest sealed slice
 }
 
 // sealedSlice is the part of a slice that is in memory: the first key of each block of its runs.
@@ -53,7 +52,7 @@ func (x *sealedSlices) all() []*sealedSlice {
 	return nil
 }
 
-// load reads which slices there are; their filters come later, by loadFilters. last is the newest position they cover.
+// load reads the list of slices; loadFilters reads their filters later. last is the newest position they cover.
 func (x *sealedSlices) load(c *sqlite.Conn, bits uint) (last int64, err error) {
 	x.bits = bits
 	st := c.Prep("SELECT number, ids, owners FROM slice ORDER BY number")
@@ -66,7 +65,7 @@ func (x *sealedSlices) load(c *sqlite.Conn, bits uint) (last int64, err error) {
 	return last, err
 }
 
-// add adds a slice; filter nil: it may hold any id until its filter is loaded.
+// add adds a slice; with a nil filter it may hold any id until its filter is loaded.
 func (x *sealedSlices) add(s *sealedSlice, filter []byte) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -109,7 +108,7 @@ func (x *sealedSlices) remove(s *sealedSlice) {
 	s.group.clear(s.column)
 }
 
-// next is the number of the first slice that is not sealed.
+// next returns the number of the first slice that is not sealed.
 func (x *sealedSlices) next() int64 {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -130,8 +129,8 @@ func (x *sealedSlices) candidates(idHash uint32) (found []*sealedSlice) {
 	return found
 }
 
-// find calls yield with the positions of a key, newest first, until it returns false. It is for the writer, whose view
-// is never stale: a slice without blocks is one being dropped, whose rows are gone.
+// find calls yield with the positions of a key, newest first, until yield returns false. It is for the writer, whose view is never stale: a
+// slice without blocks is being dropped, and its rows are deleted.
 func (x *sealedSlices) find(c *sqlite.Conn, key uint64, yield func(pos int64) bool) error {
 	for _, s := range x.candidates(uint32(key >> 32)) {
 		more, err := x.scan(c, s, runIDs, key, key, yield)
@@ -142,7 +141,7 @@ func (x *sealedSlices) find(c *sqlite.Conn, key uint64, yield func(pos int64) bo
 	return nil
 }
 
-// match calls yield with the positions whose key matches under mask (one that keeps the id hash), newest slice first.
+// match calls yield with the positions whose key matches under mask, newest slice first. The mask must include the id hash.
 func (x *sealedSlices) match(c *sqlite.Conn, mask, key uint64, yield func(pos int64) bool) error {
 	for _, s := range x.candidates(uint32(key >> 32)) {
 		more, err := x.scan(c, s, runIDs, key&mask, key&mask|^mask, yield)
@@ -153,7 +152,7 @@ func (x *sealedSlices) match(c *sqlite.Conn, mask, key uint64, yield func(pos in
 	return nil
 }
 
-// eachOf calls yield with the positions of a recipient's rows in the slices before a number, newest first.
+// eachOf calls yield with the positions of a recipient's rows in the slices with lower numbers than before, newest first.
 func (x *sealedSlices) eachOf(c *sqlite.Conn, recipient uint32, before int64, yield func(pos int64) bool) error {
 	for _, s := range slices.Backward(x.all()) {
 		if s.number >= before {
@@ -170,7 +169,7 @@ func (x *sealedSlices) eachOf(c *sqlite.Conn, recipient uint32, before int64, yi
 // scan calls yield with the positions of the keys from lo to hi in one run, newest first.
 func (x *sealedSlices) scan(c *sqlite.Conn, s *sealedSlice, run int, lo, hi uint64, yield func(pos int64) bool) (more bool, err error) {
 	fences := s.fences[run]
-	// Equal keys may begin in the block before the first one that starts with such a key.
+	// Keys equal to lo may begin in the block before the first block that starts with such a key.
 	from, _ := slices.BinarySearch(fences, lo)
 	from = max(0, from-1)
 	st, err := c.Prepare("SELECT data FROM block WHERE key = ?1")

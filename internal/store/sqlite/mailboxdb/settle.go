@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/store/notes"
 )
 
-// deviceMemory is how long a device counts after it was last seen: until then an ack "all" waits for it.
+// deviceMemory is how long after its last connection a device still counts: until then, ack mode "all" waits for the device's ack.
 const deviceMemory = 30 * 24 * time.Hour
 
 // settleOp settles copies.
@@ -210,7 +210,7 @@ type ending struct {
 	mark        notes.Mark          // what was not written yet
 }
 
-// settleEntry ends a pending copy. Its content is deleted with the last copy.
+// settleEntry ends a pending copy. The last copy's end deletes the content.
 func (s *Store) settleEntry(r *recipient, e *entry, end ending) error {
 	s.touch(r)
 	o := outcome{as: end.as, at: end.at, delivered: end.deliveredAt, attempts: end.attempts}
@@ -261,7 +261,7 @@ func (s *Store) settleEntry(r *recipient, e *entry, end ending) error {
 	return nil
 }
 
-// category reads what a content names; empty where it is gone.
+// category reads the category of a content; empty if the content is gone.
 func (s *Store) category(pos int64) (name string, err error) {
 	s.stmts.readContent.BindInt64(1, pos)
 	err = each(s.stmts.readContent, func(row *sqlite.Stmt) error {
@@ -271,7 +271,7 @@ func (s *Store) category(pos int64) (name string, err error) {
 	return name, err
 }
 
-// releaseContent drops a copy's use of its content. The last copy deletes the content and its plan of steps.
+// releaseContent removes a copy's reference to its content. The last copy deletes the content and its plan of steps.
 func (s *Store) releaseContent(pos int64, sole, steps bool) error {
 	if !sole {
 		s.contents[pos]--
@@ -290,7 +290,7 @@ func (s *Store) releaseContent(pos int64, sole, steps bool) error {
 	return nil
 }
 
-// deleteContents deletes the contents that the open transaction has let go, those that lie together at once.
+// deleteContents deletes the contents that the open transaction has released, adjacent ones in one statement.
 func (s *Store) deleteContents() error {
 	slices.Sort(s.tx.unneeded)
 	for list := s.tx.unneeded; len(list) > 0; {
@@ -309,7 +309,7 @@ func (s *Store) deleteContents() error {
 	return nil
 }
 
-// countAck notes a device's ack and reports whether every device has acknowledged now: those online, and those seen in
+// countAck records a device's ack and reports whether every device has acknowledged the copy: all devices that are online, and all seen in
 // the last 30 days.
 func (s *Store) countAck(r *recipient, e *entry, q *mailbox.Settle) (all bool, err error) {
 	if q.Device != "" {

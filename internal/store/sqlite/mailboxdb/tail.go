@@ -1,17 +1,17 @@
 package mailboxdb
 
-// tail indexes the rows of one slice in memory until it is sealed: id and recipient of each row, chained by both.
-// 16 bytes a row.
+// tail indexes the rows of one slice in memory until it is sealed: the id and recipient of each row, in chains by both. It takes 16 bytes a
+// row.
 type tail struct {
-	number int64 // of the slice: pos >> sliceBits
+	number int64 // number of the slice: pos >> sliceBits
 	bits   uint
 	n      int      // places used, gaps included
 	keys   []uint64 // id hash << 32 | recipient key; 0: no row
-	next   []uint32 // the chain of a bucket, newest first; place + 1
+	next   []uint32 // the chain of a bucket, newest first; values are place + 1
 	heads  []uint32
 
-	outcomes    [][]outcome // of copies that have ended, by stretch; nil: none has
-	settlements int64       // settlements with a lower key are of this slice and earlier ones; 0: unknown yet
+	outcomes    [][]outcome // outcomes of copies, by stretch; nil: none has ended
+	settlements int64       // settlements with lower keys are of this slice and earlier ones; 0: not known yet
 }
 
 func newTail(number int64, bits uint) *tail {
@@ -23,7 +23,7 @@ func (t *tail) bucket(key uint64) uint64 {
 	return (key * 0x9E3779B97F4A7C15) >> (64 - t.bits)
 }
 
-// add notes a row. Positions come in growing order.
+// add indexes a row. Positions must be in ascending order.
 func (t *tail) add(pos int64, key uint64) {
 	place := int(pos & (1<<t.bits - 1))
 	b := t.bucket(key)
@@ -32,7 +32,7 @@ func (t *tail) add(pos int64, key uint64) {
 	t.n = place + 1
 }
 
-// cut undoes the adding of the rows from pos on.
+// cut removes the rows from pos on.
 func (t *tail) cut(pos int64) {
 	from := max(0, int(pos-t.number<<t.bits))
 	for place := t.n - 1; place >= from; place-- {
@@ -41,14 +41,14 @@ func (t *tail) cut(pos int64) {
 			t.keys[place] = 0
 		}
 	}
-	if from < t.n { // the sealer reads n of the older ones
+	if from < t.n { // no write where n stays the same: the sealer reads n of older tails
 		t.n = from
 	}
 }
 
 func (t *tail) pos(place int) int64 { return t.number<<t.bits + int64(place) }
 
-// find calls yield with the positions of the rows with this key, newest first, until it returns false.
+// find calls yield with the positions of the rows with this key, newest first, until yield returns false.
 func (t *tail) find(key uint64, yield func(pos int64) bool) bool {
 	for p := t.heads[t.bucket(key)]; p != 0; p = t.next[p-1] {
 		if t.keys[p-1] == key && !yield(t.pos(int(p-1))) {

@@ -5,13 +5,13 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// committed is a commit that the observer has not been informed of.
+// committed is a commit not yet reported to the observer.
 type committed struct {
 	batch mailbox.Batch
 	ops   []sqlitedb.Op
 }
 
-// size is how many copies the batch names.
+// size returns how many copies the batch names.
 func (c *committed) size() int { return len(c.batch.Stored) + len(c.batch.Due) + len(c.batch.Settled) }
 
 // add appends a later commit.
@@ -33,11 +33,10 @@ func (c *committed) empty() {
 	c.batch, c.ops = mailbox.Batch{Stored: b.Stored[:0], Due: b.Due[:0], Settled: b.Settled[:0]}, c.ops[:0]
 }
 
-// maxTold bounds the copies in one batch for the observer: those of one commit, and of the commits behind it that find
-// room beside them.
+// A batch for the observer gets no further commits once it names maxTold copies.
 const maxTold = 8192
 
-// tell informs the observer of commits, in their order, until the store closes.
+// tell reports commits to the observer, in order, until the store closes.
 func (s *Store) tell() {
 	for open := true; open; {
 		select {
@@ -59,20 +58,20 @@ func (s *Store) wakeTeller() {
 	}
 }
 
-// tellHere informs the observer on the goroutine of a caller that has committed, unless another goroutine is doing so: then that one
-// continues.
+// tellHere reports to the observer on the goroutine of a caller that has committed. If another goroutine is reporting, tellHere leaves the
+// commit to it.
 func (s *Store) tellHere() {
 	defer sqlitedb.EndOnPanic()
 	if !s.telling.TryLock() {
 		s.wakeTeller() // the other goroutine may not have seen the last commit
 		return
 	}
-	s.tellNext() // each commit has a caller that tells the next one, or has woken the teller: none is left over
+	s.tellNext() // each commit has a caller that reports the next one or has woken the teller, so none is missed
 	s.telling.Unlock()
 }
 
-// tellNext informs the observer of the next commit and then releases the callers that wait for it; false: there is none. Several waiting
-// commits are reported in one batch, so that a recipient with several copies in them gets these together. s.telling is held.
+// tellNext reports the next commit to the observer and then releases the callers that wait for it; false: there is none. Several waiting
+// commits are reported in one batch, so that a recipient with several copies in them gets these together. The caller holds s.telling.
 func (s *Store) tellNext() bool {
 	var c *committed
 	select {
@@ -93,7 +92,7 @@ func (s *Store) tellNext() bool {
 	return true
 }
 
-// gather adds to c the commits that wait behind it.
+// gather adds the commits waiting behind c to c.
 func (s *Store) gather(c *committed) {
 	for c.size() < maxTold {
 		select {

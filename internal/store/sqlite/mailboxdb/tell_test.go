@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
-// slow is an observer that takes its time over the first commit.
+// slow is an observer that blocks at the first commit.
 type slow struct {
 	entered, leave chan struct{}
 	calls          [][]string // ids that each call reported

@@ -26,7 +26,7 @@ func TestAPublishThatIsGivenUpBeforeTheWriterHasItIsNotStored(t *testing.T) {
 	}
 	release()
 
-	// Its caller got an error, and may publish something else under the same id.
+	// The caller of the withdrawn publish got an error, and may publish other content with the same id.
 	for _, a := range []*mailbox.Append{publishOf("n2", 10, "anna"), publishOf("n1", 20, "anna")} {
 		if err := s.Append(t.Context(), []*mailbox.Append{a}); err != nil || a.Results[0].Err != nil || a.Results[0].Duplicate {
 			t.Errorf("%s: %v, %+v", a.N.ID, err, a.Results)
