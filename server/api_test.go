@@ -16,8 +16,8 @@ import (
 
 var accept = flag.Bool("accept-api", false, "write what the package exports to api.txt")
 
-// Programs depend on the package's exported names. A deliberate change is accepted by running the test with -accept-api,
-// which puts it in the diff.
+// Programs depend on the package's exported names. To accept a deliberate change, run the test with -accept-api, which records the change
+// in the committed list.
 func TestExportedAPIIsTheCommittedOne(t *testing.T) {
 	const file = "api.txt"
 	got := exported(t)

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/server"
 )
 
-// BenchmarkPublish compares a publish within the process with one over HTTP to the same server, by 64 publishers of 200 bytes.
+// BenchmarkPublish compares publishing within the process with publishing over HTTP to the same server, with 64 publishers and 200 bytes.
 func BenchmarkPublish(b *testing.B) {
 	s := start(b, server.Options{Settings: map[string]string{"http_addr": "127.0.0.1:0"}})
 	key, err := s.Key(b.Context(), "shop", "bench", "publish")

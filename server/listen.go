@@ -16,12 +16,12 @@ import (
 	"godwit.dev/godwit/internal/notify/session"
 )
 
-// maxReason is how much of a handler's error is kept with the notification.
+// maxReason limits how many bytes of a handler's error are stored with the notification.
 const maxReason = 200
 
-// Listen passes a recipient's notifications to handle, one after the other, until ctx ends, and then returns its cause. If handle
-// returns nil, the notification is acknowledged; otherwise it is sent again, after the time given by godwit.NackAfter or a time that
-// grows with each attempt. Other sessions of the recipient, over any gateway, go on. If the server ends the session, Listen returns a
+// Listen passes a recipient's notifications to handle, one after the other, until ctx ends, and then returns its cause. If handle returns
+// nil, the notification is acknowledged. Otherwise it is sent again, after the time given by godwit.NackAfter or a time that grows with
+// each attempt. Other sessions of the recipient, over any gateway, are not affected. If the server ends the session, Listen returns a
 // *godwit.RefusedError.
 func (s *Server) Listen(ctx context.Context, app, recipient string, handle godwit.Handler) error {
 	fail := func(err error) error { return fmt.Errorf("listen as %s: %w", recipient, err) }
@@ -60,7 +60,7 @@ func (s *Server) Listen(ctx context.Context, app, recipient string, handle godwi
 // link is the transport of a session within the process.
 type link struct {
 	session *session.Session
-	wake    chan struct{} // has an element when there is something new
+	wake    chan struct{} // receives an element when there is a notification or an end to handle
 
 	mu   sync.Mutex
 	got  []*godwit.Notification // bounded by the session's window
@@ -70,7 +70,7 @@ type link struct {
 
 var _ session.Transport = (*link)(nil)
 
-// next takes the oldest notification, or returns the reason why there will be none.
+// next removes and returns the oldest notification. If there will be none, bye is the reason; both are zero if there is none yet.
 func (l *link) next() (n *godwit.Notification, bye string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,7 +102,7 @@ func (l *link) handled(id string, err error) {
 // Format implements session.Transport.
 func (l *link) Format() frame.Format { return frame.JSON }
 
-// Write implements session.Transport. It ignores frames about objects, topics and requests, which a Listen does not use.
+// Write implements session.Transport. It ignores frames about objects, topics and requests, which Listen does not use.
 func (l *link) Write(k frame.ServerKind, head, tail []byte) bool {
 	if k != frame.ServerNotification {
 		return true
@@ -111,7 +111,7 @@ func (l *link) Write(k frame.ServerKind, head, tail []byte) bool {
 		Notification json.RawMessage `json:"notification"`
 	}
 	if err := json.Unmarshal(slices.Concat(head, tail), &f); err != nil {
-		return false // cannot happen: it was encoded here
+		return false // cannot happen: this server encoded it
 	}
 	n, err := godwit.ReadNotification(f.Notification)
 	if err != nil {

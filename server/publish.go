@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// App makes an app: a namespace with its own recipients. An existing one stays as it is.
+// App creates an app: a namespace with its own recipients. It does not change an existing one.
 func (s *Server) App(ctx context.Context, name string) error {
 	if s.begun() == nil {
 		return fmt.Errorf("make app %s: %w", name, errNotStarted)
@@ -26,7 +26,8 @@ func (s *Server) App(ctx context.Context, name string) error {
 	return nil
 }
 
-// Key makes an API key of an app for the HTTP API, with roles such as "publish", "read" and "admin". The secret is shown this once.
+// Key creates an API key of an app for the HTTP API, with roles such as "publish", "read" and "admin". The secret is returned only this
+// once.
 func (s *Server) Key(ctx context.Context, app, name string, roles ...string) (secret string, err error) {
 	fail := func(err error) (string, error) { return "", fmt.Errorf("make key %s of app %s: %w", name, app, err) }
 	if s.begun() == nil {
@@ -76,7 +77,7 @@ func (s *Server) Publish(ctx context.Context, app string, p godwit.Publication) 
 	return receipt, nil
 }
 
-// asError is an error as the HTTP API would answer it. What the API hides from its callers is wrapped.
+// asError returns an error as the HTTP API would answer it. It wraps details that the API hides from its callers.
 func asError(err error) error {
 	p := problem.From(err)
 	known := &godwit.Error{Status: p.Status, Type: p.Type, Title: p.Title, Detail: p.Detail, Field: p.Field, RetryAfter: p.RetryAfter}

@@ -22,15 +22,15 @@ import (
 
 // Options configure a server.
 type Options struct {
-	// Data is the folder for data that must not be lost. Only one server at a time may use a folder.
+	// Data is the folder for data that must not be lost. Only one server at a time may use it.
 	Data string
-	// Settings are those of the server by their keys, such as "retain" or "http_addr", as in its configuration file. The addresses of
-	// listeners are "off" unless they are named here. Neither files nor the environment are read.
+	// Settings are the server's settings by key, such as "retain" or "http_addr", as in its configuration file. Listeners are "off" unless
+	// their addresses are set here. Neither files nor the environment are read.
 	Settings map[string]string
-	// Log takes the server's log. Nil: nothing is logged.
+	// Log receives the server's log. Nil: nothing is logged.
 	Log *slog.Logger
-	// Process lets the server tune the process that it runs in: the garbage collector, and the return of memory to the system. It is for
-	// programs that do little else.
+	// Process allows the server to tune its process: the garbage collector, and the return of memory to the system. It is for programs that
+	// do little else.
 	Process bool
 }
 
@@ -48,7 +48,7 @@ type Server struct {
 	host    *module.Host
 }
 
-// New checks options and makes a server. It opens nothing.
+// New checks options and returns a server. It opens nothing.
 func New(o Options) (*Server, error) {
 	if o.Data == "" {
 		return nil, errors.New("make a server: Options.Data names no folder")
@@ -77,7 +77,8 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Start starts the server, once. When it returns without an error, everything works and listens. ctx bounds the start alone.
+// Start starts the server; it can be called once. When it returns without an error, everything works and listens. ctx limits only the
+// start.
 func (s *Server) Start(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +93,7 @@ func (s *Server) Start(ctx context.Context) error {
 	return nil
 }
 
-// Err has an element once a started server cannot go on, such as on a lost file. Shutdown is to be called then, too.
+// Err receives an element if a started server cannot continue, for example because a file was lost. Call Shutdown then, too.
 func (s *Server) Err() <-chan error {
 	if running := s.begun(); running != nil {
 		return running.Failed()
@@ -100,8 +101,8 @@ func (s *Server) Err() <-chan error {
 	return nil
 }
 
-// Shutdown stops the server: sessions get a goodbye, calls under way are answered, what is queued is stored. It returns when all that has
-// happened, or with an error once ctx ends. A server that was not started has nothing to stop.
+// Shutdown stops the server: sessions get a goodbye, calls under way are answered, and queued data is stored. It returns when all that is
+// done, or with an error once ctx ends. It does nothing if the server was not started.
 func (s *Server) Shutdown(ctx context.Context) error {
 	running := s.begun()
 	if running == nil {
@@ -120,11 +121,11 @@ func (s *Server) begun() *app.App {
 	return s.running
 }
 
-// errNotStarted is for calls of a server that has not been started.
+// errNotStarted is the error of calls to a server that has not been started.
 var errNotStarted = errors.New("the server has not been started")
 
-// Handler serves the HTTP API, the web page, and clients over WebSocket, server-sent events and polls. Mount it at the root of a host:
-// its paths begin with /v1/ and /ui/. Nil: the server was not started.
+// Handler returns the handler of the HTTP API, the web page, and clients over WebSocket, server-sent events and polls. Mount it at the root
+// of a host: its paths begin with /v1/ and /ui/. Nil: the server was not started.
 func (s *Server) Handler() http.Handler {
 	if running := s.begun(); running != nil {
 		return running.Handler()
@@ -132,7 +133,7 @@ func (s *Server) Handler() http.Handler {
 	return nil
 }
 
-// Addrs are where listeners listen, by the keys of their settings.
+// Addrs returns the addresses of the listeners, by the keys of their settings.
 func (s *Server) Addrs() map[string]string {
 	if running := s.begun(); running != nil {
 		return running.Addrs()

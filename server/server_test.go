@@ -286,7 +286,7 @@ func TestShutdownEndsListeners(t *testing.T) {
 	stop(t, s)
 }
 
-// The shape of a publication is the API's, so programs may keep one as JSON.
+// A publication has the API's JSON form, so programs may store one as JSON.
 func TestPublicationIsWrittenAsTheAPITakesIt(t *testing.T) {
 	p := godwit.Publication{To: "ann", ID: "n", Title: "Hi", TTL: time.Minute}
 	b, err := p.RequestBody()

@@ -19,7 +19,7 @@ import (
 
 const escalated = 20
 
-// escalations fills a folder with notifications of two steps each, of which the first has its sends written down.
+// escalations fills a folder with notifications of two steps each; the sends of each first step are stored.
 func escalations(t *testing.T) (dir string) {
 	t.Helper()
 	dir = made(t)
@@ -73,7 +73,7 @@ func inStore(t *testing.T, dir string, do func(*store.Stores)) {
 	}
 }
 
-// dueSteps reads the steps due in a day, one for every notification.
+// dueSteps reads the steps due one day later, one for every notification.
 func dueSteps(t *testing.T, s *store.Stores, step int) []mailbox.StepDue {
 	t.Helper()
 	due, _, err := s.Steps.StepsDue(t.Context(), nil, s.Clock().Add(24*time.Hour), 2*escalated)
@@ -88,7 +88,7 @@ func dueSteps(t *testing.T, s *store.Stores, step int) []mailbox.StepDue {
 	return due
 }
 
-// lose zeroes the page on which a table begins, which is all of a small one, and repairs the folder.
+// lose zeroes the first page of a table, which is all of a small one, and repairs the folder.
 func lose(t *testing.T, dir, file, table string) store.Repaired {
 	t.Helper()
 	path := filepath.Join(dir, file)
@@ -128,7 +128,7 @@ func namedLost(r *store.Repaired, what string) (n int) {
 	return n
 }
 
-// TestLostPlanPositionIsNoLoss: the plan starts again, and sends that went out before are recognised by their ids.
+// TestLostPlanPositionIsNoLoss: the plan starts again, and sends that were already made are recognised by their ids.
 func TestLostPlanPositionIsNoLoss(t *testing.T) {
 	dir := escalations(t)
 	if r := lose(t, dir, store.MailboxFile, "escalation"); !r.Lossless() {

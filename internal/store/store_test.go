@@ -31,7 +31,7 @@ func TestOpenMakesEveryFileAndOpensItAgain(t *testing.T) {
 	}
 }
 
-// A server that cannot open one of its stores leaves none of the others open: the leak check sees their goroutines.
+// A server that cannot open one of its stores closes the others: the leak check finds goroutines of open ones.
 func TestOpenLeavesNothingOpenWhenOneCannotBe(t *testing.T) {
 	for _, name := range store.Files() {
 		dir := t.TempDir()

@@ -14,21 +14,21 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// Tables are the tables of a module. They are in a file or schema of their own, so that their versions affect no others.
+// Tables are the tables of a module, in a file or schema of their own, so that their versions affect no other tables.
 type Tables struct {
 	Module string
-	// SQLite and Postgres hold the migrations, *.sql, which are applied in the order of their names, each once. A file that was
-	// released never changes.
+	// SQLite and Postgres hold the migrations, *.sql, which are applied in the order of their names, each once. Never change a released
+	// file.
 	SQLite, Postgres fs.FS
 }
 
-// Database is where a module's tables are: one of both is nil.
+// Database holds a module's tables; one of both fields is nil.
 type Database struct {
 	SQLite   *sqlitedb.DB
 	Postgres *pgdb.DB
 }
 
-// moduleName matches names that files and schemas can have.
+// moduleName matches valid names of files and schemas.
 var moduleName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
 
 const (
@@ -37,7 +37,7 @@ const (
 	moduleSchema = "godwit_module_"
 )
 
-// fileOf is the file of a module's tables.
+// fileOf returns the file name of a module's tables.
 func fileOf(module string) string { return modulePrefix + module + moduleSuffix }
 
 // IsFile reports whether a store may have a database file of this name.
@@ -60,7 +60,7 @@ func filesIn(data string, m *manifest) []string {
 	return list
 }
 
-// checkTables refuses modules whose names cannot be those of tables, or that occur twice.
+// checkTables refuses modules with duplicate names, or with names that are not allowed for tables.
 func checkTables(tables []Tables) error {
 	seen := make(map[string]bool)
 	for _, t := range tables {
@@ -75,7 +75,7 @@ func checkTables(tables []Tables) error {
 	return nil
 }
 
-// Database is where the tables of a module are; nil: it has none.
+// Database returns the database of a module's tables; nil: the module has none.
 func (s *Stores) Database(module string) *Database { return s.modules[module] }
 
 func (s *Stores) addDatabase(module string, db *Database, p Part) {
@@ -113,7 +113,7 @@ func (s *Stores) openSchema(ctx context.Context, t *Tables, cfg *Config, reach *
 	return nil
 }
 
-// scriptsOf reads *.sql in the order of their names.
+// scriptsOf returns the contents of *.sql in the order of their names.
 func scriptsOf(files fs.FS) (scripts []string, err error) {
 	names, err := fs.Glob(files, "*.sql")
 	if err != nil {

@@ -15,7 +15,7 @@ func TestFiguresTellDeliveriesRetriesAndExpiriesByCategory(t *testing.T) {
 		more["id"], more["title"], more["category"] = id, "T", "RIDE"
 		w.call(http.MethodPost, "/v1/notifications", more)
 	}
-	for range 3 { // without an acknowledgement it comes to each connection
+	for range 3 { // an unacknowledged notification is sent on each connection
 		l := w.online("rider")
 		for {
 			f, err := l.Next(w.Context())

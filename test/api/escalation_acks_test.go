@@ -12,7 +12,7 @@ import (
 
 var errNothing = errors.New("nothing came")
 
-// pushedTo waits for the message of a notification at a path and returns what it says.
+// pushedTo waits for a notification's message at a path and returns its content.
 func (r *receiver) pushedTo(t *testing.T, note, path string) (p pushed) {
 	t.Helper()
 	r.wait(t, message, note)
@@ -28,7 +28,7 @@ func (r *receiver) pushedTo(t *testing.T, note, path string) (p pushed) {
 	return p
 }
 
-// stranger is who calls without a key.
+// stranger makes a call without a key.
 func (w *world) stranger(method, path string, body any) *blackbox.Answer {
 	w.Helper()
 	a, err := w.server.API("").Do(w.Context(), method, path, body)
@@ -38,7 +38,7 @@ func (w *world) stranger(method, path string, body any) *blackbox.Answer {
 	return a
 }
 
-// acknowledge posts tokens without credentials and checks how many copies that settles; -1: it is refused.
+// acknowledge posts tokens without credentials and checks how many copies they settle; -1: the request is refused.
 func (w *world) acknowledge(want int, event string, tokens ...string) {
 	w.Helper()
 	body := map[string]any{"tokens": tokens}
@@ -59,7 +59,7 @@ func (w *world) publishStep(id, to string, step map[string]any) {
 	w.Helper()
 	step["channel"] = "webhook"
 	if step["after"] == nil {
-		step["after"] = "22h" // who is away gets it at once
+		step["after"] = "22h" // sent immediately to recipients who are offline
 	}
 	w.call(http.MethodPost, "/v1/notifications", map[string]any{"to": to, "id": id, "title": "T " + id, "escalate": []any{step, map[string]string{"channel": "webhook", "after": "23h"}}})
 }

@@ -11,8 +11,8 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// told lists the events of a notification as "type channel", from the feed's beginning until one of a type has come so many times. It leaves
-// out delivered, which comes when it comes.
+// told lists the events of a notification as "type channel", from the feed's beginning until the type until has occurred times times. It
+// omits delivered, which has no fixed place.
 func (w *world) told(id, until string, times int) (list []string) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), blackbox.Patience)
@@ -37,7 +37,7 @@ func TestStepsTellWhatBecomesOfThem(t *testing.T) {
 	t.Parallel()
 	w, r := begin(t), receive(t)
 	w.reach("rider", r)
-	w.publish("ride", "rider", "22h") // at once: who is away does not wait
+	w.publish("ride", "rider", "22h") // sent immediately, since the recipient is offline
 	w.told("ride", "exhausted", 1)
 	w.ack(w.online("rider"), "ride", "rider")
 	want := []string{"stored", "step_accepted webhook", "exhausted", "acked", "step_withdrawn webhook"}

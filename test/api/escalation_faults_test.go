@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// steps publishes to a recipient with steps, each "channel after".
+// steps publishes a notification with steps, each "channel after".
 func (w *world) steps(id, to string, more map[string]any, steps ...string) {
 	w.Helper()
 	list := []map[string]string{{"channel": "live"}}
@@ -36,12 +36,12 @@ func (w *world) ackByHTTP(id, to string) {
 	w.call(http.MethodPost, "/v1/acks?app=demo&recipient="+to, map[string]any{"ids": []string{id}})
 }
 
-// TestEachStepSaysWhatBecameOfIt: phones misbehave in every way, and nothing is sent for ended notifications. In the end no output of the
-// server has a device's token, an acknowledgement token or a credential in it.
+// TestEachStepSaysWhatBecameOfIt: phones fail in every way, and nothing is sent for ended notifications. At the end no output of the server
+// contains a device's token, an acknowledgement token or a credential.
 func TestEachStepSaysWhatBecameOfIt(t *testing.T) {
 	t.Parallel()
 	p := beginPhones(t, inFiles(t), 8, 0)
-	t.Run("cases", func(t *testing.T) { // its cases wait for providers, at the same time
+	t.Run("cases", func(t *testing.T) { // the cases wait for providers concurrently
 		for name, is := range map[string]func(*world, string){
 			"gone": p.gone, "taken back from iPhones": p.takenBack, "refused": p.refused, "called off": p.calledOff, "expired": p.expired,
 			"recalled": p.recalled, "erased": p.erased,
@@ -58,14 +58,14 @@ func TestEachStepSaysWhatBecameOfIt(t *testing.T) {
 	p.saysNoSecret()
 }
 
-// caseOf is whose phones a case has.
+// caseOf assigns each case the number of its recipient, whose phones it uses.
 var caseOf = map[string]int{"gone": 0, "taken back from iPhones": 1, "refused": 2, "called off": 3, "expired": 4, "recalled": 5, "erased": 6}
 
 func (p *phones) gone(w *world, to string) {
 	p.google.Behave(p.android[caseOf["gone"]], fcmserver.Behaviour{Row: fcmserver.Unregistered})
 	w.steps("gone", to, nil, "fcm 22h", "webhook 23h")
 	w.wantChannels("gone", to, "live stored", "fcm failed", "webhook waiting")
-	w.steps("still-gone", to, nil, "fcm 22h", "webhook 23h") // its endpoint is disabled: nobody waits for it
+	w.steps("still-gone", to, nil, "fcm 22h", "webhook 23h") // the endpoint is disabled, so the next step does not wait for it
 	w.wantChannels("still-gone", to, "live stored", "fcm skipped", "webhook accepted")
 }
 
@@ -76,7 +76,7 @@ func (p *phones) takenBack(w *world, to string) {
 	w.wantChannels("back", to, "live acked", "apns withdraw_sent")
 }
 
-// refused: the credential. Its waiting messages leave once the channel is set up again, and other channels do not wait.
+// refused: the provider refuses the credential. Waiting messages are sent once the channel is set up again, and other channels do not wait.
 func (p *phones) refused(w *world, to string) {
 	device := p.iphone[caseOf["refused"]]
 	p.apple.Behave(device, apnsserver.Behaviour{Status: http.StatusForbidden, Reason: "InvalidProviderToken"})
@@ -90,7 +90,7 @@ func (p *phones) refused(w *world, to string) {
 	w.wantChannels("refused", to, "live stored", "apns accepted", "webhook accepted")
 }
 
-// calledOff: an acknowledgement between two attempts.
+// calledOff: an acknowledgement arrives between two attempts.
 func (p *phones) calledOff(w *world, to string) {
 	p.google.Behave(p.android[caseOf["called off"]], fcmserver.Behaviour{Row: fcmserver.Unavailable, RetryAfter: time.Second})
 	w.steps("off", to, nil, "fcm 22h")
@@ -107,7 +107,7 @@ func (p *phones) calledOff(w *world, to string) {
 	}
 }
 
-// expired: while it waits for another attempt.
+// expired: the notification expires while it waits for another attempt.
 func (p *phones) expired(w *world, to string) {
 	p.google.Behave(p.android[caseOf["expired"]], fcmserver.Behaviour{Row: fcmserver.Unavailable, RetryAfter: time.Hour})
 	w.steps("late", to, map[string]any{"ttl": "10m"}, "fcm 9m")
@@ -117,13 +117,13 @@ func (p *phones) expired(w *world, to string) {
 	}
 }
 
-// recalled: before its second step, and before the time at which it was to be sent at all.
+// recalled: one notification is recalled before its second step, and one before its scheduled time.
 func (p *phones) recalled(w *world, to string) {
 	began := time.Now()
 	w.steps("undone", to, nil, "webhook 0s", "webhook 1s")
 	p.hooks.wait(w.T, message, "undone")
 	w.call(http.MethodDelete, "/v1/notifications/undone", nil)
-	slow := time.Since(began) >= time.Second // the machine stood still: the second step may have begun
+	slow := time.Since(began) >= time.Second // the machine was too slow: the second step may have begun
 	w.steps("later", to, map[string]any{"send_at": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}, "webhook 1s")
 	w.wantChannels("later", to, "live scheduled", "webhook waiting")
 	w.call(http.MethodDelete, "/v1/notifications/later", nil)
@@ -131,7 +131,7 @@ func (p *phones) recalled(w *world, to string) {
 	w.steps("old", to, map[string]any{"collapse_key": "k"}, "webhook 22h", "webhook 23h")
 	p.hooks.wait(w.T, message, "old")
 	w.steps("new", to, map[string]any{"collapse_key": "k"}, "webhook 0s", "webhook 1s")
-	w.wantChannels("new", to, "live stored", "webhook accepted", "webhook accepted") // later than the second step of what was undone
+	w.wantChannels("new", to, "live stored", "webhook accepted", "webhook accepted") // later than the second step of the recalled notification
 	w.wantChannels("old", to, "live replaced", "webhook withdrawn")
 	if slow {
 		return
@@ -156,7 +156,7 @@ func (p *phones) erased(w *world, to string) {
 	}
 }
 
-// channel is how a copy stands with a channel.
+// channel returns the state of a copy's channel.
 func (w *world) channel(id, to, channel string) channelStanding {
 	w.Helper()
 	var s standing
@@ -166,7 +166,7 @@ func (w *world) channel(id, to, channel string) channelStanding {
 	return s.of(channel)
 }
 
-// saysNoSecret reads everything that is written for people and for other programs than the providers.
+// saysNoSecret searches everything that is written for people, or for programs other than the providers.
 func (p *phones) saysNoSecret() {
 	p.Helper()
 	tokens := 0
@@ -187,7 +187,7 @@ func (p *phones) saysNoSecret() {
 			var body struct {
 				Ack string `json:"godwit_ack"`
 			}
-			_ = json.Unmarshal(m.Payload, &body) // it is JSON, or the service has said so
+			_ = json.Unmarshal(m.Payload, &body) // the service has reported any invalid JSON
 			if body.Ack != "" {                  // a withdrawal has none
 				secrets["a token to acknowledge with, of "+m.ID], tokens = body.Ack, tokens+1
 			}
@@ -214,7 +214,7 @@ func (p *phones) saysNoSecret() {
 	}
 }
 
-// events is the feed as it was written, from its beginning to a notification that is published now.
+// events returns the feed as written, from its beginning to a notification that is published now.
 func (p *phones) events() string {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.Context(), blackbox.Patience)
@@ -242,7 +242,7 @@ func (p *phones) events() string {
 	return b.String()
 }
 
-// TestAnAckThatRacesWithASendWithdrawsIt: whatever the moment, what a phone was sent of a notification that was acknowledged is taken back.
+// TestAnAckThatRacesWithASendWithdrawsIt: whatever the moment of the acknowledgement, messages already sent to a phone are withdrawn.
 func TestAnAckThatRacesWithASendWithdrawsIt(t *testing.T) {
 	t.Parallel()
 	const rides = 40
@@ -250,9 +250,9 @@ func TestAnAckThatRacesWithASendWithdrawsIt(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range rides {
 		id, to := fmt.Sprint("race-", i), rider(i%4)
-		p.steps(id, to, nil, "fcm 22h") // begins at once, and is answered 20 ms later
+		p.steps(id, to, nil, "fcm 22h") // starts immediately, and is answered 20 ms later
 		wg.Go(func() {
-			pause := time.NewTimer(time.Duration(i) * time.Millisecond) // so that acks come before, while and after it is under way
+			pause := time.NewTimer(time.Duration(i) * time.Millisecond) // so that acks arrive before, during and after the send
 			<-pause.C
 			if a, err := p.api.Do(t.Context(), http.MethodPost, "/v1/acks?app=demo&recipient="+to, map[string]any{"ids": []string{id}}); err != nil || a.Status != http.StatusOK {
 				t.Errorf("ack: %v, %v", a, err)

@@ -11,8 +11,8 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// TestAHostThatHangsHoldsNoOtherHostsStep has 600 steps go to a host that takes requests and never answers. A step for
-// another host arrives before most of the 600 were even sent.
+// TestAHostThatHangsHoldsNoOtherHostsStep sends 600 steps to a host that accepts requests and never answers. A step for another host must
+// arrive before most of the 600 were even sent.
 func TestAHostThatHangsHoldsNoOtherHostsStep(t *testing.T) {
 	blackbox.Long(t)
 	const hanging, others = 600, 20

@@ -14,10 +14,10 @@ import (
 
 var onPostgres = flag.Bool("postgres", false, "keep everything in PostgreSQL instead of files")
 
-// kept is where a server keeps what it has.
+// kept is where a server stores its data.
 type kept struct{ dir, url string }
 
-// inFiles is in files, or in PostgreSQL where all tests are run so.
+// inFiles stores data in files, or in PostgreSQL if all tests are run that way.
 func inFiles(t *testing.T) kept {
 	t.Helper()
 	if *onPostgres {
@@ -31,7 +31,7 @@ func inPostgres(t *testing.T) kept {
 	return kept{t.TempDir(), pgtest.Database(t)}
 }
 
-// serve is how a server is started there.
+// serve returns the options that start a server on this data.
 func (k kept) serve() []blackbox.Option {
 	list := []blackbox.Option{blackbox.Dev(), blackbox.Args("--allow-private-urls"), blackbox.In(k.dir)}
 	if k.url != "" {
@@ -40,13 +40,13 @@ func (k kept) serve() []blackbox.Option {
 	return list
 }
 
-// endpointStore is where they are written.
+// endpointStore is the store to which endpoints are written.
 type endpointStore interface {
 	endpoint.Store
 	Close() error
 }
 
-// endpoints opens its endpoints. They are closed before a server is started: a file is one process's.
+// endpoints opens the store of endpoints. It must be closed before a server starts, since only one process may open a file.
 func (k kept) endpoints(t *testing.T) (store endpointStore) {
 	t.Helper()
 	var err error

@@ -22,7 +22,7 @@ var (
 	killEvery = flag.Duration("kill-every", 1200*time.Millisecond, "time between two kills")
 )
 
-// ride is one notification of the storm, with what a test knows of it.
+// ride is one notification of the storm, with what the test knows about it.
 type ride struct {
 	id       string
 	to       int
@@ -30,8 +30,8 @@ type ride struct {
 	after    []time.Duration
 	ackAfter time.Duration // 0: nobody acknowledges it
 
-	online   bool      // its recipient was, from before the publish until the server was killed
-	answered time.Time // when the ack was; zero: never
+	online   bool      // its recipient was online from before the publish until the server was killed
+	answered time.Time // time of the ack's answer; zero: not acknowledged
 }
 
 // storm publishes rides, acknowledges some of them and kills the server again and again.
@@ -42,11 +42,12 @@ type storm struct {
 
 	mu   sync.Mutex
 	life int         // of the server
-	live map[int]int // recipients by the life of the server in which they are connected
+	live map[int]int // recipient → life of the server in which the recipient is connected
 	wg   sync.WaitGroup
 }
 
-// makeRides draws them: channels in any order, steps from half a second on and up to two seconds apart, or at the same moment.
+// makeRides makes random rides: channels in any order, the first step after half a second or more, and steps up to two seconds apart, or at
+// the same moment.
 func makeRides(n, recipients int) []*ride {
 	draw := rand.New(rand.NewPCG(11, 3))
 	rides := make([]*ride, n)
@@ -66,13 +67,13 @@ func makeRides(n, recipients int) []*ride {
 	return rides
 }
 
-// TestNoStepIsMissedNorComesAfterAnAckThroughKills is all that escalations promise of a server that dies at any moment.
+// TestNoStepIsMissedNorComesAfterAnAckThroughKills checks all promises about escalations on a server that dies at any moment.
 func TestNoStepIsMissedNorComesAfterAnAckThroughKills(t *testing.T) {
 	t.Parallel()
 	throughKills(t, inFiles(t), *publishes, *kills)
 }
 
-// TestStepsInPostgreSQLOutliveAKill is the same in little, of a server that keeps everything there.
+// TestStepsInPostgreSQLOutliveAKill is the same on a smaller scale, for a server that stores everything in PostgreSQL.
 func TestStepsInPostgreSQLOutliveAKill(t *testing.T) {
 	t.Parallel()
 	throughKills(t, inPostgres(t), 60, 1)
@@ -89,7 +90,7 @@ func throughKills(t *testing.T, k kept, publishes, kills int) {
 	length := time.Duration(kills+1) * *killEvery
 	s.wg.Go(func() { s.publish(ctx, length/time.Duration(len(s.rides))) })
 	for range kills {
-		select { // the load goes on meanwhile: this is its rhythm, nothing waits for it
+		select { // the load continues meanwhile: this is its pace, and nothing waits for it
 		case <-time.After(*killEvery):
 		case <-ctx.Done():
 		}
@@ -103,7 +104,7 @@ func throughKills(t *testing.T, k kept, publishes, kills int) {
 	s.judge()
 }
 
-// goOnline connects every fourth recipient to the server in its present life.
+// goOnline connects every fourth recipient to the current life of the server.
 func (s *storm) goOnline(ctx context.Context) {
 	s.mu.Lock()
 	s.life++
@@ -136,14 +137,14 @@ func (s *storm) goOnline(ctx context.Context) {
 	}
 }
 
-// connected is the life of the server in which a recipient is online; 0: it is not.
+// connected returns the life of the server in which a recipient is online; 0: it is offline.
 func (s *storm) connected(i int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.live[i]
 }
 
-// publish publishes one ride after the other, each again until it is answered.
+// publish publishes one ride after the other, and repeats each until it is answered.
 func (s *storm) publish(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -175,7 +176,7 @@ func (s *storm) publish(ctx context.Context, every time.Duration) {
 	}
 }
 
-// wait lets a server that is being started again come up.
+// wait waits until a restarting server is ready.
 func (s *storm) wait(ctx context.Context) {
 	_ = blackbox.Poll(ctx, blackbox.Patience, func() error {
 		a, err := s.api.Do(ctx, http.MethodGet, "/readyz", nil)
@@ -202,7 +203,7 @@ func (s *storm) ackLater(ctx context.Context, r *ride) {
 	}
 }
 
-// standing is what the status API says of a copy.
+// standing is the status API's answer about a copy.
 type standing struct {
 	Status    string
 	CreatedAt time.Time `json:"created_at"`
@@ -215,7 +216,7 @@ type channelStanding struct {
 	Step                    int
 }
 
-// of is how it stands with a channel; the zero value where nothing of it has begun.
+// of returns the state of a channel; zero if nothing has begun on it.
 func (s *standing) of(channel string) channelStanding {
 	for _, c := range s.Channels {
 		if c.Channel == channel {
@@ -225,8 +226,7 @@ func (s *standing) of(channel string) channelStanding {
 	return channelStanding{}
 }
 
-// open returns an error if a copy's work is unfinished: messages of an acknowledged copy that may be shown have yet to
-// be withdrawn.
+// open returns an error while a copy's work is unfinished: messages of an acknowledged copy that may be shown must still be withdrawn.
 func (s *standing) open() error {
 	for _, c := range s.Channels {
 		shown := c.Channel != "live" && (c.Status == "accepted" || c.Status == "unknown")
@@ -237,10 +237,10 @@ func (s *standing) open() error {
 	return nil
 }
 
-// figures are what a run reports.
+// figures are the numbers that a run reports.
 type figures struct{ acked, sends, messages, doubled, settled, unknown, suppressed, withdrawals, missing, late int }
 
-// judge waits until everything has ended and holds it against what was promised.
+// judge waits until everything has ended and compares the result with the promises.
 func (s *storm) judge() {
 	s.Helper()
 	stands := make([]standing, len(s.rides))
@@ -315,7 +315,8 @@ func (s *storm) judgeRide(r *ride, st *standing, all taken, f *figures) {
 	}
 }
 
-// judgeMessages looks at what a device got of one copy: the same message each time, and nothing that is over stays shown.
+// judgeMessages checks a device's messages for one copy: it got the same message each time, and a message of an ended copy is not left
+// shown.
 func (s *storm) judgeMessages(r *ride, channel, status string, acked bool, got came) {
 	first := ""
 	for _, name := range got {
@@ -334,7 +335,7 @@ func (s *storm) judgeMessages(r *ride, channel, status string, acked bool, got c
 	}
 }
 
-// recovered is how many sends were being made when the server was killed, as its log says.
+// recovered returns how many sends were under way when the server was killed, according to its log.
 func recovered(log string) (sum int) {
 	lines := bufio.NewScanner(strings.NewReader(log))
 	lines.Buffer(nil, 1<<20)

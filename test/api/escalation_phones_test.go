@@ -22,7 +22,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// phones is a server beside FCM, APNs and a receiver of webhooks. Every recipient has an endpoint at each.
+// phones is a server with stand-ins for FCM and APNs and a receiver of webhooks. Every recipient has an endpoint at each.
 type phones struct {
 	*world
 	google  *fcmserver.Server
@@ -36,7 +36,7 @@ type phones struct {
 
 func rider(i int) string { return fmt.Sprint("rider-", i) }
 
-// beginPhones starts it. Google answers so much later than the others: something is under way then.
+// beginPhones starts the server. FCM answers later than the others by later, so that sends are under way then.
 func beginPhones(t *testing.T, k kept, recipients int, later time.Duration) *phones {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -52,7 +52,7 @@ func beginPhones(t *testing.T, k kept, recipients int, later time.Duration) *pho
 		google: fcmserver.Start(fcmserver.Options{}), hooks: receive(t),
 		apple: apnsserver.Start(apnsserver.Options{
 			Public: &private.PublicKey, KeyID: "ABC123DEFG", TeamID: "DEF123GHIJ", Topic: "org.example.rides",
-			Rest: time.Nanosecond, // a server that was killed makes another token
+			Rest: time.Nanosecond, // a restarted server creates another token
 		}),
 	}
 	t.Cleanup(p.google.Close)
@@ -107,8 +107,8 @@ func (p *phones) register(t *testing.T, k kept, recipients int, later time.Durat
 	}
 }
 
-// came is what came over a channel for a copy: names of its messages in order, by which the channel tells a second one from the same
-// one again, and "" where it was withdrawn.
+// came lists the messages that a channel got for a copy, in order, by names that distinguish a second message from a repeated one; "" is a
+// withdrawal.
 type came []string
 
 func (c came) messages() (n int) {
@@ -122,7 +122,7 @@ func (c came) messages() (n int) {
 
 func (c came) withdrawn() bool { return len(c) > c.messages() }
 
-// taken is all that came, by channel, recipient and notification.
+// taken has all received messages, by channel, recipient and notification.
 type taken map[[3]string]came
 
 func (p *phones) taken() taken {

@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// note publishes with one step, which begins at once because nobody is online.
+// note publishes a notification with one step, which starts immediately because nobody is online.
 func (w *world) note(id, to, category string, more map[string]any) {
 	w.Helper()
 	body := map[string]any{"to": to, "id": id, "category": category, "escalate": []map[string]string{{"channel": "webhook", "after": "30m"}}}

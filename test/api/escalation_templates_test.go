@@ -7,7 +7,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// speaks registers a receiver as the endpoint of a recipient who speaks a language.
+// speaks registers a receiver as the endpoint of a recipient with a language.
 func (w *world) speaks(recipient, locale string, r *receiver) {
 	w.Helper()
 	w.call(http.MethodPost, "/v1/endpoints", map[string]any{
@@ -22,7 +22,8 @@ func (w *world) template(german string) {
 	}})
 }
 
-// TestATemplateReachesEverybodyInTheirLanguage: by a step and by a campaign, and what has been accepted keeps what the template said then.
+// TestATemplateReachesEverybodyInTheirLanguage: templates work in a step and in a campaign, and accepted messages keep the template's text
+// of that time.
 func TestATemplateReachesEverybodyInTheirLanguage(t *testing.T) {
 	t.Parallel()
 	w, r := begin(t), receive(t)

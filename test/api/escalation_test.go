@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// receiver takes webhooks and remembers them.
+// receiver accepts webhooks and records them.
 type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -24,13 +24,13 @@ type receiver struct {
 	status int // answered; 0: 204
 }
 
-// posted is one of them: of which type, for whom (its path) and which notification, and the id of the message.
+// posted is one received webhook: its type, its recipient (the path), its notification, and the id of the message.
 type posted struct {
 	kind, to, note, id string
 	data               pushed
 }
 
-// pushed is what a message says.
+// pushed is the content of a message.
 type pushed struct {
 	GodwitID                              string `json:"godwit_id"`
 	Ack                                   string `json:"godwit_ack"`
@@ -67,14 +67,14 @@ func (r *receiver) answer(status int) {
 	r.status = status
 }
 
-// log is all that came, in order.
+// log returns everything received, in order.
 func (r *receiver) log() []posted {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.posts)
 }
 
-// got lists the ids of the messages that came for a notification.
+// got lists the ids of the messages received for a notification.
 func (r *receiver) got(kind, note string) (ids []string) {
 	for _, p := range r.log() {
 		if p.kind == kind && p.note == note {
@@ -84,7 +84,7 @@ func (r *receiver) got(kind, note string) (ids []string) {
 	return ids
 }
 
-// wait waits until something came for a notification.
+// wait waits until a webhook was received for a notification.
 func (r *receiver) wait(t *testing.T, kind, note string) {
 	t.Helper()
 	blackbox.Eventually(t, kind+" for "+note, func() error {
@@ -139,7 +139,7 @@ func (w *world) online(recipient string) blackbox.Link {
 	return w.server.Connect(w, "ws", blackbox.Hello{App: "demo", Recipient: recipient})
 }
 
-// ack acknowledges over a connection and waits until that is stored.
+// ack acknowledges over a connection and waits until the acknowledgement is stored.
 func (w *world) ack(l blackbox.Link, id, to string) {
 	w.Helper()
 	if err := l.Ack(w.Context(), id); err != nil {
@@ -148,7 +148,7 @@ func (w *world) ack(l blackbox.Link, id, to string) {
 	blackbox.Eventually(w, "the ack of "+id, func() error { return w.api.WantState(w.Context(), id, to, "acked") })
 }
 
-// latency is from when a notification was due to its acknowledgement, by the server's clock.
+// latency returns the time between a notification's due time and its acknowledgement, by the server's clock.
 func (w *world) latency(id, to string) time.Duration {
 	w.Helper()
 	var s struct {
@@ -160,7 +160,7 @@ func (w *world) latency(id, to string) time.Duration {
 	return time.Duration(s.LatencyMS) * time.Millisecond
 }
 
-// wantChannels waits until a copy's channels stand so, as "channel status" each.
+// wantChannels waits until a copy's channels have these states, as "channel status" each.
 func (w *world) wantChannels(id, to string, want ...string) {
 	w.Helper()
 	blackbox.Eventually(w, fmt.Sprintf("%s of %s as %q", id, to, want), func() error {
@@ -209,7 +209,7 @@ func TestOnlineRecipientIsPushedOnlyIfSilentAndNeverAfterAck(t *testing.T) {
 	w.reach("rider", r)
 	l := w.online("rider")
 	acked := ""
-	for i := 0; acked == ""; i++ { // on a machine that stood still the step was due before the ack came
+	for i := 0; acked == ""; i++ { // repeated, since on a slow machine the step may be due before the ack arrives
 		id := fmt.Sprint("acked-", i)
 		w.publish(id, "rider", "2s", "3s")
 		if w.ack(l, id, "rider"); w.latency(id, "rider") < 2*time.Second {
@@ -218,7 +218,7 @@ func TestOnlineRecipientIsPushedOnlyIfSilentAndNeverAfterAck(t *testing.T) {
 	}
 	w.publish("silent", "rider", "1s", "4s")
 	r.wait(t, message, "silent")
-	blackbox.Eventually(t, "the second step of silent", func() error { // later than both of what was acknowledged
+	blackbox.Eventually(t, "the second step of silent", func() error { // later than both steps of the acknowledged one
 		if n := len(r.got(message, "silent")); n != 2 {
 			return fmt.Errorf("%d messages", n)
 		}
@@ -251,7 +251,7 @@ func TestNoStepIsLostWhenTheServerIsKilled(t *testing.T) {
 	for i := range riders {
 		w.reach(fmt.Sprint("rider-", i), r)
 	}
-	r.answer(http.StatusServiceUnavailable) // so that requests are under way and tried again all the time
+	r.answer(http.StatusServiceUnavailable) // so that requests are under way and retried all the time
 	for i := range kills {
 		for j := i * riders / kills; j < (i+1)*riders/kills; j++ {
 			w.publish(fmt.Sprint("ride-", j), fmt.Sprint("rider-", j), "1s")

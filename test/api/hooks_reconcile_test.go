@@ -10,8 +10,8 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// TestEventsAreCompleteThroughKills kills the server as soon as it has acknowledged, before what it emitted last is stored: the log has each
-// event nevertheless, once the server runs again, and none twice.
+// TestEventsAreCompleteThroughKills kills the server right after an acknowledgement, before its last events are stored. Once the server
+// runs again, the log must have each event exactly once.
 func TestEventsAreCompleteThroughKills(t *testing.T) {
 	blackbox.Long(t)
 	const rounds, each = 3, 50
@@ -61,8 +61,8 @@ func TestEventsAreCompleteThroughKills(t *testing.T) {
 	t.Logf("%d of %d events had been lost", reconciled, len(want))
 }
 
-// TestFirstDeliveriesAreToldOnceThroughAKill kills the server once the log has deliveries that the mailbox has not noted yet. They come
-// again, and are no first deliveries.
+// TestFirstDeliveriesAreToldOnceThroughAKill kills the server once the log has deliveries that the mailbox has not recorded yet. They are
+// repeated, but must not count as first deliveries again.
 func TestFirstDeliveriesAreToldOnceThroughAKill(t *testing.T) {
 	blackbox.Long(t)
 	const rounds, each = 3, 30

@@ -15,11 +15,11 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// house takes batches as ClickHouse does: one that comes again with the same token counts once. Now and then it is away.
+// house accepts batches like ClickHouse: a repeated batch with the same token counts once. Now and then it is unreachable.
 type house struct {
 	mu     sync.Mutex
 	tokens map[string]bool
-	events map[string]int // how often an event, by type and id, is there
+	events map[string]int // number of occurrences of each event, by type and id
 	asked  int
 }
 

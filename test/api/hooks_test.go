@@ -11,8 +11,8 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// TestHookSurvivesKills kills the server while it posts events. An event may come twice, with the same webhook-id; none
-// that the log has may be missing or come before an earlier one.
+// TestHookSurvivesKills kills the server while it posts events. An event may be posted twice, with the same webhook-id. No event of the log
+// may be missing or be posted before an earlier one.
 func TestHookSurvivesKills(t *testing.T) {
 	blackbox.Long(t)
 	const rounds, each = 3, 40
@@ -57,10 +57,10 @@ func TestHookSurvivesKills(t *testing.T) {
 	checkHooked(t, receiver.Took(), server)
 }
 
-// checkHooked compares what came with what the log has.
+// checkHooked compares the received events with those of the log.
 func checkHooked(t *testing.T, took []hookserver.Message, server *blackbox.Server) {
 	t.Helper()
-	first := map[string]int{} // event id → place where it came first
+	first := map[string]int{} // event id → place of its first occurrence
 	bodies := map[string]string{}
 	for i, m := range took {
 		var e struct {

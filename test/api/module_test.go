@@ -1,4 +1,4 @@
-// Package module tests that a capability joins a server as a module: it is added to the list here alone.
+// These tests prove that a capability joins a server as a module: only this file's list has to name it.
 package api
 
 import (
@@ -40,8 +40,8 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// asServer is the environment variable with which this test program is godwit with the module, and with one more that takes
-// what its value says.
+// asServer is the environment variable that makes this test program run as godwit with the module, and with one more module that takes what
+// the variable's value names.
 const asServer = "MODULE_TEST_SERVER"
 
 func TestMain(m *testing.M) {
@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// thieves is a module that takes something of another.
+// thieves returns a module that claims something of another module.
 func thieves(taken string) []module.Module {
 	m := module.Module{Name: "thief", Start: func(context.Context, *module.Host) error { return nil }}
 	switch taken {
@@ -94,7 +94,7 @@ func thieves(taken string) []module.Module {
 	return []module.Module{m}
 }
 
-// program is this test program as godwit.
+// program returns the command that runs this test program as godwit.
 func program(ctx context.Context, taken string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asServer+"="+taken)
@@ -109,7 +109,7 @@ type moduleServer struct {
 	stop  func() error
 }
 
-// startModule starts a server with the module; args are more flags.
+// startModule starts a server with the module; args are additional flags.
 func startModule(t *testing.T, data string, args ...string) *moduleServer {
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := program(ctx, "nothing", append([]string{"serve", "--json", "--dev", "--data", data, "--http-addr", "127.0.0.1:0", "--grpc-addr", "off", "--notes-addr", "127.0.0.1:0", "--notes-most", "3"}, args...)...)
@@ -194,7 +194,7 @@ func (s *moduleServer) say(line string) string {
 	return strings.TrimSpace(answer)
 }
 
-// page is the module's page as somebody sees it who signed in.
+// page returns the module's page as a signed-in person sees it.
 func (s *moduleServer) page() string {
 	s.t.Helper()
 	jar, _ := cookiejar.New(nil) // does not fail

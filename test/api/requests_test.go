@@ -28,7 +28,7 @@ import (
 
 const dev = "dev" // the key of a development server
 
-// workerURL makes this test binary a worker instead: it serves "jobs" and writes a line for each it has done.
+// workerURL is the environment variable that makes this test binary a worker: it serves "jobs" and prints a line for each job done.
 const workerURL = "GODWIT_TEST_WORKER_URL"
 
 func work(address string) {
@@ -151,7 +151,7 @@ func TestKilledWorkerLeavesEveryCallerWithOneAnswer(t *testing.T) {
 		}
 		return true
 	})
-	// How exactly the time is kept says how busy the machine is; that it is kept at all is what everybody relies on.
+	// How exactly a timeout is kept depends on the machine's load; callers rely on its being kept at all.
 	if slowest > timeout+blackbox.Patience {
 		t.Errorf("the slowest answer took %s of %s", slowest, timeout)
 	}
@@ -177,7 +177,7 @@ func ask(t *testing.T, c *http.Client, address, body string) int {
 	return resp.StatusCode
 }
 
-// echo answers with what it was asked, and with a status, headers and a body that the call asks for.
+// echo answers with the request that it got, and with the status, headers and body that the call requests.
 func echo(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	body, _ := io.ReadAll(r.Body)
@@ -203,12 +203,12 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestGatewayChangesNothing makes random calls of a plain handler and of the same behind the gateway on a listener of its own: beside
-// the console it keeps workers' pages and cookies away.
+// TestGatewayChangesNothing makes random calls to a plain handler and to the same handler behind the gateway. The gateway has a listener of
+// its own: on the console's it keeps workers' pages and cookies away.
 func TestGatewayChangesNothing(t *testing.T) {
 	s := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--gateway-addr", "127.0.0.1:0"))
 	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.URL, _ = url.ParseRequestURI(strings.TrimPrefix(r.RequestURI, "/gw/echo")) // as the gateway takes it off
+		r.URL, _ = url.ParseRequestURI(strings.TrimPrefix(r.RequestURI, "/gw/echo")) // the gateway removes this prefix, too
 		echo(w, r)
 	}))
 	defer plain.Close()
@@ -260,7 +260,7 @@ func TestGatewayChangesNothing(t *testing.T) {
 	}
 }
 
-// difference names the headers that are not the same.
+// difference names the headers that differ.
 func difference(got, want http.Header) (text string) {
 	for _, h := range []http.Header{got, want} {
 		for name := range h {
@@ -322,7 +322,7 @@ func randomCall(rnd *mrand.Rand, large bool) *echoCall {
 	return c
 }
 
-// do makes the call. Values that differ from server to server are taken out of the result.
+// do makes the call. It removes values from the result that differ between servers.
 func (c *echoCall) do(client *http.Client, base string, keyed bool) (*seen, error) {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -338,7 +338,7 @@ func (c *echoCall) do(client *http.Client, base string, keyed bool) (*seen, erro
 	} else {
 		for name := range req.Header {
 			if strings.HasPrefix(name, "Godwit-") || strings.HasPrefix(name, "X-Forwarded-") || name == "Forwarded" || name == "Cookie" {
-				req.Header.Del(name) // a plain handler believes what it is told
+				req.Header.Del(name) // a plain handler trusts these headers
 			}
 		}
 	}

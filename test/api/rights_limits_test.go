@@ -38,13 +38,13 @@ var (
 	sessions  = []string{"WebSocket", "gRPC session", "SSE", "poll"}
 )
 
-// A held limit says which tests hold it at which doors, and why it has no meaning at the others.
+// held names the tests that check a limit at each door, or the reason why it does not apply there.
 type held struct {
 	by        map[string][]string // test → doors
 	elsewhere string
 }
 
-// limits has a row for each limit of the configuration, and for those that are part of the public contract.
+// limits has a row for each limit of the configuration and of the public contract.
 var limits = map[string]held{
 	"max_pending": {map[string][]string{
 		"TestPendingNotificationsAreLimitedAtEveryDoor": {"HTTP API", "gRPC API"}, "TestPageShowsMailboxRefusal": {"web page"},
@@ -71,7 +71,7 @@ var limits = map[string]held{
 	"size of a topic's message": {map[string][]string{"TestMessagesOfTopicsAreLimitedAtEveryDoor": {"HTTP API", "NATS"}}, "topics are published to over HTTP and NATS alone"},
 }
 
-// TestEveryLimitHasARowForEveryDoor fails when a limit is added that no test holds at some door, without a reason.
+// TestEveryLimitHasARowForEveryDoor fails if a limit has neither a test nor a reason for some door.
 func TestEveryLimitHasARowForEveryDoor(t *testing.T) {
 	for _, f := range config.Fields(config.Default()) {
 		if _, ok := limits[f.Key]; f.Group == "Limits" && !ok {
@@ -102,7 +102,7 @@ func TestEveryLimitHasARowForEveryDoor(t *testing.T) {
 
 var testFunc = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(`)
 
-// testNames are all tests of the repository.
+// testNames returns the names of all tests in the repository.
 func testNames(t *testing.T) map[string]bool {
 	t.Helper()
 	known := map[string]bool{}
@@ -127,7 +127,7 @@ func testNames(t *testing.T) map[string]bool {
 	return known
 }
 
-// limitedToOne is a limit of one.
+// limitedToOne returns a rate of one per hour.
 func limitedToOne(t *testing.T) config.Rate {
 	t.Helper()
 	r, err := config.ParseRate("1/h")
@@ -137,7 +137,7 @@ func limitedToOne(t *testing.T) config.Rate {
 	return r
 }
 
-// hellos are the ways to say who one is; each reports whether it was let in.
+// hellos are the ways to open a session; each reports whether the server accepted it.
 var hellos = map[string]func(w *rightsWorld) bool{
 	"WebSocket": func(w *rightsWorld) bool {
 		ws, _, err := websocket.Dial(w.Context(), "ws://"+w.http+"/v1/connect", nil) //nolint:bodyclose // none on success
@@ -178,7 +178,7 @@ var hellos = map[string]func(w *rightsWorld) bool{
 	},
 }
 
-// opens reports whether the first that comes over a stream or poll is a welcome.
+// opens reports whether a stream or poll begins with a welcome.
 func (w *rightsWorld) opens(path string) bool {
 	ctx, cancel := context.WithCancel(w.Context())
 	defer cancel()
@@ -223,7 +223,7 @@ func TestHellosAreLimitedAtEveryDoor(t *testing.T) {
 	})
 }
 
-// publishWays are the ways to publish with a key; each reports whether it was taken.
+// publishWays are the ways to publish with a key; each reports whether the publish was accepted.
 var publishWays = map[string]func(w *rightsWorld) bool{
 	"a notification":    func(w *rightsWorld) bool { return w.taken("POST", "/v1/notifications", `{"to":"r","title":"x"}`) },
 	"a topic":           func(w *rightsWorld) bool { return w.taken("POST", "/v1/topics/rides", "x") },
@@ -280,7 +280,7 @@ func TestPendingNotificationsAreLimitedAtEveryDoor(t *testing.T) {
 	}
 }
 
-// TestSubscriptionsAreLimitedAtEveryDoor subscribes to as many topics as a connection may have, and to one more.
+// TestSubscriptionsAreLimitedAtEveryDoor subscribes to the most topics that a connection may have, and to one more.
 func TestSubscriptionsAreLimitedAtEveryDoor(t *testing.T) {
 	w := startRights(t)
 	var patterns []string
@@ -349,8 +349,8 @@ func subscribe(patterns []string) map[string]any {
 	return map[string]any{"subscribe": map[string]any{"topics": patterns}}
 }
 
-// TestMessagesOfTopicsAreLimitedAtEveryDoor publishes a message of the largest size, which reaches every subscriber, and one of a byte
-// more, which is refused and reaches nobody.
+// TestMessagesOfTopicsAreLimitedAtEveryDoor publishes a message of the largest size, which reaches every subscriber, and one that is one
+// byte larger, which is refused and reaches nobody.
 func TestMessagesOfTopicsAreLimitedAtEveryDoor(t *testing.T) {
 	w := startRights(t)
 	for door, publish := range map[string]func(w *rightsWorld, data []byte) bool{

@@ -19,13 +19,13 @@ var servers = []struct {
 	serve func(w *rightsWorld, token string, patterns []string)
 }{{"WebSocket", webSocketWorker}, {"gRPC", grpcWorker}, {"SSE", streamWorker}, {"poll", pollWorker}, {"NATS", natsWorker}}
 
-// askers are the ways to ask. They report whether they were told that they may.
+// askers are the ways to make requests. They report whether the server permitted the request.
 var askers = []struct {
 	name string
 	ask  func(w *rightsWorld, secret, name string) bool
 }{{"HTTP", httpAsk}, {"NATS", natsAsk}, {"the gateway", gatewayAsk}}
 
-// TestServing: who holds a claim serves a pattern, and something is asked.
+// TestServing: a client with a claim serves a pattern, and a request is made.
 func TestServing(t *testing.T) {
 	w := startRights(t)
 	for _, c := range []struct {
@@ -54,7 +54,7 @@ func TestServing(t *testing.T) {
 				ctx, cancel := w.patiently()
 				defer cancel()
 				unserved := func(name string) bool { return w.request("dev", name) == http.StatusServiceUnavailable }
-				for !unserved(c.asked) { // until the worker of the test before has left
+				for !unserved(c.asked) { // until the worker of the previous test has left
 					w.pause(ctx)
 				}
 				way.serve(w, token, []string{c.pattern, w.fence(">")})
@@ -69,7 +69,7 @@ func TestServing(t *testing.T) {
 	}
 }
 
-// TestAsking: who holds a key with roles asks; who holds a client's token does not.
+// TestAsking: a holder of a key with roles may make requests; a holder of a client's token may not.
 func TestAsking(t *testing.T) {
 	w := startRights(t)
 	all := []string{">"}
@@ -119,7 +119,7 @@ func httpAsk(w *rightsWorld, secret, name string) bool {
 	return w.request(secret, name) == http.StatusOK
 }
 
-// gatewayAsk asks the service that the name begins with: GET of its root.
+// gatewayAsk requests the root page of the service with which the name begins.
 func gatewayAsk(w *rightsWorld, secret, name string) bool {
 	service, _, _ := strings.Cut(name, ".")
 	status, _ := w.do(w.Context(), http.MethodGet, "/gw/"+service+"/", secret, nil)

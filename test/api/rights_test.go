@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestSubscribing: who holds a claim subscribes to a pattern, and something is published.
+// TestSubscribing: a client with a claim subscribes to a pattern, and a message is published.
 func TestSubscribing(t *testing.T) {
 	w := startRights(t)
 	for _, c := range []struct {
@@ -59,7 +59,7 @@ func TestSubscribing(t *testing.T) {
 	}
 }
 
-// TestPublishing: who holds a key with roles publishes; who holds a client's token does not.
+// TestPublishing: a holder of a key with roles may publish; a holder of a client's token may not.
 func TestPublishing(t *testing.T) {
 	w := startRights(t)
 	all := []string{">"}

@@ -21,7 +21,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// stream gives the topics of what a subscriber gets; refused where it was not let in at all.
+// stream has the topics of the messages that a subscriber gets; refused: the server did not accept the subscriber.
 type stream struct {
 	topics  chan string
 	refused bool
@@ -33,18 +33,18 @@ var subscribers = []struct {
 	subscribe func(w *rightsWorld, token string, patterns []string, queue string) *stream
 }{{"WebSocket", webSocket}, {"gRPC", grpcStream}, {"SSE", serverSent}, {"poll", longPoll}, {"NATS", natsSubscriber}}
 
-// topicPublishers are the ways to publish. They report whether they were told that they may.
+// topicPublishers are the ways to publish. They report whether the server permitted the publish.
 var topicPublishers = []struct {
 	name    string
 	publish func(w *rightsWorld, secret, name string) bool
 }{{"HTTP", httpPublish}, {"NATS", natsPublish}}
 
-// fences are topics that everybody may subscribe to: what was published before one arrives before it.
+// fences are topics to which everybody may subscribe: messages published before a fence's message arrive before it.
 const fences = "fence"
 
 var fenced atomic.Int64
 
-// in is the world in a test of its own, with fences of its own.
+// in returns the world for a subtest, with fences of its own.
 func (w *rightsWorld) in(t *testing.T) *rightsWorld {
 	x := *w
 	x.T, x.number = t, fenced.Add(1)
@@ -55,7 +55,7 @@ func (w *rightsWorld) fence(rest string) string {
 	return fmt.Sprintf("%s.%d.%s", fences, w.number, rest)
 }
 
-// queue is a queue of this test alone: members of the test before may be leaving theirs. Empty stays empty.
+// queue returns a queue name of this test alone, since members of the previous test may still be in theirs. An empty name stays empty.
 func (w *rightsWorld) queue(name string) string {
 	if name == "" {
 		return ""
@@ -85,7 +85,7 @@ func (w *rightsWorld) wait(s *stream) {
 	}
 }
 
-// until collects what came until now.
+// until collects the messages that have arrived so far.
 func (w *rightsWorld) until(s *stream) map[string]bool {
 	w.Helper()
 	got := make(map[string]bool)
@@ -95,7 +95,7 @@ func (w *rightsWorld) until(s *stream) map[string]bool {
 	w.publish(w.fence("end"))
 	ctx, cancel := w.patiently()
 	defer cancel()
-	again := time.NewTicker(time.Second) // a subscriber that has not fetched a large message yet gets a gap in place of the last
+	again := time.NewTicker(time.Second) // repeated: a subscriber that has not fetched a large message yet gets a gap instead of the last message
 	defer again.Stop()
 	for {
 		select {
@@ -114,7 +114,7 @@ func (w *rightsWorld) until(s *stream) map[string]bool {
 
 func newStream() *stream { return &stream{topics: make(chan string, 1000)} }
 
-// heard notes a frame in JSON.
+// heard records a JSON frame.
 func (s *stream) heard(frame []byte) {
 	var f struct{ Message struct{ Topic string } }
 	if json.Unmarshal(frame, &f) == nil && f.Message.Topic != "" {

@@ -15,13 +15,13 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// serving is the frame that serves, or serves no longer.
+// serving returns the frame that starts or stops serving patterns.
 func serving(kind string, patterns []string) string {
 	b, _ := json.Marshal(map[string]any{kind: map[string]any{"subjects": patterns, "queue": "q"}})
 	return string(b)
 }
 
-// answerOf gives the reply to a frame in JSON, if it is a request.
+// answerOf returns the reply to a JSON frame, if it is a request.
 func answerOf(frame []byte) (reply string, asked bool) {
 	var f struct {
 		Request struct {
@@ -72,7 +72,7 @@ func grpcWorker(w *rightsWorld, token string, patterns []string) {
 	w.Cleanup(func() { cancel(); <-done; _ = cc.Close() })
 }
 
-// streamWorker is asked over a stream and answers by posting frames.
+// streamWorker gets requests over a stream and answers by posting frames.
 func streamWorker(w *rightsWorld, token string, patterns []string) {
 	ctx, cancel := context.WithCancel(w.Context())
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+w.http+"/v1/stream?"+topicQuery(token, nil, ""), nil)
@@ -142,7 +142,7 @@ func pollWorker(w *rightsWorld, token string, patterns []string) {
 	})
 }
 
-// post posts a frame to a session; a worker that has ended posts nothing.
+// post posts a frame to a session, unless the worker has ended.
 func (w *rightsWorld) post(ctx context.Context, session, frame string) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+w.http+"/v1/frames",
 		strings.NewReader(fmt.Sprintf(`{"session":%q,"frames":[%s]}`, session, frame)))

@@ -24,7 +24,7 @@ type rightsWorld struct {
 	data             string // its folder
 	http, grpc, nats string
 	client           *http.Client
-	access           *access.Registry // on the server's folder, to sign tokens
+	access           *access.Registry // opened on the server's folder, to sign tokens
 	number           int64            // of a test's fences
 }
 
@@ -47,7 +47,7 @@ func startRights(t *testing.T) *rightsWorld {
 	return w
 }
 
-// startRightsWith starts a server with other limits, which then hold for loopback too. It has nothing to sign tokens with.
+// startRightsWith starts a server with other limits, which then apply to loopback, too. Its access is not set, so it cannot sign tokens.
 func startRightsWith(t *testing.T, limits ...func(*config.Config)) *rightsWorld {
 	t.Helper()
 	cfg := config.Default()
@@ -83,7 +83,7 @@ func (w *rightsWorld) token(recipient string, topics, serve []string) string {
 	return text
 }
 
-// do sends a request with a key, and gives status and body.
+// do sends a request with a key, and returns status and body.
 func (w *rightsWorld) do(ctx context.Context, method, path, key string, body []byte) (status int, answer []byte) {
 	w.Helper()
 	req, err := http.NewRequestWithContext(ctx, method, "http://"+w.http+path, bytes.NewReader(body))
@@ -104,7 +104,7 @@ func (w *rightsWorld) do(ctx context.Context, method, path, key string, body []b
 	return resp.StatusCode, answer
 }
 
-// ask is do for GET without a key, which may fail.
+// ask is do for a GET without a key; it returns errors instead of failing the test.
 func (w *rightsWorld) ask(ctx context.Context, path string) (status int, answer []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+w.http+path, nil)
 	if err != nil {
@@ -119,7 +119,7 @@ func (w *rightsWorld) ask(ctx context.Context, path string) (status int, answer 
 	return resp.StatusCode, answer, err
 }
 
-// publish publishes to a topic as one who may.
+// publish publishes to a topic with a key that permits it.
 func (w *rightsWorld) publish(name string) {
 	w.Helper()
 	if status, answer := w.do(w.Context(), "POST", "/v1/topics/"+url.PathEscape(name), "dev", []byte("x")); status != http.StatusAccepted {

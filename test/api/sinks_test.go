@@ -61,7 +61,7 @@ func TestClickHouseHasEveryEventOnceThroughKillsAndStops(t *testing.T) {
 
 func unitName(i int) string { return fmt.Sprint("unit-", i) }
 
-// listen acknowledges what a recipient gets, over one connection after the other.
+// listen acknowledges a recipient's notifications, over one connection after the other.
 func (s *sinkStorm) listen(ctx context.Context, who string) {
 	for ctx.Err() == nil {
 		link, err := s.server.Dial(ctx, "ws", blackbox.Hello{App: "demo", Recipient: who})
@@ -104,7 +104,7 @@ func (s *sinkStorm) publish(ctx context.Context, publisher int) {
 	}
 }
 
-// interfere kills the server again and again while it is published, and stops ClickHouse twice over a kill.
+// interfere kills the server again and again during the publishing, and stops ClickHouse twice, each time during a kill.
 func (s *sinkStorm) interfere() {
 	away := map[int]bool{*kills / 4: true, *kills * 3 / 4: true}
 	for i := range *kills {
@@ -129,7 +129,7 @@ func (s *sinkStorm) interfere() {
 	}
 }
 
-// untilAcknowledged waits until all is, and returns what the status API says then, as ClickHouse would: how many of each type.
+// untilAcknowledged waits until all notifications are acknowledged, and returns the status API's numbers per type in ClickHouse's form.
 func (s *sinkStorm) untilAcknowledged() string {
 	blackbox.EventuallyWithin(s.t, sinkPatience, "all to be acknowledged", func() error {
 		n, err := s.api.Pending(s.t.Context())
@@ -181,7 +181,7 @@ func (s *sinkStorm) count(who string, stored, acked, delivered *int) error {
 	}
 }
 
-// lag is how far the sink is behind.
+// lag returns how far the sink is behind, in milliseconds.
 func (s *sinkStorm) lag() (ms int, err error) {
 	a, err := s.api.Do(s.t.Context(), http.MethodGet, "/v1/sinks/clickhouse", nil)
 	if err != nil {
@@ -193,11 +193,11 @@ func (s *sinkStorm) lag() (ms int, err error) {
 	return sink.LagMS, a.JSON(&sink)
 }
 
-// compare waits until ClickHouse has as many of each type, and looks that none is there twice.
+// compare waits until ClickHouse has the same number of each type, and checks that no event is there twice.
 func (s *sinkStorm) compare(want string) {
 	const of = " FROM godwit.event FINAL WHERE type IN ('stored', 'delivered', 'acked')"
 	blackbox.EventuallyWithin(s.t, sinkPatience, "ClickHouse to have all", func() error {
-		lag, err := s.lag() // a question costs the engine more than an answer of the sink
+		lag, err := s.lag() // check the lag first: a query costs the engine more than an answer of the sink
 		if err == nil && lag > 0 {
 			err = fmt.Errorf("the sink lags %d ms behind", lag)
 		}

@@ -1,5 +1,5 @@
-// Package sqltx is the common interface to transactions of both databases, for tables whose SQL is the same in both. Queries write
-// their arguments $1, $2 and so on.
+// Package sqltx is the common interface to transactions of SQLite and PostgreSQL, for tables whose SQL is the same in both. Placeholders in
+// queries are $1, $2 and so on.
 package sqltx
 
 import "context"
@@ -14,13 +14,13 @@ type Row interface {
 type Tx interface {
 	// Each runs a query and calls row with each row.
 	Each(ctx context.Context, query string, args []any, row func(Row) error) error
-	// Exec runs a statement and counts the rows that it changed.
+	// Exec runs a statement and returns how many rows it changed.
 	Exec(ctx context.Context, statement string, args ...any) (rows int, err error)
-	// Lock is the end of a SELECT that locks its rows against changes until this transaction ends.
+	// Lock returns the end of a SELECT that locks its rows against changes until this transaction ends.
 	Lock() string
 }
 
-// Collect reads the rows of a query; nil where there is none.
+// Collect reads the rows of a query into a list; nil: there are none.
 func Collect[T any](ctx context.Context, tx Tx, read func(Row) (T, error), query string, args ...any) (list []T, err error) {
 	err = tx.Each(ctx, query, args, func(row Row) error {
 		one, err := read(row)
@@ -30,7 +30,7 @@ func Collect[T any](ctx context.Context, tx Tx, read func(Row) (T, error), query
 	return list, err
 }
 
-// One reads a row of one column.
+// One reads a row with one column.
 func One[T any](row Row) (v T, err error) {
 	err = row.Scan(&v)
 	return v, err

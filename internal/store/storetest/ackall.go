@@ -25,7 +25,7 @@ func (e *env) pendingOn(device string) []string {
 	return itemIDs(e.pending(mailbox.PendingQuery{Recipient: "r", Device: device}).Items)
 }
 
-// severalOfEachMode stores copies of each ack mode for several recipients, in an order that is neither theirs nor the modes'.
+// severalOfEachMode stores copies of each ack mode for several recipients, ordered neither by recipient nor by mode.
 func (e *env) severalOfEachMode() (batch []mailbox.Settle) {
 	e.Helper()
 	var notes []*mailbox.Append
@@ -46,7 +46,7 @@ func (e *env) severalOfEachMode() (batch []mailbox.Settle) {
 	return batch
 }
 
-// ackBatch hands over one device's acknowledgements of all these at once.
+// ackBatch settles all of these with one device's acknowledgements in one call.
 func (e *env) ackBatch(s mailbox.Store, batch []mailbox.Settle, device string, byPos bool) {
 	e.Helper()
 	settles := make([]*mailbox.Settle, len(batch))

@@ -22,11 +22,11 @@ import (
 	"godwit.dev/godwit/internal/store/appsql"
 )
 
-// OpenApps opens an empty store for one test; reopen closes it and opens it again. It is closed by the test's clean-up.
+// OpenApps opens an empty store for one test; reopen closes and reopens it. The test's cleanup closes it.
 type OpenApps func(t *testing.T) (s *appsql.Store, reopen func() *appsql.Store)
 
-// RunApps is the conformance suite of stores of apps with their keys, hooks, sources, channels and templates, and of people's sign-ins. Several
-// processes may always write to the same store, so the suite needs two as well.
+// RunApps is the conformance suite of stores of apps with their keys, hooks, sources, channels and templates, and of people's sign-ins.
+// Since several processes may always write to the same store, the suite also needs two stores.
 func RunApps(t *testing.T, open OpenApps, two Two[*appsql.Store]) {
 	t.Helper()
 	for _, group := range []map[string]func(e *appEnv){
@@ -59,7 +59,7 @@ func RunApps(t *testing.T, open OpenApps, two Two[*appsql.Store]) {
 	}
 }
 
-// appEnv is one test's store with the suite's vocabulary.
+// appEnv is one test's store, with the suite's helpers.
 type appEnv struct {
 	*testing.T
 	s      *appsql.Store
@@ -73,7 +73,7 @@ func (e *appEnv) ok(err error) {
 	}
 }
 
-// fails checks the errors of calls; nil: they succeed.
+// fails checks that calls returned the wanted errors; nil: success.
 func (e *appEnv) fails(calls map[string]struct{ err, want error }) {
 	e.Helper()
 	for what, c := range calls {
@@ -154,7 +154,7 @@ func appTakesAll(e *appEnv) {
 		e.template(app, "t")
 	}
 	e.ok(e.s.DeleteApp(ctx, "a"))
-	e.ok(e.s.CreateApp(ctx, access.App{Name: "a"})) // nothing of the deleted app comes back
+	e.ok(e.s.CreateApp(ctx, access.App{Name: "a"})) // the new app has nothing of the deleted one
 	snap, err := e.s.Load(ctx)
 	e.ok(err)
 	hooks, err := e.s.Hooks.All(ctx)
@@ -203,7 +203,7 @@ func twoUpdates(e *appEnv, stores [2]*appsql.Store) {
 	}
 }
 
-// twoWatches changes something through each store; both watchers, woken, come to see all changes.
+// twoWatches changes something through each store; both watchers must be called and then see all changes.
 func twoWatches(e *appEnv, stores [2]*appsql.Store) {
 	ctx, stop := context.WithCancel(e.Context())
 	var watching sync.WaitGroup

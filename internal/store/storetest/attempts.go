@@ -16,7 +16,7 @@ func (e *env) posOf(to, id string) int64 {
 	return e.record(to, id).Pos
 }
 
-// wrote notes that a copy was written to a connection of a device, "" for one without a name.
+// wrote records that a copy was written to a connection of a device; "" is a device without a name.
 func (e *env) wrote(to, id, device string, attempt uint32) {
 	e.Helper()
 	e.wroteAt(e.posOf(to, id), to, id, device, attempt)
@@ -28,7 +28,7 @@ func (e *env) wroteAt(pos int64, to, id, device string, attempt uint32) {
 	}})
 }
 
-// refuses notes that a device could not take a copy.
+// refuses records a device's rejection of a copy.
 func (e *env) refuses(to, id, device, reason string) {
 	e.Helper()
 	why := &reason
@@ -40,7 +40,7 @@ func (e *env) refuses(to, id, device, reason string) {
 	}})
 }
 
-// acksFrom settles a copy as a session does to which it was written.
+// acksFrom settles a copy like the session to which it was written.
 func (e *env) acksFrom(to, id, device string, attempt uint32) {
 	e.Helper()
 	e.acksTo(e.s, to, id, device, attempt)
@@ -60,7 +60,7 @@ func (e *env) acksTo(s mailbox.Store, to, id, device string, attempt uint32) {
 	}
 }
 
-// said lists a copy's attempts, briefly: seconds since the clock's beginning, the kind, and the device.
+// said lists a copy's attempts in short form: seconds since the clock's start, the kind, and the device.
 func said(r *mailbox.Record) (list []string) {
 	begin := testclock.New().Now()
 	for _, a := range r.Tried {
@@ -86,7 +86,7 @@ func (e *env) wantTried(to, id string, want ...string) {
 	}
 }
 
-// crowd stores so many notifications that earlier settled ones are put away.
+// crowd stores so many notifications that the store archives earlier settled ones.
 func (e *env) crowd() {
 	e.Helper()
 	before := len(e.rec.All().Stored)

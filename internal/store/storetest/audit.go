@@ -16,7 +16,7 @@ var entryCases = map[string]func(e *appEnv){
 	"EntriesForgetAName":              entriesRenamed,
 }
 
-// action does the nth action of an app.
+// entry adds and returns the nth audit entry of an app.
 func (e *appEnv) entry(app string, n int) audit.Entry {
 	e.Helper()
 	d := audit.Entry{
@@ -27,7 +27,7 @@ func (e *appEnv) entry(app string, n int) audit.Entry {
 	return d
 }
 
-// finds checks which entries of an app are found, newest first.
+// finds checks which entries of an app a filter finds, newest first.
 func (e *appEnv) finds(app string, f audit.Filter, limit int, want ...audit.Entry) {
 	e.Helper()
 	got, err := e.s.Entries(e.Context(), app, f, limit)

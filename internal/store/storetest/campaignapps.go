@@ -32,7 +32,7 @@ func campaignsNeverMeet(e *campaignEnv) {
 		ids    []string
 	}{
 		{App, 0, []string{newest.ID, mine.ID}},
-		{App, theirs.Num, []string{mine.ID}}, // where the other app's page ended
+		{App, theirs.Num, []string{mine.ID}}, // at the end of the other app's page
 		{other, 0, []string{theirs.ID}},
 		{other, newest.Num, []string{theirs.ID}},
 		{other, theirs.Num, nil},
@@ -81,7 +81,7 @@ func campaignsNeverMeet(e *campaignEnv) {
 	}
 }
 
-// ownersNeverMeet has two apps whose deliveries are being sent, of which one gets another owner.
+// ownersNeverMeet sends deliveries of two apps, and changes the owner of one app.
 func ownersNeverMeet(e *campaignEnv) {
 	const other = "other"
 	theirEpoch, err := e.s.Own(e.Context(), other)
@@ -123,7 +123,7 @@ func ownersNeverMeet(e *campaignEnv) {
 	}
 	e.want(mine, map[campaign.Outcome]int64{campaign.Pending: 2, campaign.Sending: 1})
 	e.want(theirs, map[campaign.Outcome]int64{campaign.Pending: 2, campaign.Unknown: 1})
-	e.check(claim(e.epoch, mine)) // nothing has happened to this one's owner
+	e.check(claim(e.epoch, mine)) // this app's owner has not changed
 	e.check(claim(next, theirs))
 	if _, err := e.s.Claim(e.Context(), next, mine.Num, e.due(mine), e.clock.Now()); !errors.Is(err, campaign.ErrStale) {
 		e.Errorf("the owner of another app claims: %v", err)

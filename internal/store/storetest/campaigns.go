@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
-// CampaignStore is a store of campaigns under test; its endpoints are made by the suite.
+// CampaignStore is a store of campaigns under test; the suite creates its endpoints.
 type CampaignStore interface {
 	campaign.Store
 	EndpointStore
@@ -317,7 +317,7 @@ func recallWalk(e *campaignEnv) {
 		{Row: numbers[0], Channel: push.Webhook, Done: true}, {Row: numbers[2], Channel: push.Webhook, Detail: "too old"},
 	}, next, e.clock.Now()))
 	again := []campaign.RecallResult{{Row: numbers[0], Channel: push.Webhook, Done: true}, {Row: numbers[1], Channel: push.Webhook, Done: true}}
-	e.check(e.s.FinishRecall(e.Context(), e.epoch, c.Num, again, next, e.clock.Now())) // one is back already, and one had never left
+	e.check(e.s.FinishRecall(e.Context(), e.epoch, c.Num, again, next, e.clock.Now())) // one is recalled already, and one was never sent
 	if got, err := e.s.Get(e.Context(), App, c.ID); err != nil || got.Recall != next {
 		e.Errorf("the recall has come to %d, %v", got.Recall, err)
 	}

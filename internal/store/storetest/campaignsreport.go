@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/campaign"
 )
 
-// listedByOutcome lists deliveries of each outcome, and of one that nothing has among many.
+// listedByOutcome lists deliveries by each outcome, and by an outcome that none of many has.
 func listedByOutcome(e *campaignEnv) {
 	numbers := e.hooks(3 * campaign.ReportLooks / 2)
 	c := e.running()

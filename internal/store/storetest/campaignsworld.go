@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
-// campaignEnv is one test's store with the suite's vocabulary.
+// campaignEnv is one test's store, with the suite's helpers.
 type campaignEnv struct {
 	*testing.T
 	clock  *testclock.Clock
@@ -56,7 +56,7 @@ func (e *campaignEnv) hooksOf(app string, n int) (numbers []int64) {
 	return numbers
 }
 
-// running makes a campaign over webhooks that runs.
+// running creates and starts a campaign over webhooks.
 func (e *campaignEnv) running() *campaign.Campaign {
 	e.Helper()
 	return e.runningOf(App)

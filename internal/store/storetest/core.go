@@ -231,7 +231,7 @@ var coreCases = []testCase{
 			e.Fatal(err)
 		}
 		for i, it := range items {
-			there := refs[i] == refs[0] || i == 7 // a position of another recipient may be one of this one's too
+			there := refs[i] == refs[0] || i == 7 // the same position may exist for this recipient, too
 			if (it != nil) != there {
 				e.Errorf("item %d: %+v, want it there: %t", i, it, there)
 			} else if there && (it.N.ID != "a" || it.Pos != refs[i].Pos || it.Seq != 1) {
@@ -249,7 +249,7 @@ var coreCases = []testCase{
 		e.wantPending("r")
 	}},
 	{"AClosedStoreSaysSo", nil, func(e *env) {
-		e.o.Reopen() // closes the one that e has
+		e.o.Reopen() // closes the store e.s
 		a := &mailbox.Append{N: e.note("x"), To: []string{"r"}}
 		if err := e.s.Append(e.Context(), []*mailbox.Append{a}); !errors.Is(err, mailbox.ErrClosed) {
 			e.Errorf("append: %v, want ErrClosed", err)
@@ -269,7 +269,7 @@ var coreCases = []testCase{
 	{"PublishersAndAcksAtOnceKeepOrderAndLoseNothing", nil, concurrent},
 }
 
-// appsNeverMeet gives two apps the same names everywhere and reads each through every method.
+// appsNeverMeet uses the same names in two apps, and reads each app through every method.
 func appsNeverMeet(e *env) {
 	e.stored(e.note("id", title("one"), collapse("k")), "r")
 	e.stored(e.note("id", app("other"), title("two"), collapse("k")), "r")

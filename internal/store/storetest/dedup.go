@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// wantDuplicate publishes again and expects the first one's status.
+// wantDuplicate publishes a notification again and expects a duplicate with the first one's status.
 func (e *env) wantDuplicate(n *notification.Notification, to string, status notification.Status) mailbox.AppendResult {
 	e.Helper()
 	told := len(e.rec.All().Stored)

@@ -18,15 +18,14 @@ import (
 	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
-// EndpointStore is a store of endpoints under test: for people, and for campaigns.
+// EndpointStore is a store of endpoints under test, with the methods for people and for campaigns.
 type EndpointStore interface {
 	endpoint.Store
 	MoveEndpoint(ctx context.Context, number int64, address json.RawMessage) error
 	SelectEndpoints(ctx context.Context, app string, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error)
 }
 
-// OpenEndpoints opens an empty store for one test, which tells the time by now; reopen closes it and opens it again.
-// It is closed by the test's clean-up.
+// OpenEndpoints opens an empty store with the clock now for one test; reopen closes and reopens it. The test's cleanup closes it.
 type OpenEndpoints func(t *testing.T, now func() time.Time) (s EndpointStore, reopen func() EndpointStore)
 
 // RunEndpoints runs the conformance suite of endpoint stores.
@@ -63,7 +62,7 @@ func RunEndpoints(t *testing.T, open OpenEndpoints) {
 	}
 }
 
-// endpointEnv is one test's store with the suite's vocabulary.
+// endpointEnv is one test's store, with the suite's helpers.
 type endpointEnv struct {
 	*testing.T
 	clock  *testclock.Clock
@@ -71,7 +70,7 @@ type endpointEnv struct {
 	reopen func() EndpointStore
 }
 
-// chat is the registration of a Telegram chat by a back end.
+// chat returns a back end's registration of a Telegram chat.
 func chat(n int, change ...func(*audience.Endpoint)) audience.Registration {
 	r := audience.Registration{Trusted: true, Endpoint: audience.Endpoint{
 		Channel: push.Telegram, Address: json.RawMessage(fmt.Sprintf(`{"chat_id":%d}`, n)),
@@ -405,7 +404,7 @@ func numbersAreNotReused(e *endpointEnv) {
 	}
 }
 
-// namesAreLimited uses up an app's names of attributes, first by anonymous subscribers, whose share is half.
+// namesAreLimited uses up an app's names of attributes. Anonymous subscribers begin; their share is half.
 func namesAreLimited(e *endpointEnv) {
 	const all = audience.MaxAttributeNames
 	named := func(n int) func(*audience.Endpoint) {
@@ -438,7 +437,7 @@ func namesAreLimited(e *endpointEnv) {
 		e.Errorf("%d of the back end are refused, want 5", n)
 	}
 	e.register("other", chat(1, named(all)))
-	// An unused name makes room, if not at once.
+	// An unused name becomes free, if not immediately.
 	e.check(e.s.DeleteEndpoint(e.Context(), App, e.register(App, chat(1))[0].ID))
 	e.clock.Advance(time.Hour)
 	if n := try(true, all, all+2); n != 1 {

@@ -19,7 +19,7 @@ func (e *endpointEnv) selection(a audience.Audience) *audience.Selection {
 	return sel
 }
 
-// selected lists the numbers of an audience, page by page, and checks that they are counted alike.
+// selected lists the numbers of an audience page by page, and checks that counting it gives the same result.
 func (e *endpointEnv) selected(app string, a audience.Audience, limit int) (numbers []int64) {
 	e.Helper()
 	sel := e.selection(a)
@@ -90,7 +90,7 @@ func enumerationIsStable(e *endpointEnv) {
 	}
 }
 
-// shortPages has many endpoints of which the audience contains one.
+// shortPages registers many endpoints, of which the audience contains one.
 func shortPages(e *endpointEnv) {
 	const all = 12_000
 	var regs []audience.Registration
@@ -126,7 +126,7 @@ func shortPages(e *endpointEnv) {
 	e.countInParts(sel, all)
 }
 
-// countInParts counts an audience of one among many others.
+// countInParts counts an audience with one of many endpoints.
 func (e *endpointEnv) countInParts(sel *audience.Selection, all int) {
 	e.Helper()
 	sum, looked, parts := int64(0), int64(0), 0
@@ -151,8 +151,7 @@ func (e *endpointEnv) countInParts(sel *audience.Selection, all int) {
 	}
 }
 
-// audiencesAgree compares the store's selections with the verdict of audience.Selection on each
-// endpoint.
+// audiencesAgree compares the store's selections with the result of audience.Selection for each endpoint.
 func audiencesAgree(e *endpointEnv) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var regs []audience.Registration
@@ -175,7 +174,7 @@ func audiencesAgree(e *endpointEnv) {
 		}
 	}
 	for i := range 400 {
-		limit := len(all) // each page is a query: one in four of them checks page boundaries
+		limit := len(all) // each page takes a query, so only one audience in four checks page boundaries
 		if i%4 == 0 {
 			limit = 1 + r.IntN(60)
 		}

@@ -10,13 +10,13 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// pages are read of each list.
+// pages is how many pages of each list are read.
 const pages = 200
 
-// BenchmarkLists looks up endpoints among a million as people do on the page, 50 at a time from the first page to the last or the 200th, and counts
-// audiences in parts. The figures are milliseconds of a page or part, on average and of the slowest. Before, the store has been given the endpoints: the nth, from 0, is of the
-// recipient r(n/3), disabled if n is a multiple of 10, has the tags news and t(n%1000), the city c(n%5000) and the age n%80; the last has
-// another channel than the others..
+// BenchmarkLists looks up endpoints among a million as the web page does, 50 at a time from the first page to the last or the 200th, and
+// counts audiences in parts. It reports milliseconds per page or part, the mean and the slowest. The store must already have the endpoints:
+// the nth, from 0, belongs to recipient r(n/3), is disabled if n is a multiple of 10, and has the tags news and t(n%1000), the city
+// c(n%5000) and the age n%80; the last one has another channel than the others.
 func BenchmarkLists(b *testing.B, s endpoint.Store) {
 	for name, look := range map[string]struct {
 		status audience.Status
@@ -74,7 +74,7 @@ func listed(ctx context.Context, b *testing.B, s endpoint.Store, status audience
 	})
 }
 
-// times does something until it says that there is no more, or as often as there are pages; the figures are milliseconds.
+// times calls do until it returns false, or once for each of pages. It returns milliseconds.
 func times(do func() (more bool)) (mean, slowest float64) {
 	sum, n := 0.0, 0.0
 	for more := true; more && n < pages; n++ {

@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// formerSpelling tests that a token in small letters finds the endpoint that a former version stored in capitals.
+// formerSpelling checks that a token in lower case finds the endpoint that an earlier version stored in upper case.
 func formerSpelling(e *endpointEnv) {
 	ctx := e.Context()
 	small := strings.Repeat("0a1b2c3d", 8)
@@ -35,7 +35,7 @@ func formerSpelling(e *endpointEnv) {
 	if now.Created || now.Endpoint.ID != was.Endpoint.ID || string(now.Endpoint.Address) != `{"token":"`+small+`"}` {
 		e.Errorf("registered again it is %+v", now)
 	}
-	// Two endpoints of one device, made by a former version, become one.
+	// Two endpoints of one device, created by an earlier version, become one.
 	other := strings.Repeat("0a1b2c3e", 8)
 	capitals, low := register(at(strings.ToUpper(other), "bob")), register(at("zz", "bob"))
 	if err := e.s.MoveEndpoint(ctx, low.Endpoint.Number, json.RawMessage(`{"token":"`+other+`"}`)); err != nil {
@@ -49,7 +49,7 @@ func formerSpelling(e *endpointEnv) {
 	}
 }
 
-// chatNames tests that a chat's public name is one endpoint, however it is written.
+// chatNames checks that a chat's public name is one endpoint in every spelling.
 func chatNames(e *endpointEnv) {
 	ctx := e.Context()
 	at := func(name string) audience.Registered {

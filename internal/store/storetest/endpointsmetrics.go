@@ -6,10 +6,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// measured is a store of endpoints with metrics of its own.
+// measured is a store of endpoints that exports metrics.
 type measured interface{ EndpointMetrics() prometheus.Collector }
 
-// endpointMetrics: figures are of all apps together.
+// endpointMetrics checks that metrics add up all apps.
 func endpointMetrics(e *endpointEnv) {
 	s, ok := e.s.(measured)
 	if !ok {

@@ -13,12 +13,12 @@ import (
 	"godwit.dev/godwit/internal/objects/object/objectstore"
 )
 
-// AppEraser stores data of apps, and deletes that of a deleted app.
+// AppEraser stores data of apps, and deletes all data of a deleted app.
 type AppEraser interface {
 	EraseApp(ctx context.Context, app string) error
 }
 
-// eraseApp has a store erase an app.
+// eraseApp erases an app from a store.
 func eraseApp(t *testing.T, store any, app string) {
 	t.Helper()
 	s, ok := store.(AppEraser)
@@ -80,7 +80,7 @@ func erasedAppLeavesNoCampaign(e *campaignEnv) {
 		e.Errorf("the other app's campaign: %+v, %v", got, err)
 	}
 
-	e.hooks(3) // of a new app of the same name
+	e.hooks(3) // belongs to a new app with the same name
 	next := e.running()
 	if n := e.enumerate(next); n != 3 || next.Num == c.Num {
 		e.Errorf("campaign %d after %d has %d deliveries, want 3", next.Num, c.Num, n)
@@ -182,7 +182,7 @@ func erasedAppLeavesNoObject(e *objectEnv) {
 	})
 }
 
-// forgottenRecipientLeavesNoEvent erases a recipient whose events a follower has read lately.
+// forgottenRecipientLeavesNoEvent erases a recipient whose events a follower has recently read.
 func forgottenRecipientLeavesNoEvent(e *eventEnv) {
 	e.emit("a", 0, 70)
 	e.follow("a", 0, 70, 70)
@@ -212,6 +212,6 @@ func erasedAppLeavesNoEvent(e *eventEnv) {
 		e.Errorf("%d events of the erased app are left, %v", len(evs), err)
 	}
 	e.are(e.follow("b", 0, 50, 50), "b", 0, 50)
-	e.emit("a", 50, 60) // of a new app of the same name
+	e.emit("a", 50, 60) // belongs to a new app with the same name
 	e.are(e.follow("a", 0, 10, 10), "a", 50, 10)
 }

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// steps gives a notification a plan: channels, each as many seconds later than the one before as it has letters.
+// steps adds a plan to a notification: each channel follows the previous one after as many seconds as its name has letters.
 func steps(channels ...string) change {
 	return func(n *notification.Notification) {
 		after := time.Duration(0)
@@ -30,14 +30,14 @@ func (e *env) escalator() mailbox.Escalator {
 	return s
 }
 
-// wantSteps checks which steps are due, as "recipient id channel", and returns them with when to come again.
+// wantSteps checks which steps are due, as "recipient id channel", and returns them with the time of the next query.
 func (e *env) wantSteps(want ...string) (due []mailbox.StepDue, next time.Time) {
 	e.Helper()
 	due, next, err := e.escalator().StepsDue(e.Context(), nil, e.clock.Now(), 100)
 	if err != nil {
 		e.Fatalf("steps due: %v", err)
 	}
-	slices.SortFunc(due, func(a, b mailbox.StepDue) int { // steps due at the same moment come in any order
+	slices.SortFunc(due, func(a, b mailbox.StepDue) int { // steps due at the same moment have no order
 		return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Recipient, b.Recipient), cmp.Compare(a.Pos, b.Pos))
 	})
 	var got []string
@@ -62,7 +62,7 @@ func (e *env) handedOver(due []mailbox.StepDue, skipped bool) {
 	}
 }
 
-// putOff puts steps off for so long.
+// putOff postpones steps by d.
 func (e *env) putOff(due []mailbox.StepDue, d time.Duration) {
 	e.Helper()
 	var done []mailbox.StepDone
@@ -76,7 +76,7 @@ func (e *env) putOff(due []mailbox.StepDue, d time.Duration) {
 	}
 }
 
-// refs lists references to everything that was stored.
+// refs lists references to all stored copies.
 func (e *env) refs() (refs []mailbox.Ref) {
 	for _, it := range e.rec.All().Stored {
 		refs = append(refs, mailbox.Ref{App: it.N.App, Recipient: it.Recipient, Pos: it.Pos})
@@ -163,10 +163,10 @@ var escalateCases = []testCase{
 		e.clock.Advance(3 * time.Second)
 		due, _ := e.wantSteps("r recalled fcm", "r replied fcm", "r expired fcm", "r stays fcm")
 		e.ends("r", "recalled", notification.Recalled, mailbox.SettleDone)
-		e.handedOver(due, false) // including the recalled one, whose step comes too late
+		e.handedOver(due, false) // includes the recalled one, whose step is reported too late
 		e.ends("r", "replied", notification.Replied, mailbox.SettleDone)
 		e.clock.Advance(4 * time.Second)
-		e.wantSteps("r stays chat") // although no sweep has ended the expired copies
+		e.wantSteps("r stays chat") // even before a sweep has ended the expired copies
 		e.reopen()
 		e.wantSteps("r stays chat")
 		e.expire()
@@ -181,7 +181,7 @@ var escalateCases = []testCase{
 		wantIDs(e, "settled", told, []string{"acked", "expired", "recalled", "replaced", "replied"})
 	}},
 	{"AStepThatIsPutOffComesThenAndTheNextKeepsItsDistance", []Ability{Escalate}, func(e *env) {
-		e.stored(e.note("x", steps("fcm", "chat")), "r", "s") // after 3 s and 7 s
+		e.stored(e.note("x", steps("fcm", "chat")), "r", "s") // due after 3 s and 7 s
 		e.clock.Advance(3 * time.Second)
 		due, _ := e.wantSteps("r x fcm", "s x fcm")
 		e.putOff(due, time.Minute)
@@ -260,7 +260,7 @@ var escalateCases = []testCase{
 	{"ScheduledOnesEscalateFromTheirTime", []Ability{Escalate}, func(e *env) {
 		e.stored(e.note("x", steps("fcm"), sendAfter(time.Minute, time.Hour)), "r")
 		e.clock.Advance(2 * time.Minute)
-		e.wantSteps() // the server was busy: a copy without a seq is not visible to anybody yet
+		e.wantSteps() // as on a busy server: a copy without a seq is not visible yet
 		e.due()
 		if told := e.rec.All().Due; len(told) != 1 || !told[0].Escalates {
 			e.Errorf("told of %+v", told)

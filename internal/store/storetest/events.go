@@ -10,8 +10,7 @@ import (
 	"godwit.dev/godwit/internal/feeds/event"
 )
 
-// OpenEvents opens an empty event log for one test; reopen closes it and opens it again. It is closed by the test's
-// clean-up.
+// OpenEvents opens an empty event log for one test; reopen closes and reopens it. The test's cleanup closes it.
 type OpenEvents func(t *testing.T) (l event.Log, reopen func() event.Log)
 
 // RunEvents is the conformance suite of event logs.
@@ -64,7 +63,7 @@ func RunEvents(t *testing.T, open OpenEvents, two Two[event.Log]) {
 		}
 		at.emit("a", 0, 100)
 		cursor := at.follow("a", 0, 100, 100)[99].ID
-		// The other log may not have these events yet: that is no reason to start again from the beginning.
+		// The other log may not have these events yet: it must not start again from the beginning.
 		if evs, last, err := b.Read(t.Context(), "a", cursor, 10, false); err != nil || len(evs) != 0 || last < cursor {
 			t.Errorf("%d events, last %d, %v; want none after %d", len(evs), last, err, cursor)
 		}
@@ -73,7 +72,7 @@ func RunEvents(t *testing.T, open OpenEvents, two Two[event.Log]) {
 	})
 }
 
-// eventEnv is one test's log with the suite's vocabulary.
+// eventEnv is one test's log, with the suite's helpers.
 type eventEnv struct {
 	*testing.T
 	l      event.Log
@@ -97,7 +96,7 @@ func (e *eventEnv) emit(app string, from, to int) {
 	}
 }
 
-// follow reads until it has n events.
+// follow reads an app's events until it has n of them.
 func (e *eventEnv) follow(app string, since uint64, n, page int) (got []event.Event) {
 	e.Helper()
 	ctx, cancel := context.WithTimeoutCause(e.Context(), 2*time.Minute, errors.New("the events did not come"))
@@ -116,7 +115,7 @@ func (e *eventEnv) follow(app string, since uint64, n, page int) (got []event.Ev
 	return got
 }
 
-// are checks that these are an app's events from a number on, with ids that grow.
+// are checks that these are an app's events numbered from first on, with ascending ids.
 func (e *eventEnv) are(got []event.Event, app string, first, n int) {
 	e.Helper()
 	if len(got) != n {
@@ -240,7 +239,7 @@ func eventsWhole(e *eventEnv) {
 	e.wantGaps(0)
 }
 
-// wantGaps checks what the log may lack, and returns it.
+// wantGaps checks how many gaps the log reports, and returns them.
 func (e *eventEnv) wantGaps(n int) []event.Gap {
 	e.Helper()
 	gaps, err := e.l.(event.Repairable).Gaps(e.Context(), nil)

@@ -22,7 +22,7 @@ func (e *env) heads(to ...string) []mailbox.Head {
 	return heads
 }
 
-// wantHead checks a recipient's head. A store need not know the newest seq of a mailbox in which nothing waits.
+// wantHead checks a recipient's head. A store need not report the newest seq of a mailbox without pending copies.
 func (e *env) wantHead(to string, last uint64, waits bool) {
 	e.Helper()
 	h := e.heads(to)[0]
@@ -56,7 +56,7 @@ var headCases = []testCase{
 		e.stored(e.note("later", sendAfter(20*time.Second, time.Minute)), "r")
 		e.wantHead("r", 1, true)
 		e.clock.Advance(5 * time.Second)
-		e.wantHead("r", 1, false) // although no sweep has ended it yet
+		e.wantHead("r", 1, false) // even before a sweep has ended it
 		e.clock.Advance(15 * time.Second)
 		e.due()
 		e.wantHead("r", 2, true)

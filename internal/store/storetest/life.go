@@ -66,7 +66,7 @@ var lifeCases = []testCase{
 	}},
 }
 
-// crashWhileBusy copies the store while publishers work and checks that the copy has all that had been answered.
+// crashWhileBusy copies the store while publishers work, and checks that the copy has everything acknowledged before.
 func crashWhileBusy(e *env) {
 	if e.o.Crash == nil {
 		e.Skip("this store cannot be crashed here")
@@ -74,7 +74,7 @@ func crashWhileBusy(e *env) {
 	var mu sync.Mutex
 	answered, acked := map[string]bool{}, map[string]bool{}
 	stop := make(chan struct{})
-	var crashing atomic.Bool // from then on an operation may stay unanswered in time, which proves nothing
+	var crashing atomic.Bool // while set, an operation may time out, which proves nothing
 	var wg sync.WaitGroup
 	for p := range 4 {
 		wg.Go(func() {

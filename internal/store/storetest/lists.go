@@ -26,7 +26,7 @@ func (e *env) history(to string, status notification.Status, limit int, cursor i
 	return ids, next
 }
 
-// pruneAll prunes until a pass is over.
+// pruneAll calls Prune until a pass is complete.
 func (e *env) pruneAll(since time.Time) {
 	e.Helper()
 	for more := true; more; {
@@ -292,7 +292,7 @@ var listCases = []testCase{
 	}},
 }
 
-// wantChanged checks which copies have changed since a time: app, id, recipient and status, in any order.
+// wantChanged checks which copies have changed since a time, as app, id, recipient and status, in any order.
 func (e *env) wantChanged(since time.Time, want ...string) {
 	e.Helper()
 	s, ok := e.s.(mailbox.Changes)

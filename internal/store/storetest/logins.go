@@ -36,7 +36,7 @@ func (e *appEnv) enter(s signin.Login, b signin.Bounds) {
 	e.ok(e.s.AddLogin(e.Context(), hashOf(s.ID), s, b))
 }
 
-// signedIn checks which logins an app has, last seen first.
+// signedIn checks which logins an app has, most recently seen first.
 func (e *appEnv) signedIn(app string, want ...string) {
 	e.Helper()
 	list, err := e.s.Logins(e.Context(), app, 100)
@@ -115,9 +115,9 @@ func loginsBounded(e *appEnv) {
 	next("s4", signin.Bounds{Most: 4}) // it replaces the login that was seen longest ago
 	e.signedIn("a", "s4", "s0", "s1", "s2")
 	e.signedIn("b", "other")                               // is counted for itself
-	next("s5", signin.Bounds{Since: signedInAt, Most: 10}) // s0 has been there for too long
+	next("s5", signin.Bounds{Since: signedInAt, Most: 10}) // s0 is older than allowed
 	e.signedIn("a", "s4", "s5", "s1", "s2")
-	next("s6", signin.Bounds{Seen: signedInAt.Add(9 * time.Minute), Most: 10}) // the others have not been seen for too long
+	next("s6", signin.Bounds{Seen: signedInAt.Add(9 * time.Minute), Most: 10}) // the others have not been seen recently enough
 	e.signedIn("a", "s4", "s5", "s6")
 	if list, err := e.s.Logins(e.Context(), "a", 2); err != nil || len(list) != 2 {
 		e.Errorf("asked for two: %+v, %v", list, err)

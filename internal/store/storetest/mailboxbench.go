@@ -31,8 +31,8 @@ func (o *acker) Committed(batch *mailbox.Batch) {
 	o.c <- settles
 }
 
-// Acknowledge has everything that the stores of one database take acknowledged through the first of them, as sessions do. Once
-// nothing more is stored, stop ends it.
+// Acknowledge acknowledges everything that the stores of one database store, through the first of them, as sessions do. Call stop once
+// nothing more is stored.
 func Acknowledge(stores ...mailbox.Store) (stop func()) {
 	acks := &acker{c: make(chan []*mailbox.Settle, 1024)}
 	for _, s := range stores {
@@ -50,7 +50,7 @@ func Acknowledge(stores ...mailbox.Store) (stop func()) {
 	}
 }
 
-// WarmUp makes 100,000 recipients known, as they are on a server that has run for a while. Acknowledge has to run.
+// WarmUp creates 100,000 recipients, as on a server that has run for a while. Acknowledge must be running.
 func WarmUp(b *testing.B, s mailbox.Store) {
 	b.Helper()
 	for i := range 100 {
@@ -109,7 +109,7 @@ func PublishAll(b *testing.B, stores []mailbox.Store, size, publishers, recipien
 	return latencies
 }
 
-// ReportPublishes reports the rate under a name, and how long publishes took.
+// ReportPublishes reports the rate of publishes under a name, and their latencies.
 func ReportPublishes(b *testing.B, rate string, latencies []time.Duration) {
 	b.Helper()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), rate)

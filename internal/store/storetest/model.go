@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/thorough"
 )
 
-// model is the contract in its simplest form.
+// model is the contract of a mailbox store in its simplest form.
 type model struct {
 	copies []*modelCopy
 	seqs   map[string]uint64 // by recipient
@@ -25,7 +25,7 @@ type model struct {
 type modelCopy struct {
 	to  string
 	n   *notification.Notification
-	as  notification.Status // how it settled; 0: it has not
+	as  notification.Status // the status with which it settled; 0: it has not
 	at  time.Time           // when it settled
 	seq uint64
 }
@@ -53,7 +53,7 @@ func (m *model) give(c *modelCopy) {
 	c.seq = m.seqs[c.to]
 }
 
-// publish returns what the store must answer: a status, whether it is a duplicate, and an error.
+// publish returns the answer that the store must give: a status, whether it is a duplicate, and an error.
 func (m *model) publish(n *notification.Notification, to string) mailbox.AppendResult {
 	now := n.CreatedAt
 	if c := m.find(to, n.ID); c != nil && (c.as == 0 || !now.After(c.at.Add(notification.DedupWindow))) {
@@ -167,7 +167,7 @@ const (
 	modelStepsAll = 1500 // in a thorough run
 )
 
-// testModel does random work on the store and on the model. GODWIT_SEED repeats a run.
+// testModel makes the same random operations on the store and on the model. GODWIT_SEED repeats a run.
 func testModel(t *testing.T, open OpenFunc, without []Ability) {
 	if slices.Contains(without, Dedup) || slices.Contains(without, Collapse) || slices.Contains(without, Status) {
 		t.Skip("the model needs deduplication, collapsing and status")
@@ -192,7 +192,7 @@ func testModel(t *testing.T, open OpenFunc, without []Ability) {
 	}
 }
 
-// walk is one run of random work.
+// walk is one run of random operations.
 type walk struct {
 	*env
 	rnd *rand.Rand
@@ -276,7 +276,7 @@ func (w *walk) settleOne() {
 	}
 }
 
-// compare compares all that the store returns with the model.
+// compare compares all readable state of the store with the model.
 func (w *walk) compare(s mailbox.Store) {
 	w.Helper()
 	now := w.clock.Now()

@@ -20,15 +20,15 @@ type OpenedObjects struct {
 	Store objectstore.Store
 	// Reopen closes the store and opens it again.
 	Reopen func() objectstore.Store
-	// Crash opens the files as they would be if the machine had stopped at this moment, while the store is still open. The
-	// store that it returns is closed by the test's end. Nil: the store cannot be tested so.
+	// Crash opens the files as they would be if the machine had stopped now, while the store is still open. The test's cleanup closes the
+	// returned store. Nil: the store cannot be tested like this.
 	Crash func() objectstore.Store
 }
 
-// OpenObjectsFunc opens an empty object store for one test. It is closed by the test's clean-up.
+// OpenObjectsFunc opens an empty object store for one test. The test's cleanup closes it.
 type OpenObjectsFunc func(t *testing.T) OpenedObjects
 
-// RunObjectsCrash is the part of the suite that checks the state after a crash, for stores whose crash takes its time.
+// RunObjectsCrash is the part of the suite that checks the state after a crash, for stores whose crash takes long.
 func RunObjectsCrash(t *testing.T, open OpenObjectsFunc) {
 	t.Helper()
 	e := &objectEnv{T: t, now: time.Date(2031, 5, 4, 3, 2, 1, 0, time.UTC)}
@@ -73,7 +73,7 @@ func RunObjects(t *testing.T, open OpenObjectsFunc) {
 	}
 }
 
-// objectEnv is one test's store, with the suite's vocabulary. It is the store's observer too.
+// objectEnv is one test's store, with the suite's helpers. It is also the store's observer.
 type objectEnv struct {
 	*testing.T
 	o   OpenedObjects
@@ -89,7 +89,7 @@ func (e *objectEnv) use(s objectstore.Store) {
 	s.Observe(e)
 }
 
-// Changed implements objectstore.Observer. It copies the batch, whose slice must not be kept.
+// Changed implements objectstore.Observer. It copies the batch, since the store reuses the slice.
 func (e *objectEnv) Changed(batch []objectstore.Change) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -123,7 +123,7 @@ func (e *objectEnv) wantState(app string, k object.Key, want object.State) {
 	}
 }
 
-// both runs a check on the store as it is, and again after it was closed and opened.
+// both runs a check on the open store, and again after reopening it.
 func (e *objectEnv) both(check func()) {
 	e.Helper()
 	check()
@@ -296,7 +296,7 @@ func objectsObserved(e *objectEnv) {
 	}
 }
 
-// objectsByApp has two apps with the same names for everything.
+// objectsByApp uses the same names for everything in two apps.
 func objectsByApp(e *objectEnv) {
 	k := key("north", "config")
 	apps := []string{App, "other"}

@@ -41,7 +41,7 @@ func (e *objectEnv) load(id objectstore.ClientID) *objectstore.Saved {
 	return v
 }
 
-// wantSaved compares a stored client; the order of keys and progress is the store's business.
+// wantSaved compares a stored client, ignoring the order of keys and progress.
 func (e *objectEnv) wantSaved(id objectstore.ClientID, want *objectstore.Saved) {
 	e.Helper()
 	got := e.load(id)
@@ -79,7 +79,7 @@ func clientsSaved(e *objectEnv) {
 		})
 	})
 	e.save(objectstore.Save{ID: id})
-	e.save(objectstore.Save{ID: id}) // there is nothing to delete: the same
+	e.save(objectstore.Save{ID: id}) // deleting again changes nothing
 	e.both(func() { e.wantSaved(id, nil) })
 }
 
@@ -116,7 +116,7 @@ func clientsTouched(e *objectEnv) {
 	later := e.now.Add(time.Hour)
 	e.save(objectstore.Save{ID: id, Keys: []object.Key{k}, Progress: []objectstore.Progress{{Object: k.Hash(), Sent: 1}}})
 	batch := []objectstore.Touch{{ID: id, SeenAt: later, Progress: []objectstore.Progress{{Object: k.Hash(), Acked: 2, Sent: 2}}}}
-	for i := range 600 { // more than one commit of background work takes
+	for i := range 600 { // more clients than one commit of background work takes
 		batch = append(batch, objectstore.Touch{ID: objectstore.ClientID{App: App, Recipient: fmt.Sprint("nobody-", i), Device: "d"}, SeenAt: later})
 	}
 	e.touch(batch...)
@@ -132,7 +132,7 @@ func clientsWatchers(e *objectEnv) {
 	var want []string
 	for i := range 30 {
 		id := objectstore.ClientID{App: App, Recipient: fmt.Sprint("unit-", i), Group: "north", Device: "d"}
-		keys := []object.Key{key("south", "a"), key("north", "aa"), key("north", "b.a")} // each has an "a" in it
+		keys := []object.Key{key("south", "a"), key("north", "aa"), key("north", "b.a")} // each key contains an "a"
 		if i%3 == 0 {
 			keys = append(keys, a)
 			want = append(want, id.Recipient)
@@ -144,7 +144,7 @@ func clientsWatchers(e *objectEnv) {
 	}
 }
 
-// wantWatchers searches for the clients that are registered for an object, with so many clients a page.
+// wantWatchers searches for the clients registered for an object, and examines look clients per page.
 func (e *objectEnv) wantWatchers(a object.Key, want []string, look int) {
 	e.both(func() {
 		var got []string

@@ -19,7 +19,7 @@ type PreferenceStore interface {
 	preference.Store
 }
 
-// OpenPreferences opens an empty store for one test; reopen closes it and opens it again. It is closed by the test's clean-up.
+// OpenPreferences opens an empty store for one test; reopen closes and reopens it. The test's cleanup closes it.
 type OpenPreferences func(t *testing.T) (s PreferenceStore, reopen func() PreferenceStore)
 
 // RunPreferences is the conformance suite of preference.Store.
@@ -96,7 +96,7 @@ func preferencesAreKept(e *preferenceEnv) {
 	e.set(App, "r", atNight)
 	e.want(App, "r", atNight)
 	e.set(App, "r", preference.Preferences{})
-	e.set(App, "r", preference.Preferences{Categories: map[string]preference.Choice{}}) // which is as good as none
+	e.set(App, "r", preference.Preferences{Categories: map[string]preference.Choice{}}) // equal to no preferences
 	e.want(App, "r", preference.Preferences{})
 	e.want("other", "r", atNight)
 	if said, err := e.s.Preferences(e.Context(), App, nil); err != nil || len(said) != 0 {
@@ -123,7 +123,7 @@ func limitsCount(e *preferenceEnv) {
 	e.s = e.reopen()
 	e.now = e.now.Add(30*time.Second - time.Millisecond)
 	e.begin(App, "r", "promo", 3, limit, false)
-	e.now = e.now.Add(time.Millisecond) // the first one began a minute ago; a refused one was not counted
+	e.now = e.now.Add(time.Millisecond) // the first step began a minute ago, and refused ones are not counted
 	e.begin(App, "r", "promo", 3, limit, true)
 	e.begin(App, "r", "promo", 4, limit, false)
 	e.begin(App, "r", "promo", 4, preference.Limit{Count: 3, Per: time.Minute}, true)
@@ -164,7 +164,7 @@ func limitsAreApart(e *preferenceEnv) {
 	e.begin(App, "r", "*", 2, limit, true)
 	e.begin("other", "r", "promo", 2, limit, true)
 	e.now = e.now.Add(30 * time.Minute)
-	e.begin("other", "r", "promo", 3, preference.Limit{Count: 1, Per: time.Minute}, true) // deletes entries that no longer count there
+	e.begin("other", "r", "promo", 3, preference.Limit{Count: 1, Per: time.Minute}, true) // deletes entries that this app's shorter limit no longer counts
 	e.begin(App, "r", "promo", 3, limit, false)
 }
 
@@ -233,7 +233,7 @@ func RunTwoPreferences(t *testing.T, open Two[PreferenceStore]) {
 		var begun atomic.Int64
 		for round := range 100 {
 			atOnce(4, 1, func(caller, _ int) {
-				steps := make([]preference.Begun, 2) // each recipient is met by all, twice
+				steps := make([]preference.Begun, 2) // each recipient is used by all callers, twice
 				for i := range steps {
 					steps[i] = preference.Begun{
 						ID: [16]byte{byte(caller), byte(round), byte(i)}, Recipient: fmt.Sprint("r", (round+i)%100), Category: "promo", Limit: limit,

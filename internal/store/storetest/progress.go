@@ -44,7 +44,7 @@ func RunProgress(t *testing.T, open OpenProgress, two Two[hook.ProgressStore]) {
 	}
 }
 
-// progressEnv is one test's store with the suite's vocabulary.
+// progressEnv is one test's store, with the suite's helpers.
 type progressEnv struct {
 	*testing.T
 	s      hook.ProgressStore
@@ -96,7 +96,7 @@ func progressIsKept(e *progressEnv) {
 	}{
 		{saving: []hook.Saving{{App: "a", Epoch: a, Save: []hook.Progress{one, two}}, {App: "b", Epoch: b, Save: []hook.Progress{same}}}, wantA: []hook.Progress{one, two}, wantB: []hook.Progress{same}},
 		{saving: []hook.Saving{{App: "b", Epoch: b, Forget: []string{"one", "none"}}, {App: "a", Epoch: a, Save: []hook.Progress{moved}}}, wantA: []hook.Progress{one, moved}},
-		{saving: []hook.Saving{{App: "a", Epoch: a, Forget: []string{"two"}, Save: []hook.Progress{two}}}, wantA: []hook.Progress{one, two}}, // a new one of the name
+		{saving: []hook.Saving{{App: "a", Epoch: a, Forget: []string{"two"}, Save: []hook.Progress{two}}}, wantA: []hook.Progress{one, two}}, // a new hook with the same name
 	} {
 		e.save(e.s, nil, c.saving...)
 		e.s = e.reopen()
@@ -124,7 +124,7 @@ func formerProgress(e *progressEnv) {
 	e.save(e.s, []string{"a"}, hook.Saving{App: "a", Epoch: first, Forget: []string{"one"}})
 	e.save(e.s, nil, hook.Saving{App: "a", Epoch: second, Forget: []string{"one"}})
 	e.reads(e.s, "", q)
-	e.own(e.s, "a") // that of b is not its
+	e.own(e.s, "a") // does not return b's progress
 	e.own(e.s, "b", q)
 }
 
@@ -170,8 +170,7 @@ func twoAtOnce(e *progressEnv, other hook.ProgressStore) {
 	}
 }
 
-// twoSaveProgress has each store own half of the apps; both get saves for all of them, in either
-// order.
+// twoSaveProgress lets each store own half of the apps; both get saves for all apps, in either order.
 func twoSaveProgress(e *progressEnv, other hook.ProgressStore) {
 	stores, apps := [2]hook.ProgressStore{e.s, other}, [10]string{}
 	var epochs [10]int64
@@ -208,8 +207,7 @@ func twoSaveProgress(e *progressEnv, other hook.ProgressStore) {
 	e.reads(e.s, "", want...)
 }
 
-// twoRaceProgress takes over from an owner that is busy saving: the progress read then is the last
-// that it has saved.
+// twoRaceProgress takes over from an owner that is saving: the progress read then is the last one that the owner saved.
 func twoRaceProgress(e *progressEnv, other hook.ProgressStore) {
 	stores := [2]hook.ProgressStore{e.s, other}
 	for n := range 30 {

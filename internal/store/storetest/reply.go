@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// asks makes a notification ask for a reply, which is due when it expires.
+// asks makes a notification ask for a reply until its expiry.
 func asks(n *notification.Notification) { n.ReplyBy = n.ExpiresAt }
 
 func (e *env) replied(to, id string, r *notification.Reply, want mailbox.SettleOutcome) {

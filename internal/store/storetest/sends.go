@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// SendStore is a store of escalation sends under test, with the endpoints that they go to.
+// SendStore is a store of escalation sends under test, with the endpoints that receive them.
 type SendStore interface {
 	EndpointStore
 	escalation.Store
@@ -31,7 +31,7 @@ func RunSends(t *testing.T, open func(t *testing.T) (s SendStore, reopen func() 
 
 var sendPlace = escalation.Place{App: App, Channel: push.Webhook}
 
-// handed stores a send to an endpoint that it makes, and returns it as it is due.
+// handed creates an endpoint, stores a send to it, and returns the send as due.
 func handed(t *testing.T, s SendStore, note string, now time.Time, expires time.Duration) escalation.Due {
 	t.Helper()
 	reg := audience.Registration{Trusted: true, Endpoint: audience.Endpoint{
@@ -151,8 +151,8 @@ func testSendOnce(t *testing.T, open func(t *testing.T) (SendStore, func() SendS
 	wantSends(t, s, "x")
 }
 
-// testUnknownWithdrawn: a send that may have been shown can be withdrawn like an accepted one, and the reason why its
-// outcome is unknown stays readable.
+// testUnknownWithdrawn: a send that may have been shown can be withdrawn like an accepted one, and the reason for its unknown outcome stays
+// readable.
 func testUnknownWithdrawn(t *testing.T, s SendStore, now time.Time) {
 	t.Helper()
 	d := handed(t, s, "y", now, time.Minute)
@@ -234,8 +234,7 @@ func testSendHeld(t *testing.T, open func(t *testing.T) (SendStore, func() SendS
 	wantSends(t, s, "x", dispatch.Expired, dispatch.Suppressed)
 }
 
-// testSendAnswered: receivers' acknowledgements are kept whatever happens to the send afterwards, and an acknowledged
-// send is not withdrawn.
+// testSendAnswered: a receiver's acknowledgement is kept whatever happens to the send later, and an acknowledged send is not withdrawn.
 func testSendAnswered(t *testing.T, open func(t *testing.T) (SendStore, func() SendStore)) {
 	s, reopen := open(t)
 	now := time.Now().Truncate(time.Millisecond)
@@ -285,7 +284,7 @@ func testSendAnswered(t *testing.T, open func(t *testing.T) (SendStore, func() S
 	}
 }
 
-// testSendTarget: a step that goes to one of the app's targets has no endpoint, and keeps its options.
+// testSendTarget: a step to one of the app's targets has no endpoint, and keeps its options.
 func testSendTarget(t *testing.T, open func(t *testing.T) (SendStore, func() SendStore)) {
 	s, reopen := open(t)
 	now := time.Now().Truncate(time.Millisecond)

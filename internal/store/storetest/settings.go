@@ -20,14 +20,14 @@ import (
 	"godwit.dev/godwit/internal/store/appsql"
 )
 
-// kind is one kind of settings in the cases that every kind passes.
+// kind is a kind of settings, for the test cases that all kinds share.
 type kind[T any] struct {
 	one, many string
 	of        func(*appsql.Store) setting.Store[T]
 	empty     func(app, name string) T
-	full      T // of app shop, with all that can be set
+	full      T // a setting of app shop with all fields set
 	change    func(*T)
-	mark      func(one *T, with string) // what can be told from others
+	mark      func(one *T, with string) // makes a setting distinguishable from others
 	place     func(*T) (app, name string)
 }
 
@@ -99,7 +99,7 @@ func (k kind[T]) isKept(e *appEnv) {
 	ctx := e.Context()
 	e.app("shop")
 	_, name := k.place(&k.full)
-	// sees checks the state that an update starts from.
+	// sees checks the state that is passed to an update.
 	sees := func(what string, one *T, others int, want T) {
 		e.Helper()
 		if !reflect.DeepEqual(*one, want) || others != 0 {

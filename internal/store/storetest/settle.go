@@ -189,7 +189,7 @@ var settleCases = []testCase{
 		since := e.clock.Now()
 		e.clock.Advance(time.Hour)
 		e.nacked("r", "x", "too late", mailbox.SettleLate)
-		e.pruneAll(since) // it ended after that: its record stays
+		e.pruneAll(since) // it ended after since, so its record stays
 		if rec := e.wantStatus("r", "x", notification.Expired); rec.Nacks != 1 || rec.Reason != "busy" {
 			e.Errorf("record %+v, want it to tell of the nack that came in time", rec)
 		}

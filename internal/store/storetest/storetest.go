@@ -18,7 +18,7 @@ import (
 type Options struct {
 	MaxPending int              // most pending copies of a recipient; 0: 1000
 	Now        func() time.Time // the store's clock
-	Crashes    bool             // the test crashes the server: while its files are copied, no other test must use it
+	Crashes    bool             // the test crashes the server: while its files are copied, no other test may use it
 }
 
 // Opened is a store under test.
@@ -26,12 +26,12 @@ type Opened struct {
 	Store mailbox.Store
 	// Reopen closes the store and opens it again.
 	Reopen func() mailbox.Store
-	// Crash opens the files as they would be if the machine had stopped at this moment, while the store is still open.
-	// The store that it returns is closed by the test's end. Nil: the store cannot be tested so.
+	// Crash opens the files as they would be if the machine had stopped now, while the store is still open. The test's cleanup closes the
+	// returned store. Nil: the store cannot be tested like this.
 	Crash func() mailbox.Store
 }
 
-// OpenFunc opens an empty store for one test. It is closed by the test's clean-up.
+// OpenFunc opens an empty store for one test. The test's cleanup closes it.
 type OpenFunc func(t *testing.T, opts Options) Opened
 
 // Ability is a feature that a store may lack, as CONTRACT.md allows.
@@ -113,21 +113,21 @@ func (r *Recorder) Committed(b *mailbox.Batch) {
 	delay := r.delay
 	r.mu.Unlock()
 	if delay > 0 {
-		time.Sleep(delay) // so that a call that does not wait is noticed
+		time.Sleep(delay) // so that the test detects a call that does not wait
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.batches = append(r.batches, mailbox.Batch{Stored: slices.Clone(b.Stored), Due: slices.Clone(b.Due), Settled: slices.Clone(b.Settled)})
 }
 
-// slow makes the observer take its time.
+// slow delays the observer by d per commit.
 func (r *Recorder) slow(d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.delay = d
 }
 
-// All is everything so far as one batch.
+// All returns everything recorded so far as one batch.
 func (r *Recorder) All() (all mailbox.Batch) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,7 +138,7 @@ func (r *Recorder) All() (all mailbox.Batch) {
 	return all
 }
 
-// env is one test's store, clock and observer, with the suite's vocabulary.
+// env is one test's store, clock and observer, with the suite's helpers.
 type env struct {
 	*testing.T
 	open  OpenFunc
@@ -186,7 +186,7 @@ func collapse(key string) change        { return func(n *notification.Notificati
 
 func title(s string) change { return func(n *notification.Notification) { n.Content.Title = s } }
 
-// note makes a notification of the moment.
+// note returns a notification created now.
 func (e *env) note(id string, changes ...change) *notification.Notification {
 	now := e.clock.Now()
 	n := &notification.Notification{
@@ -212,7 +212,7 @@ func (e *env) publish(n *notification.Notification, to ...string) []mailbox.Appe
 	return a.Results
 }
 
-// stored publishes and insists that every copy was newly stored.
+// stored publishes a notification and checks that every copy was newly stored.
 func (e *env) stored(n *notification.Notification, to ...string) {
 	e.Helper()
 	want := notification.Stored

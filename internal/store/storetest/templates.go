@@ -43,7 +43,7 @@ func templateIsKept(e *appEnv) {
 	e.s = e.reopen()
 	e.ok(e.s.UpdateTemplate(ctx, "shop", "welcome", func(t *template.Template, others int) error {
 		want := made
-		want.Content.Data = t.Content.Data // as JSON may be written in several ways
+		want.Content.Data = t.Content.Data // the same JSON may have several spellings
 		if !reflect.DeepEqual(*t, want) || others != 0 {
 			e.Errorf("got %+v, want %+v", t, want)
 		}
@@ -114,7 +114,7 @@ func templatePages(e *appEnv) {
 	}
 }
 
-// twoTemplates: of changes that were meant for one revision, one is made.
+// twoTemplates: of several changes made for the same revision, one succeeds.
 func twoTemplates(e *appEnv, stores [2]*appsql.Store) {
 	e.ok(e.s.CreateApp(e.Context(), access.App{Name: "a"}))
 	wrong := errors.New("another revision")

@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// Two opens two stores of one empty database for a test, as two servers would, or a server and the command line. Both
-// tell the time by now and are closed by the test's clean-up. The suites then check that results are the same through
-// both.
+// Two opens two stores of one empty database for a test, like two servers, or a server and the command line. Both use the clock now, and
+// the test's cleanup closes them. The suites then check that both give the same results.
 type Two[S any] func(t *testing.T, now func() time.Time) (a, b S)
 
-// Alone is for databases that take one store at a time; why gives the reason.
+// Alone is the Two of databases that allow one store at a time; it skips the test with the reason why.
 func Alone[S any](why string) Two[S] {
 	return func(t *testing.T, _ func() time.Time) (a, b S) {
 		t.Helper()
@@ -20,7 +19,7 @@ func Alone[S any](why string) Two[S] {
 	}
 }
 
-// atOnce runs n turns of each of several callers at the same time.
+// atOnce runs n turns of each of several concurrent callers.
 func atOnce(callers, n int, do func(caller, nth int)) {
 	var wg sync.WaitGroup
 	for c := range callers {

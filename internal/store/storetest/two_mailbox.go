@@ -68,11 +68,11 @@ func twoAckModes(e *env, stores [2]mailbox.Store) {
 		e.ackBatch(stores[i], batch, "a", i == 1)
 		e.ackBatch(stores[1-i], batch, "b", i == 0)
 		e.wantAllEnded(batch)
-		e.clock.Advance(25 * time.Hour) // so that the ids are free again
+		e.clock.Advance(25 * time.Hour) // until the ids are free again
 	}
 }
 
-// twoAckTimes has the acknowledgement that was given first committed last.
+// twoAckTimes commits the earlier acknowledgement last.
 func twoAckTimes(e *env, stores [2]mailbox.Store) {
 	e.stored(e.note("x", ack(notification.AckAll)), "r")
 	early := e.clock.Now()

@@ -80,7 +80,7 @@ func RunTwoObjects(t *testing.T, open Two[objectstore.Store]) {
 		touch(b, second, 7)
 		touch(a, first, 2)
 		want("late", 7)
-		touch(b, second, 3) // it has asked for it anew
+		touch(b, second, 3) // the session has requested the object again
 		want("the session's own", 3)
 		clock.Advance(time.Second)
 		touch(a, clock.Now(), 4)

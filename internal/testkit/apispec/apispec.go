@@ -32,7 +32,7 @@ func Document(t testing.TB) *openapi3.T {
 	return doc
 }
 
-// Patterns lists the operations of a document as net/http's patterns.
+// Patterns lists the operations of a document as patterns of net/http.
 func Patterns(doc *openapi3.T) (list []string) {
 	for path, item := range doc.Paths.Map() {
 		if path == "/" {
@@ -46,7 +46,7 @@ func Patterns(doc *openapi3.T) (list []string) {
 	return list
 }
 
-// Unspecified lists the routes of a module that an OpenAPI document lacks, each with what to do about it.
+// Unspecified lists the routes of a module that are missing in an OpenAPI document, each with the required change.
 func Unspecified(doc *openapi3.T, routes []module.Route) (problems []string) {
 	specified := Patterns(doc)
 	for _, rt := range routes {

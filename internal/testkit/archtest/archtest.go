@@ -1,3 +1,3 @@
-// Package archtest holds the tests of the code's structure: which layer may import which, that every package has a doc
-// comment, how long a file may be. It has no code of its own.
+// Package archtest tests the structure of the code: which layer may import which, that every package has a doc comment, how long a file may
+// be. It contains only tests.
 package archtest

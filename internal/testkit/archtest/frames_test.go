@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// passesFramesOn are the functions that a gateway may give an encoded frame's bytes: they measure, copy or pass on.
+// passesFramesOn are the functions to which a gateway may pass an encoded frame's bytes: they measure, copy or forward them.
 var passesFramesOn = map[string]bool{
 	"append": true, "len": true, "bytes.Clone": true, "frame.AppendAnswer": true, "Write": true, "WriteMessage": true,
 	"mem.SliceBuffer": true,
@@ -31,8 +31,8 @@ func TestGatewaysParseNoServerFrame(t *testing.T) {
 	}
 }
 
-// checkFrames looks at every use of a frame's bytes in a function: its parameters head and tail, and the fields with
-// these names in queued items.
+// checkFrames checks every use of a frame's bytes in a function: its parameters head and tail, and the fields with these names in queued
+// items.
 func checkFrames(t *testing.T, f *source, fn *ast.FuncDecl) (uses int) {
 	params := map[string]bool{}
 	for _, p := range fn.Type.Params.List {
@@ -68,7 +68,7 @@ func checkFrames(t *testing.T, f *source, fn *ast.FuncDecl) (uses int) {
 	return uses
 }
 
-// passesOn reports whether the node around a frame's bytes does no more than that.
+// passesOn reports whether the node around a frame's bytes only forwards them.
 func passesOn(around, n ast.Node) bool {
 	switch a := around.(type) {
 	case *ast.CallExpr:
@@ -76,7 +76,7 @@ func passesOn(around, n ast.Node) bool {
 	case *ast.CompositeLit, *ast.KeyValueExpr, *ast.AssignStmt, *ast.ReturnStmt:
 		return true
 	case *ast.SelectorExpr:
-		return a.X != n // a method of the same name
+		return a.X != n // a method with the same name
 	}
 	return false
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestGlossaryNamesPackages keeps docs/glossary.md from pointing to where nothing is any more.
+// TestGlossaryNamesPackages checks that the packages named in docs/glossary.md exist.
 func TestGlossaryNamesPackages(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "glossary.md"))
 	if err != nil {

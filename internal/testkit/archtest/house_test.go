@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// maxLines is the longest that a file may be: longer ones have more than one subject.
+// maxLines is the most lines of a file: longer files have more than one subject.
 const maxLines = 800
 
 func TestFilesStayShort(t *testing.T) {
@@ -42,7 +42,7 @@ func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
 	}
 }
 
-// docOf returns f's package comment if it reads as one: "Package name ..." or, for a program, "Command" or its name.
+// docOf returns f's package comment if it has the usual form: "Package name ..." or, for a program, "Command" or its name.
 func docOf(f *source) string {
 	doc := f.syntax.Doc.Text()
 	name := f.syntax.Name.Name
@@ -101,8 +101,7 @@ func makesMetric(call *ast.CallExpr) bool {
 		pkg.Name == "promauto")
 }
 
-// promise matches words that put work off. A missing feature is refused with a clear error, and the docs say that it is
-// missing.
+// promise matches words that postpone work. A missing feature must be refused with a clear error, and the docs must name it as missing.
 var promise = regexp.MustCompile(`\b(` + strings.Join([]string{"TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK"}, "|") + `)\b`)
 
 func TestNoWorkIsPutOff(t *testing.T) {
@@ -144,12 +143,12 @@ func TestOnlyMainExits(t *testing.T) {
 	}
 }
 
-// exitAllowed names files that may end the process, each with its reason.
+// exitAllowed lists files that may end the process, each with its reason.
 var exitAllowed = map[string]bool{}
 
 func TestTestsDoNotSleep(t *testing.T) {
 	files := tree(t)
-	fakeClock := map[string]bool{} // packages that test in synctest, where a sleep takes no time
+	fakeClock := map[string]bool{} // packages that use synctest, in which a sleep takes no time
 	for _, f := range files {
 		fakeClock[f.dir()] = fakeClock[f.dir()] || usesSynctest(f)
 	}

@@ -5,22 +5,21 @@ import (
 	"testing"
 )
 
-// layer is a rung of the ladder. A package may import its own rung's packages as far as its family allows, and
-// everything below.
+// layer is a level of the architecture. A package may import lower levels, and packages of its own level as far as its family allows.
 type layer int
 
 const (
 	domain     layer = iota // plain types and pure rules; standard library only
 	codec                   // the client protocol's encodings
 	capability              // the behaviour
-	adapter                 // packages that drive capabilities or implement what they need
+	adapter                 // packages that use capabilities or implement the interfaces they need
 	wiring                  // typed configuration, wiring and life cycle
 	command                 // the command line
 	program                 // main
 	outside                 // tests, benchmarks, tools: not part of the server, and not imported by it
 )
 
-// places gives every package its rung; the longest prefix counts. A new package needs a place here.
+// places assigns every package its layer; the longest prefix counts. A new package needs an entry here.
 var places = map[string]layer{
 	"internal/notify/notification":   domain,
 	"internal/objects/object":        domain,
@@ -28,8 +27,8 @@ var places = map[string]layer{
 	"internal/feeds/event":           domain,
 	"internal/sending/push":          domain,
 	"internal/campaigns/audience":    domain,
-	"internal/access/urlguard":       domain, // leaf: the clients for URLs that people give
-	"internal/sending/foreign":       domain, // leaf: the answers of other people's servers
+	"internal/access/urlguard":       domain, // leaf: HTTP clients for user-supplied URLs
+	"internal/sending/foreign":       domain, // leaf: answers of foreign servers
 	"internal/engine/timerwheel":     domain,
 	"internal/engine/fair":           domain,     // leaf: queues and amounts that apps share
 	"internal/engine/latency":        domain,     // leaf: a histogram
@@ -37,12 +36,12 @@ var places = map[string]layer{
 	"internal/server/lifecycle":      domain,     // leaf: components and how they stop
 	"internal/server/listen":         capability, // leaf: listeners
 	"internal/server/module":         adapter,    // how adapters join the server
-	"internal/server/httpapi/call":   capability, // leaf: a request on its way
+	"internal/server/httpapi/call":   capability, // leaf: a request being handled
 	"internal/engine/pause":          domain,     // leaf: waits between tries
 	"internal/engine/memory":         domain,     // leaf: the collector
 	"internal/server/certs":          domain,     // leaf: certificates from files
 	"internal/engine/disk":           capability,
-	"internal/cluster/reload":        domain, // leaf: a copy in step with its store
+	"internal/cluster/reload":        domain, // leaf: a copy that follows its store
 	"internal/cluster/setting":       domain, // shared by the settings of apps
 	"internal/cluster/lease":         domain, // leaf: work that one server does at a time
 	"internal/campaigns/quiet":       domain,
@@ -50,7 +49,7 @@ var places = map[string]layer{
 	"internal/notify/encoded":        domain,     // leaf: encodings made once
 	"internal/gateway/httphead":      domain,     // leaf: headers that others write
 	"internal/campaigns/textfile":    capability, // leaf: encodings of files
-	"internal/access/webhost":        capability, // leaf: hosts as browsers write them
+	"internal/access/webhost":        capability, // leaf: hosts in browsers' spelling
 	"internal/campaigns/tables":      capability,
 	"internal/notify/frame":          codec,
 	"internal/notify/mailbox":        capability,
@@ -121,14 +120,14 @@ var places = map[string]layer{
 	"internal/sending/sendertest":         outside,
 }
 
-// Adapters never import each other, but for these: a gateway puts its framing around connections, another service
-// is served on a gateway's engine, and the tables of one database share how it is opened (docs/adr/0014).
+// Adapters never import each other, with these exceptions: a gateway adds its framing to connections, a gateway's engine serves another
+// service's protocol, and the tables of one database share how it is opened (docs/adr/0014).
 var allowedBetweenAdapters = map[string][]string{
 	"internal/gateway":        {"internal/engine/reactor", "internal/server/module", "internal/messaging/bus"}, // as modules
 	"internal/server/module":  {"internal/messaging/bus", "internal/store"},
 	"internal/server/admin":   {"internal/server/module"},  // whose pages it shows
 	"internal/server/httpapi": {"internal/engine/reactor"}, // whose connections carry publishes (docs/adr/0026)
-	"internal/compat":         {"internal/gateway"},        // whose engine carries another service's streams
+	"internal/compat":         {"internal/gateway"},        // its engine carries another service's streams
 }
 
 func place(dir string) (prefix string, l layer, ok bool) {
@@ -191,11 +190,11 @@ func permitted(from, to string) bool {
 	return false
 }
 
-// mover copies from the stores of one database into those of another, so it imports both.
+// mover copies data from the stores of one database into those of another, so it imports both.
 const mover = "internal/store/move"
 
 func TestSiblingAdaptersAreStrangers(t *testing.T) {
-	// Within a family, these packages are shared by the others.
+	// Other packages of a family may import these.
 	shared := map[string]bool{
 		"internal/store/sqlite/sqlitedb": true, "internal/store/sqlite/checkvfs": true, "internal/store/sqlite/walfile": true,
 		"internal/store/postgres/pgdb": true, "internal/store/appsql": true, "internal/store/sqltx": true, "internal/store/await": true, "internal/store/notes": true, "internal/store/attempts": true, "internal/store/campaignrow": true, "internal/store/endpointrow": true, "internal/store/millis": true, "internal/store/eventlog": true, "internal/store/regs": true, "internal/store/segment": true, "internal/store/content": true, "internal/engine/reactor": true, "internal/engine/reactor/websocket": true,
@@ -220,14 +219,14 @@ func TestSiblingAdaptersAreStrangers(t *testing.T) {
 	}
 }
 
-// byHand may write rows of a database itself: it makes millions of them, which through a store would take hours.
+// byHand may write database rows directly: it creates millions of them, which would take hours through a store.
 const byHand = "bench/stubs"
 
-// streams holds mailboxes of another service's publishers, beside the server's own: the packages that replace that service, or read from
-// it, name it.
+// streams stores mailboxes for another service's publishers, beside the server's own: only the packages that replace that service, or read
+// from it, refer to it.
 const streams = "internal/store/redisstream"
 
-// example is the module of a test, which has tables of its own.
+// example is a test's module with tables of its own.
 const example = "test/api/notes"
 
 func TestOnlyOpeningNamesAStore(t *testing.T) {

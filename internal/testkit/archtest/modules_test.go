@@ -58,8 +58,8 @@ func TestEveryDependencyHasAReason(t *testing.T) {
 	}
 }
 
-// TestMethodsThatNobodyCallsAreLeftOut forbids code that calls methods by names known only at run time: with it the linker has to
-// keep every exported method of every type in the program, which makes it 4.2 MB larger.
+// TestMethodsThatNobodyCallsAreLeftOut forbids code that calls methods by names known only at run time: it makes the linker keep every
+// exported method of every type, which makes the program 4.2 MB larger.
 func TestMethodsThatNobodyCallsAreLeftOut(t *testing.T) {
 	for _, f := range tree(t) {
 		if strings.HasSuffix(f.path, "_test.go") {
@@ -73,7 +73,7 @@ func TestMethodsThatNobodyCallsAreLeftOut(t *testing.T) {
 	}
 }
 
-// moduleOf finds the module of an imported package: the longest that is a prefix of its path.
+// moduleOf returns the module of an imported package: the longest module path that is a prefix of the package's path.
 func moduleOf(imported string, modules []string) (module string) {
 	for _, m := range modules {
 		if (imported == m || strings.HasPrefix(imported, m+"/")) && len(m) > len(module) {

@@ -10,8 +10,8 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// TestProblemsComeFromTheRegistry: every problem in an answer to clients has a type of package problem, so that it has
-// one title and a page.
+// TestProblemsComeFromTheRegistry checks that every problem in an answer to clients has a type of package problem, so that it has a title
+// and a page.
 func TestProblemsComeFromTheRegistry(t *testing.T) {
 	slugs := map[string]bool{}
 	for _, is := range problem.Types() {

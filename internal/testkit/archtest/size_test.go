@@ -11,13 +11,13 @@ import (
 
 // Limits that keep a package or folder small enough to understand.
 const (
-	mostImports = 30 // packages of this project that one imports
-	mostWired   = 45 // packages that a package may import if its task is to connect parts
+	mostImports = 30 // imports of this project's packages by one package
+	mostWired   = 45 // the same for packages whose task is to connect parts
 	mostGroups  = 16 // folders under internal
-	mostFields  = 20 // fields of a struct of settings or of a constructor's parts: nobody can fill in more from memory
+	mostFields  = 20 // fields of a struct of settings or of a constructor's parts: more are hard to remember
 )
 
-// wires are the packages that put parts together.
+// wires are the packages that connect parts.
 var wires = []string{"internal/server/app", "internal/server/cli", "internal/store"}
 
 func TestPackagesImportFewOthers(t *testing.T) {
@@ -58,7 +58,7 @@ func TestGroupsAreFew(t *testing.T) {
 	}
 }
 
-// settings are the names of structs that hold settings, or the parts that a constructor takes.
+// settings matches the names of structs that hold settings, or parts for a constructor.
 var settings = regexp.MustCompile(`(Config|Options|Settings|Parts|Services)$`)
 
 func TestStructsOfSettingsHaveFewFields(t *testing.T) {

@@ -29,13 +29,13 @@ type source struct {
 func (s *source) dir() string  { return path.Dir(s.path) }
 func (s *source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
 
-// imports lists what s imports, packages of this module without the module's prefix as "./...".
+// imports lists the imports of s. Packages of this module have "./" instead of the module's prefix.
 func (s *source) imports() []string {
 	var paths []string
 	for _, spec := range s.syntax.Imports {
 		p, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
-			continue // it compiles, so it is quoted well
+			continue // cannot happen, since the file compiles
 		}
 		if rest, ok := strings.CutPrefix(p, module+"/"); ok {
 			p = "./" + rest

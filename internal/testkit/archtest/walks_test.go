@@ -13,16 +13,15 @@ import (
 // step is a line of a walk in docs/architecture.md: a function by its package, receiver and name.
 var step = regexp.MustCompile("^[0-9]+\\. (start: )?`([a-z0-9/]+)\\.(?:([A-Za-z]+)\\.)?([A-Za-z]+)`")
 
-// TestTheWalksOfTheArchitecturePageAreTrue follows each walk by its names: every function is there, and is called by one
-// named before it in the same walk, or passed on by it as a value. Where a walk goes on elsewhere, by a queue or
-// another goroutine, it starts anew.
+// TestTheWalksOfTheArchitecturePageAreTrue checks each walk by its names: every function exists, and an earlier function of the same walk
+// calls it or passes it on as a value. Where a walk continues elsewhere, through a queue or another goroutine, it starts anew.
 func TestTheWalksOfTheArchitecturePageAreTrue(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "architecture.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	functions := functionsOf(tree(t))
-	var called map[string]bool // by the functions of this walk so far
+	var called map[string]bool // names called by the functions of this walk so far
 	steps := 0
 	for i, line := range strings.Split(string(page), "\n") {
 		m := step.FindStringSubmatch(line)
@@ -54,8 +53,8 @@ func TestTheWalksOfTheArchitecturePageAreTrue(t *testing.T) {
 	}
 }
 
-// functionsOf lists the functions of the tree as "folder.receiver.name", where folder is the end of the package's path, of any length. Of two
-// by one name the value is nil.
+// functionsOf maps "folder.receiver.name" to the tree's functions, where folder is the end of the package's path, of any length. The value
+// is nil if two functions have one name.
 func functionsOf(files []*source) map[string]*ast.FuncDecl {
 	all := make(map[string]*ast.FuncDecl)
 	for _, f := range files {
@@ -95,7 +94,7 @@ func receiver(fn *ast.FuncDecl) string {
 	return ""
 }
 
-// namesIn collects the names in a function's body: those it calls, and those it passes on.
+// namesIn returns the names in a function's body: those it calls, and those it passes on.
 func namesIn(fn *ast.FuncDecl) map[string]bool {
 	names := map[string]bool{}
 	ast.Inspect(fn, func(n ast.Node) bool {

@@ -1,4 +1,4 @@
-// Package eventually lets tests wait for a condition that another goroutine, another process or the kernel will fulfil.
+// Package eventually lets tests wait for a condition that another goroutine, another process or the kernel fulfils.
 package eventually
 
 import (
@@ -14,7 +14,7 @@ const (
 	again = 5 * time.Millisecond
 )
 
-// True checks until the condition holds. It fails the test if that takes longer than Patience.
+// True checks repeatedly until the condition holds, and fails the test after Patience.
 func True(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	if !Holds(so) {
@@ -22,7 +22,7 @@ func True(t testing.TB, what string, so func() bool) {
 	}
 }
 
-// Holds checks until the condition holds, for Patience at most, and returns whether it did.
+// Holds checks repeatedly until the condition holds, for Patience at most, and returns whether it held.
 func Holds(so func() bool) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()

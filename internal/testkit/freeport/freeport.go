@@ -1,4 +1,4 @@
-// Package freeport finds addresses for servers of tests and benchmarks that are to come back at the same one.
+// Package freeport finds addresses for servers of tests and benchmarks that must restart at the same address.
 package freeport
 
 import (
@@ -13,15 +13,15 @@ import (
 	"syscall"
 )
 
-// lowest is above the ports of services that many machines run.
+// lowest is the lowest port used, above the ports of common services.
 const lowest = 12_000
 
-// tries is how many ports are tried.
+// tries limits how many ports are tried.
 const tries = 100
 
-// Loopback is an address on loopback that nobody listens at. Where it can be, it is not among those that the system gives to
-// outgoing connections: while a server is down, one of these may take its port. No other call in any process returns it
-// until release; a process that ends releases all of its addresses.
+// Loopback returns a free loopback address. If possible, its port is outside the system's range for outgoing connections, which could
+// otherwise take it while a server is down. No other call in any process returns the address until release; a process that ends releases
+// all of its addresses.
 func Loopback(ctx context.Context) (addr string, release func(), err error) {
 	first, release, err := Row(ctx, 1)
 	if err != nil {
@@ -30,7 +30,7 @@ func Loopback(ctx context.Context) (addr string, release func(), err error) {
 	return at(first), release, nil
 }
 
-// Row is the first of n ports in a row as Loopback gives one.
+// Row returns the first of n consecutive ports, reserved as by Loopback.
 func Row(ctx context.Context, n int) (first int, release func(), err error) {
 	for range tries {
 		if first, release, err = row(ctx, port(), n); !errors.Is(err, syscall.EADDRINUSE) {
@@ -68,7 +68,7 @@ func row(ctx context.Context, first, n int) (int, func(), error) {
 	return first, release, nil
 }
 
-// try takes a port, or any if it is 0.
+// try reserves a port, or any if it is 0.
 func try(ctx context.Context, port int) (addr string, release func(), err error) {
 	var to net.ListenConfig
 	ln, err := to.Listen(ctx, "tcp", at(port))
@@ -80,7 +80,7 @@ func try(ctx context.Context, port int) (addr string, release func(), err error)
 	if runtime.GOOS != "linux" {
 		return addr, func() {}, nil
 	}
-	// A name that exists as long as its socket, in the same network namespace as the port.
+	// An abstract socket: its name exists as long as the socket, in the same network namespace as the port.
 	mark, err := to.Listen(ctx, "unix", "@godwit-freeport-"+addr)
 	if err != nil {
 		return "", nil, err
@@ -90,7 +90,7 @@ func try(ctx context.Context, port int) (addr string, release func(), err error)
 
 func at(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 
-// port returns one below those of outgoing connections, or 0, which makes the system choose.
+// port returns a port below the range for outgoing connections, or 0, which makes the system choose.
 func port() int {
 	var from, to int
 	b, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")

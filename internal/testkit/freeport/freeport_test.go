@@ -47,7 +47,7 @@ func TestPortsInARowAreFreeAndGivenToOne(t *testing.T) {
 	release()
 }
 
-// TestAPortIsGivenToOneUntilItIsReleased: also while its server is down.
+// TestAPortIsGivenToOneUntilItIsReleased checks that a port stays reserved also while its server is down.
 func TestAPortIsGivenToOneUntilItIsReleased(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("ports are not reserved here")
@@ -66,5 +66,5 @@ func TestAPortIsGivenToOneUntilItIsReleased(t *testing.T) {
 			return
 		}
 	}
-	t.Error("ports that were released could not be taken again") // one may have been another process's since
+	t.Error("ports that were released could not be taken again") // repeated above, since another process may have taken a port meanwhile
 }

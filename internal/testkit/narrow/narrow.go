@@ -1,4 +1,4 @@
-// Package narrow connects tests as clients with small receive buffers: a server's writes to them soon have to wait.
+// Package narrow makes tests' client connections with small receive buffers, so that a server's writes to them soon block.
 package narrow
 
 import (

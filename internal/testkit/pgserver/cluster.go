@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// initdb takes seconds, so it is run once a machine, version and user; each server starts on a copy.
+// initdb takes seconds, so it runs once per machine, version and user; each server starts on a copy.
 
-// cluster returns a folder with an empty database cluster as initdb makes it.
+// cluster returns a folder with an empty database cluster, made by initdb.
 func cluster(ctx context.Context, bin string, as *syscall.Credential) (path string, err error) {
 	cache := filepath.Join(os.TempDir(), fmt.Sprintf("godwit-pgserver-%d", os.Getuid()))
 	if err := private(cache); err != nil {
@@ -34,7 +34,8 @@ func cluster(ctx context.Context, bin string, as *syscall.Credential) (path stri
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	// Made beside it first: what is there is whole. Where root starts servers, another user has to get there.
+	// The folder is made elsewhere first and then renamed, so that an existing one is complete. If root starts servers, another user needs
+	// access.
 	dir, err := os.MkdirTemp("", "godwit-initdb-")
 	if err != nil {
 		return "", err
@@ -55,8 +56,8 @@ func cluster(ctx context.Context, bin string, as *syscall.Credential) (path stri
 	return path, os.Rename(path+".part", path)
 }
 
-// private makes a folder of ours alone. Others may write to the folder for temporary files, so one that is there has to
-// be ours.
+// private makes a folder to which only this user has access. Others may write to the folder for temporary files, so an existing folder must
+// belong to this user.
 func private(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
@@ -71,7 +72,7 @@ func private(dir string) error {
 	return nil
 }
 
-// runAs returns the user that the server runs as: PostgreSQL refuses to run as root.
+// runAs returns the user under which the server runs: PostgreSQL refuses to run as root.
 func runAs() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil

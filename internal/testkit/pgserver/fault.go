@@ -18,7 +18,7 @@ func (s *Server) Kill() {
 	if s.cmd == nil {
 		return
 	}
-	s.freeze() // so that none is started while they are killed
+	s.freeze() // so that none is started while the others are killed
 	for _, pid := range s.held {
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}
@@ -27,7 +27,7 @@ func (s *Server) Kill() {
 	s.cmd = nil
 }
 
-// Restart starts the server on the files that are there, after ending it if it runs, and waits until it takes connections.
+// Restart starts the server on its existing files, after ending it if it runs, and waits until it accepts connections.
 func (s *Server) Restart() error {
 	s.Kill()
 	if err := s.start(); err != nil {
@@ -36,7 +36,7 @@ func (s *Server) Restart() error {
 	return nil
 }
 
-// Crash starts another server on a copy of the files as they are now, as if this one had been killed. This one goes on.
+// Crash starts another server on a copy of the current files, as if this one had been killed. This one continues.
 func (s *Server) Crash() (*Server, error) {
 	c, err := s.copied(nil)
 	if err != nil {
@@ -45,8 +45,8 @@ func (s *Server) Crash() (*Server, error) {
 	return c, nil
 }
 
-// Replica starts another server that has what this one has committed so far, as one that takes over: both are primaries,
-// with different pasts from here on.
+// Replica starts another server with all that this one has committed so far, like a replica that takes over. Both are primaries, and their
+// histories differ from here on.
 func (s *Server) Replica() (*Server, error) {
 	c, err := s.copied(func(c *Server) error {
 		f, err := os.OpenFile(filepath.Join(c.data(), "postgresql.auto.conf"), os.O_APPEND|os.O_WRONLY, 0)
@@ -72,13 +72,13 @@ func (s *Server) Replica() (*Server, error) {
 // copied starts another server on a copy of the files, after prepare.
 func (s *Server) copied(prepare func(*Server) error) (*Server, error) {
 	s.Stop()
-	// It is read by nobody else and soon removed, so it need not wait for the disk.
+	// Only this code reads it, and it is soon removed, so it need not be synced to disk.
 	c, err := newServer(s.bin, Options{Settings: s.opts.Settings}, s.data())
 	s.Continue()
 	if err != nil {
 		return nil, err
 	}
-	// By this file it would find that the server it belongs to runs.
+	// With this file it would conclude that its server is running.
 	err = os.Remove(filepath.Join(c.data(), pidFile))
 	if err == nil && prepare != nil {
 		err = prepare(c)
@@ -102,14 +102,14 @@ func (s *Server) Stop() {
 	}
 }
 
-// Continue has a stopped server go on.
+// Continue resumes a stopped server.
 func (s *Server) Continue() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.resume()
 }
 
-// freeze first stops the process that starts the others. After that the list of processes is final.
+// freeze suspends the process that starts the others first. After that the list of processes is final.
 func (s *Server) freeze() {
 	s.held = []int{s.cmd.Process.Pid}
 	stand(s.held[0])
@@ -119,8 +119,7 @@ func (s *Server) freeze() {
 	}
 }
 
-// stand suspends a process and waits until it has stopped or is gone: a signal takes a moment, in which the process may
-// start another.
+// stand suspends a process and waits until it has stopped or ended: a signal takes a moment, in which the process may start another one.
 func stand(pid int) {
 	if unix.Kill(pid, unix.SIGSTOP) != nil {
 		return
@@ -130,7 +129,7 @@ func stand(pid int) {
 	}
 }
 
-// state is that of a process, as /proc has it: T is stopped, Z has ended; 0: it is gone.
+// state returns a process's state from /proc: T is stopped, Z has ended; 0: it does not exist.
 func state(pid int) byte {
 	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if i := bytes.LastIndexByte(b, ')') + 2; err == nil && i < len(b) {
@@ -146,7 +145,7 @@ func (s *Server) resume() {
 	s.held = nil
 }
 
-// Children are the processes that have a process as their parent: "pid (name) state parent ...".
+// Children returns the child processes of a process. The lines of /proc/PID/stat are "pid (name) state parent ...".
 func Children(of int) (pids []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, file := range files {

@@ -12,10 +12,10 @@ import (
 	"sync"
 )
 
-// oldest is the first version of PostgreSQL that the stores take.
+// oldest is the first version of PostgreSQL that the stores support.
 const oldest = 14
 
-// Programs is the folder of PostgreSQL's programs on this machine.
+// Programs returns the folder of PostgreSQL's programs on this machine.
 var Programs = sync.OnceValues(func() (dir string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -46,7 +46,7 @@ func isProgram(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// version asks the programs of a folder which major version they are: "postgres (PostgreSQL) 15.18 (Debian ...)".
+// version returns the major version of the programs in a folder, which print "postgres (PostgreSQL) 15.18 (Debian ...)".
 func version(ctx context.Context, dir string) int {
 	out, err := exec.CommandContext(ctx, filepath.Join(dir, "postgres"), "--version").Output()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package pgserver starts PostgreSQL servers for tests and benchmarks: from the programs that are installed, without a service or a
-// container, each in a folder of its own. It leaves nothing behind, however the process ends that started them.
+// Package pgserver starts PostgreSQL servers for tests and benchmarks from the installed programs, without a service or a container, each
+// in a folder of its own. It leaves nothing behind, however the process ends that started them.
 package pgserver
 
 import (
@@ -22,17 +22,17 @@ import (
 	"godwit.dev/godwit/internal/testkit/reaper"
 )
 
-// patience is how long anything may take that normally takes less than a second.
+// patience is the longest wait for anything that normally takes less than a second.
 const patience = time.Minute
 
-// pidFile is where a server that runs writes its process id.
+// pidFile is the file in which a running server stores its process id.
 const pidFile = "postmaster.pid"
 
 // Options of a server. The zero value is the fastest: it loses everything when the machine stops.
 type Options struct {
-	Fsync    bool              // commits are on disk before they are answered
+	Fsync    bool              // commits are on disk before the server confirms them
 	Settings map[string]string // of postgresql.conf
-	Dir      string            // where its folder is made, with a short path; empty: the system's place for temporary files
+	Dir      string            // parent of the server's folder, with a short path; empty: the system's folder for temporary files
 }
 
 // Server is a PostgreSQL server. It listens on a socket in its own folder, and accepts every connection there.
@@ -40,15 +40,15 @@ type Server struct {
 	bin, dir string
 	opts     Options
 	as       *syscall.Credential
-	keeper   *os.File // as long as it is open, the folder and the server stay
+	keeper   *os.File // the folder and the server exist as long as this is open
 
 	mu   sync.Mutex
 	cmd  *exec.Cmd
-	shm  int // System V shared memory that marks the files as in use by a server; 0: none
+	shm  int // id of the System V shared memory that marks the files as in use; 0: none
 	held []int
 }
 
-// Start starts a server, until it is closed or this process ends.
+// Start starts a server, which runs until it is closed or this process ends.
 func Start(o Options) (*Server, error) {
 	bin, err := Programs()
 	if err != nil {
@@ -65,7 +65,7 @@ func Start(o Options) (*Server, error) {
 	return s, nil
 }
 
-// newServer copies a cluster into a folder of its own; from empty: one that is empty.
+// newServer copies a cluster into a folder of its own; empty from: an empty cluster.
 func newServer(bin string, o Options, from string) (*Server, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -105,7 +105,7 @@ func shortTemp() string {
 	return "/tmp"
 }
 
-// end ends the server of the folder $1, and waits until it is gone, for ten seconds.
+// end ends the server of the folder $1, and waits up to ten seconds for that.
 const end = `pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null) && kill -QUIT "$pid" && kill -CONT "$pid"
 n=0; while [ -e "$1/data/postmaster.pid" ] && [ $n -lt 100 ]; do sleep 0.1; n=$((n+1)); done`
 
@@ -120,8 +120,8 @@ func (s *Server) config() string {
 	set("unix_socket_directories", s.dir)
 	set("max_connections", "300")
 	set("shared_buffers", "64MB")
-	set("jit", "off") // which compiles plans that run for a millisecond
-	// In its folder, so that no shared memory is left outside.
+	set("jit", "off") // JIT would compile plans that run for a millisecond
+	// In the server's folder, so that no shared memory is left elsewhere.
 	set("dynamic_shared_memory_type", "mmap")
 	if !s.opts.Fsync {
 		set("fsync", "off")
@@ -133,27 +133,27 @@ func (s *Server) config() string {
 	return b.String()
 }
 
-// Tables is the folder with the files of tables and indexes. It has the latest changes after a CHECKPOINT.
+// Tables returns the folder with the files of tables and indexes. After a CHECKPOINT these have the latest changes.
 func (s *Server) Tables() string { return filepath.Join(s.data(), "base") }
 
-// Socket is the path of the socket on which the server takes connections.
+// Socket returns the path of the socket on which the server accepts connections.
 func (s *Server) Socket() string { return filepath.Join(s.dir, ".s.PGSQL.5432") }
 
-// URL is a database of the server.
+// URL returns the address of a database of the server.
 func (s *Server) URL() string { return s.Of("postgres") }
 
-// Of is the URL of one of its databases.
+// Of returns the URL of a database of the server.
 func (s *Server) Of(database string) string {
 	return "postgres:///" + database + "?" + url.Values{"host": {s.dir}, "user": {"postgres"}, "sslmode": {"disable"}}.Encode()
 }
 
-// start starts the server and waits until it takes connections.
+// start starts the server and waits until it accepts connections.
 func (s *Server) start() error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, errors.New("it did not take connections"))
 	defer cancel()
 	for {
 		err := s.try(ctx)
-		// The remaining processes of a killed server may take a moment to notice that it is gone.
+		// The remaining processes of a killed server may take a moment to notice that it has ended.
 		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "still in use") {
 			return err
 		}
@@ -212,7 +212,7 @@ func segment(data string) int {
 	return id
 }
 
-// Running reports whether it was started and not killed since.
+// Running reports whether the server was started and not killed since.
 func (s *Server) Running() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package reaper sees that servers which tests and benchmarks start leave nothing behind, however the process ends that started them.
+// Package reaper makes sure that servers started by tests and benchmarks leave nothing behind, however the starting process ends.
 package reaper
 
 import (
@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// Keep starts a process that outlives this one for a moment, however this one ends: it runs end, a shell script that ends the server
-// of the folder $1, and removes the folder. It does so too once what Keep returns is closed. A signal at the parent's death would
-// end the server as well, but leave its files, and comes when the thread ends that started it.
+// Keep starts a process that outlives this one briefly, however this one ends. It then runs end, a shell script that ends the server of the
+// folder $1, and removes the folder. Closing the returned file has the same effect. A signal at the parent's death would also end the
+// server, but would leave its files, and it comes already when the thread ends that started the server.
 func Keep(dir, end string) (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -21,7 +21,7 @@ func Keep(dir, end string) (*os.File, error) {
 	script := "trap '' INT TERM HUP; cat; cd /\n" + end + "\n" + `rm -rf "$1" || { sleep 1; rm -rf "$1"; }`
 	cmd := exec.CommandContext(context.Background(), "/bin/sh", "-c", script, "sh", dir)
 	cmd.Stdin = r
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that it does not end with an interrupted terminal
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that an interrupt from the terminal does not end it
 	if err := cmd.Start(); err != nil {
 		w.Close()
 		return nil, fmt.Errorf("start the process that ends the server: %w", err)

@@ -22,7 +22,7 @@ func TestReaperRemovesFolderWhenItsProcessEnds(t *testing.T) {
 	if _, err := os.Stat(dir); err != nil {
 		t.Fatalf("while it is kept: %v", err)
 	}
-	if err := kept.Close(); err != nil { // as the end of this process would
+	if err := kept.Close(); err != nil { // has the same effect as the end of this process
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {

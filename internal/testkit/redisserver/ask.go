@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Do has the server carry out a command, whose words are separated by blanks, and returns the answer as text: of a list, a line each. An
-// error that Redis answers is an error.
+// Do executes a command, whose words are separated by spaces, and returns the answer as text; of a list, one line per element. An error
+// answer of Redis is returned as an error.
 func (s *Server) Do(command string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, fmt.Errorf("%s was not answered in %s", command, patience))
 	defer cancel()

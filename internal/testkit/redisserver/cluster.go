@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// slots is how many a cluster has.
+// slots is the number of slots of a cluster.
 const slots = 16384
 
-// Cluster is a few servers that share the slots.
+// Cluster is a group of servers that share the slots.
 type Cluster struct {
 	Masters  []*Server
-	Replicas []*Server // one of each master, or none
+	Replicas []*Server // one per master, or none
 }
 
-// StartCluster starts masters that share the slots evenly, and with replicas a server for each that takes over when it is gone.
+// StartCluster starts masters that share the slots evenly. If replicas is true, each gets a replica that takes over when it fails.
 func StartCluster(o Options, masters int, replicas bool) (*Cluster, error) {
 	c, err := startCluster(o, masters, replicas)
 	if err != nil {
@@ -51,7 +51,7 @@ func startCluster(o Options, masters int, replicas bool) (*Cluster, error) {
 	return c, c.join()
 }
 
-// join has all servers meet, replicas follow their masters, and waits until each says that the cluster is whole.
+// join connects all servers, assigns replicas to masters, and waits until each server reports the cluster as complete.
 func (c *Cluster) join() error {
 	all := c.all()
 	if err := meet(all); err != nil {
@@ -79,8 +79,8 @@ func (c *Cluster) join() error {
 	return nil
 }
 
-// meet makes servers know each other. A server that does not answer within its node timeout, as on a busy machine, is
-// dropped by the server that was to meet it: so servers that do not know all others get the command again.
+// meet introduces the servers to each other. A server that does not answer within its node timeout, as on a busy machine, is dropped by the
+// server that was to meet it: so servers that do not know all others get the command again.
 func meet(all []*Server) error {
 	first := fmt.Sprintf("CLUSTER MEET 127.0.0.1 %s %s", portOf(all[0].addr), portOf(all[0].bus))
 	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
@@ -107,7 +107,7 @@ func meet(all []*Server) error {
 	}
 }
 
-// strangers are those that do not know all servers yet.
+// strangers returns the servers that do not know all others yet.
 func strangers(all []*Server) (alone []*Server, err error) {
 	for _, s := range all {
 		known, err := s.Do("CLUSTER NODES")
@@ -123,7 +123,7 @@ func strangers(all []*Server) (alone []*Server, err error) {
 
 func (c *Cluster) all() []*Server { return append(append([]*Server(nil), c.Masters...), c.Replicas...) }
 
-// URLs are the addresses of the masters.
+// URLs returns the addresses of the masters.
 func (c *Cluster) URLs() []string {
 	urls := make([]string, len(c.Masters))
 	for i, s := range c.Masters {

@@ -1,5 +1,5 @@
-// Package redisserver starts Redis servers for tests and benchmarks: from the program that is installed, without a service or a
-// container, each in a folder of its own, alone or as a cluster. It leaves nothing behind, however the process ends that started them.
+// Package redisserver starts Redis servers for tests and benchmarks from the installed program, without a service or a container, each in a
+// folder of its own, alone or as a cluster. It leaves nothing behind, however the process ends that started them.
 package redisserver
 
 import (
@@ -20,16 +20,16 @@ import (
 	"godwit.dev/godwit/internal/testkit/reaper"
 )
 
-// patience is how long anything may take that normally takes less than a second.
+// patience is the longest wait for anything that normally takes less than a second.
 const patience = time.Minute
 
-// nodeTimeout is after how long a server of a cluster takes another for dead.
+// nodeTimeout is how long a server of a cluster may be silent until the others take it for dead.
 const nodeTimeout = time.Second
 
-// ErrMissing says that no redis-server is installed.
+// ErrMissing reports that redis-server is not installed.
 var ErrMissing = errors.New("no redis-server is installed: apt-get install redis-server")
 
-// Program is the path of redis-server, or ErrMissing.
+// Program returns the path of redis-server, or ErrMissing.
 var Program = sync.OnceValues(func() (string, error) {
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -40,8 +40,8 @@ var Program = sync.OnceValues(func() (string, error) {
 
 // Options of a server.
 type Options struct {
-	Settings []string // of redis.conf, as on the command line: "--notify-keyspace-events", "Kt"
-	Memory   bool     // keep nothing on disk: it is empty after a Restart
+	Settings []string // settings of redis.conf in their command-line form: "--notify-keyspace-events", "Kt"
+	Memory   bool     // store nothing on disk: the server is empty after a Restart
 }
 
 // Server is a Redis server on loopback.
@@ -50,14 +50,13 @@ type Server struct {
 	dir       string
 	args      []string
 	release   []func()
-	keeper    *os.File // as long as it is open, the folder and the server stay
+	keeper    *os.File // the folder and the server exist as long as this is open
 
 	mu  sync.Mutex
 	cmd *exec.Cmd
 }
 
-// Start starts a server, until it is closed or this process ends. Acknowledged writes survive Kill, unless Memory is
-// set.
+// Start starts a server, which runs until it is closed or this process ends. Acknowledged writes survive Kill, unless Memory is set.
 func Start(o Options) (*Server, error) {
 	s, err := start(o, false)
 	if err != nil {
@@ -88,7 +87,7 @@ func start(o Options, cluster bool) (s *Server, err error) {
 	set := func(args ...string) { s.args = append(s.args, args...) }
 	set("--bind", "127.0.0.1", "--port", portOf(s.addr), "--dir", s.dir, "--save", "", "--daemonize", "no")
 	if !o.Memory {
-		// What it wrote before an answer is in the system's hands, which a killed process does not take along.
+		// The system already has what the server wrote before an answer, so a kill does not lose it.
 		set("--appendonly", "yes", "--appendfsync", "no")
 	}
 	if cluster {
@@ -165,13 +164,13 @@ func (s *Server) Await(command, word string) error {
 	}
 }
 
-// Addr is where the server listens, as host:port.
+// Addr returns the server's address, as host:port.
 func (s *Server) Addr() string { return s.addr }
 
-// URL is the server's address as clients take it.
+// URL returns the server's address as a URL for clients.
 func (s *Server) URL() string { return "redis://" + s.addr }
 
-// Pid is the id of the process, 0 if it does not run.
+// Pid returns the id of the process; 0: it does not run.
 func (s *Server) Pid() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +202,7 @@ func (s *Server) Restart() error {
 	return nil
 }
 
-// Stop suspends the server, connections open, until Continue.
+// Stop suspends the server until Continue; its connections stay open.
 func (s *Server) Stop() { s.signal(syscall.SIGSTOP) }
 
 // Continue ends a Stop.

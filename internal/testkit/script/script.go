@@ -1,4 +1,4 @@
-// Package script runs testscript's scripts of the command line: each command in a process of its own, as main does it.
+// Package script runs testscript scripts of the command line: each command in a process of its own, as main runs it.
 package script
 
 import (
@@ -16,16 +16,17 @@ import (
 	"godwit.dev/godwit/tools/mutate/mutant"
 )
 
-// Params are those of the scripts in testdata/script, which know the command "exits" and the conditions "postgresql" and "thorough".
+// Params returns the parameters for the scripts in testdata/script, which can use the command "exits" and the conditions "postgresql" and
+// "thorough".
 func Params() testscript.Params {
 	return testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		Condition:           condition,
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("GORACE", "atexit_sleep_ms=10") // else every process takes a second to end under the race detector
+			e.Setenv("GORACE", "atexit_sleep_ms=10") // otherwise every process takes a second to end under the race detector
 			for _, v := range os.Environ() {
-				if strings.HasPrefix(v, mutant.Variable) { // breaks the program on purpose: see tools/mutate
+				if strings.HasPrefix(v, mutant.Variable) { // these variables break the program on purpose: see tools/mutate
 					e.Vars = append(e.Vars, v)
 				}
 			}
@@ -35,8 +36,8 @@ func Params() testscript.Params {
 	}
 }
 
-// condition implements "postgresql", whether PostgreSQL's programs are installed (if no test may be skipped, they must be), and
-// "thorough", whether make check-all is running, which includes tests too slow for each change.
+// condition implements the condition "postgresql": PostgreSQL's programs are installed (if no test may be skipped, they must be). It also
+// implements "thorough": make check-all is running, which includes tests too slow for each change.
 func condition(name string) (bool, error) {
 	switch name {
 	case "postgresql":

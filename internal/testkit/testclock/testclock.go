@@ -1,4 +1,4 @@
-// Package testclock is a time that a test moves by hand.
+// Package testclock is a clock that a test sets by hand.
 package testclock
 
 import (
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Clock is such a time. It may be used by several goroutines.
+// Clock is a clock that only moves when told. Several goroutines may use it.
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time

@@ -1,4 +1,4 @@
-// Package thorough divides what tests repeat: a small part runs on each change, the whole in `make check-all`.
+// Package thorough limits what tests repeat: a small part runs on each change, everything in `make check-all`.
 package thorough
 
 import (
@@ -9,7 +9,7 @@ import (
 // Run reports whether tests run thoroughly: with all seeds, variants and kills.
 func Run() bool { return os.Getenv("GODWIT_TEST_THOROUGH") != "" }
 
-// Rounds is how often a test repeats its work: few times on each change, all times in a thorough run.
+// Rounds returns how often a test repeats its work: few in tests of each change, all in a thorough run.
 func Rounds(few, all int) int {
 	if Run() {
 		return all
@@ -17,7 +17,7 @@ func Rounds(few, all int) int {
 	return few
 }
 
-// Only skips a test that is too slow for each change. Guard names the quicker test of the same behavior.
+// Only skips a test that is too slow for each change. guard names the quicker test of the same behavior.
 func Only(t testing.TB, guard string) {
 	t.Helper()
 	if !Run() {

@@ -1,5 +1,5 @@
-// Package notes is a small capability that joins a server as a module: lines that an app keeps. It has one of everything
-// that a module can bring.
+// Package notes is a small capability that joins a server as a module: it stores lines of text for apps. It has one of everything that a
+// module can add.
 package notes
 
 import (
@@ -82,7 +82,7 @@ func start(h *module.Host, settings *Settings) error {
 	)
 }
 
-// errFull says that an app has as many notes as it may have.
+// errFull reports that an app has reached its limit of notes.
 var errFull = errors.New("there are as many notes as an app may have")
 
 func (s *service) keep(ctx context.Context, app, text string) error {
@@ -137,7 +137,7 @@ func (s *service) page(ctx context.Context, app string) (module.View, error) {
 	return v, err
 }
 
-// serve keeps each line that comes over a connection for the app demo, and answers ok or why not.
+// serve stores each line from a connection for the app demo, and answers ok or the reason of a failure.
 func (s *service) serve(h *module.Host, ln net.Listener) listen.Service {
 	var conns sync.WaitGroup
 	ctx, cancel := context.WithCancel(context.Background())

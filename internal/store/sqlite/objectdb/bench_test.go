@@ -12,8 +12,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/objectdb"
 )
 
-// BenchmarkSave stores a device's fifty registrations, of 10,000 devices in turn: first new ones, then over existing
-// ones.
+// BenchmarkSave stores a device's fifty registrations, for 10,000 devices in turn: first new ones, then over existing ones.
 func BenchmarkSave(b *testing.B) {
 	s, err := objectdb.Open(b.Context(), filepath.Join(b.TempDir(), "objects.db"), config())
 	if err != nil {

@@ -18,13 +18,12 @@ type saveOp struct {
 	s                 *Store
 	id                objectstore.ClientID
 	seenAt            time.Time
-	objects, progress []byte // encoded; no objects: there are none any more
+	objects, progress []byte // encoded; empty objects: the client has no registrations any more
 	done              func(error)
 	full              bool
 }
 
-// Save implements objectstore.Store. It encodes the registration here and not on the writer's goroutine, for which
-// all callers wait.
+// Save implements objectstore.Store. It encodes the registration here rather than on the writer's goroutine, for which all callers wait.
 func (s *Store) Save(v *objectstore.Save) {
 	op := &saveOp{s: s, id: v.ID, seenAt: v.SeenAt, done: v.Done}
 	if len(v.Keys) > 0 {
@@ -79,7 +78,7 @@ func findClient(c *sqlite.Conn, v objectstore.ClientID) (id int64, err error) {
 	return id, err
 }
 
-// deleteClient deletes a client; with before only if it was last seen before that time. It reports whether it did.
+// deleteClient deletes a client and reports whether it did. If before is not nil, it deletes only a client last seen before that time.
 func deleteClient(c *sqlite.Conn, v objectstore.ClientID, before *time.Time) (bool, error) {
 	id, err := findClient(c, v)
 	if err != nil || id == 0 {
@@ -103,7 +102,7 @@ type touchOp struct {
 	done  func(error)
 }
 
-// touchRows are the clients of one touchOp: the bound of background work.
+// touchRows limits the clients of one touchOp, as for all background work.
 const touchRows = 250
 
 // Touch implements objectstore.Store.
@@ -115,7 +114,7 @@ func (s *Store) Touch(batch []objectstore.Touch, done func(error)) {
 			op.bytes += 64 + 12*len(op.batch[i].Progress)
 		}
 		if batch = batch[n:]; len(batch) == 0 {
-			op.done = done // the last one: they are done in order
+			op.done = done // the last op reports completion: ops are written in order
 		}
 		s.db.SubmitBulk(op)
 	}
@@ -189,8 +188,8 @@ func (s *Store) Clients(ctx context.Context, app, recipient string) (found []obj
 	return found, err
 }
 
-// Watchers implements objectstore.Store. It scans: only people ask for an object's watchers, and an index over all
-// registrations would cost devices more than a scan costs these people.
+// Watchers implements objectstore.Store. It scans all registrations: only people query an object's watchers, and an index would cost
+// devices more than a scan costs these people.
 func (s *Store) Watchers(ctx context.Context, app string, k object.Key, after int64, look int) (found []objectstore.Watcher, next int64, err error) {
 	err = s.read(ctx, app, "read registrations", func(c *sqlite.Conn) error {
 		seen := 0
@@ -267,15 +266,15 @@ func (s *Store) Erase(ctx context.Context, app, recipient string) error {
 		if err != nil {
 			return err
 		}
-		// Versions that the recipient put stay, without its name.
+		// The recipient's object versions stay, without its name.
 		return sqlitedb.Each(c, "UPDATE object SET source = '' WHERE app = ?1 AND (source = ?2 OR substr(source, 1, length(?2) + 1) = ?2 || '/')", []any{app, recipient}, nil)
 	}))
 }
 
-// eraseRows are deleted in one commit, so that other operations wait a few milliseconds at most.
+// eraseRows is how many rows one commit deletes, so that other operations wait a few milliseconds at most.
 const eraseRows = 250
 
-// EraseApp deletes all that is kept of a deleted app, in slices.
+// EraseApp deletes all data of a deleted app, in slices of eraseRows.
 func (s *Store) EraseApp(ctx context.Context, app string) error {
 	for _, query := range []string{
 		"DELETE FROM progress WHERE client IN (SELECT id FROM client WHERE app = ? AND id IN (SELECT client FROM progress) LIMIT ?)",

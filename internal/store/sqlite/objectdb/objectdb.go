@@ -23,7 +23,7 @@ var schema1 string
 
 const appID = 0x47644f62 // "GdOb": application_id of object files
 
-// Config says how the file is kept. The zero value of every field is a good default.
+// Config configures the file. The zero value of every field is a good default.
 type Config struct {
 	MinFree int64       // bytes of disk below which puts and new registrations are refused; 0: 256 MB
 	VFS     string      // of the database, for fault injection
@@ -37,9 +37,9 @@ type Store struct {
 	db      *sqlitedb.DB
 	space   *sqlitedb.Space
 	obs     atomic.Pointer[objectstore.Observer]
-	any     atomic.Bool          // a client may be stored: while there is none, hellos need no read
-	changes []objectstore.Change // of one commit; used only by the goroutine that commits
-	rows    int64                // objects that there are, and that the open transaction has added; likewise
+	any     atomic.Bool          // true if a client may be stored; while false, hellos need no read
+	changes []objectstore.Change // changes of the current commit; only the goroutine that commits uses them
+	rows    int64                // rows: stored objects, added: those that the open transaction has added; likewise
 	added   int64
 }
 
@@ -74,7 +74,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// Close writes the queue and closes the file.
+// Close writes the queued operations and closes the file.
 func (s *Store) Close() error { return s.db.Close() }
 
 // DB is the database beneath.
@@ -83,8 +83,7 @@ func (s *Store) DB() *sqlitedb.DB { return s.db }
 // Commits counts commits since opening.
 func (s *Store) Commits() uint64 { return s.db.Commits() }
 
-// Observe implements objectstore.Store. Commits are reported one after the other, in their order, before the next is
-// made.
+// Observe implements objectstore.Store. Commits are reported one by one, in order, each before the next one is made.
 func (s *Store) Observe(obs objectstore.Observer) { s.obs.Store(&obs) }
 
 // committed informs the observer of a commit's changes before the callers get their results.
@@ -107,7 +106,7 @@ func (s *Store) committed(ops []sqlitedb.Op, _ bool) {
 	}
 }
 
-// failed drops what a transaction that was rolled back had added.
+// failed forgets the objects that a rolled-back transaction had added.
 func (s *Store) failed(ops []sqlitedb.Op, err error) (again []sqlitedb.Op) {
 	s.added = 0
 	for _, op := range ops {
@@ -122,7 +121,7 @@ func (s *Store) tally(*sqlite.Conn) (sqlitedb.Tally, error) {
 	return sqlitedb.Tally{Stored: n, Open: n}, nil
 }
 
-// countRows counts the stored rows, unless the count was noted.
+// countRows counts the stored rows, unless the count was recorded at the last close.
 func (s *Store) countRows(ctx context.Context) error {
 	t, ok := s.db.Counted()
 	s.rows = t.Open
@@ -138,7 +137,7 @@ func (s *Store) countRows(ctx context.Context) error {
 	return err
 }
 
-// storeError puts the words of the capability on errors of the file.
+// storeError wraps errors of the file in the errors that the mailbox package defines.
 func storeError(op string, err error) error {
 	switch {
 	case err == nil:

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// config is what tests run with: no reserve, so that a nearly full machine does not fail them.
+// config is the tests' configuration: it has no reserve, so that tests pass on a nearly full machine.
 func config() objectdb.Config {
 	return objectdb.Config{MinFree: 1, Log: slog.New(slog.DiscardHandler)}
 }
@@ -79,7 +79,7 @@ func putOf(name string) []*objectstore.Put {
 	return []*objectstore.Put{{App: "app", Key: object.Key{Group: "north", Object: name}, At: time.Now().Truncate(time.Millisecond)}}
 }
 
-// saved stores registrations and returns the error of that.
+// saved stores registrations and returns the result.
 func saved(s objectstore.Store, keys ...object.Key) error {
 	done := make(chan error, 1)
 	id := objectstore.ClientID{App: "app", Recipient: "unit-1", Device: "main"}

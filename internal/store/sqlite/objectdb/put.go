@@ -100,7 +100,7 @@ func (op *putOp) changes(to []objectstore.Change) []objectstore.Change {
 	return to
 }
 
-// state reads one object; zero: it was never put.
+// state reads one object; a zero state: it was never put.
 func state(c *sqlite.Conn, app string, k object.Key) (st object.State, err error) {
 	err = sqlitedb.Each(c, "SELECT "+stateColumns+" FROM object WHERE app = ? AND grp = ? AND name = ?", []any{app, k.Group, k.Object}, func(row *sqlite.Stmt) error {
 		st, err = readState(row, 0)

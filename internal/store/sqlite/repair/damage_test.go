@@ -38,7 +38,7 @@ var kind = repair.Kind{
 	Table: "thing", Of: "open things",
 }
 
-// world is a database before the damage.
+// world is a database before its damage.
 type world struct {
 	*testing.T
 	path  string
@@ -50,7 +50,7 @@ type world struct {
 func body(name string) string {
 	n := 300
 	if strings.HasSuffix(name, "77") {
-		n = 9000 // lies on pages of its own
+		n = 9000 // so large that it takes overflow pages
 	}
 	return name + strings.Repeat(" x", n/2)
 }
@@ -73,7 +73,7 @@ func begin(t *testing.T) *world {
 	return w
 }
 
-// put stores things and keyed rows from to to, each batch with a commit of its own. Every third thing is open.
+// put stores the things and keyed rows of a range of numbers, in commits of batch each. Every third thing is open.
 func (w *world) put(from, to int) {
 	w.Helper()
 	for i := from; i < to; i += batch {
@@ -102,7 +102,7 @@ func (w *world) put(from, to int) {
 	}
 }
 
-// closed is a database without a log.
+// closed returns a database without a log.
 func closed(t *testing.T) *world {
 	t.Helper()
 	w := begin(t)
@@ -113,7 +113,7 @@ func closed(t *testing.T) *world {
 	return w
 }
 
-// killed is a database whose server was killed: half of the log was copied into it, the rest is in the log alone.
+// killed returns a database whose server was killed: half of the log was copied into it, and the rest is only in the log.
 func killed(t *testing.T) *world {
 	t.Helper()
 	w := begin(t)
@@ -130,7 +130,7 @@ func killed(t *testing.T) *world {
 			t.Error(err)
 		}
 	}()
-	<-held // from here on nothing is copied
+	<-held // from here on the log is not copied
 	w.put(200, 400)
 	path := w.copy(t)
 	close(end)
@@ -144,7 +144,7 @@ func killed(t *testing.T) *world {
 
 var suffixes = []string{"", "-wal", checkvfs.Suffix, checkvfs.NoteSuffix}
 
-// copy copies the files as they are.
+// copy copies the current files.
 func (w *world) copy(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "a.db")
@@ -205,7 +205,7 @@ func (w *world) repair(t *testing.T, harm func(path string)) (path string, r rep
 	return path, r, left
 }
 
-// judge compares the rows left with the rows before and with the report. exact: the report names each row.
+// judge compares the remaining rows with the rows before and with the report. exact: the report names each row.
 func (w *world) judge(t *testing.T, r *repair.Report, left map[string]string) (missing int, exact bool) {
 	t.Helper()
 	claimed, most, unbounded := map[string]bool{}, map[string]int64{}, map[string]bool{}

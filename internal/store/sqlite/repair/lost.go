@@ -41,7 +41,7 @@ func (r *Report) Losses() (lines []string) {
 	return lines
 }
 
-// fill takes rows that cannot be read as they were before the log lost something, and lists them: they may have changed since.
+// fill replaces unreadable rows by their state before the log lost something, and lists them as lost: they may have changed since.
 func (c *copier) fill(t *table, before string, lost []stretch) error {
 	conn, closing, err := connect(before, true)
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *copier) lose(t *table, l Loss) {
 	}
 }
 
-// keyOf says which row it is by the columns of its key, which begin at column first of a statement.
+// keyOf returns the key of a row as text, from the key's columns, which begin at column first of a statement.
 func (t *table) keyOf(s *sqlite.Stmt, first int) string {
 	var parts []string
 	for i, name := range t.columns {
@@ -90,8 +90,8 @@ func (t *table) keyOf(s *sqlite.Stmt, first int) string {
 	return strings.Join(parts, " ")
 }
 
-// name lists the lost rows. An index knows them; if no index with all rows could be read to its end, the result also says where
-// rows are missing, and how many at most.
+// name reports the lost rows by name, from an index that still has them. If no index with all rows could be read to its end, it also
+// reports where rows are missing, and how many at most.
 func (c *copier) name(t *table, lost []stretch) {
 	if c.quiet[t.name] {
 		return
@@ -140,7 +140,7 @@ func (s stretch) text() string {
 	return fmt.Sprintf("%d to %d", s.first, s.last)
 }
 
-// end returns the greatest row number that was ever given, if that is known.
+// end returns the highest row number ever assigned, if that is known.
 func (c *copier) end(t *table) (rowid int64, known bool) {
 	if slices.Contains(c.counted, t.name) && c.r.noted.Stored > 0 {
 		return c.r.noted.Stored, true
@@ -149,7 +149,7 @@ func (c *copier) end(t *table) (rowid int64, known bool) {
 	return rowid, known
 }
 
-// kept is how many rows of a stretch are there.
+// kept returns how many rows of a stretch were saved.
 func (c *copier) kept(t *table, s stretch) (n int64) {
 	_ = query(c.to, fmt.Sprintf(`SELECT count(*) FROM "%s" WHERE rowid BETWEEN ?1 AND ?2`, t.name), func(s *sqlite.Stmt) { n = s.ColumnInt64(0) }, s.first, s.last)
 	return n
@@ -165,7 +165,7 @@ func named(found map[string]string, s stretch) (n int64) {
 	return n
 }
 
-// scan reads an index for rows that are not there. It is false if the index could not be read to its end.
+// scan searches an index for missing rows, and returns false if the index could not be read to its end.
 func (c *copier) scan(t *table, index, where string, found map[string]string) bool {
 	columns, id := c.indexed(index), "rowid"
 	if !t.rowid {
@@ -198,8 +198,7 @@ func (c *copier) scan(t *table, index, where string, found map[string]string) bo
 	}) == nil
 }
 
-// nameIn returns a row's name from an index. If the index has texts, its numbers are left out, since they mean nothing
-// to people.
+// nameIn returns a row's name from an index. If the index has texts it omits numbers, which mean nothing to people.
 func nameIn(s *sqlite.Stmt, t *table, key string, columns []string) (name string) {
 	if !t.rowid {
 		return key

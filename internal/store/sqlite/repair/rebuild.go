@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/checkvfs"
 )
 
-// connect opens a database, with its checksums checked if checked is true.
+// connect opens a database; if checked, it checks pages by their checksums.
 func connect(path string, checked bool) (conn *sqlite.Conn, closing func() error, err error) {
 	u := url.URL{Scheme: "file", OmitHost: true, Path: path}
 	var file *checkvfs.File
@@ -45,7 +45,7 @@ func connect(path string, checked bool) (conn *sqlite.Conn, closing func() error
 	}, nil
 }
 
-// intact reports whether a database is sound as a whole and fits the rules.
+// intact reports whether a database passes SQLite's integrity check.
 func (j *Job) intact(_ context.Context, path string) bool {
 	conn, closing, err := connect(path, true)
 	if err != nil {
@@ -66,10 +66,10 @@ func query(conn *sqlite.Conn, sql string, row func(*sqlite.Stmt), args ...any) e
 	}})
 }
 
-// stretch is rows that could not be read: of rowids from first to last, both included.
+// stretch is a range of rowids whose rows could not be read, from first to last, both included.
 type stretch struct{ first, last int64 }
 
-// rebuild fills an empty database with the rows that can be read.
+// rebuild fills an empty database with the readable rows.
 func (j *Job) rebuild(ctx context.Context, r *Report, image, before, out string) error {
 	b, err := os.ReadFile(j.Blank)
 	if err != nil {
@@ -98,7 +98,7 @@ func (j *Job) rebuild(ctx context.Context, r *Report, image, before, out string)
 	return errors.Join(err, closeFrom(), closeTo())
 }
 
-// ready calls the kind's Ready, which writes into rows the state that other tables hold for them.
+// ready calls the kind's Ready, which writes the state that other tables hold for rows into these rows.
 func (j *Job) ready(conn *sqlite.Conn, r *Report, lost map[string]bool) error {
 	if j.Ready == nil {
 		return nil
@@ -112,7 +112,7 @@ func (j *Job) ready(conn *sqlite.Conn, r *Report, lost map[string]bool) error {
 	return nil
 }
 
-// tidy does that for a database whose pages are all whole, and the rest where commits are lost.
+// tidy calls ready for a database without damaged pages, and apply if commits are lost.
 func (j *Job) tidy(r *Report, path string) error {
 	if j.Ready == nil && r.Commits == 0 {
 		return nil
@@ -128,7 +128,7 @@ func (j *Job) tidy(r *Report, path string) error {
 	return errors.Join(err, closing())
 }
 
-// apply removes rows that have no meaning after the losses.
+// apply removes rows that have become meaningless by the losses.
 func (j *Job) apply(conn *sqlite.Conn, r *Report) error {
 	for _, rule := range j.Rules {
 		if rule.Find != "" {
@@ -153,9 +153,9 @@ type copier struct {
 	r        *Report
 	quiet    map[string]bool
 	lost     map[string]bool    // tables of which rows are
-	counted  []string           // tables whose row numbers the tally knows
+	counted  []string           // tables whose row numbers are in the tally
 	took     func(*sqlite.Stmt) // called for each row that is inserted
-	or       string             // what to do if a row exists: rows of the empty database are replaced, saved ones are not
+	or       string             // how to insert existing rows: REPLACE rows of the empty database, IGNORE for saved ones
 }
 
 // table is a table that both databases have.
@@ -209,8 +209,8 @@ func tablesOf(conn *sqlite.Conn) (tables []table, err error) {
 	return tables, err
 }
 
-// known finds the columns that the table has in both databases; false: the damaged one does not have the table, or that
-// cannot be read.
+// known finds the columns that the table has in both databases. It returns false if the damaged one does not have the table or cannot be
+// read.
 func (c *copier) known(t *table) bool {
 	have := map[string]bool{}
 	err := query(c.from, "SELECT name FROM pragma_table_info(?1)", func(s *sqlite.Stmt) { have[s.ColumnText(0)] = true }, t.name)
@@ -251,7 +251,7 @@ func (c *copier) copy(t *table) ([]stretch, error) {
 		if !ok {
 			return append(lost, stretch{at, math.MaxInt64}), nil
 		}
-		if next == at || !c.readable(t, next) { // a row whose overflow is lost
+		if next == at || !c.readable(t, next) { // a row whose overflow pages are lost
 			lost = append(lost, stretch{at, next})
 			at = next + 1
 			continue
@@ -265,7 +265,7 @@ func (c *copier) readable(t *table, rowid int64) bool {
 	return query(c.from, fmt.Sprintf(`SELECT %s FROM "%s" WHERE rowid = ?1`, t.list(), t.name), nil, rowid) == nil
 }
 
-// beyond finds the first row after a damaged page: by steps that double, and then by halving the last one.
+// beyond finds the first row after a damaged page: it doubles its steps, and then halves the last one.
 func (c *copier) beyond(t *table, at int64) (rowid int64, ok bool) {
 	probe := func(x int64) (found int64, ok bool, err error) {
 		err = query(c.from, fmt.Sprintf(`SELECT rowid FROM "%s" WHERE rowid >= ?1 ORDER BY rowid LIMIT 1`, t.name), func(s *sqlite.Stmt) {
@@ -299,7 +299,7 @@ func (c *copier) beyond(t *table, at int64) (rowid int64, ok bool) {
 	}
 }
 
-// insert copies the rows of a query, whose first column is their rowid, until one cannot be read.
+// insert copies the rows of a query, whose first column is the rowid, until one cannot be read.
 func (c *copier) insert(t *table, from *sqlite.Conn, sql string, args ...any) (last int64, readErr, err error) {
 	last = math.MinInt64
 	marks := strings.TrimSuffix(strings.Repeat("?,", len(t.columns)), ",")

@@ -1,5 +1,5 @@
-// Package repair repairs a damaged database that nobody has open: it restores exactly what can be restored, saves the whole
-// rows of the rest, and reports what is lost. DESIGN.md in internal/store says how.
+// Package repair repairs a damaged database that is not in use: it restores exactly what can be restored, saves the complete rows of the
+// rest, and reports the losses. DESIGN.md in internal/store describes how.
 package repair
 
 import (
@@ -17,20 +17,20 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/walfile"
 )
 
-// Loss is something that could not be saved.
+// Loss is a group of things that could not be saved.
 type Loss struct {
 	What   string `json:"what"`
 	Key    string `json:"key,omitempty"`
 	To     string `json:"to,omitempty"`      // of a notification
-	Rows   int64  `json:"rows,omitempty"`    // how many of them; 0: unknown
+	Rows   int64  `json:"rows,omitempty"`    // number of lost things; 0: unknown
 	AtMost bool   `json:"at_most,omitempty"` // some of them may have been deleted before, or be unchanged
 }
 
-// Count is how many of the things that had to be there are missing.
+// Count is how many things of a kind are missing.
 type Count struct {
 	What  string `json:"what"`
 	Least int64  `json:"at_least"`
-	Most  int64  `json:"at_most"` // the same as Least where it is exact
+	Most  int64  `json:"at_most"` // equal to Least if the number is exact
 }
 
 // Report is the result of a repair.
@@ -38,13 +38,13 @@ type Report struct {
 	File     string   `json:"file"`
 	State    string   `json:"state"` // whole, mended, rebuilt, lost
 	Repaired []string `json:"mended,omitempty"`
-	Commits  int      `json:"lost_commits,omitempty"`   // the last commits, of which nothing is left
-	AtLeast  bool     `json:"commits_unsure,omitempty"` // there may have been more such commits: the power had failed before
-	Counts   []Count  `json:"lost_in_all,omitempty"`    // Lost names them, as far as they are known
+	Commits  int      `json:"lost_commits,omitempty"`   // number of last commits of which nothing is left
+	AtLeast  bool     `json:"commits_unsure,omitempty"` // more commits may be lost, because of a power cut before
+	Counts   []Count  `json:"lost_in_all,omitempty"`    // numbers of missing things; Lost names them, as far as known
 	Lost     []Loss   `json:"lost,omitempty"`
 
 	noted    walfile.Tally // with the last commit
-	restored int64         // rows that are as they were some commits before
+	restored int64         // rows restored to their state some commits earlier
 }
 
 // Lossless reports whether nothing was lost.
@@ -55,8 +55,8 @@ func (r *Report) Lossless() bool {
 // States of a database after the repair.
 const (
 	Whole    = "whole"   // there was nothing to do
-	Repaired = "mended"  // every page is exact, but for Commits
-	Rebuilt  = "rebuilt" // from the rows that were whole
+	Repaired = "mended"  // every page is exact, except for lost Commits
+	Rebuilt  = "rebuilt" // rebuilt from its complete rows
 	Gone     = "lost"    // nothing could be saved: it is empty
 )
 
@@ -72,18 +72,18 @@ type Job struct {
 // Kind describes databases of one kind, for their repair.
 type Kind struct {
 	Rules []Rule   // what must fit together
-	Tally string   // a query for the counts of walfile.Tally; "": nothing is counted
-	Table string   // the table of the counted rows; its row numbers are given in order
-	Packs string   // or in this table, several to a row, whose number is that of the first; "": there is none
+	Tally string   // the query for the counts of a walfile.Tally; "": none
+	Table string   // the table of the counted rows, whose row numbers are assigned in order
+	Packs string   // another table with counted rows, several to a row; its row number is that of the first; "": none
 	Of    string   // and is called
-	GoOn  []string // statements that set the next row number to be given after ?1
-	// Ready, if not nil, writes into rows the state that other tables hold for them, so that Rules and Tally can select by it. lost names
-	// the tables that have lost rows. It returns the resulting losses and how many rows may differ from before.
+	GoOn  []string // statements that make ?1 the last assigned row number
+	// Ready, if not nil, writes the state that other tables hold for rows into these rows, so that Rules and Tally can select by it. lost
+	// names the tables that have lost rows. It returns the resulting losses, and how many rows may differ from before.
 	Ready func(c *sqlite.Conn, lost map[string]bool) (losses []Loss, unsure int64, err error)
-	Quiet map[string]bool // tables whose losses need no report: nothing in them was promised, or the rules report it
+	Quiet map[string]bool // tables whose losses are not reported: they promise nothing, or a rule reports them
 }
 
-// Rule removes rows that have no meaning after a loss. Find yields a Loss in each row: what, key, to, and how many.
+// Rule removes rows that have become meaningless by a loss. Each row of Find is a Loss: what, key, to, and how many.
 type Rule struct{ Find, Remove string }
 
 // Run repairs the database.
@@ -128,7 +128,7 @@ func (j *Job) Run(ctx context.Context) (r Report, err error) {
 	return j.finish(r, image+"2", Rebuilt)
 }
 
-// finish counts the missing rows and puts the result in the database's place.
+// finish counts the missing rows and replaces the damaged database by the result.
 func (j *Job) finish(r Report, from, state string) (Report, error) {
 	r.State = state
 	if state == Repaired && len(r.Repaired) == 0 && r.Commits == 0 {
@@ -142,8 +142,8 @@ func (j *Job) finish(r Report, from, state string) (Report, error) {
 	return r, j.replaceBy(from)
 }
 
-// count compares the rows that are there with the noted count. It is exact unless changes were lost: then a row that was done with may be
-// there again, and stand for a missing one.
+// count compares the number of rows with the recorded count. The result is exact unless changes were lost: then a row that had been deleted
+// or settled may be back, and hide a missing one.
 func (j *Job) count(r *Report, path string) error {
 	was, now := r.noted, walfile.Tally{}
 	conn, closing, err := connect(path, false)
@@ -175,7 +175,7 @@ func (j *Job) count(r *Report, path string) error {
 	return nil
 }
 
-// sound reports whether nothing has to be done.
+// sound reports whether the database needs no repair.
 func (j *Job) sound(ctx context.Context) bool {
 	d, err := checkvfs.Verify(ctx, j.Path, 0, nil)
 	if err != nil || len(d.Errors) > 0 {
@@ -228,7 +228,7 @@ func removeAll(paths ...string) {
 	}
 }
 
-// replaceBy puts a database in the place of the damaged one, with checksums.
+// replaceBy replaces the damaged database by another one, with checksums.
 func (j *Job) replaceBy(from string) error {
 	b, err := os.ReadFile(from)
 	if err != nil {
@@ -239,7 +239,7 @@ func (j *Job) replaceBy(from string) error {
 	if err := writeSynced(next, b); err != nil {
 		return err
 	}
-	// The log and the checksums go first: without them, what is in the place counts as damaged until this has ended.
+	// The log and the checksums are deleted first: without them the database counts as damaged until this has ended.
 	for _, suffix := range suffixes[1:] {
 		if err := os.Remove(j.Path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -251,7 +251,7 @@ func (j *Job) replaceBy(from string) error {
 	return Seal(j.Path, j.Store)
 }
 
-// Seal makes the checksums of a database that nobody has open.
+// Seal computes the checksums of a database that is not in use.
 func Seal(path string, store checkvfs.ID) error {
 	f, err := checkvfs.Open(path, checkvfs.Options{Store: store})
 	if err != nil {
@@ -270,8 +270,7 @@ type state struct {
 	before *state
 }
 
-// read finds the content of each page as far as it can be determined; nil: nothing can be determined for the whole
-// database.
+// read determines the content of each page as far as possible; nil: nothing can be determined for the whole database.
 func (j *Job) read(r *Report) (*state, error) {
 	base, err := os.ReadFile(j.Path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -298,7 +297,7 @@ func (j *Job) read(r *Report) (*state, error) {
 	m := walfile.Repair(wal, size, k.Mark, k.LogHeader, k.Notes)
 	r.Repaired = append(r.Repaired, m.Notes...)
 	n := noted(k, size, m)
-	if m.Frames > len(n.frames) { // there are later commits than the note's: its counts are older
+	if m.Frames > len(n.frames) { // the log has later commits than the note, so the note's counts are outdated
 		r.noted = walfile.Tally{}
 	}
 	before := n.before(size, m)
@@ -311,7 +310,7 @@ func (j *Job) read(r *Report) (*state, error) {
 		return s, nil
 	}
 	older := overlay(base, size, k, before, &Report{})
-	if m.Blind || s.bad[1] || ahead == 0 && m.Before == nil { // it is unknown which pages are older than they should be, or nothing is newer
+	if m.Blind || s.bad[1] || ahead == 0 && m.Before == nil { // either the outdated pages are unknown, or no page is newer than the older state
 		r.Commits, r.AtLeast = n.commits(k, before), !n.whole
 		return older, nil
 	}
@@ -319,11 +318,11 @@ func (j *Job) read(r *Report) (*state, error) {
 	return s, nil
 }
 
-// notes are the notes of a log's frames that were synced to disk.
+// notes are the notes of the log's frames that were synced to disk.
 type notes struct {
 	frames []walfile.Note
-	copied int  // so many frames were copied into the database and synced
-	whole  bool // each frame was noted; else there was a power cut, or the notes are of another log
+	copied int  // number of frames copied into the database and synced
+	whole  bool // the note of each frame exists; otherwise there was a power cut, or the notes are of another log
 }
 
 func noted(k *checkvfs.Kept, size int, m *walfile.Repaired) (n notes) {
@@ -342,8 +341,8 @@ func noted(k *checkvfs.Kept, size int, m *walfile.Repaired) (n notes) {
 	return n
 }
 
-// before is the last state whose pages are all there: the state up to the first lost frame, or the frames copied from the log, which is
-// later if that frame was among them.
+// before returns the last state with all its pages. This is the state up to the first lost frame or, if that frame was already copied, the
+// state after the copied frames.
 func (n *notes) before(size int, m *walfile.Repaired) *walfile.Repaired {
 	b := m.Before
 	if b == nil {
@@ -355,7 +354,7 @@ func (n *notes) before(size int, m *walfile.Repaired) *walfile.Repaired {
 	return b
 }
 
-// commits is how many commits came after a state: at least, if not every frame was noted.
+// commits returns how many commits followed a state; a minimum, if notes of frames are missing.
 func (n *notes) commits(k *checkvfs.Kept, state *walfile.Repaired) (lost int) {
 	if !n.whole {
 		return max(1, int(k.Mark.Commits)-state.Commits)
@@ -368,8 +367,9 @@ func (n *notes) commits(k *checkvfs.Kept, state *walfile.Repaired) (lost int) {
 	return max(1, lost)
 }
 
-// newest finds the newest version of each page by the notes of the log's frames: it may be in the log or, if it was copied, in the
-// database. missing counts pages that are in neither, ahead those that only the database has although no note says that they were copied.
+// newest finds the newest version of each page by the notes of the log's frames: in the log or, if it was copied, in the database. missing
+// counts pages whose newest version is in neither. ahead counts pages whose newest version only the database has, although no note records
+// the copy.
 func (n *notes) newest(base []byte, size int, m *walfile.Repaired) (ahead, missing int) {
 	if len(n.frames) == 0 {
 		return 0, len(m.Holes)
@@ -412,8 +412,7 @@ func (n *notes) newest(base []byte, size int, m *walfile.Repaired) (ahead, missi
 	return ahead, missing
 }
 
-// overlay replaces pages of the database by those of a log, and repairs or gives up pages that do not match their
-// checksums.
+// overlay replaces pages of the database by those of a log. It repairs pages that do not match their checksums, or marks them as lost.
 func overlay(base []byte, size int, k *checkvfs.Kept, m *walfile.Repaired, r *Report) *state {
 	s := &state{size: size, base: base, log: m.Pages, pages: m.Size, bad: make(map[int64]bool)}
 	if s.pages == 0 {
@@ -430,7 +429,7 @@ func overlay(base []byte, size int, k *checkvfs.Kept, m *walfile.Repaired, r *Re
 			continue
 		}
 		if m.Copied[uint32(page)] {
-			continue // the newest version, even if its own checksum differs, which may not have been written yet
+			continue // this is the newest version, even if its checksum differs, which may not have been written yet
 		}
 		if _, hole := m.Holes[uint32(page)]; hole {
 			s.bad[page] = true
@@ -454,7 +453,7 @@ func overlay(base []byte, size int, k *checkvfs.Kept, m *walfile.Repaired, r *Re
 	return s
 }
 
-// write writes the pages as a database, with checksums that nothing lost fits to.
+// write writes the pages as a database. The checksums of lost pages are wrong, so that they count as damaged.
 func (s *state) write(path string, store checkvfs.ID) error {
 	b := append([]byte(nil), s.base[:s.pages*int64(s.size)]...)
 	for page, data := range s.log {
@@ -466,7 +465,7 @@ func (s *state) write(path string, store checkvfs.ID) error {
 		return err
 	}
 	if s.bad[1] {
-		return nil // without it, it is no database
+		return nil // without page 1 this is no database
 	}
 	if err := Seal(path, store); err != nil {
 		return err

@@ -12,11 +12,11 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/checkvfs"
 )
 
-// backupPages are copied in one go: a few milliseconds during which a running server's log cannot be restarted.
+// backupPages is how many pages are copied in one step of a few milliseconds, during which a running server's log cannot be restarted.
 const backupPages = 2048
 
-// Backup copies the database src to the new file dst, consistently, also while a server writes to src. dst appears
-// only when it is whole and on disk. checked says that src has checksums: it is damage if they are missing.
+// Backup makes a consistent copy of the database src in the new file dst, also while a server writes to src. dst appears only when it is
+// complete and on disk. checked says that src has checksums, so that missing ones are damage.
 func Backup(ctx context.Context, src, dst string, checked bool) error {
 	if _, err := os.Stat(src); err != nil {
 		return fmt.Errorf("back up database: %w", err)
@@ -57,8 +57,8 @@ func copyDatabase(ctx context.Context, src, dst string, checked bool) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
-	// One read transaction from start to end: pages written meanwhile go to the log and are not seen, so the copy
-	// is of one moment and never starts over.
+	// One read transaction from start to end: pages written meanwhile go to the log and stay invisible, so the copy is of one moment and
+	// never starts over.
 	if err := step(from, "BEGIN"); err != nil {
 		return err
 	}

@@ -9,16 +9,16 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// How often the log is copied into the file: often, so that little is left to copy when the disk fills up. A full disk can then still
-// take settles, which rewrite pages in place. Where little is written, less often: each time takes three syncs, for which commits
-// wait, and what the same pages hold again and again is copied once.
+// How often the log is copied into the file. The interval is short, so that little is left to copy when the disk fills up: a full disk can
+// then still store settles, which rewrite pages in place. While little is written the interval is longer: each copy takes three syncs, for
+// which commits wait, and a page that is rewritten again and again is copied only once.
 const (
 	checkpointEvery = 250 * time.Millisecond
 	littleWritten   = 1 << 20
 	littleEvery     = time.Second
 )
 
-// checkpointer copies the log into the file on its own connection, so that the writer need not.
+// checkpointer copies the log into the file on its own connection, so that the writer does not have to.
 type checkpointer struct {
 	db   *DB
 	conn *sqlite.Conn
@@ -99,7 +99,7 @@ func (w *writer) copyLog(conn *sqlite.Conn, mode string) (logBytes int64, err er
 	return logBytes, nil
 }
 
-// wrote counts what a commit has put into the log and has it copied early if that is much.
+// wrote counts the bytes that a commit has added to the log, and triggers an early copy if there are many.
 func (w *writer) wrote(bytes int64) {
 	if w.uncopied.Add(bytes+1) > w.db.opts.CopyAfter {
 		select {
@@ -109,7 +109,7 @@ func (w *writer) wrote(bytes int64) {
 	}
 }
 
-// complainEvery bounds how often the same trouble with the log is logged.
+// complainEvery is the least interval between log messages about the same trouble with the log.
 const complainEvery = 10 * time.Second
 
 func (w *writer) complain() bool {
@@ -117,10 +117,10 @@ func (w *writer) complain() bool {
 	return now-last > int64(complainEvery) && w.complained.CompareAndSwap(last, now)
 }
 
-// Uncopied is about how many bytes have been written to the log that are not in the file yet: it may grow by as much.
+// Uncopied returns about how many bytes of the log are not in the file yet, and so by how much the file may grow.
 func (db *DB) Uncopied() int64 { return db.w.uncopied.Load() }
 
-// FreeInside reads how many bytes of the file are free to be used again.
+// FreeInside returns how many bytes inside the file can be reused.
 func (db *DB) FreeInside(ctx context.Context) (bytes int64, err error) {
 	err = db.Read(ctx, func(c *sqlite.Conn) error {
 		pages, err := queryInt(c, "PRAGMA freelist_count")
@@ -130,22 +130,21 @@ func (db *DB) FreeInside(ctx context.Context) (bytes int64, err error) {
 	return bytes, err
 }
 
-// CopyLog copies the log into the file between commits. Only for hooks, when space is scarce and little may
-// be left uncopied.
+// CopyLog copies the log into the file between commits. It is only for hooks, when space is scarce and little may be left uncopied.
 func (db *DB) CopyLog() {
 	_, err := db.w.copyLog(db.w.conn, "PASSIVE")
 	_ = db.w.judge(err)
 }
 
-// How long the writer waits for readers to leave the log so that it can be restarted: hardly at all below the cap,
-// and beyond it long enough that the log grows slower than its reader (a backup, say) can read it.
+// How long the writer waits for readers to leave the log, so that the log can be restarted. Below the cap it hardly waits. Beyond the cap
+// it waits so long that the log grows slower than a reader of it, such as a backup, can read.
 const (
 	restartWait    = 20 * time.Millisecond
 	restartWaitCap = time.Second
 )
 
-// restartLog makes the next commit begin the log anew. The checkpointer has copied nearly all of it before, so this
-// takes a few milliseconds.
+// restartLog makes the next commit restart the log. The checkpointer has copied nearly all of the log before, so this takes a few
+// milliseconds.
 func (w *writer) restartLog(logBytes int64) {
 	wait := restartWait
 	if logBytes > w.db.opts.WALCap {
@@ -159,8 +158,8 @@ func (w *writer) restartLog(logBytes int64) {
 	}
 }
 
-// Reclaim copies the whole log into the file and begins it anew, between commits. Only for hooks, when
-// the disk is full: the log's space can then be used again.
+// Reclaim copies the whole log into the file and restarts it, between commits. It is only for hooks, when the disk is full: the log's space
+// can then be reused.
 func (db *DB) Reclaim() {
 	db.w.conn.SetBusyTimeout(restartWait)
 	defer db.w.conn.SetBusyTimeout(db.opts.BusyTimeout)

@@ -44,7 +44,7 @@ func TestSmallLogIsCopiedEverySecondLargeAtOnce(t *testing.T) {
 	})
 }
 
-// sized is an op that claims to write so many bytes.
+// sized is an op that reports a given size in bytes.
 type sized struct {
 	bytes int
 	done  chan error

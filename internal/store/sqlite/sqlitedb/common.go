@@ -26,10 +26,10 @@ func (c Common) Exec(_ context.Context, statement string, args ...any) (int, err
 	return c.Conn.Changes(), err
 }
 
-// Lock implements sqltx.Tx: one transaction at a time writes.
+// Lock implements sqltx.Tx. It is empty, since only one transaction at a time writes.
 func (Common) Lock() string { return "" }
 
-// numbered writes arguments as SQLite does: there, $1 would be a name.
+// numbered converts placeholders to SQLite's form, in which $1 would be a name.
 func numbered(query string) string { return strings.ReplaceAll(query, "$", "?") }
 
 type commonRow struct{ *sqlite.Stmt }

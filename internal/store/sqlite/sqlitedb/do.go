@@ -12,7 +12,7 @@ type funcOp struct {
 	fn    func(*sqlite.Conn) error
 	rows  int
 	err   error
-	state atomic.Int32 // 0 queued, 1 taken, 2 given up
+	state atomic.Int32 // 0: queued, 1: taken, 2: abandoned
 	done  chan error
 }
 
@@ -43,13 +43,13 @@ func (o *funcOp) Done(err error) {
 
 func (o *funcOp) Size() (rows, bytes int) { return o.rows, 256 * o.rows }
 
-// Do runs fn inside the next commit and returns once that is on disk. If fn fails, only its changes are undone. fn may
-// run again if the commit fails because of another op. Once fn has begun, Do waits for it even if ctx ends.
+// Do runs fn inside the next commit and returns once that is on disk. If fn fails, only its changes are undone. fn may run again if the
+// commit fails because of another op. Once fn has started, Do waits for it even if ctx ends.
 func (db *DB) Do(ctx context.Context, fn func(*sqlite.Conn) error) error {
 	return db.DoFor(ctx, "", fn)
 }
 
-// DoFor is Do for an app: apps take turns.
+// DoFor is Do for an app; apps take turns.
 func (db *DB) DoFor(ctx context.Context, app string, fn func(*sqlite.Conn) error) error {
 	return db.do(ctx, app, &funcOp{fn: fn, rows: 1, done: make(chan error, 1)}, false)
 }
@@ -59,7 +59,7 @@ func (db *DB) DoBulk(ctx context.Context, rows int, fn func(*sqlite.Conn) error)
 	return db.DoBulkFor(ctx, "", rows, fn)
 }
 
-// DoBulkFor is DoBulk for an app: apps take turns in that too.
+// DoBulkFor is DoBulk for an app; apps take turns in background work, too.
 func (db *DB) DoBulkFor(ctx context.Context, app string, rows int, fn func(*sqlite.Conn) error) error {
 	return db.do(ctx, app, &funcOp{fn: fn, rows: rows, done: make(chan error, 1)}, true)
 }
@@ -71,7 +71,7 @@ func (db *DB) do(ctx context.Context, app string, op *funcOp, bulk bool) error {
 	db.w.submit(queued{op: op, app: app}, bulk)
 	select {
 	case err := <-op.done:
-		return db.w.judge(err) // only this function's changes are undone, and nothing else has judged its error
+		return db.w.judge(err) // the error undid only this function's changes, so it has not been judged yet
 	case <-ctx.Done():
 		if op.state.CompareAndSwap(0, 2) {
 			return context.Cause(ctx)

@@ -2,11 +2,11 @@ package sqlitedb
 
 import "time"
 
-// How far a commit grows on a slow disk.
+// Limits up to which a commit grows on a slow disk.
 const (
-	maxGrownRows = 16 * maxCommitOps     // rows of small notifications: half of the bytes that a commit may have
+	maxGrownRows = 16 * maxCommitOps     // rows; for small notifications that is half of the bytes that a commit may have
 	maxGrowing   = 50 * time.Millisecond // however slow the disk is
-	diskMemory   = 8                     // commits: how many the disk's latest times are the mean of, roughly
+	diskMemory   = 8                     // the disk's time is averaged over about so many commits
 )
 
 // lot is the content of a commit.
@@ -20,7 +20,7 @@ func (l *lot) add(op Op, rows, bytes int) {
 	l.rows, l.bytes = l.rows+rows, l.bytes+bytes
 }
 
-// empty clears the ops and keeps the memory, unless that is far too large.
+// empty clears the ops and keeps their memory, unless that is far too large.
 func (l *lot) empty() {
 	clear(l.ops)
 	if *l = (lot{ops: l.ops[:0]}); cap(l.ops) > keepOps {
@@ -28,7 +28,7 @@ func (l *lot) empty() {
 	}
 }
 
-// take collects the next commit; more is false when the writer is to end.
+// take collects the next commit; more is false when the writer should end.
 func (w *writer) take() (more bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -43,11 +43,11 @@ func (w *writer) take() (more bool) {
 	return !w.closed || len(w.fast)+w.byApp.ops+w.bulk.ops > 0
 }
 
-// takeFirst adds the ops that precede background work, up to the usual size of a commit.
+// takeFirst adds the ops that have priority over background work, up to the usual size of a commit.
 func (w *writer) takeFirst() {
 	n, part := 0, 1
 	if w.byApp.ops > 0 {
-		part = 2 // neither kind takes all the room
+		part = 2 // each kind gets half of the room
 	}
 	rows, bytes := w.batch.rows, w.batch.bytes
 	room := func(part int) bool {
@@ -90,7 +90,7 @@ func (w *writer) takeBulk() {
 	w.waits = time.Now()
 }
 
-// taken admits waiting ops that have room now.
+// taken subtracts taken bytes from the queued ones and wakes submitters that wait for room.
 func (w *writer) taken(bytes int) {
 	if bytes > 0 {
 		w.bytes -= bytes
@@ -98,9 +98,8 @@ func (w *writer) taken(bytes int) {
 	}
 }
 
-// grow applies operations that have come since as well, as long as the disk lately took longer for a commit than it takes to
-// apply all of this one. So callers wait at most twice as long for the sake of others, and a disk that takes 20 ms commits
-// once for the publishes of 40 ms.
+// grow also applies operations that have arrived since, as long as recent commits took the disk longer than applying this one has taken so
+// far. So callers wait at most twice as long for the sake of others, and a disk that takes 20 ms commits once for the publishes of 40 ms.
 func (w *writer) grow(began time.Time) error {
 	for w.batch.rows < maxGrownRows && w.batch.bytes < maxCommitBytes && time.Since(began) < min(w.disk, maxGrowing) {
 		n := len(w.batch.ops)
@@ -121,13 +120,12 @@ func (w *writer) grow(began time.Time) error {
 	return nil
 }
 
-// took notes how long the disk took for a commit. A single very slow commit says little about the next, so its weight is
-// bounded.
+// took records how long the disk took for a commit. A single very slow commit says little about the next, so its weight is limited.
 func (w *writer) took(d time.Duration) {
 	w.disk += (min(d, 2*maxGrowing) - w.disk) / diskMemory
 }
 
-// consume drops the first n, keeping the memory unless it has grown out of proportion.
+// consume removes the first n entries and keeps the memory, unless that has grown out of proportion.
 func consume(q []queued, n int) []queued {
 	if n == len(q) && cap(q) > 1<<16 {
 		return nil

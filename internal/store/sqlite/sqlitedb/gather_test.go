@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// publish is an op of so many rows that takes so long to be applied.
+// publish is an op with a given number of rows and a given duration of its Apply.
 type publish struct {
 	rows int
 	work time.Duration
@@ -25,15 +25,14 @@ func (p *publish) Apply(c *sqlite.Conn) error { time.Sleep(p.work); return inser
 func (p *publish) Done(error)                 { p.done.Done() }
 func (p *publish) Size() (rows, bytes int)    { return p.rows, 100 * p.rows }
 
-// commits publishes on a disk whose syncs take as long as disk, and counts the commits of the operations
-// queued meanwhile.
+// commits runs publishes on a disk with syncs of a given duration, and counts the commits of the operations queued meanwhile.
 func commits(t *testing.T, disk time.Duration, n int, p publish) (commits uint64) {
 	t.Helper()
 	path, vfs := filepath.Join(t.TempDir(), "x.db"), faultvfs.New(t)
 	synctest.Test(t, func(t *testing.T) {
 		db := open(t, path, sqlitedb.Options{VFS: vfs.Name()})
 		vfs.SlowSyncs(disk)
-		for range 50 { // so that it is known how long the disk takes
+		for range 50 { // lets the writer measure the disk
 			if err := db.Do(t.Context(), insert("x")); err != nil {
 				t.Fatal(err)
 			}

@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// row is an op that inserts a row. It may do something meanwhile, and once that is committed.
+// row is an op that inserts a row. It may call a function during Apply, and another one once that is committed.
 type row struct {
 	during, after func()
 	rows          int  // that it counts as
@@ -47,8 +47,7 @@ func ofRows(t *testing.T) *sqlitedb.DB {
 	}}})
 }
 
-// committing queues the ops and has the caller commit them, with others if the writer has just looked for work and found
-// some.
+// committing queues the ops and commits them as a caller. It tries again with new ops whenever the writer was faster.
 func committing(t *testing.T, db *sqlitedb.DB, ops func() []*row) []*row {
 	t.Helper()
 	for {
@@ -85,10 +84,10 @@ func TestWaiterCommitsIfNobodyElseDoes(t *testing.T) {
 	}
 }
 
-// TestOpThatFindsNoRoomInItsCallersCommitIsCommittedNext queues what fills a commit before each op that its caller would commit.
+// TestOpThatFindsNoRoomInItsCallersCommitIsCommittedNext fills a commit before each op that its caller would commit.
 func TestOpThatFindsNoRoomInItsCallersCommitIsCommittedNext(t *testing.T) {
 	db := ofRows(t)
-	for range 20 { // the writer may look for work at any time, and then it commits both
+	for range 20 { // repeated, since the writer may check the queue at any time and then commits both
 		full, op := newRow(), newRow()
 		full.rows = 10_000
 		db.SubmitLazy(full)
@@ -156,7 +155,7 @@ func TestNobodyCommitsOnceTheDatabaseIsClosed(t *testing.T) {
 	}
 }
 
-// TestAPanicWithinACommitEndsTheProcess has a caller commit that survives panics, as handlers of requests do.
+// TestAPanicWithinACommitEndsTheProcess commits from a caller that recovers from panics, as handlers of requests do.
 func TestAPanicWithinACommitEndsTheProcess(t *testing.T) {
 	const path = "GODWIT_PANICKING_DB"
 	if p := os.Getenv(path); p != "" {

@@ -8,8 +8,8 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/checkvfs"
 )
 
-// makePrivate makes a database that only its owner may read before SQLite does, whose log files then get the same mode.
-// An existing file becomes private, whatever the folder lets others do.
+// makePrivate creates a database file that only its owner may read, before SQLite would create it; SQLite gives the log files the same
+// mode. An existing file becomes private, whatever access its folder gives others.
 func makePrivate(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err == nil {

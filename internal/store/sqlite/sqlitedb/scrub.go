@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// scrubPages are overwritten in one commit: a quarter of a megabyte, so that other commits do not wait long.
+	// scrubPages is how many pages one commit overwrites: a quarter of a megabyte, so that other commits do not wait long.
 	scrubPages = 64
 	// logTries and logPause bound how long Scrub waits for readers to leave the log.
 	logTries = 100
 	logPause = 100 * time.Millisecond
 )
 
-// Scrub overwrites what was deleted: the file's free pages, in slices as background work, and the log. Within pages that are in use,
-// deleting overwrites at once: see connect. The next call finishes an interrupted one.
+// Scrub overwrites deleted data: the file's free pages, in slices as background work, and the log. Within used pages, deleting overwrites
+// immediately: see connect. The next call completes an interrupted one.
 func (db *DB) Scrub(ctx context.Context) error {
 	if err := db.fillFree(ctx); err != nil {
 		return fmt.Errorf("overwrite free pages of %s: %w", db.path, err)
@@ -32,7 +32,7 @@ func (db *DB) Scrub(ctx context.Context) error {
 	return nil
 }
 
-// fillFree has a table of zeros take all free pages, and drops it.
+// fillFree fills all free pages with the zeros of a table, and drops the table.
 func (db *DB) fillFree(ctx context.Context) error {
 	err := db.DoBulk(ctx, 1, func(c *sqlite.Conn) error {
 		return Each(c, "CREATE TABLE IF NOT EXISTS scrub (zeros BLOB)", nil, nil)
@@ -61,8 +61,8 @@ func (db *DB) fillFree(ctx context.Context) error {
 	return db.DoBulk(ctx, 1, func(c *sqlite.Conn) error { return Each(c, "DROP TABLE scrub", nil, nil) })
 }
 
-// zeros is how long a blob is that fills so many pages besides a part of the row's own (https://sqlite.org/fileformat2.html#b_tree_pages):
-// the rest of a page that is filled in part would keep what it held.
+// zeros returns the length of a blob that fills a number of pages besides a part of its row's own page
+// (https://sqlite.org/fileformat2.html#b_tree_pages): a partly filled page would keep its old data in the rest.
 func zeros(page, pages int) int {
 	payload := (page-12)*32/255 - 23 + pages*(page-4)
 	header := 3 // bytes of the record's header: its own length, and the blob's in two bytes or more
@@ -72,11 +72,11 @@ func zeros(page, pages int) int {
 	return payload - header
 }
 
-// errLogInUse says that a reader is using the log.
+// errLogInUse reports that a reader is using the log.
 var errLogInUse = errors.New("the log is in use")
 
-// emptyLog copies the log into the file, begins it anew once no reader needs it, and overwrites what is behind the new beginning. The file
-// keeps its length: a log that is cut off is taken for damage.
+// emptyLog copies the log into the file, restarts it once no reader needs it, and overwrites the bytes after the new beginning. The log
+// file keeps its length, since a truncated log counts as damaged.
 func (db *DB) emptyLog(ctx context.Context) error {
 	for try := 0; ; try++ {
 		err := db.w.beginLog()
@@ -92,7 +92,7 @@ func (db *DB) emptyLog(ctx context.Context) error {
 		case <-time.After(logPause):
 		}
 	}
-	// The next commit is the first of the new log: this one, if nobody else has any.
+	// The next commit is the first of the new log. This one makes sure that there is one.
 	err := db.DoBulk(ctx, 1, func(c *sqlite.Conn) error {
 		return errors.Join(Each(c, "CREATE TABLE scrub (zeros BLOB)", nil, nil), Each(c, "DROP TABLE scrub", nil, nil))
 	})
@@ -104,7 +104,7 @@ func (db *DB) emptyLog(ctx context.Context) error {
 	return db.w.judge(db.w.overwriteLog())
 }
 
-// beginLog makes the next commit begin the log again.
+// beginLog makes the next commit restart the log.
 func (w *writer) beginLog() error {
 	w.turn.Lock()
 	defer w.turn.Unlock()
@@ -121,12 +121,11 @@ func (w *writer) beginLog() error {
 const (
 	logHeader   = 32
 	frameHeader = 24
-	logSalt     = 16 // where the header has the eight bytes that each frame of this log repeats
+	logSalt     = 16 // offset of the eight header bytes that each frame of this log repeats
 	frameSalt   = 8
 )
 
-// overwriteLog writes zeros over the remains of earlier logs, while nobody, in this process or another, writes to this
-// one.
+// overwriteLog overwrites the remains of earlier logs with zeros. Meanwhile nothing may write to the log, in this process or another.
 func (w *writer) overwriteLog() (err error) {
 	if err := step(w.conn, "BEGIN IMMEDIATE"); err != nil {
 		return err

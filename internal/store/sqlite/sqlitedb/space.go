@@ -12,18 +12,18 @@ import (
 	"godwit.dev/godwit/internal/engine/disk"
 )
 
-// spaceEvery is the least time between two queries of the disk's free space.
+// spaceEvery is the least interval between two queries of the disk's free space.
 const spaceEvery = 100 * time.Millisecond
 
-// Space watches the disk of a database: below a reserve new data is refused, while a ballast file, given up when
-// the disk is full to the last byte, leaves room to settle and clean up.
+// Space watches the disk of a database: below a reserve new data is refused. When the disk is completely full, a ballast file is deleted,
+// which leaves room to settle and clean up.
 type Space struct {
 	dir, ballast  string
 	minFree, size int64
 	statfs        func(dir string) (free int64, err error)
 
-	// Inside, if set before use, is what the database file has free inside it, less what will go into it from its log.
-	// It counts as free as long as half the reserve is free on the disk itself, for the log.
+	// Inside, if set before use, returns the free bytes inside the database file, minus those that its log will need. They count as free as
+	// long as half the reserve is free on the disk itself, for the log.
 	Inside func() int64
 
 	mu      sync.Mutex
@@ -35,8 +35,8 @@ type Space struct {
 	given   bool // the ballast is not there
 }
 
-// Free returns the free bytes on the disk of a folder. If that is unknown, it reports plenty: writes to a full disk fail
-// by themselves.
+// Free returns the free bytes on the disk of a folder. If that is unknown it returns a huge number: writes to a full disk fail by
+// themselves.
 func Free(dir string) int64 {
 	n, err := disk.Free(dir)
 	if err != nil {
@@ -74,8 +74,7 @@ func (s *Space) Scarce() bool {
 	return s.free < 4*s.minFree
 }
 
-// Wrote notes that about so many bytes have been written, so that a fast writer does not run through the reserve
-// between two looks at the disk.
+// Wrote counts about so many written bytes, so that a fast writer does not use up the reserve between two queries of the disk.
 func (s *Space) Wrote(bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +93,7 @@ func (s *Space) refresh() {
 func (s *Space) look() {
 	free, err := s.statfs(s.dir)
 	if err != nil {
-		free = math.MaxInt64 // not knowing is no reason to refuse
+		free = math.MaxInt64 // an unknown state is no reason to refuse data
 	}
 	s.checked, s.noted, s.disk = time.Now(), 0, free
 	s.full = free < s.minFree/2
@@ -105,7 +104,7 @@ func (s *Space) look() {
 	s.full = s.full || free < s.minFree
 }
 
-// State is the free space as last seen and whether it is below the reserve.
+// State returns the free space at the last query, and whether it is below the reserve.
 func (s *Space) State() (free int64, full bool) {
 	full = s.Full()
 	s.mu.Lock()
@@ -125,7 +124,7 @@ func (s *Space) GiveUp() bool {
 	return s.given
 }
 
-// Restore makes the ballast again once there is plenty of room. It may take a while.
+// Restore creates the ballast again once there is enough space. It may take a while.
 func (s *Space) Restore() error {
 	s.mu.Lock()
 	s.look()
@@ -143,7 +142,7 @@ func (s *Space) Restore() error {
 	return nil
 }
 
-// writeBallast writes real bytes: a file with holes would free nothing.
+// writeBallast writes real bytes: deleting a sparse file would free nothing.
 func writeBallast(path string, size int64) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

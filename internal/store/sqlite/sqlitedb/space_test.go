@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// fakeDisk is a Space on a disk whose free space the test sets, and that is queried every time.
+// fakeDisk returns a Space whose free space the test sets; it queries that every time.
 func fakeDisk(t *testing.T, free *int64, minFree, ballast int64) *Space {
 	t.Helper()
 	s := &Space{

@@ -13,8 +13,8 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// A function that failed after more pages than the cache holds is rolled back to a savepoint. SQLite writes the commit
-// after that in a way that no recovery takes, if pages had spilled into the log before.
+// A function that fails after changing more pages than the cache holds is rolled back to a savepoint. If pages had spilled into the log
+// before, SQLite writes the following commit in a form that its recovery ignores.
 func TestNothingIsLostAfterALargeFunctionFailed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	db := open(t, path, sqlitedb.Options{})
@@ -45,7 +45,7 @@ func TestNothingIsLostAfterALargeFunctionFailed(t *testing.T) {
 	}
 }
 
-// holdLog keeps the log from being copied into the file until release is called.
+// holdLog prevents copying the log into the file until release is called.
 func holdLog(t *testing.T, db *sqlitedb.DB) (release func()) {
 	t.Helper()
 	held, end, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -63,7 +63,7 @@ func holdLog(t *testing.T, db *sqlitedb.DB) (release func()) {
 	return func() { close(end); <-done }
 }
 
-// crash copies the files as they are, as if the process had been killed, and returns where.
+// crash copies the current files, as if the process had been killed, and returns the path of the copy.
 func crash(t *testing.T, path string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), filepath.Base(path))

@@ -1,5 +1,5 @@
-// Package sqlitedb is what all SQLite files of the server share: opening with the right pragmas, migrations, a
-// writer that commits in groups, checkpoints off the write path, read connections, disk headroom and online copies.
+// Package sqlitedb has what all SQLite files of the server share: opening with the right pragmas, migrations, a writer that commits in
+// groups, checkpoints off the write path, read connections, disk headroom and online copies.
 package sqlitedb
 
 import (
@@ -20,47 +20,47 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/checkvfs"
 )
 
-// ErrClosed is returned for work handed to a database that is closing.
+// ErrClosed is the error for work submitted to a database that is closing.
 var ErrClosed = errors.New("database is closed")
 
-// Bytes of the page caches of a connection. They hold the inner pages of large indexes; the others are in the system's
-// cache, a short system call away. Larger ones made nothing faster that was measured, and each byte costs two of the
-// process: a page of 4096 bytes with its header takes 8 KB from the C allocator, and what it once took it keeps.
+// Bytes of the page caches of a connection. They hold the inner pages of large indexes; other pages are in the system's cache, a short
+// system call away. Larger caches made no measured operation faster, and each byte costs two of the process: a page of 4096 bytes with its
+// header takes 8 KB from the C allocator, which never returns them.
 const (
 	writeCache = 1 << 20
 	readCache  = 256 << 10
 )
 
-// Options say how a database file is opened. The zero value of each field but AppID and Migrations is a good default.
+// Options control how a database file is opened. The zero value of each field but AppID and Migrations is a good default.
 type Options struct {
-	AppID      int32    // application_id: tells our files from others and from each other
+	AppID      int32    // application_id, which distinguishes the server's files from others and from each other
 	Migrations []string // SQL scripts in order; never change one that was released, append
 
 	PageSize    int           // bytes; 0: 4096. Only matters when the file is created
 	Readers     int           // most reading connections; 0: 4
-	BusyTimeout time.Duration // wait for locks of other processes (backup, command line); 0: 10 s
-	WALRestart  int64         // bytes of log from which the writer restarts it; 0: 32 MB
-	WALCap      int64         // bytes of log that are never exceeded by more than a commit; 0: 256 MB
-	CopyAfter   int64         // bytes in the log after which it is copied into the file without waiting for the next tick; 0: 8 MB
+	BusyTimeout time.Duration // how long to wait for locks of other processes (backup, command line); 0: 10 s
+	WALRestart  int64         // size of the log in bytes from which the writer restarts it; 0: 32 MB
+	WALCap      int64         // size of the log in bytes that at most one commit exceeds; 0: 256 MB
+	CopyAfter   int64         // uncopied bytes in the log after which it is copied into the file without waiting for the next tick; 0: 8 MB
 	VFS         string        // name of the registered VFS beneath; empty: the default one. For fault injection
-	Guard       Guard         // what is known of the file beforehand, and callbacks for violations
+	Guard       Guard         // knowledge about the file before it is opened, and callbacks for damage
 	Shared      bool          // other processes write to the file as well
 	Lax         bool          // commits are not synced one by one: see checkvfs.Options
-	Hooks       Hooks         // the owner's functions around each commit
+	Hooks       Hooks         // the owner's functions, called around each commit
 
-	// Fatal is called once if written data may not be on disk (fsync failed): the program must exit loudly. Nothing is
-	// acknowledged from then on. Nil: only the callers get the error.
+	// Fatal is called once if data that was reported as written may not be on disk (fsync failed): the program must exit with an error. No
+	// more writes are acknowledged. Nil: only the callers get the error.
 	Fatal func(error)
 	Log   *slog.Logger // nil: discards
 }
 
-// Guard holds what the store knows of a file beforehand. The zero value makes no checks.
+// Guard holds what the store knows about a file before it is opened. The zero value makes no checks.
 type Guard struct {
-	Store   checkvfs.ID // what the file must belong to
-	Checked bool        // it had checksums before: it is damage if they are missing
+	Store   checkvfs.ID // the store to which the file must belong
+	Checked bool        // the file had checksums, so missing ones are damage
 
-	// Damaged is called once if the file is found damaged. Nothing is acknowledged from then on; readable data can still be
-	// read. Nil: only the callers get the error.
+	// Damaged is called once if damage is found. No more writes are acknowledged then; undamaged data can still be read. Nil: only the
+	// callers get the error.
 	Damaged func(error)
 }
 
@@ -93,7 +93,7 @@ type DB struct {
 	ckpt *checkpointer
 
 	readers chan *sqlite.Conn // nil entries are connections not opened yet
-	reading *fair.Places      // as many as there are connections
+	reading *fair.Places      // as many places as there are connections
 	closing chan struct{}
 	once    sync.Once
 	err     error
@@ -120,7 +120,7 @@ func (db *DB) open(ctx context.Context, prepare func(*sqlite.Conn) error) error 
 	}
 	keepScratch()
 	db.uri = fileURI(db.path, vfs)
-	db.w = newWriter(db) // before the file is opened: the writer may be informed of damage at once
+	db.w = newWriter(db) // set before the file is opened, since the writer may be informed of damage immediately
 	if db.file, err = checkvfs.Open(db.path, checkvfs.Options{
 		Expected: db.opts.Guard.Checked, Store: db.opts.Guard.Store, Shared: db.opts.Shared, Lax: db.opts.Lax, Damaged: db.w.damaged,
 	}); err != nil {
@@ -174,7 +174,7 @@ func migrate(ctx context.Context, conn *sqlite.Conn, o *Options) error {
 	return sqlitemigration.Migrate(ctx, conn, sqlitemigration.Schema{AppID: o.AppID, Migrations: o.Migrations})
 }
 
-// connect opens one more connection with the pragmas that hold per connection.
+// connect opens one more connection, with the pragmas of each connection.
 func (db *DB) connect(cache int) (*sqlite.Conn, error) {
 	conn, err := sqlite.OpenConn(db.uri, sqlite.OpenReadWrite, sqlite.OpenCreate, sqlite.OpenURI)
 	if err != nil {
@@ -222,13 +222,13 @@ func queryInt(conn *sqlite.Conn, query string) (n int64, err error) {
 // Path is the file's path.
 func (db *DB) Path() string { return db.path }
 
-// Read runs fn on a reading connection within one snapshot. It never waits for the writer. fn must be quick: an
-// open snapshot keeps the log from being restarted.
+// Read runs fn on a reading connection within one snapshot. It never waits for the writer. fn must be quick: an open snapshot prevents
+// restarting the log.
 func (db *DB) Read(ctx context.Context, fn func(*sqlite.Conn) error) error {
 	return db.ReadFor(ctx, "", fn)
 }
 
-// ReadFor is Read for an app: apps take turns, and one never has all connections.
+// ReadFor is Read for an app: apps take turns, and a single app never gets all connections.
 func (db *DB) ReadFor(ctx context.Context, app string, fn func(*sqlite.Conn) error) error {
 	select {
 	case <-db.closing:
@@ -279,7 +279,7 @@ func (db *DB) openReading() (*sqlite.Conn, error) {
 	return conn, nil
 }
 
-// step runs a statement that is kept prepared and yields no rows.
+// step runs a statement without rows and keeps it prepared.
 func step(conn *sqlite.Conn, query string) error {
 	stmt, err := conn.Prepare(query)
 	if err != nil {
@@ -289,7 +289,7 @@ func step(conn *sqlite.Conn, query string) error {
 	return errors.Join(err, stmt.Reset())
 }
 
-// NoteCount notes the current row counts. It must be called before any op is submitted.
+// NoteCount records the current row counts. Call it before any op is submitted.
 func (db *DB) NoteCount() error {
 	t, err := db.opts.Hooks.Count(db.w.conn)
 	if err == nil {
@@ -301,13 +301,13 @@ func (db *DB) NoteCount() error {
 	return nil
 }
 
-// Counted is what was noted when the database was closed; false: it was not closed, or nothing was noted.
+// Counted returns the row counts that were recorded when the database was closed; false: it was not closed, or none were recorded.
 func (db *DB) Counted() (Tally, bool) { return db.file.Counted() }
 
-// Gone says which of the files in use was removed, replaced or truncated; nil: none.
+// Gone returns an error that names a file in use that was removed, replaced or truncated; nil: none.
 func (db *DB) Gone() error { return db.file.Gone() }
 
-// Refuse ends writing for good: nothing is acknowledged any more. Reading goes on where the file can be read.
+// Refuse ends writing for good: no more writes are acknowledged. Readable data can still be read.
 func (db *DB) Refuse(err error) {
 	var damage *DamageError
 	if !errors.As(err, &damage) {
@@ -316,7 +316,7 @@ func (db *DB) Refuse(err error) {
 	db.w.refuse(err, "", nil)
 }
 
-// Close waits for submitted ops, empties the log into the file and closes all connections.
+// Close waits for submitted ops, copies the log into the file and closes all connections.
 func (db *DB) Close() error {
 	db.once.Do(func() { db.err = db.close() })
 	return db.err
@@ -332,7 +332,7 @@ func (db *DB) close() error {
 			errs = append(errs, conn.Close())
 		}
 	}
-	// Closing the last connection empties the log into the file and removes it.
+	// Closing the last connection copies the log into the file and removes the log.
 	errs = append(errs, db.w.conn.Close(), db.file.Close())
 	return errors.Join(errs...)
 }

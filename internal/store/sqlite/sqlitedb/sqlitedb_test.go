@@ -153,7 +153,7 @@ func TestBackupIsOneMomentWhileTheWriterGoesOn(t *testing.T) {
 	}
 }
 
-// chain is an op that hands itself over again until stopped, so that the queue is never empty.
+// chain is an op that submits itself again until stopped, so that the queue is never empty.
 type chain struct {
 	db   *sqlitedb.DB
 	stop <-chan struct{}
@@ -194,7 +194,7 @@ func TestTheLogIsRestartedUnderLoad(t *testing.T) {
 	const restart, most = 1 << 20, 1 << 30
 	db := open(t, path, sqlitedb.Options{WALRestart: restart, CopyAfter: restart / 2})
 	body := strings.Repeat("x", 32<<10)
-	// How far it overshoots depends on when the checkpointer gets its turn: so until it has.
+	// The log overshoots until the checkpointer runs: so wait until it has.
 	for written, size := int64(0), int64(0); written == 0 || size > written/2; {
 		var wg sync.WaitGroup
 		for range 4 {

@@ -2,7 +2,7 @@ package sqlitedb
 
 import "zombiezen.com/go/sqlite"
 
-// Trim gives the memory of cached pages back: for a time when nothing is going on. It does not wait.
+// Trim frees the memory of cached pages, for times without load. It does not wait.
 func (db *DB) Trim() {
 	db.SubmitBulk(trimOp{})
 	for range cap(db.readers) {

@@ -1,16 +1,16 @@
 package sqlitedb
 
-// The least that one turn takes, if so much is queued: so little that a commit, which is full after 1000 rows, has room
+// A turn takes ops until they have at least so many rows or bytes. That is so little that a commit, which is full after 1000 rows, has room
 // for many apps.
 const (
 	turnRows  = 50
 	turnBytes = 128 << 10
 )
 
-// turns are the ops that wait for the writer, app by app.
+// turns queues the ops that wait for the writer, by app.
 type turns struct {
 	of   map[string]*turn
-	next []*turn // apps with something waiting, in turn
+	next []*turn // apps with queued ops, in the order of their turns
 	ops  int
 }
 
@@ -21,7 +21,7 @@ type turn struct {
 	bytes int
 }
 
-// keepOps is how many places an app's empty queue keeps.
+// keepOps is how many places of an app's empty queue stay allocated.
 const keepOps = 1 << 12
 
 func (t *turns) add(app string, op Op, bytes int) {
@@ -46,13 +46,13 @@ func (t *turns) add(app string, op Op, bytes int) {
 	t.ops++
 }
 
-// first is the op that take hands out first.
+// first returns the op that take would take first.
 func (t *turns) first() Op {
 	q := t.next[0]
 	return q.ops[q.head]
 }
 
-// take hands out the ops of the next app's turn, until they are so many rows or bytes.
+// take passes the ops of the next app's turn to to, until they have so many rows or bytes.
 func (t *turns) take(mostRows, mostBytes int, to func(op Op, rows, bytes int)) {
 	q := t.next[0]
 	copy(t.next, t.next[1:])

@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// owned is an op of an app that notes when it was applied.
+// owned is an op of an app that records when it was applied.
 type owned struct {
 	app   string
 	n     int
@@ -30,7 +30,7 @@ func (o *owned) Apply(*sqlite.Conn) error {
 func (o *owned) Done(error)              { o.done.Done() }
 func (o *owned) Size() (rows, bytes int) { return 1, o.bytes }
 
-// held is a database whose writer is held until release is called.
+// held returns a database whose writer is blocked until release is called.
 func held(t *testing.T) (db *sqlitedb.DB, release func()) {
 	t.Helper()
 	db = open(t, filepath.Join(t.TempDir(), "x.db"), sqlitedb.Options{})
@@ -88,7 +88,7 @@ func TestLazyWriteGetsNoCommitOfItsOwnAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := open(t, path, sqlitedb.Options{})
 		l := &lazy{done: make(chan error, 1)}
-		// It arrives while the writer is committing, which then checks for more.
+		// The op arrives while the writer is committing, which then checks for more.
 		if err := db.Do(t.Context(), func(*sqlite.Conn) error { db.SubmitLazy(l); return nil }); err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +113,7 @@ func TestLazyWriteWaitsForItsTime(t *testing.T) {
 			t.Fatalf("it did not ride along: %v", err)
 		}
 		db.SubmitLazy(second)
-		time.Sleep(4 * time.Millisecond) // past the time of the first
+		time.Sleep(4 * time.Millisecond) // beyond the delay of the first op
 		synctest.Wait()
 		if len(second.done) > 0 {
 			t.Error("it got a commit of its own after 4 ms")
@@ -136,7 +136,7 @@ func TestAnAppMayQueueWhatIsLeft(t *testing.T) {
 	}
 	for db.Queued() < 32 {
 	}
-	// No app takes more than half of the room: this returns although the writer is held.
+	// No app gets more than half of the room, so this returns although the writer is blocked.
 	db.Submit("good", &owned{app: "good", bytes: 1 << 20, order: &order, done: &done})
 	if n := db.Queued(); n > 34 {
 		t.Errorf("%d MB are queued", n)

@@ -18,50 +18,50 @@ import (
 
 // Limits of one commit and of the ops that may wait for the writer.
 const (
-	maxCommitOps   = 1000    // rows: beyond this a larger group saves nothing, unless the disk is slow: see grow
+	maxCommitOps   = 1000    // rows; a larger group saves nothing, unless the disk is slow: see grow
 	maxCommitBytes = 4 << 20 // limits how long a commit delays others
-	maxBulkRows    = 500     // background work goes in small slices, so a publish never waits long for one
+	maxBulkRows    = 500     // background work is done in small slices, so that a publish never waits long for one
 	maxBulkBytes   = 1 << 20
-	maxQueuedBytes = 64 << 20 // waiting for the writer; callers wait beyond it
+	maxQueuedBytes = 64 << 20 // bytes waiting for the writer; beyond that callers wait
 
-	lazyDelay    = 5 * time.Millisecond  // how long a lazy op waits for a commit to ride on
-	bulkPatience = 20 * time.Millisecond // after this a bulk slice rides along although publishes are queued
+	lazyDelay    = 5 * time.Millisecond  // how long a lazy op waits for another op's commit
+	bulkPatience = 20 * time.Millisecond // after this delay a commit includes a slice of background work although publishes are queued
 )
 
 // Op is one piece of work in a commit.
 type Op interface {
 	// Apply does the work inside the transaction. An error undoes the whole transaction.
 	Apply(c *sqlite.Conn) error
-	// Done receives the result, once, unless a hook took that over. It must not block.
+	// Done receives the result, once, unless a hook handles it. It must not block.
 	Done(err error)
-	// Size is roughly how many rows and bytes it writes.
+	// Size returns roughly how many rows and bytes the op writes.
 	Size() (rows, bytes int)
 }
 
 // Hooks let the owner of a file take part in every commit. They run on the goroutine that commits, one at a time; each may be nil.
 type Hooks struct {
-	// Committed gets the ops of a commit instead of their Done being called. The slice is reused. here: within SubmitHere.
+	// Committed receives the ops of a commit, whose Done is not called then. The slice is reused. here: SubmitHere makes the commit.
 	Committed func(ops []Op, here bool)
-	// Failed gets the ops of a transaction that was rolled back instead of their Done being called, and returns
-	// those to be tried again at once. The slice is reused.
+	// Failed receives the ops of a transaction that was rolled back, whose Done is not called then, and returns those to be retried
+	// immediately. The slice is reused.
 	Failed func(ops []Op, err error) (again []Op)
-	// Lastly ends a transaction in which all ops have done their work, if not nil.
+	// Lastly, if not nil, runs at the end of a transaction, after all ops have done their work.
 	Lastly func(*sqlite.Conn) error
-	// Count counts the stored rows, with the open transaction's changes, so that a repair can say how many are missing. The
-	// counts are noted beside the log with each commit.
+	// Count counts the stored rows, including the open transaction's changes, so that a repair can report how many are missing. The counts
+	// are recorded beside the log with each commit.
 	Count func(*sqlite.Conn) (Tally, error)
 }
 
 // Tally is what Hooks.Count counts.
 type Tally = walfile.Tally
 
-// FatalError says that data may not have reached the disk although the operating system took it.
+// FatalError reports that data may not have reached the disk although the operating system accepted it.
 type FatalError struct{ Err error }
 
 func (e *FatalError) Error() string { return "the disk did not confirm a write: " + e.Err.Error() }
 func (e *FatalError) Unwrap() error { return e.Err }
 
-// DamageError says that a database differs from what was written.
+// DamageError reports that a database differs from what was written.
 type DamageError struct {
 	Path string
 	Err  error
@@ -71,7 +71,7 @@ func (e *DamageError) Error() string {
 	return "the database " + e.Path + " is damaged, so nothing more is stored: " + e.Err.Error()
 }
 
-// Unwrap shows the cause, and the error that a capability is to report.
+// Unwrap returns the cause, and the error that a capability reports to its callers.
 func (e *DamageError) Unwrap() []error {
 	what := strings.TrimPrefix(e.Err.Error(), filepath.Dir(e.Path)+string(filepath.Separator))
 	return []error{e.Err, &mailbox.DamagedError{What: what}}
@@ -93,30 +93,30 @@ type writer struct {
 	fast    []queued
 	byApp   turns
 	bulk    turns
-	waits   time.Time // since when bulk work has waited for a slice of it to be taken
-	urgent  int       // entries of fast that do not wait for company, and all of byApp
+	waits   time.Time // since when queued bulk work has waited for its next slice
+	urgent  int       // entries of fast that are not lazy, and all of byApp
 	bytes   int
-	lazies  int       // entries of fast that wait for company
-	lazier  time.Time // since when the first of them has waited
+	lazies  int       // lazy entries of fast
+	lazier  time.Time // since when the first lazy entry has waited
 	lazyDue bool
 	timer   *time.Timer // wakes for lazy entries; running iff armed
 	armed   bool
 	closed  bool
 
-	turn    sync.Mutex // of who commits, the writer's goroutine or a caller in its place: conn, batch and disk are theirs
+	turn    sync.Mutex // held by the goroutine that commits, the writer's or a caller's: it owns conn, batch and disk
 	dead    atomic.Pointer[refusalError]
 	wake    chan struct{}
 	done    chan struct{}
 	commits atomic.Uint64
-	restart atomic.Int64 // not 0: the checkpointer wants the log, which has so many bytes, to be restarted
+	restart atomic.Int64 // if not 0, the checkpointer wants the log restarted, which has so many bytes
 
-	// How many bytes have been written to the log and are not in the file yet, roughly, and the checkpointer's early call.
+	// The approximate number of bytes in the log that are not in the file yet, and the checkpointer's wake-up channel.
 	uncopied   atomic.Int64
 	copyNow    chan struct{}
 	complained atomic.Int64
 
 	batch lot
-	left  bool          // the commit has no room for all that is urgent
+	left  bool          // the commit has no room for all urgent ops
 	disk  time.Duration // time that recent commits took on the disk
 }
 
@@ -128,15 +128,15 @@ func newWriter(db *DB) *writer {
 	return w
 }
 
-// Submit hands an op to the writer: it goes into the next commit. It waits while too much is queued. Ops of one app are
-// applied in the order in which they were submitted, and apps take turns: one that writes much waits for itself. Ops without an
-// app, "", are for work that must not wait for these turns.
+// Submit adds an op to the next commit. It waits while too much is queued. Ops of one app are applied in the order in which they were
+// submitted. Apps take turns, so that an app that writes much delays only itself. Ops without an app, "", are for work that must not wait
+// for these turns.
 func (db *DB) Submit(app string, op Op) { db.w.submit(queued{op: op, app: app}, false) }
 
-// SubmitLazy is Submit for an op that may wait up to 5 ms for another's commit to ride on. It never waits itself.
+// SubmitLazy is Submit for an op that may wait up to 5 ms to share another op's commit. SubmitLazy never waits itself.
 func (db *DB) SubmitLazy(op Op) { db.w.submit(queued{op: op, lazy: true}, false) }
 
-// SubmitBulk hands over background work, which yields to everything else. Keep an op to at most 500 rows or 1 MB.
+// SubmitBulk submits background work, which yields to everything else. An op should have at most 500 rows or 1 MB.
 func (db *DB) SubmitBulk(op Op) { db.w.submit(queued{op: op}, true) }
 
 // Commits counts transactions since opening.
@@ -156,7 +156,7 @@ func (w *writer) submit(q queued, bulk bool) {
 	}
 }
 
-// enqueue queues an op; false: it is refused, and done.
+// enqueue queues an op; false: the op is refused, and its Done has been called.
 func (w *writer) enqueue(q queued, bulk bool) bool {
 	_, bytes := q.op.Size()
 	queue := &w.byApp
@@ -199,7 +199,7 @@ func (w *writer) enqueue(q queued, bulk bool) bool {
 	return true
 }
 
-// crowded reports whether so much waits that an op has to wait to be queued. An app may have as much queued as is left.
+// crowded reports whether an op must wait before it is queued. An app may have as many bytes queued as are left for others.
 func (w *writer) crowded(queue *turns, app string) bool {
 	left := maxQueuedBytes - w.bytes
 	own := 0
@@ -216,8 +216,8 @@ func (w *writer) notify() {
 	}
 }
 
-// lazyElapsed asks for a commit if a lazy entry has waited long enough. The entries that the timer was set for may have gone with
-// another commit since.
+// lazyElapsed requests a commit if a lazy entry has waited long enough. The entries for which the timer was set may have been committed
+// with others since.
 func (w *writer) lazyElapsed() {
 	w.mu.Lock()
 	left := lazyDelay - time.Since(w.lazier)
@@ -242,7 +242,7 @@ func (w *writer) run() {
 		more := w.take()
 		did := w.commitTaken(false)
 		if !did && !more {
-			return // and keeps the turn: nothing is committed any more
+			return // with turn locked, so that nothing is committed any more
 		}
 		w.turn.Unlock()
 		if !did {
@@ -251,7 +251,7 @@ func (w *writer) run() {
 	}
 }
 
-// commitTaken commits the ops that were taken; false: there were none. The caller has the turn.
+// commitTaken commits the ops that were taken; false: there were none. The caller holds turn.
 func (w *writer) commitTaken(here bool) bool {
 	if len(w.batch.ops) == 0 {
 		return false
@@ -261,7 +261,7 @@ func (w *writer) commitTaken(here bool) bool {
 	return true
 }
 
-// commit commits the batch, including ops that join it meanwhile.
+// commit commits the batch, including ops that are added meanwhile.
 func (w *writer) commit(here bool) {
 	for ops, first := w.batch.ops, true; len(ops) > 0; first = false {
 		if dead := w.dead.Load(); dead != nil {
@@ -339,7 +339,7 @@ func (w *writer) apply(ops []Op) error {
 	return nil
 }
 
-// refusalError is why nothing is written any more.
+// refusalError is the reason why all writes are refused.
 type refusalError struct{ error }
 
 func (w *writer) refusal() error {
@@ -352,8 +352,8 @@ func (w *writer) refusal() error {
 	return nil
 }
 
-// judge ends writing for good if an error means that the file or the disk cannot be trusted any more, and returns the
-// error with this meaning.
+// judge ends writing for good if an error means that the file or the disk cannot be trusted any more; it returns the error, wrapped
+// accordingly.
 func (w *writer) judge(err error) error {
 	var fatal *FatalError
 	var damage *DamageError
@@ -373,18 +373,17 @@ func isDamage(code sqlite.ResultCode) bool {
 	return code == resultIOErrData || code.ToPrimary() == sqlite.ResultCorrupt || code.ToPrimary() == sqlite.ResultNotADB
 }
 
-// resultIOErrData is the result of a read that found another page than was written.
+// resultIOErrData is the result of a read that got a page with a wrong checksum.
 const resultIOErrData = sqlite.ResultCode(lib.SQLITE_IOERR_DATA)
 
-// damaged is called for pages that differ from those written, whoever read them.
+// damaged is called for pages that differ from the written ones, whoever read them.
 func (w *writer) damaged(err error) {
 	w.refuse(&DamageError{Path: w.db.path, Err: err}, damageFound, w.db.opts.Guard.Damaged)
 }
 
 const damageFound = "the database is damaged; writing stops. godwit doctor --verify tells more"
 
-// refuse ends writing for good: after a failed fsync or with damaged pages the disk's contents are unknown, so nothing may
-// be retried.
+// refuse ends writing for good: after a failed fsync or with damaged pages the disk's contents are unknown, so no write may be retried.
 func (w *writer) refuse(err error, what string, tell func(error)) {
 	w.mu.Lock()
 	first := w.dead.CompareAndSwap(nil, &refusalError{err})
@@ -402,7 +401,7 @@ func (w *writer) refuse(err error, what string, tell func(error)) {
 	}
 }
 
-// Refusal returns the reason why nothing is written any more, or nil.
+// Refusal returns the reason why writes are refused, or nil.
 func (db *DB) Refusal() error {
 	if dead := db.w.dead.Load(); dead != nil {
 		return dead.error

@@ -1,5 +1,5 @@
-// Package sqlitetest gives tests empty stores. A test program makes each kind of store once and copies its files for every test
-// that asks for one: a copy costs a third of what it costs to make the tables.
+// Package sqlitetest provides empty stores for tests. A test program creates each kind of store once and copies its files for every test
+// that needs one: a copy costs a third of creating the tables.
 package sqlitetest
 
 import (
@@ -37,7 +37,7 @@ var (
 	})
 )
 
-// Template returns a function that gives each test a copy of one folder, which fill fills at the first call.
+// Template returns a function that gives each test a copy of one folder. The first call lets fill create the folder's files.
 func Template(fill func(dir string) error) func(t testing.TB) (dir string) {
 	made := sync.OnceValues(func() (fs.FS, error) { return folder(fill) })
 	return func(t testing.TB) string {
@@ -52,7 +52,7 @@ func Template(fill func(dir string) error) func(t testing.TB) (dir string) {
 	}
 }
 
-// folder keeps in memory what fill writes into a folder.
+// folder returns, in memory, the files that fill writes into a folder.
 func folder(fill func(dir string) error) (files fstest.MapFS, err error) {
 	dir, err := os.MkdirTemp("", "godwit-empty-")
 	if err != nil {
@@ -82,20 +82,20 @@ func closed(store io.Closer, err error) error {
 	return store.Close()
 }
 
-// AppsFile is the path of a store of apps without any.
+// AppsFile returns the path of a store without apps.
 func AppsFile(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(apps(t), "apps.db")
 }
 
-// Apps opens a store of apps without any until the test ends.
+// Apps opens a store without apps until the test ends.
 func Apps(t testing.TB, log *slog.Logger) *appdb.Store {
 	t.Helper()
 	s, err := appdb.Open(t.Context(), AppsFile(t), log)
 	return until(t, s, err)
 }
 
-// CampaignsFile is the path of an empty store of endpoints and campaigns.
+// CampaignsFile returns the path of an empty store of endpoints and campaigns.
 func CampaignsFile(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(campaigns(t), "campaign.db")
@@ -108,7 +108,7 @@ func Campaigns(t testing.TB) *campaigndb.Store {
 	return until(t, s, err)
 }
 
-// Objects opens an empty store of objects until the test ends, however little room its disk has.
+// Objects opens an empty store of objects until the test ends. It works however little space the disk has.
 func Objects(t testing.TB, log *slog.Logger) *objectdb.Store {
 	t.Helper()
 	s, err := objectdb.Open(t.Context(), filepath.Join(objects(t), "objects.db"), objectdb.Config{MinFree: 1, Log: log})

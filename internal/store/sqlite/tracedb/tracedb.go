@@ -1,5 +1,5 @@
-// Package tracedb keeps which notifications traces follow, in one SQLite file of its own that is there only while tracing is on. Its
-// loss does no harm: it is not synced, has no checksums and is in no backup.
+// Package tracedb stores which notifications are traced, in an SQLite file of its own that exists only while tracing is on. Losing it does
+// no harm: it is not synced, has no checksums and is in no backup.
 package tracedb
 
 import (
@@ -32,7 +32,7 @@ type Store struct {
 
 var _ tracing.Keeper = (*Store)(nil)
 
-// Open opens the file, or makes it. It replaces a file that cannot be read by an empty one.
+// Open opens or creates the file. It replaces an unreadable file by an empty one.
 func Open(path string) (*Store, error) {
 	s, err := open(path)
 	if err == nil {
@@ -118,7 +118,7 @@ func (s *Store) Save(ctx context.Context, add []tracing.Kept, drop []tracing.Cop
 	return nil
 }
 
-// during has a call end with ctx; the function ends that.
+// during interrupts the connection's call when ctx ends; the returned function stops that.
 func (s *Store) during(ctx context.Context) func() {
 	s.conn.SetInterrupt(ctx.Done())
 	return func() { s.conn.SetInterrupt(nil) }

@@ -11,18 +11,18 @@ type Repaired struct {
 	PageSize int
 	Pages    map[uint32][]byte // newest version of each page
 	Size     int64             // pages of the database after the last commit; 0: there is none
-	Holes    map[uint32]int    // pages whose newest version is lost, and the number of its frame
-	Blind    bool              // which page a lost frame held is unknown
+	Holes    map[uint32]int    // pages whose newest version is lost, with the number of its frame
+	Blind    bool              // it is unknown which page a lost frame held
 	Commits  int               // in Pages
-	Frames   int               // frames of the log up to the last usable one
+	Frames   int               // number of frames up to the last usable one
 	Salts    Salts             // of the log; zero: there is none
-	Copied   map[uint32]bool   // pages whose newest version is in the database; set by the caller that compares the two
+	Copied   map[uint32]bool   // pages whose newest version is in the database; the caller, which compares the two, sets it
 	Notes    []string          // what was repaired exactly
 
-	Before *Repaired // the state before the first lost frame, if there is one: it lacks only later commits
+	Before *Repaired // the state before the first lost frame, if it exists: only later commits are missing from it
 }
 
-// Note describes a frame outside the log.
+// Note describes a frame, outside the log.
 type Note struct {
 	Page, Pages uint32
 	Sum         uint32 // CRC-32C of the page
@@ -42,8 +42,8 @@ type repairer struct {
 	first  sums
 }
 
-// Repair reads a log and puts right what it can: it finds a flipped bit by trying, since each frame has a checksum. header is a copy of
-// the log's header, and kept are the notes of its frames; both may be nil. It changes b.
+// Repair reads a log and repairs what it can. It finds a flipped bit by trying, since each frame has a checksum. header is a copy of the
+// log's header, and kept has the notes of its frames; both may be nil. Repair changes b.
 func Repair(b []byte, pageSize int, m Mark, header []byte, kept []Note) *Repaired {
 	d := &repairer{b: b, mark: m, kept: kept}
 	if len(b) < HeaderSize || !d.header(pageSize, header) {
@@ -53,7 +53,7 @@ func Repair(b []byte, pageSize int, m Mark, header []byte, kept []Note) *Repaire
 	return d.result()
 }
 
-// header takes the header, or its copy.
+// header uses the log's header, or its copy.
 func (d *repairer) header(pageSize int, kept []byte) bool {
 	head := d.b[:HeaderSize]
 	whole := func(h []byte) bool {
@@ -81,7 +81,7 @@ func (d *repairer) header(pageSize int, kept []byte) bool {
 
 func (d *repairer) frame(i int) frame { return d.b[HeaderSize+i*d.step:][:d.step] }
 
-// end is the number of frames that belong to this generation: those known to be on disk, and whole ones after them.
+// end returns the number of frames of this generation: those known to be on disk, and intact ones after them.
 func (d *repairer) end() int {
 	end := 0
 	if d.mark.Salts == d.salts {
@@ -98,7 +98,7 @@ func (d *repairer) end() int {
 	return min(end, d.frames)
 }
 
-// chain follows the checksums from frame to frame, and repairs or gives up frames that do not match.
+// chain follows the checksums from frame to frame, and repairs frames that do not match or counts them as lost.
 func (d *repairer) chain() {
 	if d.frames == 0 {
 		return
@@ -113,8 +113,8 @@ func (d *repairer) chain() {
 	}
 }
 
-// fits reports whether a frame is whole, or was made so. SQLite's checksum says that something is wrong but not where, so a
-// bit is only put right by the page's own checksum, if that was noted, or if there is no second one that could be it.
+// fits reports whether a frame is intact, or was repaired. SQLite's checksum reveals an error but not its place. So a bit is only corrected
+// by the page's own checksum, if a note has it, or if no second bit could be the cause.
 func (d *repairer) fits(i int, f frame, prev sums, known bool) bool {
 	if known && f.sum(d.order, prev) == f.stored() && f.salts() == d.salts {
 		return true
@@ -189,7 +189,7 @@ func (d *repairer) note(i int, what string) bool {
 	return true
 }
 
-// flipBack flips each bit of b in turn until what it is part of is whole again.
+// flipBack flips each bit of b in turn until whole returns true.
 func flipBack(b []byte, whole func() bool) bool {
 	for i := range b {
 		for bit := range 8 {
@@ -203,17 +203,17 @@ func flipBack(b []byte, whole func() bool) bool {
 	return false
 }
 
-// Sum is a page's checksum as notes hold it.
+// Sum returns a page's checksum as notes have it.
 func Sum(b []byte) uint32 { return crc32.Checksum(b, table) }
 
-// MendPage repairs a page with one flipped bit, by its CRC-32C.
+// MendPage corrects one flipped bit of a page, by its CRC-32C.
 func MendPage(b []byte, sum uint32) bool {
 	diff := crc32.Checksum(b, table) ^ sum
 	return diff == 0 || flipBackCRC(b, diff)
 }
 
-// flipBackCRC finds the bit by the difference that it makes, from the last byte to the first: it is that of the byte after it,
-// shifted on by one byte.
+// flipBackCRC finds the flipped bit by its effect on the CRC, from the last byte to the first: a bit's effect is that of the same bit one
+// byte later, shifted by one byte.
 func flipBackCRC(b []byte, diff uint32) bool {
 	var of [8]uint32
 	for bit := range of {
@@ -231,7 +231,7 @@ func flipBackCRC(b []byte, diff uint32) bool {
 	return false
 }
 
-// result takes the newest version of each page.
+// result collects the newest version of each page.
 func (d *repairer) result() *Repaired {
 	end := d.lastCommit(d.frames)
 	m := d.upTo(end)
@@ -249,7 +249,7 @@ func (d *repairer) result() *Repaired {
 	return m
 }
 
-// lastCommit is the number of frames up to the last commit that ends before frame end.
+// lastCommit returns the number of frames up to the last commit that ends before frame end.
 func (d *repairer) lastCommit(end int) int {
 	for i := min(end, d.frames); i > 0; i-- {
 		if f := d.frame(i - 1); f.commit() && f.salts() == d.salts {

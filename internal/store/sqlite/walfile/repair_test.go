@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/thorough"
 )
 
-// notesOf are the notes that a whole log would have.
+// notesOf returns the notes of an undamaged log.
 func notesOf(b []byte) (notes []walfile.Note) {
 	for at := walfile.HeaderSize; at+walfile.FrameHead+4096 <= len(b); at += walfile.FrameHead + 4096 {
 		notes = append(notes, walfile.Note{
@@ -58,7 +58,7 @@ func TestAFlippedBitOfALogIsPutRight(t *testing.T) {
 	}
 }
 
-// Without notes a bit may look like another one: then the frame is given up, never altered.
+// Without notes several bits may explain an error: then the frame counts as lost and is not changed.
 func TestABitThatMayBeAnotherOneIsNotPutRight(t *testing.T) {
 	path := crashed(t, 10)
 	whole, err := os.ReadFile(path + "-wal")
@@ -71,7 +71,7 @@ func TestABitThatMayBeAnotherOneIsNotPutRight(t *testing.T) {
 	lost := 0
 	for range 12 {
 		b := bytes.Clone(whole)
-		// The highest bit of a word in a page.
+		// Flips the highest bit of a word in a page.
 		b[walfile.HeaderSize+rnd.IntN(10)*(walfile.FrameHead+4096)+walfile.FrameHead+rnd.IntN(1024)*4+3] ^= 1 << 7
 		got := walfile.Repair(b, 4096, mark, nil, nil)
 		if len(got.Holes) > 0 || got.Blind {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A log keeps the order of bytes of the machine that made it.
+// A log has the byte order of the machine that created it.
 func TestChecksumsAreTheSameInBothOrders(t *testing.T) {
 	for _, words := range [][]uint32{{}, {1, 2}, {1, 2, 3, 1 << 31}} {
 		var big, little []byte

@@ -1,6 +1,5 @@
-// Package walfile reads the write-ahead log beside a SQLite file (https://www.sqlite.org/fileformat2.html#walformat) and
-// finds what SQLite's own recovery passes over in silence: it stops at the first frame that is not whole, and every commit
-// after it is gone without a word.
+// Package walfile reads the write-ahead log beside a SQLite file (https://www.sqlite.org/fileformat2.html#walformat) and finds losses that
+// SQLite's own recovery ignores: it stops at the first frame that is not intact, and silently drops every commit after it.
 package walfile
 
 import (
@@ -21,54 +20,53 @@ const (
 	MaxPage    = 65536
 )
 
-const magic = 0x377f0682 // its lowest bit says that checksums are of big-endian words
+const magic = 0x377f0682 // the lowest bit: checksums are of big-endian words
 
-// Salts name a log's generation. Each time the log begins anew the first grows by one and the second is drawn.
+// Salts identify a generation of the log. At each restart the first grows by one and the second is random.
 type Salts [2]uint32
 
 // Older reports whether s is of a generation before o.
 func (s Salts) Older(o Salts) bool { return int32(s[0]-o[0]) < 0 }
 
-// Mark is the part of a log that was synced to disk. It is noted beside the log after each sync.
+// Mark is the part of a log that was synced to disk. It is stored beside the log after each sync.
 type Mark struct {
 	Salts   Salts
-	Bytes   int64 // from the begin; 0: there is no log
-	Copied  int64 // of these, the bytes that were copied into the database file
+	Bytes   int64 // from the log's beginning; 0: there is no log
+	Copied  int64 // bytes of these that were copied into the database file
 	Commits int64 // syncs since the log began
-	Tally   Tally // as of the last of them, or when the database was last opened
+	Tally   Tally // row counts as of the last of these commits, or of the last opening of the database
 }
 
-// Tally holds the owner's counts of rows in the database, so that a repair can say how many are missing. Zero: nothing is
-// counted.
+// Tally holds the owner's counts of rows in the database, so that a repair can report how many are missing. Zero: nothing is counted.
 type Tally struct {
 	Stored int64 // ever, kept or not
-	Open   int64 // of these, the number that must still be there
+	Open   int64 // number of these that must still exist
 }
 
-// Frame is a frame that belongs to a whole commit.
+// Frame is a frame of a complete commit.
 type Frame struct {
 	Page uint32 // number, from 1
 	Sum  uint32 // CRC-32C of the page
 }
 
-// Log is a log as it was read.
+// Log is the result of reading a log.
 type Log struct {
 	Salts    Salts
 	PageSize int
 	Frames   []Frame // of whole commits
-	Good     int64   // bytes up to the end of the last whole commit
+	Good     int64   // bytes up to the end of the last intact commit
 	Size     int64   // bytes of the file
 	Commits  int     // whole ones
-	Pages    int64   // of the database after the last whole commit
-	Later    int     // commits of this generation after the one with the first frame that is not whole
+	Pages    int64   // size of the database after the last intact commit
+	Later    int     // commits of this generation after the commit with the first broken frame
 	Broken   int     // number of that frame, from 0; -1: there is none, or nothing follows it
 	Header   bool    // the header is whole
 
 	endian binary.ByteOrder
 }
 
-// Follows reports whether a frame is what follows in a log's chain of checksums. before is the checksum that the frame before
-// it, or the header, ends with.
+// Follows reports whether a frame continues a log's chain of checksums. before is the checksum at the end of the previous frame, or of the
+// header.
 func Follows(header, before, head, page []byte) bool {
 	o := order(header)
 	return pair(before).add(o, head[:8]).add(o, page) == frame(head).stored() && pair(header[16:]) == sums(frame(head).salts())
@@ -81,13 +79,13 @@ func order(header []byte) binary.ByteOrder {
 	return binary.LittleEndian
 }
 
-// Damage describes what a log has lost.
+// Damage describes the losses of a log.
 type Damage struct {
 	Path    string
 	Cause   string
 	Good    int64 // bytes that are whole
-	Bytes   int64 // bytes that were on disk, as far as is known
-	Commits int   // that would be lost, at least
+	Bytes   int64 // bytes known to have been on disk
+	Commits int   // commits that would be lost, at least
 }
 
 func (d *Damage) Error() string {
@@ -131,8 +129,7 @@ func read(r io.Reader) (*Log, error) {
 	return l, l.frames(r, s)
 }
 
-// header reads the header. Plausible values are used even if the header is damaged, so that the frames after it can be
-// read.
+// header reads the header. If the header is damaged, plausible values are still used, so that the frames after it can be read.
 func (l *Log) header(b []byte) (s sums) {
 	m := binary.BigEndian.Uint32(b)
 	l.endian = order(b)
@@ -146,14 +143,14 @@ func (l *Log) header(b []byte) (s sums) {
 	return s
 }
 
-// frames reads the frames to the end, also after one that is not whole.
+// frames reads the frames to the end, even after a broken one.
 func (l *Log) frames(r io.Reader, s sums) error {
 	buf := make([]byte, FrameHead+l.PageSize)
-	var open []Frame     // whole, of a commit that has not ended yet
-	stored, made := s, s // of the frame before: the stored checksums, and the computed ones
+	var open []Frame     // intact frames of a commit that has not ended yet
+	stored, made := s, s // checksums of the previous frame: stored and computed
 	whole := l.Header    // all frames so far
 	broken, at := 0, -1  // the first that is not
-	ended := false       // the commit with that one: it may have been on its way to the disk when the power failed
+	ended := false       // the commit with the broken frame has ended; it may have been on its way to the disk at a power cut
 	for i := 0; ; i++ {
 		n, err := io.ReadFull(r, buf)
 		l.Size += int64(n)
@@ -204,7 +201,7 @@ func Check(path string, l *Log, m Mark) error {
 	if l != nil {
 		d.Good, d.Bytes = l.Good, max(m.Bytes, l.Size)
 	}
-	known := m.Bytes > m.Copied // something that is in the log alone
+	known := m.Bytes > m.Copied // the log has data that is not in the database
 	switch {
 	case l == nil || l.Size == 0:
 		if !known {
@@ -219,7 +216,7 @@ func Check(path string, l *Log, m Mark) error {
 	case known && l.Salts != m.Salts && l.Salts.Older(m.Salts):
 		d.Cause, d.Commits = "it is an older one than the last that was written", int(m.Commits)
 	case l.Salts == m.Salts && l.Good >= m.Bytes:
-		return nil // the following commit was never on disk as a whole, so it was not acknowledged
+		return nil // the following commit was never completely on disk, so it was not acknowledged
 	case l.Salts == m.Salts:
 		d.Cause = fmt.Sprintf("frame %d is not whole, and %d bytes after it had been written", len(l.Frames)+1, m.Bytes-l.Good)
 		if l.Size < m.Bytes {
@@ -234,17 +231,17 @@ func Check(path string, l *Log, m Mark) error {
 	return d
 }
 
-// frame is one frame as the file has it.
+// frame is one frame as stored in the file.
 type frame []byte
 
 func (f frame) page() uint32  { return binary.BigEndian.Uint32(f) }
-func (f frame) pages() uint32 { return binary.BigEndian.Uint32(f[4:]) } // of the database, in a commit's last frame
+func (f frame) pages() uint32 { return binary.BigEndian.Uint32(f[4:]) } // size of the database, in a commit's last frame
 func (f frame) commit() bool  { return f.pages() != 0 }
 func (f frame) salts() Salts  { return Salts(pair(f[8:])) }
 func (f frame) stored() sums  { return pair(f[16:]) }
 func (f frame) data() []byte  { return f[FrameHead:] }
 
-// sum returns what the frame's checksum should be after the frame before it.
+// sum computes the frame's checksum from that of the previous frame.
 func (f frame) sum(o binary.ByteOrder, before sums) sums {
 	return before.add(o, f[:8]).add(o, f.data())
 }

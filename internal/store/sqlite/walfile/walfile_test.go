@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/thorough"
 )
 
-// crashed makes a database with so many commits in its log, as kill -9 leaves it, and returns where.
+// crashed creates a database with that many commits in its log, as kill -9 leaves it, and returns its path.
 func crashed(t *testing.T, commits int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "a.db")
@@ -48,7 +48,7 @@ func crashed(t *testing.T, commits int) string {
 	return copied
 }
 
-// rows is how many rows SQLite finds after its own recovery.
+// rows returns how many rows SQLite finds after its own recovery.
 func rows(t *testing.T, path string) int64 {
 	t.Helper()
 	conn, err := sqlite.OpenConn(path)

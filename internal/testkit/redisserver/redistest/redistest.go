@@ -1,5 +1,5 @@
-// Package redistest gives tests a real Redis, alone or as a cluster. It needs the program redis-server, no service and no container,
-// and leaves nothing behind.
+// Package redistest starts a real Redis for tests, alone or as a cluster. It needs the program redis-server, but no service and no
+// container, and leaves nothing behind.
 package redistest
 
 import (
@@ -10,9 +10,8 @@ import (
 	"godwit.dev/godwit/internal/testkit/redisserver"
 )
 
-// Start starts a server of the test's own, which goes when the test ends. Acknowledged writes survive a kill. settings are those
-// of redis.conf, as on the command line. Without redis-server the test is skipped, or fails where nothing may be skipped
-// (GODWIT_TEST_STRICT).
+// Start starts a server for one test, which ends with the test. Acknowledged writes survive a kill. settings are lines of redis.conf in
+// their command-line form. Without redis-server the test is skipped, or fails if GODWIT_TEST_STRICT is set.
 func Start(t testing.TB, settings ...string) *redisserver.Server {
 	t.Helper()
 	s, err := redisserver.Start(redisserver.Options{Settings: settings})
@@ -21,7 +20,7 @@ func Start(t testing.TB, settings ...string) *redisserver.Server {
 	return s
 }
 
-// StartCluster starts three masters that share the keys, each with a replica if replicas is true; like Start.
+// StartCluster starts three masters that share the keys, each with a replica if replicas is true. Otherwise it is like Start.
 func StartCluster(t testing.TB, replicas bool) *redisserver.Cluster {
 	t.Helper()
 	c, err := redisserver.StartCluster(redisserver.Options{}, 3, replicas)
