@@ -33,7 +33,7 @@ func twoApps(t *testing.T, settings map[string][]string) *blackbox.Server {
 func TestAnAppWhoseServerHangsHoldsUpNoOther(t *testing.T) {
 	blackbox.Long(t)
 	release := make(chan struct{})
-	// Both apps are at the same provider, which hangs for one.
+	// Both apps use the same provider, which hangs for one of them.
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/good" {
 			_, _ = w.Write([]byte(`{"active":true,"sub":"driver-1"}`))

@@ -62,7 +62,7 @@ func attacker(say func(net.Conn)) {
 	}
 }
 
-// child is a process that plays a role.
+// child is a process in one of these roles.
 type child struct {
 	t   *testing.T
 	in  io.WriteCloser
@@ -94,7 +94,7 @@ func (c *child) line() string {
 	return c.out.Text()
 }
 
-// attack has it attack another address, and returns how many connections it has opened to the one before.
+// attack makes the child attack another address, and returns how many connections it has opened to the previous one.
 func (c *child) attack(addr string) (tried int) {
 	c.t.Helper()
 	if _, err := io.WriteString(c.in, addr+"\n"); err != nil {

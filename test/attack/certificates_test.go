@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// A certificate opens the mailbox that it names and no other, and one that nobody here signed opens nothing.
+// A certificate opens only the mailbox that it names, and a certificate from an unknown issuer opens none.
 func TestAForeignCertificateOpensNoMailbox(t *testing.T) {
 	cert, key, trust := certstest.Issue(t, t.TempDir(), "server")
 	own, ownKey, _ := certstest.Issue(t, t.TempDir(), "own", "godwit://demo/drivers/driver-1")
@@ -32,7 +32,7 @@ func TestAForeignCertificateOpensNoMailbox(t *testing.T) {
 		return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &c, nil }
 	}
 	for _, c := range []struct {
-		name, hello, want string // want empty: not even a connection
+		name, hello, want string // empty want: not even a connection
 		shows             show
 	}{
 		{"its own", `{"hello":{}}`, `"recipient":"driver-1"`, pair(own, ownKey)},

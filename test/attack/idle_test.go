@@ -17,8 +17,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// limit is the kilobyte that is promised and an eighth: beside other tests a server's resident memory reads up to a
-// tenth higher than on a quiet machine, where make idle holds it to the kilobyte.
+// limit is the promised kilobyte plus an eighth: beside other tests a server's resident memory reads up to a tenth higher than on a quiet
+// machine, where make idle checks the kilobyte.
 const limit = "1152"
 
 // TestIdleSessionsCostAKilobyte runs the committed measurement with 10,000 sessions on each transport.
@@ -52,7 +52,8 @@ func TestIdleSessionsCostAKilobyte(t *testing.T) {
 	}
 }
 
-// TestAServerOfNobodyKeepsLittleAlive: what lives in the heap is looked through at each collection, which publishes wait for.
+// TestAServerOfNobodyKeepsLittleAlive limits the live heap of a server without clients: each garbage collection scans it, and publishes
+// wait for that.
 func TestAServerOfNobodyKeepsLittleAlive(t *testing.T) {
 	const most = 8 << 20 // it is 5 to 6 MB
 	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())
@@ -78,13 +79,13 @@ func TestClientThatNeverReadsCostsAtMostItsCap(t *testing.T) {
 	const (
 		each     = 1000
 		capBytes = 256 << 10
-		slack    = 24 << 20 // the store's caches and the collector's headroom, whatever the clients do
+		slack    = 24 << 20 // allowance for the store's caches and the collector's headroom, which do not depend on the clients
 	)
 	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())
 	ctx, cancel := context.WithTimeout(t.Context(), 2*blackbox.Patience)
 	defer cancel()
 	api := server.API()
-	// First to recipients who are away, so that what publishing itself costs is in the first reading.
+	// The first publishes go to offline recipients, so that the first reading includes the cost of publishing itself.
 	floodMailboxes(ctx, t, api, "away", clients, each)
 	before := resident(t, server.PID())
 	for i := range clients {
@@ -129,7 +130,7 @@ func floodMailboxes(ctx context.Context, t *testing.T, api *blackbox.API, prefix
 	}
 }
 
-// deaf says hello and never reads again.
+// deaf sends a hello and never reads again.
 func deaf(ctx context.Context, t *testing.T, server *blackbox.Server, recipient string) {
 	t.Helper()
 	conn, resp, err := websocket.Dial(ctx, "ws://"+server.HTTP+"/v1/connect", &websocket.DialOptions{

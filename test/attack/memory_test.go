@@ -13,10 +13,10 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// TestBatchesKeepToTheMemoryLimit has an app send large batches, as many at once as it likes.
+// TestBatchesKeepToTheMemoryLimit lets an app send large batches, as many at once as it likes.
 func TestBatchesKeepToTheMemoryLimit(t *testing.T) {
 	blackbox.Long(t)
-	const limit, most, parallel = 256, 320, 8 // MB; the limit is soft, and pages of SQLite are beside it
+	const limit, most, parallel = 256, 320, 8 // MB; the limit is soft and does not include SQLite's pages
 	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--memory-limit", fmt.Sprintf("%dMB", limit)))
 	title := strings.Repeat("x", 100<<10)
 	var body bytes.Buffer
@@ -51,7 +51,7 @@ func TestBatchesKeepToTheMemoryLimit(t *testing.T) {
 	}
 }
 
-// peakMemory is the most that a process had resident, in MB.
+// peakMemory returns the largest resident memory that a process has had, in MB.
 func peakMemory(t *testing.T, pid int) int {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// natsClient is a connection of the stock library, and what it was told last.
+// natsClient is a connection of the standard library for NATS, with the last error that the server sent.
 type natsClient struct {
 	*nats.Conn
 	t *testing.T
@@ -34,8 +34,8 @@ func (c *natsClient) flush() {
 	}
 }
 
-// TestSubscriptionsOverNATSReachNothingOfOthers: keys and tokens of all kinds subscribe to all that they can name while others ask, answer
-// and publish. They hear what their rights say and no more, and are told why.
+// TestSubscriptionsOverNATSReachNothingOfOthers: holders of all kinds of keys and tokens subscribe to every possible subject while others
+// request, answer and publish. They receive only what their rights permit, and get an error for the rest.
 func TestSubscriptionsOverNATSReachNothingOfOthers(t *testing.T) {
 	server := blackbox.New(t, blackbox.Plain(), blackbox.Args("--nats-addr", "127.0.0.1:0"))
 	secrets := map[string]string{}
@@ -89,7 +89,7 @@ func TestSubscriptionsOverNATSReachNothingOfOthers(t *testing.T) {
 		for _, p := range patterns {
 			for _, queue := range []string{"", "spies"} {
 				if p == "godwit.shop.r.orders" && who == "shop worker" || queue != "" && strings.HasPrefix(p, "godwit.shop.r.") {
-					continue // it may, and would take requests from the worker
+					continue // it has the right, and would take requests from the worker
 				}
 				if _, err := spy.QueueSubscribe(p, queue, func(m *nats.Msg) { got <- heard{who, p, m.Subject, string(m.Data)} }); err != nil {
 					continue // the library refuses it

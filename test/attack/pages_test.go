@@ -18,7 +18,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// hostilePage tries on the web console at %s what a script can, and tells its worker what it got.
+// hostilePage attacks the web console at %s with everything that a script can do, and reports the results to its worker.
 const hostilePage = `<!doctype html><title>shown</title><body><iframe id="frame" name="frame"></iframe>
 <form id="form" method="post" target="frame"><input name="name" value="stolen"><input name="role" value="admin"></form>
 <script>
@@ -49,7 +49,7 @@ document.title = "ran";
 })();
 </script>`
 
-// awaited has the browser wait for a promise.
+// awaited makes the browser wait for a promise.
 func awaited(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
 
 // evil is a worker behind the gateway.
@@ -80,7 +80,7 @@ func (e *evil) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// work serves the service evil, open to everybody.
+// work serves the service evil to everybody.
 func (e *evil) work(t *testing.T, s *blackbox.Server) {
 	t.Helper()
 	if a, err := s.API().Do(t.Context(), http.MethodPut, "/v1/gateway/evil", map[string]string{"access": "public"}); err != nil || a.Status != http.StatusOK {

@@ -17,10 +17,9 @@ import (
 
 var ratio = flag.Bool("ratio", false, "measure how much longer others wait beside each flood, and fail above twice")
 
-// The test compares windows of one run that follow each other, in turn with the server attacked and with the attacker just as
-// busy elsewhere: other work of the machine slows both. The first moments of a window belong to the one before. On a machine
-// that is overloaded chance remains, so a ratio that is too large is measured again: a server that makes others wait does so
-// every time.
+// The test compares consecutive windows of one run, alternately with the server attacked and with the attacker just as busy elsewhere, so
+// that other work of the machine slows both. The first moments of a window belong to the previous one. On an overloaded machine results
+// still vary, so a ratio that is too large is measured again: a server that makes others wait does so every time.
 const (
 	floodRate   = 1000 // connections a second
 	windowPairs = 7
@@ -30,7 +29,7 @@ const (
 	mostRatio   = 2.0
 )
 
-// flood is a way to open connections that ask for nothing.
+// flood is a way to open connections that request nothing.
 type flood struct {
 	secure, grpc bool // which listener
 	say          func(c net.Conn)
@@ -46,7 +45,8 @@ var floods = map[string]flood{
 	"gRPC over TLS, silent":            {secure: true, grpc: true},
 }
 
-// TestOthersWaitNoLongerBesideAFlood measures how long the clients of other addresses wait to be let in, and to publish.
+// TestOthersWaitNoLongerBesideAFlood measures how long clients from other addresses wait until they are accepted, and until they have
+// published.
 func TestOthersWaitNoLongerBesideAFlood(t *testing.T) {
 	if !*ratio {
 		t.Skip("measured by make attack")
@@ -79,7 +79,7 @@ func TestOthersWaitNoLongerBesideAFlood(t *testing.T) {
 	}
 }
 
-// measure takes the windows, and says how many connections a second the flood was.
+// measure measures the windows, and returns the flood's rate in connections a second.
 func (o *others) measure(bad *child, server, sink string) (accept, publish pairs, rate float64) {
 	o.t.Helper()
 	attempts := 0
@@ -105,7 +105,7 @@ func (o *others) measure(bad *child, server, sink string) (accept, publish pairs
 	return accept, publish, float64(attempts) / under.Seconds()
 }
 
-// pairs are the 99th percentiles of windows.
+// pairs are the 99th percentiles of windows with and without the attack.
 type pairs struct{ with, without []time.Duration }
 
 func (p *pairs) add(on bool, took []time.Duration) {
@@ -117,7 +117,7 @@ func (p *pairs) add(on bool, took []time.Duration) {
 	}
 }
 
-// ratio is the median over the pairs.
+// ratio returns the median ratio of the pairs.
 func (p pairs) ratio() float64 {
 	var all []float64
 	for i := range p.with {
@@ -132,7 +132,7 @@ func (p pairs) String() string {
 	return fmt.Sprintf("%.2f × (%s, %s)", p.ratio(), median(p.with).Round(time.Microsecond), median(p.without).Round(time.Microsecond))
 }
 
-// others are clients at many addresses; each address comes once.
+// others are clients at many addresses; each address is used once.
 type others struct {
 	t      *testing.T
 	flood  flood
@@ -140,7 +140,7 @@ type others struct {
 	n      int
 }
 
-// visit has one come after the other for a while, and returns how long each waited.
+// visit runs one client after the other for a while, and returns how long each waited.
 func (o *others) visit(d time.Duration) (accepts, publishes []time.Duration) {
 	o.t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); o.n++ {
@@ -153,7 +153,7 @@ func (o *others) visit(d time.Duration) (accepts, publishes []time.Duration) {
 	return accepts, publishes
 }
 
-// accept connects to the listener that is attacked, until it has answered something.
+// accept connects to the attacked listener and waits for its first answer.
 func (o *others) accept() {
 	o.t.Helper()
 	if o.flood.grpc {
@@ -180,7 +180,7 @@ func (o *others) http(what, body string, status int) {
 	}
 }
 
-// exchange connects from an address of its own, says something and returns the first bytes of the answer.
+// exchange connects from an address of its own, sends a text and returns the first bytes of the answer.
 func (o *others) exchange(addr, proto, text string, n int) []byte {
 	o.t.Helper()
 	c, err := dialFrom(o.t.Context(), fmt.Sprintf("127.1.%d.%d", o.n/250%250+1, o.n%250+1), addr)
@@ -202,7 +202,7 @@ func (o *others) exchange(addr, proto, text string, n int) []byte {
 	return b
 }
 
-// inMemory is a folder that no disk holds up, if there is one.
+// inMemory returns a folder in memory, so that no disk slows the server, if there is one.
 func inMemory(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "godwit-attack-")

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// TestSilentFloodKeepsNobodyOut has a stranger open 1,000 connections a second that say nothing.
+// TestSilentFloodKeepsNobodyOut: a stranger opens 1,000 connections a second that send nothing.
 func TestSilentFloodKeepsNobodyOut(t *testing.T) {
 	for name, of := range map[string]func(*blackbox.Server) string{
 		"http": func(s *blackbox.Server) string { return s.HTTP }, "grpc": func(s *blackbox.Server) string { return s.GRPC },
@@ -27,7 +27,7 @@ func TestSilentFloodKeepsNobodyOut(t *testing.T) {
 			begun := time.Now()
 			stop := h.flood(t.Context(), addr, 1000, nil)
 			defer stop()
-			// The burst of four seconds and what may come since, of 50 a second.
+			// The burst of four seconds, plus 50 connections for each second since.
 			most := func() int { return 200 + 50*(int(time.Since(begun).Seconds())+1) }
 			blackbox.Eventually(t, "the flood runs", func() error { return atLeast(h.came(), most()+300) })
 			beside := visits(t, server, name+"-beside", 60)
@@ -47,7 +47,7 @@ func TestSilentFloodKeepsNobodyOut(t *testing.T) {
 	}
 }
 
-// TestHeldConnectionsEnd opens connections in every way that asks for nothing, and keeps them as busy as it can.
+// TestHeldConnectionsEnd opens connections in every way that makes no request, and keeps them as busy as possible.
 func TestHeldConnectionsEnd(t *testing.T) {
 	blackbox.Long(t)
 	plain := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())
@@ -93,7 +93,7 @@ func TestHeldConnectionsEnd(t *testing.T) {
 	t.Logf("all %d were closed after %s", len(all), time.Since(begun).Round(100*time.Millisecond))
 }
 
-// TestOneAddressLeavesPlacesForOthers has a stranger send proper requests and take all places that the server grants.
+// TestOneAddressLeavesPlacesForOthers: a stranger sends valid requests and takes all places that the server grants.
 func TestOneAddressLeavesPlacesForOthers(t *testing.T) {
 	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(),
 		blackbox.Args("--limit-loopback", "--limit-connects", "off", "--max-connections", "300"))
@@ -103,7 +103,7 @@ func TestOneAddressLeavesPlacesForOthers(t *testing.T) {
 		h.hold(t.Context(), []string{server.HTTP, server.GRPC}[i%2], say("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"))
 	}
 	blackbox.Eventually(t, "the stranger has his share", func() error {
-		if n := h.open.Load(); n > 75+8 { // a few more are told why they are refused
+		if n := h.open.Load(); n > 75+8 { // a few more are open while they are told why they are refused
 			return fmt.Errorf("he has %d connections", n)
 		}
 		return nil
@@ -122,7 +122,7 @@ func TestOneAddressLeavesPlacesForOthers(t *testing.T) {
 	}
 }
 
-// TestStrangersTakeNoDescriptorsOfTheStores has more connections than there are descriptors, also where more are allowed.
+// TestStrangersTakeNoDescriptorsOfTheStores opens more connections than there are descriptors, also if the limits allow more.
 func TestStrangersTakeNoDescriptorsOfTheStores(t *testing.T) {
 	for name, more := range map[string][]string{"by default": nil, "more allowed": {"--max-connections", "1000"}} {
 		t.Run(name, func(t *testing.T) { takeDescriptors(t, more) })
@@ -132,9 +132,9 @@ func TestStrangersTakeNoDescriptorsOfTheStores(t *testing.T) {
 func takeDescriptors(t *testing.T, more []string) {
 	t.Helper()
 	const files, tried = 200, 400
-	server := blackbox.Start(t, blackbox.Dev(), limited(t, files), blackbox.Args(more...)) // loopback is exempt: all places can be taken
+	server := blackbox.Start(t, blackbox.Dev(), limited(t, files), blackbox.Args(more...)) // loopback is exempt from limits: all places can be taken
 	api := server.API()
-	for i := range 3 { // on a connection that is there before
+	for i := range 3 { // on a connection that was opened before
 		if err := api.Publish(t.Context(), map[string]any{"to": "driver-1", "id": fmt.Sprint("before-", i), "title": "x"}); err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +145,7 @@ func takeDescriptors(t *testing.T, more []string) {
 		h.hold(t.Context(), []string{server.HTTP, server.GRPC}[i%2], nil)
 	}
 	blackbox.Eventually(t, "those that are too many are closed", func() error {
-		if n := h.open.Load(); n > files-reserved+8 { // a few more are told why they are refused
+		if n := h.open.Load(); n > files-reserved+8 { // a few more are open while they are told why they are refused
 			return fmt.Errorf("%d are open", n)
 		}
 		return nil
@@ -175,10 +175,10 @@ func takeDescriptors(t *testing.T, more []string) {
 	})
 }
 
-// reserved are the descriptors that the server keeps from connections.
+// reserved is how many descriptors the server never uses for connections.
 const reserved = 128
 
-// TestRefusedClientsAreTold: a client that is a little too fast learns when to come again.
+// TestRefusedClientsAreTold: a client that is slightly too fast is told when to retry.
 func TestRefusedClientsAreTold(t *testing.T) {
 	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--limit-loopback", "--limit-connects", "1/m"))
 	for range 200 {

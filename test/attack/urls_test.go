@@ -27,7 +27,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// inside is a service on this machine that nobody outside may reach. It notes the first line of each request.
+// inside is a service on this machine that only this machine may reach. It records the first line of each request.
 type inside struct {
 	port string
 	mu   sync.Mutex
@@ -36,7 +36,7 @@ type inside struct {
 
 func startInside(t *testing.T) *inside {
 	t.Helper()
-	ln, err := net.Listen("tcp", ":0") // every address of this machine, IPv6 too where there is any
+	ln, err := net.Listen("tcp", ":0") // listens on every address of this machine, including IPv6 if available
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func (in *inside) lines() []string {
 	return append([]string(nil), in.came...)
 }
 
-// hosts are ways to write this machine, or an address of a cloud that has credentials to give away.
+// hosts returns spellings of this machine's addresses, and addresses at which clouds provide credentials.
 func hosts(t *testing.T) []string {
 	t.Helper()
 	list := []string{
@@ -85,15 +85,15 @@ func hosts(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	if addrs, err := net.DefaultResolver.LookupHost(t.Context(), name); err == nil && len(addrs) > 0 && !strings.Contains(name, "_") {
-		list = append(list, name) // a name of somebody else's that leads here, as a name server can have it at any moment
+		list = append(list, name) // a foreign name that resolves to this machine, as any name server can make it at any moment
 	}
 	return list
 }
 
-// A urlSetting is something of an app that takes the URL of a server, which this server connects to.
+// urlSetting is a setting of an app with a URL to which this server connects.
 type urlSetting struct {
 	scheme string
-	// set sets it over the API and has it used at once; what that answers is the attacker's to read.
+	// set changes the setting over the API and makes the server use it immediately; the attacker can read the answer.
 	set func(w *urlWorld, url string)
 }
 
@@ -131,7 +131,7 @@ func address(channel, field string, more map[string]any) urlSetting {
 	}}
 }
 
-// urlSettings are the ones that an app's own admin, or anybody who registers an address, can set.
+// urlSettings are the settings that an app's own admin, or anybody who registers an address, can change.
 var urlSettings = map[string]urlSetting{
 	"hook url": {"https", func(w *urlWorld, url string) {
 		w.do(http.MethodPut, "/v1/hooks/x", map[string]any{"url": url})
@@ -196,14 +196,14 @@ var urlSettings = map[string]urlSetting{
 	"address endpoint": address("webpush", "endpoint", map[string]any{"keys": map[string]any{"p256dh": p256dh, "auth": "AAAAAAAAAAAAAAAAAAAAAA"}}),
 }
 
-// p256dh is a point of P-256: its generator.
+// p256dh is a valid point of P-256: the curve's generator.
 const p256dh = "BGsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU"
 
 func (w *urlWorld) account(tokenURI string) string {
 	return strings.ReplaceAll(w.fcm, "TOKEN_URI", tokenURI)
 }
 
-// TestNoSettingReachesWhatOnlyThisMachineCan sets every setting of an app that takes a URL to every way of writing this machine.
+// TestNoSettingReachesWhatOnlyThisMachineCan sets every URL setting of an app to every spelling of this machine's addresses.
 func TestNoSettingReachesWhatOnlyThisMachineCan(t *testing.T) {
 	in := startInside(t)
 	w := startURLWorld(t)
@@ -250,7 +250,7 @@ func startURLWorld(t *testing.T) *urlWorld {
 	return &urlWorld{t, server, server.API(key), string(account), pkcs8(t, provider)}
 }
 
-// keyIn finds the API key in what a command says.
+// keyIn extracts the API key from a command's output.
 func keyIn(t *testing.T, said string) string {
 	t.Helper()
 	key := regexp.MustCompile(`gw_\S+`).FindString(said)
@@ -269,8 +269,8 @@ func pkcs8(t *testing.T, key any) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
-// A Bot API server may be in the app's own network. Every value of the setting leads to the Bot API's own paths alone, and
-// addresses where clouds keep credentials stay out of reach.
+// A Bot API server may be in the app's own network. Every value of the setting reaches only paths of the Bot API, and addresses at which
+// clouds provide credentials stay unreachable.
 func TestTelegramServersAreAskedForTheBotAPIAlone(t *testing.T) {
 	in := startInside(t)
 	w := startURLWorld(t)
@@ -297,7 +297,8 @@ func TestTelegramServersAreAskedForTheBotAPIAlone(t *testing.T) {
 	}
 }
 
-// TestKeysAndIntrospectionReachNothingInside: the owner of the data folder sets these; a name in them may lead here later.
+// TestKeysAndIntrospectionReachNothingInside: the owner of the data folder sets these URLs; a name in them may later resolve to this
+// machine.
 func TestKeysAndIntrospectionReachNothingInside(t *testing.T) {
 	in := startInside(t)
 	w := startURLWorld(t)
@@ -323,8 +324,8 @@ func TestKeysAndIntrospectionReachNothingInside(t *testing.T) {
 	}
 }
 
-// notDialled are settings with a URL that this server never connects to, or that are the operator's own: with those the operator says
-// where the server's own parts are, and may name any address.
+// notDialled are settings with a URL to which this server never connects, or that only the operator sets: they are addresses of the
+// server's own parts, and may be any address.
 var notDialled = map[string]string{
 	"channel telegram base_url": "see TestTelegramServersAreAskedForTheBotAPIAlone",
 	"app JWKSURL":               "see TestKeysAndIntrospectionReachNothingInside",
@@ -338,7 +339,7 @@ var notDialled = map[string]string{
 	"config nats": "the operator's", "config auth_url": "the operator's", "config driver_api_url": "the operator's",
 }
 
-// TestEverySettingWithAURLIsAttacked fails when one is added that no test here sets.
+// TestEverySettingWithAURLIsAttacked fails if a setting with a URL is added that no test here sets.
 func TestEverySettingWithAURLIsAttacked(t *testing.T) {
 	var found []string
 	for channel, kind := range sending.Kinds(sending.KindOptions{}) {

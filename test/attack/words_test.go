@@ -16,14 +16,14 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// parrot is a server that repeats whatever it is shown: in its status line, its headers and its body.
+// parrot is a server that repeats everything sent to it: in its status line, its headers and its body.
 type parrot struct {
 	url  string
 	mu   sync.Mutex
 	came map[string]int // paths
 }
 
-// answers of a parrot, in turn. %[1]s is what it was shown, in one line; %[2]d its length.
+// answers of a parrot, in turn. %[1]s is the repeated text, in one line; %[2]d its length.
 var answers = []string{
 	"HTTP/1.1 401 %[1]s\r\nX-Said: %[1]s\r\nContent-Length: %[2]d\r\n\r\n%[1]s",
 	"HTTP/1.1 500 %[1]s\r\nContent-Type: text/html\r\nContent-Length: %[2]d\r\n\r\n%[1]s",
@@ -89,7 +89,7 @@ func (p *parrot) talk(c net.Conn, answer string) {
 	_, _ = fmt.Fprintf(c, answer, shown, len(shown))
 }
 
-// asked waits until each of these was asked as often as there are answers.
+// asked waits until each of these was requested as often as there are answers.
 func (p *parrot) asked(t *testing.T, prefixes ...string) {
 	t.Helper()
 	blackbox.Eventually(t, "all are asked", func() error {
@@ -110,8 +110,8 @@ func (p *parrot) asked(t *testing.T, prefixes ...string) {
 	})
 }
 
-// TestServersThatRepeatSecretsFillNoLog shows secrets of all kinds to a server that repeats them. The log, at its most talkative, and the
-// metrics have none; nor has an answer to another app.
+// TestServersThatRepeatSecretsFillNoLog sends secrets of all kinds to a server that repeats them. No secret may appear in the log at its
+// most detailed level, in the metrics, or in an answer to another app.
 func TestServersThatRepeatSecretsFillNoLog(t *testing.T) {
 	p := startParrot(t)
 	const (
@@ -167,7 +167,7 @@ func TestServersThatRepeatSecretsFillNoLog(t *testing.T) {
 		}
 		link.Cut()
 		shown += do(http.MethodGet, "/v1/sinks/clickhouse", nil) + do(http.MethodGet, "/v1/hooks/x", nil)
-		do(http.MethodPut, "/v1/sinks/clickhouse", map[string]any{"enabled": true}) // has one that stopped go on
+		do(http.MethodPut, "/v1/sinks/clickhouse", map[string]any{"enabled": true}) // restarts a sink that has stopped
 	}
 	p.asked(t, "otlp", "sink", "hook", "bot", "introspect")
 	metrics, err := api.Do(t.Context(), http.MethodGet, "/metrics", nil)

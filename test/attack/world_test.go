@@ -21,7 +21,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// stranger is the address that attacks. Loopback has many.
+// stranger is the attacker's address; loopback has many addresses.
 const stranger = "127.0.0.66"
 
 // dialFrom connects from an address of loopback.
@@ -30,7 +30,7 @@ func dialFrom(ctx context.Context, from, to string) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", to)
 }
 
-// startTLS starts a server that speaks TLS.
+// startTLS starts a server with TLS.
 func startTLS(t *testing.T, options ...blackbox.Option) *blackbox.Server {
 	t.Helper()
 	cert, key, _ := certstest.Issue(t, t.TempDir(), "attacked")
@@ -42,7 +42,7 @@ func startTLS(t *testing.T, options ...blackbox.Option) *blackbox.Server {
 	return s
 }
 
-// listening waits until a server that was spawned listens.
+// listening waits until a spawned server listens.
 func listening(t *testing.T, s *blackbox.Server) {
 	t.Helper()
 	blackbox.Eventually(t, "the server listens", func() error {
@@ -56,7 +56,7 @@ func listening(t *testing.T, s *blackbox.Server) {
 
 // held counts the connections of an attacker that the server has not closed.
 type held struct {
-	secure bool // what is said reads as well
+	secure bool // the sent bytes also read from the connection
 	open   atomic.Int64
 	tried  atomic.Int64
 	mu     sync.Mutex
@@ -64,7 +64,7 @@ type held struct {
 	wg     sync.WaitGroup
 }
 
-// hold connects, sends what say sends, and follows the connection until it ends.
+// hold connects, sends say's bytes, and tracks the connection until it ends.
 func (h *held) hold(ctx context.Context, to string, say func(c net.Conn)) {
 	h.tried.Add(1)
 	c, err := dialFrom(ctx, stranger, to)
@@ -99,14 +99,14 @@ func (h *held) close() {
 	h.wg.Wait()
 }
 
-// came is how many connections stood at some time.
+// came returns how many connections have been established so far.
 func (h *held) came() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.conns)
 }
 
-// flood connects so many times a second until the returned stop is called.
+// flood opens perSecond connections a second until the returned stop is called.
 func (h *held) flood(ctx context.Context, to string, perSecond int, say func(c net.Conn)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -127,7 +127,7 @@ func (h *held) flood(ctx context.Context, to string, perSecond int, say func(c n
 	return func() { cancel(); wg.Wait() }
 }
 
-// visit publishes on a connection of its own and returns how long that took. An error says what was not served.
+// visit publishes on a connection of its own and returns how long that took. The error tells what was refused.
 func visit(ctx context.Context, server *blackbox.Server, n string) (time.Duration, error) {
 	begun := time.Now()
 	api := server.API()
@@ -136,7 +136,7 @@ func visit(ctx context.Context, server *blackbox.Server, n string) (time.Duratio
 	return time.Since(begun), err
 }
 
-// visits visits again and again for a while and fails the test if one is not served.
+// visits visits repeatedly for a while and fails the test if a visit is refused.
 func visits(t *testing.T, server *blackbox.Server, name string, n int) (took []time.Duration) {
 	t.Helper()
 	for i := range n {
@@ -154,7 +154,7 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(int(float64(len(sorted))*q), len(sorted)-1)]
 }
 
-// descriptors counts what a process has open.
+// descriptors counts the open descriptors of a process.
 func descriptors(t *testing.T, pid int) int {
 	t.Helper()
 	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
@@ -164,7 +164,7 @@ func descriptors(t *testing.T, pid int) int {
 	return len(list)
 }
 
-// limited is a program that starts the server with at most so many descriptors.
+// limited starts the server with a limit on its descriptors.
 func limited(t *testing.T, files int) blackbox.Option {
 	t.Helper()
 	script := filepath.Join(t.TempDir(), "godwit")
@@ -175,7 +175,7 @@ func limited(t *testing.T, files int) blackbox.Option {
 	return blackbox.Program(script)
 }
 
-// drip sends text a byte at a time, one every pace, and then the last byte for ever.
+// drip sends text byte by byte, one every pace, and then repeats the last byte endlessly.
 func drip(pace time.Duration, text string) func(c net.Conn) {
 	return func(c net.Conn) {
 		for i := 0; ; i++ {
@@ -188,26 +188,26 @@ func drip(pace time.Duration, text string) func(c net.Conn) {
 }
 
 func say(text string) func(c net.Conn) {
-	return func(c net.Conn) { _, _ = io.WriteString(c, text) } // one that is refused says nothing
+	return func(c net.Conn) { _, _ = io.WriteString(c, text) } // a refused connection sends nothing
 }
 
-// then says one thing after the other.
+// then sends first, then second.
 func then(first, second func(c net.Conn)) func(c net.Conn) {
 	return func(c net.Conn) { first(c); second(c) }
 }
 
-// The beginnings of a request and of a ClientHello, and HTTP/2 by hand: what a client begins with.
+// The beginnings of a request and of a ClientHello, and hand-written HTTP/2 frames with which a client begins.
 const (
 	request  = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 	hello    = "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 	preface  = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
-	headless = "\x00\x10\x00\x01\x00\x00\x00\x00\x01\x82"     // HEADERS of 4096 bytes, the first of them
+	headless = "\x00\x10\x00\x01\x00\x00\x00\x00\x01\x82"     // the first HEADERS frame, of 4096 bytes
 	ping     = "\x00\x00\x08\x06\x00\x00\x00\x00\x0012345678" // PING
 	upgrade  = "GET /v1/connect?recipient=a HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
 )
 
-// pings sends one after the other.
+// pings sends PING frames, one after the other.
 func pings(c net.Conn) {
 	for {
 		if _, err := io.WriteString(c, ping); err != nil {
@@ -217,7 +217,7 @@ func pings(c net.Conn) {
 	}
 }
 
-// overTLS says something behind a handshake, and reads until the connection ends.
+// overTLS makes a TLS handshake, sends say's bytes, and reads until the connection ends.
 func overTLS(t *testing.T, proto string, say func(c net.Conn)) func(c net.Conn) {
 	return func(c net.Conn) {
 		s := tls.Client(c, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{proto}})
@@ -232,7 +232,7 @@ func overTLS(t *testing.T, proto string, say func(c net.Conn)) func(c net.Conn) 
 	}
 }
 
-// metric reads one of the server's figures.
+// metric reads one of the server's metrics.
 func metric(t *testing.T, server *blackbox.Server, name string) string {
 	t.Helper()
 	return metricOf(t, server.API(), name)
@@ -253,7 +253,7 @@ func metricOf(t *testing.T, api *blackbox.API, name string) string {
 	return ""
 }
 
-// number is a metric that counts something.
+// number returns the value of a metric that counts something.
 func number(t *testing.T, server *blackbox.Server, name string) int {
 	t.Helper()
 	return numberOf(t, server.API(), name)

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// API is the HTTP API as a back end with a key sees it.
+// API is a client of the HTTP API with a back end's key.
 type API struct {
 	Base string // http://host:port
 	Key  string
@@ -30,12 +30,12 @@ func (s *Server) API(key ...string) *API {
 	return a
 }
 
-// NewHTTPClient makes a client with connections of its own, enough of them for many at once.
+// NewHTTPClient returns a client with connections of its own, enough for many concurrent requests.
 func NewHTTPClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute}}
 }
 
-// Answer is a response read to its end.
+// Answer is a completely read response.
 type Answer struct {
 	Status int
 	Header http.Header
@@ -50,7 +50,7 @@ func (a *Answer) JSON(v any) error {
 	return nil
 }
 
-// Problem is an RFC 9457 problem.
+// Problem is a problem as defined by RFC 9457.
 type Problem struct {
 	Type, Title, Detail, Field string
 	Status                     int
@@ -111,14 +111,14 @@ func (a *API) Publish(ctx context.Context, n map[string]any) error {
 	return nil
 }
 
-// State is what the status API says of one copy.
+// State is the status API's answer about one copy.
 type State struct {
 	ID, To, Status string
 	Attempts       int
 	AckedAt        string `json:"acked_at"`
 }
 
-// State asks for the state of one copy.
+// State returns the state of one copy.
 func (a *API) State(ctx context.Context, id, to string) (s State, err error) {
 	answer, err := a.Do(ctx, http.MethodGet, "/v1/notifications/"+url.PathEscape(id)+"?to="+url.QueryEscape(to), nil)
 	if err != nil {
@@ -139,7 +139,7 @@ func (a *API) WantState(ctx context.Context, id, to, status string) error {
 	return err
 }
 
-// Pending sums what is pending over all recipients.
+// Pending returns the number of pending notifications of all recipients.
 func (a *API) Pending(ctx context.Context) (sum int, err error) {
 	cursor := ""
 	for {
@@ -167,7 +167,7 @@ func (a *API) Pending(ctx context.Context) (sum int, err error) {
 	}
 }
 
-// Metric reads what the metric of a name is, summed over labels that begin as given: Metric(ctx, `x_total{state="alive"`).
+// Metric returns the sum of a metric's samples whose names and labels begin with name: Metric(ctx, `x_total{state="alive"`).
 func (a *API) Metric(ctx context.Context, name string) (sum float64, err error) {
 	answer, err := a.Do(ctx, http.MethodGet, "/metrics", nil)
 	if err != nil {
@@ -197,7 +197,7 @@ type Event struct {
 	Reconciled bool
 }
 
-// Events reads the feed from its beginning and hands each event to use, until use returns false.
+// Events reads the feed from its beginning and calls use with each event, until use returns false.
 func (a *API) Events(ctx context.Context, types string, use func(Event) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -18,11 +18,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Patience bounds every wait for something that should happen at once: far more than a loaded machine needs.
+// Patience limits every wait for something that should happen immediately: far longer than a loaded machine needs.
 const Patience = 60 * time.Second
 
-// Root is the repository's root folder: the nearest with a go.mod above the test's own. (Where a source file lies cannot be
-// asked: what is built with -trimpath does not know.)
+// Root returns the repository's root folder: the nearest with a go.mod above the test's own. (The paths of source files are not available:
+// -trimpath removes them.)
 var Root = sync.OnceValue(func() string {
 	dir, err := os.Getwd()
 	for ; err == nil; dir = filepath.Dir(dir) {
@@ -36,8 +36,8 @@ var Root = sync.OnceValue(func() string {
 	panic(fmt.Sprintf("find the repository's root: no go.mod above %s (%v)", dir, err))
 })
 
-// Tool finds a program that the Makefile installed, or one of the system. If there is none the test is skipped, or
-// fails where nothing may be skipped (GODWIT_TEST_STRICT).
+// Tool finds a program that the Makefile installed, or one of the system. Without it the test is skipped, or fails if GODWIT_TEST_STRICT is
+// set.
 func Tool(t testing.TB, names ...string) string {
 	t.Helper()
 	for _, name := range names {
@@ -45,7 +45,7 @@ func Tool(t testing.TB, names ...string) string {
 		if info, err := os.Stat(local); err == nil && !info.IsDir() {
 			return local
 		}
-		for _, where := range []string{name, filepath.Join("/usr/sbin", name)} { // where Debian has HAProxy, out of the way of most users
+		for _, where := range []string{name, filepath.Join("/usr/sbin", name)} { // Debian's folder for HAProxy, which is not in most users' PATH
 			if p, err := exec.LookPath(where); err == nil {
 				return p
 			}
@@ -55,7 +55,7 @@ func Tool(t testing.TB, names ...string) string {
 	return ""
 }
 
-// Skip skips a test for want of something in its surroundings, or fails it in CI, where nothing may be missing.
+// Skip skips a test because something is missing on the machine. In CI, where nothing may be missing, it fails the test.
 func Skip(t testing.TB, format string, args ...any) {
 	t.Helper()
 	if os.Getenv("GODWIT_TEST_STRICT") != "" {
@@ -64,7 +64,7 @@ func Skip(t testing.TB, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
-// Long skips a test under -short: what `make quick` has no time for.
+// Long skips a test under -short, which `make quick` uses.
 func Long(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -77,8 +77,8 @@ var (
 	built   = map[string]string{}
 )
 
-// unwatched keeps the race detector out of SQLite, which is C translated to Go: it takes most of the time there, and watches
-// nothing of ours. The Makefile's TESTFLAGS say the same, so that what tests are built with serves here.
+// unwatched builds SQLite, which is C translated to Go, without the race detector: there the detector takes most of the time and checks
+// none of Godwit's code. The Makefile's TESTFLAGS contain the same, so that both share compiled packages.
 const unwatched = "-gcflags=modernc.org/...=-race=false"
 
 // Raced reports whether this test was built with the race detector.
@@ -87,7 +87,7 @@ func Raced() bool {
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// Binary builds the server once and returns its path; with race it has the race detector in it.
+// Binary builds the server once and returns its path; if race is true it is built with the race detector.
 func Binary(t testing.TB, race bool) string {
 	t.Helper()
 	name, args := "godwit", []string{"build"}
@@ -97,8 +97,8 @@ func Binary(t testing.TB, race bool) string {
 	return Build(t, name, "./cmd/godwit", args...)
 }
 
-// Build builds a program of this module into .bin/test. The packages of a test run share it: the first to come
-// builds, and for the others the go command finds it up to date.
+// Build builds a program of this module in .bin/test. The packages of a test run share it: the first one builds it, and for the others the
+// go command finds it up to date.
 func Build(t testing.TB, name, pkg string, goArgs ...string) string {
 	t.Helper()
 	buildMu.Lock()
@@ -119,7 +119,7 @@ func Build(t testing.TB, name, pkg string, goArgs ...string) string {
 	if len(goArgs) == 0 {
 		goArgs = []string{"build"}
 	}
-	// However long a cold build takes: the test run's own time bounds it.
+	// A cold build may take long: only the test run's own time limits it.
 	cmd := exec.CommandContext(context.Background(), "go", append(goArgs, "-o", out, pkg)...)
 	cmd.Dir = Root()
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as the product is built
@@ -167,7 +167,7 @@ func Eventually(t testing.TB, what string, ok func() error) {
 	EventuallyWithin(t, Patience, what, ok)
 }
 
-// EventuallyWithin is Eventually with a patience of the caller's.
+// EventuallyWithin is Eventually with a given patience.
 func EventuallyWithin(t testing.TB, patience time.Duration, what string, ok func() error) {
 	t.Helper()
 	if err := Poll(t.Context(), patience, ok); err != nil {
@@ -175,8 +175,7 @@ func EventuallyWithin(t testing.TB, patience time.Duration, what string, ok func
 	}
 }
 
-// Poll asks again and again until ok returns nil or patience ends; then it returns the last error. The longer it has waited the
-// less often it asks, since what is asked takes the processor from what is waited for.
+// Poll calls ok repeatedly until it returns nil or patience ends; then it returns the last error.
 func Poll(ctx context.Context, patience time.Duration, ok func() error) error {
 	const soonest, latest, share = 10 * time.Millisecond, 250 * time.Millisecond, 8 // of what it has waited
 	ctx, cancel := context.WithTimeout(ctx, patience)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Try sends a request and reads the answer into into, unless that is nil. An answer without success is an error.
+// Try sends a request and decodes the answer into into, unless that is nil. It returns an error if the answer is no success.
 func (a *API) Try(ctx context.Context, method, path string, body, into any) error {
 	_, err := a.try(ctx, method, path, body, into)
 	return err
@@ -26,7 +26,7 @@ func (a *API) try(ctx context.Context, method, path string, body, into any) (*An
 	return answer, err
 }
 
-// Call is Try for a test that ends where it has no success.
+// Call is Try; it ends the test if the request has no success.
 func (a *API) Call(t testing.TB, method, path string, body, into any) *Answer {
 	t.Helper()
 	answer, err := a.try(t.Context(), method, path, body, into)
@@ -36,7 +36,7 @@ func (a *API) Call(t testing.TB, method, path string, body, into any) *Answer {
 	return answer
 }
 
-// Connect connects, reads the welcome and cuts the connection when the test ends.
+// Connect connects and reads the welcome. The connection is cut when the test ends.
 func (s *Server) Connect(t testing.TB, transport string, h Hello) Link {
 	t.Helper()
 	l, err := s.Dial(t.Context(), transport, h)
@@ -50,7 +50,7 @@ func (s *Server) Connect(t testing.TB, transport string, h Hello) Link {
 	return l
 }
 
-// CreateApp creates an app by the command line and returns its key.
+// CreateApp creates an app with the command line and returns its key.
 func (s *Server) CreateApp(t testing.TB, name string) (key string) {
 	t.Helper()
 	out, err := s.Run("app", "create", name, "--data", s.Dir, "--json")
@@ -58,14 +58,14 @@ func (s *Server) CreateApp(t testing.TB, name string) (key string) {
 		t.Fatalf("create app: %v\n%s", err, out)
 	}
 	var created struct{ Key string }
-	// Beside the key it may say that it has made a data folder.
+	// Beside the key the output may mention that a data folder was created.
 	if err := json.NewDecoder(strings.NewReader(out)).Decode(&created); err != nil || created.Key == "" {
 		t.Fatalf("app create printed %q: %v", out, err)
 	}
 	return created.Key
 }
 
-// Token signs a token for a recipient of an app by the command line.
+// Token signs a token for a recipient of an app with the command line.
 func (s *Server) Token(t testing.TB, app, recipient string, more ...string) string {
 	t.Helper()
 	out, err := s.Run(append([]string{"token", "--app", app, "--recipient", recipient, "--data", s.Dir}, more...)...)

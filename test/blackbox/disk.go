@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Disk mounts a file system in memory, of a size as in 64m, until the test ends, and returns where. It is the owner's, whom
-// nobody else may look into; empty: this user's. Where mounting is not permitted the test is skipped.
+// Disk mounts a file system in memory of a size such as 64m until the test ends, and returns its path. Only owner has access to it; empty:
+// this user. Where mounting is not permitted the test is skipped.
 func Disk(t testing.TB, size, owner string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "godwit-disk-") // into the test's own folder no other owner may look
+	dir, err := os.MkdirTemp("", "godwit-disk-") // another owner has no access to the test's own folder
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func Disk(t testing.TB, size, owner string) string {
 	return dir
 }
 
-// Fill writes to a file, behind what it has, until not one byte more fits.
+// Fill appends to a file until not one byte more fits.
 func Fill(t testing.TB, name string) {
 	t.Helper()
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)

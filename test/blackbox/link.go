@@ -7,18 +7,17 @@ import (
 	"time"
 )
 
-// Link is one client connection, made with a client library that is not ours. Next and Ack may be called from
-// different goroutines.
+// Link is one client connection, made with a third-party client library. Next and Ack may be called from different goroutines.
 type Link interface {
 	// Next returns the next frame. An error means that the connection is over.
 	Next(ctx context.Context) (*Frame, error)
 	// Ack acknowledges notifications.
 	Ack(ctx context.Context, ids ...string) error
-	// Cut drops the connection without a word.
+	// Cut drops the connection without a goodbye.
 	Cut()
 }
 
-// Frame is a server frame, whatever it was carried in. One pointer is set.
+// Frame is a server frame of any transport. Exactly one pointer is set.
 type Frame struct {
 	Welcome      *Welcome      `json:"welcome"`
 	Notification *Notification `json:"notification"`
@@ -28,10 +27,10 @@ type Frame struct {
 	Pong         *struct{}
 }
 
-// Welcome is what a test needs of the welcome frame.
+// Welcome has the parts of the welcome frame that tests need.
 type Welcome struct{ Session, App, Recipient string }
 
-// Notification is a notification as it arrived.
+// Notification is a received notification.
 type Notification struct {
 	ID, Title, Body, Category string
 	Seq                       uint64
@@ -47,10 +46,10 @@ type Hello struct {
 	Window                        int
 }
 
-// Transports are the names that Dial takes.
+// Transports are the names that Dial accepts.
 var Transports = []string{"ws", "ws-proto", "grpc", "sse", "poll"}
 
-// Dial connects over a transport and says hello. The first frame is the welcome.
+// Dial connects over a transport and sends a hello. The first frame is the welcome.
 func (s *Server) Dial(ctx context.Context, transport string, h Hello) (Link, error) {
 	switch transport {
 	case "ws":

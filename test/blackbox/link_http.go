@@ -59,7 +59,7 @@ func dialSSE(ctx context.Context, addr string, h Hello) (Link, error) {
 }
 
 func (l *sseLink) Next(ctx context.Context) (*Frame, error) {
-	stop := context.AfterFunc(ctx, l.cancel) // a body has no deadline of its own
+	stop := context.AfterFunc(ctx, l.cancel) // a body has no read deadline
 	defer stop()
 	var event string
 	var data []byte
@@ -113,7 +113,7 @@ func (l *sseLink) Cut() {
 	l.http.CloseIdleConnections()
 }
 
-// pollLink polls. It acknowledges by /v1/acks, which needs no session.
+// pollLink polls. It acknowledges through /v1/acks, which needs no session.
 type pollLink struct {
 	addr    string
 	http    *http.Client

@@ -49,7 +49,7 @@ func In(dir string) Option { return func(s *Server) { s.Dir = dir } }
 // Plain runs the server without the race detector, as users do: for measurements.
 func Plain() Option { return func(s *Server) { s.bin = Binary(s.t, false) } }
 
-// Program runs another server than the one built from here: a release of before.
+// Program runs another server than the one built from here, such as an earlier release.
 func Program(path string) Option { return func(s *Server) { s.bin = path } }
 
 // Dev is `--dev`: app demo, key dev, clients without tokens.
@@ -65,8 +65,8 @@ func Start(t testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// New prepares a server without starting it. Where the test itself has the race detector, so has the server; not under -short, since
-// it takes long to build.
+// New prepares a server without starting it. If the test is built with the race detector, so is the server; not under -short, since that
+// build takes long.
 func New(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	s := &Server{t: t, HTTP: Free(t), GRPC: Free(t), log: &logBuffer{}}
@@ -83,7 +83,7 @@ func New(t testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// Free is an address on loopback that nobody listens at, nor will until the test ends, also while the server that has it is down.
+// Free returns a free loopback address that stays reserved until the test ends, also while the server that uses it is down.
 func Free(t testing.TB) string {
 	t.Helper()
 	addr, release, err := freeport.Loopback(context.Background())
@@ -94,7 +94,7 @@ func Free(t testing.TB) string {
 	return addr
 }
 
-// At is a server that runs without this package's doing: behind a balancer, say. It is only talked to.
+// At returns a server that this package has not started, such as one behind a balancer. Only its API can be used.
 func At(t testing.TB, httpAddr, grpcAddr string) *Server {
 	t.Helper()
 	return &Server{t: t, HTTP: httpAddr, GRPC: grpcAddr, log: &logBuffer{}}
@@ -118,9 +118,9 @@ func (s *Server) cleanup() {
 	}
 }
 
-// Launch starts the process and waits until it is ready. After the first time it takes the same ports again.
+// Launch starts the process and waits until it is ready. Restarts use the same ports.
 func (s *Server) Launch() error {
-	// What an earlier server wrote there says nothing about this one.
+	// The addresses that an earlier server wrote are outdated.
 	if err := os.Remove(filepath.Join(s.Dir, "addresses.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -138,10 +138,10 @@ func (s *Server) Launch() error {
 	})
 }
 
-// Addresses are where a server listens. A listener that is off has none.
+// Addresses are a server's listening addresses; "" for a listener that is off.
 type Addresses struct{ HTTP, GRPC, NATS, Gateway string }
 
-// Addresses reads where the server listens.
+// Addresses reads the server's listening addresses.
 func (s *Server) Addresses() (a Addresses, err error) {
 	b, err := os.ReadFile(filepath.Join(s.Dir, "addresses.json"))
 	if err == nil {
@@ -186,7 +186,7 @@ func (s *Server) ready() error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("/readyz answers %s", resp.Status)
 	}
-	if s.HTTP != a.HTTP || s.GRPC != a.GRPC { // only the first time: clients may be reading them
+	if s.HTTP != a.HTTP || s.GRPC != a.GRPC { // written only the first time, since clients may be reading them
 		s.HTTP, s.GRPC = a.HTTP, a.GRPC
 	}
 	return nil
@@ -210,11 +210,11 @@ func (s *Server) Kill() {
 	if s.cmd == nil || s.cmd.Process == nil {
 		return
 	}
-	_ = s.cmd.Process.Kill() // an error means that it is gone already
+	_ = s.cmd.Process.Kill() // an error means that it has ended already
 	<-s.done
 }
 
-// Stop asks the process to end and returns its exit code.
+// Stop tells the process to end and returns its exit code.
 func (s *Server) Stop() int {
 	s.t.Helper()
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -234,10 +234,10 @@ func (s *Server) Wait() int {
 	return s.cmd.ProcessState.ExitCode()
 }
 
-// Log is what the server has printed so far, over all its starts.
+// Log returns everything that the server has printed so far, over all its starts.
 func (s *Server) Log() string { return s.log.String() }
 
-// URL makes the address of an HTTP resource: URL("/v1/notifications").
+// URL returns the address of an HTTP resource: URL("/v1/notifications").
 func (s *Server) URL(path string) string { return "http://" + s.HTTP + path }
 
 // Run runs another command of the same binary and returns what it printed.

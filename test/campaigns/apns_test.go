@@ -21,7 +21,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// iphones starts a server beside a push service like Apple's, with n devices that behave as told, and sets the channel up.
+// iphones starts a server beside a stand-in for APNs, with n devices whose behavior behave gives, and sets the channel up.
 func iphones(t *testing.T, n int, behave func(i int) apnsserver.Behaviour) (w *world, apple *apnsserver.Server, devices []subscriber, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -54,14 +54,14 @@ func iphones(t *testing.T, n int, behave func(i int) apnsserver.Behaviour) (w *w
 	return w, apple, devices, key
 }
 
-// iphoneSorts is how phones behave: each sort is every so many of a hundred, and how it must end.
+// iphoneSorts lists the kinds of phones: how many of a hundred behave like this, and how their deliveries must end.
 var iphoneSorts = []struct {
 	name      string
 	share     int
 	behaviour apnsserver.Behaviour
 	outcome   string
 	disabled  bool
-	taken     int // how often it may have got the message at most
+	taken     int // the most messages that it may have received
 }{
 	{"unregistered long ago", 5, apnsserver.Unregistered, "failed", false, 0},
 	{"unregistered now", 5, apnsserver.Behaviour{Status: http.StatusGone, Reason: "Unregistered", Since: time.Now().Add(time.Hour)}, "failed", true, 0},
@@ -71,10 +71,10 @@ var iphoneSorts = []struct {
 	{"not looked at once", 2, apnsserver.Behaviour{GoAway: "IdleTimeout", Times: 1}, "accepted", false, 1},
 }
 
-// cut is the phone whose first message ends its connection. All that is under way on that may have arrived then.
+// cut is the kind of phone whose first message ends its connection. All messages under way on it may have arrived then.
 const cut = 1
 
-// sortOf is how the i-th phone behaves; -1: it accepts.
+// sortOf returns the kind of the i-th phone; -1: it accepts.
 func sortOf(i int) int {
 	at := i * 37 % 100
 	for k := range iphoneSorts {
@@ -166,7 +166,7 @@ func TestEveryPhoneEndsInOneHonestOutcomeAndItsMessageIsTakenBack(t *testing.T) 
 	w.shows(apple, devices, key)
 }
 
-// sameNames demands that what one phone got replaces itself and is not more than so many messages.
+// sameNames fails unless one phone's messages replace each other and are at most most.
 func sameNames(t *testing.T, name string, got []apnsserver.Message, most int) {
 	t.Helper()
 	if len(got) > most {
@@ -179,7 +179,7 @@ func sameNames(t *testing.T, name string, got []apnsserver.Message, most int) {
 	}
 }
 
-// shows fails if the log or the metrics show a device, the key or a token made with it.
+// shows fails if the log or the metrics contain a device's name, the key or a token made with it.
 func (w *world) shows(apple *apnsserver.Server, devices []subscriber, key string) {
 	w.Helper()
 	secrets := []string{strings.Split(key, "\n")[1]}

@@ -15,16 +15,16 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// phones is how many devices the campaign to FCM reaches.
+// phones is how many devices the campaign over FCM reaches.
 const phones = 300
 
-// phoneMix is how some of them behave and how they must end.
+// phoneMix lists how some of them behave, and how their deliveries must end.
 var phoneMix = []struct {
 	n         int
 	behaviour fcmserver.Behaviour
 	outcome   string
 	disabled  bool
-	taken     int // how often it gets the message
+	taken     int // how often it receives the message
 }{
 	{6, fcmserver.Behaviour{Row: fcmserver.Unregistered}, "failed", true, 0},
 	{4, fcmserver.Behaviour{Row: fcmserver.OtherSender}, "failed", true, 0},
@@ -32,7 +32,7 @@ var phoneMix = []struct {
 	{4, fcmserver.Behaviour{Row: fcmserver.Malformed}, "failed", true, 0},
 	{3, fcmserver.Behaviour{Row: fcmserver.BadField}, "failed", false, 0},
 	{3, fcmserver.Behaviour{Row: fcmserver.Disliked}, "failed", false, 0},
-	{2, fcmserver.Behaviour{Row: fcmserver.NoAPNs}, "failed", false, 0}, // few: the others are sent to and the campaign ends
+	{2, fcmserver.Behaviour{Row: fcmserver.NoAPNs}, "failed", false, 0}, // few, so that the campaign still sends to the others and completes
 	{3, fcmserver.Behaviour{Row: fcmserver.Failing, RetryAfter: time.Second, Times: 1}, "accepted", false, 1},
 	{2, fcmserver.Behaviour{Row: fcmserver.Unavailable, RetryAfter: time.Second, Times: 1}, "accepted", false, 1},
 	{4, fcmserver.Behaviour{Row: fcmserver.DeviceQuota, RetryAfter: time.Second, Times: 1}, "accepted", false, 1},
@@ -41,7 +41,7 @@ var phoneMix = []struct {
 	{1, fcmserver.Behaviour{Row: fcmserver.Break}, "unknown", false, 3},
 }
 
-// phoneKind is how the i-th phone behaves; -1: it accepts.
+// phoneKind returns the kind of the i-th phone; -1: it accepts.
 func phoneKind(i int) int {
 	for k := range phoneMix {
 		if i < phoneMix[k].n {
@@ -52,7 +52,7 @@ func phoneKind(i int) int {
 	return -1
 }
 
-// mixed is how the i-th phone of the mix behaves.
+// mixed returns the behavior of the i-th phone.
 func mixed(i int) (b fcmserver.Behaviour) {
 	if k := phoneKind(i); k >= 0 {
 		b = phoneMix[k].behaviour
@@ -60,7 +60,8 @@ func mixed(i int) (b fcmserver.Behaviour) {
 	return b
 }
 
-// firebase starts a server beside an FCM, with an app of n phones that behave as told, and returns their tokens and their endpoints' ids.
+// firebase starts a server beside a stand-in for FCM, with an app of n phones whose behavior behave gives. It returns their tokens and the
+// ids of their endpoints.
 func firebase(t *testing.T, n int, behave func(i int) fcmserver.Behaviour) (w *world, provider *fcmserver.Server, tokens, ids []string) {
 	t.Helper()
 	provider = fcmserver.Start(fcmserver.Options{})
@@ -139,7 +140,7 @@ func TestACampaignReachesPhonesAndTakesItBack(t *testing.T) {
 	w.showsNothing(provider, tokens)
 }
 
-// showsNothing looks for secrets wherever the server writes what it does.
+// showsNothing checks that nothing written by the server contains a secret.
 func (w *world) showsNothing(provider *fcmserver.Server, tokens []string) {
 	w.Helper()
 	shown := w.server.Log()

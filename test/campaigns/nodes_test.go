@@ -79,8 +79,8 @@ func (c *nodes) owner(not string) (name string) {
 	return name
 }
 
-// TestACampaignChangesItsNodeAndReachesNobodyTwice: one owner is killed, one is stopped past its lease and woken, one
-// is asked to stop.
+// TestACampaignChangesItsNodeAndReachesNobodyTwice: one owner is killed, one is suspended past the end of its lease and resumed, and one is
+// told to stop.
 func TestACampaignChangesItsNodeAndReachesNobodyTwice(t *testing.T) {
 	blackbox.Long(t)
 	telegram := botserver.Start(botserver.Options{Token: botToken, Rate: 30, Every: time.Second})
@@ -119,7 +119,7 @@ func TestACampaignChangesItsNodeAndReachesNobodyTwice(t *testing.T) {
 	if err := syscall.Kill(c.servers[stopped].PID(), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = syscall.Kill(c.servers[stopped].PID(), syscall.SIGCONT) }) // or it could not be ended
+	t.Cleanup(func() { _ = syscall.Kill(c.servers[stopped].PID(), syscall.SIGCONT) }) // otherwise it could not be ended
 	if err := c.servers[killed].Launch(); err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func cpu(t *testing.T, pid int) time.Duration {
 	return used.CPU
 }
 
-// completed waits for a campaign's end and looks seldom: looking is work for the server that is measured.
+// completed waits for a campaign's end. It checks rarely, since each check is work for the measured server.
 func (w *world) completed(id string) (c campaign) {
 	w.Helper()
 	look := time.NewTicker(200 * time.Millisecond)
@@ -96,7 +96,7 @@ func (w *world) completed(id string) (c campaign) {
 	return c
 }
 
-// profile has the server profile its CPU, if that was asked for, until the function that it returns is called.
+// profile makes the server profile its CPU, if requested, until the returned function is called.
 func (w *world) profile(n int) (wait func()) {
 	if *profiles == "" {
 		return func() {}

@@ -11,11 +11,11 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// sickEvery is how many subscribers there are for each one that is sick.
+// One of sickEvery subscribers is sick.
 const sickEvery = 100
 
-// TestSickSubscriptionsDelayNobodyElse sends to hundreds of subscribers. For one in a hundred the push service always says
-// "unavailable, again in five seconds".
+// TestSickSubscriptionsDelayNobodyElse sends to 1,500 subscribers. For 15 of these the push service always answers "unavailable, retry in
+// five seconds".
 func TestSickSubscriptionsDelayNobodyElse(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -62,7 +62,7 @@ func TestSickSubscriptionsDelayNobodyElse(t *testing.T) {
 	}
 }
 
-// settled waits until all healthy subscribers of a campaign have it, and demands that its sick ones wait by then.
+// settled waits until all healthy subscribers of a campaign have the message, and checks that its sick ones are waiting then.
 func (w *world) settled(id string, healthy, sick int) {
 	w.Helper()
 	var c campaign
@@ -77,7 +77,7 @@ func (w *world) settled(id string, healthy, sick int) {
 	}
 }
 
-// TestUnannouncedCapIsFoundAndKept sends through a push service that takes 200 messages a second and does not say so.
+// TestUnannouncedCapIsFoundAndKept sends through a push service that accepts 200 messages a second and does not announce that limit.
 func TestUnannouncedCapIsFoundAndKept(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -86,8 +86,8 @@ func TestUnannouncedCapIsFoundAndKept(t *testing.T) {
 	const most = 200
 	w, provider, subs := pushing(t, *capped, pushserver.Options{OneKey: true, Cap: most}, func(int) pushserver.Behaviour { return pushserver.Accepting }, blackbox.Plain())
 	id := w.start(map[string]any{"content": map[string]any{"title": "Hi"}, "audience": map[string]any{"channels": []string{"webpush"}}})
-	// Once half of them have it, the cap is long found. The last subscribers wait for their second turn and use little of
-	// the cap.
+	// When half of the subscribers have the message, the cap was found long ago. The last subscribers wait for their second attempt and use
+	// little of the cap.
 	half := w.reached(provider, len(subs)/2)
 	late := w.reached(provider, len(subs)*19/20)
 	c := w.ended(id, "completed", 10*time.Minute)
@@ -103,7 +103,7 @@ func TestUnannouncedCapIsFoundAndKept(t *testing.T) {
 	}
 }
 
-// reached is how many requests a push service had got, and when, as it had accepted so many.
+// reached is when a push service had accepted a number of messages, and how many requests it had got by then.
 type reached struct {
 	at                 time.Time
 	requests, accepted int

@@ -11,8 +11,8 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// staleOf100 is how many of the hundred phones are stale, and revokedMost how many messages a revoked credential costs,
-// those under way included.
+// staleOf100 is how many of the hundred phones are stale. revokedMost is the most messages that a revoked credential may cost, including
+// those under way.
 const staleOf100, revokedMost = 5, 20
 
 // hundred sends a campaign over a channel and waits for its end.

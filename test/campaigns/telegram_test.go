@@ -40,7 +40,7 @@ func bot(t *testing.T, nodes, n int) (*world, *botserver.Server, []string) {
 
 func chat(i int) int64 { return int64(1000 + i) }
 
-// byChat counts the messages that each chat got.
+// byChat counts the messages received by each chat.
 func byChat(b *botserver.Server) map[int64]int {
 	n := make(map[int64]int)
 	for _, m := range b.Messages() {
@@ -110,7 +110,7 @@ func botReaches(t *testing.T, nodes int) {
 	if n := telegram.Flooded(); n > 0 {
 		t.Errorf("Telegram objected %d times to %.1f messages a second", n, rate)
 	}
-	if *scale && rate < 0.95*30 { // a busy machine is slower, which is no fault
+	if *scale && rate < 0.95*30 { // a busy machine may be slower
 		t.Errorf("%.1f messages a second; want at least 28.5 of 30", rate)
 	}
 	t.Logf("%d messages at %.2f/s", len(ms), rate)

@@ -17,14 +17,14 @@ func times(b pushserver.Behaviour, n int) pushserver.Behaviour {
 	return b
 }
 
-// mix is how subscribers of the mixed campaign behave: each kind, its share in a hundred, and how it must end.
+// mix lists how subscribers of the mixed campaign behave: each kind, its share in a hundred, and how its deliveries must end.
 var mix = []struct {
 	name      string
 	share     int
 	behaviour pushserver.Behaviour
 	outcomes  []string
 	disabled  bool
-	taken     int // how often it may have got the message at most
+	taken     int // the most messages that it may have received
 }{
 	{"gone", 4, pushserver.Gone, []string{"failed"}, true, 0},
 	{"missing", 3, pushserver.Missing, []string{"failed"}, true, 0},
@@ -39,7 +39,7 @@ var mix = []struct {
 	{"hung", 1, pushserver.Hung, []string{"unknown"}, false, 3},
 }
 
-// kind is how the i-th subscriber behaves; -1: it accepts.
+// kind returns the kind of the i-th subscriber; -1: it accepts.
 func kind(i int) int {
 	at := i * 37 % 100
 	for k := range mix {
@@ -120,7 +120,7 @@ func TestOneStaleSubscriptionStopsNobodyElse(t *testing.T) {
 	}
 }
 
-// sameTopic demands that what one subscriber got replaces itself and is not more than so many messages.
+// sameTopic fails unless one subscriber's messages replace each other and are at most most.
 func sameTopic(t *testing.T, name string, got []pushserver.Message, most int) {
 	t.Helper()
 	if len(got) > most {
@@ -133,7 +133,7 @@ func sameTopic(t *testing.T, name string, got []pushserver.Message, most int) {
 	}
 }
 
-// kills is how often the server is killed on the way of a campaign.
+// kills is how often the server is killed during a campaign.
 var kills = thorough.Rounds(5, 10)
 
 func TestNobodyIsLostOrDoubledWhenTheServerIsKilled(t *testing.T) {
@@ -150,7 +150,7 @@ func TestNobodyIsLostOrDoubledWhenTheServerIsKilled(t *testing.T) {
 	id := w.start(map[string]any{"content": map[string]any{"title": "Hi"}, "audience": map[string]any{"channels": []string{"webpush"}}, "rate": itoa(rate) + "/s"})
 	patience := time.Minute + time.Duration(len(subs)/rate)*time.Second
 	for i := range kills {
-		// After each start a part of the campaign has to have left before the next kill.
+		// After each start a part of the campaign must be sent before the next kill.
 		goal := len(subs) * (i + 1) / (kills + 2)
 		blackbox.EventuallyWithin(t, patience, "a part is sent", func() error { return atLeast(provider.Accepted(), goal) })
 		w.server.Kill()

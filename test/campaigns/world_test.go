@@ -67,7 +67,7 @@ func serve(t *testing.T, nodes, n int, make func(i int) audience.Endpoint, opts 
 	return &world{T: t, server: s, api: s.API()}, ids
 }
 
-// alone skips a test that kills or measures the server where there are several.
+// alone skips a test that kills or measures a single server if there are several nodes.
 func alone(t *testing.T) {
 	t.Helper()
 	if *several > 0 {
@@ -103,8 +103,8 @@ func seed(t *testing.T, store registrar, n int, make func(i int) audience.Endpoi
 	return ids
 }
 
-// pushing starts a server beside a push service, with subscribers who behave as told. It returns their endpoints by
-// subscription, in order.
+// pushing starts a server beside a push service, with subscribers whose behavior behave gives. It returns their endpoints by subscription,
+// in order.
 func pushing(t *testing.T, n int, o pushserver.Options, behave func(i int) pushserver.Behaviour, opts ...blackbox.Option) (*world, *pushserver.Server, []subscriber) {
 	t.Helper()
 	provider := pushserver.Start(o)
@@ -132,7 +132,7 @@ type subscriber struct{ push, endpoint string }
 type world struct {
 	*testing.T
 	server *blackbox.Server
-	nodes  []*blackbox.Server // behind it, if it is HAProxy
+	nodes  []*blackbox.Server // the nodes behind the server, if that is HAProxy
 	api    *blackbox.API
 }
 
@@ -155,7 +155,7 @@ func (w *world) try(method, path string, body, into any) error {
 	return w.api.Try(w.Context(), method, path, body, into)
 }
 
-// call asks the server and demands success.
+// call makes a request and fails the test unless it succeeds.
 func (w *world) call(method, path string, body, into any) {
 	w.Helper()
 	w.api.Call(w, method, path, body, into)
@@ -169,7 +169,7 @@ func (w *world) start(spec map[string]any) string {
 		w.call(http.MethodPost, "/v1/campaigns/"+c.ID+"/start", nil, nil)
 		return c.ID
 	}
-	// Whichever node is asked may not have heard of a new channel yet.
+	// The node that gets the request may not know a new channel yet.
 	blackbox.Eventually(w, "a node makes the campaign", func() error { return w.try(http.MethodPost, "/v1/campaigns", spec, &c) })
 	blackbox.Eventually(w, "a node starts it", func() error { return w.try(http.MethodPost, "/v1/campaigns/"+c.ID+"/start", nil, nil) })
 	return c.ID
@@ -222,7 +222,7 @@ func (w *world) report(id string) map[string]delivery {
 	return all
 }
 
-// disabled says whether an endpoint is disabled.
+// disabled reports whether an endpoint is disabled.
 func (w *world) disabled(endpoint string) bool {
 	w.Helper()
 	var e struct{ Status string }

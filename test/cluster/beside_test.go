@@ -20,7 +20,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// beside is what one node at a time does while nodes are killed: a campaign, and a hook that is posted who comes online.
+// beside is work that one node at a time does while nodes are killed: a campaign, and a hook that gets the events of clients coming online.
 type beside struct {
 	t        *testing.T
 	c        *Cluster
@@ -29,7 +29,7 @@ type beside struct {
 	receiver *hookserver.Server
 	id       string           // of the campaign
 	chats    map[int64]string // their endpoints
-	owners   int              // how often the campaign has changed its node
+	owners   int              // how often the campaign has changed its owner
 }
 
 const (
@@ -38,7 +38,7 @@ const (
 	ownerChanges = 4      // at least
 )
 
-// startBeside starts a campaign to so many chats, and a hook. Nobody is online yet.
+// startBeside starts a campaign to a number of chats, and a hook. No client is online yet.
 func startBeside(t *testing.T, c *Cluster, url string, chats int) *beside {
 	t.Helper()
 	b := &beside{t: t, c: c, telegram: botserver.Start(botserver.Options{Token: botToken}), receiver: hookserver.Start(""), chats: map[int64]string{}}
@@ -105,7 +105,7 @@ func (b *beside) call(method, path string, body, into any) {
 	}
 }
 
-// victim is the node that is to be killed: the owner of the campaign, until that has changed often enough.
+// victim returns the node to kill: the campaign's owner or, once that has changed often enough, the node other.
 func (b *beside) victim(other int) int {
 	b.t.Helper()
 	if b.owners >= ownerChanges {
@@ -114,7 +114,7 @@ func (b *beside) victim(other int) int {
 	return owner(b.t.Context(), b.t, b.db, "campaigns/demo")
 }
 
-// killed waits until another node sends the campaign, until that was so often enough.
+// killed waits until another node owns the campaign, unless the owner has changed often enough.
 func (b *beside) killed(i int) {
 	b.t.Helper()
 	if b.owners >= ownerChanges {
@@ -129,7 +129,7 @@ func (b *beside) killed(i int) {
 	b.owners++
 }
 
-// end waits for the end of the campaign and of the hook's posts, and fails the test for messages that came twice, not at all or too late.
+// end waits for the end of the campaign and of the hook's posts. It fails the test for messages that arrived twice, not at all or too late.
 func (b *beside) end() {
 	b.t.Helper()
 	var news struct {
@@ -162,7 +162,7 @@ func (b *beside) end() {
 	b.posted()
 }
 
-// reached checks that nobody got it twice, and that every delivery with a known outcome arrived.
+// reached checks that no chat got the message twice, and that every delivery with a known outcome arrived.
 func (b *beside) reached(counts map[string]int) {
 	b.t.Helper()
 	sent := map[int64]int{}
@@ -192,7 +192,7 @@ func (b *beside) reached(counts map[string]int) {
 	b.t.Logf("a campaign to %d chats changed its node at least %d times: %d got it, %v", len(b.chats), b.owners, len(sent), counts)
 }
 
-// posted: each event of the log at least once, and none before an earlier one.
+// posted checks that each event of the log was posted at least once, and none before an earlier one.
 func (b *beside) posted() {
 	b.t.Helper()
 	if refused := b.receiver.Refused(); len(refused) > 0 {

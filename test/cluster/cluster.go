@@ -1,5 +1,5 @@
-// Package cluster starts several nodes of the real server on one PostgreSQL, joined over wires that a test may cut, with
-// HAProxy before them, so that what is proved of one server can be proved of several.
+// Package cluster starts several nodes of the real server on one PostgreSQL, connected over wires that a test may cut, with HAProxy before
+// them, so that the proofs about one server can be repeated with several.
 package cluster
 
 import (
@@ -15,30 +15,30 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// Options of a cluster. The zero value is three nodes that development servers are, on a database of their own.
+// Options of a cluster. The zero value is three development servers on a database of their own.
 type Options struct {
 	Nodes    int                           // 0: three
 	Postgres func(node int) string         // URL of the database; nil: a new one of the server that tests share
 	Serve    []blackbox.Option             // of every node
 	Of       func(i int) []blackbox.Option // of one node; nil: none
-	// NATS is the address of a server that joins the nodes, each over a wire of its own, and Credentials the file of its user.
-	// Empty: they join each other.
+	// NATS is the address of a server that connects the nodes, each over a wire of its own, and Credentials the file of its user. Empty:
+	// the nodes connect to each other.
 	NATS, Credentials string
 }
 
-// Cluster is nodes of one database. They are killed when the test ends.
+// Cluster is a group of nodes on one database. They are killed when the test ends.
 type Cluster struct {
 	Nodes []*blackbox.Server
 
 	t     testing.TB
 	front *blackbox.Server // nil: not asked for yet
-	wires map[[2]int]*Wire // from the one to the other; of a node and itself: to NATS
+	wires map[[2]int]*Wire // by the nodes they connect; that of a node with itself leads to NATS
 }
 
-// Secret is that of the nodes.
+// Secret is the secret that the nodes share.
 const Secret = "the secret of the nodes of a test"
 
-// Start starts all nodes at once and waits until all are ready and joined with each other.
+// Start starts all nodes at once and waits until all are ready and connected to each other.
 func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	c := New(t, o)
@@ -53,7 +53,7 @@ func Start(t testing.TB, o Options) *Cluster {
 	return c
 }
 
-// Front is all nodes, through HAProxy, which is started at the first call.
+// Front returns HAProxy before all nodes; the first call starts it.
 func (c *Cluster) Front() *blackbox.Server {
 	c.t.Helper()
 	if c.front == nil {
@@ -88,7 +88,7 @@ func New(t testing.TB, o Options) *Cluster {
 	return c
 }
 
-// each joins every node with every other one.
+// each connects every node with every other one.
 func (c *Cluster) each(o Options) (joining []blackbox.Option) {
 	addrs := make([]string, o.Nodes)
 	for i := range addrs {
@@ -108,7 +108,7 @@ func (c *Cluster) each(o Options) (joining []blackbox.Option) {
 	return joining
 }
 
-// byNATS joins every node with a NATS.
+// byNATS connects every node to a NATS server.
 func (c *Cluster) byNATS(o Options) (joining []blackbox.Option) {
 	for i := range o.Nodes {
 		w := NewWire(c.t, "tcp", o.NATS)
@@ -118,10 +118,10 @@ func (c *Cluster) byNATS(o Options) (joining []blackbox.Option) {
 	return joining
 }
 
-// Name is how the i-th node is called.
+// Name returns the name of the i-th node.
 func Name(i int) string { return fmt.Sprint("n", i+1) }
 
-// Joining are the settings of a node among others.
+// Joining returns the settings with which a node joins others.
 func Joining(t testing.TB, name, addr, secret string, peers ...string) blackbox.Option {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "cluster.secret")
@@ -131,7 +131,7 @@ func Joining(t testing.TB, name, addr, secret string, peers ...string) blackbox.
 	return blackbox.Args("--node", name, "--cluster-addr", addr, "--cluster-secret-file", file, "--cluster-peers", strings.Join(peers, ","))
 }
 
-// Cut cuts the bus between two nodes, as an unplugged cable does: nobody is told.
+// Cut cuts the bus between two nodes, like an unplugged cable: neither side is notified.
 func (c *Cluster) Cut(i, j int) {
 	c.wires[[2]int{i, j}].Cut()
 	c.wires[[2]int{j, i}].Cut()
@@ -143,7 +143,7 @@ func (c *Cluster) Heal(i, j int) {
 	c.wires[[2]int{j, i}].Heal()
 }
 
-// Joined waits until each of the nodes that run hears so many less one of the others.
+// Joined waits until each running node is connected to nodes-1 others.
 func (c *Cluster) Joined(nodes int) {
 	c.t.Helper()
 	for i, n := range c.Nodes {
@@ -153,14 +153,14 @@ func (c *Cluster) Joined(nodes int) {
 	}
 }
 
-// Missed waits until two nodes between which the bus is cut have noticed.
+// Missed waits until two nodes have noticed that the bus between them is cut.
 func (c *Cluster) Missed(i, j int) {
 	c.t.Helper()
 	c.others(i, "missing", 1)
 	c.others(j, "missing", 1)
 }
 
-// others waits until a node says of so many others that they are alive, or missing.
+// others waits until a node reports a number of other nodes as alive, or as missing.
 func (c *Cluster) others(i int, state string, want int) {
 	c.t.Helper()
 	api := c.Nodes[i].API()

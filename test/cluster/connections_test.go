@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// TestNodesWithoutAConnectionToSpareRefuseAndHeal: strangers use up all connections that PostgreSQL gives.
+// TestNodesWithoutAConnectionToSpareRefuseAndHeal: other clients use up all connections that PostgreSQL allows.
 func TestNodesWithoutAConnectionToSpareRefuseAndHeal(t *testing.T) {
 	t.Parallel()
 	blackbox.Long(t)
@@ -34,7 +34,7 @@ func TestNodesWithoutAConnectionToSpareRefuseAndHeal(t *testing.T) {
 
 	s := strangers{t: t, url: db.URL()}
 	t.Cleanup(s.leave)
-	// Nodes connect anew at once, so they may not while the strangers take what there is.
+	// Nodes reconnect immediately, so this forbids it while the strangers take all connections.
 	do(t, admin, "ALTER ROLE node CONNECTION LIMIT 0")
 	blackbox.Eventually(t, "strangers have all connections", func() error {
 		do(t, admin, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'node'")
@@ -46,7 +46,7 @@ func TestNodesWithoutAConnectionToSpareRefuseAndHeal(t *testing.T) {
 	do(t, admin, "ALTER ROLE node CONNECTION LIMIT -1")
 	for i, n := range c.Nodes {
 		api := n.API()
-		for range 20 { // at first connections are found broken, of which there are fewer
+		for range 20 { // more tries than a node has broken connections, which it finds first
 			a, err := api.Do(ctx, http.MethodPost, "/v1/notifications", map[string]any{"id": fmt.Sprint("during-", i), "to": "ann", "title": "x"})
 			if err != nil || a.Status != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" || !strings.Contains(string(a.Body), "/problems/store-away") {
 				t.Fatalf("%s answers %+v, %v", Name(i), a, err)
@@ -81,15 +81,15 @@ func TestNodesWithoutAConnectionToSpareRefuseAndHeal(t *testing.T) {
 	}
 }
 
-// arrival is the id of a notification that came, or why no more come.
+// arrival is the id of a received notification, or the reason why no more arrive.
 type arrival struct {
 	id  string
 	err error
 }
 
-// arrivals reads what comes, all the time: a client that does not read answers no ping, and its session ends.
+// arrivals reads continuously: a client that does not read answers no ping, and its session ends.
 func arrivals(ctx context.Context, link blackbox.Link) <-chan arrival {
-	came := make(chan arrival, 1000) // more than ever comes to a test
+	came := make(chan arrival, 1000) // more than any test receives
 	go func() {
 		for {
 			n, err := blackbox.NextNotification(ctx, link)

@@ -22,7 +22,7 @@ var (
 	holdFor  = flag.Duration("hold-for", 0, "how long a transaction is held open under load, at least for 20 publishes")
 )
 
-// holdPace is between two publishes beside a transaction that stays open.
+// holdPace is the pause between two publishes beside an open transaction.
 const holdPace = 20 * time.Millisecond
 
 func connect(t *testing.T, url string) *pgx.Conn {
@@ -42,7 +42,7 @@ func do(t *testing.T, db *pgx.Conn, sql string) {
 	}
 }
 
-// refused returns nil if a node refuses a publish for now, as it should while its database cannot take it.
+// refused returns nil if a node refuses a publish with the error for an unavailable database.
 func refused(ctx context.Context, api *blackbox.API, body map[string]any) error {
 	a, err := api.Do(ctx, http.MethodPost, "/v1/notifications", body)
 	if err != nil {
@@ -102,7 +102,7 @@ func TestATransactionThatStaysOpenHoldsUpNobody(t *testing.T) {
 	publish(t, c.Nodes[0], "ann", "before")
 	next(t, link, "before")
 	do(t, db, "BEGIN ISOLATION LEVEL REPEATABLE READ")
-	do(t, db, "SELECT count(*) FROM godwit_mailbox.pending") // now it has a snapshot, and a lock that does not let the table be altered
+	do(t, db, "SELECT count(*) FROM godwit_mailbox.pending") // now the transaction has a snapshot, and a lock that prevents altering the table
 	apis := []*blackbox.API{c.Nodes[0].API(), c.Nodes[1].API()}
 	pace := time.NewTicker(holdPace)
 	defer pace.Stop()
@@ -143,10 +143,10 @@ func TestANodeRefusesASchemaThatIsNewerThanItKnows(t *testing.T) {
 	if log := c.Nodes[1].Log(); !strings.Contains(log, "a newer one has changed it") {
 		t.Errorf("it does not say why:\n%s", log)
 	}
-	publish(t, c.Nodes[0], "ann", "still-here") // the one that runs goes on
+	publish(t, c.Nodes[0], "ann", "still-here") // the running node continues
 }
 
-// TestADatabaseWhoseDiskIsFullRefusesPublishesAndHeals: the tables that Godwit makes are on a disk that fills up.
+// TestADatabaseWhoseDiskIsFullRefusesPublishesAndHeals: the disk with Godwit's tables fills up.
 func TestADatabaseWhoseDiskIsFullRefusesPublishesAndHeals(t *testing.T) {
 	t.Parallel()
 	blackbox.Long(t)
@@ -162,7 +162,7 @@ func TestADatabaseWhoseDiskIsFullRefusesPublishesAndHeals(t *testing.T) {
 	blackbox.Fill(t, filler)
 	n := 0
 	blackbox.Eventually(t, "a full disk refuses publishes", func() error {
-		n++ // what has room on pages that are there is stored
+		n++ // publishes that fit on existing pages are still stored
 		return refused(t.Context(), api, map[string]any{"id": fmt.Sprint("n", n), "to": "ben", "title": "x", "body": strings.Repeat("x", 4000)})
 	})
 	if err := os.Remove(filler); err != nil {

@@ -15,7 +15,8 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// TestAnAppIsDeletedByTwoNodesWhileItsCampaignIsSent: nothing of the app is left, nothing more is sent, and a new app of the same name is served by all.
+// TestAnAppIsDeletedByTwoNodesWhileItsCampaignIsSent: no data of the app is left, no message is sent any more, and all nodes serve a new
+// app with the same name.
 func TestAnAppIsDeletedByTwoNodesWhileItsCampaignIsSent(t *testing.T) {
 	t.Parallel()
 	blackbox.Long(t)

@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// phones take webhooks, unless busy is set, and remember the ids of messages by type and notification.
+// phones accept webhooks, unless busy is set, and record the ids of messages by type and notification.
 type phones struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -61,11 +61,12 @@ func (p *phones) be(busy bool) {
 	p.busy = busy
 }
 
-// wait waits until something came for a notification, and returns how many ids it had; refused ones count if they may.
+// wait waits until a webhook for a notification arrived, and returns the number of its message ids. If refused is true, refused ones count,
+// too.
 func (p *phones) wait(t *testing.T, kind, note string, refused bool) (ids int) {
 	t.Helper()
 	key := kind + " " + note
-	blackbox.EventuallyWithin(t, 3*blackbox.Patience, kind+" for "+note, func() error { // a host that refuses is left alone for up to a minute
+	blackbox.EventuallyWithin(t, 3*blackbox.Patience, kind+" for "+note, func() error { // a refusing host gets no requests for up to a minute
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if ids = len(p.got[key]); ids == 0 && (!refused || p.came[key] == 0) {
@@ -76,8 +77,8 @@ func (p *phones) wait(t *testing.T, kind, note string, refused bool) (ids int) {
 	return ids
 }
 
-// TestOwnerSendsStepsAndAnotherNodeAfterItIsKilled: whichever node publishes and whichever acknowledges, one node pushes and withdraws;
-// when it is killed after it has handed steps over that nobody has taken, another one sends these.
+// TestOwnerSendsStepsAndAnotherNodeAfterItIsKilled: whichever node publishes and whichever gets acknowledgements, one node pushes and
+// withdraws. When it is killed after it has handed over steps that no channel has accepted, another node sends them.
 func TestOwnerSendsStepsAndAnotherNodeAfterItIsKilled(t *testing.T) {
 	t.Parallel()
 	blackbox.Long(t)

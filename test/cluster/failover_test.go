@@ -11,8 +11,8 @@ import (
 
 var failover = flag.Bool("failover", false, "have a replica take over that lacks the last commits")
 
-// TestAReplicaThatLacksTheLastCommitsTakesOver: what these had stored is gone, and what the nodes remember of it does no harm: the
-// replica gives the same keys, positions and numbers to others.
+// TestAReplicaThatLacksTheLastCommitsTakesOver: the data of these commits is lost, and the nodes' cached data about it must do no harm: the
+// replica assigns the same keys, positions and numbers to others.
 func TestAReplicaThatLacksTheLastCommitsTakesOver(t *testing.T) {
 	if !*failover {
 		t.Skip("copies a database that runs: -failover runs it")
@@ -33,13 +33,13 @@ func TestAReplicaThatLacksTheLastCommitsTakesOver(t *testing.T) {
 	stored("kept")
 	replica := db.Replica(t)
 	stored("lost")
-	many := func(who string, n int) (to []string) { // more than a sequence is ahead of its log
+	many := func(who string, n int) (to []string) { // more than a sequence allocates ahead in the log
 		for i := range 100 {
 			to = append(to, fmt.Sprint(who, "-", n, "-", i))
 		}
 		return to
 	}
-	for i, n := range c.Nodes { // their keys the replica gives to newcomers
+	for i, n := range c.Nodes { // the replica assigns their keys to new recipients
 		if err := n.API().Publish(t.Context(), map[string]any{"to": many("unknown", i), "id": fmt.Sprint("lost-", i), "title": "x"}); err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ var (
 	within    = flag.Duration("within", blackbox.Patience, "how soon after a fault objects must be known; 5s is promised where nothing else runs")
 )
 
-// TestNothingIsLostWhileNodesDieAndTheBusIsCut: clients and back ends notice nothing that lasts.
+// TestNothingIsLostWhileNodesDieAndTheBusIsCut: clients and back ends see only temporary errors.
 func TestNothingIsLostWhileNodesDieAndTheBusIsCut(t *testing.T) {
 	blackbox.Long(t)
 	url := pgtest.Database(t)

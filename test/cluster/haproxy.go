@@ -11,11 +11,11 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// balanced is how many nodes the example's HAProxy is for.
+// balanced is the number of nodes in the example's configuration of HAProxy.
 const balanced = 3
 
-// front starts HAProxy before three nodes, with the configuration of examples/cluster. It goes when the test ends, and with the
-// test's process however that ends. Without HAProxy the test is skipped, or fails where nothing may be skipped.
+// front starts HAProxy before three nodes, with the configuration of examples/cluster. It ends with the test or, at the latest, with the
+// test's process. Without HAProxy the test is skipped, or fails if nothing may be skipped.
 func front(t testing.TB, nodes []*blackbox.Server) *blackbox.Server {
 	t.Helper()
 	if len(nodes) != balanced {
@@ -23,7 +23,7 @@ func front(t testing.TB, nodes []*blackbox.Server) *blackbox.Server {
 	}
 	haproxy := blackbox.Tool(t, "haproxy")
 	s := blackbox.At(t, blackbox.Free(t), blackbox.Free(t))
-	env := append(os.Environ(), "HTTP="+s.HTTP, "GRPC="+s.GRPC, "CHECK=30s") // a busy machine's nodes are not dead
+	env := append(os.Environ(), "HTTP="+s.HTTP, "GRPC="+s.GRPC, "CHECK=30s") // slow checks, so that nodes on a busy machine do not count as dead
 	for i, n := range nodes {
 		_, port, err := net.SplitHostPort(n.HTTP)
 		if err != nil {
@@ -36,7 +36,7 @@ func front(t testing.TB, nodes []*blackbox.Server) *blackbox.Server {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	// The shell waits for the end of its input, which is the end of this process at the latest.
+	// The shell waits for the end of its input, at the latest the end of this process.
 	const script = `trap '' INT; "$@" & cat; kill $!; wait $!`
 	cmd := exec.Command("/bin/sh", "-c", script, "sh", haproxy, "-db", "-f", filepath.Join(blackbox.Root(), "examples", "cluster", "haproxy.cfg"))
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, log, log

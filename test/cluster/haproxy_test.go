@@ -11,10 +11,11 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// lasting are the transports whose sessions are a connection; each poll is a request of its own.
+// lasting are the transports with one connection per session; each poll is a separate request.
 var lasting = []string{"ws", "ws-proto", "grpc", "sse"}
 
-// TestSessionsBehindHAProxyOutliveADatabaseThatIsAway: no node is ready then, so nobody gets anything new; what is connected stays.
+// TestSessionsBehindHAProxyOutliveADatabaseThatIsAway: no node is ready without the database, so HAProxy passes no new requests; existing
+// connections stay.
 func TestSessionsBehindHAProxyOutliveADatabaseThatIsAway(t *testing.T) {
 	t.Parallel()
 	blackbox.Long(t)
@@ -27,7 +28,7 @@ func TestSessionsBehindHAProxyOutliveADatabaseThatIsAway(t *testing.T) {
 	api := c.Front().API()
 	db.Kill()
 	blackbox.Eventually(t, "HAProxy has no node to ask", func() error {
-		a, err := api.Do(t.Context(), http.MethodGet, "/healthz", nil) // which a node answers all the same
+		a, err := api.Do(t.Context(), http.MethodGet, "/healthz", nil) // a node would answer this even without the database
 		if err == nil && a.Status != http.StatusServiceUnavailable {
 			err = fmt.Errorf("it answers %d", a.Status)
 		}
@@ -42,7 +43,7 @@ func TestSessionsBehindHAProxyOutliveADatabaseThatIsAway(t *testing.T) {
 	}
 }
 
-// TestADrainedNodeGoesUnnoticedBehindHAProxy: each session hears a goodbye or stays, and comes back to another node.
+// TestADrainedNodeGoesUnnoticedBehindHAProxy: each session gets a goodbye or stays, and reconnects to another node.
 func TestADrainedNodeGoesUnnoticedBehindHAProxy(t *testing.T) {
 	t.Parallel()
 	blackbox.Long(t)
@@ -91,7 +92,7 @@ func TestADrainedNodeGoesUnnoticedBehindHAProxy(t *testing.T) {
 
 var errGoodbye = errors.New("the server says goodbye")
 
-// untilGoodbye is the next notification, or errGoodbye.
+// untilGoodbye returns the next notification, or errGoodbye.
 func untilGoodbye(ctx context.Context, l blackbox.Link) (*blackbox.Notification, error) {
 	for {
 		f, err := l.Next(ctx)

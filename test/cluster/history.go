@@ -6,35 +6,35 @@ import (
 	"sync"
 )
 
-// history is what back ends, clients and the log of events saw of a cluster, each in its order. judge says what must not have been.
+// history records, in order, what back ends, clients and the event log saw of a cluster. judge lists the violations.
 type history struct {
 	mu       sync.Mutex
 	devices  []string                     // of every recipient
-	copies   map[string]*copyStory        // that a publisher was told to be stored, by id
-	seen     map[string]map[string]bool   // ids that a device has got before, by recipient and device
-	seqs     map[string]map[uint64]string // by recipient: which id has it
+	copies   map[string]*copyStory        // published copies, by id
+	seen     map[string]map[string]bool   // ids that a device has received before, by recipient and device
+	seqs     map[string]map[uint64]string // id by seq, for each recipient
 	problems []string                     // found at once
 	events   []told
 	counts   struct{ again, acks, recalls, unsure, broken int }
 }
 
-// copyStory is what became of one copy. Its fields but the first three are filled in as it happens.
+// copyStory is the story of one copy. All fields but the first three are set during the run.
 type copyStory struct {
 	id, to, mode string
-	answered     bool            // a publisher was told that it is stored
+	answered     bool            // its publisher got the answer that it is stored
 	seq          uint64          // 0: nobody has got it
 	got, acked   map[string]bool // by device
-	ended        string          // status, asked for at the end
+	ended        string          // status at the end
 }
 
 // told is an event of the log.
 type told struct{ eventID, kind, id, to string }
 
-// maxBroken is how many copies with ack none, in 1,000 of them, may never have arrived: the write that settles one may be to a connection of
-// which the client, or a fault, has cut off the other end.
+// maxBroken is how many of 1,000 copies with ack none may never arrive: the write that settles such a copy may go to a connection whose
+// other end the client, or a fault, has cut.
 const maxBroken = 10
 
-// maxProblems bounds what is told: one fault breaks many copies.
+// maxProblems limits the reported problems: one fault affects many copies.
 const maxProblems = 20
 
 func newHistory(devices ...string) *history {
@@ -47,25 +47,25 @@ func (h *history) problem(format string, args ...any) {
 	}
 }
 
-// publishing notes a copy before it is published: clients may get it before its publisher is answered.
+// publishing records a copy before it is published: clients may get it before its publisher is answered.
 func (h *history) publishing(id, to, mode string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.copies[id] = &copyStory{id: id, to: to, mode: mode, got: map[string]bool{}, acked: map[string]bool{}}
 }
 
-// stored notes that a publisher was told so.
+// stored records that the publisher got the answer that a copy is stored.
 func (h *history) stored(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.copies[id].answered = true
 }
 
-// stream is one session of a device. Those ids that its device gets for the first time must come in the order of their seqs.
+// stream is one session of a device. Ids that the device gets for the first time must arrive in the order of their seqs.
 type stream struct {
 	h          *history
 	to, device string
-	last       uint64 // seq of the latest of these
+	last       uint64 // seq of the latest such id
 }
 
 func (h *history) session(to, device string) *stream { return &stream{h: h, to: to, device: device} }
@@ -107,7 +107,7 @@ func (s *stream) delivered(id string, seq uint64) {
 	s.last = max(s.last, seq)
 }
 
-// acknowledges notes that acknowledgements are about to be sent.
+// acknowledges records that acknowledgements are about to be sent.
 func (s *stream) acknowledges(ids []string) {
 	h := s.h
 	h.mu.Lock()
@@ -120,7 +120,7 @@ func (s *stream) acknowledges(ids []string) {
 	}
 }
 
-// recalled notes a recall of copies that ended elsewhere. An ack:all copy cannot end before this device has acknowledged it.
+// recalled records a recall of copies that ended elsewhere. A copy with ack all cannot end before this device has acknowledged it.
 func (s *stream) recalled(ids []string) {
 	h := s.h
 	h.mu.Lock()
@@ -133,21 +133,21 @@ func (s *stream) recalled(ids []string) {
 	}
 }
 
-// ended notes the status of a copy once all is quiet.
+// ended records the status of a copy at the end.
 func (h *history) ended(id, status string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.copies[id].ended = status
 }
 
-// event notes an event of the log.
+// event records an event of the log.
 func (h *history) event(e told) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.events = append(h.events, e)
 }
 
-// answered lists the copies with a positive answer to their publisher.
+// answered lists the copies whose publishers got a positive answer.
 func (h *history) answered() (list []*copyStory) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -159,7 +159,7 @@ func (h *history) answered() (list []*copyStory) {
 	return list
 }
 
-// endOf is how a copy ends that clients take.
+// endOf returns the status with which an accepted copy of an ack mode must end.
 func endOf(mode string) string {
 	if mode == "none" {
 		return "delivered"
@@ -167,7 +167,7 @@ func endOf(mode string) string {
 	return "acked"
 }
 
-// judge says what was wrong, once all is quiet.
+// judge returns the violations, after the end of the run.
 func (h *history) judge() []string {
 	for _, c := range h.answered() {
 		h.judgeCopy(c)
@@ -202,7 +202,7 @@ func (h *history) judgeCopy(c *copyStory) {
 	}
 }
 
-// judgeEvents finds what is told twice: an event id, the same of one copy, two ends of one.
+// judgeEvents finds duplicates among the events: an event id, an event of one copy, or two ends of one copy.
 func (h *history) judgeEvents() {
 	ids, things, ends := map[string]told{}, map[told]string{}, map[string]string{}
 	for _, e := range h.events {
@@ -211,7 +211,7 @@ func (h *history) judgeEvents() {
 		}
 		ids[e.eventID] = e
 		c := h.copies[e.id]
-		if c == nil || e.kind == "delivered" && c.mode != "none" { // each device that gets it may be told of
+		if c == nil || e.kind == "delivered" && c.mode != "none" { // each device that gets it may cause such an event
 			continue
 		}
 		thing := e

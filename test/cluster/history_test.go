@@ -21,7 +21,7 @@ import (
 
 var historyFor = flag.Duration("history", time.Duration(thorough.Rounds(4, 6))*time.Second, "how long the whole history of a cluster under mixed faults is kept and then judged")
 
-// How much happens in a history.
+// The size of a history.
 var (
 	historyRecipients = thorough.Rounds(12, 25)
 	historyPublishers = thorough.Rounds(4, 8)
@@ -31,23 +31,23 @@ const (
 	historyPace     = 100 * time.Millisecond // between two publishes of one
 	historyAckEvery = 300 * time.Millisecond // several acknowledgements share a frame
 	historyStay     = 3 * time.Second        // of a session, on average
-	historyPatience = 3 * time.Second        // with a node that does not answer; then another one is asked
+	historyPatience = 3 * time.Second        // with a node that does not answer; then clients try another one
 )
 
 var historyModes = []string{"any", "all", "any", "none", "all"}
 
-// past drives a cluster and keeps its history.
+// past drives a cluster and records its history.
 type past struct {
 	*history
 	t     *testing.T
 	c     *Cluster
-	runs  atomic.Int32 // nodes that clients know, of those there are
+	runs  atomic.Int32 // how many of the nodes clients know
 	wires []*Wire
 	db    *pgtest.Server
 	begun []string // faults, for the log
 }
 
-// TestTheHistoryOfAClusterUnderFaultsIsWhole: what was promised to publishers and clients holds whatever fails, for every ack mode.
+// TestTheHistoryOfAClusterUnderFaultsIsWhole: all promises to publishers and clients hold under every fault, for every ack mode.
 func TestTheHistoryOfAClusterUnderFaultsIsWhole(t *testing.T) {
 	blackbox.Long(t)
 	db := pgtest.Start(t, pgtest.Options{Fsync: true})
@@ -98,10 +98,10 @@ func TestTheHistoryOfAClusterUnderFaultsIsWhole(t *testing.T) {
 		len(p.copies), p.counts.acks, p.counts.recalls, p.counts.again, p.counts.broken, p.counts.unsure, len(p.events), strings.Join(p.begun, ", "))
 }
 
-// node is one that clients know.
+// node returns a random node that clients know.
 func (p *past) node() *blackbox.Server { return p.c.Nodes[rand.N(int(p.runs.Load()))] }
 
-// publish publishes for recipients, each id until a node has answered that it is stored.
+// publish publishes for recipients, and repeats each id until a node has answered that it is stored.
 func (p *past) publish(ctx context.Context, publisher int) {
 	every(ctx, historyPace, func(n int) {
 		id, to, mode := fmt.Sprintf("h%d-%d", publisher, n), recipient(rand.N(historyRecipients)), historyModes[rand.N(len(historyModes))]
@@ -130,7 +130,7 @@ func (p *past) post(body map[string]any) error {
 	return err
 }
 
-// listen is a device, which comes back to some node whenever its session ends.
+// listen is a device's client, which reconnects to some node whenever its session ends.
 func (p *past) listen(ctx context.Context, to, device string) {
 	for ctx.Err() == nil {
 		stays, cancel := context.WithTimeout(ctx, historyPatience+rand.N(2*historyStay))
@@ -172,7 +172,7 @@ func (p *past) stay(ctx context.Context, to, device string) {
 			mu.Unlock()
 			if len(ids) > 0 {
 				s.acknowledges(ids)
-				_ = link.Ack(ctx, ids...) // a link that is over ends the session
+				_ = link.Ack(ctx, ids...) // on a broken link the session ends anyway
 			}
 		}
 	})
@@ -206,7 +206,7 @@ func (p *past) devicesAreKnown() {
 	})
 }
 
-// quiet waits until nothing waits for anybody.
+// quiet waits until nothing is pending.
 func (p *past) quiet() {
 	p.t.Helper()
 	api := p.c.Nodes[0].API()
@@ -222,7 +222,7 @@ func (p *past) quiet() {
 	}
 }
 
-// endings asks what became of each copy and reads all events.
+// endings queries the final status of each copy and reads all events.
 func (p *past) endings() {
 	p.t.Helper()
 	api := p.c.Nodes[0].API()

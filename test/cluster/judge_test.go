@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestTheJudgeOfHistoriesNoticesWhatMustNotBe gives it histories with one fault each.
+// TestTheJudgeOfHistoriesNoticesWhatMustNotBe judges histories with one violation each.
 func TestTheJudgeOfHistoriesNoticesWhatMustNotBe(t *testing.T) {
 	whole := func(h *history, id, mode string, seq uint64) {
 		h.publishing(id, "ann", mode)

@@ -29,15 +29,15 @@ var (
 const (
 	objects      = 40
 	followed     = 8  // by each
-	publishers   = 16 // and as many publishes at work at most
+	publishers   = 16 // also the most publishes under way
 	changers     = 8
 	publishRetry = 50 * time.Millisecond
-	stay         = 5 * time.Second // how long clients stay connected, on average, and whoever posts after so many requests
+	stay         = 5 * time.Second // mean time that clients stay connected; publishers reconnect after stayRequests requests
 	stayRequests = 10
 	group        = "region-1"
 )
 
-// load publishes, changes objects, and takes both as clients do, until it is stopped. It keeps what it was promised.
+// load publishes, changes objects, and receives both as clients do, until it is stopped. It records all promises of the server.
 type load struct {
 	t     testing.TB
 	front *blackbox.Server
@@ -47,15 +47,15 @@ type load struct {
 	publishing, listening         sync.WaitGroup
 
 	mu         sync.Mutex
-	stored     map[string]published         // that were acknowledged to their publisher, by id
+	stored     map[string]published         // notifications acknowledged to their publisher, by id
 	arrived    map[string]time.Time         // first arrival, by id
-	seqs       map[string]map[uint64]string // by recipient: which id has it
-	versions   map[string]int64             // of objects, the latest that was acknowledged to its publisher
+	seqs       map[string]map[uint64]string // id by seq, for each recipient
+	versions   map[string]int64             // latest version of each object that was acknowledged to its publisher
 	known      []map[string]int64           // by follower
 	again      int                          // arrivals after the first
-	failures   map[string]int               // attempts that failed, by what they said
-	longest    time.Duration                // that publishing took, tries again included
-	gone       time.Duration                // that a session was, from its end to the next welcome
+	failures   map[string]int               // failed attempts, by their error
+	longest    time.Duration                // longest time that a publish took, retries included
+	gone       time.Duration                // longest time from a session's end to the next welcome
 	complaints []string
 	begun      time.Time
 	ended      time.Time // when publishing did
@@ -102,7 +102,7 @@ func recipient(i int) string { return fmt.Sprint("driver-", i) }
 
 func object(i int) string { return fmt.Sprint("o", i%objects) }
 
-// every calls do at a rate, and when that took longer, as soon as it can.
+// every calls do at a fixed rate or, if do takes longer, as soon as possible.
 func every(ctx context.Context, d time.Duration, do func(n int)) {
 	tick := time.NewTicker(d)
 	defer tick.Stop()
@@ -116,7 +116,7 @@ func every(ctx context.Context, d time.Duration, do func(n int)) {
 	}
 }
 
-// publish is one of the publishers. It repeats what was not answered with success, with the same id, and never what was.
+// publish runs one publisher. It repeats requests without success, with the same id, and never repeats successful ones.
 func (l *load) publish(ctx context.Context, p int) {
 	r, api := rand.New(rand.NewPCG(2, uint64(p))), l.poster()
 	every(ctx, publishers*time.Second/time.Duration(publishRate), func(n int) {
@@ -127,7 +127,7 @@ func (l *load) publish(ctx context.Context, p int) {
 	})
 }
 
-// change is one of those who change objects; each has its own.
+// change changes objects; each changer has objects of its own.
 func (l *load) change(ctx context.Context, c int) {
 	api := l.poster()
 	every(ctx, changers*time.Second/time.Duration(changeRate), func(n int) {
@@ -138,14 +138,14 @@ func (l *load) change(ctx context.Context, c int) {
 	})
 }
 
-// poster is a back end with a connection of its own.
+// poster returns a back end's client with a connection of its own.
 func (l *load) poster() *blackbox.API {
 	api := l.front.API()
 	l.t.Cleanup(api.HTTP.CloseIdleConnections)
 	return api
 }
 
-// insist asks until it is answered with success; success is called with l.mu held. Now and then it connects anew, maybe to
+// insist repeats a request until it succeeds, and then calls success with l.mu held. Every stayRequests requests it reconnects, perhaps to
 // another node.
 func (l *load) insist(api *blackbox.API, n int, method, path string, body any, success func()) {
 	if n%stayRequests == 0 {
@@ -166,7 +166,7 @@ func (l *load) insist(api *blackbox.API, n int, method, path string, body any, s
 		why := "connection broke"
 		if err == nil {
 			why = fmt.Sprint(answer.Status)
-			// HAProxy answers for a node that dies while it does.
+			// HAProxy answers these for a node that dies during the request.
 			if answer.Status != http.StatusServiceUnavailable && answer.Status != http.StatusBadGateway {
 				l.complain("%s %s: %d %s", method, path, answer.Status, answer.Body)
 			}
@@ -181,14 +181,14 @@ func (l *load) insist(api *blackbox.API, n int, method, path string, body any, s
 	}
 }
 
-// complain keeps a complaint; l.mu is held.
+// complain records a complaint. The caller holds l.mu.
 func (l *load) complain(format string, args ...any) {
 	if len(l.complaints) < 20 {
 		l.complaints = append(l.complaints, fmt.Sprintf(format, args...))
 	}
 }
 
-// listen is a recipient's client: it acknowledges what it gets, and comes back when its connection breaks or it has gone.
+// listen is a recipient's client: it acknowledges all notifications, and reconnects when its connection breaks or after it has left.
 func (l *load) listen(ctx context.Context, to string, r *rand.Rand) {
 	ended := time.Now()
 	for ctx.Err() == nil {
@@ -204,7 +204,7 @@ func (l *load) listen(ctx context.Context, to string, r *rand.Rand) {
 	}
 }
 
-// session is one connection of a client whose former one ended then; it reports whether it was welcomed.
+// session is one connection of a client whose previous one ended at ended; it returns whether it was welcomed.
 func (l *load) session(ctx context.Context, to string, ended time.Time) (welcomed bool) {
 	link, err := l.front.Dial(ctx, "ws", blackbox.Hello{App: "demo", Recipient: to})
 	if err != nil {
@@ -255,7 +255,7 @@ func (l *load) got(to string, n *blackbox.Notification) {
 	l.arrived[n.ID] = time.Now()
 }
 
-// follow is a client of objects, with the client library, which knows how to come back.
+// follow is a client of objects that uses the client library, which reconnects by itself.
 func (l *load) follow(ctx context.Context, i int) {
 	fail := func(err error) {
 		l.mu.Lock()
@@ -299,7 +299,7 @@ func (l *load) follow(ctx context.Context, i int) {
 	}
 }
 
-// told waits until every follower knows the versions that objects have now, and returns how long that took.
+// told waits until every follower has the current versions of the objects, and returns how long that took.
 func (l *load) told(what string) time.Duration {
 	l.t.Helper()
 	begun := time.Now()
@@ -321,7 +321,7 @@ func (l *load) told(what string) time.Duration {
 	return time.Since(begun)
 }
 
-// goesOn lets time pass, in which publishing goes on: at a tenth of its rate at least, where the machine has much else to do.
+// goesOn waits while publishing continues at no less than a tenth of its rate, in case the machine is busy.
 func (l *load) goesOn(d time.Duration) {
 	l.t.Helper()
 	stored := func() int {
@@ -383,8 +383,7 @@ func (l *load) end() {
 		delays[len(delays)-1].Round(time.Millisecond), l.again)
 }
 
-// ackedOnce asks what became of each, and reads the events: what was acknowledged was so once. The events of a node that
-// was killed may be missing.
+// ackedOnce checks each status, and checks in the events that each copy was acknowledged once. The events of a killed node may be missing.
 func (l *load) ackedOnce() {
 	l.t.Helper()
 	var g errgroup.Group

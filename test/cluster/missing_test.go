@@ -12,10 +12,10 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// entry is a node in a list of nodes.
+// entry is a node in a node's list of nodes.
 type entry struct{ Name, State, Why string }
 
-// entries are those of a name in a node's list.
+// entries returns the entries with a name in a node's list.
 func entries(t *testing.T, at *blackbox.Server, name string) ([]entry, error) {
 	t.Helper()
 	answer, err := at.API().Do(t.Context(), http.MethodGet, "/v1/cluster", nil)
@@ -36,7 +36,7 @@ func states(t *testing.T, at *blackbox.Server, name string) (list []string, err 
 	return list, err
 }
 
-// missing returns why a node misses another one by this name; empty: it does not.
+// missing returns the reason why a node reports another one as missing; empty: it does not.
 func missing(t *testing.T, at *blackbox.Server, name string) (why string, err error) {
 	t.Helper()
 	found, err := entries(t, at, name)
@@ -48,7 +48,7 @@ func missing(t *testing.T, at *blackbox.Server, name string) (why string, err er
 	return why, err
 }
 
-// listed waits until a node misses another one for a reason.
+// listed waits until a node reports another one as missing for a reason.
 func listed(t *testing.T, at *blackbox.Server, name, reason string) {
 	t.Helper()
 	blackbox.Eventually(t, name+" is missing: "+reason, func() error {
@@ -92,7 +92,7 @@ func TestALostNodeIsListedUntilItIsForgottenAndOneThatEndsIsNot(t *testing.T) {
 	if status, body := forget("nobody"); status != http.StatusNotFound {
 		t.Errorf("forgetting a node that there never was is answered with %d: %s", status, body)
 	}
-	// Another node took what was lost for gone too, and learns that it is forgotten.
+	// Another node also counted the lost node as missing, and learns that it was forgotten.
 	listed(t, c.Nodes[3], Name(2), "it was killed, or its machine is lost")
 	if status, body := forget(Name(2)); status != http.StatusNoContent {
 		t.Errorf("forgetting a lost node is answered with %d: %s", status, body)
@@ -106,7 +106,7 @@ func TestALostNodeIsListedUntilItIsForgottenAndOneThatEndsIsNot(t *testing.T) {
 			return err
 		})
 	}
-	// A node that was forgotten, and one that starts again, are nodes like any other, and each is listed once.
+	// A forgotten node that returns, and one that restarts, are normal nodes, and each is listed once.
 	for _, i := range []int{1, 2} {
 		if err := c.Nodes[i].Launch(); err != nil {
 			t.Fatal(err)

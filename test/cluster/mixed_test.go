@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// mixed are the faults of a history; each is over when it returns.
+// mixed are the faults of a history; each ends before its function returns.
 var mixed = []struct {
 	name string
 	do   func(p *past, node int, lasts time.Duration)
@@ -23,7 +23,7 @@ var mixed = []struct {
 	{"no node has PostgreSQL", (*past).withoutAll},
 }
 
-// faults has one fault follow the other.
+// faults runs the faults one after the other.
 func (p *past) faults() {
 	p.t.Helper()
 	first := rand.N(len(mixed))
@@ -31,7 +31,7 @@ func (p *past) faults() {
 		f := mixed[n%len(mixed)]
 		p.begun = append(p.begun, f.name)
 		f.do(p, rand.N(int(p.runs.Load())), time.Second+rand.N(max(time.Second, *historyFor/40)))
-		p.pass(rand.N(time.Second)) // in which all is well, or nearly
+		p.pass(rand.N(time.Second)) // a pause without faults, or nearly
 	}
 }
 
@@ -81,7 +81,7 @@ func (p *past) freeze(node int, lasts time.Duration) {
 
 func (p *past) killPostgres(int, time.Duration) { p.db.Restart(p.t) }
 
-// join has one more node come, take part, and go.
+// join starts one more node, lets it take part, and stops it.
 func (p *past) join(_ int, lasts time.Duration) {
 	n := p.c.Nodes[p.runs.Load()]
 	p.launch(n)
@@ -91,7 +91,7 @@ func (p *past) join(_ int, lasts time.Duration) {
 	n.Stop()
 }
 
-// drain has a node send its sessions away, stop and come back.
+// drain makes a node send its sessions away, stop and restart.
 func (p *past) drain(node int, lasts time.Duration) {
 	n := p.c.Nodes[node]
 	if out, err := n.Run("drain", "--data", n.Dir); err != nil {
@@ -102,7 +102,7 @@ func (p *past) drain(node int, lasts time.Duration) {
 	p.launch(n)
 }
 
-// pass lets time pass in which a fault lasts, while clients go on.
+// pass waits while a fault lasts and clients continue.
 func (p *past) pass(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -39,7 +39,7 @@ func TestASecondNodeOfOneNameIsRefused(t *testing.T) {
 	}
 }
 
-// TestANodeWithAnotherSecretStaysOutside: nothing goes between it and the others, who say so. It shares their store.
+// TestANodeWithAnotherSecretStaysOutside: the other nodes exchange no messages with it and report it as missing. It shares their store.
 func TestANodeWithAnotherSecretStaysOutside(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Database(t)

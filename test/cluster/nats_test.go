@@ -17,8 +17,8 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// TestANATSOfYourOwnJoinsNodes: what routes of their own do for nodes does a NATS that people have, and nothing stored is lost
-// while it is away.
+// TestANATSOfYourOwnJoinsNodes: an existing NATS can replace the nodes' own connections, and no stored data is lost while it is
+// unreachable.
 func TestANATSOfYourOwnJoinsNodes(t *testing.T) {
 	t.Parallel()
 	guard, creds := natstest.Guard(t, false), filepath.Join(t.TempDir(), "nats.creds")
@@ -40,7 +40,7 @@ func TestANATSOfYourOwnJoinsNodes(t *testing.T) {
 		return err
 	})
 
-	// Topics, objects and requests of a session go over it too.
+	// Topics, objects and requests of a session use it, too.
 	s := listen(t, one, "listener")
 	s.send(`{"subscribe":{"topics":["rides.*"]}}`, `{"register":{"group":"g","objects":["config"]}}`, `{"serve":{"subjects":["orders"]}}`)
 	s.wait(`"registered"`)
@@ -58,7 +58,7 @@ func TestANATSOfYourOwnJoinsNodes(t *testing.T) {
 		return ask(t, other, http.MethodPost, "/v1/requests/orders", "x", http.StatusOK)
 	})
 
-	// A node that NATS is cut off from: what is stored arrives all the same, and both find each other again.
+	// One node is cut off from NATS: stored notifications arrive all the same, and later both nodes find each other again.
 	c.wires[[2]int{0, 0}].Cut()
 	c.Missed(0, 1)
 	publish(t, other, "unit", "cut")
@@ -78,7 +78,7 @@ func TestANATSOfYourOwnJoinsNodes(t *testing.T) {
 	}
 }
 
-// ask insists on the status of an answer.
+// ask makes a request and ends the test unless the answer has the status.
 func ask(t *testing.T, s *blackbox.Server, method, path string, body any, want int) error {
 	t.Helper()
 	a, err := s.API().Do(t.Context(), method, path, body)
@@ -88,7 +88,7 @@ func ask(t *testing.T, s *blackbox.Server, method, path string, body any, want i
 	return err
 }
 
-// listener is a session that keeps what it gets, and answers what it is asked.
+// listener is a session that records its frames, and answers requests.
 type listener struct {
 	t    *testing.T
 	conn *websocket.Conn
@@ -97,7 +97,7 @@ type listener struct {
 	all []string
 }
 
-// listen connects one. It goes when the test ends.
+// listen connects a listener, which ends with the test.
 func listen(t *testing.T, s *blackbox.Server, recipient string) *listener {
 	t.Helper()
 	ws, _, err := websocket.Dial(t.Context(), "ws://"+s.HTTP+"/v1/connect", nil) //nolint:bodyclose // none on success
@@ -142,7 +142,7 @@ func (l *listener) send(frames ...string) {
 	}
 }
 
-// got says whether a frame has come that says something.
+// got returns nil if a received frame contains a text.
 func (l *listener) got(what string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// owner is the node that has a lease now.
+// owner returns the node that holds a lease now.
 func owner(ctx context.Context, t *testing.T, db *pgx.Conn, lease string) int {
 	t.Helper()
 	var name string
@@ -32,8 +32,8 @@ func owner(ctx context.Context, t *testing.T, db *pgx.Conn, lease string) int {
 	return 0
 }
 
-// TestAnOwnerThatSleptPastItsLeaseSendsNothing: a node is stopped while it sends a campaign, another one goes on, and when the
-// first one wakes it does not send what the other has sent.
+// TestAnOwnerThatSleptPastItsLeaseSendsNothing: a node is suspended while it sends a campaign, and another one continues. When the first
+// one resumes, it must not repeat the messages of the other.
 func TestAnOwnerThatSleptPastItsLeaseSendsNothing(t *testing.T) {
 	t.Parallel()
 	blackbox.Long(t)
@@ -89,7 +89,7 @@ func TestAnOwnerThatSleptPastItsLeaseSendsNothing(t *testing.T) {
 	if err := syscall.Kill(c.Nodes[first].PID(), syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	// It is awake when it serves, and has had its turn when it has done a publish of its own and listened to the others again.
+	// It is awake when it serves. It has had its turn when it has published once and received messages of the others again.
 	woken := c.Nodes[first].API()
 	blackbox.Eventually(t, "the node that slept serves", func() error {
 		return woken.Publish(t.Context(), map[string]any{"id": "awake", "to": "ann", "title": "x"})

@@ -18,7 +18,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// TestNothingIsLostWhenPostgreSQLIsKilled: what was acknowledged is there when it is back, and publishing goes on.
+// TestNothingIsLostWhenPostgreSQLIsKilled: acknowledged data is there after the restart, and publishing continues.
 func TestNothingIsLostWhenPostgreSQLIsKilled(t *testing.T) {
 	t.Parallel()
 	blackbox.Long(t)
@@ -58,7 +58,7 @@ func TestNothingIsLostWhenPostgreSQLIsKilled(t *testing.T) {
 	}
 }
 
-// commits waits until a database has committed for a connection of the test's own, beside the nodes, and returns how long that took.
+// commits waits until a database has committed on a connection of the test's own, and returns how long that took.
 func commits(t *testing.T, url string, begun time.Time) time.Duration {
 	t.Helper()
 	db, err := pgx.Connect(t.Context(), url)
@@ -71,7 +71,7 @@ func commits(t *testing.T, url string, begun time.Time) time.Duration {
 	return time.Since(begun)
 }
 
-// over is the URL of a database through a wire.
+// over returns the URL of a database through a wire.
 func over(t *testing.T, database string) (string, *Wire) {
 	t.Helper()
 	u, err := url.Parse(database)
@@ -82,7 +82,7 @@ func over(t *testing.T, database string) (string, *Wire) {
 	return fmt.Sprintf("postgres://%s@%s%s?sslmode=disable", u.Query().Get("user"), w.Addr(), u.Path), w
 }
 
-// TestNodesWithoutPostgreSQLSaySoAndSessionsAndTopicsGoOn cuts the database from all nodes.
+// TestNodesWithoutPostgreSQLSaySoAndSessionsAndTopicsGoOn cuts all nodes off from the database.
 func TestNodesWithoutPostgreSQLSaySoAndSessionsAndTopicsGoOn(t *testing.T) {
 	blackbox.Long(t)
 	t.Parallel()
@@ -133,7 +133,7 @@ func TestNodesWithoutPostgreSQLSaySoAndSessionsAndTopicsGoOn(t *testing.T) {
 			return node.Publish(ctx, map[string]any{"id": []string{"during", "elsewhere"}[i], "to": "ann", "title": "x"})
 		})
 	}
-	// Over the bus, or out of the database where the session was just comparing itself with it.
+	// They arrive over the bus, or from the database if the session was just comparing its state with it.
 	for seen := map[string]bool{}; !seen["elsewhere"] || !seen["during"]; {
 		n := <-came
 		if n.err != nil {
@@ -144,7 +144,7 @@ func TestNodesWithoutPostgreSQLSaySoAndSessionsAndTopicsGoOn(t *testing.T) {
 	blackbox.Eventually(t, "the acknowledgement that waited counts", func() error { return api.WantState(ctx, "before", "ann", "acked") })
 }
 
-// topics listens to all topics at a node, from when it returns.
+// topics receives the messages of all topics at a node; it is subscribed when it returns.
 func topics(ctx context.Context, t *testing.T, n *blackbox.Server) <-chan string {
 	t.Helper()
 	heard := make(chan string, 10)

@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// goodbye reads frames until the server says goodbye, and returns its reason and the notifications before it.
+// goodbye reads frames until the server sends a goodbye, and returns its reason and the notifications before it.
 func goodbye(ctx context.Context, t *testing.T, link blackbox.Link) (reason string, got []string) {
 	t.Helper()
 	for {
@@ -27,7 +27,7 @@ func goodbye(ctx context.Context, t *testing.T, link blackbox.Link) (reason stri
 	}
 }
 
-// One node of two loses PostgreSQL, because the network drops everything or because connections are refused.
+// One node of two loses PostgreSQL, because the network drops all packets or because connections are refused.
 func TestClientsOfANodeThatAloneLacksPostgreSQLMoveToAnother(t *testing.T) {
 	blackbox.Long(t)
 	for name, cut := range map[string]func(*Wire) (mend func()){

@@ -39,8 +39,8 @@ func TestARollingRestartGoesUnnoticed(t *testing.T) {
 	l.end()
 }
 
-// TestAnUpgradeGoesUnnoticed drains and stops nodes of the commit before, one after the other, and starts nodes of this one in their
-// place, under load: `make upgrade`.
+// TestAnUpgradeGoesUnnoticed drains and stops nodes of an earlier commit, one after the other, and replaces them by nodes of this one,
+// under load: `make upgrade`.
 func TestAnUpgradeGoesUnnoticed(t *testing.T) {
 	if !*former {
 		t.Skip("builds the server of another commit and measures: -former runs it")
@@ -62,7 +62,7 @@ func TestAnUpgradeGoesUnnoticed(t *testing.T) {
 		}
 		c.Joined(len(c.Nodes))
 		l.told("after the upgrade of " + Name(i))
-		l.goesOn(5 * time.Second) // old and new side by side
+		l.goesOn(5 * time.Second) // old and new nodes run side by side
 	}
 	l.end()
 	const most = 10 * time.Second

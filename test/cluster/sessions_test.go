@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// seen counts the nodes that one sees by their state.
+// seen counts the nodes that a node sees, by state.
 func seen(t *testing.T, s *blackbox.Server) map[string]int {
 	t.Helper()
 	a, err := s.API().Do(t.Context(), http.MethodGet, "/v1/cluster", nil)

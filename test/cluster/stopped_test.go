@@ -23,19 +23,19 @@ var (
 )
 
 const (
-	stopPublishers = 8  // of each node, one publish under way each
+	stopPublishers = 8  // per node, each with one publish under way
 	stopRecipients = 40 // of all of them
 	// stopMore is how many publishes each node answers while another is stopped: every publisher comes to every recipient, so also to
 	// those whom the stopped node has locked.
 	stopMore = stopPublishers * stopRecipients
-	// stopLook is the piece of time that rates are compared by, and stopBefore that from which the usual rate is taken.
+	// Rates are compared in intervals of stopLook. The usual rate is measured during stopBefore.
 	stopLook   = 500 * time.Millisecond
 	stopBefore = 3 * time.Second
 	stopBack   = 2 * time.Second
 	stopShare  = 0.8
 )
 
-// stopLoad publishes on several nodes at once to recipients whom all of them share.
+// stopLoad publishes on several nodes at once to recipients that all nodes share.
 type stopLoad struct {
 	t    *testing.T
 	end  context.CancelFunc
@@ -43,8 +43,8 @@ type stopLoad struct {
 
 	mu      sync.Mutex
 	begun   time.Time
-	stored  map[string]string // recipients, by the ids that were answered
-	at      [][]time.Time     // when publishes were answered, by node
+	stored  map[string]string // recipients, by the ids of successful publishes
+	at      [][]time.Time     // times of successful publishes, by node
 	arrived map[string]bool
 }
 
@@ -65,7 +65,7 @@ func startStopLoad(t *testing.T, c *Cluster) *stopLoad {
 
 func stopRecipient(i int) string { return fmt.Sprint("r", i%stopRecipients) }
 
-// publish repeats what was not stored with the same id, as back ends do.
+// publish repeats failed publishes with the same id, as back ends do.
 func (l *stopLoad) publish(ctx context.Context, api *blackbox.API, node, publisher int) {
 	for n := 0; ctx.Err() == nil; n++ {
 		id, to := fmt.Sprintf("%d-%d-%d", node, publisher, n), stopRecipient(n*7+publisher)
@@ -88,7 +88,7 @@ func (l *stopLoad) publish(ctx context.Context, api *blackbox.API, node, publish
 	}
 }
 
-// count is how many publishes all nodes but one answered.
+// count returns how many publishes all nodes but one answered in a period.
 func (l *stopLoad) count(but int, from, to time.Time) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,7 +102,7 @@ func (l *stopLoad) count(but int, from, to time.Time) (n int) {
 	return n
 }
 
-// goOn waits until each node but one has answered so many publishes more.
+// goOn waits until each node but one has answered more further publishes.
 func (l *stopLoad) goOn(but, more int, least time.Duration) {
 	l.t.Helper()
 	counts := func() (list []int) {
@@ -129,7 +129,8 @@ func (l *stopLoad) goOn(but, more int, least time.Duration) {
 	})
 }
 
-// TestOthersGoOnPublishingWhileANodeIsStopped: its transactions have locked recipients to whom the others publish too.
+// TestOthersGoOnPublishingWhileANodeIsStopped: the stopped node's transactions have locked recipients to which the other nodes publish,
+// too.
 func TestOthersGoOnPublishingWhileANodeIsStopped(t *testing.T) {
 	blackbox.Long(t)
 	url := pgtest.Database(t)
@@ -156,7 +157,7 @@ func TestOthersGoOnPublishingWhileANodeIsStopped(t *testing.T) {
 		if err := syscall.Kill(c.Nodes[stopped].PID(), syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = syscall.Kill(c.Nodes[stopped].PID(), syscall.SIGCONT) }) // or it could not be ended
+		t.Cleanup(func() { _ = syscall.Kill(c.Nodes[stopped].PID(), syscall.SIGCONT) }) // otherwise it could not be ended
 		l.goOn(stopped, stopMore, during)
 		if during > 0 {
 			l.judge(stopped, at, time.Now())
@@ -180,7 +181,7 @@ func TestOthersGoOnPublishingWhileANodeIsStopped(t *testing.T) {
 	})
 }
 
-// judge reports how the rate went while a node was stopped.
+// judge reports the rate while a node was stopped.
 func (l *stopLoad) judge(stopped int, at, until time.Time) {
 	l.t.Helper()
 	usual := float64(l.count(stopped, at.Add(-stopBefore), at)) / stopBefore.Seconds()
@@ -199,7 +200,7 @@ func (l *stopLoad) judge(stopped int, at, until time.Time) {
 	}
 }
 
-// listen reads notifications and complains about a wrong order: a publisher sends the next only when the one before is stored.
+// listen reads notifications and reports a wrong order: a publisher sends its next notification only when the previous one is stored.
 func (l *stopLoad) listen(ctx context.Context, link blackbox.Link, to string) {
 	last := map[[2]int]int{}
 	for {

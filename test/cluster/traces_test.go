@@ -13,8 +13,8 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// Published on one node, delivered and acknowledged on another, to one recipient who is there and one who comes later. The hook is
-// posted by the node that owns the app, whichever that is.
+// Notifications are published on one node, and delivered and acknowledged on another, to one recipient who is online and one who connects
+// later. The node that owns the app posts the hook.
 func TestOneTraceLeadsOverSeveralNodes(t *testing.T) {
 	t.Parallel()
 	collector := tracetest.Start(t)
@@ -57,7 +57,7 @@ func TestOneTraceLeadsOverSeveralNodes(t *testing.T) {
 			}
 		})
 	}
-	// The last figures are gathered when a node has left the others.
+	// A node sends its last traces when it leaves the cluster.
 	for i, node := range c.Nodes {
 		if code := node.Stop(); code != 0 {
 			t.Errorf("node %d ended with %d", i, code)

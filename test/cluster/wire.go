@@ -9,12 +9,12 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// side is the address that wires have on both ends. It is not where nodes listen: these tell each other under which address
-// they know a third, and would go around the wire if somebody answered there.
+// side is the address of both ends of wires. Nodes do not listen there: they tell each other the address of third nodes, and would bypass
+// the wire if a node answered at that address.
 const side = "127.0.0.2"
 
-// Wire carries connections to an address until it is cut. It is cut as a cable is: nothing arrives any more, on either side,
-// and nobody is told. Data sent meanwhile arrives when the wire is healed.
+// Wire forwards connections to an address until it is cut. Cutting it is like cutting a cable: no data arrives any more, on either side,
+// and neither side is notified. Data sent meanwhile arrives when the wire is healed.
 type Wire struct {
 	relay
 	network string
@@ -24,7 +24,7 @@ type Wire struct {
 	open chan struct{} // closed while nothing is cut
 }
 
-// NewWire makes a wire to an address. It goes when the test ends.
+// NewWire returns a wire to an address. It ends with the test.
 func NewWire(t testing.TB, network, to string) *Wire {
 	t.Helper()
 	w := &Wire{network: network, to: to, open: make(chan struct{})}
@@ -55,7 +55,7 @@ func (w *Wire) Heal() {
 	}
 }
 
-// Lead has the wire lead to another address from now on, and breaks what goes over it: another server has taken over.
+// Lead connects the wire to another address from now on, and closes its connections, as if another server had taken over.
 func (w *Wire) Lead(to string) {
 	w.mu.Lock()
 	w.to = to
@@ -86,7 +86,7 @@ func (w *Wire) dial() (net.Conn, error) {
 	return d.Dial(w.network, to)
 }
 
-// relay listens, and carries what comes to where dial leads.
+// relay listens, and forwards connections to the address that dial connects to.
 type relay struct {
 	ln    net.Listener
 	ended chan struct{}
@@ -99,7 +99,7 @@ type relay struct {
 // Addr is where it listens.
 func (r *relay) Addr() string { return r.ln.Addr().String() }
 
-// serve takes connections until the test ends. pass is called before anything is handed on, and may wait.
+// serve accepts connections until the test ends. pass is called before data is forwarded, and may wait.
 func (r *relay) serve(t testing.TB, addr string, dial func() (net.Conn, error), pass func()) {
 	t.Helper()
 	var err error
@@ -133,7 +133,7 @@ func (r *relay) drop() {
 	}
 }
 
-// keep has a connection closed at the end, or at once if that was.
+// keep registers a connection to be closed at the end, or closes it if the end has passed.
 func (r *relay) keep(conn net.Conn) {
 	r.connsMu.Lock()
 	defer r.connsMu.Unlock()
@@ -170,7 +170,7 @@ func (r *relay) carry(in net.Conn, dial func() (net.Conn, error), pass func()) {
 	<-back
 }
 
-// pump copies one connection's bytes to the other, and then its end. A break on one side breaks the other.
+// pump copies one connection's bytes, and then its end, to the other. A broken connection breaks the other.
 func pump(to, from net.Conn, pass func()) {
 	buf := make([]byte, 32<<10)
 	for {
