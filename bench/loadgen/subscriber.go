@@ -80,7 +80,7 @@ func (s *subscriber) Data(b []byte) (int, error) {
 	return used, nil
 }
 
-// maxCollected is half of the usual window: with so many unacknowledged notifications the server pauses.
+// maxCollected is the number of collected acknowledgements that are sent at once: half of the usual window.
 const maxCollected = 32
 
 // collects reports whether acknowledgements wait for later ones, as in the client libraries: the last were sent a short time ago.

@@ -9,7 +9,7 @@ import (
 // sessions: if a connection is lost, the next one sends the rest. The number of the listener's jobs limits it.
 type outbox struct {
 	delay time.Duration // how long acknowledgements wait for others after the last were sent
-	full  int           // number of acknowledgements that are sent at once: half of the server's window
+	full  int           // when this many acknowledgements wait, they are sent at once: half of the window
 
 	mu    sync.Mutex
 	acks  []string

@@ -15,10 +15,10 @@ import (
 // How nodes ask each other.
 const (
 	askPatience = 250 * time.Millisecond // for the answers of all
-	mostAsked   = 8                      // times as many of a kind wait as are answered at once; further ones are not
+	mostAsked   = 8                      // for each kind, the requests that may wait, as a multiple of those answered at once; further ones are ignored
 )
 
-// question is the body of kindAsk, answer that of kindAnswer.
+// question is the body of kindAsk, answer the body of kindAnswer.
 type question struct {
 	ID   uint64          `json:"id"`
 	What string          `json:"what"`
@@ -31,10 +31,10 @@ type answer struct {
 	Body json.RawMessage `json:"body,omitempty"`
 }
 
-// Handler answers a request of another node. ctx ends when the other node no longer waits.
+// Handler answers a request of another node. ctx ends when the other node stops waiting.
 type Handler func(ctx context.Context, body json.RawMessage) (any, error)
 
-// asks are the requests under way, from and to this node.
+// asks holds the requests under way, from and to this node.
 type asks struct {
 	mu       sync.Mutex
 	last     uint64
@@ -46,7 +46,7 @@ type asks struct {
 type handler struct {
 	do       Handler
 	patience time.Duration
-	running  chan struct{} // has room for the requests that are handled at once
+	running  chan struct{} // a semaphore for the requests that are handled at once
 	queued   int           // guarded by asks.mu
 }
 
@@ -62,20 +62,20 @@ func (a *asks) init() {
 
 func (a *asks) wait() { a.wg.Wait() }
 
-// Answer sets the handler of one kind of question: at most atOnce run at a time, and each may take as long as patience.
+// Answer sets the handler for one kind of question: at most atOnce calls run at a time, each for at most patience.
 func (c *Cluster) Answer(what string, patience time.Duration, atOnce int, do Handler) {
 	c.asks.mu.Lock()
 	defer c.asks.mu.Unlock()
 	c.asks.handlers[what] = &handler{do: do, patience: patience, running: make(chan struct{}, atOnce)}
 }
 
-// askAll sends a request to all other nodes and passes on each answer, one after the other. complete: every node that
-// may be alive has answered.
+// askAll sends a request to all other nodes and calls each with their answers, one at a time. complete reports that every node that may be
+// alive has answered.
 func (c *Cluster) askAll(ctx context.Context, what string, body any, each func(json.RawMessage)) (complete bool) {
 	return c.askEach(ctx, what, body, func(_ string, body json.RawMessage) { each(body) })
 }
 
-// askEach is askAll that hands over the boot of the node with its answer.
+// askEach is askAll, but also passes the boot of the answering node.
 func (c *Cluster) askEach(ctx context.Context, what string, body any, each func(boot string, body json.RawMessage)) (complete bool) {
 	boots, complete := c.listening()
 	if len(boots) == 0 {
@@ -108,16 +108,16 @@ func (c *Cluster) askEach(ctx context.Context, what string, body any, each func(
 	return complete
 }
 
-// AskAll sends a request to all other nodes, which have a quarter of a second, and passes on each answer, one after the other. complete:
-// every node that may be alive has answered.
+// AskAll sends a request to all other nodes, waits a quarter of a second at most, and calls each with their answers, one at a time.
+// complete reports that every node that may be alive has answered.
 func (c *Cluster) AskAll(ctx context.Context, what string, each func(json.RawMessage)) (complete bool) {
 	return c.askAll(ctx, what, nil, each)
 }
 
-// ErrNoNode says that there is no such node, or that it does not answer.
+// ErrNoNode means that there is no such node, or that it does not answer.
 var ErrNoNode = fmt.Errorf("%w: the node does not answer", topic.ErrUnavailable)
 
-// AskOne sends a request to one node, and waits until ctx ends.
+// AskOne sends a request to one node, and waits for the answer until ctx ends.
 func (c *Cluster) AskOne(ctx context.Context, boot, what string, body any) (json.RawMessage, error) {
 	if boots, _ := c.listening(); !slices.Contains(boots, boot) {
 		return nil, ErrNoNode
@@ -169,7 +169,7 @@ func (c *Cluster) gotAnswer(m *message) {
 	}
 }
 
-// gotAsk answers elsewhere: the line must not wait.
+// gotAsk answers in another goroutine, because the line must not block.
 func (c *Cluster) gotAsk(m *message) {
 	var q question
 	if json.Unmarshal(m.body, &q) != nil {

@@ -6,46 +6,47 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
-// backups are the recipients of other nodes whose names this one keeps. Each node has a backup, the next one of those that it receives
-// heartbeats from. It reports to it which recipients come and go, so that the backup can inform followers when the node has died.
+// backups holds the names of other nodes' recipients for which this node is the backup. Each node has a backup: the next one among the
+// nodes whose heartbeats it receives. The node reports to its backup which recipients come and go. After the node has died, the backup can
+// therefore inform followers.
 type backups struct {
 	by     map[string]*backedUp     // by boot
-	news   map[mailbox.Address]bool // recipients that came or left and that the backup was not informed of
+	news   map[mailbox.Address]bool // recipients that came or left, not yet reported to the backup
 	backup string                   // boot; empty: there is none
-	sent   uint64                   // messages that the backup was sent
-	all    bool                     // the backup must get all names again
+	sent   uint64                   // number of messages sent to the backup
+	all    bool                     // all names must be sent to the backup again
 }
 
-// backedUp is a node, with its backup's data about it.
+// backedUp is a node for which this node is the backup, with the data it has reported.
 type backedUp struct {
 	got   uint64            // messages
 	names map[string]*names // by app
 }
 
-// roster is the body of kindRoster.
+// roster is the body of kindRoster: a report to the backup.
 type roster struct {
 	N    uint64              `json:"n"`
 	All  bool                `json:"all,omitempty"`  // replaces everything reported before
 	Came map[string][]string `json:"came,omitempty"` // by app
 	Left map[string][]string `json:"left,omitempty"`
-	Over bool                `json:"over,omitempty"` // another node is the backup now
+	Over bool                `json:"over,omitempty"` // the sender now has another backup
 }
 
-const namesAtOnce = 1000 // in one message: well below the line's limit
+const namesAtOnce = 1000 // names in one message, which stays well below the line's limit
 
 func (ws *backups) init() {
 	ws.by = make(map[string]*backedUp)
 	ws.news = make(map[mailbox.Address]bool)
 }
 
-// changed schedules a report about a recipient to the backup. p.mu is held.
+// changed schedules a report to the backup about a recipient. p.mu is held.
 func (ws *backups) changed(at mailbox.Address) {
 	if ws.backup != "" {
 		ws.news[at] = true
 	}
 }
 
-// of lists the nodes that have reported to be connected to a recipient. p.mu is held.
+// of lists the nodes that have reported that a recipient is connected to them. p.mu is held.
 func (ws *backups) of(at mailbox.Address) (boots []string) {
 	for boot, w := range ws.by {
 		if of := w.names[at.App]; of != nil && of.has(at.Recipient) {
@@ -55,7 +56,7 @@ func (ws *backups) of(at mailbox.Address) (boots []string) {
 	return boots
 }
 
-// backup returns this node's backup, and the number of the last report to it.
+// backup returns the boot of this node's backup, and the number of the last report to it.
 func (p *presence) backup() (backup string, sent uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,7 +101,7 @@ func (c *Cluster) updateBackup() {
 	for at := range news {
 		p.mu.Lock()
 		cl := p.claims.open[at]
-		here := c.present(at, 0) > 0 || cl != nil && cl.leaving() // until it is decided which node reports the departure
+		here := c.present(at, 0) > 0 || cl != nil && cl.leaving() // counts as connected until it is decided which node reports the departure
 		p.mu.Unlock()
 		if here {
 			r.Came[at.App] = append(r.Came[at.App], at.Recipient)
@@ -117,7 +118,8 @@ func (c *Cluster) updateBackup() {
 	}
 }
 
-// sendRoster numbers a message to the backup, and counts the message once it is sent: beats must not be ahead.
+// sendRoster sends a message to the backup with the next number. It stores the number after sending, because heartbeats must not announce a
+// message that was not sent.
 func (c *Cluster) sendRoster(backup string, r roster) {
 	p := &c.presence
 	p.mu.Lock()
@@ -129,8 +131,8 @@ func (c *Cluster) sendRoster(backup string, r roster) {
 	p.mu.Unlock()
 }
 
-// nextNode is the node after this one, in the order of boots, among those that are alive and support backups. Empty:
-// there is none.
+// nextNode returns the node that follows this one in the order of boots, among those that are alive and support backups. Empty: there is
+// none.
 func (c *Cluster) nextNode() string {
 	boots := c.deciding()
 	for _, boot := range boots {
@@ -144,7 +146,7 @@ func (c *Cluster) nextNode() string {
 	return ""
 }
 
-// gotRoster notes the recipients that came to a node or left it.
+// gotRoster records which recipients came to a node or left it.
 func (c *Cluster) gotRoster(m *message) {
 	var r roster
 	if json.Unmarshal(m.body, &r) != nil {
@@ -163,7 +165,7 @@ func (c *Cluster) gotRoster(m *message) {
 		w.note(&r)
 	case w != nil && r.N == w.got+1:
 		w.note(&r)
-	default: // the number in the next heartbeat shows that a report is missing
+	default: // the number in the next heartbeat will show that a report is missing
 	}
 	c.presence.mu.Unlock()
 }
@@ -194,7 +196,7 @@ func (w *backedUp) note(r *roster) {
 	}
 }
 
-// checkRoster asks for all names of a node if this one is its backup and has not got all messages.
+// checkRoster requests all names of a node if this node is its backup and has missed a message.
 func (c *Cluster) checkRoster(boot string, b beat) {
 	p := &c.presence
 	p.mu.Lock()
@@ -206,8 +208,7 @@ func (c *Cluster) checkRoster(boot string, b beat) {
 	}
 }
 
-// bury claims that the recipients of a dead node have left. The other nodes object if a recipient is connected to them.
-// p.mu is held.
+// bury claims that the recipients of a dead node have left. The other nodes object if a recipient is connected to them. p.mu is held.
 func (c *Cluster) bury(boot string) {
 	ws := &c.presence.backups
 	w := ws.by[boot]

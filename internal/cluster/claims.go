@@ -11,33 +11,34 @@ import (
 
 // How claims pace themselves.
 const (
-	decideAfter  = 250 * time.Millisecond // time in which a move from one node to another counts as neither leaving nor coming
-	decideLater  = 100 * time.Millisecond // how long a claim waits that another one precedes
+	decideAfter  = 250 * time.Millisecond // a move between nodes within this time counts as neither leaving nor coming
+	decideLater  = 100 * time.Millisecond // delay of a claim that an earlier claim must precede
 	claimAgain   = time.Second            // pause before a node that has not answered is asked again
-	claimMost    = 10 * time.Second       // after which it is not waited for
+	claimMost    = 10 * time.Second       // after this time, a claim is decided without missing answers
 	rememberTold = time.Minute
-	claimsAtOnce = 500 // in one message: well below the line's limit
+	claimsAtOnce = 500 // claims in one message, which stays well below the line's limit
 )
 
-// claims are this node's assumptions that it is the first node a recipient came to, or the last it left. It asks all other nodes about
-// each, and informs followers when all have answered without an objection. Nodes number their statements by a common count: each is later
-// than all that its node had received before. So of two claims made without knowledge of each other both sides agree which came first.
+// claims holds this node's claims: that it is the first node to which a recipient came, or the last that the recipient left. It asks all
+// other nodes about each claim, and informs followers when all have answered without an objection. Nodes number their statements by a
+// logical clock: each number is greater than all numbers the node has received before. So if two nodes make claims without knowledge of
+// each other, both agree on the order.
 type claims struct {
 	open map[mailbox.Address]*claim
 	told map[mailbox.Address]told // that somebody left, lately
 	n    int64                    // the common count
 }
 
-// claim is that a recipient came to this node first, or left it last.
+// claim is one claim: a recipient came to this node first, or left it last.
 type claim struct {
 	at     mailbox.Address
 	coming bool
 	began  int64            // in the common count
-	left   int64            // when a recipient that came left again before the decision, in the common count; 0: it has not
+	left   int64            // number of the statement that a recipient whose arrival is undecided has left again; 0: it has not
 	since  time.Time        // when this node made it
 	until  time.Time        // it is not decided before
 	asked  time.Time        // last; zero: not yet
-	heard  map[string]stand // of each node the latest, by boot
+	heard  map[string]stand // latest statement of each node, by boot
 }
 
 type told struct {
@@ -45,16 +46,16 @@ type told struct {
 	at time.Time
 }
 
-// stand is a node's data about a recipient.
+// stand is a node's statement about a recipient.
 type stand struct {
 	App      string   `json:"app"`
 	To       string   `json:"to"`
-	N        int64    `json:"n"`                 // of this statement in the common count
+	N        int64    `json:"n"`                 // number of this statement
 	Here     bool     `json:"here,omitempty"`    // connected to it
-	Coming   int64    `json:"coming,omitempty"`  // since when it claims that the recipient came; 0: it does not
-	Leaving  int64    `json:"leaving,omitempty"` // or that it left; with both, that it came and then left
-	Told     int64    `json:"told,omitempty"`    // when it last reported that the recipient left
-	BackedUp []string `json:"wards,omitempty"`   // boots of nodes that the recipient was connected to by their word
+	Coming   int64    `json:"coming,omitempty"`  // number of the claim that the recipient came; 0: there is none
+	Leaving  int64    `json:"leaving,omitempty"` // number of the claim that the recipient left; with both, it came and then left
+	Told     int64    `json:"told,omitempty"`    // number of the last report that the recipient left
+	BackedUp []string `json:"wards,omitempty"`   // boots of nodes that have told the sender, as their backup, that the recipient is connected to them
 }
 
 func (cs *claims) init() {
@@ -62,16 +63,17 @@ func (cs *claims) init() {
 	cs.told = make(map[mailbox.Address]told)
 }
 
-// next is the number of a statement. Nodes that start begin with the time, so that they are not behind for long.
+// next returns the number for a statement. A node that starts begins with the time in milliseconds, so that it soon catches up with the
+// others.
 func (cs *claims) next() int64 {
 	cs.n = max(cs.n+1, time.Now().UnixMilli())
 	return cs.n
 }
 
-// claim begins a claim. If a recipient comes back while the claim that it left is open, that claim is dropped and followers are
-// informed of neither. If it leaves while the claim that it came is open, followers are informed of neither only if it was connected
-// nowhere else before: another node may have reported nothing when the recipient left there, since it was here. So the arrival is
-// decided first. A node without others need not ask. p.mu is held.
+// claim begins a claim. If a recipient comes back while the claim that it left is open, the claim is dropped, and followers learn of
+// neither event. If it leaves while the claim that it came is open, the arrival is decided first: followers learn of neither event only if
+// the recipient was connected nowhere else before. Otherwise another node may have reported nothing when the recipient left there, because
+// it was connected here. A node without other nodes need not ask. p.mu is held.
 func (c *Cluster) claim(at mailbox.Address, coming bool) {
 	cs := &c.presence.claims
 	c.presence.backups.changed(at)
@@ -105,7 +107,7 @@ func (c *Cluster) emitOf(at mailbox.Address, coming bool) {
 	}
 }
 
-// stand returns this node's data about a recipient. p.mu is held.
+// stand returns this node's statement about a recipient. p.mu is held.
 func (c *Cluster) stand(at mailbox.Address) stand {
 	p := &c.presence
 	st := stand{App: at.App, To: at.Recipient, N: p.claims.next(), Here: c.present(at, 0) > 0, Told: p.claims.told[at].n, BackedUp: p.backups.of(at)}
@@ -145,7 +147,7 @@ func (c *Cluster) decide(now time.Time) {
 		c.decided(cl, tell || wait, now)
 	}
 	if some && len(p.claims.open) == 0 {
-		p.claims.open = make(map[mailbox.Address]*claim) // a map keeps the room of the most that it had
+		p.claims.open = make(map[mailbox.Address]*claim) // a new map, because a map keeps the memory of its largest size
 	}
 	p.claims.forgetTold(now)
 	p.mu.Unlock()
@@ -154,14 +156,14 @@ func (c *Cluster) decide(now time.Time) {
 	}
 }
 
-// decided ends a claim and informs followers if it is right. p.mu is held.
+// decided ends a claim and, if the claim is right, informs followers. p.mu is held.
 func (c *Cluster) decided(cl *claim, right bool, now time.Time) {
 	cs := &c.presence.claims
 	delete(cs.open, cl.at)
 	switch {
-	case cl.left > 0 && !right: // it was elsewhere before, where it may have left since
+	case cl.left > 0 && !right: // it was connected elsewhere before, and may have left there since
 		cs.open[cl.at] = &claim{at: cl.at, began: cl.left, since: now, until: now, heard: map[string]stand{}}
-	case cl.left > 0: // it has been here, and followers were not informed
+	case cl.left > 0: // it came and left; followers are informed of neither
 	case right:
 		c.emitOf(cl.at, cl.coming)
 		if !cl.coming {
@@ -171,10 +173,10 @@ func (c *Cluster) decided(cl *claim, right bool, now time.Time) {
 	c.presence.backups.changed(cl.at)
 }
 
-// leaving reports whether it is still undecided which node reports that the recipient left.
+// leaving reports whether it is still undecided which node reports the recipient's departure.
 func (cl *claim) leaving() bool { return !cl.coming || cl.left > 0 }
 
-// verdict returns whether to inform followers, or whether another claim has to be decided before. p.mu is held.
+// verdict returns whether to inform followers (tell), and whether another claim must be decided before (wait). p.mu is held.
 func (c *Cluster) verdict(cl *claim) (tell, wait bool) {
 	backups := c.presence.backups.of(cl.at)
 	for boot, st := range cl.heard {
@@ -186,7 +188,7 @@ func (c *Cluster) verdict(cl *claim) (tell, wait bool) {
 		case st.Here && (!cl.coming || st.Coming == 0):
 			return false, false // it is there
 		case cl.coming && st.Leaving > 0 && st.Coming == 0:
-			return false, false // it moved from there to here, and that node reports nothing either
+			return false, false // it moved from that node to this one, and that node does not report a departure either
 		case !cl.coming && st.Told > cl.began:
 			return false, false // that node has said so
 		case theirs > 0 && (theirs < cl.began || theirs == cl.began && boot < c.cfg.Boot):
@@ -196,13 +198,13 @@ func (c *Cluster) verdict(cl *claim) (tell, wait bool) {
 	}
 	for _, boot := range backups {
 		if _, itself := cl.heard[boot]; !itself && boot != c.cfg.Boot {
-			return false, false // it is at a node that does not answer; if that node is dead, its backup informs followers
+			return false, false // it is connected to a node that does not answer; if that node is dead, its backup informs followers
 		}
 	}
 	return !wait, wait
 }
 
-// gotStands notes another node's data about recipients, and answers if it contains a claim.
+// gotStands records another node's statements about recipients, and answers them if they contain a claim.
 func (c *Cluster) gotStands(m *message) {
 	var list []stand
 	if json.Unmarshal(m.body, &list) != nil {
@@ -215,7 +217,7 @@ func (c *Cluster) gotStands(m *message) {
 	for _, st := range list {
 		at := mailbox.Address{App: st.App, Recipient: st.To}
 		p.claims.n = max(p.claims.n, st.N)
-		if cl := p.claims.open[at]; cl != nil && st.N > max(cl.began, cl.heard[m.from].N) { // data from before the claim may be outdated
+		if cl := p.claims.open[at]; cl != nil && st.N > max(cl.began, cl.heard[m.from].N) { // a statement from before the claim may be outdated
 			cl.heard[m.from] = st
 		}
 		if m.kind == kindClaims {
@@ -228,7 +230,7 @@ func (c *Cluster) gotStands(m *message) {
 	}
 }
 
-// forget drops the statements of a dead node.
+// forget removes the statements of a dead node.
 func (cs *claims) forget(boot string) {
 	for _, cl := range cs.open {
 		delete(cl.heard, boot)

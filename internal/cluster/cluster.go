@@ -1,6 +1,6 @@
-// Package cluster joins the sessions of several nodes: it routes the notifications that one node stores to the nodes that have their
-// recipients' sessions, keeps track of each recipient's nodes, and passes a question that one node gets to the others.
-// The store is the truth; what gets lost between nodes is read there. It knows the bus only as a Line.
+// Package cluster connects the sessions of several nodes. It routes the notifications that one node stores to the nodes with their
+// recipients' sessions, tracks the nodes to which each recipient is connected, and passes questions to other nodes. The store is
+// authoritative: what is lost between nodes is read from it. The package uses the bus only through the interface Line.
 package cluster
 
 import (
@@ -16,32 +16,32 @@ import (
 	"godwit.dev/godwit/internal/notify/session"
 )
 
-// Line carries messages between nodes: at most once, never back to the sender. None of its methods waits but Flush.
+// Line carries messages between nodes: each is delivered at most once, and never to its sender. Only Flush blocks.
 type Line interface {
 	Publish(subject string, data []byte) error
-	// Subscribe receives messages that others publish to a subject until End. On this node it is in effect once Flush
-	// returns.
+	// Subscribe receives messages that others publish to a subject, until End is called. On this node, the subscription is in effect after
+	// Flush has returned.
 	Subscribe(subject string) (interface{ End() }, error)
 	Flush(ctx context.Context) error
-	// Dropped is the number of messages that could not be sent.
+	// Dropped returns the number of messages that could not be sent.
 	Dropped() uint64
 }
 
-// Opener opens a line. Its callbacks are called one after the other and must not wait for the line: got may keep its
-// message, lost says that some may be missing.
+// Opener opens a line. Its callbacks are called one at a time and must not wait for the line. got receives a message, which it may keep;
+// lost reports that messages may be missing.
 type Opener func(got func(subject string, data []byte), lost func()) (Line, error)
 
-// Roll knows which nodes are alive by another way than the bus: the store that they share.
+// Roll reports which nodes are alive, independently of the bus: from the store that they share.
 type Roll interface {
 	// Alive lists the boots of the nodes whose leases are current.
 	Alive(ctx context.Context) ([]string, error)
 }
 
-// Member is a node that belongs to the cluster, whether or not it is alive.
+// Member is a node that belongs to the cluster, alive or not.
 type Member struct {
 	Name, Boot string
 	Lives      bool          // its lease in the store is current
-	Silent     time.Duration // since its last sign of life in the store; 0 for a live one
+	Silent     time.Duration // time since its last sign of life in the store; 0 if it lives
 }
 
 // Ledger is a Roll that also lists lost nodes.
@@ -49,22 +49,22 @@ type Ledger interface {
 	Members(ctx context.Context) ([]Member, error)
 }
 
-// Config are the parts and settings of a Cluster.
+// Config holds the parts and settings of a Cluster.
 type Config struct {
 	Open    Opener
 	Node    string // this node's name, unique in the cluster
-	Boot    string // unique to this start of the node
+	Boot    string // id of this start of the node
 	Version string
-	Roll    Roll                 // nil: nodes that fall silent are taken for gone after a while
+	Roll    Roll                 // nil: a node counts as gone after goneAfter without a heartbeat
 	Now     func() time.Time     // the store's clock
-	Heard   func() time.Duration // how long ago the store last answered this node; nil: it is not watched
-	Steady  func() time.Duration // for how long the store has answered this node each time, 0: it does not; nil: it is not watched
-	// Taken is called once if another node of this name is alive, and was before this one: this one must end.
+	Heard   func() time.Duration // returns the time since the store last answered this node; nil: not monitored
+	Steady  func() time.Duration // returns for how long the store has answered this node without interruption, 0: it does not answer; nil: not monitored
+	// Taken is called once if another node of the same name is alive and started before this one: this node must then stop.
 	Taken func(error)
 	Log   *slog.Logger
 }
 
-// Cluster is the interface of this node's parts to the other nodes.
+// Cluster is the connection of this node's parts to the other nodes.
 type Cluster struct {
 	cfg     Config
 	log     *slog.Logger
@@ -84,14 +84,14 @@ type Cluster struct {
 	asks     asks
 	counts   counts
 
-	reread chan struct{} // has an element when sessions are to compare themselves
+	reread chan struct{} // has an element when sessions must compare themselves with the store
 	taken  sync.Once
 	ctx    context.Context
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
 }
 
-// New joins the other nodes. Until there is a hub (Join) no messages are passed on.
+// New connects to the other nodes. It passes no messages on before Join sets the hub.
 func New(cfg Config) (*Cluster, error) {
 	c := &Cluster{cfg: cfg, log: cfg.Log, started: time.Now(), reread: make(chan struct{}, 1)}
 	c.ctx, c.stop = context.WithCancel(context.Background())
@@ -112,12 +112,12 @@ func New(cfg Config) (*Cluster, error) {
 	return c, nil
 }
 
-// Mailbox is where a cluster puts itself in the hub's place: what is routed to the one is routed to all.
+// Mailbox is where a cluster replaces the hub: a message routed to the mailbox's router then reaches all nodes.
 type Mailbox interface {
 	RouteTo(r mailbox.Router, p mailbox.Presence)
 }
 
-// Join has the hub's sessions take part. It was made with this Cluster as its Peers.
+// Join connects the hub's sessions with the cluster. The hub must have been created with this Cluster as its Peers.
 func (c *Cluster) Join(hub *session.Hub, m Mailbox) {
 	c.answerSessions(hub)
 	c.answerNewest(hub)
@@ -128,7 +128,7 @@ func (c *Cluster) Join(hub *session.Hub, m Mailbox) {
 	}
 }
 
-// Close says goodbye to the other nodes. The line's owner has to close it.
+// Close tells the other nodes that this one ends. It does not close the line.
 func (c *Cluster) Close() error {
 	c.stop()
 	c.ended.Wait()
@@ -137,7 +137,7 @@ func (c *Cluster) Close() error {
 	_ = c.publish(allNodes, message{kind: kindBye})
 	ctx, cancel := context.WithTimeout(context.Background(), byePatience)
 	defer cancel()
-	_ = c.line.Flush(ctx) // a node that misses the goodbye notices the silence
+	_ = c.line.Flush(ctx) // a node that misses the message notices the missing heartbeats
 	return nil
 }
 
@@ -149,8 +149,8 @@ const (
 	oneNode  = "n."
 )
 
-// publish sends a message. The line counts messages that it cannot send now, and others notice by the next heartbeat:
-// only callers that wait for an answer need the error.
+// publish sends a message. The line counts messages that it cannot send, and other nodes notice the loss by the next heartbeat: only
+// callers that wait for an answer need the error.
 func (c *Cluster) publish(subject string, m message) error {
 	return c.publishTo([]string{subject}, m)
 }
@@ -225,7 +225,7 @@ func (c *Cluster) got(subject string, data []byte) {
 	}
 }
 
-// unreadable passes over what another version wrote. If it was for a recipient, that one's sessions read.
+// unreadable skips a message of another version. If it was for a recipient, the recipient's sessions read the store.
 func (c *Cluster) unreadable(hub *session.Hub, m *message) {
 	c.counts.undecoded.Add(1)
 	if m.recipient != "" {

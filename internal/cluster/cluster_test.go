@@ -20,10 +20,10 @@ import (
 	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
-// routedTotal counts the notifications that a node has sent to others.
+// routedTotal is the metric of the notifications that a node has sent to others.
 const routedTotal = "godwit_cluster_routed_total"
 
-// routes waits until another node routes to a session: it is past the comparisons that follow its hello.
+// routes waits until another node routes to a session: the comparisons with the store after the hello are then over.
 func (w *world) routes(from *node, to *client, recipient string) {
 	w.t.Helper()
 	i := 0
@@ -33,7 +33,7 @@ func (w *world) routes(from *node, to *client, recipient string) {
 		before, routed := len(to.all()), from.counted(routedTotal)
 		from.publish(recipient, id)
 		for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {
-			if to.has("notification " + id) { // it may have been read in such a comparison
+			if to.has("notification " + id) { // checked because a comparison with the store may also have delivered it
 				return len(to.all()) > before && from.counted(routedTotal) > routed
 			}
 		}
@@ -103,10 +103,10 @@ func TestAckOnOneNodeIsARecallOnTheOther(t *testing.T) {
 
 func TestAckAllWaitsForDevicesOnOtherNodes(t *testing.T) {
 	w := newWorld(t, 2)
-	one, other := w.nodes[0].connect("ann", ""), w.nodes[1].connect("ann", "") // without a device: the store knows them only while online
+	one, other := w.nodes[0].connect("ann", ""), w.nodes[1].connect("ann", "") // without a device, so the store records them only while online
 	w.routes(w.nodes[0], other, "ann")
 	w.routes(w.nodes[1], one, "ann")
-	// Two sessions that start at the same moment may become known to each other only by the repeated report.
+	// Two sessions that start at the same moment may learn of each other only by a repeated report.
 	eventually.True(t, "the node where it is acknowledged knows of the other device", func() bool {
 		return len(w.nodes[0].cluster.Online("demo", "ann")) == 1
 	})
@@ -129,7 +129,7 @@ func TestAckAllWaitsForDevicesOnOtherNodes(t *testing.T) {
 	}
 	other.ack("n1")
 	eventually.True(t, "all have acknowledged", func() bool { return status("n1") == notification.Acked })
-	// An acknowledgement over the API queries all nodes.
+	// An acknowledgement over the API asks all nodes.
 	w.nodes[0].publish("ann", "n3", ackAll)
 	eventually.True(t, "every node says in time who is online", func() bool {
 		n, err := w.nodes[0].mail.Ack(t.Context(), "demo", "ann", "", []string{"n3"})
@@ -143,8 +143,8 @@ func TestAckAllWaitsForDevicesOnOtherNodes(t *testing.T) {
 	}
 }
 
-// TestArrivalsDuringPartitionAreKnownAfterwards: otherwise ack "all" would be settled before a device on the other node
-// has acknowledged.
+// TestArrivalsDuringPartitionAreKnownAfterwards: otherwise a notification with ack "all" would be settled before a device on the other node
+// has acknowledged it.
 func TestArrivalsDuringPartitionAreKnownAfterwards(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
@@ -161,7 +161,7 @@ func TestArrivalsDuringPartitionAreKnownAfterwards(t *testing.T) {
 
 func TestDeviceReplacesItsSessionOnAnotherNode(t *testing.T) {
 	w := newWorld(t, 1)
-	w.ahead = time.Millisecond // clocks are no further apart than that here
+	w.ahead = time.Millisecond // clocks here differ by at most this
 	w.joined(w.nodes[0], w.start("node-1"))
 	first := w.nodes[0].connect("ann", "phone")
 	w.routes(w.nodes[1], first, "ann")
@@ -243,14 +243,14 @@ func TestCutOffNodeIsMissedAndItsSessionsReadTheStore(t *testing.T) {
 	}
 }
 
-// lookers counts the calls that say that changes of objects may be missing.
+// lookers counts the calls that report that changes of objects may be missing.
 type lookers struct{ told atomic.Int32 }
 
 func (l *lookers) Heard([]objectstore.Change)              {}
 func (l *lookers) TellOthers(func(b []objectstore.Change)) {}
 func (l *lookers) Missed()                                 { l.told.Add(1) }
 
-// TestObjectsAreLookedForAsLongAsANodeIsNotHeard: they are called again and again meanwhile.
+// TestObjectsAreLookedForAsLongAsANodeIsNotHeard: lookers are called repeatedly while a node is not heard.
 func TestObjectsAreLookedForAsLongAsANodeIsNotHeard(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 0)
@@ -281,8 +281,8 @@ func TestLostMessageCausesEarlyRead(t *testing.T) {
 	t.Logf("read after %s", time.Since(begun))
 }
 
-// TestRecipientMissingInTableIsReadAndThenKnown: while a node misses the news of who has come, notifications reach the recipient by reads
-// of the store, and by routing once the news arrives again.
+// TestRecipientMissingInTableIsReadAndThenKnown: while a node misses the messages about arrived recipients, notifications reach a recipient
+// through the store, and by routing after the messages arrive again.
 func TestRecipientMissingInTableIsReadAndThenKnown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
@@ -294,7 +294,7 @@ func TestRecipientMissingInTableIsReadAndThenKnown(t *testing.T) {
 	w.routes(w.nodes[0], c, "ann")
 }
 
-// TestMessagesForNoOtherNodeAreNotSent: a notification goes to the nodes that its recipient is connected to.
+// TestMessagesForNoOtherNodeAreNotSent: a notification goes only to the nodes to which its recipient is connected.
 func TestMessagesForNoOtherNodeAreNotSent(t *testing.T) {
 	w := newWorld(t, 3)
 	here, there := w.nodes[0].connect("ann", ""), w.nodes[1].connect("ben", "")
@@ -318,7 +318,7 @@ func TestMessagesForNoOtherNodeAreNotSent(t *testing.T) {
 	}
 }
 
-// TestRepeatedPublishCausesReadAtOnce: the node that stored it died before it had routed it, and the publisher came again.
+// TestRepeatedPublishCausesReadAtOnce: a node stores a notification and dies before it routes it; the publisher tries again.
 func TestRepeatedPublishCausesReadAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)
@@ -367,7 +367,7 @@ func TestNodeThatLeavesIsNotMissed(t *testing.T) {
 	})
 }
 
-// TestNodesWhoseStoreHangsHearEachOther: a node that cannot reach the store continues its heartbeats.
+// TestNodesWhoseStoreHangsHearEachOther: a node that cannot reach the store still sends heartbeats.
 func TestNodesWhoseStoreHangsHearEachOther(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 0)

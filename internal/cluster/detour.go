@@ -11,15 +11,15 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
-// A node that alone cannot reach the store still gets acknowledgements: from its sessions until they have moved, and over HTTP. Another node
-// settles them, so that nobody who has acknowledged gets the next step of an escalation.
+// If only this node cannot reach the store, it still receives acknowledgements: from its sessions until they have moved, and over HTTP.
+// Another node settles them, so that a recipient who has acknowledged does not get the next step of an escalation.
 
 const (
 	whatSettle = "settle"
-	// settlePatience is how long another node may take. A step waits for seconds at least.
+	// settlePatience limits the other node's time. A step waits for seconds at least.
 	settlePatience = 2 * time.Second
 	settlesAtOnce  = 8
-	// detourQueue bounds the batches that wait for the other node, and detourBatch the acknowledgements of one question (about 100 KB).
+	// detourQueue limits the batches that wait for the other node, detourBatch the acknowledgements in one question (about 100 KB).
 	detourQueue = 4096
 	detourBatch = 500
 )
@@ -31,7 +31,7 @@ type Detour struct {
 	queue chan []*mailbox.Settle
 }
 
-// NewDetour makes a store that goes by way of another node where it cannot be reached from here.
+// NewDetour returns a store that uses another node when this node cannot reach the store.
 func (c *Cluster) NewDetour(store mailbox.Store) *Detour {
 	d := &Detour{Store: store, c: c, queue: make(chan []*mailbox.Settle, detourQueue)}
 	if s, ok := store.(mailbox.Diverter); ok {
@@ -73,7 +73,7 @@ func (d *Detour) divert(batch []*mailbox.Settle) bool {
 	}
 }
 
-// run brings acknowledgements to another node until the cluster is closed.
+// run sends acknowledgements to another node until the cluster is closed.
 func (d *Detour) run() {
 	for {
 		var batch []*mailbox.Settle
@@ -112,10 +112,10 @@ func (d *Detour) Settle(ctx context.Context, batch []*mailbox.Settle) error {
 	return nil
 }
 
-// errNoWay says that no other node reaches the store.
+// errNoWay means that no other node reaches the store.
 var errNoWay = errors.New("no other node reaches the store")
 
-// ask has another node settle a batch.
+// ask makes another node settle a batch.
 func (d *Detour) ask(ctx context.Context, batch []*mailbox.Settle) error {
 	boot := d.c.storeNode(ctx, 0)
 	if boot == "" {

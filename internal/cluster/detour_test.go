@@ -37,8 +37,8 @@ func TestOnlyANodeThatReachesTheStoreNowCountsForOthers(t *testing.T) {
 	}
 }
 
-// TestSessionsMoveToNoOtherNodeThanAcknowledgements: a node whose heartbeats say that it cannot reach the store is
-// chosen for neither.
+// TestSessionsMoveToNoOtherNodeThanAcknowledgements: a node whose heartbeats report that it cannot reach the store gets neither sessions
+// nor acknowledgements.
 func TestSessionsMoveToNoOtherNodeThanAcknowledgements(t *testing.T) {
 	w := newWorld(t, 0)
 	w.reach = func(string) time.Duration { return time.Hour }

@@ -2,10 +2,10 @@ package cluster
 
 import "godwit.dev/godwit/internal/notify/mailbox"
 
-// KindTable is the kind of messages in which nodes report which recipients are connected to them.
+// KindTable is the kind of messages by which nodes report their connected recipients.
 const KindTable = byte(kindTable)
 
-// Keeps reports whether this node keeps the name of a recipient of another one.
+// Keeps reports whether this node, as a backup, has the name of another node's recipient.
 func (c *Cluster) Keeps(app, recipient string) bool {
 	p := &c.presence
 	p.mu.Lock()
@@ -13,7 +13,7 @@ func (c *Cluster) Keeps(app, recipient string) bool {
 	return len(p.backups.of(mailbox.Address{App: app, Recipient: recipient})) > 0
 }
 
-// Claims reports whether this node claims that a recipient came or left.
+// Claims reports whether this node has a claim that a recipient came or left.
 func (c *Cluster) Claims(app, recipient string) bool {
 	p := &c.presence
 	p.mu.Lock()

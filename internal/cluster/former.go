@@ -8,18 +8,18 @@ import (
 	"sync/atomic"
 )
 
-// former is for nodes of the release before, which keep no tables: each subscribes to a subject of every recipient that is connected to
-// it, and publishes there. As long as one of them is alive, this node does so too, in addition to its use of tables.
+// former supports nodes of the previous release, which keep no tables: each subscribes to a subject for every recipient that is connected
+// to it, and publishes to these subjects. As long as one of these nodes is alive, this node does the same, in addition to its use of
+// tables.
 //
-// The next release needs none of this: it deletes this file and all uses of c.former.
+// The next release does not need this file: delete it and all uses of c.former.
 type former struct {
 	here atomic.Bool // such a node is heard
 	mu   sync.Mutex
 	ends map[uint64]interface{ End() } // subscriptions, by hash
 }
 
-// look begins and ends the subscriptions that nodes of the release before need. It is called when nodes may have come
-// or gone.
+// look begins and ends the subscriptions that nodes of the previous release need. It is called when nodes may have come or gone.
 func (f *former) look(c *Cluster) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -32,7 +32,7 @@ func (f *former) look(c *Cluster) {
 	switch was := f.here.Load(); {
 	case here && !was:
 		f.ends = make(map[uint64]interface{ End() })
-		f.here.Store(true) // changed handles recipients that come from now on
+		f.here.Store(true) // from now on, changed handles new recipients
 		for _, h := range c.wants.all() {
 			f.keep(c, h)
 		}
@@ -57,7 +57,7 @@ func (f *former) changed(c *Cluster, h uint64) {
 	}
 }
 
-// keep subscribes to a recipient's subject if that is wanted, and else ends it. f.mu is held.
+// keep subscribes to a recipient's subject if the recipient is connected here, and otherwise ends the subscription. f.mu is held.
 func (f *former) keep(c *Cluster, h uint64) {
 	of, wanted := f.ends[h], c.wants.has(h)
 	switch {
@@ -74,7 +74,7 @@ func (f *former) keep(c *Cluster, h uint64) {
 	}
 }
 
-// subjects adds that of a recipient.
+// subjects appends a recipient's subject.
 func (f *former) subjects(to []string, h uint64) []string {
 	if f.here.Load() {
 		to = append(to, subjectOfHash(h))
@@ -82,7 +82,7 @@ func (f *former) subjects(to []string, h uint64) []string {
 	return to
 }
 
-// twice reports whether a message has come on this node's own subject as well: a node that keeps tables sends it on both.
+// twice reports whether a message has also arrived on this node's own subject: a node that keeps tables sends it on both.
 func (f *former) twice(c *Cluster, subject, from string) bool {
 	return strings.HasPrefix(subject, recipientSubject) && c.tables.has(from)
 }
@@ -94,7 +94,7 @@ func (ts *tables) has(boot string) bool {
 	return ts.find(boot) != nil
 }
 
-// subjectOfHash is 11 characters long, behind a prefix.
+// subjectOfHash returns a subject with 11 characters after a prefix.
 func subjectOfHash(h uint64) string {
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], h)

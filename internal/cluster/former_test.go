@@ -7,8 +7,8 @@ import (
 	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
-// TestNodesOfTwoReleasesAreOneCluster: while nodes are upgraded one after the other, each routes to each, and knows who is connected to
-// the others.
+// TestNodesOfTwoReleasesAreOneCluster: while nodes are upgraded one after the other, each routes to all others, and knows the recipients
+// connected to them.
 func TestNodesOfTwoReleasesAreOneCluster(t *testing.T) {
 	w := newWorld(t, 0)
 	w.start("node-0")

@@ -6,15 +6,15 @@ import (
 	"math/rand/v2"
 )
 
-// hashes is a set of hashes (hashOf) in a third more room than they take, or a half. A node has one of each other node's recipients.
-// Its zero value is empty.
+// hashes is a set of hashes (hashOf). While it grows, it takes 1.33 to 1.5 times the memory of its hashes. A node has one such set for each
+// other node's recipients. The zero value is an empty set.
 type hashes struct {
-	slots []uint64 // 0: free. A hash is in the slot that is its own, or further on before the next free one
+	slots []uint64 // 0: free. A hash is in its own slot, or in a later one before the next free slot
 	n     int
-	seed  uint64 // odd; a person who chooses names must not be able to choose slots
+	seed  uint64 // odd; random, so that a person who chooses names cannot choose slots
 }
 
-// How full slots are. They grow by an eighth at a time, and shrink when half of their entries have gone.
+// Fill levels of slots. The set grows by an eighth at a time, and shrinks when half of its entries are removed.
 const (
 	leastSlots = 8
 	fullAt     = 0.75
@@ -27,7 +27,7 @@ func (s *hashes) own(h uint64) int {
 	return int(slot) //nolint:gosec // less than their number
 }
 
-// find is the slot of a hash, or the free one where it is to go. There is one.
+// find returns the slot of a hash, or the free slot in which to store it. There always is a free slot.
 func (s *hashes) find(h uint64) (slot int, ok bool) {
 	for i := s.own(h); ; {
 		switch s.slots[i] {
@@ -50,7 +50,7 @@ func (s *hashes) has(h uint64) bool {
 	return ok
 }
 
-// add adds a hash, which is not 0.
+// add adds a hash, which must not be 0.
 func (s *hashes) add(h uint64) {
 	if s.has(h) {
 		return
@@ -88,7 +88,7 @@ func (s *hashes) remove(h uint64) {
 	}
 }
 
-// way is how many slots further on another one is.
+// way returns the number of slots from one slot forward to another, wrapping around.
 func (s *hashes) way(from, to int) int {
 	if to < from {
 		to += len(s.slots)
@@ -96,7 +96,7 @@ func (s *hashes) way(from, to int) int {
 	return to - from
 }
 
-// resize makes room for so many and an eighth more.
+// resize makes room for n hashes and an eighth more.
 func (s *hashes) resize(n int) {
 	to := hashes{slots: make([]uint64, max(n+n/2, leastSlots)), seed: rand.Uint64() | 1}
 	for h := range s.all() {

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// counts are kept as plain atomics and read when metrics are scraped.
+// counts are atomic counters, which are read when metrics are scraped.
 type counts struct {
 	routed, received, undecoded, rereads atomic.Uint64
 }

@@ -6,20 +6,20 @@ import (
 	"iter"
 )
 
-// names is a set of names in half the room that a map takes for them: the text of all in one piece, and a table of where each
-// begins. A node has one of each recipient that is connected to another.
+// names is a set of names that takes half the memory of a map: all texts in one slice, and a table of the places where they begin. A node
+// has one such set as the backup of another node, for that node's recipients.
 type names struct {
 	seed  maphash.Seed
 	text  []byte   // each name behind its length
-	slots []uint32 // start of each name plus 1; their number is a power of two, and a quarter is free
+	slots []uint32 // start of each name plus 1; their number is a power of two, and a quarter is always free
 	n     int      // names
 	taken int      // slots that are not free
-	dead  int      // bytes of names that have gone
+	dead  int      // bytes of removed names
 }
 
 const (
 	freeSlot = 0
-	goneSlot = ^uint32(0) // a removed name: the search continues after it
+	goneSlot = ^uint32(0) // marks a removed name: the search continues after it
 	minSlots = 8
 )
 
@@ -27,14 +27,14 @@ func newNames() *names {
 	return &names{seed: maphash.MakeSeed(), slots: make([]uint32, minSlots)}
 }
 
-// at is the name that begins at a place, and how many bytes it takes there.
+// at returns the name that begins at a place, and the number of bytes it occupies with its length.
 func (s *names) at(place uint32) (name []byte, takes int) {
 	size, n := binary.Uvarint(s.text[place-1:])
 	begins := int(place) - 1 + n
 	return s.text[begins : begins+int(size)], n + int(size) //nolint:gosec // add wrote it
 }
 
-// find is the slot of a name, or that where it is to go.
+// find returns the slot of a name, or the slot in which to store it.
 func (s *names) find(name string) (slot int, ok bool) {
 	to := -1
 	mask := len(s.slots) - 1
@@ -105,7 +105,7 @@ func (s *names) all() iter.Seq[string] {
 	}
 }
 
-// pack rewrites the set without removed names, and with room for as many again.
+// pack rewrites the set without removed names, and with room for as many additional ones.
 func (s *names) pack() {
 	size := minSlots
 	for size/4*3 <= s.n+s.n/8 {

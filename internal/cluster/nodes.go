@@ -11,34 +11,34 @@ import (
 	"time"
 )
 
-// Time limits by which nodes notice each other.
+// Time limits for noticing lost nodes.
 const (
 	beatEvery   = time.Second
-	lateAfter   = 2 * time.Second  // without a heartbeat for so long, a node may stay silent: the store is read for changes of objects
-	silentAfter = 3 * time.Second  // without a heartbeat for so long a node is missing: it may be alive with the bus cut
-	goneAfter   = 20 * time.Second // without a roll, it is taken for gone then
+	lateAfter   = 2 * time.Second  // without a heartbeat for this time, a node may have failed: changes of objects are read from the store
+	silentAfter = 3 * time.Second  // without a heartbeat for this time, a node is missing: it may be alive while the bus is cut
+	goneAfter   = 20 * time.Second // without a Roll, a node that is missing for this time counts as gone
 	rollEvery   = 5 * time.Second
 	rereadEvery = 4 * time.Second // while a node is missing
 )
 
-// rereadAfter is when sessions compare themselves with the store after a possible loss: at once, and when nodes that have
-// just joined know the connected recipients.
+// rereadAfter are the times after a possible loss at which sessions compare themselves with the store: at once, and later when nodes that
+// have just joined know the connected recipients.
 var rereadAfter = [...]time.Duration{0, time.Second, 5 * time.Second}
 
 // beat is the heartbeat that a node sends every second.
 type beat struct {
 	Node     string `json:"node"`
 	Version  string `json:"version"`
-	UpMS     int64  `json:"up_ms"` // since it started, by its monotonic clock
+	UpMS     int64  `json:"up_ms"` // time since its start, by its monotonic clock
 	N        uint64 `json:"n"`     // of its beats
 	Dropped  uint64 `json:"dropped"`
 	Sessions int    `json:"sessions"`
 	NowMS    int64  `json:"now_ms"` // its store's clock
 	Drains   bool   `json:"drains,omitempty"`
-	Claims   bool   `json:"claims,omitempty"` // it answers claims; nodes of earlier releases do not
-	Backup   string `json:"warden,omitempty"` // the node that keeps the names of the sender's recipients
-	Roster   uint64 `json:"roster,omitempty"` // messages with such names that it has sent there
-	Table    uint64 `json:"table,omitempty"`  // number of its table; nodes of earlier releases have none
+	Claims   bool   `json:"claims,omitempty"` // the sender answers claims; nodes of earlier releases do not
+	Backup   string `json:"warden,omitempty"` // boot of the node that is the sender's backup
+	Roster   uint64 `json:"roster,omitempty"` // number of roster messages sent to the backup
+	Table    uint64 `json:"table,omitempty"`  // number of its table's last change; 0 from nodes of earlier releases, which have no table
 	// StoreMS is the time since the shared store last answered the sender, in milliseconds; nil: unknown.
 	StoreMS *int64 `json:"store_ms,omitempty"`
 }
@@ -48,23 +48,23 @@ type node struct {
 	beat
 	boot   string
 	heard  time.Time
-	offset time.Duration // its clock less ours, the way of a message included
+	offset time.Duration // its clock minus this node's, including the transit time of a message
 }
 
-// nodes are the other nodes that are or may be alive.
+// nodes holds the other nodes that are or may be alive.
 type nodes struct {
 	mu     sync.Mutex
 	by     map[string]*node // by boot
-	others atomic.Int32     // len(by), for the path of a publish
+	others atomic.Int32     // len(by), to be read without a lock on each publish
 	n      uint64           // our beats
 	drains bool
-	lives  map[string]bool // boots of nodes that were alive by the store's last answer; nil: there was none
-	dead   []Member        // nodes that were lost by that answer
+	lives  map[string]bool // boots of nodes that were alive at the last reading of the store; nil: not read yet
+	dead   []Member        // nodes that were lost at that reading
 }
 
 func (ns *nodes) init() { ns.by = make(map[string]*node) }
 
-// alone reports whether no other node has appeared, or all have gone.
+// alone reports whether there are no other nodes.
 func (c *Cluster) alone() bool { return c.nodes.others.Load() == 0 }
 
 // beat sends a heartbeat every second, and checks which other nodes are alive.
@@ -110,7 +110,7 @@ func (c *Cluster) say() {
 	_ = c.publish(allNodes, message{kind: kindBeat, body: text(b)})
 }
 
-// forgetGone drops nodes that were silent for long, and reports whether some are missing, or late with their heartbeat.
+// forgetGone removes nodes that were silent for long, and reports whether some nodes are missing, or late with their heartbeat.
 func (c *Cluster) forgetGone(now time.Time) (missing, late bool) {
 	ns := &c.nodes
 	ns.mu.Lock()
@@ -133,7 +133,8 @@ func (c *Cluster) forgetGone(now time.Time) (missing, late bool) {
 	return missing, late
 }
 
-// keepRoll reads the live nodes from the store now and then. The answer may take long, while heartbeats continue.
+// keepRoll reads the live nodes from the store at intervals. It runs in a goroutine of its own, because the store may be slow while
+// heartbeats must continue.
 func (c *Cluster) keepRoll() {
 	if c.cfg.Roll == nil {
 		return
@@ -150,13 +151,13 @@ func (c *Cluster) keepRoll() {
 	}
 }
 
-// callRoll drops dead nodes, and notes nodes that are alive but silent.
+// callRoll removes dead nodes, and records nodes that are alive but silent.
 func (c *Cluster) callRoll() {
 	ctx, cancel := context.WithTimeout(c.ctx, rollEvery)
 	defer cancel()
 	alive, names, dead, err := c.askRoll(ctx)
 	if err != nil {
-		return // the store is away, which is reported elsewhere
+		return // the store is unavailable, which is reported elsewhere
 	}
 	now, ns := time.Now(), &c.nodes
 	ns.mu.Lock()
@@ -205,7 +206,7 @@ func (c *Cluster) askRoll(ctx context.Context) (alive []string, names map[string
 	return alive, names, dead, nil
 }
 
-// Forgotten says that a lost node was removed from the list.
+// Forgotten records that a lost node was removed from the list.
 func (c *Cluster) Forgotten(name string) {
 	ns := &c.nodes
 	ns.mu.Lock()
@@ -265,7 +266,7 @@ func (c *Cluster) gotBeat(m *message) {
 	c.checkRoster(m.from, b)
 }
 
-// youngerThan reports whether this node started after another of its name, which then keeps it.
+// youngerThan reports whether this node started after another node of the same name, which then keeps the name.
 func (c *Cluster) youngerThan(boot string, b beat) bool {
 	up := time.Since(c.started).Milliseconds()
 	return up < b.UpMS || up == b.UpMS && c.cfg.Boot > boot
@@ -284,7 +285,7 @@ func (c *Cluster) gotBye(m *message) {
 	}
 }
 
-// listening lists the boots of the nodes that answer; all: no others may be alive.
+// listening lists the boots of the nodes that can answer. all reports that no other nodes may be alive.
 func (c *Cluster) listening() (boots []string, all bool) {
 	now, ns := time.Now(), &c.nodes
 	all = true
@@ -301,7 +302,7 @@ func (c *Cluster) listening() (boots []string, all bool) {
 	return boots, all
 }
 
-// deciding lists the boots of the nodes that answer claims and were heard lately, sorted.
+// deciding lists the boots of the nodes that answer claims and have sent a heartbeat lately, sorted.
 func (c *Cluster) deciding() (boots []string) {
 	now, ns := time.Now(), &c.nodes
 	ns.mu.Lock()
@@ -315,8 +316,7 @@ func (c *Cluster) deciding() (boots []string) {
 	return boots
 }
 
-// lost says that messages may be missing. Sessions compare themselves with the store soon, and changes of objects are
-// read.
+// lost handles a possible loss of messages: soon, sessions compare themselves with the store, and changes of objects are read.
 func (c *Cluster) lost() {
 	c.objectsMissed()
 	select {
@@ -325,7 +325,7 @@ func (c *Cluster) lost() {
 	}
 }
 
-// keepReread lets sessions compare themselves with the store after a loss. A further loss restarts the schedule.
+// keepReread makes sessions compare themselves with the store after a loss. A further loss restarts the schedule.
 func (c *Cluster) keepReread() {
 	var due []time.Time
 	for {
@@ -340,7 +340,7 @@ func (c *Cluster) keepReread() {
 		case <-c.reread:
 			soon := time.Now()
 			if len(due) > 0 && due[0].Before(soon.Add(rereadAfter[1])) {
-				soon = due[0] // a comparison that is due soon is kept, so that repeated losses cannot postpone it for ever
+				soon = due[0] // keep a comparison that is due soon, so that repeated losses cannot postpone it for ever
 			}
 			due = due[:0]
 			for _, after := range rereadAfter {

@@ -9,15 +9,15 @@ import (
 	"godwit.dev/godwit/internal/objects/object/objectstore"
 )
 
-// Objects are signals, as this package needs them: *signal.Service.
+// Objects is the part of *signal.Service that this package uses.
 type Objects interface {
 	Heard(batch []objectstore.Change)
 	TellOthers(tell func(batch []objectstore.Change))
 	Missed()
 }
 
-// objects sends changes of objects to the other nodes, on a line of its own: all changes to all nodes, since every node
-// with a registration for an object needs them, and few objects have registrations on one node only.
+// objects sends changes of objects to the other nodes over a line of its own. All changes go to all nodes: every node with a registration
+// for the object needs them, and few objects have registrations on one node only.
 type objects struct {
 	c    *Cluster
 	line Line
@@ -26,10 +26,10 @@ type objects struct {
 
 const (
 	objectsSubject = "o"
-	tellAtMost     = 100 // changes in one message: half a megabyte of the largest
+	tellAtMost     = 100 // changes in one message: half a megabyte if all have the largest size
 )
 
-// JoinObjects has objects take part, over a line of their own. Changes that get lost are found in the store.
+// JoinObjects connects objects with the cluster, over a line of their own. Lost changes are found in the store.
 func (c *Cluster) JoinObjects(open Opener, of Objects) error {
 	o := &objects{c: c, of: of}
 	var err error
@@ -44,14 +44,14 @@ func (c *Cluster) JoinObjects(open Opener, of Objects) error {
 	return nil
 }
 
-// objectsMissed has changes of objects read from the store: when messages on one line are lost, others may be lost too.
+// objectsMissed makes objects read their changes from the store: if one line loses messages, others may too.
 func (c *Cluster) objectsMissed() {
 	if o := c.objects.Load(); o != nil {
 		o.of.Missed()
 	}
 }
 
-// change is a signal.Change on the way.
+// change is the encoded form of a signal.Change.
 type change struct {
 	App         string         `json:"app"`
 	Group       string         `json:"group"`
@@ -79,12 +79,12 @@ func (o *objects) tell(batch []objectstore.Change) {
 			}
 		}
 		m := message{kind: kindObjects, from: o.c.cfg.Boot, body: text(list)}
-		_ = o.line.Publish(objectsSubject, m.append(nil)) // changes that are not sent are found in the store by the others
+		_ = o.line.Publish(objectsSubject, m.append(nil)) // if it fails, the other nodes find the changes in the store
 		batch = batch[n:]
 	}
 }
 
-// got handles changes that other nodes send.
+// got handles changes from other nodes.
 func (o *objects) got(_ string, data []byte) {
 	m, err := decode(data)
 	var list []change

@@ -2,17 +2,16 @@ package cluster
 
 import "sync/atomic"
 
-// Part is a part of the server that exchanges messages of its own between nodes: for steps *escalation.Service, for
-// traces *tracing.Tracer.
+// Part is a part of the server that exchanges its own messages between nodes: *escalation.Service for steps, *tracing.Tracer for traces.
 type Part interface {
 	TellOthers(tell func(body []byte))
 	Heard(body []byte) error
 }
 
-// JoinSteps connects steps of escalations. The content of lost messages is in the store as well.
+// JoinSteps connects steps of escalations with the cluster. The store also has the content of lost messages.
 func (c *Cluster) JoinSteps(of Part) { c.join(&c.steps, kindSteps, of) }
 
-// JoinTraces connects traces. If a message is lost, the trace lacks that node's spans.
+// JoinTraces connects traces with the cluster. If a message is lost, the trace lacks that node's spans.
 func (c *Cluster) JoinTraces(of Part) { c.join(&c.traces, kindTraces, of) }
 
 func (c *Cluster) join(as *atomic.Pointer[Part], k kind, of Part) {

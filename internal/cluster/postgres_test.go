@@ -22,8 +22,8 @@ import (
 	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
-// newPostgres makes nodes as in production: each with its own connections to one PostgreSQL. Unless looks is set, a node
-// learns of other nodes' changes of objects from the bus alone.
+// newPostgres makes nodes as in production: each has its own connections to one PostgreSQL. Unless looks is set, a node learns of other
+// nodes' changes of objects only from the bus.
 func newPostgres(t testing.TB, n int, looks bool) *world {
 	t.Helper()
 	url, mails, objects := pgtest.URL(t), pgtest.Schema(t), pgtest.Schema(t)
@@ -93,14 +93,14 @@ func TestChangeThatTheBusLosesIsFoundInTheStore(t *testing.T) {
 	c.wait("object config 3")
 }
 
-// unit is a recipient who connects to one node after the other.
+// unit is a recipient that connects to one node after the other.
 type unit struct {
 	name string
 	mu   sync.Mutex
 	got  map[string]bool
 }
 
-// live connects to a node for a while and acknowledges all notifications.
+// live stays connected to a node for a while and acknowledges all notifications.
 func (u *unit) live(n *node, until <-chan struct{}, d time.Duration) {
 	c := n.connect(u.name, "")
 	defer c.leave()
@@ -133,8 +133,8 @@ func (u *unit) has(ids []string) bool {
 	return !slices.ContainsFunc(ids, func(id string) bool { return !u.got[id] })
 }
 
-// TestNothingIsLostWhileNodesAreCutOff moves recipients between nodes and publishes at all of them, while the bus of one after
-// the other is cut.
+// TestNothingIsLostWhileNodesAreCutOff moves recipients between nodes and publishes at all of them, while one node after the other is cut
+// off the bus.
 func TestNothingIsLostWhileNodesAreCutOff(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")

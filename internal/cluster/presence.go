@@ -17,20 +17,20 @@ const (
 	decideEvery = 50 * time.Millisecond
 	sayAgain    = 30 * time.Second // interval of repeated reports about recipients that are on several nodes
 	forgetAfter = 75 * time.Second // what was not told anew
-	tellAtOnce  = 1000             // recipients that are reported again at a time after a loss; more at once could be lost too
+	tellAtOnce  = 1000             // recipients per message when reports are repeated after a loss; a larger number at once could be lost, too
 )
 
-// tellAgain is when a node repeats to others that a recipient has come. If a recipient comes to two nodes at once, the
+// tellAgain are the delays after which a node repeats its report that a recipient has come. If a recipient comes to two nodes at once, the
 // nodes can inform each other only when each is in the other's table.
 var tellAgain = [...]time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second}
 
-// presence is the data that nodes exchange about recipients that are connected to several nodes. Nearly all recipients
-// are connected to a single node; one other node keeps the name of such a recipient (backups), and nothing else.
+// presence holds the data that nodes exchange about recipients that are connected to several nodes. Nearly all recipients are connected to
+// a single node: of those, only one other node has the name (see backups).
 type presence struct {
 	mu      sync.Mutex
 	there   map[mailbox.Address]map[string]*theirs // by boot of the node
-	again   [len(tellAgain) + 1][]reminder         // reports to repeat, in the order of their times; the last list is for those after a loss
-	dirty   map[mailbox.Address]bool               // recipients to report; true: the other nodes are to answer
+	again   [len(tellAgain) + 1][]reminder         // reports to repeat, each list ordered by time; the last list is for reports after a loss
+	dirty   map[mailbox.Address]bool               // recipients to report; true: the other nodes must answer
 	wake    chan struct{}
 	claims  claims
 	backups backups
@@ -48,17 +48,17 @@ type reminder struct {
 	due time.Time
 }
 
-// here is the body of kindHere: all that the sender has of a recipient.
+// here is the body of kindHere: all sessions of a recipient on the sender.
 type here struct {
 	Devices []device `json:"devices,omitempty"`
-	Ask     bool     `json:"ask,omitempty"` // nodes that are connected to it too have to answer
+	Ask     bool     `json:"ask,omitempty"` // nodes with other sessions of the recipient must answer
 }
 
 type device struct {
 	Name    string `json:"name"`
 	Named   bool   `json:"named,omitempty"`
 	SinceMS int64  `json:"since_ms"`
-	Micros  int64  `json:"us,omitempty"` // microseconds beyond the millisecond; a node of an earlier version does not send them
+	Micros  int64  `json:"us,omitempty"` // microseconds beyond the millisecond; nodes of earlier versions do not send them
 }
 
 func (d *device) since() time.Time { return time.UnixMicro(d.SinceMS*1000 + d.Micros) }
@@ -126,8 +126,7 @@ func (c *Cluster) Online(app, recipient string) (names []string) {
 	return names
 }
 
-// tell marks a recipient, so that tellPresence soon sends the recipient's sessions here to the nodes that hold others of
-// it.
+// tell schedules a report of a recipient's sessions here to the nodes with its other sessions; tellPresence sends it.
 func (p *presence) tell(at mailbox.Address, ask bool) {
 	p.dirty[at] = p.dirty[at] || ask
 	select {
@@ -136,7 +135,7 @@ func (p *presence) tell(at mailbox.Address, ask bool) {
 	}
 }
 
-// tellPresence tells the other nodes which recipients came and went, and followers which came to their first node or
+// tellPresence informs the other nodes which recipients came and went, and informs followers of recipients that came to their first node or
 // left their last.
 func (c *Cluster) tellPresence() {
 	p := &c.presence
@@ -167,8 +166,7 @@ func (c *Cluster) tellPresence() {
 	}
 }
 
-// tellAll schedules a new announcement of every recipient here: others may not know those that came while messages were
-// lost.
+// tellAll schedules a new report about every recipient here: others may have missed the recipients that came while messages were lost.
 func (c *Cluster) tellAll() {
 	var all []reminder
 	now, p := time.Now(), &c.presence
@@ -181,7 +179,7 @@ func (c *Cluster) tellAll() {
 	p.again[len(tellAgain)] = all
 }
 
-// remind repeats the announcements whose time has come, of recipients that are still connected here.
+// remind repeats reports that are due, about recipients that are still connected here.
 func (c *Cluster) remind(now time.Time) {
 	p := &c.presence
 	p.mu.Lock()
@@ -205,8 +203,8 @@ func (c *Cluster) remind(now time.Time) {
 	}
 }
 
-// refresh drops reports of other nodes that were not repeated within forgetAfter, and repeats this node's own reports of
-// recipients that are on several nodes.
+// refresh removes reports of other nodes that were not repeated within forgetAfter, and repeats this node's own reports of recipients that
+// are on several nodes.
 func (p *presence) refresh(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -224,8 +222,8 @@ func (p *presence) refresh(now time.Time) {
 	}
 }
 
-// forgetNode drops all that a dead node had reported. If this node was its backup, the recipients that were connected to
-// it have left.
+// forgetNode removes all reports of a dead node. If this node was its backup, it claims that the recipients connected to the dead node have
+// left.
 func (c *Cluster) forgetNode(boot string) {
 	p := &c.presence
 	p.mu.Lock()
@@ -240,7 +238,7 @@ func (c *Cluster) forgetNode(boot string) {
 	}
 }
 
-// tellOf tells the nodes that hold a recipient's other sessions about the ones here. With ask, they answer with theirs.
+// tellOf reports a recipient's sessions here to the nodes with its other sessions. With ask, they answer with theirs.
 func (c *Cluster) tellOf(at mailbox.Address, ask bool) {
 	to := c.subjects(nil, at.App, at.Recipient)
 	if len(to) == 0 {
@@ -257,8 +255,7 @@ func (c *Cluster) devices(at mailbox.Address) (list []device) {
 	return list
 }
 
-// gotHere notes a recipient's sessions on another node. If a device connected there later than here, its session here
-// ends.
+// gotHere records a recipient's sessions on another node. If a device connected there later than here, its session here ends.
 func (c *Cluster) gotHere(hub *session.Hub, m *message) {
 	var h here
 	if json.Unmarshal(m.body, &h) != nil {
@@ -283,7 +280,8 @@ func (c *Cluster) gotHere(hub *session.Hub, m *message) {
 	}
 }
 
-// newest names the node that has a newer session of a recipient than since, of a device if it is named.
+// newest returns the boot of the node with a session of a recipient that is newer than since; if named is set, only sessions of that device
+// count.
 func (p *presence) newest(at mailbox.Address, named string, since int64) (boot string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -297,7 +295,7 @@ func (p *presence) newest(at mailbox.Address, named string, since int64) (boot s
 	return boot
 }
 
-// note stores the last report of another node about a recipient.
+// note stores the latest report of another node about a recipient.
 func (p *presence) note(at mailbox.Address, boot string, h here) {
 	nodes := p.there[at]
 	if len(h.Devices) == 0 {

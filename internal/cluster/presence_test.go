@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
-// told lists the presence events of a kind that followers got.
+// told lists the presence events of a kind that followers have received.
 func (w *world) told(kind string) (list []string) {
 	for _, p := range w.presence() {
 		if strings.HasPrefix(p, kind) {
@@ -51,7 +51,7 @@ func TestFollowersAreToldOnceOfWhoComesToSeveralNodesAtOnce(t *testing.T) {
 	t.Run("slow", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, 0)
-		w.slow = 700 * time.Millisecond // longer than a node waits for the answer of another
+		w.slow = 700 * time.Millisecond // longer than a node waits for another's answer
 		toldOnce(t, w.startAll(3))
 	})
 	t.Run("clocks ten minutes apart", func(t *testing.T) {
@@ -66,7 +66,8 @@ func TestFollowersAreToldOnceOfWhoComesToSeveralNodesAtOnce(t *testing.T) {
 	})
 }
 
-// toldOnce connects recipients to three nodes at the same time, and disconnects them at the same time.
+// toldOnce connects recipients to three nodes at the same time, disconnects them at the same time, and checks that followers get one event
+// each.
 func toldOnce(t *testing.T, w *world) {
 	t.Helper()
 	const n = 8
@@ -98,13 +99,13 @@ func toldOnce(t *testing.T, w *world) {
 	}
 }
 
-// TestRecipientThatLeavesSlowNodeHasLeft: ann leaves another node, which reports nothing, since she is connected to the slow one as well.
-// The slow node still asks whether ann came to it first when she leaves it, too.
+// TestRecipientThatLeavesSlowNodeHasLeft: ann leaves another node, which reports nothing, because she is also connected to the slow one.
+// When she leaves the slow node, it is still asking whether she came to it first.
 func TestRecipientThatLeavesSlowNodeHasLeft(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 0)
 	w.start("node-0")
-	w.slow = 2500 * time.Millisecond // it asks a second time before the first answer arrives
+	w.slow = 2500 * time.Millisecond // the slow node asks a second time before the first answer arrives
 	w.start("node-1")
 	w.joined(w.nodes...)
 	first := w.nodes[0].connect("ann", "")
@@ -120,8 +121,7 @@ func TestRecipientThatLeavesSlowNodeHasLeft(t *testing.T) {
 	eventually.True(t, "told that it went", func() bool { return slices.Equal(w.presence(), []string{"offline ann", "online ann"}) })
 }
 
-// TestShortVisitIsReportedWholeOrNotAtAll: if the machine is so slow that the arrival is reported, the departure must be
-// reported too.
+// TestShortVisitIsReportedWholeOrNotAtAll: on a machine so slow that the arrival is reported, the departure must be reported, too.
 func TestShortVisitIsReportedWholeOrNotAtAll(t *testing.T) {
 	w := newWorld(t, 2)
 	for range 3 {
@@ -132,8 +132,8 @@ func TestShortVisitIsReportedWholeOrNotAtAll(t *testing.T) {
 	})
 }
 
-// TestBackupReportsRecipientsOfDeadNode: the backup reports neither recipients that are connected elsewhere nor one that came
-// back before the node was known to be dead.
+// TestBackupReportsRecipientsOfDeadNode: the backup reports neither recipients that are connected elsewhere nor one that came back before
+// the node was known to be dead.
 func TestBackupReportsRecipientsOfDeadNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 0)
@@ -158,7 +158,7 @@ func TestBackupReportsRecipientsOfDeadNode(t *testing.T) {
 	left.leave()
 	eventually.True(t, "told that one went", func() bool { return slices.Equal(w.told("offline"), []string{"offline left"}) })
 	eventually.True(t, "each knows the other", func() bool { return len(dead.cluster.Online("demo", "both")) == 1 })
-	dead.cut.Store(true) // the other nodes take it for dead
+	dead.cut.Store(true) // the other nodes conclude that it is dead
 	back := w.nodes[0].connect("back", "")
 	eventually.True(t, "it is missed", func() bool {
 		return slices.ContainsFunc(w.nodes[0].cluster.Nodes(), func(o cluster.Node) bool { return o.Missing })
@@ -177,7 +177,7 @@ func TestBackupReportsRecipientsOfDeadNode(t *testing.T) {
 	}
 }
 
-// TestDeparturesAtNodeEndAreReported: a node that ends has no time to ask who went last.
+// TestDeparturesAtNodeEndAreReported: a node that ends has no time to ask the others about departures.
 func TestDeparturesAtNodeEndAreReported(t *testing.T) {
 	w := newWorld(t, 2)
 	c := w.nodes[1].connect("ann", "")

@@ -8,21 +8,22 @@ import (
 	"time"
 )
 
-// A node that cannot reach the store itself counts on another one that can: for acknowledgements, and as the place to which its sessions move.
-// storeNode alone decides which node that is.
+// A node that cannot reach the store uses another one that can: to settle acknowledgements, and as the place to which its sessions move.
+// storeNode alone chooses that node.
 
 const (
 	whatReach     = "reach"
 	reachesAtOnce = 8 // takes no time
-	// storeFresh is the greatest age of a node's last answer from the store at which other nodes rely on that node. Nodes
-	// that watch the store query it five times a second.
+	// storeFresh is the greatest age of a node's last answer from the store at which other nodes rely on that node. Nodes that monitor the
+	// store query it five times a second.
 	storeFresh = 600 * time.Millisecond
 )
 
-// storeNode is the boot of another node that takes sessions and reaches the store, of several the one with the fewest sessions. Empty: there is
-// none. Heartbeats decide, and least is 0, for a question that the other node refuses if it has lost the store meanwhile. Heartbeats may be older than a
-// loss that hit all nodes, and after such a loss one node finds the store first: so who is to move asks for a node that says now that it
-// has reached the store for at least so long.
+// storeNode returns the boot of another node that accepts sessions and reaches the store: among several, the one with the fewest sessions;
+// empty: there is none. With least 0, heartbeats decide: this suffices for questions, which the other node refuses if it has lost the store
+// meanwhile. But heartbeats may be older than an outage that hit all nodes, and after such an outage one node reaches the store first. To
+// move sessions, therefore, pass a least above 0: storeNode then asks the nodes, and accepts one that has reached the store for at least
+// that long.
 func (c *Cluster) storeNode(ctx context.Context, least time.Duration) (boot string) {
 	found := c.heardWithStore()
 	if least > 0 && len(found) > 0 {
@@ -39,8 +40,8 @@ func (c *Cluster) storeNode(ctx context.Context, least time.Duration) (boot stri
 	return found[0]
 }
 
-// heardWithStore lists the boots of other nodes that took sessions and whose last heartbeats said that the store had
-// answered lately.
+// heardWithStore lists the boots of other nodes that accept sessions and whose last heartbeats reported a recent answer from the store; the
+// node with the fewest sessions is first.
 func (c *Cluster) heardWithStore() (boots []string) {
 	now, ns := time.Now(), &c.nodes
 	ns.mu.Lock()
@@ -58,13 +59,14 @@ func (c *Cluster) heardWithStore() (boots []string) {
 	return boots
 }
 
-// OthersReachFor reports whether sessions may move: another node that takes sessions reaches the store, and says that it has for so long. With 0 its last
-// heartbeat is enough.
+// OthersReachFor reports whether sessions may move: another node accepts sessions and reports that it has reached the store for at least
+// this time. If least is 0, its last heartbeat suffices.
 func (c *Cluster) OthersReachFor(ctx context.Context, least time.Duration) bool {
 	return c.storeNode(ctx, least) != ""
 }
 
-// answerReach answers other nodes for how many milliseconds this one has reached the store; 0: it does not, or takes no sessions.
+// answerReach answers other nodes' questions with the number of milliseconds for which this node has reached the store; 0: it does not
+// reach the store, or does not accept sessions.
 func (c *Cluster) answerReach() {
 	if c.cfg.Steady == nil {
 		return

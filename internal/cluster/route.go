@@ -12,8 +12,7 @@ import (
 
 var _ mailbox.Router = (*Cluster)(nil)
 
-// Route implements mailbox.Router: it delivers to the sessions of this node first, then to the nodes that hold other
-// sessions.
+// Route implements mailbox.Router: it delivers to the sessions of this node first, then to the nodes with other sessions.
 func (c *Cluster) Route(items []mailbox.Item) {
 	c.hub.Load().Route(items)
 	if c.alone() {
@@ -48,8 +47,8 @@ func (c *Cluster) Settled(done []mailbox.Settled) {
 	}
 }
 
-// Reread implements mailbox.Router. All nodes that the recipient is connected to read again, since this one does not
-// know which messages were lost.
+// Reread implements mailbox.Router. All nodes to which the recipient is connected read the store again, because this node does not know
+// which messages were lost.
 func (c *Cluster) Reread(app, recipient string) {
 	c.hub.Load().Reread(app, recipient)
 	if !c.alone() {
@@ -77,8 +76,8 @@ func (c *Cluster) gotSettled(hub *session.Hub, m *message) {
 	hub.Settled([]mailbox.Settled{{App: m.app, Recipient: m.recipient, ID: d.ID, Pos: d.Pos, As: d.As, Device: d.Device}})
 }
 
-// hashOf is the hash by which nodes name a recipient; it is never 0. Two recipients with the same hash only cause
-// messages that their nodes then ignore.
+// hashOf returns the hash by which nodes identify a recipient; it is never 0. If two recipients have the same hash, nodes get additional
+// messages, which they ignore.
 func hashOf(app, recipient string) uint64 {
 	var room [256]byte
 	b := append(append(append(room[:0], app...), 0), recipient...) // no name has a NUL
@@ -88,7 +87,7 @@ func hashOf(app, recipient string) uint64 {
 
 const interestShards = 64
 
-// interests are the recipients whose messages other nodes send to this one, by hash.
+// interests holds the recipients, by hash, whose messages other nodes send to this one.
 type interests struct {
 	shards [interestShards]struct {
 		mu sync.Mutex
@@ -98,7 +97,7 @@ type interests struct {
 
 type interest struct {
 	n       int32 // who want it
-	present int32 // more than 0: the recipient is connected here, and not only observed
+	present int32 // more than 0: the recipient is connected here, not just observed
 }
 
 func (w *interests) init() {
@@ -127,7 +126,7 @@ func (w *interests) all() (list []uint64) {
 	return list
 }
 
-// want asks other nodes for the messages of a recipient. Calls are counted; each is undone by one drop.
+// want makes other nodes send a recipient's messages to this one. Calls are counted; drop undoes one call.
 func (c *Cluster) want(app, recipient string) {
 	h := hashOf(app, recipient)
 	if c.wants.add(h, 1) == 1 {
@@ -157,8 +156,8 @@ func (w *interests) add(h uint64, d int32) int32 {
 	return in.n
 }
 
-// present counts how often a recipient has connected to this node, less how often it has left, and returns the sum. The sum
-// stays right if a connection is reported late.
+// present changes, by d, the count of a recipient's connections to this node minus its departures, and returns the sum. The sum is right
+// even if a connection is reported after its end.
 func (c *Cluster) present(at mailbox.Address, d int32) int32 {
 	h := hashOf(at.App, at.Recipient)
 	sh := &c.wants.shards[h%interestShards]

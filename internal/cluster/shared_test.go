@@ -9,13 +9,13 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
 )
 
-// shared is one store that several nodes use: each node observes only its own commits, as with connections of its own
-// to a database. The first node observes changes that no node made (by time).
+// shared is one store that several nodes use: each node observes only its own commits, as if it had its own connections to a database. The
+// first node observes changes over time that no node made.
 type shared struct {
 	*mailboxdb.Store
 	mu  sync.Mutex
 	obs []mailbox.Observer
-	by  map[string]int // whose a publish or a settle is, by its id
+	by  map[string]int // the number of the node that made a publish or a settle, by its id
 }
 
 func share(s *mailboxdb.Store) *shared {
@@ -24,7 +24,7 @@ func share(s *mailboxdb.Store) *shared {
 	return sh
 }
 
-// view is the store as one node has it.
+// view is the store as seen by one node.
 type view struct {
 	*mailboxdb.Store
 	of    *shared
@@ -50,7 +50,7 @@ func (s *shared) mine(node int, id string) {
 	s.by[id] = node
 }
 
-// Committed splits a commit by the nodes that made its parts.
+// Committed splits a commit into parts by the nodes that made them.
 func (s *shared) Committed(b *mailbox.Batch) {
 	s.mu.Lock()
 	parts, obs := make([]mailbox.Batch, len(s.obs)), s.obs

@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
-// mute is a connection that keeps nothing.
+// mute is a connection that discards all writes.
 type mute struct{}
 
 func (mute) Format() frame.Format                        { return frame.JSON }
@@ -22,7 +22,7 @@ func (mute) Probe()                                      {}
 func (mute) Write(frame.ServerKind, []byte, []byte) bool { return true }
 func (mute) Close(frame.Goodbye)                         {}
 
-// used is the memory of this process.
+// used returns the memory of this process in bytes.
 func used() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -30,8 +30,8 @@ func used() uint64 {
 	return m.HeapAlloc + m.StackInuse
 }
 
-// TestConnectedRecipientCostsFewBytes limits the memory that a connected recipient takes on the nodes of a cluster, once all
-// hellos are handled: its session and what both nodes know of it, in one process.
+// TestConnectedRecipientCostsFewBytes limits the memory that a connected recipient takes on the nodes of a cluster after all hellos are
+// handled: its session and both nodes' data about it, in one process.
 func TestConnectedRecipientCostsFewBytes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits until what follows a storm of hellos is over")

@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// tables list the recipients that are connected to each other node, as that node reports them: a message for a recipient goes to the
-// nodes whose tables contain its hash. Each node numbers the changes of its own table; heartbeats carry the last number, and a node
-// that lacks a change asks for the whole table.
+// tables holds, for each other node, the recipients that are connected to it, as reported by that node: a message for a recipient goes to
+// the nodes whose tables contain its hash. Each node numbers the changes of its own table. Heartbeats carry the last number; a node that
+// has missed a change requests the whole table.
 type tables struct {
 	mu  sync.RWMutex
 	all []*table
@@ -17,28 +17,27 @@ type tables struct {
 // table is another node's.
 type table struct {
 	boot, subject string
-	number        uint64 // of the last change in this table; 0: the node has reported nothing yet
+	number        uint64 // number of the last change in this table; 0: the node has reported nothing yet
 	of            hashes
 
-	whole    hashes // the parts received so far of a table that is sent as a whole
+	whole    hashes // the received parts of a table that is sent as a whole
 	wholeOf  uint64 // its number
 	wholeHas uint64 // parts
 }
 
-// mine is this node's own table: what other nodes have been sent about the recipients that are connected here
-// (interests).
+// mine is this node's own table: the connected recipients (interests) as reported to other nodes.
 type mine struct {
-	sending sync.Mutex    // held while changes are sent, so that they leave in the order of their numbers
-	number  atomic.Uint64 // of the last change that was sent; 1 is the empty table
+	sending sync.Mutex    // held while changes are sent, so that they are sent in the order of their numbers
+	number  atomic.Uint64 // number of the last change that was sent; 1 is the empty table
 
 	mu      sync.Mutex
 	changed []uint64        // who came or left since
-	asked   map[string]bool // boots of nodes that lack something
+	asked   map[string]bool // boots of nodes that have requested the whole table
 }
 
-// hashesAtOnce is how many hashes go in one message: 32 KB. A recipient that comes is announced at the first read of its mailbox,
-// together with all others in that batch of reads; one that leaves, with the next that comes or within a twentieth of a second
-// (decideEvery). So a storm of hellos is one message for each batch of reads.
+// hashesAtOnce is the number of hashes in one message, which has 32 KB. An arrived recipient is reported at the first read of its mailbox,
+// together with all others in that batch of reads. A departed recipient is reported with the next arrival, or within a twentieth of a
+// second (decideEvery). So a storm of hellos causes one message for each batch of reads.
 const hashesAtOnce = 4096
 
 func (mt *mine) init() {
@@ -46,7 +45,7 @@ func (mt *mine) init() {
 	mt.asked = make(map[string]bool)
 }
 
-// changed notes that a recipient came or left, for the next message to the other nodes.
+// changed schedules a recipient that came or left for the next message to the other nodes.
 func (c *Cluster) changed(h uint64) {
 	mt := &c.mine
 	mt.mu.Lock()
@@ -55,8 +54,7 @@ func (c *Cluster) changed(h uint64) {
 	c.former.changed(c, h)
 }
 
-// tellTable tells the other nodes which recipients came and left. Messages published after it returns arrive after
-// these.
+// tellTable reports to the other nodes which recipients came and left. Messages published after it returns arrive after these reports.
 func (c *Cluster) tellTable() {
 	mt := &c.mine
 	mt.sending.Lock()
@@ -74,12 +72,12 @@ func (c *Cluster) tellTable() {
 				n.left = append(n.left, h)
 			}
 		}
-		_ = c.publish(allNodes, message{kind: kindTable, body: n.append(nil)}) // a gap in the numbers shows a loss
-		mt.number.Store(n.number)                                              // only now: heartbeats must not carry a number that was not sent
+		_ = c.publish(allNodes, message{kind: kindTable, body: n.append(nil)}) // if it fails, a gap in the numbers shows the loss
+		mt.number.Store(n.number)                                              // only after sending: heartbeats must not carry a number that was not sent
 	}
 }
 
-// sendTables sends the whole table to one of the nodes that asked for it; the next call serves the next node.
+// sendTables sends the whole table to one of the nodes that have requested it; the next call serves the next node.
 func (c *Cluster) sendTables() {
 	mt := &c.mine
 	to := ""
@@ -105,8 +103,8 @@ func (c *Cluster) sendTables() {
 	}
 }
 
-// gotNoTable notes that a node lacks part of this one's table. Messages that it published for recipients here may be missing; so
-// sessions compare themselves.
+// gotNoTable records that a node has missed part of this node's table. That node may therefore not have sent messages for recipients here,
+// so sessions compare themselves with the store.
 func (c *Cluster) gotNoTable(m *message) {
 	mt := &c.mine
 	mt.mu.Lock()
@@ -124,14 +122,14 @@ func (c *Cluster) gotTable(m *message) {
 	c.tables.take(m.from, &n)
 }
 
-// checkTable asks a node for its whole table if some of its changes have not arrived.
+// checkTable requests a node's whole table if some of its changes have not arrived.
 func (c *Cluster) checkTable(boot string, number uint64) {
 	if c.tables.lacks(boot, number) {
 		_ = c.publish(oneNode+boot, message{kind: kindNoTable})
 	}
 }
 
-// subjects adds the subjects of the nodes that a recipient is connected to, as far as they have reported it.
+// subjects appends the subjects of the nodes that have reported that a recipient is connected to them.
 func (c *Cluster) subjects(to []string, app, recipient string) []string {
 	h := hashOf(app, recipient)
 	to = c.tables.subjects(to, h)
@@ -159,8 +157,8 @@ func (ts *tables) find(boot string) *table {
 	return nil
 }
 
-// lacks notes that a node is alive, and reports whether changes up to number are missing from its table. With number 0
-// it keeps no table.
+// lacks records that a node is alive, and reports whether changes up to number are missing from its table. Number 0 means that the node
+// keeps no table.
 func (ts *tables) lacks(boot string, number uint64) bool {
 	if number == 0 {
 		return false
@@ -175,8 +173,8 @@ func (ts *tables) lacks(boot string, number uint64) bool {
 	return t.number < number
 }
 
-// take applies changes that a node reports. Changes of a node without a heartbeat so far are ignored: its heartbeat will
-// show that they are missing.
+// take applies changes that a node reports. It ignores changes of a node that has sent no heartbeat: the first heartbeat will show that
+// they are missing.
 func (ts *tables) take(boot string, n *news) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -193,11 +191,11 @@ func (ts *tables) take(boot string, n *news) {
 		for _, h := range n.left {
 			t.of.remove(h)
 		}
-	default: // the number in the next heartbeat shows that changes are missing
+	default: // the number in the next heartbeat will show that changes are missing
 	}
 }
 
-// replace takes a part of the whole table, which is in effect when it is complete.
+// replace adds a part of a whole table, which takes effect when it is complete.
 func (t *table) replace(n *news) {
 	if n.part == 1 {
 		t.whole, t.wholeOf, t.wholeHas = hashes{}, n.number, 0
@@ -214,7 +212,7 @@ func (t *table) replace(n *news) {
 	}
 }
 
-// forget drops the table of a dead node.
+// forget removes the table of a dead node.
 func (ts *tables) forget(boot string) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

@@ -15,7 +15,7 @@ func TestHashesAreASet(t *testing.T) {
 	var s hashes
 	want := map[uint64]struct{}{}
 	for step := range 200_000 {
-		h := rnd.Uint64N(3000) + 1 // neighbours, which random hashes never are
+		h := rnd.Uint64N(3000) + 1 // small numbers, so that hashes are neighbours, which random ones never are
 		if rnd.IntN(2) == 0 {
 			h <<= 50 // or the same upper bits
 		}
@@ -69,7 +69,7 @@ func TestHashesAreSmall(t *testing.T) {
 	}
 }
 
-// wire keeps the messages that a node publishes, for a test to deliver them.
+// wire stores the messages that a node publishes, so that a test can deliver them.
 type wire struct {
 	Line
 	sent []message
@@ -98,7 +98,7 @@ func lone() (*Cluster, *wire) {
 	return c, w
 }
 
-// pair is a node that sends its table, and a second one that receives those messages that a test delivers.
+// pair is a node that sends its table, and a second node, which receives only the messages that the test delivers.
 type pair struct {
 	t          *testing.T
 	from, to   *Cluster
@@ -114,7 +114,7 @@ func newPair(t *testing.T) *pair {
 	return p
 }
 
-// tell returns the messages that the node has to send now.
+// tell returns the messages that the node must send now.
 func (p *pair) tell() []message {
 	p.from.tellTable()
 	p.from.sendTables()
@@ -128,7 +128,7 @@ func (p *pair) hear(all ...message) {
 	}
 }
 
-// beat delivers the number of the node's last change, and then whatever the other node asks for.
+// beat delivers the number of the node's last change, and then whatever the second node requests.
 func (p *pair) beat() (asked bool) {
 	p.to.checkTable("one", p.from.mine.number.Load())
 	for _, m := range p.asked.take() {
@@ -142,7 +142,7 @@ func (p *pair) beat() (asked bool) {
 	return asked
 }
 
-// agree checks which recipients the second node knows.
+// agree checks that the second node's table contains exactly these recipients.
 func (p *pair) agree(recipients ...string) {
 	p.t.Helper()
 	var want []uint64
@@ -255,7 +255,7 @@ func TestAWholeTableIsInEffectOnceItIsComplete(t *testing.T) {
 	}
 }
 
-// TestANodeOfTheSameNameStartsWithAnEmptyTable: a table is that of a start of a node.
+// TestANodeOfTheSameNameStartsWithAnEmptyTable: a table belongs to one start of a node.
 func TestANodeOfTheSameNameStartsWithAnEmptyTable(t *testing.T) {
 	p := newPair(t)
 	p.from.want("demo", "ann")
@@ -267,7 +267,7 @@ func TestANodeOfTheSameNameStartsWithAnEmptyTable(t *testing.T) {
 	if to := p.to.subjects(nil, "demo", "ann"); len(to) > 0 {
 		t.Errorf("what is for ann goes to %q", to)
 	}
-	p.hear(first...) // a late message of a node that is gone
+	p.hear(first...) // a late message of a node that has ended
 	if to := p.to.subjects(nil, "demo", "ann"); len(to) > 0 || len(p.to.tables.all) != 1 {
 		t.Errorf("what is for ann goes to %q; %d tables", to, len(p.to.tables.all))
 	}

@@ -18,15 +18,16 @@ var _ mailbox.Presence = everybody{}
 // Live returns the number of sessions on this node.
 func (c *Cluster) Live() int { return c.hub.Load().Live() }
 
-// Counts are of notifications on this node since its start: written to sessions, of these again, and acknowledged.
+// Counts returns numbers of notifications on this node since its start: written to sessions, how many of these repeatedly, and
+// acknowledged.
 func (c *Cluster) Counts() (delivered, redelivered, acked uint64) { return c.hub.Load().Counts() }
 
-// Node is another node, as people see it.
+// Node is another node, as shown to people.
 type Node struct {
 	Name, Boot, Version string
 	Up                  time.Duration
 	Sessions            int
-	Offset              time.Duration // of its clock, the way of a message included
+	Offset              time.Duration // its clock minus this node's, including the transit time of a message
 	Heard               time.Duration // ago; 0 with Missing: never
 	Missing, Drains     bool
 	Why                 Why // of one that is missing
@@ -38,9 +39,9 @@ type Why uint8
 // Reasons.
 const (
 	WhyUnknown    Why = iota // it fell silent a moment ago, and the store has not been queried since
-	WhyEnded                 // it was killed, or its machine is lost: it does not live, and has not ended in order
-	WhyCut                   // it lives and is not heard any more
-	WhyNeverHeard            // it lives, and was never heard
+	WhyEnded                 // it was killed, or its machine is lost: its lease has ended without an orderly stop
+	WhyCut                   // it is alive but no longer heard
+	WhyNeverHeard            // it is alive but was never heard
 )
 
 // String describes the reason in a sentence.
@@ -53,7 +54,7 @@ func (w Why) String() string {
 	}[w]
 }
 
-// why returns the reason for which a node is missing. ns.mu is held.
+// why returns the reason why a node is missing. ns.mu is held.
 func (ns *nodes) why(n *node) Why {
 	switch {
 	case n.heard.IsZero():
@@ -64,7 +65,7 @@ func (ns *nodes) why(n *node) Why {
 	return WhyUnknown
 }
 
-// Nodes lists the other nodes that are or may be alive, and those that were lost and not taken off the list, by name.
+// Nodes lists the other nodes that are or may be alive, and lost nodes that were not removed from the list, by name.
 func (c *Cluster) Nodes() []Node {
 	now, ns := time.Now(), &c.nodes
 	ns.mu.Lock()
@@ -92,7 +93,7 @@ func (c *Cluster) Nodes() []Node {
 	return list
 }
 
-// Drain tells the other nodes that this one is ending its sessions.
+// Drain informs the other nodes that this one is ending its sessions.
 func (c *Cluster) Drain() {
 	c.nodes.mu.Lock()
 	c.nodes.drains = true
@@ -100,7 +101,7 @@ func (c *Cluster) Drain() {
 	c.say()
 }
 
-// viewsAtOnce is how many questions of a kind about sessions are answered at once.
+// viewsAtOnce is the number of questions of each kind about sessions that are answered at once.
 const viewsAtOnce = 4
 
 // Kinds of questions about sessions.
@@ -112,7 +113,7 @@ const (
 	whatNewest     = "newest"
 )
 
-// Recipients of an app that a question is about.
+// askRecipients is a question about an app's recipients.
 type askRecipients struct {
 	App        string   `json:"app"`
 	Recipients []string `json:"recipients"`
@@ -120,7 +121,7 @@ type askRecipients struct {
 	Device     string   `json:"device,omitempty"`
 }
 
-// newest is since when a node has a session of somebody.
+// newest is the time since when a node has its newest session of a recipient.
 type newest struct {
 	Boot    string `json:"boot"`
 	SinceMS int64  `json:"since_ms,omitempty"` // 0: it has none
@@ -132,7 +133,7 @@ type askSlowest struct {
 	N   int           `json:"n"`
 }
 
-// answerAs has a question answered from its body.
+// answerAs sets a handler that decodes the question from the body.
 func answerAs[Q any](c *Cluster, what string, do func(ctx context.Context, q Q) (any, error)) {
 	c.Answer(what, askPatience, viewsAtOnce, func(ctx context.Context, body json.RawMessage) (any, error) {
 		var q Q
@@ -143,7 +144,7 @@ func answerAs[Q any](c *Cluster, what string, do func(ctx context.Context, q Q) 
 	})
 }
 
-// answerSessions answers what other nodes ask about the sessions here.
+// answerSessions sets the handlers of other nodes' questions about the sessions here.
 func (c *Cluster) answerSessions(hub *session.Hub) {
 	answerAs(c, whatSessions, func(ctx context.Context, q askRecipients) (any, error) {
 		live, _, err := hub.Sessions(ctx, q.App, q.Recipients)
@@ -185,7 +186,7 @@ func (c *Cluster) answerSessions(hub *session.Hub) {
 	})
 }
 
-// answerNewest answers which session of a recipient is the newest here.
+// answerNewest sets the handler that reports the newest session of a recipient here.
 func (c *Cluster) answerNewest(hub *session.Hub) {
 	answerAs(c, whatNewest, func(_ context.Context, q askRecipients) (any, error) {
 		n := newest{Boot: c.cfg.Boot}
@@ -198,8 +199,8 @@ func (c *Cluster) answerNewest(hub *session.Hub) {
 	})
 }
 
-// NewestNode implements request.Elsewhere: it names the node that has the newest session of a recipient, if that session is
-// newer than those here. A node that has a session of the recipient knows its sessions elsewhere; other nodes have to ask.
+// NewestNode implements request.Elsewhere: it returns the node with the newest session of a recipient, if that session is newer than those
+// here. A node that has a session of the recipient knows about its sessions elsewhere; a node without one asks all others.
 func (c *Cluster) NewestNode(ctx context.Context, app, recipient, device string, since time.Time) (boot string) {
 	if c.alone() {
 		return ""
@@ -217,11 +218,11 @@ func (c *Cluster) NewestNode(ctx context.Context, app, recipient, device string,
 	return best.Boot
 }
 
-// whatRequest is a request to a recipient, which AnswerRequests answers.
+// whatRequest is a request to a recipient, answered by AnswerRequests' handler.
 const (
 	whatRequest    = "request"
 	requestsAtOnce = 1024
-	requestLasts   = 61 * time.Second // the longest deadline of a request, plus the time between nodes
+	requestLasts   = 61 * time.Second // the longest deadline of a request, plus the transit time between nodes
 )
 
 // Ask implements request.Elsewhere.
@@ -232,7 +233,7 @@ func (c *Cluster) Ask(ctx context.Context, node string, question any) (json.RawM
 // AnswerRequests sets the handler of requests that other nodes send for recipients connected here.
 func (c *Cluster) AnswerRequests(do Handler) { c.Answer(whatRequest, requestLasts, requestsAtOnce, do) }
 
-// Sessions lists the sessions of each of these recipients on all nodes. partial: some nodes could not be asked.
+// Sessions lists the sessions of each of these recipients on all nodes. partial: some nodes did not answer.
 func (c *Cluster) Sessions(ctx context.Context, app string, recipients []string) (live [][]session.Info, partial bool, err error) {
 	if live, _, err = c.hub.Load().Sessions(ctx, app, recipients); err != nil || c.alone() {
 		return live, false, err
@@ -248,7 +249,7 @@ func (c *Cluster) Sessions(ctx context.Context, app string, recipients []string)
 	return live, !complete, nil
 }
 
-// Disconnect ends all sessions of a recipient on all nodes, and returns how many there were.
+// Disconnect ends all sessions of a recipient on all nodes, and returns their number.
 func (c *Cluster) Disconnect(ctx context.Context, app, recipient, reason string) (n int, partial bool, err error) {
 	if n, _, err = c.hub.Load().Disconnect(ctx, app, recipient, reason); err != nil || c.alone() {
 		return n, false, err
@@ -277,7 +278,7 @@ func (c *Cluster) Slowest(ctx context.Context, app string, by session.Order, n i
 	return lags[:min(n, len(lags))], !complete, nil
 }
 
-// everybody knows who is online on all nodes.
+// everybody reports who is online on all nodes.
 type everybody struct{ c *Cluster }
 
 // Online implements mailbox.Presence.

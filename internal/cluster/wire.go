@@ -15,34 +15,34 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// version is that of the body, which follows the header. The header keeps its format in all versions, so that a node can
-// always read whom a message of another version was for.
+// version is the version of the body, which follows the header. The header has the same format in all versions, so that a node can always
+// read for whom a message of another version is.
 const version = 1
 
-// kind says what a message is. The numbers go over the wire: never give one out again.
+// kind is the kind of a message. The numbers are sent to other nodes: never reuse one.
 type kind byte
 
 const (
 	kindItem     kind = 1 // a notification for a recipient
-	kindSettled  kind = 2 // one that needs not be delivered any more
+	kindSettled  kind = 2 // a notification that need not be delivered any more
 	kindHere     kind = 3 // the sender's sessions of a recipient
 	kindBeat     kind = 4 // the sender is alive
 	kindBye      kind = 5 // the sender ends
 	kindAsk      kind = 6
 	kindAnswer   kind = 7
-	kindObjects  kind = 8  // objects that have changed; sent over a connection of their own
-	kindReread   kind = 9  // something for a recipient may have been missed
+	kindObjects  kind = 8  // changed objects; sent over a connection of their own
+	kindReread   kind = 9  // a recipient's messages may have been lost
 	kindClaims   kind = 10 // the sender claims that recipients came to it first, or left it last
-	kindStands   kind = 11 // the sender's answer to claims: its sessions of these recipients
+	kindStands   kind = 11 // the answer to claims: the sender's statements about these recipients
 	kindRoster   kind = 12 // recipients that came to the sender or left it, for the node that is its backup
 	kindNoRoster kind = 13 // the sender lacks part of a roster and asks for all of it
-	kindSteps    kind = 14 // of steps of escalations, for the node that hands them over
+	kindSteps    kind = 14 // for steps of escalations, to the node that processes them
 	kindTable    kind = 15 // changes of the sender's table: recipients by hash
 	kindNoTable  kind = 16 // the sender lacks part of a table and asks for all of it
-	kindTraces   kind = 17 // which copies traces follow, and which of them have ended
+	kindTraces   kind = 17 // copies that traces follow, and which of them have ended
 )
 
-// message is what nodes send each other: a header, and a body whose format depends on the kind.
+// message is a message between nodes: a header, and a body whose format depends on the kind.
 type message struct {
 	version        byte
 	kind           kind
@@ -54,7 +54,7 @@ type message struct {
 
 var errMessage = errors.New("not a message of a node")
 
-// append writes: version, kind, then sender, app and recipient behind their lengths, then the body.
+// append appends the encoded message: version, kind, then sender, app and recipient, each after its length, then the body.
 func (m *message) append(b []byte) []byte {
 	b = append(b, version, byte(m.kind))
 	for _, s := range [...]string{m.from, m.app, m.recipient} {
@@ -82,8 +82,8 @@ func decode(b []byte) (m message, err error) {
 	return m, nil
 }
 
-// appendItem writes seq, position, attempts and acknowledgement mode, then the notification as it is encoded for
-// clients: that encoding exists anyway.
+// appendItem appends seq, position, attempts and acknowledgement mode, then the notification in the encoding for clients, which is needed
+// anyway.
 func appendItem(b []byte, it *mailbox.Item) []byte {
 	b = binary.AppendUvarint(b, it.Seq)
 	b = binary.AppendVarint(b, it.Pos)
@@ -92,7 +92,7 @@ func appendItem(b []byte, it *mailbox.Item) []byte {
 	return append(b, frame.NotificationTail(it.N, frame.Proto)...)
 }
 
-// decodeItem reads what appendItem wrote. The item shares the memory of b.
+// decodeItem decodes what appendItem has written. The item shares the memory of b.
 func decodeItem(app, recipient string, b []byte) (it mailbox.Item, err error) {
 	it.Recipient = recipient
 	var n int
@@ -133,14 +133,15 @@ func decodeItem(app, recipient string, b []byte) (it mailbox.Item, err error) {
 	return it, nil
 }
 
-// news is the body of kindTable: a change of the sender's table, or a part of the whole.
+// news is the body of kindTable: a change of the sender's table, or a part of the whole table.
 type news struct {
-	number      uint64 // a change has one more than the change before it; a part has that of the last change that it holds
-	part, parts uint64 // from 1; of a change 0
+	number      uint64 // of a change: one more than the change before; of a part: the number of the last change that the part includes
+	part, parts uint64 // counted from 1; 0: this is a change
 	came, left  []uint64
 }
 
-// append writes number, part, parts and how many came, then the hashes of those who came and of those who left, 8 bytes each.
+// append appends number, part, parts and the number of arrived recipients, then the hashes of the arrived and of the departed recipients, 8
+// bytes each.
 func (n *news) append(b []byte) []byte {
 	b = slices.Grow(b, 4*binary.MaxVarintLen64+8*(len(n.came)+len(n.left)))
 	for _, v := range [...]uint64{n.number, n.part, n.parts, uint64(len(n.came))} {
@@ -185,11 +186,11 @@ func moment(ms int64) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// text encodes the body of messages that are sent seldom, as JSON.
+// text encodes the bodies of rare messages as JSON.
 func text(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return nil // of our own types none fails
+		return nil // not reached: all of these types can be encoded
 	}
 	return b
 }

@@ -60,7 +60,7 @@ func TestItemSurvivesTheWay(t *testing.T) {
 	}
 }
 
-// A node of a later version says whom a message is for in the same way, whatever follows.
+// A node of a later version encodes the recipient of a message in the same way, whatever follows.
 func TestHeaderOfAnotherVersionIsRead(t *testing.T) {
 	b := encode(items()[1])
 	b[0], b[1] = version+1, 200
@@ -108,8 +108,7 @@ func TestHashesDifferBetweenAppsAndRecipients(t *testing.T) {
 	}
 }
 
-// TestInterestIsSmall limits the memory that a recipient takes on its own node: its entry in interests, and the claims
-// about it.
+// TestInterestIsSmall limits the memory that a recipient takes on its own node: its entry in interests, and the claims about it.
 func TestInterestIsSmall(t *testing.T) {
 	c, w := lone()
 	used := func() uint64 {

@@ -34,18 +34,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is some nodes over one store, joined by real buses.
+// world is a cluster of several nodes that share a store, connected by real buses.
 type world struct {
 	t     testing.TB
 	store *shared // nil: each node has its own connections to PostgreSQL
 	open  func(n *node, now func() time.Time)
 	nodes []*node
 	roll  func() ([]string, error)        // nil: there is none
-	ahead time.Duration                   // of the clocks of nodes that are started from now on
-	slow  time.Duration                   // by how much messages between nodes that are started from now on are delayed
-	reach func(name string) time.Duration // for how long a node has reached the store; nil: it is not watched
+	ahead time.Duration                   // how far the clocks of nodes are ahead that start from now on
+	slow  time.Duration                   // delay of messages between nodes that start from now on
+	reach func(name string) time.Duration // for how long a node has reached the store; nil: not monitored
 	heard func(name string) time.Duration // how long ago the store last answered a node; nil: now
-	old   bool                            // nodes that are started from now on behave like those of the release before
+	old   bool                            // nodes that start from now on behave like those of the previous release
 }
 
 // node is a server's part in the cluster.
@@ -63,9 +63,9 @@ type node struct {
 	requests *request.Service
 	evs      events
 	cut      atomic.Bool // it neither receives nor sends messages
-	loses    atomic.Bool // it receives no news of recipients that are connected to other nodes
+	loses    atomic.Bool // it receives no messages about recipients that are connected to other nodes
 	old      bool
-	deaf     atomic.Int32 // how many messages to all nodes it has missed
+	deaf     atomic.Int32 // how many further messages to all nodes it misses
 	taken    chan error
 	close    func()
 }
@@ -175,7 +175,7 @@ type rollOf func() ([]string, error)
 
 func (r rollOf) Alive(context.Context) ([]string, error) { return r() }
 
-// line opens a line, with shears.
+// line opens a line that cut can interrupt.
 func (n *node) line(name string) cluster.Opener {
 	return func(got func(string, []byte), lost func()) (cluster.Line, error) {
 		if n.w.slow > 0 {
@@ -197,7 +197,7 @@ func (n *node) line(name string) cluster.Opener {
 	}
 }
 
-// later hands messages over late, in order, as a machine does that has too much to do.
+// later delivers messages with a delay, in order, as an overloaded machine does.
 func (n *node) later(got func(string, []byte)) func(string, []byte) {
 	type message struct {
 		subject string
@@ -233,12 +233,12 @@ type shears struct {
 
 func (s *shears) Publish(subject string, data []byte) error {
 	if s.n.cut.Load() {
-		return nil // as into a cable that is cut
+		return nil // lost as in a cut cable
 	}
 	return s.Line.Publish(subject, s.n.said(data))
 }
 
-// said rewrites a message as a node of the release before sends and reads it: no heartbeat has the number of a table.
+// said rewrites a message as nodes of the previous release send and read it: heartbeats have no number of a table.
 func (n *node) said(data []byte) []byte {
 	if !n.old {
 		return data
@@ -246,7 +246,7 @@ func (n *node) said(data []byte) []byte {
 	return bytes.ReplaceAll(data, []byte(`"table":`), []byte(`"chair":`))
 }
 
-// joined waits until nodes know each other.
+// joined waits until the nodes know each other.
 func (w *world) joined(nodes ...*node) {
 	w.t.Helper()
 	eventually.True(w.t, "the nodes know each other", func() bool {
@@ -260,13 +260,13 @@ func (w *world) joined(nodes ...*node) {
 	})
 }
 
-// publish stores a notification at a node, and returns once that has routed it.
+// publish stores a notification on a node, and returns after the node has routed it.
 func (n *node) publish(to, id string, change ...func(*notification.Notification)) {
 	n.w.t.Helper()
 	n.append(to, id, change...)
 }
 
-// publishAgain publishes an id that is stored already.
+// publishAgain publishes a stored id again.
 func (n *node) publishAgain(to, id string) {
 	n.w.t.Helper()
 	if r := n.append(to, id); !r.Duplicate {
@@ -274,8 +274,8 @@ func (n *node) publishAgain(to, id string) {
 	}
 }
 
-// append publishes, and again while the database cannot be reached, as a publisher does: on a slow machine PostgreSQL may end a
-// transaction that has paused.
+// append publishes, and retries while the database cannot be reached, as a publisher does: on a slow machine, PostgreSQL may end a
+// transaction that was idle.
 func (n *node) append(to, id string, change ...func(*notification.Notification)) mailbox.AppendResult {
 	n.w.t.Helper()
 	now := time.Now()
@@ -298,8 +298,8 @@ func (n *node) append(to, id string, change ...func(*notification.Notification))
 	return a.Results[0]
 }
 
-// quiet waits until the comparisons that follow a hello and the joining of nodes are over: from then on nothing
-// but a loss has sessions read.
+// quiet waits until the comparisons after a hello and after the joining of nodes are over: from then on, sessions read the store only after
+// a loss.
 func (n *node) quiet() {
 	n.w.t.Helper()
 	n.connect("idle", "")
@@ -337,7 +337,7 @@ func (anybody) Known(c access.Claim) (access.Client, error) {
 
 func (a anybody) Client(_ context.Context, c access.Claim) (access.Client, error) { return a.Known(c) }
 
-// events are the events that followers received, in order.
+// events stores the events that followers receive, in order.
 type events struct {
 	mu  sync.Mutex
 	all []event.Event
@@ -349,7 +349,7 @@ func (e *events) Emit(evs []event.Event) {
 	e.all = append(e.all, evs...)
 }
 
-// presence lists the recipients that came and left.
+// presence lists the arrivals and departures of recipients.
 func (w *world) presence() (list []string) {
 	for _, n := range w.nodes {
 		n.evs.mu.Lock()
@@ -364,7 +364,7 @@ func (w *world) presence() (list []string) {
 	return list
 }
 
-// client is a connection that keeps the frames it gets.
+// client is a connection that stores the received frames.
 type client struct {
 	t      testing.TB
 	name   string // of its node and device

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Share lets several parts of a server use a lease together: each that wants it has it while the server holds it. It is given up when
-// the last of them has released it, or when one returns before it has to.
+// Share lets several parts of a server use a lease together: each part that requests it has it while the server holds it. The server gives
+// it up when the last part has released it, or when one part's run returns early.
 func Share(f Func) Func {
 	s := &sharing{own: f, names: map[string]*shared{}}
 	return s.ask
@@ -18,15 +18,15 @@ type sharing struct {
 	names map[string]*shared
 }
 
-// shared is a lease that a part of this server wants.
+// shared is a lease that at least one part of this server has requested.
 type shared struct {
 	users   map[*user]struct{}
 	release func()
-	ending  bool  // it is being released; a part that wants it meanwhile causes a new request
+	ending  bool  // the lease is being released; a part that requests it meanwhile causes a new request
 	now     *term // nil: another server has it
 }
 
-// term is the time from when the server gets a name until it loses it.
+// term is one period in which the server holds a name.
 type term struct {
 	ctx  context.Context
 	end  context.CancelFunc
@@ -36,7 +36,7 @@ type term struct {
 
 type user struct {
 	run  func(context.Context, func() bool)
-	end  context.CancelFunc // of its last run; nil: it has not run
+	end  context.CancelFunc // ends its last run; nil: it has not run
 	done chan struct{}
 }
 
@@ -62,7 +62,7 @@ func (s *sharing) begin(name string, of *shared) {
 	of.release = s.own(name, func(ctx context.Context, held func() bool) { s.have(ctx, of, held) })
 }
 
-// have runs all users until ctx ends or one of them gives the lease up.
+// have runs all users until ctx ends or one of them gives up the lease.
 func (s *sharing) have(ctx context.Context, of *shared, held func() bool) {
 	t := &term{held: held}
 	t.ctx, t.end = context.WithCancel(ctx)
@@ -80,7 +80,7 @@ func (s *sharing) have(ctx context.Context, of *shared, held func() bool) {
 	t.runs.Wait()
 }
 
-// start runs a user. The lock of sharing is held.
+// start calls a user's run. The lock of sharing is held.
 func (t *term) start(u *user) {
 	ctx, end := context.WithCancel(t.ctx)
 	done := make(chan struct{})
@@ -95,7 +95,7 @@ func (t *term) start(u *user) {
 	})
 }
 
-// leave returns when the user's run has, and the last one's when the name is given up.
+// leave removes a user. It returns after the user's run has returned; for the last user, after the name is given up.
 func (s *sharing) leave(name string, of *shared, u *user) {
 	s.mu.Lock()
 	delete(of.users, u)

@@ -11,7 +11,7 @@ import (
 // part is a part of a server that wants a lease.
 type part struct {
 	begun, ended chan struct{}
-	giveUp       chan struct{} // one received: its run returns before it has to
+	giveUp       chan struct{} // when it receives a value, its run returns early
 	release      func()
 }
 
@@ -67,7 +67,7 @@ func TestPartsOfAServerOwnANameTogether(t *testing.T) {
 	again.release()
 }
 
-// TestRequestDuringReleaseGetsTheLease: the last of its users is just leaving.
+// TestRequestDuringReleaseGetsTheLease: a part requests the lease while its last user releases it.
 func TestRequestDuringReleaseGetsTheLease(t *testing.T) {
 	leaving, goes := make(chan struct{}), make(chan struct{})
 	f := lease.Share(func(name string, run func(context.Context, func() bool)) func() {
@@ -87,7 +87,7 @@ func TestRequestDuringReleaseGetsTheLease(t *testing.T) {
 	go func() { a.release(); close(left) }()
 	<-leaving
 	b := ask(f, "shop")
-	<-b.begun // of the term that is about to end
+	<-b.begun // in the term that is about to end
 	close(goes)
 	<-left
 	<-b.ended

@@ -1,4 +1,4 @@
-// Package reload keeps a copy in memory in step with a store that other processes change, too.
+// Package reload keeps an in-memory copy up to date with a store that other processes also change.
 package reload
 
 import (
@@ -9,11 +9,11 @@ import (
 	"godwit.dev/godwit/internal/engine/pause"
 )
 
-// retry is how soon a store is watched again after it could not be.
+// retry is the pause before a failed watch is repeated.
 const retry = time.Second
 
-// Store runs reload whenever watch says that something has changed, until ctx ends. Its error is always nil: a store
-// that cannot be read for a while is no reason to stop serving. The argument what names these settings in the log.
+// Store calls reload whenever watch reports a change, until ctx ends. Its error is always nil: if a store cannot be read for a while, the
+// server continues. what names the settings in the log.
 func Store(ctx context.Context, what string, watch func(ctx context.Context, changed func()) error, reload func(context.Context) error, log *slog.Logger) error {
 	for ctx.Err() == nil {
 		err := watch(ctx, func() {

@@ -20,18 +20,18 @@ const (
 	Text Type = iota
 	Bool      // "true", or absent
 	List
-	Days  // a duration: stored in nanoseconds, written like 90d
-	Words // a list that is stored as words with spaces between, and may be given so
+	Days  // a duration: stored in nanoseconds, shown like 90d
+	Words // a list, stored as a text of words separated by spaces; it may also be given as such a text
 )
 
-// Kind is one kind of settings, with its own fields.
+// Kind is one kind of settings with its fields, such as a kind of sink.
 type Kind interface {
 	Fields() []Field
-	// Check reports what is wrong with values, as a *notification.FieldError.
+	// Check validates values. Its error is a *notification.FieldError.
 	Check(v Values) error
 }
 
-// KindOf finds a kind by its name. unknown is the error for any other name.
+// KindOf returns the kind of a name. unknown is the error for a name that does not exist.
 func KindOf[K any](kinds map[string]K, name string, unknown error) (k K, err error) {
 	k, ok := kinds[name]
 	if !ok {
@@ -40,20 +40,20 @@ func KindOf[K any](kinds map[string]K, name string, unknown error) (k K, err err
 	return k, err
 }
 
-// Field is one setting that a kind of channels, sources or sinks has.
+// Field is one setting of a kind of channel, source or sink.
 type Field struct {
 	Name    string // as in the API
 	Type    Type
-	Secret  bool            // it can be set and is never shown
-	Lines   bool            // it may have several lines: a file's content
+	Secret  bool            // write-only: its value is never shown
+	Lines   bool            // the value may have several lines, such as a file's content
 	Address bool            // it says where connections lead
-	Most    int             // entries of a list; 0: the caller has a limit
+	Most    int             // maximum number of a list's entries; 0: the caller limits it
 	Default json.RawMessage // of settings that are made
-	Flag    string          // of the command line; that of a secret names a file
+	Flag    string          // flag on the command line; a secret's flag names a file
 	Help    string
 }
 
-// Values are settings by the names of their fields, as JSON, secrets included: they print as nothing. An absent one is empty.
+// Values are settings by the names of their fields, as JSON. They include secrets, so printing hides them. An absent value is empty.
 type Values map[string]json.RawMessage
 
 // Format hides the values from every verb of fmt.
@@ -62,39 +62,39 @@ func (Values) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, redacted) }
 // LogValue hides the values from slog.
 func (Values) LogValue() slog.Value { return slog.StringValue(redacted) }
 
-// MarshalJSON hides the values from answers. A store converts them to a map.
+// MarshalJSON hides the values in JSON. A store must convert them to a map first.
 func (Values) MarshalJSON() ([]byte, error) { return json.Marshal(redacted) }
 
 const redacted = "[redacted]"
 
-// Text is the value of a text; "" where there is none.
+// Text returns the value of a text field; "" if it is absent.
 func (v Values) Text(name string) (text string) {
-	_ = json.Unmarshal(v[name], &text) // it was written by Put, or is absent
+	_ = json.Unmarshal(v[name], &text) // absent, or valid because Put wrote it
 	return text
 }
 
-// List is the value of a list; nil where there is none.
+// List returns the value of a list field; nil if it is absent.
 func (v Values) List(name string) (list []string) {
 	_ = json.Unmarshal(v[name], &list)
 	return list
 }
 
-// Duration is the value of a duration; 0 where there is none.
+// Duration returns the value of a duration field; 0 if it is absent.
 func (v Values) Duration(name string) (d time.Duration) {
 	_ = json.Unmarshal(v[name], &d)
 	return d
 }
 
-// JSON is a text, a bool, a list of texts or a duration as settings have it.
+// JSON encodes a value for settings: a text, a bool, a list of texts or a duration.
 func JSON(value any) json.RawMessage {
 	raw, _ := json.Marshal(value) // these always encode
 	return raw
 }
 
-// Put sets a value. An empty one stays as such: it takes the place of a former one.
+// Put sets a value. An empty value is stored, too: it replaces a former one.
 func Put[T string | bool | []string | time.Duration](v Values, name string, to T) { v[name] = JSON(to) }
 
-// Defaults are the values of fields that nobody has set.
+// Defaults returns the default values of fields.
 func Defaults(fields []Field) Values {
 	v := Values{}
 	for _, f := range fields {
@@ -105,7 +105,7 @@ func Defaults(fields []Field) Values {
 	return v
 }
 
-// Update returns the settings that a change leads to. A field that it does not name keeps its value.
+// Update returns the values after a change. Fields that the change does not contain keep their values.
 func (v Values) Update(change Values, fields []Field) Values {
 	all := Values{}
 	maps.Copy(all, v)
@@ -113,7 +113,7 @@ func (v Values) Update(change Values, fields []Field) Values {
 	return v.Merge(all, fields)
 }
 
-// Merge returns the settings that a change leads to: its values in place of all former ones but the secrets that it does not name.
+// Merge returns the values after a change that replaces all of them. Only secrets that the change does not contain keep their values.
 func (v Values) Merge(change Values, fields []Field) Values {
 	next := make(Values, len(fields))
 	for _, f := range fields {
@@ -133,7 +133,7 @@ func (v Values) Equal(o Values) bool {
 	return maps.EqualFunc(v, o, func(a, b json.RawMessage) bool { return string(a) == string(b) })
 }
 
-// Lead reports whether values v lead connections to the same place as values o.
+// Lead reports whether values v and o connect to the same place: all fields marked as Address are equal.
 func (v Values) Lead(o Values, fields []Field) bool {
 	for _, f := range fields {
 		if f.Address && string(v[f.Name]) != string(o[f.Name]) {
@@ -143,7 +143,7 @@ func (v Values) Lead(o Values, fields []Field) bool {
 	return true
 }
 
-// Shown is the value of a field for an answer: empty where there is none.
+// Shown returns a field's value for an answer; if it is absent, an empty value of its type, such as 0d for a duration.
 func (v Values) Shown(f Field) json.RawMessage {
 	switch value, ok := v[f.Name]; {
 	case f.Type == Days:
@@ -158,14 +158,14 @@ func (v Values) Shown(f Field) json.RawMessage {
 	return json.RawMessage(`""`)
 }
 
-// View is the part of values that may be shown.
+// View is the part of values that is not secret.
 type View struct {
 	Fields      []Field  // of the kind
 	Addresses   []string // where connections lead
-	Credentials []string // names of the secrets that are set
+	Credentials []string // names of the secrets that have a value
 }
 
-// Look returns the part of values that may be shown. A kind that this version does not know has no fields.
+// Look returns the part of values that is not secret. For a kind that this version does not know, fields is empty.
 func (v Values) Look(fields []Field) View {
 	view := View{Fields: fields, Credentials: []string{}}
 	for _, f := range fields {

@@ -16,34 +16,34 @@ import (
 // Place is where settings belong.
 type Place struct{ App, Name string }
 
-// Runner is the work that settings call for.
+// Runner is the work that enabled settings cause.
 type Runner interface {
-	// Run works until ctx ends. held is that of lease.Func.
+	// Run works until ctx ends. held is as in lease.Func.
 	Run(ctx context.Context, held func() bool)
 }
 
-// Config describes the settings and the work that they call for.
+// Config describes the settings and the work that they cause.
 type Config[T any, R Runner] struct {
 	What  string // in words: sink
 	Store Store[T]
 	Place func(*T) (at Place, enabled bool)
-	Same  func(a, b *T) bool // the work may go on when a becomes b
+	Same  func(a, b *T) bool // reports whether the work need not restart when a becomes b
 	Start func(T) R
-	None  error      // fails calls for settings that are missing
-	Own   lease.Func // nil: this server is the only one
+	None  error      // error of calls for settings that do not exist
+	Own   lease.Func // nil: there is only this server
 	Log   *slog.Logger
 }
 
-// Running keeps a copy of all settings in step with the store, and has the owner of each work as they say.
+// Running keeps a copy of all settings up to date with the store, and makes the owner of each work run it accordingly.
 type Running[T any, R Runner] struct {
 	cfg Config[T, R]
 
-	loading sync.Mutex // one reload or change at a time
+	loading sync.Mutex // held during a reload or change, so that only one runs at a time
 
 	mu    sync.Mutex
 	life  context.Context // Run's; nil: not running
 	all   map[Place]T
-	works map[Place]*work[T, R] // of enabled settings, including those whose work another server does
+	works map[Place]*work[T, R] // of enabled settings, including those whose work another server runs
 }
 
 type work[T any, R Runner] struct {
@@ -52,7 +52,7 @@ type work[T any, R Runner] struct {
 	release func() // under loading
 }
 
-// NewRunning loads the settings. The work begins with Run.
+// NewRunning loads the settings. Their work begins with Run.
 func NewRunning[T any, R Runner](ctx context.Context, cfg Config[T, R]) (*Running[T, R], error) {
 	s := &Running[T, R]{cfg: cfg, works: make(map[Place]*work[T, R])}
 	return s, s.load(ctx)
@@ -74,7 +74,7 @@ func (s *Running[T, R]) load(ctx context.Context) error {
 	return nil
 }
 
-// Run has the work done until ctx ends. Its error is always nil: a failed attempt is repeated.
+// Run runs the work until ctx ends. Its error is always nil: failed attempts are repeated.
 func (s *Running[T, R]) Run(ctx context.Context) error {
 	s.live(ctx)
 	_ = reload.Store(ctx, s.cfg.What+"s", s.cfg.Store.Watch, s.reload, s.cfg.Log) // its error is always nil
@@ -102,7 +102,7 @@ func (s *Running[T, R]) reload(ctx context.Context) error {
 	return nil
 }
 
-// adjust ends work whose settings have changed and starts missing work. s.loading is held.
+// adjust ends work whose settings have changed or are gone, and starts missing work. s.loading is held.
 func (s *Running[T, R]) adjust() {
 	var over []*work[T, R]
 	begin := make(map[Place]*work[T, R])
@@ -135,7 +135,7 @@ func (s *Running[T, R]) adjust() {
 	}
 }
 
-// List returns an app's settings by name.
+// List returns an app's settings, ordered by name.
 func (s *Running[T, R]) List(app string) (list []T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +159,7 @@ func (s *Running[T, R]) Get(at Place) (T, error) {
 	return one, nil
 }
 
-// Runner returns the work of settings that are enabled while Run runs, also if another server owns it; else the zero value.
+// Runner returns the work of enabled settings while Run runs, even if another server owns the work; otherwise the zero value.
 func (s *Running[T, R]) Runner(at Place) (r R) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +179,7 @@ func (s *Running[T, R]) Runners() (list []R) {
 	return list
 }
 
-// Update makes or changes settings, as Store.Update does, and adjusts the work.
+// Update creates or changes settings, as Store.Update does, and adjusts the work.
 func (s *Running[T, R]) Update(ctx context.Context, at Place, change func(one *T) error) error {
 	err := s.cfg.Store.Update(ctx, at.App, at.Name, func(one *T, _ int) error { return change(one) })
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *Running[T, R]) Update(ctx context.Context, at Place, change func(one *T
 	return s.reload(ctx)
 }
 
-// Delete ends the work and forgets its settings.
+// Delete ends the work and deletes its settings.
 func (s *Running[T, R]) Delete(ctx context.Context, at Place) error {
 	found, err := s.cfg.Store.Delete(ctx, at.App, at.Name)
 	if err == nil && !found {

@@ -18,11 +18,11 @@ import (
 	"godwit.dev/godwit/internal/sending/foreign"
 )
 
-// Origin is the server that knows the tokens of one kind of clients.
+// Origin is the server that verifies the tokens of one kind of clients.
 type Origin struct {
 	URL    string
 	Key    string        // shown to it; never logged
-	Expiry time.Duration // for which its answers are kept
+	Expiry time.Duration // how long its answers are stored
 }
 
 // Where tokens come from.
@@ -36,7 +36,7 @@ const (
 // TokenOrigins lists them.
 func TokenOrigins() []string { return []string{DriverApp, RiderApp, DriverDashboard, RiderDashboard} }
 
-// originOf returns the origin that a client names for its token.
+// originOf returns the origin that a client states for its token.
 func originOf(md func(string) string) string {
 	switch o := md("token-origin"); o {
 	case RiderApp, DriverDashboard, RiderDashboard:
@@ -51,11 +51,11 @@ const (
 	authPatience   = 5 * time.Second  // of one question
 	authBytes      = 64 << 10         // of an answer
 	authConns      = 64               // to one server, kept open
-	authTold       = 10 * time.Second // between two log lines about tokens that cannot be checked
+	authTold       = 10 * time.Second // interval between log lines about tokens that cannot be verified
 )
 
-// auth finds the client of a token: in Redis, where this service and the one it replaces keep tokens, or at the server that
-// issued it. It is a session.Verifier.
+// auth finds the client of a token: in Redis, where this service and the one it replaces store tokens, or at the server that issued the
+// token. It is a session.Verifier.
 type auth struct {
 	cfg  *Config
 	now  func() time.Time
@@ -68,8 +68,8 @@ func newAuth(cfg *Config, now func() time.Time) *auth {
 	return &auth{cfg: cfg, now: now, http: internalClient(authPatience, authConns), log: cfg.Log, told: rate.Sometimes{Interval: authTold}}
 }
 
-// internalClient asks servers of the operator's own network. It follows no redirects: one would carry the token on to
-// another server.
+// internalClient returns a client for servers in the operator's own network. It follows no redirects, because a redirect would send the
+// token to another server.
 func internalClient(patience time.Duration, conns int) *http.Client {
 	t := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: conns, MaxConnsPerHost: conns, IdleConnTimeout: time.Minute,
@@ -83,8 +83,8 @@ func internalClient(patience time.Duration, conns int) *http.Client {
 
 func (a *auth) close() { a.http.CloseIdleConnections() }
 
-// Known verifies with the tokens kept in Redis. If a token is not found there, even because Redis is away, the internal
-// server has to be asked.
+// Known verifies with the tokens stored in Redis. If it does not find the token, even because Redis is unavailable, its error requires a
+// request to the internal server.
 func (a *auth) Known(c access.Claim) (access.Client, error) {
 	if a.cfg.Dev {
 		return a.client(c, c.Token), nil
@@ -108,7 +108,7 @@ func (a *auth) kept(ctx context.Context, token string) (client string, ok bool) 
 	return client, ok
 }
 
-// Client asks the server of the token's origin.
+// Client verifies at the server of the token's origin.
 func (a *auth) Client(ctx context.Context, c access.Claim) (access.Client, error) {
 	id, err := a.ask(ctx, c.Origin, c.Token)
 	if err != nil {
@@ -117,7 +117,7 @@ func (a *auth) Client(ctx context.Context, c access.Claim) (access.Client, error
 	return a.client(c, id), nil
 }
 
-// client is a verified client, for as long as a stream may last.
+// client returns a verified client, valid for as long as a stream may last.
 func (a *auth) client(c access.Claim, id string) access.Client {
 	out := access.Client{App: App, Recipient: a.cfg.Recipient(id), Device: c.Device}
 	if a.cfg.Timeout > 0 {
@@ -126,7 +126,7 @@ func (a *auth) client(c access.Claim, id string) access.Client {
 	return out
 }
 
-// ask asks about a token and keeps the answer.
+// ask verifies a token at its origin's server and stores the answer.
 func (a *auth) ask(ctx context.Context, origin, token string) (client string, err error) {
 	o, ok := a.cfg.Origins[origin]
 	if !ok {
@@ -186,7 +186,7 @@ func (a *auth) fetch(ctx context.Context, o Origin, token string) (client string
 	return answer.Driver, nil
 }
 
-// admit verifies the client of a call that is no session. The error is a status.
+// admit verifies the client of a call that is not a session. The error is a gRPC status.
 func (a *auth) admit(ctx context.Context, md func(string) string) (token string, err error) {
 	token = md("token")
 	if token == "" {

@@ -58,7 +58,7 @@ func (d *doorman) questions() []string {
 	return d.asked
 }
 
-// refused is the status of a stream that is not let in.
+// refused returns the status of a stream that is rejected.
 func (w *world) refused(token string, more ...string) codes.Code {
 	w.Helper()
 	s, err := w.client.StreamPayload(w.as(token, more...))
@@ -69,7 +69,7 @@ func (w *world) refused(token string, more ...string) codes.Code {
 	return status.Code(err)
 }
 
-// comes checks that a client is let in.
+// comes checks that a client is accepted.
 func (w *world) comes(client, token string, more ...string) {
 	w.Helper()
 	if _, err := w.client.StreamPayload(w.as(token, more...)); err != nil {
@@ -81,7 +81,7 @@ func (w *world) comes(client, token string, more ...string) {
 func TestTokensAreAskedAboutOnceAndKept(t *testing.T) {
 	d := hire(t)
 	w := open(t, func(c *nammayatri.Config) { c.Origins = d.origins() })
-	w.redis.change(func() { w.redis.tokens["kept"] = "driver-9" }) // by the service that this one replaces
+	w.redis.change(func() { w.redis.tokens["kept"] = "driver-9" }) // stored by the service that this one replaces
 	w.comes("driver-9", "kept")
 	w.comes("driver-1", "good", "token-origin", "Nowhere")
 	w.comes("driver-1", "good")
@@ -135,7 +135,7 @@ func TestFailedAuthenticationIsInternal(t *testing.T) {
 func TestFailedAuthenticationIsInternalAlsoWhereTheClientHasEndedItsSide(t *testing.T) {
 	d := hire(t)
 	w := open(t, func(c *nammayatri.Config) { c.Origins = d.origins() })
-	for range 20 { // the end may be read before or after the answer about the token
+	for range 20 { // repeated because the end may be read before or after the answer about the token
 		s, err := w.client.StreamPayload(w.as("bad"))
 		if err != nil {
 			t.Fatal(err)

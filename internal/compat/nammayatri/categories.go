@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// categories are those that metrics count separately.
+// categories are the categories that metrics count separately.
 type categories struct {
 	mu   sync.RWMutex
 	seen map[string]bool

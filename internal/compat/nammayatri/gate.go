@@ -16,14 +16,14 @@ import (
 // maxSessionID limits the session ids that clients choose, in bytes.
 const maxSessionID = 128
 
-// Devices of sessions. A client has one stream; a second one replaces it, whatever its method. Streams that name a
-// session are separate devices, one for each name.
+// Device names of sessions. A client has one stream: a second one replaces it, whatever its method. Streams that name a session are
+// separate devices, one for each session name.
 const (
 	theApp     = "app"
 	sessionsOf = "session:"
 )
 
-// method makes one of the two methods that send notifications; once: the one without acknowledgements.
+// method returns one of the two methods that send notifications; once selects the one without acknowledgements.
 func (s *Service) method(path string, once bool) *grpcgate.SessionMethod {
 	return &grpcgate.SessionMethod{
 		Hub: s.hub, Format: frame.Payload, Name: "grpc", Deaf: once,
@@ -63,11 +63,11 @@ func (s *Service) claim(md func(string) string, once bool) (access.Claim, error)
 
 var errNoToken = status.Error(codes.InvalidArgument, "token is missing in the metadata")
 
-// timedOut is the goodbye to a session whose time is over.
+// timedOut is the reason of the goodbye when a session reaches its time limit.
 const timedOut = "token_expired"
 
-// refusals are goodbyes to clients that were not let in, or did wrong. The status is INTERNAL whatever it was: clients
-// connect again by that.
+// refusals maps reasons of goodbyes to the texts for rejected or misbehaving clients. The status is always INTERNAL: after it, clients
+// connect again.
 var refusals = map[string]string{
 	"unauthenticated":   "authentication failed: the token was not accepted",
 	"forbidden":         "authentication failed: the token was not accepted",
@@ -80,8 +80,8 @@ var refusals = map[string]string{
 	"hello_timeout":     "authentication took too long; connect again later",
 }
 
-// goodbye is how a stream ends: with OK where the client did nothing wrong and connects again, or another stream of it has
-// taken over.
+// goodbye returns the status that ends a stream: OK if the client did nothing wrong and connects again, or if another stream has replaced
+// this one.
 func goodbye(g frame.Goodbye) *status.Status {
 	if why := refusals[g.Reason]; why != "" {
 		return status.New(codes.Internal, why)

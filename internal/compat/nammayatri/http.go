@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// scrapePatience is how long a scrape may take.
+// scrapePatience limits the time of a scrape.
 const scrapePatience = 10 * time.Second
 
 // up is the answer of /health while the service runs.
@@ -23,8 +23,8 @@ func (s *Service) Handler(others prometheus.Gatherer) http.Handler {
 	return mux
 }
 
-// health answers as the replaced service does, so that the probes of its deployments keep working: 200 until the service stops. An outage
-// of Redis does not change the answer, because a restart would end the connections; /readyz reports the outage.
+// health answers as the replaced service does, so that the probes of its deployments keep working: 200 until the service stops. During an
+// outage of Redis it still answers 200, because a restart would end the connections; /readyz reports the outage.
 func (s *Service) health(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	text := up

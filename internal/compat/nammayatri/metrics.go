@@ -20,13 +20,13 @@ var (
 	notificationBuckets = []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 120, 300}
 )
 
-// maxCategories bounds how many categories are counted apart: publishers choose them freely.
+// maxCategories limits the number of categories that are counted separately, because publishers choose them freely.
 const maxCategories = 200
 
 // otherCategory stands for those beyond.
 const otherCategory = "OTHER"
 
-// Metrics are those that dashboards of the service read: its names, labels and meaning. It observes the store.
+// Metrics are the metrics that the replaced service's dashboards read, with its names, labels and meanings. It observes the store.
 type Metrics struct {
 	registry *prometheus.Registry
 	version  string
@@ -40,7 +40,7 @@ type Metrics struct {
 	poisoned                                    prometheus.Counter
 }
 
-// NewMetrics makes Metrics of a deployment.
+// NewMetrics returns the Metrics of a deployment.
 func NewMetrics(version string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), version: version, now: time.Now}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
@@ -77,10 +77,10 @@ func NewMetrics(version string) *Metrics {
 	return m
 }
 
-// count sets the function that connected_clients is read from.
+// count sets the function that returns the value of connected_clients.
 func (m *Metrics) count(live func() int) { m.live.Store(&live) }
 
-// begun counts an accepted request when its stream begins, as the service does.
+// begun counts an accepted request when its stream begins, as the replaced service does.
 func (m *Metrics) begun(path string, took time.Duration) { m.request(path, codes.OK, took) }
 
 // refused counts a refused request.
@@ -111,7 +111,7 @@ func (m *Metrics) ended(took time.Duration, timedOut bool) {
 // Found counts a notification that was read from Redis for the first time.
 func (m *Metrics) Found(category string) { m.total.WithLabelValues(m.categories.of(category)).Inc() }
 
-// Sent counts one that was sent: stored is the time of its entry, how what had it sent.
+// Sent counts a sent notification: stored is the time of its entry, how is the cause of sending.
 func (m *Metrics) Sent(category string, stored time.Time, again bool, how string) {
 	if again {
 		m.retried.WithLabelValues(m.categories.of(category)).Inc()
@@ -127,7 +127,7 @@ func (m *Metrics) Acked(category string, lastSent time.Time) {
 	}
 }
 
-// Expired counts a notification that expired.
+// Expired counts a notification that expired; sent: it was sent before.
 func (m *Metrics) Expired(category string, sent bool) {
 	reason := "no_consumer"
 	if sent {
@@ -136,8 +136,8 @@ func (m *Metrics) Expired(category string, sent bool) {
 	m.expired.WithLabelValues(m.categories.of(category), reason).Inc()
 }
 
-// Poisoned counts an entry that could not be read. The store logs it.
+// Poisoned counts an unreadable entry. The store logs it.
 func (m *Metrics) Poisoned(string, error) { m.poisoned.Inc() }
 
-// CleanupSkipped counts entries that a cleanup left for a later one.
+// CleanupSkipped counts entries that a cleanup has left for a later one.
 func (m *Metrics) CleanupSkipped(origin string) { m.skipped.WithLabelValues(origin).Inc() }

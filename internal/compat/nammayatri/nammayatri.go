@@ -1,5 +1,5 @@
-// Package nammayatri stands in for nammayatri's notification-service: its gRPC services for apps, its metrics and its health,
-// over the Redis streams that its publishers write. Running it needs no change to publishers or apps.
+// Package nammayatri replaces nammayatri's notification-service: its gRPC services for apps, its metrics and its health endpoint, over the
+// Redis streams that its publishers write. Publishers and apps need no change.
 package nammayatri
 
 import (
@@ -15,34 +15,34 @@ import (
 	"godwit.dev/godwit/internal/notify/session"
 )
 
-// App is the app of all that is served here; recipients are its client ids.
+// App is the app of everything served here; recipients are client ids.
 const App = "nammayatri"
 
-// Store is the part of the Redis streams that this package needs.
+// Store is the part of the Redis streams that this package uses.
 type Store interface {
 	session.Store
 	session.Mailbox
-	// Ready returns the reason why nothing can be read now, or nil.
+	// Ready returns the reason why notifications cannot be read now; nil: they can.
 	Ready(ctx context.Context) error
-	// Joined and Left report that a recipient has connected or disconnected. They take a note and do not wait.
+	// Joined and Left report that a recipient has connected or disconnected. They do not block.
 	Joined(recipient string)
 	Left(recipient string)
-	// Token finds the client of a token, if it is known already; KeepToken keeps it for a time.
+	// Token returns the client of a stored token; KeepToken stores a token for a time.
 	Token(ctx context.Context, token string) (client string, ok bool, err error)
 	KeepToken(ctx context.Context, token, client string, expiry time.Duration) error
 }
 
-// Config are the parts and settings of a Service.
+// Config holds the parts and settings of a Service.
 type Config struct {
 	Store     Store
 	Metrics   *Metrics                   // which observes the store
 	Recipient func(client string) string // maps a client id to its recipient
-	Origins   map[string]Origin          // the servers that verify tokens, by the origin that clients name
-	Dev       bool                       // every token is accepted as its client's id, without verification
-	DriverAPI string                     // base URL of the service that drivers' answers to offers are sent to; empty: they are not sent
-	Timeout   time.Duration              // after which a stream ends; 0: never
-	Redeliver time.Duration              // an unacknowledged notification is sent again after this, then after twice that; 0: 10 s
-	Window    int                        // so many wait for their acknowledgement at once; 0: 64
+	Origins   map[string]Origin          // the servers that verify tokens, by the origin that clients state
+	Dev       bool                       // accept every token as its client's id, without verification
+	DriverAPI string                     // base URL of the service that gets drivers' answers to offers; empty: answers are not sent
+	Timeout   time.Duration              // duration after which a stream ends; 0: never
+	Redeliver time.Duration              // pause before an unacknowledged notification is sent again, doubled for the time after; 0: 10 s
+	Window    int                        // number of notifications that may be unacknowledged at once; 0: 64
 	Stopping  <-chan struct{}            // closed when the server stops or drains
 	Log       *slog.Logger
 }
@@ -55,7 +55,7 @@ type Service struct {
 	api  *driverAPI
 
 	stopping sync.Once
-	over     chan struct{} // closed when streams of answers are to end
+	over     chan struct{} // closed when streams of answers must end
 }
 
 // New makes a Service.
@@ -88,20 +88,20 @@ func (s *Service) Shutdown(ctx context.Context) error {
 	return s.hub.Shutdown(ctx)
 }
 
-// Drain ends all streams, spread over up to a minute, and refuses new ones.
+// Drain ends all streams, spread over up to a minute, and rejects new ones.
 func (s *Service) Drain(ctx context.Context) error {
 	s.stopping.Do(func() { close(s.over) })
 	return s.hub.Drain(ctx)
 }
 
-// Close ends what runs. The store is closed after it.
+// Close stops the service. Close the store after it.
 func (s *Service) Close() error {
 	s.auth.close()
 	s.api.close()
 	return s.hub.Close()
 }
 
-// follow has the store read the streams of connected recipients.
+// follow makes the store read the streams of connected recipients.
 type follow struct{ store Store }
 
 // Emit implements mailbox.Emitter.

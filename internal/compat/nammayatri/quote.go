@@ -20,23 +20,23 @@ import (
 	"godwit.dev/godwit/api/nammayatripb"
 )
 
-// Limits of handing answers to the driver API.
+// Limits of sending answers to the driver API.
 const (
-	quotePatience = 10 * time.Second // of one answer, the wait for its turn included
+	quotePatience = 10 * time.Second // for one answer, including the wait for its turn
 	quotesAtOnce  = 256
 	quoteBytes    = 64 << 10 // of what it says
 )
 
-// forwarded are the metadata that the driver API gets as headers.
+// forwarded are the metadata keys that are sent to the driver API as headers.
 var forwarded = []string{
 	"token", "x-package", "x-bundle-version", "x-client-version", "x-config-version", "x-react-bundle-version", "x-device",
 }
 
-// driverAPI is the client of the service that takes drivers' answers to offers.
+// driverAPI is the client of the service that receives drivers' answers to offers.
 type driverAPI struct {
 	base string
 	http *http.Client
-	turn chan struct{} // has an element for each that is under way
+	turn chan struct{} // has an element for each answer under way
 }
 
 func newDriverAPI(base string) *driverAPI {
@@ -47,7 +47,7 @@ func newDriverAPI(base string) *driverAPI {
 
 func (d *driverAPI) close() { d.http.CloseIdleConnections() }
 
-// answer is a driver's, as the driver API takes it.
+// answer is a driver's answer in the driver API's JSON.
 type answer struct {
 	Source    string   `json:"notificationSource"`
 	Rendered  string   `json:"renderedAt"`
@@ -69,7 +69,7 @@ func answerOf(r *nammayatripb.QuoteRequest) answer {
 	return a
 }
 
-// failed is the status of an answer that the driver API has not taken; the reason says why.
+// failed is the result of an answer that the driver API has not accepted; the reason explains it.
 const failed = "error"
 
 // respond sends one answer. Errors do not end the stream; the app gets them in the answer's result.
@@ -120,7 +120,7 @@ func (d *driverAPI) respond(ctx context.Context, md metadata.MD, r *nammayatripb
 	return *ok.Result, "Success"
 }
 
-// reasonOf leaves out the URL, which is nothing to an app.
+// reasonOf returns an error's text without the URL, which the app must not see.
 func reasonOf(err error) string {
 	var at *url.Error
 	switch {
@@ -133,7 +133,7 @@ func reasonOf(err error) string {
 	return strings.ToValidUTF8(err.Error(), "�")
 }
 
-// quotes serves the methods of notification_service.Notification that are no sessions.
+// quotes serves the methods of notification_service.Notification that are not sessions.
 type quotes struct {
 	nammayatripb.UnimplementedNotificationServer
 	s *Service
@@ -152,7 +152,7 @@ func (q *quotes) QuoteRespondWithId(ctx context.Context, r *nammayatripb.QuoteRe
 	return &nammayatripb.QuoteResponseWithId{Status: result, Reason: reason, SearchRequestId: r.GetSearchRequestId()}, nil
 }
 
-// QuoteRespond hands over a stream of answers.
+// QuoteRespond sends a stream of answers to the driver API.
 func (q *quotes) QuoteRespond(s grpc.BidiStreamingServer[nammayatripb.QuoteRequest, nammayatripb.QuoteResponse]) error {
 	return q.each(s, nammayatripb.Notification_QuoteRespond_FullMethodName, s.Recv, func(_ *nammayatripb.QuoteRequest, result, reason string) error {
 		return s.Send(&nammayatripb.QuoteResponse{Status: result, Reason: reason})
@@ -218,7 +218,7 @@ func (q *quotes) each(
 	}
 }
 
-// firstOf reads the first value of a metadata key.
+// firstOf returns a function that returns the first value of a metadata key.
 func firstOf(md metadata.MD) func(string) string {
 	return func(name string) string {
 		if v := md.Get(name); len(v) > 0 {

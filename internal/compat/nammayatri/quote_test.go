@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/compat/nammayatri"
 )
 
-// driverAPI answers as its handler says.
+// driverAPI opens a world with a driver API that answers with h.
 func driverAPI(t *testing.T, h http.HandlerFunc) *world {
 	api := httptest.NewServer(h)
 	t.Cleanup(api.Close)

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// memory replaces the streams in Redis.
+// memory is an in-memory replacement of the streams in Redis.
 type memory struct {
 	mu      sync.Mutex
 	router  mailbox.Router
@@ -25,7 +25,7 @@ type memory struct {
 	tokens  map[string]string
 	expires map[string]time.Duration
 	away    bool
-	changed chan struct{} // closed and made anew with every change
+	changed chan struct{} // closed and replaced at every change
 }
 
 var _ nammayatri.Store = (*memory)(nil)
@@ -39,7 +39,7 @@ func newMemory() *memory {
 	}
 }
 
-// change applies a change and wakes those who wait for one.
+// change applies a change and wakes waiting goroutines.
 func (m *memory) change(f func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -48,7 +48,7 @@ func (m *memory) change(f func()) {
 	m.changed = make(chan struct{})
 }
 
-// until waits until something is so.
+// until waits until so returns true.
 func (m *memory) until(ctx context.Context, so func() bool) bool {
 	for {
 		m.mu.Lock()

@@ -27,10 +27,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a test waits for an event that must come.
+// patience limits a test's wait for an event that must happen.
 const patience = time.Minute
 
-// world is a service under test on a listener, with streams in memory, and the servers that it calls.
+// world is a service under test on a listener, with in-memory streams, and the servers that it calls.
 type world struct {
 	*testing.T
 	redis    *memory
@@ -106,12 +106,12 @@ func open(t *testing.T, change func(*nammayatri.Config)) *world {
 	return w
 }
 
-// as is the context of calls with metadata.
+// as returns the context for calls with a token and further metadata.
 func (w *world) as(token string, more ...string) context.Context {
 	return metadata.AppendToOutgoingContext(w.Context(), append([]string{"token", token}, more...)...)
 }
 
-// until waits until something is so in the streams.
+// until waits until so returns true for the streams.
 func (w *world) until(what string, so func() bool) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), patience)
@@ -121,7 +121,7 @@ func (w *world) until(what string, so func() bool) {
 	}
 }
 
-// get is what the HTTP listener answers.
+// get returns the HTTP listener's answer to a path.
 func (w *world) get(path string) (int, string) {
 	w.Helper()
 	req, err := http.NewRequestWithContext(w.Context(), http.MethodGet, w.web+path, nil)

@@ -5,7 +5,7 @@ package disk
 
 import "golang.org/x/sys/unix"
 
-// Free is how many bytes the process may still write to the disk that a folder is on.
+// Free returns the number of bytes that this process may still write to the disk that holds dir.
 func Free(dir string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {

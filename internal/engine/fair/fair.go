@@ -1,36 +1,36 @@
-// Package fair shares a limited resource of the process among its apps: a greedy app gets what the others leave, and
-// never so much that nothing is left for the next.
+// Package fair shares a limited resource of the process among its apps: a greedy app gets what the others leave, but always leaves
+// something for the next app.
 package fair
 
 import "sync"
 
-// Queue does things in goroutines, at most so many at once. Those of one app are begun in the order in which they were
-// added, and apps take turns. An app may have as many at work as are free: one alone gets half, and however long its
-// things take, the next app finds a place.
+// Queue calls do in goroutines, a limited number at once. Calls for one app begin in the order in which they were added, and apps take
+// turns. An app may run as many calls as there are free goroutines: alone, it gets half of them, so that the next app finds a free one
+// however long the calls take.
 type Queue[T any] struct {
 	most, waiting int
 	do            func(T)
 
 	mu      sync.Mutex
 	apps    map[string]*line[T]
-	turns   []*line[T] // apps with something waiting; the first is next
+	turns   []*line[T] // apps with waiting calls; the first is next
 	running int
 	wg      sync.WaitGroup
 }
 
-// line is what one app has in a queue.
+// line holds one app's calls in a queue.
 type line[T any] struct {
 	app     string
 	waits   []T
 	running int
 }
 
-// NewQueue makes a queue that does at most most things at once, at least two, and lets at most waiting of one app wait.
+// NewQueue returns a queue that runs at most most calls at once (but at least two), and holds at most waiting calls of one app.
 func NewQueue[T any](most, waiting int, do func(T)) *Queue[T] {
 	return &Queue[T]{most: max(most, 2), waiting: waiting, do: do, apps: make(map[string]*line[T])}
 }
 
-// Add has v done for an app. False: too much of that app waits already.
+// Add adds a call with v for an app. It returns false if too many calls of the app wait already.
 func (q *Queue[T]) Add(app string, v T) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -49,10 +49,10 @@ func (q *Queue[T]) Add(app string, v T) bool {
 	return true
 }
 
-// Wait waits until nothing is at work or waits. Nothing may be added meanwhile.
+// Wait waits until no call is running or waiting. Nothing may be added meanwhile.
 func (q *Queue[T]) Wait() { q.wg.Wait() }
 
-// start begins the calls that may run now. The queue is locked.
+// start begins the calls that may run now. q.mu is held.
 func (q *Queue[T]) start() {
 	for passed := 0; passed < len(q.turns); {
 		l := q.turns[0]

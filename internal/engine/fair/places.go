@@ -6,22 +6,22 @@ import (
 	"sync"
 )
 
-// Places lends out a fixed number of places. Callers that find none wait: those of one app in their order, and apps take
-// turns. An app has at most all places but one: however long its work takes, the next app finds a place.
+// Places is a semaphore with a fixed number of places. Callers that find no free place wait: those of one app in their order, and apps take
+// turns. One app never has all places, so the next app finds one however long the work takes.
 type Places struct {
 	most, mostOf int
 
 	mu    sync.Mutex
 	taken int
 	apps  map[string]*guest
-	turns []*guest // guests with somebody waiting; the first is next
+	turns []*guest // apps with waiting callers; the first is next
 }
 
 // guest is an app that has places, or waits for some.
 type guest struct {
 	app   string
 	has   int
-	waits []chan struct{} // closed when the place is there
+	waits []chan struct{} // closed when the caller has its place
 }
 
 // NewPlaces makes so many places.
@@ -29,7 +29,7 @@ func NewPlaces(most int) *Places {
 	return &Places{most: most, mostOf: max(most-1, 1), apps: make(map[string]*guest)}
 }
 
-// Enter takes a place for an app as soon as there is one; an error: ctx has ended before. Leave gives it back.
+// Enter takes a place for an app as soon as one is free. It returns an error if ctx ends before. Leave gives the place back.
 func (p *Places) Enter(ctx context.Context, app string) error {
 	p.mu.Lock()
 	g := p.apps[app]
@@ -57,7 +57,7 @@ func (p *Places) Enter(ctx context.Context, app string) error {
 	}
 }
 
-// giveUp ends a wait; a place that was granted in the meantime is given back.
+// giveUp ends a wait, and gives back a place that was granted meanwhile.
 func (p *Places) giveUp(g *guest, place chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -65,7 +65,7 @@ func TestCancelledWaiterTakesNoPlace(t *testing.T) {
 	})
 }
 
-// A place that is granted just when its app gives up is given back.
+// A place granted at the moment when its app gives up is given back.
 func TestAPlaceThatComesTooLateIsGivenBack(t *testing.T) {
 	for range 200 {
 		p := NewPlaces(1)

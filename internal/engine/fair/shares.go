@@ -5,21 +5,21 @@ import (
 	"sync"
 )
 
-// Shares lends parts of a fixed amount. An app that holds some may have up to half of what the others leave; one that
-// holds none may take all that is left.
+// Shares divides a fixed amount among apps. An app that holds a part may have up to half of what the others leave; an app that holds none
+// may take all that is left.
 type Shares struct {
 	most int64
 
 	mu      sync.Mutex
 	used    int64
 	holds   map[string]int64
-	changed chan struct{} // closed when something was given back; nil while nobody waits
+	changed chan struct{} // closed when a part is given back; nil: nobody waits
 }
 
-// NewShares makes shares of an amount.
+// NewShares returns Shares of the amount most.
 func NewShares(most int64) *Shares { return &Shares{most: most, holds: make(map[string]int64)} }
 
-// Try takes n for an app, if it may have so much now.
+// Try takes n for an app, and returns false if the app may not have it now.
 func (s *Shares) Try(app string, n int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,7 +37,7 @@ func (s *Shares) take(app string, n int64) bool {
 	return true
 }
 
-// Take takes n for an app as soon as it may have so much; an error: ctx has ended before.
+// Take takes n for an app as soon as the app may have it. It returns an error if ctx ends before.
 func (s *Shares) Take(ctx context.Context, app string, n int64) error {
 	for {
 		s.mu.Lock()
@@ -58,14 +58,14 @@ func (s *Shares) Take(ctx context.Context, app string, n int64) error {
 	}
 }
 
-// Used is how much is lent out.
+// Used returns the amount taken by all apps.
 func (s *Shares) Used() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.used
 }
 
-// Give gives back what was taken.
+// Give gives back n of what an app has taken.
 func (s *Shares) Give(app string, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package latency counts how long things take, for the price of one atomic addition each: in buckets that are at most
-// an eighth wide, so that percentiles of any interval can be told from the difference of two readings.
+// Package latency counts durations at the cost of one atomic addition each: in buckets so narrow (an eighth of a power of two) that the
+// difference of two readings gives the percentiles of any interval.
 package latency
 
 import (
@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	fineBits = 3 // each power of two is split into so many bits' worth of buckets: an eighth
+	fineBits = 3 // bits that select the bucket within a power of two: eight buckets each
 	fine     = 1 << fineBits
-	powers   = 33 // up to 2^35 µs, nine and a half hours; longer times count as that
+	powers   = 33 // up to 2^35 µs, nine and a half hours; longer durations count as that
 	buckets  = (powers + 1) * fine
 )
 
@@ -21,7 +21,7 @@ type Histogram struct {
 	counts [buckets]atomic.Uint64
 }
 
-// Bucket is how many durations were above the bucket before and at most Most.
+// Bucket is the number of durations that were longer than the previous bucket's Most and at most Most.
 type Bucket struct {
 	Most  time.Duration // whole microseconds
 	Count uint64
@@ -41,7 +41,7 @@ func (h *Histogram) Buckets() []Bucket {
 	return out
 }
 
-// index is the bucket of a duration, which is rounded up to microseconds.
+// index returns the bucket of a duration, which is rounded up to microseconds.
 func index(d time.Duration) int {
 	us := uint64(max(d+time.Microsecond-1, 0) / time.Microsecond)
 	if us < fine {
@@ -51,7 +51,7 @@ func index(d time.Duration) int {
 	return min(shift*fine+int(us>>shift), buckets-1)
 }
 
-// most is the longest duration of a bucket.
+// most returns the longest duration in a bucket.
 func most(i int) time.Duration {
 	if i < 2*fine {
 		return time.Duration(i) * time.Microsecond
@@ -60,7 +60,7 @@ func most(i int) time.Duration {
 	return time.Duration((uint64(i%fine+fine)+1)<<shift-1) * time.Microsecond
 }
 
-// Quantile is the duration that a share of q, 0 to 1, did not exceed; 0 if there were none.
+// Quantile returns the duration that a share q, 0 to 1, of all durations did not exceed; 0 if there were none.
 func Quantile(bs []Bucket, q float64) time.Duration {
 	var all uint64
 	for _, b := range bs {

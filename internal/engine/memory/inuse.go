@@ -2,7 +2,7 @@ package memory
 
 import "runtime/metrics"
 
-// InUse is what the Go runtime holds from the system, less what it has given back.
+// InUse returns the number of bytes that the Go runtime has obtained from the system and not returned.
 func InUse() uint64 {
 	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(s)

@@ -1,5 +1,5 @@
-// Package memory keeps the process small: it tunes the garbage collector during bursts of connections, and returns
-// memory to the system after them.
+// Package memory keeps the process small: it tunes the garbage collector during bursts of connections, and returns memory to the system
+// afterwards.
 package memory
 
 import (
@@ -10,28 +10,28 @@ import (
 	"time"
 )
 
-// When all clients reconnect at once, their connections make much garbage within seconds, and the collector, which lets
-// the heap double, keeps it. During such a burst the heap may grow less between collections, which costs some CPU time.
-// Many sessions that end at once announce a burst: their clients reconnect.
+// When all clients reconnect at once, their connections create much garbage within seconds, and the collector lets the heap double. During
+// such a burst, the heap may grow less between collections, which costs some CPU time. If many sessions end at once, a burst follows: their
+// clients reconnect.
 const (
 	burstOpens   = 500             // connections that open, or sessions that end, between two checks; fewer are normal
 	burstLook    = time.Second     // how often it is looked
-	burstLinger  = 3 * time.Second // without any more the burst is over
-	burstPercent = 15              // by how much the heap may grow over the live bytes
-	burstRoom    = 5 << 20         // bytes by which it may grow anyhow: a small heap would be collected all the time
+	burstLinger  = 3 * time.Second // the burst is over after this time without further ones
+	burstPercent = 15              // growth of the heap over the live bytes, in percent
+	burstRoom    = 5 << 20         // minimum growth in bytes: otherwise a small heap would be collected all the time
 	burstTune    = 50 * time.Millisecond
 )
 
-// A server with little to keep and much to do collects all the time: a storm of topics with 5 MB alive did so 28 times a second,
-// which took a fifth of its CPU time and held the mailbox up for milliseconds. Such a heap may grow further, as long as that lasts.
+// A server with few live bytes and much work collects all the time: during a storm of topics with 5 MB alive, it collected 28 times a
+// second, which took a fifth of its CPU time and delayed the mailbox by milliseconds. Such a heap may grow further while the load lasts.
 const (
-	busyCollections = 4        // a second: below it they cost little
+	busyCollections = 4        // collections a second; fewer cost little
 	busyRoom        = 24 << 20 // bytes by which the heap may grow
 )
 
-const usualPercent = 100 // Go's default for GOGC; another value was set on purpose, and the pacer leaves it
+const usualPercent = 100 // Go's default for GOGC; another value was set on purpose, so the pacer does not change it
 
-// Pacer notices bursts of connections, and collections that come too often.
+// Pacer tunes the collector during bursts of connections, and when collections are too frequent.
 type Pacer struct {
 	opened atomic.Int64 // since the last look
 	wake   chan struct{}
@@ -46,7 +46,7 @@ type heap struct {
 	collections uint64 // since start
 }
 
-// NewPacer makes a pacer of the process. live returns the number of sessions.
+// NewPacer returns the process's pacer. live returns the number of sessions.
 func NewPacer(live func() int) *Pacer { return newPacer(live, readHeap, debug.SetGCPercent) }
 
 func newPacer(live func() int, read func() heap, set func(int) int) *Pacer {
@@ -59,10 +59,10 @@ func readHeap() heap {
 	return heap{live: samples[0].Value.Uint64(), collections: samples[1].Value.Uint64()}
 }
 
-// percentOf is by how much a heap grows by room.
+// percentOf returns the growth in percent of a heap that grows by room.
 func percentOf(room, live uint64) int { return int(100 * room / max(live, burstRoom)) }
 
-// Opening notes that a connection opens.
+// Opening records that a connection opens.
 func (p *Pacer) Opening() {
 	if p.opened.Add(1) == burstOpens {
 		select {
@@ -72,7 +72,7 @@ func (p *Pacer) Opening() {
 	}
 }
 
-// Run steers the collector until ctx ends.
+// Run tunes the collector until ctx ends.
 func (p *Pacer) Run(ctx context.Context) error {
 	look, tune := time.NewTicker(burstLook), time.NewTicker(burstTune)
 	tune.Stop() // until there is a burst
@@ -118,7 +118,7 @@ func (p *Pacer) Run(ctx context.Context) error {
 	}
 }
 
-// goal is the percentage by which the heap may grow over the live bytes before a collection.
+// goal is the growth of the heap over the live bytes, in percent, after which a collection begins.
 type goal struct {
 	set     func(percent int) (old int)
 	percent int // as it is set
@@ -131,8 +131,7 @@ func (g *goal) to(percent int) {
 	}
 }
 
-// busy lets the heap grow further if there were too many collections since the last check, or would have been at the
-// usual percentage.
+// busy lets the heap grow further if there were too many collections since the last check, or would have been at the usual percentage.
 func (g *goal) busy(collections, live uint64) {
 	least := uint64(busyCollections)
 	if g.percent > usualPercent {

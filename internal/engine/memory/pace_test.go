@@ -91,21 +91,21 @@ func TestAHeapThatIsCollectedTooOftenMayGrow(t *testing.T) {
 		}
 		second(busyCollections-1, 100)
 		second(28, 300)
-		second(9, 300) // as many as 27 with 100 percent
+		second(9, 300) // corresponds to 27 collections at 100 percent
 		second(1, 300)
 		second(0, 100)
 		second(28, 300)
 		alive.Store(4 << 20)
 		second(9, 480)
 		alive.Store(400 << 20)
-		second(9, 100) // a heap as large as that has room enough
+		second(9, 100) // a heap of this size has enough room already
 		second(9, 100)
 		alive.Store(8 << 20)
 		second(9, 300)
 		for range burstOpens {
 			p.Opening()
 		}
-		second(9, max(burstPercent, 62)) // a burst of connections comes before
+		second(9, max(burstPercent, 62)) // a burst of connections has precedence
 		stop()
 		running.Wait()
 		if got := percent.Load(); got != usualPercent {

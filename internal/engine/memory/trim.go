@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// These say when the process returns memory to the system. The garbage of a storm of connections is larger than the
-// sessions that stay; the runtime alone would keep it for minutes, since an idle server does not collect.
+// When the process returns memory to the system. The garbage of a storm of connections is larger than the sessions that remain. The runtime
+// alone would keep it for minutes, because an idle server does not collect.
 const (
 	trimEvery = 5 * time.Second
-	trimAfter = 8 << 20 // bytes allocated since the last time; less is not worth a collection
-	trimQuiet = 1 << 20 // allocated in one interval: below it the server is quiet
+	trimAfter = 8 << 20 // bytes allocated since the last trim; for less, a collection is not worthwhile
+	trimQuiet = 1 << 20 // bytes allocated in one interval; the server is quiet below this
 )
 
-// trimmer decides when to trim from the bytes allocated so far.
+// trimmer decides when to trim by the number of bytes allocated so far.
 type trimmer struct {
 	last    uint64 // at the last look
 	trimmed uint64 // at the last trim
 }
 
-// due reports whether a burst is over.
+// due reports whether a burst is over and memory should be returned.
 func (t *trimmer) due(allocated uint64) bool {
 	quiet := allocated-t.last < trimQuiet
 	t.last = allocated
@@ -32,7 +32,7 @@ func (t *trimmer) due(allocated uint64) bool {
 	return true
 }
 
-// Trim gives memory back until ctx ends, first that of the stores' caches.
+// Trim returns memory to the system after bursts, until ctx ends. It trims the stores' caches first.
 func Trim(ctx context.Context, stores ...interface{ Trim() }) error {
 	tk := time.NewTicker(trimEvery)
 	defer tk.Stop()

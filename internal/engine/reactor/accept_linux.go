@@ -12,15 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keepIdle is when the kernel begins to probe a silent peer. Sessions have heartbeats; this only finds those that
-// have none, and a phone's radio should not be woken more often.
+// keepIdle is the time after which the kernel begins to probe a silent peer. Sessions have heartbeats; the probes only find peers without
+// any, and a phone's radio should not be woken more often.
 const keepIdle = 5 * time.Minute
 
-// method chooses how to accept. Plain TCP for epoll loops skips package net: the descriptor goes straight to its
-// loop, without being registered elsewhere and duplicated first.
+// method chooses how to accept connections. Plain TCP for epoll loops bypasses package net: the descriptor goes directly to its loop,
+// without prior registration and duplication.
 func (a *acceptor) method(ln net.Listener) (accept func() error, release func()) {
 	if tcp, ok := ln.(*net.TCPListener); ok && a.tls == nil && a.r.cfg.Driver == DriverEpoll {
-		// A listener's own RawConn cannot wait; that of a duplicate can.
+		// The RawConn of a listener cannot wait; that of a duplicate can.
 		if f, err := tcp.File(); err == nil {
 			if rc, err := f.SyscallConn(); err == nil {
 				_ = rc.Control(func(fd uintptr) { tune(int(fd)) }) // accepted sockets inherit it
@@ -41,7 +41,7 @@ func (a *acceptor) acceptConn(ln net.Listener) error {
 	return nil
 }
 
-// acceptRaw takes one connection as a bare descriptor.
+// acceptRaw accepts one connection as a raw descriptor.
 func (a *acceptor) acceptRaw(rc syscall.RawConn) error {
 	var (
 		fd  int
@@ -66,7 +66,7 @@ func (a *acceptor) acceptRaw(rc syscall.RawConn) error {
 	}
 	c := newConn(a.r.nextLoop())
 	c.fd, c.start, c.gone = int32(fd), a.startup(), leave // descriptors are small
-	_ = a.r.launch(c)                                     // fails only when the reactor closes; then the next accept does too
+	_ = a.r.launch(c)                                     // fails only when the reactor closes; then the next accept fails, too
 	return nil
 }
 
@@ -89,11 +89,11 @@ func (r *Reactor) take(c *Conn, nc net.Conn) error {
 	}
 	c.fd = int32(fd) // descriptors are small
 	tune(fd)
-	_ = nc.Close() // the duplicate keeps the socket, and its non-blocking mode
+	_ = nc.Close() // the duplicate keeps the socket, which stays non-blocking
 	return nil
 }
 
-// tune sets what small frames and idle peers need. It is best effort: the socket works without.
+// tune sets socket options for small frames and idle peers. Errors are ignored: the socket works without these options.
 func tune(fd int) {
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)

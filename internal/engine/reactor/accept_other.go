@@ -21,5 +21,5 @@ func (a *acceptor) method(ln net.Listener) (accept func() error, release func())
 
 func (r *Reactor) take(c *Conn, nc net.Conn) error { return takeSock(c, nc) }
 
-// peerAddr is for connections without a net.Conn, which only epoll has.
+// peerAddr serves connections without a net.Conn, which only the epoll driver has.
 func peerAddr(int32) netip.AddrPort { return netip.AddrPort{} }

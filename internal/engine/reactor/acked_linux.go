@@ -2,24 +2,24 @@ package reactor
 
 import "golang.org/x/sys/unix"
 
-// acked asks the kernel which bytes the peer has acknowledged: Unacked counts segments that are in flight, Notsent_bytes
-// the bytes that wait for the peer's window.
+// acked asks the kernel which bytes the peer has acknowledged. Unacked is the number of segments in flight, Notsent_bytes the number of
+// bytes that wait for the peer's window.
 func acked(fd int) (count uint32, all bool) {
 	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 	if err != nil {
-		return 0, true // no TCP, as in tests over Unix sockets
+		return 0, true // not TCP, as in tests with Unix sockets
 	}
 	return uint32(info.Bytes_acked), info.Unacked == 0 && info.Notsent_bytes == 0 // a change is what counts
 }
 
-// States of a TCP connection whose peer has closed it, as TCP_INFO gives them: the peer broke it off, or closed it orderly.
+// States in TCP_INFO of a connection that the peer has closed: by a reset, or in order.
 const (
 	tcpClosed    = 7
 	tcpCloseWait = 8
 )
 
-// peerLeft reports a connection that the peer has closed, and lost bytes: those that were written and not acknowledged. A
-// closed peer acknowledges nothing. It resets the connection when late bytes arrive.
+// peerLeft reports whether the peer has closed the connection, and whether bytes are lost that were written and not acknowledged. A peer
+// that has closed its connection acknowledges nothing; when late bytes arrive, it resets the connection.
 func peerLeft(fd int) (closed, lost bool) {
 	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 	if err != nil {

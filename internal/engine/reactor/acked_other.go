@@ -2,7 +2,7 @@
 
 package reactor
 
-// acked: this system has no counts of the kernel's; all bytes count as acknowledged.
+// acked: the kernel of this system does not report acknowledgements, so all bytes count as acknowledged.
 func acked(int) (count uint32, all bool) { return 0, true }
 
 func peerLeft(int) (closed, lost bool) { return false, false }

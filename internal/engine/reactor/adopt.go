@@ -8,8 +8,8 @@ import (
 	"net"
 )
 
-// Listener wraps a listener for net/http, below TLS if there is any: it makes the connections adoptable after they
-// were hijacked. (A TLS session keeps writing to the net.Conn it began with, so that one must be able to change.)
+// Listener wraps a listener for net/http, below any TLS, so that the reactor can adopt its connections after they were hijacked. (A TLS
+// session always writes to the net.Conn it began with, so that net.Conn must be able to switch to the reactor.)
 func Listener(ln net.Listener) net.Listener { return switchListener{ln} }
 
 type switchListener struct{ net.Listener }
@@ -17,15 +17,15 @@ type switchListener struct{ net.Listener }
 func (l switchListener) Accept() (net.Conn, error) {
 	nc, err := l.Listener.Accept()
 	if err != nil {
-		return nil, err // the error of the wrapped net.Listener, unchanged
+		return nil, err // return the wrapped listener's error unchanged
 	}
 	return &switchConn{Conn: nc}, nil
 }
 
-// Adopt takes over a connection that net/http has hijacked, with the bytes net/http had read already. A TLS
-// connection must have come through Listener. open makes the handler, on the connection's loop; bytes follow after
-// it. The caller must not use nc any more, whether Adopt succeeds or not: on an error it is closed. A listener that
-// counts its connections (Counted) learns when the adopted one is closed.
+// Adopt takes over a connection that net/http has hijacked, with the bytes that net/http has read already. A TLS connection must have come
+// through Listener. open creates the handler on the connection's loop, before the handler gets any bytes. The caller must not use nc any
+// more, even after an error, which closes it. If the listener counts its connections (Counted), it is notified when the adopted connection
+// is closed.
 func (r *Reactor) Adopt(nc net.Conn, buffered []byte, open func(*Conn) Handler) error {
 	s := &startup{
 		open:     func(c *Conn) (Handler, error) { return open(c), nil },
@@ -34,15 +34,15 @@ func (r *Reactor) Adopt(nc net.Conn, buffered []byte, open func(*Conn) Handler) 
 	return r.adopt(nc, s, nil)
 }
 
-// Counted is a connection whose listener counts it until it is closed. A connection that the reactor adopts lives on
-// after this value's Close.
+// Counted is a connection that its listener counts until the connection is closed. An adopted connection stays open after Close of this
+// value.
 type Counted interface {
 	net.Conn
-	// Handover returns the function to call, once, when the connection is closed in its new place.
+	// Handover returns the function to call once, when the adopted connection is closed.
 	Handover() (leave func())
 }
 
-// adopt takes nc over. It is closed if that fails.
+// adopt takes over nc, or closes it if that fails.
 func (r *Reactor) adopt(nc net.Conn, s *startup, leave func()) error {
 	base, sw, session, err := unwrap(nc)
 	if err != nil {
@@ -70,7 +70,7 @@ func (r *Reactor) adopt(nc net.Conn, s *startup, leave func()) error {
 	return r.launch(c)
 }
 
-// launch gives a connection that has its descriptor to its loop.
+// launch passes a connection that has its descriptor to its loop.
 func (r *Reactor) launch(c *Conn) error {
 	r.conns.Add(1)
 	if c.loop.post(c, workOpen) {
@@ -82,7 +82,7 @@ func (r *Reactor) launch(c *Conn) error {
 	return ErrReactorClosed
 }
 
-// unwrap finds the connection with the descriptor, and the TLS session over it if there is one.
+// unwrap returns the connection that has the descriptor, and the TLS session over it if there is one.
 func unwrap(nc net.Conn) (base net.Conn, sw *switchConn, session *tls.Conn, err error) {
 	session, ok := nc.(*tls.Conn)
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// hijacking starts an http.Server whose every request is hijacked and given to the reactor.
+// hijacking starts an http.Server that hijacks every request's connection and passes it to the reactor.
 func (h *harness) hijacking(open func(*Conn) Handler) (addr string, adopted <-chan error) {
 	h.t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -43,8 +43,8 @@ func (h *harness) hijacking(open func(*Conn) Handler) (addr string, adopted <-ch
 
 const request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
-// TestAdoptedConnectionKeepsWhatWasRead sends a request and the first frames behind it, at once and in parts: nothing
-// that net/http or crypto/tls had read already is lost or doubled.
+// TestAdoptedConnectionKeepsWhatWasRead sends a request followed by the first frames, at once and in parts: bytes that net/http or
+// crypto/tls has read already are neither lost nor doubled.
 func TestAdoptedConnectionKeepsWhatWasRead(t *testing.T) {
 	long := strings.Repeat("0123456789", 30_000)
 	for name, parts := range map[string][]string{

@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// ceilingFactor: beyond TotalBytes plus an eighth, connections that have a queue get nothing more until the
-// budget goroutine has made room.
+// ceilingFactor: when the queues exceed TotalBytes by more than an eighth, connections with a queue accept no more writes until the budget
+// goroutine has made room.
 const ceilingFactor = 8
 
-// charge counts bytes that entered (or left) a queue. A tail that many queues share counts for each: what is bounded
-// is the worst case.
+// charge adds n to the bytes in queues (n is negative if bytes leave). A tail that several queues share counts for each of them, so the
+// limit holds in the worst case.
 func (r *Reactor) charge(n int) {
 	if total := r.queued.Add(int64(n)); n > 0 && total > r.cfg.TotalBytes {
 		select {
@@ -39,7 +39,7 @@ func (l *loop) queueEmpty(c *Conn) {
 	l.backlogMu.Unlock()
 }
 
-// guardBudget closes connections whenever the queues together have become too long.
+// guardBudget closes connections whenever the queues together are too long.
 func (r *Reactor) guardBudget() {
 	for {
 		select {
@@ -83,10 +83,10 @@ func (r *Reactor) shed() {
 	}
 }
 
-// assumedMemory is taken where the memory limit cannot be found out.
+// assumedMemory is used if the memory limit is unknown.
 const assumedMemory = 4 << 30
 
-// memoryLimit is how much memory the process may use: Go's soft limit if one was set, else the system's.
+// memoryLimit returns the memory that the process may use: Go's soft limit if one was set, else the system's limit.
 func memoryLimit() int64 {
 	if n := debug.SetMemoryLimit(-1); n < math.MaxInt64 {
 		return n

@@ -16,22 +16,22 @@ import (
 type Conn struct {
 	mu    sync.Mutex // never held while the handler runs
 	loop  *loop
-	out   *queue    // bytes that the socket did not take; nil: none
+	out   *queue    // bytes that the socket has not accepted; nil: none
 	cork  *cork     // bytes that wait for Uncork; nil: not corked
 	tls   *tlsLayer // nil: plain
 	sock  *sock     // goroutine driver only
-	err   error     // why it ends, once dead or closing
+	err   error     // why the connection ends; set once it is dead or closing
 	timer timerwheel.Timer[*Conn]
 
 	tickAt  int64 // when the handler's timer is due, by Reactor.now; 0: none
-	limitAt int64 // when the reactor's patience ends: for the first byte, or for closing; 0: none
+	limitAt int64 // when the reactor's own time limit ends, for the first byte or for closing; 0: none
 
 	// Only the loop touches these.
 	h     Handler
-	in    []byte   // received, but not used by the handler yet; nil while there is nothing
+	in    []byte   // received bytes that the handler has not used; nil: none
 	start *startup // until begin
 	gone  func()   // called when the connection is closed; may be nil
-	slot  int32    // place in the loop's table; -1: none
+	slot  int32    // index in the loop's table; -1: none
 	gen   int32    // of that place
 
 	nextWork *Conn  // under loop.mu
@@ -42,10 +42,10 @@ type Conn struct {
 	state state
 }
 
-// startup is what a connection needs only until its loop has taken it on.
+// startup holds what a connection needs only until its loop has taken it over.
 type startup struct {
 	open     func(*Conn) (Handler, error)
-	buffered []byte // already read from the peer, in plain text
+	buffered []byte // bytes read from the peer before, in plain text
 	by       int64  // when the first byte must have arrived, by Reactor.now; 0: no limit
 }
 
@@ -54,16 +54,16 @@ type state uint16
 
 const (
 	attached   state = 1 << iota // the poller watches it
-	paused                       // the handler takes no bytes for now
+	paused                       // the handler accepts no bytes at present
 	refused                      // a write was refused: the handler waits for Drained
-	closing                      // flush, then close; no more callbacks but Closed
-	halfClosed                   // nothing will be written any more
-	ended                        // the peer has sent all it will
-	dead                         // no input or output is possible; the loop is about to finish it
+	closing                      // send the queue, then close; the only further callback is Closed
+	halfClosed                   // nothing more will be written
+	ended                        // the peer has sent its last byte
+	dead                         // input and output are impossible; the loop is about to finish the connection
 	finished                     // the handler was told
 	silent                       // no byte has come yet
-	stalled                      // of a pause: there may be something to do at its end
-	resuming                     // that is posted: until it is done nothing more is read, or input would grow behind what was kept
+	stalled                      // set during a pause: there may be work when it ends
+	resuming                     // the work after a pause is posted: until it is done, nothing more is read, because new input must not grow behind held-back input
 )
 
 func newConn(l *loop) *Conn {
@@ -72,8 +72,8 @@ func newConn(l *loop) *Conn {
 	return c
 }
 
-// RemoteAddr is the peer's address. It comes from the system, so that the connection need not keep it; the zero value once the
-// connection has ended.
+// RemoteAddr returns the peer's address, or the zero value after the connection has ended. It asks the system, so that the connection need
+// not store the address.
 func (c *Conn) RemoteAddr() netip.AddrPort {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +86,7 @@ func (c *Conn) RemoteAddr() netip.AddrPort {
 	return peerAddr(c.fd)
 }
 
-// Patience is, while the handler is being made, how long the peer may still take to send its first bytes; 0: no limit.
+// Patience returns, while the handler is being created, how long the peer may still take to send its first bytes; 0: no limit.
 func (c *Conn) Patience() time.Duration {
 	if c.start == nil || c.start.by == 0 {
 		return 0
@@ -103,7 +103,7 @@ func (c *Conn) TLS() *tls.ConnectionState {
 	return &s
 }
 
-// Queued is how many bytes wait in the write queue.
+// Queued returns the number of bytes in the write queue.
 func (c *Conn) Queued() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,12 +117,12 @@ func (c *Conn) Queued() int {
 	return n
 }
 
-// Pause stops handing bytes to Data until Resume. Called within Data, the handler returns how much it used; the rest
-// is kept and handed over again on Resume.
+// Pause stops calls of Data until Resume. If Data itself calls Pause, it returns how many bytes it used; the rest is kept and passed again
+// on Resume.
 func (c *Conn) Pause() {
 	c.mu.Lock()
 	c.state |= paused | stalled
-	c.mu.Unlock() // the poller learns of the pause only if input arrives: most pauses are over before
+	c.mu.Unlock() // the poller is updated only if input arrives, because most pauses end before
 }
 
 // Resume ends a Pause.
@@ -139,23 +139,22 @@ func (c *Conn) Resume() {
 	}
 }
 
-// settle runs at the end of a turn: if a pause began in it and no input is held back, the connection does not count as
-// stalled. c.mu is held.
+// settle runs at the end of a turn: if a pause began in this turn and no input is held back, the connection is not stalled. c.mu is held.
 func (c *Conn) settle() {
 	if c.state&paused != 0 && len(c.in) == 0 && c.tls == nil && c.sock == nil {
 		c.state &^= stalled
 	}
 }
 
-// Unsent says whether the socket has refused something, so that Drained follows.
+// Unsent reports whether the socket has not accepted some bytes, so that Drained will follow.
 func (c *Conn) Unsent() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.out != nil
 }
 
-// SetTimer has the handler's Tick called once after d; a later call replaces an earlier one, 0 removes it. It is as
-// fine as the wheel's tick (timerwheel.DefaultTick).
+// SetTimer schedules one call of the handler's Tick after d; a later call replaces an earlier one, 0 cancels it. Its precision is the
+// wheel's tick (timerwheel.DefaultTick).
 func (c *Conn) SetTimer(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -168,7 +167,7 @@ func (c *Conn) SetTimer(d time.Duration) {
 	c.armTimer()
 }
 
-// armTimer sets the wheel to the nearer of the two deadlines. c.mu is held.
+// armTimer sets the wheel's timer to the earlier of the two deadlines. c.mu is held.
 func (c *Conn) armTimer() {
 	at := c.tickAt
 	if c.limitAt != 0 && (at == 0 || c.limitAt < at) {
@@ -181,7 +180,7 @@ func (c *Conn) armTimer() {
 	c.loop.wheel.Set(&c.timer, time.Duration(at-c.loop.r.now()))
 }
 
-// deadline runs on the loop when the wheel's timer has fired.
+// deadline runs on the loop after the wheel's timer has fired.
 func (c *Conn) deadline(now time.Time) {
 	t := int64(now.Sub(c.loop.r.start))
 	c.mu.Lock()
@@ -191,7 +190,7 @@ func (c *Conn) deadline(now time.Time) {
 	}
 	if c.limitAt != 0 && c.limitAt <= t {
 		c.mu.Unlock()
-		c.finish(ErrFirstByte) // a closing connection keeps the reason it has
+		c.finish(ErrFirstByte) // if the connection is closing, its first reason stays
 		return
 	}
 	ticks := c.tickAt != 0 && c.tickAt <= t && c.state&(dead|closing) == 0
@@ -205,9 +204,8 @@ func (c *Conn) deadline(now time.Time) {
 	}
 }
 
-// CloseAfterFlush sends what is queued, ends the connection towards the peer, and closes it when the peer has done
-// the same or has had five seconds. Writes are refused from now on and what the peer still sends is thrown away.
-// Closed(err) follows.
+// CloseAfterFlush sends the queued bytes, ends the connection towards the peer, and closes it when the peer has done the same, or after
+// five seconds. From now on, writes are refused and input is discarded. Closed(err) follows.
 func (c *Conn) CloseAfterFlush(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -218,7 +216,7 @@ func (c *Conn) CloseAfterFlush(err error) {
 		err = io.EOF
 	}
 	if c.tls != nil {
-		_ = c.tls.conn.CloseWrite() // close_notify; if it cannot be sent the connection is dead already
+		_ = c.tls.conn.CloseWrite() // sends close_notify; if that fails, the connection is dead already
 		if c.state&dead != 0 {
 			return
 		}
@@ -233,7 +231,7 @@ func (c *Conn) CloseAfterFlush(err error) {
 	c.watch()
 }
 
-// beginClosing enters the closing state. c.mu is held.
+// beginClosing sets the closing state. c.mu is held.
 func (c *Conn) beginClosing(err error) {
 	c.state |= closing
 	c.err = err
@@ -241,8 +239,8 @@ func (c *Conn) beginClosing(err error) {
 	c.armTimer()
 }
 
-// halfClose ends the sending side (FIN) after the last byte. A full close could make the kernel discard bytes in flight
-// if the peer has sent anything that was not read. c.mu is held.
+// halfClose ends the sending side (FIN) after the last byte. If the peer has sent something that was not read, a full close could make the
+// kernel discard bytes in flight. c.mu is held.
 func (c *Conn) halfClose() {
 	if c.state&halfClosed != 0 {
 		return
@@ -254,7 +252,7 @@ func (c *Conn) halfClose() {
 	}
 }
 
-// Abort closes the connection at once and drops its queue. Closed(err) follows.
+// Abort closes the connection at once and discards its queue. Closed(err) follows.
 func (c *Conn) Abort(err error) {
 	if err == nil {
 		err = io.EOF
@@ -264,7 +262,7 @@ func (c *Conn) Abort(err error) {
 	c.die(err)
 }
 
-// die makes the connection useless and has the loop finish it. c.mu is held.
+// die marks the connection as dead and makes the loop finish it. c.mu is held.
 func (c *Conn) die(err error) {
 	if c.state&dead == 0 {
 		c.release()
@@ -280,7 +278,7 @@ func (c *Conn) die(err error) {
 	c.loop.post(c, workClose)
 }
 
-// finish closes the descriptor and tells the handler, once. On the loop; err counts if none is known yet.
+// finish closes the descriptor and calls the handler's Closed, once. It runs on the loop; err is the reason if none is known yet.
 func (c *Conn) finish(err error) {
 	c.mu.Lock()
 	if c.state&finished != 0 {
@@ -311,7 +309,7 @@ func (c *Conn) finish(err error) {
 	}
 }
 
-// enter takes the right to run the handler. With epoll only the loop does, so there is nothing to take.
+// enter acquires the right to run the handler. With epoll it does nothing, because only the loop runs the handler.
 func (c *Conn) enter() {
 	if c.sock != nil {
 		c.sock.serial.Lock()
@@ -324,7 +322,7 @@ func (c *Conn) leave() {
 	}
 }
 
-// wantsInput and wantsOutput report which events the poller has to watch for. c.mu is held.
+// wantsInput and wantsOutput report which events the poller must watch for. c.mu is held.
 func (c *Conn) wantsInput() bool {
 	return c.state&(ended|dead) == 0 && (c.state&paused == 0 || c.state&closing != 0)
 }

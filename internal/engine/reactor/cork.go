@@ -2,11 +2,11 @@ package reactor
 
 import "sync"
 
-// corkSize is how much a corked connection collects before it is sent all the same: a system call for so much costs
-// little more than the copying.
+// corkSize is the number of bytes that a corked connection collects before it sends them anyway: beyond it, a system call costs little more
+// than copying.
 const corkSize = 16 << 10
 
-// cork collects what is written to a connection, so that many small frames leave in one system call, and arrive in one.
+// cork collects the writes to a connection, so that many small frames are sent in one system call, and arrive together.
 type cork struct {
 	buf   []byte
 	depth int
@@ -14,8 +14,8 @@ type cork struct {
 
 var corks = sync.Pool{New: func() any { return &cork{buf: make([]byte, 0, 1<<10)} }}
 
-// Cork collects all writes from now on until Uncork, or up to 16 KB. Calls nest; each needs its Uncork soon, because
-// writes by other goroutines are collected too. While the handler takes bytes its connection is corked anyway.
+// Cork collects all writes from now on until Uncork, or up to 16 KB. Calls nest; each must be followed soon by Uncork, because writes of
+// other goroutines are collected, too. While the handler's Data runs, its connection is corked anyway.
 func (c *Conn) Cork() {
 	c.mu.Lock()
 	c.corkLocked()
@@ -49,7 +49,7 @@ func (c *Conn) uncorkLocked() {
 	corks.Put(k)
 }
 
-// collect keeps head and tail for later if that is wanted and there is room. c.mu is held.
+// collect keeps head and tail for later if the connection is corked and there is room. c.mu is held.
 func (c *Conn) collect(head, tail []byte) bool {
 	k, n := c.cork, len(head)+len(tail)
 	if k == nil || c.out != nil {

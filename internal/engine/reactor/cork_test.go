@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// corked serves one connection and hands it over once the client has spoken, outside the handler's callbacks.
+// corked serves one connection and returns it after the client's first bytes, outside the handler's callbacks.
 func corked(t *testing.T, h *harness) (*Conn, io.Reader) {
 	t.Helper()
 	conns, spoke := make(chan *Conn, 1), make(chan bool, 1)
@@ -37,7 +37,7 @@ func TestCorkedWritesWaitAndLeaveInOrder(t *testing.T) {
 			t.Errorf("%d bytes wait while the connection is corked, want all 3", n)
 		}
 		c.Uncork()
-		// Nothing is written after it. While the loop handles bytes of the client, which is a cork as well, they still wait.
+		// No further write follows: while the loop handles the client's bytes, which is a cork, too, the bytes still wait.
 		if got := readFull(t, client, 3); string(got) != "abc" {
 			t.Errorf("the client got %q, want abc", got)
 		}
@@ -48,7 +48,7 @@ func TestCorkedWritesWaitAndLeaveInOrder(t *testing.T) {
 	})
 }
 
-// TestCorkHoldsLittle writes more than a cork holds: pieces small and large, among them one that is larger than it.
+// TestCorkHoldsLittle writes more than a cork holds, in small and large pieces, one of them larger than the cork.
 func TestCorkHoldsLittle(t *testing.T) {
 	eachDriver(t, Config{Loops: 1}, func(t *testing.T, h *harness) {
 		c, client := corked(t, h)
@@ -68,7 +68,7 @@ func TestCorkHoldsLittle(t *testing.T) {
 	})
 }
 
-// TestCorkedBytesSurviveTheEnd has connections end while they are corked: what was written before is sent.
+// TestCorkedBytesSurviveTheEnd ends connections while they are corked: bytes written before are sent.
 func TestCorkedBytesSurviveTheEnd(t *testing.T) {
 	for name, end := range map[string]func(c *Conn){
 		"close": func(c *Conn) { c.CloseAfterFlush(nil) },
@@ -92,8 +92,8 @@ func TestCorkedBytesSurviveTheEnd(t *testing.T) {
 	}
 }
 
-// TestWritesOfACallbackLeaveTogether counts what the handler's answers to one read take: one segment, if the kernel
-// keeps what was written together together.
+// TestWritesOfACallbackLeaveTogether counts the segments of the handler's answers to one read: it is one, if the kernel does not split a
+// write.
 func TestWritesOfACallbackLeaveTogether(t *testing.T) {
 	eachDriver(t, Config{Loops: 1}, func(t *testing.T, h *harness) {
 		waiting := make(chan int, 1)
@@ -120,7 +120,7 @@ func TestWritesOfACallbackLeaveTogether(t *testing.T) {
 	})
 }
 
-// BenchmarkWriteCorked is fifty small frames to one client, as after a hello, in one system call.
+// BenchmarkWriteCorked sends fifty small frames to one client in one system call, as after a hello.
 func BenchmarkWriteCorked(b *testing.B) {
 	c, peer := connected(b, newFake())
 	go func() { _, _ = io.Copy(io.Discard, peer) }()

@@ -40,7 +40,7 @@ func TestEpollConnectionsHaveNoGoroutine(t *testing.T) {
 	}
 }
 
-// connected returns a connection whose peer's data the kernel alone reads and discards.
+// connected returns a connection whose peer's data only the kernel reads and discards.
 func connected(tb testing.TB, f *fake) (*Conn, net.Conn) {
 	r, err := New(Config{Loops: 1}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -132,7 +132,7 @@ func BenchmarkEcho(b *testing.B) {
 	}
 }
 
-// sickListener fails some times before it works.
+// sickListener fails several times before it works.
 type sickListener struct {
 	net.Listener
 	failures atomic.Int32

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// echo answers every byte. While its answers are refused it wants no more input.
+// echo returns every byte to the peer. While its writes are refused, it pauses input.
 func echo(c *Conn) Handler {
 	f := newFake()
 	f.data = func(b []byte) (int, error) {
@@ -23,8 +23,7 @@ func echo(c *Conn) Handler {
 	return f
 }
 
-// TestEchoUnderLoad sends megabytes over many connections at once, in pieces of every size, and wants each byte back
-// in its place.
+// TestEchoUnderLoad sends megabytes over many connections at once, in pieces of every size, and expects each byte back in order.
 func TestEchoUnderLoad(t *testing.T) {
 	eachDriver(t, Config{Loops: 2, QueueBytes: 64 << 10}, func(t *testing.T, h *harness) {
 		addr := h.handle(echo)

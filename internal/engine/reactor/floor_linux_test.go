@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BenchmarkFloor is what the system alone asks for a burst: a write of 64 bytes to each of a thousand connections over
-// loopback, then a read of each, and nothing else. No delivery can cost less CPU time than one of each.
+// BenchmarkFloor measures the system's own cost of a burst: a write of 64 bytes to each of a thousand connections over loopback, then a
+// read of each. No delivery can cost less CPU time than one of each.
 func BenchmarkFloor(b *testing.B) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -55,8 +55,8 @@ func BenchmarkFloor(b *testing.B) {
 	b.ReportMetric(float64(reads.Nanoseconds())/float64(b.N)/conns, "cpu-ns/read")
 }
 
-// BenchmarkWriteToMany writes the bytes of a small notification to each of many connections, as a fan-out does. The time
-// that their peers take to read does not count.
+// BenchmarkWriteToMany writes the bytes of a small notification to each of many connections, as a fan-out does. It does not count the time
+// of the peers' reads.
 func BenchmarkWriteToMany(b *testing.B) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -117,7 +117,7 @@ func threadTime(b *testing.B) time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// bare is a connection's descriptor without the runtime's poller.
+// bare returns a connection's descriptor, detached from the runtime's poller.
 func bare(b *testing.B, c net.Conn) int {
 	b.Helper()
 	defer c.Close()

@@ -10,8 +10,8 @@ import (
 	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
-// TestAnAnswerToAPeerThatHadLeftIsLost has the peer close its connection orderly before the answer is written, so that the
-// server reads the end of the connection and no reset.
+// TestAnAnswerToAPeerThatHadLeftIsLost: the peer closes its connection in order before the answer is written, so the server sees an end of
+// input and no reset.
 func TestAnAnswerToAPeerThatHadLeftIsLost(t *testing.T) {
 	lines := make(chan *Line)
 	closed := make(chan struct{})

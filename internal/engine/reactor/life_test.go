@@ -85,8 +85,7 @@ func TestRefusedConnectionIsClosedWithoutAHandler(t *testing.T) {
 	})
 }
 
-// TestGoodbyeArrivesAlthoughThePeerKeepsSending would lose the goodbye to a reset if the socket were closed with
-// unread input.
+// TestGoodbyeArrivesAlthoughThePeerKeepsSending: a reset would destroy the goodbye if the socket were closed with unread input.
 func TestGoodbyeArrivesAlthoughThePeerKeepsSending(t *testing.T) {
 	eachDriver(t, Config{}, func(t *testing.T, h *harness) {
 		f := newFake()
@@ -167,7 +166,7 @@ func TestPausedHandlerGetsTheRestOnResume(t *testing.T) {
 	})
 }
 
-// TestTheEndComesAfterWhatWasSentBefore has a handler that pauses after each letter, while the peer has closed its side already.
+// TestTheEndComesAfterWhatWasSentBefore uses a handler that pauses after each letter, while the peer has already closed its side.
 func TestTheEndComesAfterWhatWasSentBefore(t *testing.T) {
 	for _, d := range drivers() {
 		t.Run(d, func(t *testing.T) {
@@ -207,7 +206,7 @@ func TestTheEndComesAfterWhatWasSentBefore(t *testing.T) {
 	}
 }
 
-// TestPauseFromOutsideHoldsInputBack pauses a connection that waits for input already.
+// TestPauseFromOutsideHoldsInputBack pauses a connection that is already waiting for input.
 func TestPauseFromOutsideHoldsInputBack(t *testing.T) {
 	eachDriver(t, Config{}, func(t *testing.T, h *harness) {
 		conns, got, ticks := make(chan *Conn, 1), make(chan string, 10), make(chan bool, 1)
@@ -217,7 +216,7 @@ func TestPauseFromOutsideHoldsInputBack(t *testing.T) {
 		addr := h.handle(func(c *Conn) Handler { conns <- c; return f })
 		peer := h.dial(addr)
 		c := wait(t, conns, "the connection")
-		for _, msg := range []string{"one", "two"} { // the second time the poller knows of the pause
+		for _, msg := range []string{"one", "two"} { // in the second round, the poller has been updated for the pause
 			c.Pause()
 			if _, err := peer.Write([]byte(msg)); err != nil {
 				t.Fatal(err)
@@ -277,7 +276,7 @@ func TestTimerTicksOnceAndMayBeReplaced(t *testing.T) {
 		f := newFake()
 		var c *Conn
 		f.tick = func(now time.Time) {
-			if len(conns) > 0 { // the first time; here nothing ticks between
+			if len(conns) > 0 { // only the first time: until then, no tick can occur
 				<-conns
 				c.SetTimer(time.Nanosecond)
 				c.SetTimer(0)
@@ -375,7 +374,7 @@ func TestListenerLimits(t *testing.T) {
 			second := wait(t, opened, "a connection")
 			closed(t, raw(t, addr))
 			a.Close()
-			select { // which of the two was a?
+			select { // either may be a's connection
 			case <-first.closed:
 			case <-second.closed:
 			case <-time.After(patience):
@@ -401,7 +400,7 @@ func TestListenerLimits(t *testing.T) {
 		eachDriver(t, Config{}, func(t *testing.T, h *harness) {
 			f := newFake()
 			addr, _ := h.serve(Limits{Handshake: 200 * time.Millisecond}, func(*Conn) (Handler, error) { return f, nil })
-			closed(t, raw(t, addr)) // over TLS not even the handshake begins
+			closed(t, raw(t, addr)) // over TLS, the connection is closed before the handshake
 			if !h.secure {
 				if err := wait(t, f.closed, "Closed"); !errors.Is(err, ErrFirstByte) {
 					t.Errorf("closed because of %v", err)
@@ -437,8 +436,8 @@ func TestListenerLimits(t *testing.T) {
 	})
 }
 
-// TestEventsNeverReachAnotherConnection opens and closes connections as fast as it can, so that descriptors are
-// reused at once, while others send: no handler may see bytes that are not its own.
+// TestEventsNeverReachAnotherConnection opens and closes connections as fast as possible, so that descriptors are reused at once, while
+// others send: no handler may receive another connection's bytes.
 func TestEventsNeverReachAnotherConnection(t *testing.T) {
 	eachDriver(t, Config{Loops: 2}, func(t *testing.T, h *harness) {
 		rounds := 150

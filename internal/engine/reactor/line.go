@@ -7,14 +7,14 @@ import (
 	"syscall"
 )
 
-// Bytes that the kernel took are no sign of a peer's life: a peer whose machine or network is gone leaves room for
-// megabytes of them in the kernel's buffer, and nothing tells for a quarter of an hour. Bytes that the peer's TCP has
-// acknowledged are one. The kernel counts them anyway, so that asking costs a system call and no memory. (TCP_USER_TIMEOUT
-// would end such connections too, but by the kernel's own retransmission timers, not within a session's heartbeats; and a
-// peer that only does not read is alive as long as it takes something now and then.)
+// Bytes that the kernel has accepted do not show that the peer is alive: if the peer's machine or network is lost, the kernel's buffer
+// still accepts megabytes, and reports no error for a quarter of an hour. Bytes that the peer's TCP has acknowledged do show it. The kernel
+// counts them anyway, so asking costs a system call and no memory. (TCP_USER_TIMEOUT would end such connections, too, but by the kernel's
+// retransmission timers, not within a session's heartbeats; and a peer that reads slowly counts as alive as long as it accepts something
+// now and then.)
 
-// Acked returns how many bytes the peer has acknowledged, modulo 2^32, and whether these are all. Where the system does
-// not count acknowledgements, all bytes that have left the queue count.
+// Acked returns the number of bytes that the peer has acknowledged, modulo 2^32, and whether these are all. If the system does not count
+// acknowledgements, all bytes that have left the queue count.
 func (c *Conn) Acked() (count uint32, all bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -25,7 +25,7 @@ func (c *Conn) Acked() (count uint32, all bool) {
 	return count, all && c.out == nil
 }
 
-// Line is a connection of net/http, for code that asks how many of the written bytes its peer has received.
+// Line is a connection of net/http, for callers that need to know how many of the written bytes its peer has received.
 type Line struct {
 	raw syscall.RawConn
 	sw  *switchConn // nil: the connection did not come through Listener
@@ -33,7 +33,7 @@ type Line struct {
 
 type lineKey struct{}
 
-// ConnContext is for an http.Server: it has LineOf find the connection of a request.
+// ConnContext is for an http.Server: it enables LineOf to find a request's connection.
 func ConnContext(ctx context.Context, nc net.Conn) context.Context {
 	l := &Line{}
 	for below := nc; below != nil; {
@@ -65,14 +65,13 @@ func LineOf(ctx context.Context) *Line {
 	return l
 }
 
-// Acked is as Conn's. ok: the connection is still open.
+// Acked is like Conn.Acked; ok reports whether the connection is still open.
 func (l *Line) Acked() (count uint32, all, ok bool) {
 	err := l.raw.Control(func(fd uintptr) { count, all = acked(int(fd)) })
 	return count, all, err == nil
 }
 
-// Taken is the number of bytes received from the peer. A peer that sends a further request has read the answers before it. 0:
-// unknown.
+// Taken returns the number of bytes received from the peer; 0: unknown. A peer that sends another request has read the answers before it.
 func (l *Line) Taken() uint64 {
 	if l.sw == nil {
 		return 0
@@ -80,8 +79,8 @@ func (l *Line) Taken() uint64 {
 	return l.sw.taken.Load()
 }
 
-// Reset reports a connection that the peer has reset, or has closed before all bytes had arrived. A peer that has read
-// everything closes its connection afterwards.
+// Reset reports whether the peer has reset the connection, or has closed it before all bytes had arrived. A peer that has read everything
+// closes its connection only afterwards.
 func (l *Line) Reset() bool {
 	if l.sw != nil && l.sw.reset.Load() {
 		return true
@@ -96,13 +95,13 @@ func (l *Line) PeerLeft() bool {
 	return closed
 }
 
-// peerLeft says nothing of a connection that this side has closed.
+// peerLeft returns false for both if this side has closed the connection.
 func (l *Line) peerLeft() (closed, lost bool) {
 	_ = l.raw.Control(func(fd uintptr) { closed, lost = peerLeft(int(fd)) })
 	return closed, lost
 }
 
-// noteReset remembers that the peer has broken the connection off.
+// noteReset records whether an error means that the peer has reset the connection.
 func (s *switchConn) noteReset(err error) {
 	if err != nil && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ETIMEDOUT)) {
 		s.reset.Store(true)

@@ -83,7 +83,7 @@ func TestBrokenConnectionsAreToldFromClosedOnes(t *testing.T) {
 				return all && count > 1
 			})
 		}
-		_ = nc.Close() // with something unread it breaks the connection off
+		_ = nc.Close() // closing with unread input resets the connection
 		<-closed
 		if line.Reset() != broken {
 			t.Errorf("a connection with an unread answer %t: reset %t", broken, line.Reset())

@@ -15,20 +15,20 @@ import (
 
 // Limits protect a listener.
 type Limits struct {
-	// Handshake is the patience from accept to the first byte behind the TLS handshake; 0: DefaultHandshake. Nothing that
-	// the peer sends meanwhile renews it.
+	// Handshake limits the time from accept to the first byte after the TLS handshake; 0: DefaultHandshake. Bytes that the peer sends
+	// meanwhile do not extend it.
 	Handshake time.Duration
-	// Admit decides about every peer before it uses resources; one that is not ok is closed at once. leave, which may be
-	// nil, is called when the connection is closed. Admit nil: all are welcome.
+	// Admit decides about every peer before it uses resources; if ok is false, the connection is closed at once. leave, which may be nil,
+	// is called when the connection is closed. If Admit is nil, all peers are accepted.
 	Admit func(netip.Addr) (leave func(), ok bool)
-	// NoFiles, which may be nil, is called for each connection that is closed because there is no descriptor for it.
+	// NoFiles, which may be nil, is called for each connection that is closed because there is no free descriptor.
 	NoFiles func()
 }
 
 // DefaultHandshake is long enough for a phone on a bad link.
 const DefaultHandshake = 10 * time.Second
 
-// Waits after accept has failed for want of descriptors or memory.
+// Waits after accept has failed because descriptors or memory were exhausted.
 const (
 	firstBackoff = 5 * time.Millisecond
 	mostBackoff  = time.Second
@@ -37,16 +37,16 @@ const (
 // acceptor is one running Serve.
 type acceptor struct {
 	r    *Reactor
-	ctx  context.Context // of the Serve call this belongs to
+	ctx  context.Context // context of this Serve call
 	tls  *tls.Config
 	lim  Limits
 	open func(*Conn) (Handler, error)
 	wg   sync.WaitGroup // handshakes
 }
 
-// Serve accepts connections on ln until ctx ends (then it returns nil) or ln fails for good, and closes ln. With
-// tlsConf nil they are plain. open runs on the connection's loop before its first byte; an error refuses the
-// connection. Connections outlive Serve: ending it is the first step of a drain.
+// Serve accepts connections on ln until ctx ends (then it returns nil) or ln fails permanently, and closes ln. If tlsConf is nil,
+// connections are plain. open runs on the connection's loop before its first byte; an error rejects the connection. Connections remain open
+// after Serve returns: ending it is the first step of a drain.
 func (r *Reactor) Serve(ctx context.Context, ln net.Listener, tlsConf *tls.Config, lim Limits, open func(*Conn) (Handler, error)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -60,7 +60,7 @@ func (r *Reactor) Serve(ctx context.Context, ln net.Listener, tlsConf *tls.Confi
 	context.AfterFunc(ctx, func() {
 		defer close(closed)
 		release()
-		_ = ln.Close() // nothing can be done about a listener that does not close
+		_ = ln.Close() // if a listener does not close, nothing can be done about it
 	})
 	defer func() {
 		cancel()
@@ -103,7 +103,7 @@ func (r *Reactor) Serve(ctx context.Context, ln net.Listener, tlsConf *tls.Confi
 	}
 }
 
-// accepted takes on a connection that came through net.Listener.Accept.
+// accepted takes over a connection from net.Listener.Accept.
 func (a *acceptor) accepted(nc net.Conn) {
 	peer := addrPort(nc.RemoteAddr())
 	leave, ok := a.admit(peer)
@@ -121,7 +121,7 @@ func (a *acceptor) accepted(nc net.Conn) {
 	a.wg.Go(func() { a.handshake(nc, peer, s, leave) })
 }
 
-// handshake runs on a goroutine and blocks: it is over soon, and crypto/tls has no other way.
+// handshake runs on a goroutine of its own and blocks, because crypto/tls has no other way; it is short.
 func (a *acceptor) handshake(nc net.Conn, peer netip.AddrPort, s *startup, leave func()) {
 	sw := &switchConn{Conn: nc}
 	session := tls.Server(sw, a.tls)
@@ -146,7 +146,7 @@ func (a *acceptor) admit(peer netip.AddrPort) (leave func(), ok bool) {
 	return a.lim.Admit(peer.Addr())
 }
 
-// left calls leave, by which whoever counts connections learns that one is closed.
+// left calls leave, unless it is nil, to report that a connection is closed.
 func left(leave func()) {
 	if leave != nil {
 		leave()
@@ -163,7 +163,7 @@ func (a *acceptor) startup() *startup {
 	return &startup{open: a.open, by: a.r.now() + int64(a.lim.Handshake)}
 }
 
-// rateLog allows one message a second, so that a flood of refused connections is not a flood of logs too.
+// rateLog limits messages to one a second, so that a flood of refused connections does not flood the log.
 type rateLog struct {
 	mu      sync.Mutex
 	last    time.Time
@@ -182,7 +182,7 @@ func (l *rateLog) allow(now time.Time) (skipped int, ok bool) {
 	return skipped, true
 }
 
-// addrPort reads a peer's address, IPv4 as IPv4. Others than TCP have none.
+// addrPort returns a peer's address, with IPv4 in its plain form; the zero value if the connection is not TCP.
 func addrPort(a net.Addr) netip.AddrPort {
 	t, ok := a.(*net.TCPAddr)
 	if !ok {

@@ -9,9 +9,9 @@ import (
 	"godwit.dev/godwit/internal/engine/timerwheel"
 )
 
-// poller is the part that differs between the drivers: it tells a loop that a connection can be read or written.
+// poller is the part that differs between the drivers: it reports to a loop which connections can be read or written.
 type poller interface {
-	// wait parks until a connection is ready or wake was called, and handles the ready connections.
+	// wait blocks until a connection is ready or wake was called, and handles the ready connections.
 	wait(l *loop) error
 	// wake makes wait return; it may be called from any goroutine.
 	wake()
@@ -21,33 +21,33 @@ type poller interface {
 	update(c *Conn) error
 	// detach stops watching c and closes its descriptor; its mutex is not held.
 	detach(c *Conn)
-	// release stops watching c and makes its descriptor one of package net; its mutex is held.
+	// release stops watching c and converts its descriptor to a connection of package net; its mutex is held.
 	release(c *Conn) (net.Conn, error)
 	close()
 }
 
-// Work that other goroutines request from a loop for a connection, as bits.
+// Work for a connection that other goroutines request from its loop, as bits.
 const (
-	workOpen    uint32 = 1 << iota // make the handler and begin to watch
-	workResume                     // hand over the bytes that were held back while paused
-	workFlushed                    // the queue ran empty outside the loop
-	workClose                      // the connection is dead: tell the handler
+	workOpen    uint32 = 1 << iota // create the handler and begin to watch
+	workResume                     // pass on the bytes that were held back during a pause
+	workFlushed                    // the queue became empty outside the loop
+	workClose                      // the connection is dead: call the handler's Closed
 )
 
-// headroom is the space in front of a read in which a kept incomplete frame is put, so that the handler sees both in
-// one piece without a copy of the new bytes.
+// headroom is the space in front of a read for a kept incomplete frame, so that the handler gets both in one slice without a copy of the
+// new bytes.
 const headroom = 16 << 10
 
-// readSize is how much one read takes: the most a busy connection gets before the next one has its turn.
+// readSize is the size of one read: the maximum that a busy connection gets before the next one has its turn.
 const readSize = 64 << 10
 
-// scratch is the read buffers of a loop (or of one busy connection of the goroutine driver).
+// scratch holds the read buffers of a loop (or of one busy connection of the goroutine driver).
 type scratch struct {
 	raw   [headroom + readSize]byte
-	plain []byte // decrypted; made with the first TLS connection
+	plain []byte // for decrypted bytes; allocated with the first TLS connection
 }
 
-// decrypted returns the buffer for decrypted bytes: room in front, then one TLS record (RFC 8446 5.1: at most 16 KiB).
+// decrypted returns the buffer for decrypted bytes: headroom, then space for one TLS record (RFC 8446 5.1: at most 16 KiB).
 func (s *scratch) decrypted() []byte {
 	if s.plain == nil {
 		s.plain = make([]byte, headroom+16<<10)
@@ -55,8 +55,8 @@ func (s *scratch) decrypted() []byte {
 	return s.plain
 }
 
-// entry is a place in a loop's table. gen grows each time the place is reused, so that an event which was fetched
-// before a connection went never reaches its successor.
+// entry is an entry in a loop's table. gen grows each time the entry is reused, so that an event fetched before a connection ended never
+// reaches its successor.
 type entry struct {
 	conn *Conn
 	gen  int32
@@ -69,17 +69,17 @@ type loop struct {
 	wheel *timerwheel.Wheel[*Conn]
 	buf   scratch
 
-	parked  atomic.Bool // waiting, or about to: whoever adds work must wake it
+	parked  atomic.Bool // blocked in wait, or about to be: whoever adds work must wake the loop
 	tickDue atomic.Bool
 
 	mu       sync.Mutex // the fields below
-	first    *Conn      // connections with work, linked by nextWork
+	first    *Conn      // list of connections with work, linked by nextWork
 	last     *Conn
 	waiting  int
 	stopping bool // take no new connections
 	stopped  bool
 
-	tableMu sync.Mutex // epoll: only the loop itself takes it
+	tableMu sync.Mutex // with epoll, only the loop itself locks it
 	table   []entry
 	free    []int32
 
@@ -95,7 +95,7 @@ func newLoop(r *Reactor, p poller) *loop {
 	return l
 }
 
-// post requests w from the loop for c; false: the loop has ended. c's mutex may be held.
+// post requests work w from the loop for c; it returns false if the loop has ended. c's mutex may be held.
 func (l *loop) post(c *Conn, w uint32) bool {
 	l.mu.Lock()
 	if l.stopped || l.stopping && w == workOpen {
@@ -117,14 +117,14 @@ func (l *loop) post(c *Conn, w uint32) bool {
 	return true
 }
 
-// wake makes a parked loop run. A running loop looks for work before it parks.
+// wake makes a parked loop continue. A running loop looks for work before it parks.
 func (l *loop) wake() {
 	if l.parked.Load() {
 		l.poll.wake()
 	}
 }
 
-// hasWork reports whether there is anything to do beside connection events.
+// hasWork reports whether there is work other than connection events.
 func (l *loop) hasWork() bool {
 	if l.tickDue.Load() {
 		return true
@@ -134,7 +134,7 @@ func (l *loop) hasWork() bool {
 	return l.first != nil || l.stopping
 }
 
-// next takes the next connection with work off the list.
+// next removes the first connection from the list of those with work.
 func (l *loop) next() (*Conn, uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -174,7 +174,7 @@ func (l *loop) run() {
 		l.mu.Lock()
 		n, stopping := l.waiting, l.stopping
 		l.mu.Unlock()
-		for range n { // work posted meanwhile waits for the next round, after the connections' events
+		for range n { // work posted meanwhile is done in the next round, after the connections' events
 			l.work(l.next())
 		}
 		if stopping || err != nil {
@@ -184,7 +184,7 @@ func (l *loop) run() {
 	}
 }
 
-// shutdown closes everything on the loop. No connection can be added any more.
+// shutdown closes all connections of the loop. No more can be added.
 func (l *loop) shutdown() {
 	l.mu.Lock()
 	l.stopping = true
@@ -202,7 +202,7 @@ func (l *loop) shutdown() {
 		c.finish(ErrReactorClosed)
 		c.leave()
 	}
-	for c, _ := l.next(); c != nil; c, _ = l.next() { // opened too late, or already finished above
+	for c, _ := l.next(); c != nil; c, _ = l.next() { // connections that were added too late, or are already finished
 		c.enter()
 		c.finish(ErrReactorClosed)
 		c.leave()
@@ -235,7 +235,7 @@ func (l *loop) work(c *Conn, w uint32) {
 	}
 }
 
-// timerFired finds which of a connection's two deadlines has passed.
+// timerFired determines which of a connection's two deadlines has passed.
 func (l *loop) timerFired(t *timerwheel.Timer[*Conn], now time.Time) {
 	c := t.Owner
 	c.enter()
@@ -243,7 +243,7 @@ func (l *loop) timerFired(t *timerwheel.Timer[*Conn], now time.Time) {
 	c.deadline(now)
 }
 
-// add gives c a place in the table.
+// add gives c an entry in the table.
 func (l *loop) add(c *Conn) {
 	l.tableMu.Lock()
 	defer l.tableMu.Unlock()
@@ -251,7 +251,7 @@ func (l *loop) add(c *Conn) {
 		c.slot = l.free[n-1]
 		l.free = l.free[:n-1]
 	} else {
-		c.slot = int32(len(l.table)) // descriptors are int32 too, there cannot be more
+		c.slot = int32(len(l.table)) // fits: descriptors are int32 as well, and there cannot be more connections
 		l.table = append(l.table, entry{})
 	}
 	l.table[c.slot].conn = c
@@ -268,7 +268,7 @@ func (l *loop) remove(c *Conn) {
 	l.free = append(l.free, c.slot)
 }
 
-// lookup finds the connection an event is for; nil if it has gone. On the loop only.
+// lookup returns the connection of an event; nil if it is gone. It runs on the loop only.
 func (l *loop) lookup(slot, gen int32) *Conn {
 	if slot < 0 || int(slot) >= len(l.table) || l.table[slot].gen != gen {
 		return nil

@@ -34,7 +34,7 @@ func TestStaleEventFindsNoConnection(t *testing.T) {
 func TestQueueKeepsOrderAndCountsBytes(t *testing.T) {
 	var q queue
 	var want []byte
-	shared := bytes.Repeat([]byte{'s'}, 2*shareFrom)[:shareFrom] // with room behind it that is not ours
+	shared := bytes.Repeat([]byte{'s'}, 2*shareFrom)[:shareFrom] // its capacity extends into bytes that must not be overwritten
 	for i := range 200 {
 		small := bytes.Repeat([]byte{byte(i)}, i%70)
 		q.copyIn(small)

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machineMemory is what the process may use: the control group's limit if there is one, else the machine's memory.
-// 0: unknown.
+// machineMemory returns the memory that the process may use: the control group's limit if there is one, else the machine's memory; 0:
+// unknown.
 func machineMemory() int64 {
 	var si unix.Sysinfo_t
 	total := int64(0)

@@ -1,5 +1,5 @@
 package reactor
 
-// Nudge has the handler's Drained called soon from the loop, even with nothing to drain: it is how a protocol that
-// others write to gets back onto its loop.
+// Nudge makes the loop call the handler's Drained soon, even if nothing was queued. A protocol that other goroutines write to uses it to
+// continue on its loop.
 func (c *Conn) Nudge() { c.loop.post(c, workFlushed) }

@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// errEOF is io.EOF under a name the drivers share.
+// errEOF is io.EOF under a name that the drivers share.
 var errEOF = io.EOF
 
-// sock is the state that a connection has beside its Conn in the goroutine driver.
+// sock is a connection's additional state in the goroutine driver.
 type sock struct {
-	serial sync.Mutex // the right to run the handler
+	serial sync.Mutex // held while the handler runs
 	nc     net.Conn
 	rc     syscall.RawConn
 
-	reading, flushing bool // a goroutine does so; under Conn.mu
+	reading, flushing bool // whether a goroutine is reading or flushing; under Conn.mu
 }
 
-// chanPoller drives connections with a goroutine each, parked without a buffer. Its loop only runs timers and what
-// is posted.
+// chanPoller drives each connection with goroutines of its own, which hold no buffer while they wait. Its loop only runs timers and posted
+// work.
 type chanPoller struct{ signal chan struct{} }
 
 func newChanPoller() *chanPoller { return &chanPoller{signal: make(chan struct{}, 1)} }
@@ -46,7 +46,7 @@ func (p *chanPoller) close() {}
 
 func (p *chanPoller) attach(c *Conn) error { return p.update(c) }
 
-// update starts the goroutines that are missing. They end by themselves when they are not needed.
+// update starts the goroutines that are missing. They end by themselves when they are no longer needed.
 func (p *chanPoller) update(c *Conn) error {
 	s := c.sock
 	if c.wantsInput() && !s.reading {
@@ -66,7 +66,7 @@ func (p *chanPoller) release(*Conn) (net.Conn, error) {
 	return nil, errors.New("release a connection: a goroutine waits on it")
 }
 
-// scratches lends read buffers to connections that have something to read.
+// scratches is a pool of read buffers for connections with input.
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 // readLoop waits for input and runs the handler on it.
@@ -94,7 +94,7 @@ func (c *Conn) readLoop() {
 	}
 }
 
-// flushLoop waits until the socket takes more, until the queue is empty.
+// flushLoop writes the queue whenever the socket accepts more, until the queue is empty.
 func (c *Conn) flushLoop() {
 	for {
 		err := c.sock.flush(c)

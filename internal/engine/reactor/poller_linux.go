@@ -26,16 +26,16 @@ func newPoller(driver string) (poller, error) {
 // wakeSlot marks events of the eventfd that wakes the loop.
 const wakeSlot = -1
 
-// epoll is a loop's own epoll set, nested in the Go runtime's: the loop's goroutine parks like any other and no
-// thread blocks in a system call.
+// epoll is a loop's own epoll set, nested in the Go runtime's: the loop's goroutine parks like any other, so no thread blocks in a system
+// call.
 type epoll struct {
 	fd     int
 	file   *os.File // keeps fd registered with the runtime
 	raw    syscall.RawConn
-	event  *os.File // eventfd, edge-triggered, so it never needs to be read; a File, so that a late wake after close is harmless
+	event  *os.File // eventfd, edge-triggered, so it never needs to be read; a File, so that a late wake after close does no harm
 	ready  [256]unix.EpollEvent
 	n      int
-	ask    func(fd uintptr) bool // made once: no closure a wait
+	ask    func(fd uintptr) bool // created once, to avoid a closure for each wait
 	asking *loop
 }
 
@@ -44,7 +44,7 @@ func newEpoll() (*epoll, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
 	}
-	// Non-blocking makes os.NewFile hand it to the runtime's poller.
+	// In non-blocking mode, os.NewFile registers it with the runtime's poller.
 	if err := unix.SetNonblock(fd, true); err != nil {
 		_ = unix.Close(fd)
 		return nil, os.NewSyscallError("fcntl", err)
@@ -78,7 +78,7 @@ func (p *epoll) close() {
 
 func (p *epoll) wake() {
 	one := [8]byte{1}
-	_, _ = p.event.Write(one[:]) // fails only when the counter is full, and then the loop is awake
+	_, _ = p.event.Write(one[:]) // fails only if the counter is full, and then the loop is awake
 }
 
 // poll asks for events without blocking; false parks the goroutine until the set is ready.
@@ -109,7 +109,7 @@ func (p *epoll) wait(l *loop) error {
 	return nil
 }
 
-// handle does what an event calls for. The connection may be finished after each step.
+// handle handles an event. The connection may be finished after each step.
 func (p *epoll) handle(l *loop, c *Conn, events uint32) {
 	if events&unix.EPOLLOUT != 0 {
 		c.mu.Lock()
@@ -128,15 +128,15 @@ func (p *epoll) handle(l *loop, c *Conn, events uint32) {
 	gone, reads := c.state&finished != 0, c.wantsInput() && c.state&resuming == 0
 	if !reads && c.state&resuming == 0 {
 		c.state |= stalled
-		c.watch() // a pause: unregister only now, since most pauses are over before input comes
+		c.watch() // paused: stop watching only now, because most pauses end before input arrives
 	}
 	c.mu.Unlock()
 	switch {
-	case gone: // its descriptor may be another's by now
+	case gone: // its descriptor may belong to another connection by now
 	case reads:
 		p.read(l, c)
 	case events&(unix.EPOLLERR|unix.EPOLLHUP) != 0:
-		// epoll reports both even if they were not requested; no input of a peer that is gone needs to be awaited.
+		// epoll reports both events even if they were not requested. The peer is gone, so no more input can arrive.
 		c.finish(socketError(int(c.fd)))
 	}
 }
@@ -155,7 +155,7 @@ func (p *epoll) read(l *loop, c *Conn) {
 	}
 }
 
-// interest is the epoll mask that c's wishes need. c.mu is held.
+// interest returns the epoll mask for the events that c needs. c.mu is held.
 func interest(c *Conn) uint32 {
 	var m uint32
 	if c.wantsInput() {
@@ -186,7 +186,7 @@ func (p *epoll) control(c *Conn, op int, mask uint32) error {
 	return nil
 }
 
-// detach closes the descriptor, which also takes it out of the set: it was never duplicated after it was added.
+// detach closes the descriptor, which also removes it from the set, because it was never duplicated after it was added.
 func (p *epoll) detach(c *Conn) {
 	if c.fd >= 0 {
 		_ = unix.Close(int(c.fd))
@@ -210,7 +210,7 @@ func (p *epoll) release(c *Conn) (net.Conn, error) {
 	return nc, nil
 }
 
-// socketError fetches what went wrong on a socket that reported an error.
+// socketError returns the error of a socket that has reported one.
 func socketError(fd int) error {
 	if e, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR); err == nil && e != 0 {
 		return os.NewSyscallError("read", syscall.Errno(e))

@@ -1,17 +1,17 @@
 package reactor
 
-// queue is the bytes a socket did not take yet. It exists only while there are some.
+// queue holds the bytes that a socket has not accepted yet. It exists only while there are some.
 type queue struct {
 	bufs  [][]byte // oldest first
 	n     int      // bytes in bufs
-	owned bool     // the last of bufs belongs to the queue: small pieces may be appended to it
+	owned bool     // the last of bufs belongs to the queue, so that small pieces may be appended to it
 }
 
 const (
-	// shareFrom is the size from which an immutable tail is referenced instead of copied: below it the reference
-	// and the separate piece in the system call cost more than the bytes.
+	// shareFrom is the size in bytes from which an immutable tail is referenced instead of copied: below it, the reference and the separate
+	// piece in the system call cost more than copying.
 	shareFrom = 512
-	// chunkSize is how much is set aside for small pieces at a time.
+	// chunkSize is the number of bytes allocated at a time for small pieces.
 	chunkSize = 2 << 10
 )
 

@@ -1,7 +1,6 @@
-// Package reactor serves many mostly idle connections with little memory: epoll loops read into a shared buffer
-// and hand the bytes to a push parser; writes go out inline and are queued only when the socket is full. It knows
-// bytes, not notifications. Where there is no epoll a portable driver runs the same handlers with one bufferless
-// goroutine a connection.
+// Package reactor serves many mostly idle connections with little memory: epoll loops read into a shared buffer and pass the bytes to a
+// push parser; writes go directly to the socket and are queued only when it is full. The package handles bytes, not notifications. On
+// systems without epoll, a portable driver runs the same handlers with one goroutine per connection, which holds no buffer.
 package reactor
 
 import (
@@ -17,34 +16,33 @@ import (
 	"godwit.dev/godwit/internal/engine/timerwheel"
 )
 
-// Handler is the protocol on a connection. The reactor calls Data, Tick, Drained and Closed one at a time per
-// connection, from the connection's loop, holding no lock.
+// Handler is the protocol on a connection. The connection's loop calls Data, Tick, Drained and Closed one at a time, without holding a
+// lock.
 type Handler interface {
-	// Data parses b and returns how many bytes it is done with; the rest comes again, with more behind it (after
-	// Conn.Resume perhaps with nothing more). b is valid, and may be overwritten by the handler, only until Data
-	// returns. An error closes the connection.
+	// Data parses b and returns how many bytes it has used; the rest is passed again with more bytes after it (after Conn.Resume perhaps
+	// with none). b is valid only until Data returns; the handler may overwrite it. An error closes the connection.
 	Data(b []byte) (used int, err error)
-	// Drained is called when a write queue has run empty, whether or not it had refused a write.
+	// Drained is called when a write queue has become empty, whether or not a write was refused before.
 	Drained()
-	// Tick is called when the time set by Conn.SetTimer has come.
+	// Tick is called at the time set by Conn.SetTimer.
 	Tick(now time.Time)
-	// Closed is the last call, once, after the descriptor is closed. err says why (io.EOF: the peer ended it).
+	// Closed is the last call, made once after the descriptor is closed. err is the reason (io.EOF: the peer ended the connection).
 	Closed(err error)
 }
 
-// Ender is a Handler that is told when the peer has sent its last byte and some are left which the handler has not used: it
-// may release the connection then. Otherwise Closed follows.
+// Ender is a Handler that is notified when the peer has sent its last byte and the handler has not used all bytes: it may then release the
+// connection. Otherwise Closed follows.
 type Ender interface {
 	Ended()
 }
 
 // Config bounds a reactor.
 type Config struct {
-	Loops      int    // epoll loops; 0: one per CPU
-	Driver     string // "epoll", "goroutine", or "" for the best there is
-	QueueBytes int    // most bytes queued on one connection; an empty queue takes one write of any size. 0: 256 KiB
-	InputBytes int    // most bytes of an incomplete frame kept between reads; 0: 1 MiB (a handler may refuse earlier)
-	TotalBytes int64  // most bytes queued on all; beyond it the largest queues are closed. 0: a quarter of the memory limit
+	Loops      int    // number of epoll loops; 0: one per CPU
+	Driver     string // "epoll", "goroutine", or "" for the best available one
+	QueueBytes int    // maximum bytes queued on one connection; an empty queue accepts one write of any size. 0: 256 KiB
+	InputBytes int    // maximum bytes of an incomplete frame kept between reads; 0: 1 MiB (a handler may refuse earlier)
+	TotalBytes int64  // maximum bytes queued on all connections; beyond it, those with the largest queues are closed. 0: a quarter of the memory limit
 }
 
 // Defaults of Config.
@@ -59,10 +57,10 @@ const (
 	DriverGoroutine = "goroutine"
 )
 
-// lingerTime is how long a connection that is being closed may take to accept its last bytes and to close its side.
+// lingerTime is how long the peer of a closing connection may take to accept the last bytes and to close its side.
 const lingerTime = 5 * time.Second
 
-// Reasons a connection ends that the reactor itself decides.
+// Reasons for which the reactor itself ends a connection.
 var (
 	ErrReactorClosed = errors.New("the reactor was closed")
 	ErrInputTooLong  = errors.New("the peer sent an incomplete frame longer than the limit")
@@ -70,7 +68,7 @@ var (
 	ErrFirstByte     = errors.New("the peer sent nothing in time")
 )
 
-// Reactor owns its loops and every connection on them.
+// Reactor owns its loops and all connections on them.
 type Reactor struct {
 	cfg    Config
 	log    *slog.Logger
@@ -78,7 +76,7 @@ type Reactor struct {
 	linger time.Duration
 
 	loops []*loop
-	next  atomic.Uint32 // which loop takes the next connection
+	next  atomic.Uint32 // selects the loop of the next connection
 
 	ctx  context.Context // ends the accepting goroutines, which belong to the reactor
 	stop context.CancelFunc
@@ -138,8 +136,8 @@ func New(cfg Config, log *slog.Logger) (*Reactor, error) {
 	return r, nil
 }
 
-// Close ends every Serve, closes every connection at once (handlers see ErrReactorClosed) and waits for all
-// goroutines. For a polite end close the connections with CloseAfterFlush and Drain first.
+// Close ends every Serve, closes every connection at once (handlers get ErrReactorClosed) and waits for all goroutines. For an orderly end,
+// close the connections with CloseAfterFlush and call Drain before.
 func (r *Reactor) Close() error {
 	r.once.Do(func() {
 		r.stop()
@@ -153,7 +151,7 @@ func (r *Reactor) Close() error {
 
 // Drain waits until no connection is left, or ctx ends.
 func (r *Reactor) Drain(ctx context.Context) error {
-	tk := time.NewTicker(10 * time.Millisecond) // the end of a process may take a hundredth of a second longer
+	tk := time.NewTicker(10 * time.Millisecond) // polling suffices: it delays the end of a process by at most a hundredth of a second
 	defer tk.Stop()
 	for r.conns.Load() > 0 {
 		select {
@@ -175,7 +173,7 @@ func (r *Reactor) Stats() Stats {
 	return s
 }
 
-// tick makes the loops that have timers look at them.
+// tick makes the loops that have timers check them.
 func (r *Reactor) tick() {
 	tk := time.NewTicker(timerwheel.DefaultTick)
 	defer tk.Stop()
@@ -194,10 +192,10 @@ func (r *Reactor) tick() {
 	}
 }
 
-// nextLoop picks the loop of a new connection.
+// nextLoop selects the loop for a new connection.
 func (r *Reactor) nextLoop() *loop {
 	return r.loops[int(r.next.Add(1)-1)%len(r.loops)]
 }
 
-// now is the reactor's monotonic clock in nanoseconds, compact enough to keep in a connection.
+// now returns the reactor's monotonic time in nanoseconds, so compact that connections can store it.
 func (r *Reactor) now() int64 { return int64(time.Since(r.start)) }

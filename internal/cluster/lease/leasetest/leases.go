@@ -1,4 +1,4 @@
-// Package leasetest decides in tests which of several servers holds a lease.
+// Package leasetest lets tests decide which of several servers holds a lease.
 package leasetest
 
 import (
@@ -9,18 +9,18 @@ import (
 	"godwit.dev/godwit/internal/cluster/lease"
 )
 
-// Leases decide which of several servers has a name. Server 0 has all that were not given to another one.
+// Leases determine which of several servers holds a name. Server 0 holds all names that were not given to another server.
 type Leases struct {
-	// Over says that all leases have ended without any server noticing, as after a long suspension of a process.
+	// Over simulates that all leases have ended without any server noticing, as after a long suspension of a process.
 	Over atomic.Bool
 
 	mu      sync.Mutex
 	changed sync.Cond
-	of      map[string]int                // the server that may hold the lease, by name
+	of      map[string]int                // number of the server that may hold the lease, by name
 	ends    map[string]context.CancelFunc // of who has it
 }
 
-// New makes leases that no server wants.
+// New returns leases that no server has requested.
 func New() *Leases {
 	l := &Leases{of: map[string]int{}, ends: map[string]context.CancelFunc{}}
 	l.changed.L = &l.mu
@@ -65,7 +65,7 @@ func (l *Leases) Server(n int) lease.Func {
 	}
 }
 
-// Give gives a name to another server, once the former one has ended.
+// Give gives a name to another server after the former one has ended its work.
 func (l *Leases) Give(name string, to int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,7 +76,7 @@ func (l *Leases) Give(name string, to int) {
 	l.changed.Broadcast()
 }
 
-// Held is the number of leases that are held.
+// Held returns the number of held leases.
 func (l *Leases) Held() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

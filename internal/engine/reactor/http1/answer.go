@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// ownHead is more than an answer's head takes beside the fields that it is given.
+// ownHead exceeds the size of an answer's head without the given fields, in bytes.
 const ownHead = 256
 
-// AppendAnswer appends an answer as net/http writes it: fields are header lines in order of their names. last: the connection
+// AppendAnswer appends an answer in net/http's format: fields are header lines in the order of their names. last means that the connection
 // is closed after it.
 func AppendAnswer(b []byte, status int, fields, body []byte, now time.Time, last bool) []byte {
 	b = append(slices.Grow(b, ownHead+len(fields)+len(body)), "HTTP/1.1 "...)

@@ -1,20 +1,19 @@
-// Package http1 tells plain HTTP/1.1 requests of one kind from everything else. A plain request is one that every server
-// reads alike: one known line, headers of one line each without anything that decides where the body ends but one
-// Content-Length, and nothing that asks for more than an answer. Whatever else may be right as well is not plain, and is for a
-// whole HTTP server to judge; so nothing here has to refuse anything.
+// Package http1 recognises plain HTTP/1.1 requests of one kind. A plain request is one that every server reads in the same way: it has one
+// known request line and headers of one line each; only one Content-Length determines where the body ends; and nothing in it requires more
+// than an answer. Any other request, even a valid one, is left to a full HTTP server, so this package need not reject anything.
 package http1
 
 import "bytes"
 
-// MaxHead is how long the line and the headers of a plain request may be together. A back end's head is about a tenth of that.
+// MaxHead limits the request line and the headers of a plain request together, in bytes. A back end's head has about a tenth of that.
 const MaxHead = 4 << 10
 
-// MaxBody is how long the body of a plain request may be.
+// MaxBody limits the body of a plain request, in bytes.
 const MaxBody = 256 << 10
 
-// Head is the line and the headers of a plain request. Its slices are of the input.
+// Head holds the request line and the headers of a plain request. Its slices refer to the input.
 type Head struct {
-	Size           int // bytes of line and headers, with the empty line
+	Size           int // bytes of line and headers, including the empty line
 	Length         int // of the body, which follows
 	Host           []byte
 	Authorization  []byte // nil: there is none
@@ -23,17 +22,17 @@ type Head struct {
 	Tracestate     []byte // nil: there is none
 }
 
-// Kind says what the input begins with.
+// Kind is what the input begins with.
 type Kind uint8
 
 // Kinds.
 const (
-	Other   Kind = iota // no plain request, for whatever reason
-	Partial             // it may become one: line and headers are not whole yet
+	Other   Kind = iota // not a plain request
+	Partial             // may become one: line and headers are incomplete
 	Plain
 )
 
-// Read reads the head of a request whose line is line, without its end.
+// Read parses the head of a request whose request line is line, without its line end.
 func Read(b []byte, line string) (h Head, k Kind) {
 	if n := min(len(b), len(line)); string(b[:n]) != line[:n] {
 		return h, Other
@@ -84,7 +83,7 @@ func (h *Head) whole() Kind {
 	return Plain
 }
 
-// field takes a header. It is false if that is not of a plain request.
+// field handles a header. It returns false if a plain request must not have it.
 func (h *Head) field(f []byte) bool {
 	colon := bytes.IndexByte(f, ':')
 	if colon <= 0 {
@@ -139,7 +138,7 @@ func (h *Head) field(f []byte) bool {
 	return true
 }
 
-// once sets a value that must be given only once and not be empty.
+// once sets a value that must occur only once and must not be empty.
 func once(into *[]byte, value []byte) bool {
 	if *into != nil || len(value) == 0 {
 		return false
@@ -148,7 +147,7 @@ func once(into *[]byte, value []byte) bool {
 	return true
 }
 
-// length reads a Content-Length in its usual form: only digits, and few of them.
+// length parses a Content-Length in its usual form: only digits, and few of them.
 func (h *Head) length(value []byte) bool {
 	if len(value) == 0 || len(value) > len("262144") {
 		return false
@@ -164,7 +163,7 @@ func (h *Head) length(value []byte) bool {
 	return n <= MaxBody
 }
 
-// is compares without regard to case; name is in small letters.
+// is compares case-insensitively; name must be in lower case.
 func is(b []byte, name string) bool {
 	if len(b) != len(name) {
 		return false
@@ -180,7 +179,7 @@ func is(b []byte, name string) bool {
 	return true
 }
 
-// isName are the bytes of a header's name (RFC 9110 section 5.6.2).
+// isName marks the bytes that are valid in a header's name (RFC 9110 section 5.6.2).
 var isName = func() (t [256]bool) {
 	for c := range t {
 		t[c] = 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'

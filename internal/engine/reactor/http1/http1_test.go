@@ -41,8 +41,7 @@ func TestAPlainRequestInPartsIsPartialUntilItIsWhole(t *testing.T) {
 	}
 }
 
-// TestAmbiguousRequestsAreLeftToNetHTTP has requests that some servers read in two ways, and requests that ask for more than an
-// answer.
+// TestAmbiguousRequestsAreLeftToNetHTTP reads requests that servers interpret differently, and requests that require more than an answer.
 func TestAmbiguousRequestsAreLeftToNetHTTP(t *testing.T) {
 	with := func(header string) string {
 		return line + "\r\nHost: x\r\nContent-Length: 2\r\n" + header + "\r\n\r\n{}"

@@ -8,39 +8,39 @@ import (
 	"sync/atomic"
 )
 
-// Verdict says what happens to a connection after the judge has checked how a request marks the end of its body.
+// Verdict decides about a connection after the judge has checked how a request marks the end of its body.
 type Verdict uint32
 
-// Verdicts. A proxy in front may read a request otherwise than net/http does, and then takes what follows for another's request; so
-// a connection does not outlive one that leaves room for doubt (RFC 9112, sections 5.2, 6.1 and 11.2).
+// Verdicts. A proxy in front may interpret a request differently from net/http, and then take the bytes after it for another request. So a
+// connection ends after an ambiguous request (RFC 9112, sections 5.2, 6.1 and 11.2).
 const (
 	Keep   Verdict = iota // every server reads it alike
-	Last                  // it is answered, and nothing after it is read
-	Refuse                // it is answered 400, and nothing after it is read
+	Last                  // the request is answered, and nothing after it is read
+	Refuse                // the request is answered with 400, and nothing after it is read
 )
 
-// Judge looks at a connection's bytes on their way to net/http, which hides from handlers what it has put right: two lengths, a length
-// beside chunks, folded lines. It follows bodies that say their length, and stops at the first verdict: no later request is served.
-// The zero Judge is at the beginning of a request.
+// Judge examines a connection's bytes on their way to net/http, which hides from handlers what it has corrected: two lengths, a length
+// beside chunks, folded lines. It follows bodies with a length, and stops at the first verdict other than Keep, because no later request is
+// served. The zero Judge is at the beginning of a request.
 type Judge struct {
 	verdict atomic.Uint32
 
-	off     bool   // the judge checks nothing any more
-	inHead  bool   // the request line has been read
+	off     bool   // the judge no longer checks anything
+	inHead  bool   // the request line was read, and the head has not ended
 	old     bool   // it says HTTP/1.0
-	doubt   bool   // the head is to be refused
-	last    bool   // the head is to be the last
+	doubt   bool   // the request must be refused
+	last    bool   // the request must be the connection's last
 	lengths int    // how many Content-Lengths there are
 	chunked bool   // there is a Transfer-Encoding
 	length  int64  // that the head says
-	body    int64  // bytes of a body to pass over
-	line    []byte // the beginning of a line that has not ended
+	body    int64  // bytes of a body to skip
+	line    []byte // beginning of an incomplete line
 }
 
-// mostLine is how much of a line is kept. Longer ones that say where a body ends are refused.
+// mostLine limits the kept part of a line, in bytes. Longer lines that determine where a body ends are refused.
 const mostLine = 256
 
-// Saw takes the next bytes of the connection.
+// Saw examines the connection's next bytes.
 func (j *Judge) Saw(b []byte) {
 	for len(b) > 0 && !j.off {
 		if j.body > 0 {
@@ -64,7 +64,7 @@ func (j *Judge) Saw(b []byte) {
 	}
 }
 
-// read takes a line without its line feed.
+// read handles a line without its line feed.
 func (j *Judge) read(line []byte) {
 	text, ended := bytes.CutSuffix(line, []byte{'\r'})
 	switch {
@@ -76,9 +76,9 @@ func (j *Judge) read(line []byte) {
 		j.endHead()
 		return
 	case len(text) == 0:
-		return // net/http decides about an empty line before a request
+		return // net/http decides about empty lines before a request
 	}
-	if !ended && len(line) < mostLine { // of a longer line the end was not kept
+	if !ended && len(line) < mostLine { // the end of a longer line was not kept
 		j.last = true
 	}
 	if !j.inHead {
@@ -125,13 +125,13 @@ func (j *Judge) endHead() {
 
 type judgeKey struct{}
 
-// WithJudge stores the judge of a connection in the context of its requests. It is for a server's ConnContext.
+// WithJudge stores a connection's judge in the context of its requests, for a server's ConnContext.
 func WithJudge(ctx context.Context, j *Judge) context.Context {
 	return context.WithValue(ctx, judgeKey{}, j)
 }
 
-// JudgeOf decides whether a request's connection goes on. TLS hides the plain bytes, so there the fields of net/http decide. They lack the
-// Transfer-Encoding of HTTP/1.0, so an HTTP/1.0 client over TLS has one request for each connection.
+// JudgeOf decides whether a request's connection stays open. Over TLS, the judge cannot see the plain bytes, so the fields of net/http
+// decide. They lack the Transfer-Encoding of HTTP/1.0, so an HTTP/1.0 client over TLS can send only one request on each connection.
 func JudgeOf(r *http.Request) Verdict {
 	if r.ProtoMajor != 1 {
 		return Keep

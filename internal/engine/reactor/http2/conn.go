@@ -8,41 +8,41 @@ import (
 	"time"
 )
 
-// Conn is one connection. It implements the reactor's handler: Data, Drained, Tick and Closed come from its loop one
-// at a time. Streams are written to from anywhere.
+// Conn is one connection. It implements the reactor's handler: the loop calls Data, Drained, Tick and Closed one at a time. Any goroutine
+// may write to streams.
 type Conn struct {
 	io  Transport
 	srv *Server
 
-	mu      sync.Mutex // guards everything but in, prev and next; held across writes to io, never across calls of a StreamHandler
-	streams *Stream    // open ones, newest first, while they are few
+	mu      sync.Mutex // guards everything but in, prev and next; held during writes to io, never during calls of a StreamHandler
+	streams *Stream    // open streams, newest first, while they are few
 	index   map[uint32]*Stream
-	ended   *Stream // removed streams whose Closed is due
+	ended   *Stream // removed streams whose Closed must be called
 
-	in *input // what a connection keeps of its input while it starts or a header block is incomplete; of the loop alone
+	in *input // input state while a connection starts or a header block is incomplete; only the loop uses it
 
-	prev, next *Conn // in the server's list; guarded by Server.mu
+	prev, next *Conn // links in the server's list; guarded by Server.mu
 
 	timerAt  instant // when Tick is due, if connTimed
 	checkAt  instant // next look at silence
 	budgetAt instant // when budget was last refilled
 
-	sendWin int32 // what the peer lets us send on all streams
-	initWin int32 // and at first on a new one
-	recvWin int32 // what the peer may still send on all streams
-	credit  int32 // received and not yet given back
+	sendWin int32 // bytes that the peer accepts on all streams together
+	initWin int32 // initial window of a new stream, set by the peer
+	recvWin int32 // bytes that the peer may still send on all streams together
+	credit  int32 // bytes received and not yet credited to the peer
 	queued  int32 // bytes in the streams' queues
-	held    int32 // request bytes the layer above holds
+	held    int32 // request bytes that the layer above holds
 	lastID  uint32
 	open    uint16 // streams
-	waiting uint16 // streams with something in their queue
+	waiting uint16 // number of streams with a non-empty queue
 	budget  int16  // for control frames; see flood.go
 	flags   connFlags
 }
 
-// input is what only a new connection, or one in the middle of a header block, needs.
+// input is state that only a new connection needs, or one in the middle of a header block.
 type input struct {
-	dec   *headerDecoder // nil: the table size is 0, any pooled decoder will do
+	dec   *headerDecoder // nil: the table size is 0, so any decoder of the pool works
 	block *headerBlock   // waiting for CONTINUATION
 }
 
@@ -52,21 +52,21 @@ const (
 	connPrefaced  connFlags = 1 << iota // the client's preface has come
 	connSettings                        // and its first SETTINGS
 	connAcked                           // it has acknowledged ours
-	connShrinking                       // it was asked to shrink the header table
-	connActive                          // bytes came since the last check
+	connShrinking                       // the client was asked to use no header table
+	connActive                          // bytes have arrived since the last check
 	connPinged                          // a keep-alive PING is out
-	connProbed                          // a PING is out, and streams wait for its answer
-	connBusy                            // the loop is in a callback and will handle ended afterwards
+	connProbed                          // a PING was sent, and streams wait for its answer
+	connBusy                            // the loop is in a callback, after which it handles ended
 	connDraining                        // GOAWAY was sent with the highest id
-	connDrained                         // GOAWAY was sent with the real last id
-	connFailed                          // it ends as soon as all written bytes are sent; nothing is read any more
+	connDrained                         // GOAWAY was sent with the actual last id
+	connFailed                          // the connection closes after all written bytes are sent; nothing more is read
 	connClosed                          // the transport is gone
 	connTimed                           // a timer is set
 	connResumed                         // a stream's Resumed is due
-	connCrowded                         // a stream was refused because of what others have queued
+	connCrowded                         // a stream's write was refused because of what other streams have queued
 )
 
-// errNotHTTP2 ends connections that speak something else.
+// errNotHTTP2 ends connections of another protocol.
 var (
 	errNotHTTP2 = errors.New("the peer does not speak HTTP/2")
 	errHTTP1    = errors.New("the peer speaks HTTP/1")
@@ -133,7 +133,7 @@ func (c *Conn) enter() {
 	c.mu.Unlock()
 }
 
-// leave does the work that other goroutines have asked the loop for meanwhile, mainly Closed of the streams that ended.
+// leave does the work that other goroutines have left for the loop, mainly calls of Closed for ended streams.
 func (c *Conn) leave() {
 	for {
 		c.mu.Lock()
@@ -172,7 +172,7 @@ func (c *Conn) leave() {
 	}
 }
 
-// nudge makes the loop pass through leave. Caller holds mu.
+// nudge makes the loop call leave soon. Caller holds mu.
 func (c *Conn) nudge() {
 	if c.flags&connBusy == 0 {
 		c.io.Nudge()
@@ -185,7 +185,7 @@ func (c *Conn) is(f connFlags) bool {
 	return c.flags&f != 0
 }
 
-// parse handles the complete frames in b and returns how many bytes they take.
+// parse handles the complete frames in b and returns the number of their bytes.
 func (c *Conn) parse(b []byte) (used int, err error) {
 	if !c.is(connPrefaced) {
 		if used, err = c.start(b); used == 0 {
@@ -209,7 +209,7 @@ func (c *Conn) parse(b []byte) (used int, err error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if used > 0 { // a frame that does not end is no sign of life
+	if used > 0 { // an incomplete frame is not a sign of life
 		c.flags |= connActive
 	}
 	if c.flags&connFailed != 0 {
@@ -218,7 +218,7 @@ func (c *Conn) parse(b []byte) (used int, err error) {
 	return used, nil
 }
 
-// start checks the client's preface and sends ours. It returns 0 while the preface is not complete.
+// start checks the client's preface and sends the server's. It returns 0 while the preface is incomplete.
 func (c *Conn) start(b []byte) (int, error) {
 	n := min(len(b), len(preface))
 	if string(b[:n]) != preface[:n] {
@@ -294,7 +294,7 @@ func (c *Conn) settingsSeen(typ, flags byte) bool {
 	return true
 }
 
-// fail ends the connection with a GOAWAY that says why.
+// fail ends the connection with a GOAWAY that contains the reason.
 func (c *Conn) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -318,12 +318,12 @@ func (c *Conn) failLocked(err error) {
 
 var http1Request = regexp.MustCompile(`^[A-Z]{3,7} [/*]`)
 
-// http1Answer tells a browser or a misconfigured proxy that this port speaks HTTP/2 only.
+// http1Answer informs browsers and misconfigured proxies that this port only supports HTTP/2.
 const http1Answer = "HTTP/1.1 505 HTTP Version Not Supported\r\nContent-Type: text/plain\r\nContent-Length: 36\r\n" +
 	"Connection: close\r\n\r\nThis port speaks gRPC over HTTP/2.\r\n"
 
-// control writes frames that must not wait. The queue keeps room for these; a peer that lets even that fill up does
-// not read. Caller holds mu.
+// control sends frames that must not wait. The queue reserves room for them; if a peer lets even that fill up, it does not read. Caller
+// holds mu.
 func (c *Conn) control(build func([]byte) []byte) {
 	if c.flags&connFailed == 0 && !c.writeFrames(build) {
 		c.flags |= connFailed
@@ -331,7 +331,7 @@ func (c *Conn) control(build func([]byte) []byte) {
 	}
 }
 
-// writeFrames writes what build appends, from a pooled buffer. Caller holds mu.
+// writeFrames writes the frames that build appends to a pooled buffer. Caller holds mu.
 func (c *Conn) writeFrames(build func([]byte) []byte) bool {
 	pooled := scratch.Get().(*[]byte)
 	b := build((*pooled)[:0])

@@ -6,7 +6,7 @@ import (
 	wire "golang.org/x/net/http2"
 )
 
-// A priority may be all that HEADERS has; the fields come in the frame that follows.
+// HEADERS may contain only a priority; the fields then come in the next frame.
 func TestHeadersMayHoldAPriorityAlone(t *testing.T) {
 	l := newLink(t, Config{})
 	priority := []byte{0, 0, 0, 0, 15}
@@ -21,7 +21,7 @@ func TestHeadersMayHoldAPriorityAlone(t *testing.T) {
 	l.wantGoAway(FrameSize)
 }
 
-// A client that waits for its window after each half of it would otherwise wait for ever.
+// Otherwise a client that waits for window after each half of it would wait for ever.
 func TestHalfAWindowIsGivenBack(t *testing.T) {
 	l := newLink(t, Config{StreamWindow: 70000, ConnWindow: 1 << 20})
 	l.stream(1, false)

@@ -2,17 +2,17 @@ package http2
 
 import "time"
 
-// Frames that make work and bring nothing must be paid for: out of a burst, by time, or by data flowing either way.
-// This bounds SETTINGS, PING, PRIORITY, RST_STREAM (rapid reset, CVE-2023-44487), WINDOW_UPDATE and empty DATA
-// floods alike. A connection that overdraws ends with ENHANCE_YOUR_CALM.
+// Frames that cause work without data consume a budget, which is refilled by time and by data in either direction; a burst is allowed. This
+// limits floods of SETTINGS, PING, PRIORITY, RST_STREAM (rapid reset, CVE-2023-44487), WINDOW_UPDATE and empty DATA alike. A connection
+// that exceeds its budget ends with ENHANCE_YOUR_CALM.
 const (
-	floodBurst = 4000 // a proxy may drop a thousand streams at once
+	floodBurst = 4000 // a proxy may reset a thousand streams at once
 	floodRate  = 400  // a second
-	perData    = 4    // earned by each DATA frame that carries something
+	perData    = 4    // added to the budget by each DATA frame that is not empty
 )
 
-// instant is a monotonic time in sixteenths of a second, compact enough to keep several in a connection. It wraps
-// after eight years, so only differences count.
+// instant is a monotonic time in sixteenths of a second, so compact that a connection can hold several. It wraps around after eight years,
+// so only differences are meaningful.
 type instant uint32
 
 const instantUnit = time.Second / 16
@@ -23,10 +23,10 @@ func now() instant { return instant(time.Since(epoch) / instantUnit) }
 
 func (t instant) add(d time.Duration) instant { return t + instant((d+instantUnit-1)/instantUnit) }
 
-// until is the time from now to t; if it is not positive, t has come.
+// until returns the time from now to t, which is not positive if t has passed.
 func (t instant) until(now instant) time.Duration { return time.Duration(int32(t-now)) * instantUnit }
 
-// spend pays n for a frame.
+// spend takes n from the budget for a frame.
 func (c *Conn) spend(n int32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

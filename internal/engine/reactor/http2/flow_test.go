@@ -44,7 +44,7 @@ func TestWritesWaitForTheStreamsWindowInOrder(t *testing.T) {
 	if l.fields()["grpc-status"] != "0" {
 		t.Error("trailers do not follow")
 	}
-	l.wantReset(1, NoError) // the request need not be finished
+	l.wantReset(1, NoError) // even if the request is incomplete
 	if !s.closed || s.err != nil {
 		t.Errorf("closed %t with %v, want in good order", s.closed, s.err)
 	}
@@ -201,7 +201,7 @@ func TestSettingsHaveTheirBounds(t *testing.T) {
 	for _, c := range []struct {
 		id    wire.SettingID
 		value uint32
-		code  ErrCode // 0: it may have this value
+		code  ErrCode // 0: the value is valid
 	}{
 		{wire.SettingEnablePush, 1, 0},
 		{wire.SettingEnablePush, 2, ProtocolError},

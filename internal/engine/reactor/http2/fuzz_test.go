@@ -10,8 +10,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// FuzzFrames feeds a connection whatever comes after the preface, in pieces. The handler answers and pauses by what
-// it is sent. Nothing may panic, the accounts must balance, and every stream must end exactly once.
+// FuzzFrames sends arbitrary bytes after the preface, in pieces. The input also determines when the handler answers and pauses. Nothing may
+// panic, the counters must be consistent, and every stream must end exactly once.
 func FuzzFrames(f *testing.F) {
 	for _, s := range seeds(f) {
 		f.Add(s, uint8(7))
@@ -65,7 +65,7 @@ func respond(s *recorded) {
 	}
 }
 
-// check compares the accounts with the streams, and reads what the server wrote.
+// check compares the counters with the streams, and parses what the server has written.
 func check(t *testing.T, l *link) {
 	open, waiting, bytes := uint16(0), uint16(0), 0
 	for s := range l.conn.all() {
@@ -87,7 +87,7 @@ func check(t *testing.T, l *link) {
 	}
 }
 
-// FuzzHeaderBlock decodes header blocks, twice with one decoder, as a connection with a table would.
+// FuzzHeaderBlock decodes each header block twice with one decoder, as a connection with a table would.
 func FuzzHeaderBlock(f *testing.F) {
 	var b bytes.Buffer
 	e := hpack.NewEncoder(&b)
@@ -133,7 +133,7 @@ func fieldsOf(pairs ...string) (out []hpack.HeaderField) {
 	return out
 }
 
-// seeds are conversations that reach every frame's handling.
+// seeds returns conversations that cover the handling of every frame type.
 func seeds(f *testing.F) [][]byte {
 	var out [][]byte
 	for _, talk := range []func(w *wire.Framer, block func(path string) []byte){

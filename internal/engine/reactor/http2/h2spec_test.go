@@ -36,7 +36,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// quiet keeps h2spec's report, which it prints to standard output, out of the test's output.
+// quiet keeps h2spec's report on standard output out of the test's output.
 func quiet(t *testing.T) {
 	if os.Getenv("H2SPEC_VERBOSE") != "" {
 		return

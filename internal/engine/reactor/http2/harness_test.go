@@ -10,21 +10,21 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// link is a connection without a network: the test is both its client and its loop.
+// link is a connection without a network: the test acts as its client and as its loop.
 type link struct {
 	t       testing.TB
 	conn    *Conn
 	handler *recorder
 
-	out    bytes.Buffer // what the server wrote and the client has not read
-	in     bytes.Buffer // what the client is about to send
+	out    bytes.Buffer // bytes from the server that the client has not read
+	in     bytes.Buffer // bytes that the client is about to send
 	client *wire.Framer // writes to in, reads from out
 	enc    *hpack.Encoder
 	block  bytes.Buffer
 	dec    *hpack.Decoder
-	rest   []byte // sent and not used by the server
+	rest   []byte // sent bytes that the server has not used
 
-	queued  int  // bytes that the socket pretends not to have taken
+	queued  int  // bytes that the simulated socket has not accepted
 	full    bool // refuse writes
 	nudged  bool
 	tickAt  time.Time
@@ -50,7 +50,7 @@ func (l *link) Nudge()                    { l.nudged = true }
 func (l *link) Cork()                     {}
 func (l *link) Uncork()                   {}
 
-// recorder is a handler that records the callbacks of its streams.
+// recorder is a handler that records its streams' callbacks.
 type recorder struct {
 	streams []*recorded
 	open    func(*recorded) // may answer at once
@@ -87,7 +87,7 @@ func (r *recorded) Closed(err error) {
 	r.closed, r.err = true, err
 }
 
-// newLink connects a client that has sent its preface and seen the server's.
+// newLink connects a client that has sent its preface and received the server's.
 func newLink(t testing.TB, cfg Config) *link {
 	l := silentLink(t, NewServer(cfg, &recorder{}))
 	l.in.WriteString(preface)
@@ -124,7 +124,7 @@ func silentLink(t testing.TB, s *Server) *link {
 	return l
 }
 
-// send hands over the client's writes, and lets the loop do the work posted to it.
+// send delivers the client's writes, and lets the loop do the posted work.
 func (l *link) send() {
 	l.t.Helper()
 	l.rest = append(l.rest, l.in.Bytes()...)
@@ -144,7 +144,7 @@ func (l *link) drain() {
 	}
 }
 
-// sleep lets time pass; for synctest.
+// sleep advances the time, within synctest.
 func (l *link) sleep(d time.Duration) {
 	for end := time.Now().Add(d); ; {
 		next := l.tickAt
@@ -166,7 +166,7 @@ func (l *link) request(id uint32, end bool, fields ...string) {
 	l.send()
 }
 
-// encode makes a header block of pairs; without any it is a plain request's.
+// encode encodes name and value pairs as a header block; without any, it encodes a plain request's.
 func (l *link) encode(fields ...string) []byte {
 	l.block.Reset()
 	if len(fields) == 0 || !strings.HasPrefix(fields[0], ":") {
@@ -211,7 +211,7 @@ func (l *link) peek() wire.FrameType {
 	return wire.FrameType(l.out.Bytes()[3])
 }
 
-// expect reads the next frame and insists on its type.
+// expect reads the next frame and checks its type.
 func (l *link) expect(typ wire.FrameType) wire.Frame {
 	l.t.Helper()
 	f := l.next()
@@ -238,7 +238,7 @@ func (l *link) wantReset(id uint32, code ErrCode) {
 	}
 }
 
-// wantGoAway skips earlier frames and checks that the connection ends with this code.
+// wantGoAway skips frames, and checks that the connection ends with this code.
 func (l *link) wantGoAway(code ErrCode) {
 	l.t.Helper()
 	for f := l.next(); f != nil; f = l.next() {
@@ -255,7 +255,7 @@ func (l *link) wantGoAway(code ErrCode) {
 	l.t.Fatalf("no GOAWAY came, want one with %s", code)
 }
 
-// fields reads a HEADERS frame's list.
+// fields reads a HEADERS frame and returns its fields.
 func (l *link) fields() map[string]string {
 	l.t.Helper()
 	f, ok := l.expect(wire.FrameHeaders).(*wire.HeadersFrame)
@@ -273,7 +273,7 @@ func (l *link) fields() map[string]string {
 	return m
 }
 
-// body reads DATA frames of a stream until there is none.
+// body reads the DATA frames of a stream until there are no more.
 func (l *link) body(id uint32) string {
 	l.t.Helper()
 	var b bytes.Buffer

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// headerBlock is a header block that comes in several frames.
+// headerBlock is an incomplete header block that spans several frames.
 type headerBlock struct {
 	id     uint32
 	end    bool // END_STREAM
 	frames int
-	old    bool // it has been there at the last check for silence
+	old    bool // it existed at the previous check for silence
 	buf    []byte
 }
 
@@ -66,7 +66,7 @@ func (c *Conn) continuation(flags byte, id uint32, p []byte) error {
 	return c.headerBlock(id, h.end, h.buf)
 }
 
-// headerBlock takes a complete header block: a new request, or trailers.
+// headerBlock handles a complete header block: a new request, or trailers.
 func (c *Conn) headerBlock(id uint32, end bool, block []byte) error {
 	own := c.in != nil && c.in.dec != nil
 	var d *headerDecoder
@@ -131,11 +131,11 @@ func (c *Conn) request(d *headerDecoder, id uint32, end bool) error {
 	return nil
 }
 
-// trailers takes a header block on a stream that has been opened before. Caller holds mu.
+// trailers handles a header block on a stream that was opened before. Caller holds mu.
 func (c *Conn) trailers(d *headerDecoder, id uint32, end bool) error {
 	s := c.find(id)
 	switch {
-	case s == nil && d.pseudo == 0 && end: // crossed our reset of the stream
+	case s == nil && d.pseudo == 0 && end: // sent before the client received the stream's reset
 		return c.refuse(id, StreamClosed)
 	case s == nil:
 		return &ConnError{StreamClosed, "HEADERS on a closed stream"}
@@ -161,7 +161,7 @@ func (c *Conn) trailers(d *headerDecoder, id uint32, end bool) error {
 	return nil
 }
 
-// setLength notes the request's content-length, if it has one.
+// setLength stores the request's content-length, if it has one.
 func (s *Stream) setLength(d *headerDecoder, end bool) bool {
 	v := d.h.Get("content-length")
 	if v == "" {
@@ -176,15 +176,15 @@ func (s *Stream) setLength(d *headerDecoder, end bool) bool {
 	return s.body(0, end)
 }
 
-// headerDecoder decodes header blocks and checks them (RFC 9113, section 8.2 and 8.3).
+// headerDecoder decodes and validates header blocks (RFC 9113, section 8.2 and 8.3).
 type headerDecoder struct {
 	hp         *hpack.Decoder
 	h          Headers
 	size       int    // as SETTINGS_MAX_HEADER_LIST_SIZE counts
-	kind       string // the content type, also of a list that is too long
+	kind       string // the content type, even if the list is too long
 	pseudo     uint8  // those seen
-	bad        string // why it is no valid request
-	trailerBad string // why these are no valid trailers
+	bad        string // why the list is not a valid request
+	trailerBad string // why the list is not a valid trailer
 }
 
 var decoders = sync.Pool{New: func() any {
@@ -193,7 +193,7 @@ var decoders = sync.Pool{New: func() any {
 	return d
 }}
 
-// newDecoder takes a decoder with an empty table of at most the given size.
+// newDecoder returns a decoder with an empty table of at most this size.
 func newDecoder(table uint32) *headerDecoder {
 	d := decoders.Get().(*headerDecoder)
 	d.hp.SetAllowedMaxDynamicTableSize(table)
@@ -201,7 +201,7 @@ func newDecoder(table uint32) *headerDecoder {
 	return d
 }
 
-// free puts it back, even after an error.
+// free returns the decoder to the pool, even after an error.
 func (d *headerDecoder) free() {
 	_ = d.hp.Close() // forgets half a field
 	d.hp.SetMaxDynamicTableSize(0)
@@ -309,7 +309,7 @@ func badField(f *hpack.HeaderField) string {
 	return ""
 }
 
-// validName refuses upper case, blanks, controls and what is not ASCII (RFC 9113, section 8.2.1).
+// validName rejects upper case, blanks, control characters and characters beyond ASCII (RFC 9113, section 8.2.1).
 func validName(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c <= ' ' || c >= 0x7f || c >= 'A' && c <= 'Z' || c == ':' {

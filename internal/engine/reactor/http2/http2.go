@@ -1,6 +1,5 @@
-// Package http2 is the server side of HTTP/2 (RFC 9113) as gRPC uses it: a push parser and a writer on a connection
-// that never blocks. It knows streams and bytes, not calls. An idle connection with one open stream holds two small
-// structs and nothing else.
+// Package http2 is the server side of HTTP/2 (RFC 9113) for gRPC: a push parser and a writer on a connection that never blocks. It handles
+// streams and bytes, not calls. An idle connection with one open stream takes only two small structs.
 package http2
 
 import (
@@ -12,64 +11,63 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// Transport is what a Conn needs of the connection under it. All methods are safe for concurrent use and none blocks
-// or calls back into the Conn before it returns.
+// Transport is the connection under a Conn. All methods are safe for concurrent use; none blocks, or calls the Conn before it returns.
 type Transport interface {
-	// Write sends head, borrowed until it returns, and tail, shared and immutable. False: nothing was taken.
+	// Write sends head, which is only valid during the call, and tail, which is shared and immutable. false: it accepted nothing.
 	Write(head, tail []byte) bool
-	// Queued is how many bytes the socket has not taken yet.
+	// Queued returns the number of bytes that the socket has not accepted yet.
 	Queued() int
-	// CloseAfterFlush closes the connection once all written bytes are sent, Abort at once.
+	// CloseAfterFlush closes the connection after all written bytes are sent; Abort closes it at once.
 	CloseAfterFlush(err error)
 	Abort(err error)
-	// SetTimer has Conn.Tick called after d; a later call replaces an earlier one.
+	// SetTimer schedules one call of Conn.Tick after d; a later call replaces an earlier one.
 	SetTimer(d time.Duration)
 	// Nudge has Conn.Drained called soon.
 	Nudge()
-	// Cork has writes wait for Uncork, to leave together. Calls nest.
+	// Cork collects writes until Uncork, which sends them together. Calls nest.
 	Cork()
 	Uncork()
 }
 
 // Handler opens streams.
 type Handler interface {
-	// Open takes a new request. It may answer at once. The fields of h are valid until it returns. A nil answer
-	// means that the stream needs no further calls.
+	// Open handles a new request. It may answer at once. The fields of h are valid until it returns. A nil result means that the stream
+	// needs no further callbacks.
 	Open(s *Stream, h *Headers) StreamHandler
 }
 
-// LongHandler is a Handler that answers requests whose headers are too long. Others leave it to a 431.
+// LongHandler is a Handler that answers requests whose headers are too long. Without it, the answer is 431.
 type LongHandler interface {
-	// RefuseLong answers a request of a content type, which may be unknown.
+	// RefuseLong answers a request with this content type, which is empty if unknown.
 	RefuseLong(s *Stream, contentType string)
 }
 
-// StreamHandler is one request as the layer above handles it. The calls come one at a time per connection, from its
-// loop, holding no lock; it may call any method of its Stream.
+// StreamHandler handles one request in the layer above. The connection's loop makes the calls one at a time, without holding a lock; they
+// may call any method of the Stream.
 type StreamHandler interface {
-	// Data brings the next bytes of the request's body, borrowed until it returns. While the stream is paused, at most a
-	// window of bytes may still come.
+	// Data receives the next bytes of the request's body, which are valid until it returns. While the stream is paused, up to a window of
+	// bytes may still arrive.
 	Data(b []byte)
-	// HalfClosed says that the request is complete.
+	// HalfClosed reports that the request is complete.
 	HalfClosed()
-	// Resumed says that Stream.Resume was called: data that was kept back can be handled.
+	// Resumed reports that Stream.Resume was called: held-back data can be handled.
 	Resumed()
-	// Drained says that a Write after a refused one would succeed now.
+	// Drained reports that a Write would succeed now, after one was refused.
 	Drained()
-	// Alive says that the peer has answered the probe asked for with Stream.Probe.
+	// Alive reports that the peer has answered the PING of Stream.Probe.
 	Alive()
-	// Closed is the last call, once, however the stream ended: nil if the answer was sent whole, *StreamError if
-	// either side reset it, else why the connection ended. It is never called from within a method of Stream.
+	// Closed is the last call, made once, however the stream ended. err is nil if the whole answer was sent, a *StreamError if either side
+	// reset the stream, and otherwise the reason why the connection ended. It is never called from within a method of Stream.
 	Closed(err error)
 }
 
-// Headers is a request's header list.
+// Headers are the headers of a request.
 type Headers struct {
 	Method, Scheme, Authority, Path string
 	Fields                          []hpack.HeaderField // the regular ones, in order
 }
 
-// Get returns the first field of a name, or "".
+// Get returns the value of the first field with a name, or "".
 func (h *Headers) Get(name string) string {
 	for i := range h.Fields {
 		if h.Fields[i].Name == name {
@@ -79,31 +77,31 @@ func (h *Headers) Get(name string) string {
 	return ""
 }
 
-// Limits of the protocol's parser that nobody needs to change.
+// Limits of the parser that are not configurable.
 const (
-	maxFrameSize    = 16 << 10 // of a frame we accept: the protocol's smallest allowed limit
-	maxHeaderList   = 8 << 10  // of a request's headers; more is refused
-	maxHeaderBlock  = 64 << 10 // of a compressed header block, and of headers as announced, so that clients hear of a refusal; more ends the connection
-	maxContinuation = 32       // frames of a header block; more ends the connection
-	headerTable     = 4096     // until the connection turns out to carry gRPC, then 0
+	maxFrameSize    = 16 << 10 // largest frame that is accepted: the smallest limit that the protocol allows
+	maxHeaderList   = 8 << 10  // bytes of a request's headers; larger ones are refused
+	maxHeaderBlock  = 64 << 10 // bytes of a compressed header block, and announced limit of headers, so that a client with too long headers gets an answer; more ends the connection
+	maxContinuation = 32       // number of frames in a header block; more ends the connection
+	headerTable     = 4096     // size of the header table until the connection carries gRPC, then 0
 	socketHighWater = 64 << 10 // with more unsent bytes, DATA waits in its stream: control frames must find room
-	indexAfter      = 8        // streams on a connection before they get a map
+	indexAfter      = 8        // number of streams above which a connection has a map of them
 	maxWindow       = 1<<31 - 1
 	defaultWindow   = 65535
 )
 
-// Config bounds a server's connections. The zero value of a field means its default.
+// Config limits a server's connections. The zero value of a field stands for its default.
 type Config struct {
-	MaxStreams       int           // open at a time on one connection; 1000
-	StreamWindow     int           // bytes a client may send ahead on one stream; 64 KiB
-	ConnWindow       int           // the same on all streams of a connection; 1 MiB
-	StreamQueueBytes int           // bytes waiting to be sent on one stream; an empty queue takes one write of any size; 256 KiB
-	ConnQueueBytes   int           // the same on all streams of a connection; 4 MiB
-	TotalQueueBytes  int64         // the same on all connections; 512 MiB
-	HoldBytes        int           // request bytes the layer above may hold for one connection (Stream.Hold); 16 MiB
-	FirstRequest     time.Duration // from connect to the first request or the acknowledgement of our SETTINGS, whatever comes meanwhile; 10 s, or what the transport has patience for
-	KeepAlive        time.Duration // of silence before a connection is pinged, or closed if it has no stream; from the acknowledgement to the first request; 2 min
-	CloseTimeout     time.Duration // for a stream that was ended to drain; 5 s
+	MaxStreams       int           // open streams on one connection; 1000
+	StreamWindow     int           // bytes that a client may send ahead on one stream; 64 KiB
+	ConnWindow       int           // bytes that a client may send ahead on all streams of a connection; 1 MiB
+	StreamQueueBytes int           // bytes queued on one stream; an empty queue accepts one write of any size; 256 KiB
+	ConnQueueBytes   int           // bytes queued on all streams of a connection; 4 MiB
+	TotalQueueBytes  int64         // bytes queued on all connections; 512 MiB
+	HoldBytes        int           // request bytes that the layer above may hold for one connection (Stream.Hold); 16 MiB
+	FirstRequest     time.Duration // time from connect to the first request or the acknowledgement of the server's SETTINGS, whatever else arrives; 10 s, or the transport's own limit
+	KeepAlive        time.Duration // silence after which a connection is pinged, or closed if it has no stream; also the time from the acknowledgement to the first request; 2 min
+	CloseTimeout     time.Duration // time for an ended stream to drain; 5 s
 }
 
 func (c *Config) setDefaults() {
@@ -117,7 +115,7 @@ func (c *Config) setDefaults() {
 	def(&c.FirstRequest, 10*time.Second)
 	def(&c.KeepAlive, 2*time.Minute)
 	def(&c.CloseTimeout, 5*time.Second)
-	// A client may use the protocol's default window before it has seen ours.
+	// A client may use the protocol's default window before it has received the server's.
 	c.StreamWindow = max(c.StreamWindow, defaultWindow)
 	c.ConnWindow = max(c.ConnWindow, defaultWindow)
 	c.MaxStreams = min(c.MaxStreams, 1<<16-1)
@@ -130,38 +128,38 @@ func def[T comparable](v *T, d T) {
 	}
 }
 
-// Server makes connections of one configuration and drains them together.
+// Server creates connections with one configuration and drains them together.
 type Server struct {
 	cfg      Config
 	handler  Handler
-	settings []byte // our first frames, the same for everybody
+	settings []byte // the server's first frames, equal for all connections
 	queued   atomic.Int64
 
 	mu       sync.Mutex
 	conns    *Conn // intrusive list
 	nconns   int
 	draining bool
-	idle     chan struct{} // closed when draining and no connection is left
+	idle     chan struct{} // closed when the server drains and no connection is left
 	idleOnce sync.Once
 }
 
-// NewServer returns a server that hands streams to h.
+// NewServer returns a server that passes streams to h.
 func NewServer(cfg Config, h Handler) *Server {
 	cfg.setDefaults()
 	return &Server{cfg: cfg, handler: h, settings: firstFrames(&cfg), idle: make(chan struct{})}
 }
 
-// Conns is how many connections are open.
+// Conns returns the number of open connections.
 func (s *Server) Conns() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.nconns
 }
 
-// Queued is how many bytes wait in the streams of all connections, for windows or for sockets.
+// Queued returns the number of bytes that wait in the streams of all connections, for windows or for sockets.
 func (s *Server) Queued() int64 { return s.queued.Load() }
 
-// StreamError is the end of one stream by a reset.
+// StreamError is the error of a stream that ended by a reset.
 type StreamError struct {
 	Code   ErrCode
 	Remote bool // the peer reset it
@@ -179,7 +177,7 @@ func (e *StreamError) Error() string {
 	return fmt.Sprintf("stream %s: %s: %s", who, e.Code, e.Reason)
 }
 
-// ConnError is the end of a connection whose peer broke the protocol or a limit.
+// ConnError is the error of a connection that ends because its peer violated the protocol or a limit.
 type ConnError struct {
 	Code   ErrCode
 	Reason string

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// arm makes Tick come after d or earlier. Caller holds mu.
+// arm schedules Tick after d, unless it is due earlier. Caller holds mu.
 func (c *Conn) arm(d time.Duration) {
 	d = max(d, time.Millisecond) // 0 would stop the timer
 	t := now()
@@ -17,7 +17,7 @@ func (c *Conn) arm(d time.Duration) {
 	}
 }
 
-// Tick does what has become due.
+// Tick handles what is due.
 func (c *Conn) Tick(time.Time) {
 	c.enter()
 	c.mu.Lock()
@@ -33,7 +33,7 @@ func (c *Conn) Tick(time.Time) {
 	c.leave()
 }
 
-// checkEnds resets streams that were ended and do not drain.
+// checkEnds resets ended streams that have not drained in time.
 func (c *Conn) checkEnds() {
 	if c.waiting == 0 {
 		return
@@ -50,8 +50,7 @@ func (c *Conn) checkEnds() {
 	}
 }
 
-// checkSilence ends the connection if its peer has been silent too long: first before its first request, then every
-// KeepAlive.
+// checkSilence ends the connection if its peer has been silent for too long. It runs before the first request, and then every KeepAlive.
 func (c *Conn) checkSilence() {
 	t := now()
 	if left := c.checkAt.until(t); left > 0 {
@@ -90,7 +89,7 @@ func (c *Conn) checkSilence() {
 	c.arm(c.srv.cfg.KeepAlive)
 }
 
-// dragging reports whether a header block has not ended since the last check. On the loop.
+// dragging reports whether a header block has been incomplete since the previous check. It runs on the loop.
 func (c *Conn) dragging() bool {
 	if c.in == nil || c.in.block == nil {
 		return false
@@ -100,7 +99,7 @@ func (c *Conn) dragging() bool {
 	return was
 }
 
-// pong takes the answer to one of our PINGs.
+// pong handles the answer to one of the server's PINGs.
 func (c *Conn) pong(payload uint64) error {
 	c.mu.Lock()
 	c.flags &^= connPinged
@@ -127,13 +126,13 @@ func (c *Conn) pong(payload uint64) error {
 	return nil
 }
 
-// drainGrace is how long requests on their way may take to arrive before the last id is fixed.
+// drainGrace is how long requests in transit may take to arrive before the last id is fixed.
 const drainGrace = time.Second
 
 var errDraining = errors.New("the server is stopping")
 
-// drain starts a graceful end (RFC 9113, section 6.8): first a GOAWAY that refuses nothing, and once the peer must
-// have seen it, one with the last request served. Caller holds mu.
+// drain begins a graceful end (RFC 9113, section 6.8): it sends a GOAWAY that refuses nothing, and, once the peer must have received it,
+// another one with the last request that is served. Caller holds mu.
 func (c *Conn) drain() {
 	if c.flags&(connDraining|connFailed) != 0 {
 		return
@@ -150,7 +149,7 @@ func (c *Conn) drain() {
 	c.arm(drainGrace)
 }
 
-// drained is the second step; leave closes the connection once no stream is left.
+// drained sends the second GOAWAY; leave closes the connection when no stream is left.
 func (c *Conn) drained() {
 	if c.flags&connDrained != 0 {
 		return
@@ -196,8 +195,8 @@ func (s *Server) isDraining() bool {
 	return s.draining
 }
 
-// Shutdown drains every connection: no new requests, those open go on. When ctx ends the rest is aborted. It returns
-// once no connection is left. New connections must not be made any more, or are drained at their preface.
+// Shutdown drains every connection: it accepts no new requests, and open ones continue. When ctx ends, it aborts the rest. It returns when
+// no connection is left. Create no new connections meanwhile: they would be drained after their preface.
 func (s *Server) Shutdown(ctx context.Context) error {
 	for _, c := range s.beginDrain() {
 		c.mu.Lock()

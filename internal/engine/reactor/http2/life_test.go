@@ -110,7 +110,7 @@ func TestKeepAlivePingsSilentConnectionsWithStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLink(t, Config{KeepAlive: time.Minute})
 		l.stream(1, false)
-		l.sleep(61 * time.Second) // the preface and the request were activity
+		l.sleep(61 * time.Second) // the preface and the request count as activity
 		l.quiet()
 		l.sleep(time.Minute)
 		p, ok := l.expect(wire.FramePing).(*wire.PingFrame)
@@ -274,7 +274,7 @@ func TestHeaderTableIsDroppedOnceTheConnectionCarriesGRPC(t *testing.T) {
 	}
 }
 
-// TestIdleConnectionIsSmall guards what an idle connection with one stream holds: these two structs and nothing else.
+// TestIdleConnectionIsSmall limits the size of an idle connection with one stream: these two structs and nothing else.
 func TestIdleConnectionIsSmall(t *testing.T) {
 	if n := unsafe.Sizeof(Conn{}) + unsafe.Sizeof(Stream{}); n > 192 {
 		t.Errorf("Conn and Stream have %d bytes", n)

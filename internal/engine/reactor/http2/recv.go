@@ -7,7 +7,7 @@ func (c *Conn) data(flags byte, id uint32, p []byte) error {
 	if id == 0 {
 		return &ConnError{ProtocolError, "DATA on stream 0"}
 	}
-	size := int32(len(p)) // padding counts (RFC 9113, section 6.1)
+	size := int32(len(p)) // including padding (RFC 9113, section 6.1)
 	p, err := unpad(flags, p)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (c *Conn) data(flags byte, id uint32, p []byte) error {
 	return err
 }
 
-// halfClosed hands on the end of a request, unless the stream ended meanwhile.
+// halfClosed reports the end of a request to its handler, unless the stream has ended meanwhile.
 func (c *Conn) halfClosed(s *Stream) {
 	c.mu.Lock()
 	gone := s.flags&streamGone != 0
@@ -79,7 +79,7 @@ func unpad(flags byte, p []byte) ([]byte, error) {
 	return p[1 : len(p)-int(p[0])], nil
 }
 
-// streamFor finds an open stream: nil if it is closed, an error if it never was open. Caller holds mu.
+// streamFor returns an open stream; nil if it is closed, an error if it was never open. Caller holds mu.
 func (c *Conn) streamFor(id uint32, frame string) (*Stream, error) {
 	if id > c.lastID || id%2 == 0 {
 		return nil, &ConnError{ProtocolError, frame + " on an idle stream"}
@@ -87,7 +87,7 @@ func (c *Conn) streamFor(id uint32, frame string) (*Stream, error) {
 	return c.find(id), nil
 }
 
-// refuse answers a frame on a stream that is not open. Caller holds mu.
+// refuse resets a stream that is not open, in answer to a frame. Caller holds mu.
 func (c *Conn) refuse(id uint32, code ErrCode) error {
 	if err := c.spendLocked(1); err != nil {
 		return err
@@ -96,8 +96,8 @@ func (c *Conn) refuse(id uint32, code ErrCode) error {
 	return nil
 }
 
-// giveBack returns n received bytes to the peer's windows, in batches. The bytes of a paused stream return to both
-// windows only once it is resumed. Caller holds mu.
+// giveBack credits n received bytes to the peer's windows, in batches. The bytes of a paused stream are credited to both windows only after
+// it is resumed. Caller holds mu.
 func (c *Conn) giveBack(s *Stream, n int32) {
 	if s != nil {
 		s.credit += n
@@ -132,7 +132,7 @@ func (c *Conn) priority(id uint32, p []byte) error {
 
 func dependsOn(p []byte) uint32 { return binary.BigEndian.Uint32(p) &^ (1 << 31) }
 
-// streamError resets a stream whether it is open or not.
+// streamError resets a stream, open or not.
 func (c *Conn) streamError(id uint32, code ErrCode, reason string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -211,17 +211,17 @@ func (c *Conn) setting(id uint16, v uint32) error {
 		if v < maxFrameSize || v > 1<<24-1 {
 			return &ConnError{ProtocolError, "MAX_FRAME_SIZE is out of range"}
 		}
-		// It is not used: larger frames save nothing here, and smaller ones interleave better.
+		// The value is not used: larger frames save nothing here, and smaller ones interleave better.
 	}
 	return nil
 }
 
-// settingsAck drops the header table once the client may no longer use it.
+// settingsAck removes the header table when the client may no longer use it.
 func (c *Conn) settingsAck() error {
 	c.mu.Lock()
 	first := c.flags&connAcked == 0
 	c.flags |= connAcked
-	if first && c.lastID == 0 { // the peer speaks HTTP/2: from now on the connection may be idle, since clients keep connections for later
+	if first && c.lastID == 0 { // the peer supports HTTP/2: from now on the connection may be idle, because clients keep connections for later
 		c.checkAt = now().add(c.srv.cfg.KeepAlive)
 	}
 	shrunk := !first && c.flags&connShrinking != 0
@@ -229,15 +229,15 @@ func (c *Conn) settingsAck() error {
 	switch {
 	case shrunk && c.in != nil && c.in.dec != nil:
 		c.in.dec.free()
-		c.in = nil // no header block is being collected: it would have been interrupted
+		c.in = nil // input holds no incomplete header block, because this frame would have interrupted it
 	case !first:
 		return c.spend(1)
 	}
 	return nil
 }
 
-// shrinkTable asks the client to keep no header table: connections that carry gRPC stay, and a table is most of what
-// an idle one would cost. Others keep theirs; they are short.
+// shrinkTable asks the client to use no header table: gRPC connections stay open, and a table would be most of the cost of an idle one.
+// Other connections are short and keep their table.
 func (c *Conn) shrinkTable() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -292,7 +292,7 @@ func (c *Conn) windowUpdate(id uint32, p []byte) error {
 	return err
 }
 
-// streamWindow opens one stream's window. It releases mu, which the caller holds.
+// streamWindow increases one stream's window. It releases mu, which the caller holds.
 func (c *Conn) streamWindow(id uint32, n int64) error {
 	s, err := c.streamFor(id, "WINDOW_UPDATE")
 	drained := false

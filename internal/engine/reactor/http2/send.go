@@ -5,25 +5,25 @@ import (
 	"sync"
 )
 
-// outQueue is what waits to be sent on one stream, for the peer's windows or for the socket.
+// outQueue holds the data that waits on one stream for the peer's windows or for the socket.
 type outQueue struct {
 	items   []outItem
 	bytes   int
-	closeBy instant // if ending: when it must be drained
+	closeBy instant // if ending: deadline for sending the rest
 	ending  bool    // the stream was ended
-	err     error   // of a stream that is gone
+	err     error   // why the stream ended, once it is removed
 }
 
 type outItem struct {
 	head []byte // owned
 	tail []byte // shared
-	raw  bool   // head is complete frames rather than a body
+	raw  bool   // head contains complete frames instead of body data
 	end  bool   // the stream ends with it
 }
 
 var scratch = sync.Pool{New: func() any { b := make([]byte, 0, 512); return &b }}
 
-// maxScratch keeps a rare large head from staying in the pool.
+// maxScratch is the largest buffer that the pool keeps, so that a rare large head is freed.
 const maxScratch = 64 << 10
 
 func putScratch(pooled *[]byte, b []byte) {
@@ -33,20 +33,20 @@ func putScratch(pooled *[]byte, b []byte) {
 	}
 }
 
-// Write sends a piece of the answer's body: head, borrowed until it returns, then tail, shared and immutable. False:
-// the stream's queue is full or the stream is over; nothing was taken, and Drained follows if it is not over.
+// Write sends a part of the answer's body: head, which is only valid during the call, then tail, which is shared and immutable. It returns
+// false and accepts nothing if the stream's queue is full, in which case Drained follows, or if the stream has ended.
 func (s *Stream) Write(head, tail []byte) bool { return s.write(false, head, tail) }
 
 // WriteMessage is Write with the five bytes in front that delimit messages in gRPC.
 func (s *Stream) WriteMessage(head, tail []byte) bool { return s.write(true, head, tail) }
 
-// Cork has what is written to the connection wait for Uncork, which must follow soon.
+// Cork collects writes to the connection until Uncork, which must follow soon.
 func (s *Stream) Cork() { s.conn.io.Cork() }
 
-// Uncork sends what was written since Cork.
+// Uncork sends the writes since Cork.
 func (s *Stream) Uncork() { s.conn.io.Uncork() }
 
-// Queued is how many bytes of the answer wait for the peer's windows and the socket.
+// Queued returns the number of bytes of the answer that wait for the peer's windows and the socket.
 func (s *Stream) Queued() int {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
@@ -83,7 +83,7 @@ func (s *Stream) write(prefix bool, head, tail []byte) bool {
 	return ok
 }
 
-// sendOrQueue takes one DATA frame ready to be sent. Caller holds mu.
+// sendOrQueue sends or queues one complete DATA frame. Caller holds mu.
 func (c *Conn) sendOrQueue(s *Stream, frame, tail []byte, n int) bool {
 	if s.out == nil && n <= int(min(c.sendWin, s.sendWin, maxFrameSize)) && c.io.Queued() < socketHighWater && c.io.Write(frame, tail) {
 		c.sent(s, n)
@@ -108,8 +108,8 @@ func (c *Conn) sent(s *Stream, n int) {
 	c.earn()
 }
 
-// hasRoom reports whether n more bytes may wait. Bytes that the socket has not taken count too, so that a client that
-// never reads costs its cap once. An empty queue takes anything.
+// hasRoom reports whether n more bytes may be queued. Bytes that the socket has not accepted count, too, so that the limit holds for a
+// client that never reads. An empty queue accepts any number.
 func (c *Conn) hasRoom(s *Stream, n int) bool {
 	cfg := &c.srv.cfg
 	if s.out != nil && s.out.bytes+min(c.io.Queued(), socketHighWater)+n > cfg.StreamQueueBytes {
@@ -146,7 +146,7 @@ func (c *Conn) forget(s *Stream) {
 	c.waiting--
 }
 
-// sendNext sends at most one frame of a stream's queue and reports whether there may be more to send. Caller holds mu.
+// sendNext sends at most one frame of a stream's queue, and reports whether there may be more to send. Caller holds mu.
 func (c *Conn) sendNext(s *Stream) bool {
 	if s.out == nil || c.flags&connFailed != 0 {
 		return false
@@ -194,8 +194,8 @@ func (c *Conn) pop(s *Stream) {
 	}
 }
 
-// flushAll sends as much as the windows and the socket allow, one frame per stream in turn, and wakes the writers whose
-// data was refused.
+// flushAll sends as much as the windows and the socket allow, one frame per stream in turn, and notifies handlers whose writes were
+// refused.
 func (c *Conn) flushAll() {
 	c.mu.Lock()
 	for more := c.waiting > 0; more; {

@@ -53,7 +53,7 @@ func serve(t *testing.T, cfg http2.Config, driver string, h http2.Handler) *serv
 	return &served{addr: ln.Addr().String(), server: s}
 }
 
-// echo answers every request, once it is complete, with its body; "/now" is answered at once with headers and stays open.
+// echo answers every complete request with its body; it answers "/now" at once with headers, and leaves the stream open.
 type echo struct {
 	opened, closed atomic.Int64
 	last           atomic.Pointer[echoStream]

@@ -10,14 +10,14 @@ import (
 // Stream is one request and its answer. Its methods are safe for concurrent use, never block and never call back.
 type Stream struct {
 	conn    *Conn
-	next    *Stream // in the connection's list, or among the ended
+	next    *Stream // link in the connection's list, or in the list of ended streams
 	handler StreamHandler
-	out     *outQueue // nil while nothing waits to be sent
+	out     *outQueue // nil: nothing waits to be sent
 	id      uint32
 	sendWin int32
 	recvWin int32
-	credit  int32  // received and not yet given back
-	bodyEnd uint32 // bytes of the request's body still to come, if streamSized
+	credit  int32  // bytes received and not yet credited to the peer
+	bodyEnd uint32 // remaining bytes of the request's body, if streamSized
 	flags   streamFlags
 }
 
@@ -25,9 +25,9 @@ type streamFlags uint16
 
 const (
 	streamRemoteEnded streamFlags = 1 << iota // the request is complete
-	streamLocalEnded                          // the answer is complete, though it may wait to be sent
+	streamLocalEnded                          // the answer is complete, though it may still wait to be sent
 	streamPaused
-	streamRefused // a Write was refused: Drained is due
+	streamRefused // a Write was refused: Drained must follow
 	streamSized   // the request told its content-length
 	streamGone    // removed from the connection
 	streamResumed // Resumed is due
@@ -36,13 +36,13 @@ const (
 // Conn is the connection below.
 func (s *Stream) Conn() *Conn { return s.conn }
 
-// Transport is what the connection was made on.
+// Transport returns the transport of the connection.
 func (c *Conn) Transport() Transport { return c.io }
 
-// SetHandler replaces the handler that Open will return or returned. It must be called from a callback.
+// SetHandler replaces the handler that Open returns. Call it only from a callback.
 func (s *Stream) SetHandler(h StreamHandler) { s.handler = h }
 
-// all ranges over the open streams; the loop's body may remove the one it is given. Caller holds mu.
+// all iterates over the open streams; the loop's body may remove the current one. Caller holds mu.
 func (c *Conn) all() iter.Seq[*Stream] {
 	return func(yield func(*Stream) bool) {
 		if c.index != nil {
@@ -93,7 +93,7 @@ func (c *Conn) insert(s *Stream) {
 	s.next, c.streams = c.streams, s
 }
 
-// remove takes a stream off the connection; its handler's Closed follows from the loop. Caller holds mu.
+// remove removes a stream from the connection; the loop then calls its handler's Closed. Caller holds mu.
 func (c *Conn) remove(s *Stream, err error) {
 	if s.flags&streamGone != 0 {
 		return
@@ -105,7 +105,7 @@ func (c *Conn) remove(s *Stream, err error) {
 		c.index = nil
 	}
 	c.forget(s)
-	if s.credit > 0 { // received while paused: the connection's window gets it back
+	if s.credit > 0 { // received while paused: now credited to the connection's window
 		n := s.credit
 		s.credit = 0
 		if c.flags&connFailed == 0 {
@@ -132,7 +132,7 @@ func (c *Conn) unlink(s *Stream) {
 	}
 }
 
-// err is why an ended stream ended.
+// err returns why an ended stream ended.
 func (s *Stream) err() error {
 	if s.out == nil {
 		return nil
@@ -140,7 +140,7 @@ func (s *Stream) err() error {
 	return s.out.err
 }
 
-// body counts n bytes of the request's body against its content-length.
+// body subtracts n received bytes from the request's content-length, and reports whether the result is valid.
 func (s *Stream) body(n int, end bool) bool {
 	if s.flags&streamSized == 0 {
 		return true
@@ -152,8 +152,8 @@ func (s *Stream) body(n int, end bool) bool {
 	return !end || s.bodyEnd == 0
 }
 
-// takeCredit sends a WINDOW_UPDATE once half of the window is used up and returns the number of bytes to give back to
-// the connection's window. Caller holds the connection's mu.
+// takeCredit sends a WINDOW_UPDATE when half of the window is used, and returns the number of bytes to credit to the connection's window.
+// Caller holds the connection's mu.
 func (s *Stream) takeCredit() int32 {
 	n := s.credit
 	window := int32(s.conn.srv.cfg.StreamWindow)
@@ -161,7 +161,7 @@ func (s *Stream) takeCredit() int32 {
 	if s.flags&(streamRemoteEnded|streamGone) != 0 {
 		return n
 	}
-	// recvWin is the rest that the peer may send; the difference to the full window was received and handled.
+	// recvWin is what the peer may still send; the rest of the full window was received and handled.
 	if used := window - s.recvWin; used >= window/2 {
 		s.recvWin = window
 		s.conn.control(func(b []byte) []byte { return appendWindowUpdate(b, s.id, uint32(used)) })
@@ -169,7 +169,7 @@ func (s *Stream) takeCredit() int32 {
 	return n
 }
 
-// tookDrained reports, once, that a writer whose data was refused may go on. Caller holds the connection's mu.
+// tookDrained reports, once, that a writer whose data was refused may continue. Caller holds the connection's mu.
 func (s *Stream) tookDrained() bool {
 	if s.flags&streamRefused == 0 || s.out != nil || s.flags&streamGone != 0 {
 		return false
@@ -181,11 +181,10 @@ func (s *Stream) tookDrained() bool {
 // WriteHeaders sends the answer's headers.
 func (s *Stream) WriteHeaders(fields ...hpack.HeaderField) { s.writeBlock(false, fields) }
 
-// WriteTrailers sends the answer's last headers, which may be its only ones, after the queued data, and ends the
-// stream.
+// WriteTrailers sends the answer's last headers after the queued data, and ends the stream. They may be the answer's only headers.
 func (s *Stream) WriteTrailers(fields ...hpack.HeaderField) { s.writeBlock(true, fields) }
 
-// WriteRaw sends a header block that was encoded before with EncodeBlock; shared, never changed.
+// WriteRaw sends a header block that EncodeBlock has encoded; it may be shared and must not change.
 func (s *Stream) WriteRaw(block []byte, end bool) {
 	var flags byte = flagEndHeaders
 	if end {
@@ -232,7 +231,7 @@ func (s *Stream) block(end bool, build func([]byte) []byte) {
 	}
 }
 
-// Reset ends the stream at once; what is queued is dropped.
+// Reset ends the stream at once and discards its queue.
 func (s *Stream) Reset(code ErrCode, reason string) {
 	c := s.conn
 	c.mu.Lock()
@@ -255,14 +254,14 @@ func (c *Conn) finish(s *Stream) {
 	c.remove(s, nil)
 }
 
-// Pause holds back the stream's receive window until Resume: what is on its way, at most a window, still comes.
+// Pause stops extending the stream's receive window until Resume: bytes in transit, at most a window, still arrive.
 func (s *Stream) Pause() {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
 	s.flags |= streamPaused
 }
 
-// Resume lets the client send again. The handler's Resumed follows.
+// Resume extends the receive window again. The handler's Resumed follows.
 func (s *Stream) Resume() {
 	c := s.conn
 	c.mu.Lock()
@@ -276,7 +275,7 @@ func (s *Stream) Resume() {
 	c.nudge()
 }
 
-// resumed calls Resumed where it is due. It holds mu, but not during the calls.
+// resumed calls the handlers' Resumed where needed. It holds mu, but not during the calls.
 func (c *Conn) resumed() {
 	c.flags &^= connResumed
 	var due []StreamHandler
@@ -293,8 +292,8 @@ func (c *Conn) resumed() {
 	c.mu.Lock()
 }
 
-// Hold accounts n more (or fewer) request bytes kept for this connection above this package. False: that would be
-// more than one client may make us keep, and nothing was accounted.
+// Hold adds n, which may be negative, to the number of request bytes that the layer above holds for this connection. It returns false, and
+// adds nothing, if that exceeds the limit of one connection.
 func (s *Stream) Hold(n int) bool {
 	if n == 0 {
 		return true
@@ -309,7 +308,7 @@ func (s *Stream) Hold(n int) bool {
 	return true
 }
 
-// Probe sends a PING unless one is out; the answer reaches every stream's Alive.
+// Probe sends a PING unless one is under way; its answer is reported to every stream's Alive.
 func (s *Stream) Probe() {
 	c := s.conn
 	c.mu.Lock()

@@ -88,7 +88,7 @@ func appendSetting(b []byte, id uint16, v uint32) []byte {
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(b, id), v)
 }
 
-// firstFrames is our connection preface: SETTINGS, and the connection's window above the protocol's default.
+// firstFrames returns the server's connection preface: SETTINGS, and the connection's window beyond the protocol's default.
 func firstFrames(cfg *Config) []byte {
 	var p []byte
 	p = appendSetting(p, settingMaxStreams, uint32(cfg.MaxStreams))
@@ -115,8 +115,8 @@ func appendGoAway(b []byte, last uint32, code ErrCode, reason string) []byte {
 	return append(binary.BigEndian.AppendUint32(b, uint32(code)), reason...)
 }
 
-// appendBlock encodes fields as literals that touch no dynamic table, so that we need no encoder state and the peer
-// no memory. ":status" and "content-type" use their names in the static table.
+// appendBlock encodes fields as literals without the dynamic table, so that the server needs no encoder state and the peer no memory.
+// ":status" and "content-type" use their names in the static table.
 func appendBlock(b []byte, fields []hpack.HeaderField) []byte {
 	for i := range fields {
 		switch f := &fields[i]; {
@@ -136,7 +136,7 @@ func appendBlock(b []byte, fields []hpack.HeaderField) []byte {
 	return b
 }
 
-// appendString is an HPACK string without Huffman coding (RFC 7541, sections 5.1 and 5.2).
+// appendString appends an HPACK string without Huffman coding (RFC 7541, sections 5.1 and 5.2).
 func appendString(b []byte, s string) []byte {
 	n := len(s)
 	if n < 0x7f {
@@ -151,7 +151,7 @@ func appendString(b []byte, s string) []byte {
 	return append(b, s...)
 }
 
-// appendHeaders is a HEADERS frame, with CONTINUATION frames if the block is larger than a frame may be.
+// appendHeaders appends a HEADERS frame, and CONTINUATION frames if the block exceeds the frame size.
 func appendHeaders(b []byte, id uint32, end bool, fields []hpack.HeaderField) []byte {
 	at := len(b)
 	b = appendBlock(appendFrameHead(b, 0, frameHeaders, 0, id), fields)
