@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/walfile"
 )
 
-// Damaged reports whether err means that stored files are damaged or missing, and in which folder; "": it does not.
+// Damaged returns the data folder if err means that its stored files are damaged or missing; "": err means something else.
 func Damaged(err error) (data string) {
 	var (
 		page    *checkvfs.DamageError
@@ -47,8 +47,8 @@ type damage struct {
 	open bool // all files are
 }
 
-// damaged stops all writes when one file is found damaged: acknowledged data refers to other files, and an operator should
-// examine the damage before more is written. Readable files can still be read.
+// damaged stops all writes when one file is damaged: acknowledged data in other files depends on it, and an operator should examine the
+// damage before more is written. Readable files can still be read.
 func (s *Stores) damaged(err error) {
 	s.damage.Lock()
 	first := s.damage.err == nil
@@ -86,7 +86,7 @@ func (s *Stores) Damage() error {
 	return s.damage.err
 }
 
-// Refuse ends storing for good: nothing is acknowledged any more.
+// Refuse ends all writes permanently: nothing is acknowledged any more.
 func (s *Stores) Refuse(err error) {
 	for i := range s.parts {
 		if db := s.parts[i].db; db != nil {
@@ -95,7 +95,7 @@ func (s *Stores) Refuse(err error) {
 	}
 }
 
-// Gone says which of the files in use was removed, replaced or truncated; nil: none.
+// Gone returns an error that names a file in use that was removed, replaced or truncated; nil: none was.
 func (s *Stores) Gone() error {
 	if s.manifest == nil {
 		return nil

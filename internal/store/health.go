@@ -13,17 +13,17 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 )
 
-// DescribePostgres describes the metrics of PostgreSQL, which exist where it is the store.
+// DescribePostgres describes the metrics of PostgreSQL, which exist if it is the store.
 func DescribePostgres(ch chan<- *prometheus.Desc) { pghealth.Describe(ch) }
 
 // Diagnosis is the result of one check of a database server, in words for people.
 type Diagnosis = pghealth.Finding
 
-// DiagnosePostgres checks a PostgreSQL database for conditions that would keep servers from working with it, and for lost rows. It changes
+// DiagnosePostgres checks a PostgreSQL database for conditions that would prevent servers from working, and for lost rows. It changes
 // nothing.
 func DiagnosePostgres(ctx context.Context, url string) []Diagnosis {
 	list := pghealth.Diagnose(ctx, url)
-	if !list[0].OK { // there is no looking into it
+	if !list[0].OK { // the database cannot be examined
 		return list
 	}
 	return append(list, diagnoseSteps(ctx, url))
@@ -43,8 +43,8 @@ func diagnoseSteps(ctx context.Context, url string) Diagnosis {
 	return f
 }
 
-// LookAtChannels reads the settings of channels beside servers that may be running. It changes nothing, and makes nothing
-// where nothing is stored yet.
+// LookAtChannels reads the settings of channels, even while servers are running. It changes nothing, and creates nothing if nothing is
+// stored yet.
 func LookAtChannels(ctx context.Context, cfg Config) ([]channel.Record, error) {
 	if cfg.Postgres != "" {
 		return sharedapps.LookAtChannels(ctx, cfg.Postgres, "")

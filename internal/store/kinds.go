@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/repair"
 )
 
-// notErased is a condition for notifications: those of recipients that are being erased do not count as lost.
+// notErased is a condition for notifications. It excludes those of recipients that are being erased, which do not count as lost.
 const (
 	notErased   = " AND n.recipient NOT IN (SELECT recipient FROM erasure) "
 	noContent   = " n.open = 1 AND NOT EXISTS (SELECT 1 FROM content c WHERE c.pos = CASE n.body_offset WHEN -1 THEN n.pos ELSE n.pos - n.body_offset END) "
@@ -16,7 +16,7 @@ const (
 	noRecipient = " NOT EXISTS (SELECT 1 FROM recipient r WHERE r.key = n.recipient AND r.app IN (SELECT key FROM app)) "
 )
 
-// Tags and attributes as endpoints have them, and with their names' rows.
+// The tags and attributes of active endpoints, alone and joined with the rows of their names.
 const (
 	tags            = " endpoint e, json_each(e.tags) j WHERE e.active = 1"
 	tagsNamed       = " endpoint e, json_each(e.tags) j, tag_name n WHERE e.active = 1"
@@ -24,7 +24,7 @@ const (
 	attributesNamed = " endpoint e, json_each(e.attributes) j, attribute_name n WHERE e.active = 1"
 )
 
-// kinds hold what a repair needs for each database.
+// kinds holds the rules of a repair for each database.
 var kinds = map[string]repair.Kind{
 	MailboxFile: {
 		Ready: mailboxReady,
@@ -54,8 +54,7 @@ var kinds = map[string]repair.Kind{
 	},
 }
 
-// mailboxReady makes each notification a row that says whether it is pending. For copies whose settlements are lost the
-// outcome is unknown.
+// mailboxReady gives each notification a row that says whether it is pending. Copies whose settlements are lost get an unknown outcome.
 func mailboxReady(c *sqlite.Conn, lost map[string]bool) (losses []repair.Loss, unsure int64, err error) {
 	r, err := mailboxdb.Ready(c, lost)
 	if r.Ended > 0 {
@@ -70,7 +69,7 @@ func mailboxReady(c *sqlite.Conn, lost map[string]bool) (losses []repair.Loss, u
 	return losses, r.Unsure, err
 }
 
-// The rules restore consistency in a database that was rebuilt.
+// These rules restore consistency in a rebuilt database.
 var (
 	mailboxRules = []repair.Rule{
 		{
@@ -91,12 +90,12 @@ var (
 				"DELETE FROM attempt WHERE pos NOT IN (SELECT pos FROM notification);" +
 				"DELETE FROM plan WHERE pos NOT IN (SELECT pos FROM content);" +
 				"DELETE FROM escalation WHERE pos NOT IN (SELECT n.pos FROM notification n JOIN plan p ON p.pos = CASE n.body_offset WHEN -1 THEN n.pos ELSE n.pos - n.body_offset END WHERE n.open = 1);" +
-				// A copy that has lost its position in its plan starts the plan again: sends get the same ids as before, so none goes
-				// out twice.
+				// A copy that has lost its position in its plan starts the plan again: sends get the same ids as before, so none is sent
+				// twice.
 				"INSERT INTO escalation(pos, step, due_at) SELECT n.pos, 0, max(n.created_at, n.send_at) + json_extract(CAST(p.steps AS TEXT), '$[0].after_ms') FROM notification n" +
 				" JOIN plan p ON p.pos = CASE n.body_offset WHEN -1 THEN n.pos ELSE n.pos - n.body_offset END WHERE n.open = 1 AND n.pos NOT IN (SELECT pos FROM escalation);" +
 				"DELETE FROM block WHERE key >> 20 NOT IN (SELECT number FROM slice);" +
-				// Counters are read from the rows anew, and go on at a distance: nothing lost shares its number with something new.
+				// Counters are computed from the rows, plus a margin, so that nothing new gets a lost row's number.
 				"UPDATE recipient SET last_seq = 1000 + max(last_seq, coalesce((SELECT m FROM (SELECT recipient AS k, max(seq) AS m FROM notification GROUP BY recipient) WHERE k = key), 0));" +
 				"UPDATE meta SET value = 0 WHERE name = 'flushed_pos';",
 		},

@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// rootOf is the first page of a table or index.
+// rootOf returns the number of the first page of a table or index.
 func rootOf(t *testing.T, path, name string) (page int64) {
 	t.Helper()
 	conn, err := sqlite.OpenConn(path, sqlite.OpenReadOnly)
@@ -35,7 +35,7 @@ func rootOf(t *testing.T, path, name string) (page int64) {
 	return page
 }
 
-// TestEndpointsAreFoundAfterARepair loses in turn each table by which endpoints are found.
+// TestEndpointsAreFoundAfterARepair destroys, one at a time, the tables that serve to find endpoints.
 func TestEndpointsAreFoundAfterARepair(t *testing.T) {
 	for _, table := range []string{"endpoint_tag", "attribute_text", "attribute_number", "tag_name", "attribute_name", "endpoint_count"} {
 		dir := made(t)
@@ -88,7 +88,7 @@ func withEndpoints(t *testing.T, dir string, do func(endpoint.Store)) {
 	}
 }
 
-// TestLostDeliveriesAreCounted by the counters of their campaigns, which are right again afterwards.
+// TestLostDeliveriesAreCounted compares the loss with the counters of campaigns, which must be right after the repair.
 func TestLostDeliveriesAreCounted(t *testing.T) {
 	dir := made(t)
 	path := filepath.Join(dir, store.CampaignsFile)
@@ -141,7 +141,7 @@ func repairedWithout(t *testing.T, dir, path, table string) store.Repaired {
 	return r
 }
 
-// script runs statements on a database that nobody has open, and returns the first column of their rows.
+// script runs statements on a database that no process has open, and returns the first column of their rows.
 func script(t *testing.T, path, sql string) (rows []int64) {
 	t.Helper()
 	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)

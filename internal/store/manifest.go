@@ -30,7 +30,7 @@ type manifest struct {
 	id checkvfs.ID
 }
 
-// MissingError says that a part of the store is missing.
+// MissingError says that a file of the store is missing.
 type MissingError struct{ Path, Why string }
 
 func (e *MissingError) Error() string { return e.Path + " is missing: " + e.Why }
@@ -44,8 +44,8 @@ type BrokenManifestError struct {
 func (e *BrokenManifestError) Error() string { return e.Path + " is damaged: " + e.Err.Error() }
 func (e *BrokenManifestError) Unwrap() error { return e.Err }
 
-// openManifest reads the manifest of a folder, makes it in one that has no store yet or one of a former version, and looks
-// whether every file is there.
+// openManifest reads the manifest of a folder and checks that every file exists. In a folder without a store, or with one of a former
+// version, it creates the manifest.
 func openManifest(data string) (*manifest, error) {
 	m, err := readManifest(data)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -96,7 +96,7 @@ func readManifest(data string) (*manifest, error) {
 	return m, nil
 }
 
-// newManifest makes the manifest if there is none, unless databases show that there was one.
+// newManifest creates the missing manifest, unless databases show that there was one.
 func newManifest(data string) (*manifest, error) {
 	path := filepath.Join(data, ManifestFile)
 	for _, name := range filesIn(data, &manifest{}) {
@@ -112,7 +112,7 @@ func newManifest(data string) (*manifest, error) {
 	return m, m.write(data, os.Link)
 }
 
-// add notes that files are there, with checksums.
+// add records files in the manifest, with checksums.
 func (m *manifest) add(data string, names ...string) error {
 	was := len(m.Files)
 	for _, name := range names {
@@ -126,7 +126,7 @@ func (m *manifest) add(data string, names ...string) error {
 	return m.write(data, os.Rename)
 }
 
-// write puts the manifest in its place in one step, on disk.
+// write replaces the manifest in one step, and syncs it to disk.
 func (m *manifest) write(data string, place func(from, to string) error) error {
 	b, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
@@ -158,7 +158,7 @@ func syncFolder(dir string) error {
 	return d.Sync()
 }
 
-// guard is the manifest's knowledge of a file, for its database.
+// guard returns the manifest's data about a file, for its database.
 func (m *manifest) guard(name string, damaged func(error)) sqlitedb.Guard {
 	return sqlitedb.Guard{Store: m.id, Checked: m.Checksums && slices.Contains(m.Files, name), Damaged: damaged}
 }

@@ -90,7 +90,7 @@ func TestAFileOfAnotherStoreIsNotTaken(t *testing.T) {
 	}
 }
 
-// A start that was interrupted before all files existed is continued by the next.
+// The next start completes a start that was interrupted before all files existed.
 func TestAHalfMadeStoreIsFinished(t *testing.T) {
 	dir := t.TempDir()
 	_, closing, err := store.OpenApps(t.Context(), store.Config{Data: dir}, true)

@@ -18,28 +18,28 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/objectdb"
 )
 
-// MoveConfig names the source and the target of a copy. Data and Postgres are needed.
+// MoveConfig names the source and the target of a copy. Data and Postgres are required.
 type MoveConfig struct {
-	Data     string                                   // folder of a server that is stopped; no other process may open it
+	Data     string                                   // data folder of a stopped server; no other process may open it
 	Postgres string                                   // URL of a database that contains nothing else
 	Progress func(doing string, rows int, left int64) // see move.Config
 	Log      *slog.Logger                             // nil: discards
 }
 
-// Moved says how many things of a kind are equal in both places.
+// Moved is the number of things of one kind that are equal in both places.
 type Moved = move.Count
 
-// ErrMoved says that everything was copied before.
+// ErrMoved says that an earlier call has already copied everything.
 var ErrMoved = move.ErrDone
 
 // NotEmptyError says that a database has contents that were not copied from this folder.
 type NotEmptyError = move.NotEmptyError
 
-// keptEvents keeps the log of events from deleting old ones while they are copied.
+// keptEvents is a retention long enough that no event is deleted while the log is copied.
 const keptEvents = 100 * 365 * 24 * time.Hour
 
-// MoveToPostgres copies everything in a data folder into a PostgreSQL database, and compares both. It may be interrupted at any moment;
-// the next call continues there. The folder does not change.
+// MoveToPostgres copies everything in a data folder into a PostgreSQL database, and compares both. It may be interrupted at any moment; the
+// next call continues from there. The folder does not change.
 func MoveToPostgres(ctx context.Context, cfg MoveConfig) (list []Moved, err error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -86,7 +86,7 @@ func MoveToPostgres(ctx context.Context, cfg MoveConfig) (list []Moved, err erro
 	return list, err
 }
 
-// makeSchemas makes the tables of the stores where there are none.
+// makeSchemas creates the stores' missing tables.
 func makeSchemas(ctx context.Context, url string) error {
 	for _, open := range []func() (interface{ Close() error }, error){
 		func() (interface{ Close() error }, error) { return appdb.Open(ctx, appdb.Config{URL: url}) },

@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pghealth"
 )
 
-// openPostgres opens the schemas of a database. All judge time by the clock of the first.
+// openPostgres opens the schemas of a database. All use the clock of the first.
 func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 	s.told = cfg.Damaged
 	reach, err := pgdb.Watch(cfg.Postgres, cfg.Log)
@@ -118,7 +118,7 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// openAppsSchema opens the schema of apps alone.
+// openAppsSchema opens only the schema of apps.
 func openAppsSchema(ctx context.Context, cfg Config) (apps Apps, closing func() error, err error) {
 	s, err := appdb.Open(ctx, appdb.Config{URL: cfg.Postgres, Log: cfg.Log})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// examplesText has for each topic a line "# topic: description" and commands.
+// examplesText contains, for each topic, a line "# topic: description" and commands.
 //
 //go:embed examples.txt
 var examplesText string

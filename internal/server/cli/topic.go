@@ -149,7 +149,7 @@ func (p *program) topicSub(ctx context.Context, patterns []string, f *topicSubFl
 			listen = append(listen, godwit.Peek())
 		}
 	}
-	if token == "" && f.queue != "" { // a member of a queue takes messages, so an observer's key does not suffice
+	if token == "" && f.queue != "" { // a member of a queue is more than an observer, and connects with the API key as its token
 		s, err := p.server()
 		if err != nil {
 			return err

@@ -37,14 +37,14 @@ func (anyone) Key(context.Context, string) (access.Principal, error) {
 	return access.Principal{App: "shop", Key: "k", Roles: access.Publish}, nil
 }
 
-// discard is a ResponseWriter that keeps nothing.
+// discard is a ResponseWriter that discards the answer.
 type discard struct{ h http.Header }
 
 func (d discard) Header() http.Header         { return d.h }
 func (d discard) WriteHeader(int)             {}
 func (d discard) Write(p []byte) (int, error) { return len(p), nil }
 
-// BenchmarkPublish is the handler alone: no network, no store.
+// BenchmarkPublish measures the handler alone: no network, no store.
 func BenchmarkPublish(b *testing.B) {
 	log := slog.New(slog.DiscardHandler)
 	posts := backend.New(backend.Parts{Publisher: instant{}, Log: log})

@@ -29,7 +29,7 @@ type outbox struct {
 	chats bool // Telegram is set up too
 }
 
-// Correct changes messages that were sent to chats.
+// Correct records changes of messages that were sent to chats.
 func (o *outbox) Correct(_ context.Context, s push.Sent) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -57,7 +57,7 @@ func (o *outbox) Sender(_ context.Context, _ string, ch push.Channel) (push.Send
 	return o, nil
 }
 
-// campaigns adds campaigns on a real store, whose engine runs, and endpoints with these URLs.
+// campaigns starts an API with campaigns on a real store, whose engine runs, and with endpoints of these URLs.
 func campaigns(t *testing.T, urls ...string) (*world, *outbox, []string) {
 	t.Helper()
 	store := sqlitetest.Campaigns(t)

@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 )
 
-// openChannels makes real channels on a store, with Web Push alone, whose client is w.outside.
+// openChannels opens real channels on a store: only Web Push, with w.outside as its client.
 func (w *world) openChannels(store *appdb.Store, log *slog.Logger) {
 	w.outside = provider.Client(true)
 	w.t.Cleanup(w.outside.CloseIdleConnections)

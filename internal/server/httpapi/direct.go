@@ -16,17 +16,17 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// posts answers publishes that were read without net/http, as handle and serve do for all others.
+// posts answers publishes that were read without net/http; handle and serve do that for all others.
 type posts struct {
 	a       *api
 	b       *backend.API
 	m       *metrics.Route
 	pattern string
 	role    access.Role
-	fields  []byte // headers of an answer that is no problem
+	fields  []byte // headers of an answer that is not a problem
 }
 
-// answerDirect has publishes on connections that were handed over answered as a route's requests are.
+// answerDirect sets the function that answers publishes on connections that were handed over, as a route's requests are answered.
 func (a *api) answerDirect(rt call.Route, m *metrics.Route) {
 	h := http.Header{}
 	secure(h)
@@ -35,20 +35,20 @@ func (a *api) answerDirect(rt call.Route, m *metrics.Route) {
 	a.direct.AnswerWith(p.serve)
 }
 
-// post is a publish on its way.
+// post is a publish that is being answered.
 type post struct {
 	*direct.Exchange
 	backend.Post
 }
 
-// lines is headers as they go out.
+// lines returns headers as they are sent.
 func lines(h http.Header) []byte {
 	var b bytes.Buffer
 	_ = h.Write(&b) // a buffer takes all
 	return b.Bytes()
 }
 
-// serve answers exchanges that arrived together: those of an app are stored together.
+// serve answers exchanges that arrived together: it stores those of one app together.
 func (p *posts) serve(lot []*direct.Exchange) {
 	left := make([]*post, 0, len(lot))
 	for _, x := range lot {
@@ -69,8 +69,8 @@ func (p *posts) serve(lot []*direct.Exchange) {
 	}
 }
 
-// split separates the publishes that can be stored together with the first, or the first alone if something must be
-// looked up for it.
+// split separates the publishes that can be stored together with the first one. If something must be looked up for the first, it is stored
+// alone.
 func split(xs []*post) (together, others []*post) {
 	first := xs[0]
 	for i, x := range xs {
@@ -83,7 +83,7 @@ func split(xs []*post) (together, others []*post) {
 	return together, others
 }
 
-// read finds the publisher and reads the publish.
+// read authenticates the publisher and reads the publish.
 func (p *posts) read(of *direct.Exchange) (x *post, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
-// TestRequestSentBeforeHandoverIsAnswered: net/http has read some of the request by then.
+// TestRequestSentBeforeHandoverIsAnswered sends a request of which net/http has read a part before the handover.
 func TestRequestSentBeforeHandoverIsAnswered(t *testing.T) {
 	w, d := directly(t)
 	c := w.wire()
@@ -43,7 +43,7 @@ func TestARequestInPartsIsAnsweredWhenItIsWhole(t *testing.T) {
 	}
 }
 
-// TestASlowRequestGoesBack: one that is not whole a second after its first byte is net/http's again, which waits on.
+// TestASlowRequestGoesBack sends a request that is not whole a second after its first byte: net/http gets it back and waits longer.
 func TestASlowRequestGoesBack(t *testing.T) {
 	w, d := directly(t)
 	c := w.primed()
@@ -97,8 +97,8 @@ func TestARevokedKeyIsRefusedOnAConnectionThatUsedIt(t *testing.T) {
 	}
 }
 
-// TestAShutdownAnswersWhatIsUnderWay: a publish that is being stored is answered, and told that the connection ends; one that is
-// idle is closed at once.
+// TestAShutdownAnswersWhatIsUnderWay shuts down during a publish: it is answered with the announcement that the connection ends. An idle
+// connection is closed at once.
 func TestAShutdownAnswersWhatIsUnderWay(t *testing.T) {
 	w, d := directly(t)
 	idle, busy := w.primed(), w.primed()
@@ -145,7 +145,7 @@ func TestAShutdownThatRunsOutOfTimeCutsOff(t *testing.T) {
 	}
 }
 
-// TestHalfClosedClientIsAnswered: requests sent before the end are answered, however long storing takes.
+// TestHalfClosedClientIsAnswered sends requests and closes its side: they are answered, however long storing takes.
 func TestHalfClosedClientIsAnswered(t *testing.T) {
 	w, d := directly(t)
 	c := w.primed()
@@ -165,12 +165,12 @@ func TestHalfClosedClientIsAnswered(t *testing.T) {
 	}
 }
 
-// TestSlowReaderIsWaitedFor: requests that are sent ahead wait while their answers do, and none is lost.
+// TestSlowReaderIsWaitedFor sends requests ahead: they wait while earlier answers are unread, and none is lost.
 func TestSlowReaderIsWaitedFor(t *testing.T) {
 	w, d := directly(t)
 	c := w.primed()
 	_ = c.nc.SetReadBuffer(256 << 10)
-	const n = 2_500 // answers of 5 KB: more than the system takes
+	const n = 2_500 // answers of 5 KB each: more than the system's buffers hold
 	many := strings.Join(slices.Repeat([]string{"someone"}, 40), `","`)
 	var sending sync.WaitGroup
 	sending.Go(func() {
@@ -209,7 +209,7 @@ func TestAPanicIsAnsweredAndHarmsNobodyElse(t *testing.T) {
 func TestIdlePublishersDoNotDelayAStop(t *testing.T) {
 	w, d := directly(t)
 	c := w.primed()
-	// Four seconds are less than a connection may take to close its side, which this one does not do.
+	// Four seconds are less than the time in which a connection may close its side; this client never closes it.
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
 	if err := d.Shutdown(ctx); err != nil {

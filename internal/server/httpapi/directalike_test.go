@@ -9,13 +9,13 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/direct"
 )
 
-// twins are an API that net/http serves alone and one that hands publishers over.
+// twins returns an API that net/http serves alone, and one that hands publishers over.
 func twins(t testing.TB) (alone, handing *world, d *direct.Server) {
 	handing, d = directly(t)
 	return newWorld(t), handing, d
 }
 
-// TestPublishesAreAnsweredAlikeByBothServers sends correct requests, wrong ones and ones that have fooled other servers.
+// TestPublishesAreAnsweredAlikeByBothServers sends correct requests, wrong ones, and ones that have deceived other servers.
 func TestPublishesAreAnsweredAlikeByBothServers(t *testing.T) {
 	alone, handing, d := twins(t)
 	for name, raw := range rawCases {
@@ -31,7 +31,7 @@ func TestPublishesAreAnsweredAlikeByBothServers(t *testing.T) {
 	}
 }
 
-// rawCases are bytes that come after a first publish.
+// rawCases holds the bytes sent after a first publish.
 var rawCases = func() map[string]func(*world) string {
 	publish := func(body string, headers ...string) func(*world) string {
 		return func(w *world) string { return post(w.key, body, headers...) }
@@ -136,7 +136,7 @@ func chunked(key, chunks string) string {
 	return "POST /v1/notifications HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + key + "\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks
 }
 
-// FuzzBothServers sends the same bytes to both servers; they must answer the same. KEY in them is a key.
+// FuzzBothServers sends the same bytes to both servers, which must answer the same. KEY in the bytes stands for a key.
 func FuzzBothServers(f *testing.F) {
 	for _, raw := range rawCases {
 		f.Add([]byte(raw(&world{key: "KEY", keys: map[string]string{"other": "KEY", "read": "KEY"}})))

@@ -23,7 +23,7 @@ import (
 // patience is how long a test waits for something that must happen; only a failing test takes that long.
 const patience = 2 * time.Minute
 
-// directly starts an API that answers publishes on a reactor after the first of a connection.
+// directly starts an API that answers a connection's publishes on a reactor after the first one.
 func directly(t testing.TB) (*world, *direct.Server) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -47,7 +47,7 @@ func directly(t testing.TB) (*world, *direct.Server) {
 	return w, d
 }
 
-// wire is a client that writes bytes.
+// wire is a client that writes raw bytes.
 type wire struct {
 	t  testing.TB
 	nc *net.TCPConn
@@ -94,7 +94,7 @@ func (c *wire) read() (status int, text string) {
 	return resp.StatusCode, normal(fmt.Sprint(b.String(), string(body), err))
 }
 
-// want reads an answer of this status.
+// want reads an answer and fails if it has another status.
 func (c *wire) want(status int) string {
 	c.t.Helper()
 	got, text := c.read()
@@ -109,7 +109,7 @@ var changing = regexp.MustCompile(`"[0-9A-HJKMNP-TV-Z]{26}"|"20[0-9-]{8}T[0-9:.]
 // normal removes the parts that differ from run to run.
 func normal(text string) string { return changing.ReplaceAllString(text, `"…"`) }
 
-// post is a publish as a client sends it.
+// post returns a publish as a client sends it.
 func post(key, body string, headers ...string) string {
 	h := ""
 	for _, line := range headers {
@@ -118,7 +118,7 @@ func post(key, body string, headers ...string) string {
 	return fmt.Sprintf("POST /v1/notifications HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%sContent-Length: %d\r\n\r\n%s", key, h, len(body), body)
 }
 
-// primed is a connection that has published once.
+// primed returns a connection that has published once.
 func (w *world) primed() *wire {
 	w.t.Helper()
 	c := w.wire()
@@ -142,11 +142,11 @@ func (w *world) answers(bytes string) string {
 	}
 }
 
-// cancelTries bounds how often a request is sent again that net/http has cancelled.
+// cancelTries limits the retries of a request that net/http has cancelled.
 const cancelTries = 20
 
-// uncanceled is answers of net/http, to a request that is sent again if it was cancelled: net/http does so if it reads the end of the client's side
-// before the request is answered.
+// uncanceled returns net/http's answers, and sends a cancelled request again: net/http cancels a request if it reads the end of the
+// client's side before it has answered.
 func (w *world) uncanceled(bytes string) (all string) {
 	for range cancelTries {
 		if all = w.answers(bytes); !strings.Contains(all, `"/problems/canceled"`) {
@@ -156,5 +156,5 @@ func (w *world) uncanceled(bytes string) (all string) {
 	return all
 }
 
-// refuseMuch is a publish limit without any keys; it makes both ways call a limit.
+// refuseMuch is a publish limit that refuses nothing; it makes both servers call a limit.
 func refuseMuch(string, int) time.Duration { return 0 }

@@ -120,7 +120,7 @@ func TestNotificationGoesAllTheWay(t *testing.T) {
 		t.Errorf("statuses %s and %s, want replaced and recalled", a, b)
 	}
 	seen := map[string]bool{}
-	for range 6 { // the order of a commit's own events is the store's
+	for range 6 { // the store decides the order of events within a commit
 		e := feed.event()
 		seen[e.Type+" "+e.ID] = true
 	}

@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/access/limit"
 )
 
-// subscription is a browser's, one of many.
+// subscription returns the nth browser's subscription.
 func subscription(n int) string {
 	return fmt.Sprintf(`{"endpoint":"https://push.example/%d","expirationTime":null,"keys":{"p256dh":"BGsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU","auth":"AAECAwQFBgcICQoLDA0ODw"}}`, n)
 }
@@ -41,7 +41,7 @@ func (w *world) allowAnonymous() {
 	}
 }
 
-// visit sends a request of a page of an origin, without a key.
+// visit sends a request from a page of an origin, without a key.
 func (w *world) visit(method, path, body, origin string) answer {
 	w.t.Helper()
 	return w.do(request{method: method, path: path, body: body, key: "-", header: map[string]string{"Origin": origin}})
@@ -111,7 +111,7 @@ func TestUnknownLanguagesAndTimeZonesRefuseNoRegistration(t *testing.T) {
 		}
 		made := decode[registeredJSON](a)
 		known(made.ID, "th-TH", "")
-		change := func(body string) { // changed by the holder of the manage token
+		change := func(body string) { // change changes the endpoint as the holder of the manage token
 			w.do(request{method: "PATCH", path: "/v1/endpoints/" + made.ID + "?app=shop", body: body, key: made.ManageToken}).want(http.StatusOK)
 		}
 		change(`{"timezone":"Asia/Kolkata","locale":"hi"}`)
@@ -217,13 +217,13 @@ func TestManageTokenOpensItsEndpointOnly(t *testing.T) {
 	if !slices.Equal(e.Tags, []string{"news"}) || e.Address["endpoint"] != "https://push.example/5" {
 		t.Errorf("changed %+v", e)
 	}
-	// The subscriber registers again, which ends the former token. A back end that renews does not.
+	// The subscriber registers again, which ends the former token. A back end's renewal does not end it.
 	again := decode[registeredJSON](w.visit("POST", "/v1/endpoints?app=shop", `{"channel":"webpush","address":`+subscription(5)+`}`, site).want(http.StatusOK))
 	by(made[0].ManageToken, "GET", made[0].ID, "").problem(http.StatusNotFound, "not-found", "")
 	w.post("/v1/endpoints", `{"channel":"webpush","address":`+subscription(5)+`,"recipient":"ada"}`).want(http.StatusOK)
 	by(again.ManageToken, "DELETE", made[0].ID, "").want(http.StatusNoContent)
 	w.get("/v1/endpoints/"+made[0].ID).problem(http.StatusNotFound, "not-found", "")
-	// A key that may only read may not change.
+	// A read-only key may not change endpoints.
 	w.do(request{method: "DELETE", path: "/v1/endpoints/" + made[1].ID, key: w.keys["read"]}).problem(http.StatusForbidden, "forbidden", "")
 	w.do(request{method: "GET", path: "/v1/endpoints/" + made[1].ID, key: w.keys["read"]}).want(http.StatusOK)
 }

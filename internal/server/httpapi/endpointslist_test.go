@@ -105,14 +105,14 @@ func (nameless) Names(context.Context, string, int) (tags, attributes []string, 
 	return nil, nil, errDamaged
 }
 
-// countless is one that cannot count.
+// countless is a store that cannot count.
 type countless struct{ endpoint.Store }
 
 func (countless) EndpointCounts(context.Context, string) (active, disabled map[push.Channel]int64, err error) {
 	return nil, nil, errDamaged
 }
 
-// broken is a store that fails after so many pages.
+// broken is a store that fails after a number of pages.
 type broken struct {
 	endpoint.Store
 	pages int

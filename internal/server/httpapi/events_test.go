@@ -143,7 +143,7 @@ func TestSilentFeedShowsSignsOfLife(t *testing.T) {
 	for accept, want := range map[string]string{"": "\n\n", "text/event-stream": ": \n\n: \n\n"} {
 		w := newWorld(t)
 		synctest.Test(t, func(t *testing.T) {
-			draining, cfg := make(chan struct{}), w.cfg // of this bubble, as every channel that is waited for must be
+			draining, cfg := make(chan struct{}), w.cfg // a channel of this synctest bubble, as the bubble requires of every channel that it waits for
 			cfg.Draining, cfg.Registry = draining, metrics.New("test")
 			w.events.more = make(chan struct{})
 			rec := httptest.NewRecorder()

@@ -18,7 +18,7 @@ import (
 // copyKey names one copy.
 type copyKey struct{ app, to, id string }
 
-// memory is a mailbox in memory, enough for the API to be seen at work. fail makes everything fail.
+// memory is an in-memory mailbox, sufficient to test the API. fail makes every call fail.
 type memory struct {
 	mu     sync.Mutex
 	log    []*memoryCopy
@@ -26,11 +26,11 @@ type memory struct {
 	fail   error
 	full   map[string]bool // recipients whose mailbox is full
 	commit []int           // copies of each Append
-	gate   chan struct{}   // Append waits until it is closed; nil: it does not
+	gate   chan struct{}   // Append waits until it is closed; nil: Append does not wait
 	waits  int             // calls of Append that do
 }
 
-// errPanic, as the error to fail with, makes Append panic.
+// errPanic makes Append panic if it is set as the error to fail with.
 var errPanic = errors.New("boom")
 
 // hold makes Append wait until release is called, which may be called again.
@@ -47,7 +47,7 @@ func (m *memory) hold() (release func()) {
 	})
 }
 
-// held is the number of waiting calls of Append.
+// held returns the number of waiting calls of Append.
 func (m *memory) held() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -325,7 +325,7 @@ func (p *presence) Disconnect(_ context.Context, app, recipient, reason string) 
 	return n, p.partial, p.fail
 }
 
-// Slowest lists the sessions with something in flight, which the fake takes for as old as the recipient's newest.
+// Slowest lists the sessions with unacknowledged notifications; the fake always gives 1 as the position of the oldest one.
 func (p *presence) Slowest(_ context.Context, app string, _ session.Order, n int) (lags []session.Lag, partial bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -342,7 +342,7 @@ func (p *presence) Slowest(_ context.Context, app string, _ session.Order, n int
 func (p *presence) Live() int                                     { return len(p.sessions) }
 func (p *presence) Counts() (delivered, redelivered, acks uint64) { return 7, 1, 6 }
 
-// events is a log in memory.
+// events is an in-memory event log.
 type events struct {
 	mu   sync.Mutex
 	all  []event.Event

@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 )
 
-// noProgress does not store the progress of hooks.
+// noProgress discards the progress of hooks.
 type noProgress struct{}
 
 func (noProgress) HookProgress(context.Context, string) ([]hook.Progress, error) { return nil, nil }
@@ -26,7 +26,7 @@ func (noProgress) SaveHookProgress(context.Context, []hook.Saving) ([]string, er
 	return nil, nil
 }
 
-// openHooks runs real hooks on a store, which post with w.outside.
+// openHooks starts real hooks on a store; they post with w.outside.
 func (w *world) openHooks(store *appdb.Store, log *slog.Logger) *hook.Service {
 	s, err := hook.New(w.t.Context(), hook.Config{
 		Store: &store.Hooks, Progress: noProgress{}, Events: w.events, Log: log, Poster: webhook.Hooks{Poster: webhook.NewPoster(w.outside, true)},

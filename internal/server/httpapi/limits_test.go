@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// JSON that no receiver could read is refused in every request, and the error names the field and the limit.
+// Every request refuses JSON beyond the limits of receivers, with an error that names the field and the limit.
 func TestJSONBeyondItsLimitsIsRefusedEverywhere(t *testing.T) {
 	deep, long := strings.Repeat("[", 65)+strings.Repeat("]", 65), strings.Repeat("7", 1001)
 	deepest, longest := strings.Repeat("[", 64)+strings.Repeat("]", 64), "0."+strings.Repeat("7", 999)

@@ -91,7 +91,7 @@ func TestScheduledPublishSaysSo(t *testing.T) {
 	}
 }
 
-// TestBadPublishNamesTheField has every rule of the publish table.
+// TestBadPublishNamesTheField breaks every rule of the publish table.
 func TestBadPublishNamesTheField(t *testing.T) {
 	w := newWorld(t)
 	long := strings.Repeat("x", 129)

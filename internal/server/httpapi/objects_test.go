@@ -101,7 +101,7 @@ func TestBadPutsAreRefused(t *testing.T) {
 	w.put("/v1/objects/"+strings.Repeat("g", 129)+"/o", ``).problem(400, "bad-input", "group")
 	w.get("/v1/objects/g?prefix=a%20").problem(400, "bad-input", "prefix")
 	w.get("/v1/objects/g/o").want(404)
-	w.put("/v1/objects/g/o", `{"payload":"`+strings.Repeat(`\u0041`, 4096)+`","content_type":"text/plain"}`).want(200) // 4 KB once it is read
+	w.put("/v1/objects/g/o", `{"payload":"`+strings.Repeat(`\u0041`, 4096)+`","content_type":"text/plain"}`).want(200) // 4 KB after decoding
 }
 
 func TestObjectsAreListedInPages(t *testing.T) {
@@ -153,7 +153,7 @@ func TestAnotherAppsObjectsAreNotThere(t *testing.T) {
 	}
 }
 
-// deaf is a session that takes every frame.
+// deaf is a session that accepts every frame and does nothing.
 type deaf struct{}
 
 func (deaf) Format() frame.Format                       { return frame.JSON }
@@ -162,7 +162,7 @@ func (deaf) Cork()                                      {}
 func (deaf) Uncork()                                    {}
 func (deaf) Queued() int                                { return 0 }
 
-// unit registers a client for objects of group north and waits until that is stored.
+// unit registers a client for objects of group north and waits until the registration is stored.
 func (w *world) unit(recipient, device string, objects ...string) session.Part {
 	w.t.Helper()
 	s := w.objects.Open(w.t.Context(), deaf{}, session.Client{App: "shop", Recipient: recipient, Group: "north", Device: device}, false)
@@ -222,7 +222,7 @@ func TestRegistrationsAreShownByObjectAndByRecipient(t *testing.T) {
 	w.delete("/v1/recipients/unit-1").want(404)
 }
 
-// unerasable is a service whose store is away when something should be erased.
+// unerasable is a service whose store is unreachable during erasures.
 type unerasable struct{ allObjects }
 
 func (unerasable) Erase(context.Context, string, string) error {

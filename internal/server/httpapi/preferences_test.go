@@ -27,7 +27,7 @@ func TestPreferencesAreThoseThatWereSaidLast(t *testing.T) {
 		t.Errorf("answered %s", a.body)
 	}
 	is(adasSaid)
-	w.put(adas, w.get(adas).body).want(http.StatusOK) // as they are shown they can be set
+	w.put(adas, w.get(adas).body).want(http.StatusOK) // preferences can be sent back as they are shown
 	is(adasSaid)
 	w.put(adas, `{"categories":{"promo":{"channels":[]}},"quiet_hours":null}`).want(http.StatusOK)
 	is(`{"categories":{"promo":{"channels":[]}},"quiet_hours":null,"timezone":null}` + "\n")
@@ -97,7 +97,7 @@ func TestRightsToSetPreferences(t *testing.T) {
 			}
 			r := request{method: method, path: adas, key: c.key}
 			if c.key == manage {
-				r.path += "?app=shop" // it does not say of itself
+				r.path += "?app=shop" // a manage token does not name its app
 			}
 			if method == "PUT" {
 				r.body = adasSaid

@@ -21,7 +21,7 @@ func TestScriptsAreServedToAnyPage(t *testing.T) {
 		if h.Get("Access-Control-Allow-Origin") != "*" || h.Get("Cross-Origin-Resource-Policy") != "cross-origin" {
 			t.Errorf("%s cannot be loaded by other origins: %v", name, h)
 		}
-		// A service worker runs under the policy of its script: without connect-src it could report nothing.
+		// A service worker obeys the policy of its script: without connect-src it could report nothing.
 		if !strings.Contains(h.Get("Content-Security-Policy"), "connect-src *") {
 			t.Errorf("%s: policy %q", name, h.Get("Content-Security-Policy"))
 		}
@@ -39,7 +39,7 @@ func TestScriptsAreServedToAnyPage(t *testing.T) {
 	}
 	for path, keeps := range map[string]bool{
 		"/sdk/texts.js?v=" + files["texts.js"].Tag: true, "/sdk/texts.js?v=older": false, "/sdk/texts.js?x=1": false,
-		"/sdk/sw.js?v=" + files["sw.js"].Tag: false, // the worker file on the site names it without a tag
+		"/sdk/sw.js?v=" + files["sw.js"].Tag: false, // the worker file on the site loads it without a tag
 	} {
 		a := w.do(request{method: "GET", path: path, key: "-"}).want(http.StatusOK)
 		if got := a.header.Get("Cache-Control"); strings.Contains(got, "immutable") != keeps {

@@ -57,8 +57,8 @@ func (a *api) serve(c *call.Call, rt call.Route) error {
 	return rt.Serve(c)
 }
 
-// tell records an action in the audit log, before its answer is sent as a whole. Calls without a known app, and those that
-// fail because of the caller (except for a missing right), change nothing and are not recorded.
+// tell records an action in the audit log, before its answer is sent. It omits calls without a known app, and calls that fail because of
+// the caller, except for a missing right: they change nothing.
 func (a *api) tell(c *call.Call, rt call.Route, err error) {
 	if rt.Action == "" || a.audit == nil || c.Key.App == "" {
 		return
@@ -83,7 +83,7 @@ func (a *api) tell(c *call.Call, rt call.Route, err error) {
 	a.audit.Note(c.R.Context(), audit.Entry{App: c.Key.App, By: c.Key.Key, Way: audit.API, Address: address, Action: action, Object: object, Outcome: outcome})
 }
 
-// authenticate finds the app of the key. A call that also names an app must name the same one.
+// authenticate finds the app of the key. A call that also names an app must name the same app.
 func (a *api) authenticate(c *call.Call, role access.Role) error {
 	key, err := a.key(c.Ctx, access.Bearer(c.R.Header), role)
 	if err != nil {
@@ -103,7 +103,7 @@ func (a *api) authenticate(c *call.Call, role access.Role) error {
 	return nil
 }
 
-// key finds the key of a secret, if the key has the role.
+// key returns the key of a secret, if the key has the role.
 func (a *api) key(ctx context.Context, secret string, role access.Role) (key access.Principal, err error) {
 	if secret == "" {
 		return key, access.ErrUnauthenticated
@@ -124,7 +124,7 @@ func (a *api) finish(c *call.Call, m *metrics.Route, start time.Time) {
 			panic(p)
 		}
 		a.log.ErrorContext(c.R.Context(), "handler panicked", "route", c.R.Pattern, "panic", p, "stack", string(debug.Stack()))
-		if c.Status != 0 { // too late for a problem: cut the answer so that it is not taken for a whole one
+		if c.Status != 0 { // the answer has begun, too late for a problem: cut it off, so that the client does not take it for a whole one
 			m.Observe(http.StatusInternalServerError, time.Since(start))
 			panic(http.ErrAbortHandler)
 		}
@@ -143,11 +143,11 @@ func (a *api) noteRequest(ctx context.Context, method, path, query string, statu
 
 var errPanicked = errors.New("handler panicked")
 
-// mount adds a gateway's handler. It lifts the server's deadlines, since its connections live long.
+// mount adds a gateway's handler. It removes the server's deadlines, since gateways' connections live long.
 func (a *api) mount(pattern string, h http.Handler) {
 	a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		rc := http.NewResponseController(w)
-		_ = rc.SetReadDeadline(time.Time{})  // a writer without deadlines has none to lift
+		_ = rc.SetReadDeadline(time.Time{})  // fails only for a writer without deadlines
 		_ = rc.SetWriteDeadline(time.Time{}) // the same
 		defer func() {
 			p := recover()
@@ -163,7 +163,7 @@ func (a *api) mount(pattern string, h http.Handler) {
 	})
 }
 
-// Header values are shared slices: net/http only reads them, and this saves an allocation each on every answer.
+// Header values are shared slices, which net/http only reads; each saves an allocation for every answer.
 var (
 	valNoSniff  = []string{"nosniff"}
 	valCSP      = []string{"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"}
@@ -205,8 +205,8 @@ func (a *api) fail(c *call.Call, err error) {
 	_ = c.Send(p.Status, refusal(c.W.Header(), p))
 }
 
-// note logs the server's own errors. Errors of clients are not logged, nor is each refusal because of a full disk, which is
-// counted: that the disk is full is logged once. The last errors are kept for display.
+// note logs the server's own errors. It does not log errors of clients, nor refusals because of a full disk, which are counted: the full
+// disk itself is logged once. The last errors are stored for display.
 func (a *api) note(ctx context.Context, route, app string, p *problem.Problem, err error) {
 	if p.Status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled) && !errors.Is(err, errPanicked) && !errors.Is(err, mailbox.ErrNoSpace) {
 		a.log.WarnContext(ctx, "request failed", "route", route, "status", p.Status, "app", app, "error", err)
@@ -226,7 +226,7 @@ func refusal(h http.Header, p *problem.Problem) []byte {
 		h.Set("WWW-Authenticate", `Bearer realm="godwit"`)
 	}
 	if p.Status == http.StatusRequestEntityTooLarge {
-		h.Set("Connection", "close") // the rest of the body is not worth reading
+		h.Set("Connection", "close") // the server does not read the rest of the body
 	}
 	if p.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(p.RetrySeconds()))

@@ -331,7 +331,7 @@ func TestMountedHandlerGetsTheBareConnection(t *testing.T) {
 	}
 }
 
-// raw sends bytes over a connection of its own and returns all that is received until it ends.
+// raw sends bytes over a new connection and returns everything received until its end.
 func (w *world) raw(request string) string {
 	w.t.Helper()
 	conn, err := net.Dial("tcp", w.srv.Listener.Addr().String())
@@ -345,7 +345,7 @@ func (w *world) raw(request string) string {
 	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
 		w.t.Fatal(err)
 	}
-	got, _ := io.ReadAll(bufio.NewReader(conn)) // a reset ends it as well
+	got, _ := io.ReadAll(bufio.NewReader(conn)) // a reset ends the connection as well
 	return string(got)
 }
 

@@ -39,7 +39,7 @@ type allObjects interface {
 	recipient.Objects
 }
 
-// setup are the parts of an API that a test may change.
+// setup holds the parts of an API that a test may change.
 type setup struct {
 	Publisher backend.Publisher
 	Mailbox   mailboxes
@@ -87,7 +87,7 @@ type setup struct {
 	Version, Node     string
 }
 
-// calls are the handlers of the API.
+// calls returns the handlers of the API.
 func (s *setup) calls(seen *watch.Server) (*backend.API, []call.Route) {
 	people := recipient.New(recipient.Config{Mailbox: s.Mailbox, Presence: s.Presence, Endpoints: s.Endpoints, Objects: s.Objects, Log: s.Log})
 	b := backend.New(backend.Parts{

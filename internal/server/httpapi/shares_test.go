@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/backend"
 )
 
-// TestBatchesThatNeverComeHoldUpNoOtherApp has one app announce as many large batches as there is memory for.
+// TestBatchesThatNeverComeHoldUpNoOtherApp makes one app announce as many large batches as fit into memory.
 func TestBatchesThatNeverComeHoldUpNoOtherApp(t *testing.T) {
 	w := newWorld(t)
 	addr := strings.TrimPrefix(w.srv.URL, "http://")

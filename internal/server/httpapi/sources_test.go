@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 )
 
-// openSources keeps real sources in a store; their Redis cannot be reached.
+// openSources opens real sources in a store; their Redis cannot be reached.
 func (w *world) openSources(store *appdb.Store, log *slog.Logger) *source.Service {
 	s, err := source.New(w.t.Context(), source.Config{
 		Store: &store.Sources, Log: log,

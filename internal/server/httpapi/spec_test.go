@@ -27,7 +27,7 @@ func TestRoutesAreSpecified(t *testing.T) {
 	}
 }
 
-// TestEveryProblemHasAPage holds the registry, the pages and the spec together.
+// TestEveryProblemHasAPage compares the registry, the pages and the spec.
 func TestEveryProblemHasAPage(t *testing.T) {
 	w := newWorld(t)
 	var specified []string
@@ -75,8 +75,7 @@ func operation(doc *openapi3.T, method, path string) (*routers.Route, map[string
 	return nil, nil
 }
 
-// conforms checks an exchange against the spec. A request that was refused, even in part, need not conform; every
-// answer must.
+// conforms checks an exchange against the spec. A request that was refused, even partly, need not conform; every answer must.
 func conforms(t testing.TB, req *http.Request, sent []byte, resp *http.Response, got []byte) {
 	t.Helper()
 	route, params := operation(apispec.Document(t), req.Method, req.URL.Path)

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// apiPrefix is what paths of the API begin with.
+// apiPrefix is the prefix of the API's paths.
 const apiPrefix = "/v1/"
 
 // tidy refuses requests whose path or query no route accepts, before routes, gateways and the web page see them.
@@ -29,7 +29,7 @@ func (a *api) tidy(next http.Handler) http.Handler {
 	})
 }
 
-// checkSteps refuses names in a path of the API with which net/http would send the client to another path.
+// checkSteps refuses names in a path of the API for which net/http would redirect the client to another path.
 func checkSteps(path string) error {
 	if path != "" && path[0] == '/' || strings.Contains(path, "//") {
 		return notification.BadField("path", "has an empty name between two slashes")
@@ -45,7 +45,7 @@ func checkSteps(path string) error {
 	return nil
 }
 
-// checkURL refuses text that not every store takes, and names that net/http takes for a step to another path.
+// checkURL refuses text that some stores cannot hold, and names for which net/http would redirect to another path.
 func checkURL(r *http.Request) error {
 	if err := notification.CheckText("path", r.URL.Path); err != nil {
 		return err

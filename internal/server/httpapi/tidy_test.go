@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// refuses asks for paths that no specification has, and checks that they are refused by this field.
+// refuses requests a path outside the specification, and checks that the server refuses it because of this field.
 func (w *world) refuses(method, path, field string) {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), method, w.srv.URL+path, http.NoBody)
@@ -62,7 +62,8 @@ func TestDotNamesAreRefused(t *testing.T) {
 	w.get("/v1/recipients/...").want(http.StatusOK)
 }
 
-// net/http would send the client to the path without the empty name: from the sessions of nobody to a recipient named "sessions".
+// net/http would redirect the client to the path without the empty name: from an unnamed recipient's sessions to a recipient named
+// "sessions".
 func TestEmptyNamesInPathsAreRefused(t *testing.T) {
 	w := newWorld(t)
 	for _, path := range []string{
@@ -75,7 +76,7 @@ func TestEmptyNamesInPathsAreRefused(t *testing.T) {
 	}
 }
 
-// Not every store takes NUL and bytes that are not UTF-8; those that do would find nothing.
+// Some stores cannot hold NUL and bytes that are not UTF-8; the others would find nothing.
 func TestTextThatCannotBeStoredIsRefusedInEveryPathAndQuery(t *testing.T) {
 	w := newWorld(t)
 	for _, bad := range []string{"%00", "a%00b", "%ff", "a%c3", "%ed%a0%80"} {

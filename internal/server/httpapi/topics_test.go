@@ -34,7 +34,7 @@ func (b *topics) Subscribe(string, string, string, func(topic.Message), func(int
 	return func() {}, nil
 }
 
-// withTopics starts an API whose topics go over a bus that the test can read.
+// withTopics starts an API whose topics use a bus that the test can read.
 func withTopics(t *testing.T, change ...func(*setup)) (*world, *topics) {
 	bus := &topics{}
 	svc := pubsub.New(pubsub.Config{Bus: bus})

@@ -30,7 +30,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitetest"
 )
 
-// world is a running API over a mailbox in memory and real access control. It has the apps shop and other.
+// world is a running API over an in-memory mailbox and real access control. It has the apps shop and other.
 type world struct {
 	t         testing.TB
 	srv       *httptest.Server
@@ -46,8 +46,8 @@ type world struct {
 	log       *lockedBuffer
 	reactor   *reactor.Reactor // of directly
 	cfg       setup
-	key       string            // of app shop, role admin: the key that do uses
-	keys      map[string]string // of app shop by role; of app other: "other"
+	key       string            // key of app shop with role admin, which do uses
+	keys      map[string]string // keys of app shop by role; "other" is that of app other
 }
 
 type lockedBuffer struct {
@@ -152,7 +152,7 @@ type answer struct {
 	body   string
 }
 
-// request is what do sends. The key is the admin's unless another, or "-" for none, is given.
+// request is a request that do sends, with the admin's key unless another, or "-" for none, is given.
 type request struct {
 	method, path, body, key string
 	header                  map[string]string
@@ -219,7 +219,7 @@ type problemJSON struct {
 	RetryAfter                 int `json:"retry_after"`
 }
 
-// problem checks that the answer is a problem of this status, slug and field.
+// problem checks that the answer is a problem with this status, slug and field.
 func (a answer) problem(status int, slug, field string) problemJSON {
 	a.t.Helper()
 	a.want(status)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// step is one thing that was started and how it is stopped.
+// step is a started part with its stop function.
 type step struct {
 	name    string
 	timeout time.Duration
@@ -17,19 +17,18 @@ type step struct {
 	polite  bool
 }
 
-// Steps are the running parts, in the order of their start. Each part is registered where it starts, and all are stopped
-// in reverse, so that a part is stopped before those that it depends on.
+// Steps holds the running parts, in the order of their start. Each part is registered where it starts, and all are stopped in reverse, so
+// that a part stops before the parts that it depends on.
 type Steps struct {
 	log    *slog.Logger
 	failed func(error)
 	list   []step
 }
 
-// New makes an empty list. failed learns why something that is to run has ended by itself.
+// New makes an empty list. failed is called with the reason when a running part ends by itself.
 func New(log *slog.Logger, failed func(error)) *Steps { return &Steps{log: log, failed: failed} }
 
-// Add registers how to stop what has just been started. stop gets a context that ends after timeout and must
-// return then.
+// Add registers the stop function of a part that has just started. stop gets a context that ends after timeout, and must return then.
 func (s *Steps) Add(name string, timeout time.Duration, stop func(context.Context) error) {
 	s.list = append(s.list, step{name: name, timeout: timeout, stop: stop})
 }
@@ -44,8 +43,8 @@ func (s *Steps) AddClose(name string, timeout time.Duration, stop func() error) 
 	s.Add(name, timeout, func(context.Context) error { return stop() })
 }
 
-// AddRun starts run in a goroutine of its own and stops it by ending its context. If run ends by itself, the
-// function given to New learns why.
+// AddRun starts run in a goroutine and stops it by ending its context. If run ends by itself, the function given to New is called with the
+// reason.
 func (s *Steps) AddRun(name string, timeout time.Duration, run func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -69,8 +68,8 @@ func (s *Steps) AddRun(name string, timeout time.Duration, run func(context.Cont
 	})
 }
 
-// Stop stops everything, last started first, each within its own timeout and all before ctx ends. A step that
-// fails or takes too long is reported and the next ones run all the same.
+// Stop stops everything, last started first, each part within its own timeout and all before ctx ends. It reports a step that fails or
+// takes too long, and continues with the next ones.
 func (s *Steps) Stop(ctx context.Context) error {
 	var problems []error
 	for len(s.list) > 0 {
@@ -97,7 +96,7 @@ func runStep(ctx context.Context, st step) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		// A step that heeds its context returns now; a step that is stuck is left behind: the process is about to end.
+		// A step that obeys its context returns now; a stuck step is abandoned, since the process is about to end.
 		select {
 		case err := <-done:
 			return err
@@ -107,5 +106,5 @@ func runStep(ctx context.Context, st step) error {
 	}
 }
 
-// stuckPatience is how long after its timeout a step may still take to return.
+// stuckPatience is the time for a step to return after its timeout.
 const stuckPatience = 100 * time.Millisecond

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Until makes a context that ends with another one, or when stopping is closed. end is to be called when it is needed no longer.
+// Until makes a context that ends with ctx, or when stopping is closed. The caller calls end when it no longer needs the context.
 func Until(ctx context.Context, stopping <-chan struct{}) (until context.Context, end func()) {
 	until, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup

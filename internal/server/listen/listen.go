@@ -1,5 +1,5 @@
-// Package listen has the server's listeners: each is registered with its setting, what serves it and how that ends. All
-// are opened before any is served.
+// Package listen opens the server's listeners: each is registered with its setting, its service and the service's shutdown. All are opened
+// before any is served.
 package listen
 
 import (
@@ -16,10 +16,10 @@ import (
 
 // Listener is an address that the server listens on.
 type Listener struct {
-	Key       string   // of the setting that has the address, like http_addr
+	Key       string   // key of the setting with the address, like http_addr
 	Owner     string   // what registers it
 	Addr      string   // empty: it is off
-	Plain     bool     // without TLS, even if it is configured
+	Plain     bool     // no TLS, even if it is configured
 	Protocols []string // that are offered within TLS
 	// Serve makes the service on a listener, once all listeners are open. conf is nil without TLS.
 	Serve func(ln net.Listener, conf *tls.Config) (Service, error)
@@ -27,12 +27,12 @@ type Listener struct {
 
 // Service serves a listener.
 type Service struct {
-	Name string // name of its work under way, for messages about a stop: HTTP answers
+	Name string // name of its work under way, such as HTTP answers, for messages about a stop
 	// Run accepts until its context ends or the listener is closed.
 	Run func(ctx context.Context) error
-	// Shutdown ends what is under way, after accepting has ended. It cuts off the rest when ctx ends.
+	// Shutdown ends the work under way, after accepting has ended. When ctx ends, it cuts off the rest.
 	Shutdown func(ctx context.Context) error
-	Patience time.Duration // of Shutdown; 0: that of the list
+	Patience time.Duration // limits Shutdown; 0: the list's limit
 }
 
 // Set is the list of a server's listeners.
@@ -47,7 +47,7 @@ type Set struct {
 type entry struct {
 	Listener
 	ln  net.Listener       // nil: it is not open
-	end context.CancelFunc // of accepting; nil: it is not served
+	end context.CancelFunc // ends accepting; nil: the listener is not served
 }
 
 // New makes an empty list. tls makes the configuration of a listener; nil: none has TLS.
@@ -55,7 +55,7 @@ func New(steps *lifecycle.Steps, failed func(error), patience time.Duration, tls
 	return &Set{steps: steps, failed: failed, patience: patience, tls: tls}
 }
 
-// Add registers a listener. Each key is taken once.
+// Add registers a listener. A second one with the same key is an error.
 func (s *Set) Add(l Listener) error {
 	for _, e := range s.list {
 		if e.Key == l.Key {
@@ -66,7 +66,7 @@ func (s *Set) Add(l Listener) error {
 	return nil
 }
 
-// Open opens all that are not off, so that an address in use leaves nothing half started.
+// Open opens all listeners that are not off, before any is served: if an address is in use, nothing is half started.
 func (s *Set) Open(ctx context.Context) error {
 	for _, e := range s.list {
 		if e.Addr == "" {
@@ -129,7 +129,7 @@ func (s *Set) serve(e *entry) error {
 		service.Patience = s.patience
 	}
 	s.steps.AddPolite(service.Name, service.Patience, func(ctx context.Context) error {
-		e.stop() // again, where the start failed before accepting was ended
+		e.stop() // repeated here in case the start failed before accepting was ended
 		err := service.Shutdown(ctx)
 		<-done
 		return err
@@ -143,7 +143,7 @@ func (e *entry) stop() {
 		e.end()
 	}
 	if e.ln != nil {
-		_ = e.close() // the service goes on, and a failure to close the listener is reported when it is closed again
+		_ = e.close() // the service continues; a failure to close the listener is reported at the second close
 	}
 }
 
@@ -155,7 +155,7 @@ func (s *Set) Stop() error {
 	return nil
 }
 
-// Addrs are where open listeners listen, by key.
+// Addrs returns the addresses of open listeners, by key.
 func (s *Set) Addrs() map[string]string {
 	addrs := make(map[string]string)
 	for _, e := range s.list {
@@ -166,7 +166,7 @@ func (s *Set) Addrs() map[string]string {
 	return addrs
 }
 
-// Shutdown ends a server; connections that are still open when ctx ends have had enough time.
+// Shutdown ends a server. Connections still open when ctx ends are no error: they had enough time.
 func Shutdown(ctx context.Context, srv *http.Server) error {
 	err := srv.Shutdown(ctx)
 	if err != nil {

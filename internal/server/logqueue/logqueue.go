@@ -1,5 +1,5 @@
-// Package logqueue keeps logging from blocking: lines wait in a bounded queue for one goroutine that writes them. A reader
-// of the log that stands still, or is gone, costs lines of the log and nothing else.
+// Package logqueue makes logging non-blocking: lines wait in a bounded queue for one goroutine that writes them. A log reader that stalls
+// or is gone costs only log lines.
 package logqueue
 
 import (
@@ -10,18 +10,17 @@ import (
 	"time"
 )
 
-// MaxBytes is the most that waits for the reader of the log. It holds some thousand lines: seconds of a server at level
-// info, and what a server at level debug logs while journald rotates its files.
+// MaxBytes limits the bytes that wait for the reader of the log. It holds some thousand lines: seconds of a server at level info, or the
+// output of a server at level debug while journald rotates its files.
 const MaxBytes = 1 << 20
 
-// FlushPatience is how long Close waits for the reader of the log. A stop takes no longer than that for a reader that
-// stands still.
+// FlushPatience limits the wait of Close for the reader of the log. A stalled reader delays a stop by no more than that.
 const FlushPatience = time.Second
 
 // Writer is an io.Writer for whole lines that never blocks. Lines keep their order.
 type Writer struct {
 	w    io.Writer
-	gap  func(lost uint64) []byte // the line that is written in the place of lost ones; nil: none
+	gap  func(lost uint64) []byte // makes the line that replaces lost ones; nil: none
 	wake chan struct{}            // has a token when there may be lines to write
 	done chan struct{}            // closed when the last line was written
 
@@ -29,12 +28,11 @@ type Writer struct {
 
 	mu     sync.Mutex
 	lines  []byte // that wait
-	lost   uint64 // dropped since the last line that was taken
+	lost   uint64 // number of lines dropped since the last line was taken
 	closed bool
 }
 
-// New makes a Writer that writes to w. gap makes the line that is written where lost lines would have been; nil: none is.
-// Close must be called.
+// New makes a Writer that writes to w. gap makes the line that replaces lost lines; nil: nothing replaces them. Close must be called.
 func New(w io.Writer, gap func(lost uint64) []byte) *Writer {
 	q := &Writer{w: w, gap: gap, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	go q.run()
@@ -59,7 +57,7 @@ func (q *Writer) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Dropped is how many lines were lost: the queue was full, or a write failed.
+// Dropped returns the number of lost lines: the queue was full, or a write failed.
 func (q *Writer) Dropped() uint64 { return q.dropped.Load() }
 
 // Fd is the descriptor of the file behind the queue. Callers check whether it is a terminal.
@@ -80,7 +78,7 @@ func (q *Writer) Close() error {
 	defer timer.Stop()
 	select {
 	case <-q.done:
-	case <-timer.C: // the goroutine stays in its write: the process is about to end
+	case <-timer.C: // the goroutine remains blocked in its write: the process is about to end
 	}
 	return nil
 }
@@ -115,5 +113,5 @@ func (q *Writer) run() {
 	}
 }
 
-// keptBytes is the longest buffer that is used again: a burst of lines must not keep its memory.
+// keptBytes limits the buffers that are used again, in bytes: after a burst of lines their memory is freed.
 const keptBytes = 16 << 10

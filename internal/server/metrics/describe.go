@@ -9,19 +9,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Described is a metric as its collector describes it, whether it has a value yet or not.
+// Described is a metric as its collector describes it, even if it has no value yet.
 type Described struct {
 	Name, Help string
 	Labels     []string // sorted
 }
 
-// description is how a prometheus.Desc writes itself, which is the only way in which it tells its parts.
+// description matches the text form of a prometheus.Desc, which is the only access to its parts.
 var description = regexp.MustCompile(`^Desc\{fqName: ("(?:[^"\\]|\\.)*"), help: ("(?:[^"\\]|\\.)*"), (?:unit: "[^"]*", )?constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
 
-// constant is a label with a value that does not change.
+// constant matches a label with a constant value.
 var constant = regexp.MustCompile(`([a-zA-Z_]\w*)="(?:[^"\\]|\\.)*"`)
 
-// Describe lists what collectors describe, by name. Metrics that differ in the values of labels alone are one.
+// Describe lists the metrics that collectors describe, by name. Metrics that differ only in the values of labels are listed once.
 func Describe(describe ...func(chan<- *prometheus.Desc)) []Described {
 	descs := make(chan *prometheus.Desc)
 	go func() {

@@ -43,7 +43,7 @@ func NewHTTP(reg prometheus.Registerer) *HTTP {
 	return h
 }
 
-// Route is the metrics of one route, looked up once so that a request pays no label lookup.
+// Route holds the metrics of one route, found once so that a request needs no lookup of labels.
 type Route struct {
 	classes  [5]prometheus.Counter
 	duration prometheus.Observer

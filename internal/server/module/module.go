@@ -1,5 +1,5 @@
-// Package module is how a capability joins the server. A module brings all that its capability needs to be served: settings,
-// tables, routes, pages, commands, listeners, metrics, background work. The package app has the list of modules.
+// Package module lets capabilities join the server. A module brings everything that its capability needs to be served: settings, tables,
+// routes, pages, commands, listeners, metrics, background work. Package app has the list of modules.
 package module
 
 import (
@@ -41,33 +41,33 @@ type Module struct {
 	Tables   Tables // zero: none
 	// Commands are added to the command line. Nil: none.
 	Commands func(Program) []*cobra.Command
-	// Start starts it and registers with the host what it serves. Its steps end in reverse when the server stops.
+	// Start starts the module and registers with the host everything that it serves. Its steps end in reverse when the server stops.
 	Start func(ctx context.Context, h *Host) error
 }
 
-// Tables are the migrations of a module's tables, *.sql, which are applied in the order of their names, each once. They lie in
-// a file or schema of their own. A file that was released never changes.
+// Tables are the migrations of a module's tables, *.sql, which are applied once each in the order of their names. The tables are in a file
+// or schema of their own. A released migration never changes.
 type Tables struct{ SQLite, Postgres fs.FS }
 
-// Database is where a module's tables are: one of both is nil.
+// Database is the database with a module's tables: one of both fields is nil.
 type Database = store.Database
 
 // Program is the command line as a module's commands see it.
 type Program interface {
-	// Call asks the API of the server that flags, environment and contexts name, and reads the answer into out.
+	// Call calls the API of the server that flags, environment and contexts select, and reads the answer into out.
 	Call(ctx context.Context, method, path string, in, out any) error
 	// Table prints rows under headings.
 	Table(headings []string, rows [][]string) error
 }
 
-// Page is a page of the web page. The header leads to it.
+// Page is a page on the web page, with a link in its header.
 type Page struct {
 	Path, Label string      // below /ui/
 	Role        signin.Role // that a person needs
 	Show        func(ctx context.Context, app string) (View, error)
 }
 
-// View is what a page shows: a sentence or two, and a table.
+// View is the content of a page: a sentence or two, and a table.
 type View struct {
 	Text     string
 	Headings []string
@@ -76,9 +76,9 @@ type View struct {
 
 // Gate admits connections. Gateways without a net.Listener ask it for each new peer.
 type Gate interface {
-	// Admit lets a connection in or not; leave is to be called when it is closed.
+	// Admit reports whether a connection is admitted; the caller calls leave when the connection is closed.
 	Admit(addr netip.Addr) (leave func(), ok bool)
-	// NoFiles counts a connection that was closed because there was no descriptor for it.
+	// NoFiles counts a connection that was closed for lack of a file descriptor.
 	NoFiles()
 }
 
@@ -100,21 +100,21 @@ type Services struct {
 	Hellos    *limit.Addrs // of session starts
 	Publishes *limit.Keys
 	Draining  <-chan struct{} // closed when the server stops or drains
-	// Own decides which node does what one at a time may do for an app. Nil: there are no others.
+	// Own takes leases on an app's work that only one node may do at a time. Nil: there are no other nodes.
 	Own func(what string) lease.Func
-	// Databases finds where the tables of a module are.
+	// Databases returns the database with a module's tables.
 	Databases func(module string) *Database
 	// ListenAddr is the address to bind for the setting with this key. Empty: off.
 	ListenAddr func(key string) (string, error)
 }
 
-// Set starts modules and keeps what they register.
+// Set starts modules and holds their registrations.
 type Set struct {
 	services  *Services
 	steps     *lifecycle.Steps
 	registry  prometheus.Registerer
 	listeners *listen.Set
-	owners    map[string]string // by kind and name, what is taken once
+	owners    map[string]string // by kind and name: the owners of names that only one module can have
 	patterns  []pattern         // of routes and mounts
 	routes    []Route
 	mounts    map[string]http.Handler
@@ -122,13 +122,13 @@ type Set struct {
 	erasers   []func(ctx context.Context, app string) error
 }
 
-// Route is a call of the API and the module that brings it.
+// Route is a call of the API with its module.
 type Route struct {
 	call.Route
 	Module string
 }
 
-// pattern is one of net/http and the module that serves it.
+// pattern is a pattern of net/http with the module that serves it.
 type pattern struct{ text, module string }
 
 // NewSet makes a set without modules.
@@ -150,7 +150,7 @@ func (s *Set) Start(ctx context.Context, list []Module) error {
 	return nil
 }
 
-// Free reports the first of the server's own routes that a module has taken.
+// Free returns an error about the first of the server's own routes that a module has taken.
 func (s *Set) Free(owner string, patterns ...string) error {
 	for _, p := range patterns {
 		if err := s.free(p, owner); err != nil {
@@ -160,16 +160,16 @@ func (s *Set) Free(owner string, patterns ...string) error {
 	return nil
 }
 
-// Routes are those that modules have registered.
+// Routes returns the routes that modules have registered.
 func (s *Set) Routes() []Route { return s.routes }
 
-// Mounts are the handlers outside the API, by pattern.
+// Mounts returns the handlers outside the API, by pattern.
 func (s *Set) Mounts() map[string]http.Handler { return s.mounts }
 
-// Pages are those that modules have registered.
+// Pages returns the pages that modules have registered.
 func (s *Set) Pages() []Page { return s.pages }
 
-// EraseApp deletes what modules keep of a deleted app.
+// EraseApp deletes the modules' data of a deleted app.
 func (s *Set) EraseApp(ctx context.Context, app string) error {
 	for _, erase := range s.erasers {
 		if err := erase(ctx, app); err != nil {
@@ -179,13 +179,13 @@ func (s *Set) EraseApp(ctx context.Context, app string) error {
 	return nil
 }
 
-// PageOwner names the module that has a page.
+// PageOwner returns the name of the module with the page at a path.
 func (s *Set) PageOwner(path string) string { return s.owners["page "+path] }
 
 // Host is the server as a module sees it.
 type Host struct {
 	*Services
-	Database *Database // where the module's tables are; nil: it has none
+	Database *Database // the database with the module's tables; nil: it has none
 	set      *Set
 	name     string // of the module
 }
@@ -201,8 +201,8 @@ func (h *Host) Route(routes ...call.Route) error {
 	return nil
 }
 
-// Mount adds a handler outside the API, such as that of a gateway. It gets connections as they are, without a deadline, and asks for
-// credentials itself.
+// Mount adds a handler outside the API, such as a gateway's. It gets bare connections, without a deadline, and must check credentials
+// itself.
 func (h *Host) Mount(pattern string, handler http.Handler) error {
 	if err := h.set.serve(pattern, h.name); err != nil {
 		return err
@@ -220,7 +220,7 @@ func (h *Host) Page(p Page) error {
 	return nil
 }
 
-// Listen adds a listener at the address that the setting with its key says.
+// Listen adds a listener at the address in the setting with its key.
 func (h *Host) Listen(l listen.Listener) (err error) {
 	if l.Addr, err = h.ListenAddr(l.Key); err != nil {
 		return err
@@ -244,7 +244,8 @@ func (h *Host) Metrics(collectors ...prometheus.Collector) error {
 	return nil
 }
 
-// EraseApp has erase called for each app that was deleted, and again until it succeeds. It must delete what the module keeps of the app.
+// EraseApp makes the server call erase for each deleted app, again and again until it succeeds. erase must delete the module's data of the
+// app.
 func (h *Host) EraseApp(erase func(ctx context.Context, app string) error) {
 	h.set.erasers = append(h.set.erasers, func(ctx context.Context, app string) error {
 		if err := erase(ctx, app); err != nil {
@@ -254,12 +255,12 @@ func (h *Host) EraseApp(erase func(ctx context.Context, app string) error) {
 	})
 }
 
-// Run starts run in a goroutine of its own. A stop ends its context and waits for it for at most patience.
+// Run starts run in a goroutine. A stop ends its context and waits for it for at most patience.
 func (h *Host) Run(name string, patience time.Duration, run func(context.Context) error) {
 	h.set.steps.AddRun(name, patience, run)
 }
 
-// Close has a stop call something once all that was started later has ended.
+// Close makes a stop call end once all parts that were started later have ended.
 func (h *Host) Close(name string, patience time.Duration, end func() error) {
 	h.set.steps.AddClose(name, patience, end)
 }
@@ -283,7 +284,7 @@ func (s *Set) serve(text, module string) error {
 	return nil
 }
 
-// free reports the module with a pattern that net/http cannot tell from another one, however it is written.
+// free returns an error if another module has a pattern that conflicts with this one in net/http, even if written differently.
 func (s *Set) free(text, owner string) error {
 	for _, other := range s.patterns {
 		if clash(text, other.text) {
@@ -293,7 +294,7 @@ func (s *Set) free(text, owner string) error {
 	return nil
 }
 
-// clash reports whether net/http cannot tell two patterns apart, which it says with a panic.
+// clash reports whether two patterns conflict in net/http, which panics in that case.
 func clash(a, b string) (clashes bool) {
 	mux := http.NewServeMux()
 	mux.HandleFunc(a, http.NotFound)

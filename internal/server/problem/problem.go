@@ -1,5 +1,5 @@
-// Package problem defines every problem that an answer to clients may contain, and turns errors into them: RFC 9457
-// problems, the same over HTTP and gRPC.
+// Package problem defines every problem that an answer to clients may contain, and converts errors to them: RFC 9457 problems, the same
+// over HTTP and gRPC.
 package problem
 
 import (
@@ -35,13 +35,13 @@ type Problem struct {
 
 func (p *Problem) Error() string { return p.Title + ": " + p.Detail }
 
-// In names the field that the problem is in.
+// In sets the field that has the problem.
 func (p *Problem) In(field string) *Problem {
 	p.Field = field
 	return p
 }
 
-// RetrySeconds is the value of the header Retry-After.
+// RetrySeconds returns the value of the Retry-After header.
 func (p *Problem) RetrySeconds() int { return max(1, int(math.Ceil(p.RetryAfter.Seconds()))) }
 
 // After sets the time to wait before another try.
@@ -83,7 +83,7 @@ func From(err error) *Problem {
 	return Internal.New()
 }
 
-// known are the errors of the capabilities that an answer to a client may contain.
+// known lists the capabilities' errors that an answer to a client may contain.
 var known = []struct {
 	err    error
 	is     Type

@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// Type is one type of problem. Its slug is public and stable: programs tell problems apart by it, and
-// /problems/{slug} is its page.
+// Type is one type of problem. Its slug is public and stable: programs distinguish problems by it, and /problems/{slug} is its page.
 type Type struct {
 	slug, title string
 	status      int
-	detail      string        // used if there is no more precise one
+	detail      string        // default detail, used if there is no more precise one
 	retry       time.Duration // time before another try; 0: another try does not help, or each answer sets its own time
 	page        string        // what the page says
 }
@@ -179,7 +178,7 @@ var (
 		slug: "rate-limited", title: "Too many requests", status: http.StatusTooManyRequests,
 		page: "The API key has used up its publish rate, or the address its registrations. Retry after the time in Retry-After.",
 	}
-	// ConnectRate is for an address that connects too often.
+	// ConnectRate is the problem of an address that connects too often.
 	ConnectRate = RateLimited.variant(RateLimited.status, TooMany.title)
 	Refused     = Type{
 		slug: "refused", title: "Refused", status: http.StatusBadRequest,
@@ -214,7 +213,7 @@ var (
 		slug: "too-many", title: "Too many connections", status: http.StatusServiceUnavailable, detail: "the server has all the connections it can have",
 		page: "There are as many connections as allowed: all that the server or this node carries, or those of one recipient or address. Connect again later, after the time in Retry-After if there is one.",
 	}
-	// TooManyOfOne is for a recipient or an address that has its share of connections.
+	// TooManyOfOne is the problem of a recipient or an address that has used its share of connections.
 	TooManyOfOne    = TooMany.variant(http.StatusTooManyRequests, TooMany.title)
 	Unauthenticated = Type{
 		slug: "unauthenticated", title: "Not authenticated", status: http.StatusUnauthorized, detail: "send Authorization: Bearer KEY with a valid key",
@@ -242,10 +241,10 @@ var (
 	}
 )
 
-// retryStore is how long to wait when the server cannot store or check something now.
+// retryStore is the wait before another try when the server cannot store or check something now.
 const retryStore = 2 * time.Second
 
-// variant is a type whose page is t's and whose answers have another status or title.
+// variant returns a type with t's page, but with another status or title.
 func (t Type) variant(status int, title string) Type {
 	t.status, t.title = status, title
 	return t
@@ -268,7 +267,7 @@ func (t Type) Slug() string { return t.slug }
 // Status is the HTTP status of the type's answers.
 func (t Type) Status() int { return t.status }
 
-// Page is the text at /problems/{slug}; false if there is no such problem.
+// Page returns the text at /problems/{slug}; false if there is no such problem.
 func Page(slug string) (text string, ok bool) {
 	types := Types()
 	i := slices.IndexFunc(types, func(t Type) bool { return t.slug == slug })
@@ -289,5 +288,5 @@ func (t Type) With(detail string) *Problem {
 // Withf is With by a format.
 func (t Type) Withf(format string, args ...any) *Problem { return t.With(fmt.Sprintf(format, args...)) }
 
-// pages is where the pages of problems are.
+// pages is the path prefix of problems' pages.
 const pages = "/problems/"

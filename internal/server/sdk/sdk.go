@@ -19,10 +19,10 @@ type File struct {
 	Name string // sw.js
 	Body []byte
 	GZip []byte
-	// Tag changes with the content. It is the ETag without its quotes, and the value after ?v= in the addresses by which
-	// scripts load each other.
+	// Tag changes with the content. It is the ETag without its quotes, and the value after ?v= in the URLs by which scripts load each
+	// other.
 	Tag string
-	// Worker: it is a service worker, which may be given any scope and must not be taken from a cache.
+	// Worker marks a service worker, which may get any scope and must not come from a cache.
 	Worker bool
 }
 

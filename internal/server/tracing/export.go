@@ -23,7 +23,7 @@ import (
 	"godwit.dev/godwit/internal/sending/foreign"
 )
 
-// maxAnswer is how much of a collector's answer is read, in bytes: its reason for refusing a request goes into the log.
+// maxAnswer limits the part of a collector's answer that is read, in bytes: its reason for refusing a request is logged.
 const maxAnswer = 64 << 10
 
 // WantsTraces reports whether a collector for traces is configured: by the setting, or by OpenTelemetry's environment
@@ -38,7 +38,7 @@ func wants(setting, signal string) bool {
 		return false
 	}
 	if by := os.Getenv("OTEL_" + signal + "_EXPORTER"); by != "" && !slices.Contains(strings.Split(strings.ReplaceAll(by, " ", ""), ","), "otlp") {
-		return false // "none", or a way that is not ours
+		return false // "none", or a protocol that is not supported here
 	}
 	return setting != "" || os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || os.Getenv("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT") != ""
 }
@@ -61,7 +61,7 @@ func Exporter(ctx context.Context, setting string) (sdk.SpanExporter, error) {
 	return e, nil
 }
 
-// FigureExporter sends figures as Exporter does spans.
+// FigureExporter sends figures in the same way as Exporter sends spans.
 func FigureExporter(ctx context.Context, setting string) (metric.Exporter, error) {
 	options := []otlpmetrichttp.Option{otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{Enabled: true, InitialInterval: time.Second, MaxInterval: 5 * time.Second, MaxElapsedTime: sendWithin}), otlpmetrichttp.WithMaxResponseSize(maxAnswer), otlpmetrichttp.WithProxy(proxy)}
 	if setting != "" {
@@ -78,14 +78,14 @@ func FigureExporter(ctx context.Context, setting string) (metric.Exporter, error
 	return e, nil
 }
 
-// redirected is the status of a collector that sends requests elsewhere.
+// redirected is the status with which a collector redirects requests.
 type redirected int
 
 func (r redirected) Error() string { return fmt.Sprintf("the collector answered %d", int(r)) }
 
-// proxy finds the proxy of the environment for a request. The exporters' clients follow redirects, and would show the headers with the
-// credential to whichever host the collector names; so a request that a redirect has caused is refused. A client of our own would
-// ignore the certificates that the environment names.
+// proxy returns the environment's proxy for a request. The exporters' clients follow redirects, and would send the headers with the
+// credential to any host that the collector names; so proxy refuses a request that follows a redirect. A client of our own would ignore the
+// certificates in the environment.
 func proxy(r *http.Request) (*url.URL, error) {
 	if r.Response != nil {
 		return nil, redirected(r.Response.StatusCode)
@@ -93,11 +93,11 @@ func proxy(r *http.Request) (*url.URL, error) {
 	return http.ProxyFromEnvironment(r)
 }
 
-// endpoint is where a collector takes traces or metrics whose URL is given as OTEL_EXPORTER_OTLP_ENDPOINT has it.
+// endpoint returns the URL for traces or metrics of a collector whose URL is in the form of OTEL_EXPORTER_OTLP_ENDPOINT.
 func endpoint(setting, signal string) (string, error) {
 	u, err := url.Parse(setting)
 	switch {
-	case err != nil: // the address is not shown: there may be a password in it
+	case err != nil: // the error omits the address, which may contain a password
 		return "", fmt.Errorf("send %s: otlp is no URL; one of a collector is like http://localhost:4318", signal)
 	case u.User != nil:
 		return "", fmt.Errorf("send %s to %s: the URL must not contain a user or a password; OTEL_EXPORTER_OTLP_HEADERS=authorization=… sends them", signal, u.Host)
@@ -109,8 +109,8 @@ func endpoint(setting, signal string) (string, error) {
 	return u.JoinPath("v1", signal).String(), nil
 }
 
-// collectorCause words why a collector took nothing. The exporters' errors repeat its answer, and the URL, where tokens of collectors
-// stand; of a status there is nothing but their text.
+// collectorCause returns the reason why a collector accepted nothing. The exporters' errors repeat its answer and the URL, which may
+// contain tokens; the status is only available in their text.
 func collectorCause(ctx context.Context, err error) string {
 	if ctx.Err() != nil {
 		return context.Cause(ctx).Error()
@@ -131,7 +131,7 @@ func collectorCause(ctx context.Context, err error) string {
 	return "the collector cannot be reached: " + foreign.Cause(err)
 }
 
-// answered is in errors of both exporters about an answer. The collector's own words follow it.
+// answered matches both exporters' errors about an answer. The collector's own words follow it.
 var answered = regexp.MustCompile(`failed to send (?:metrics )?to \S+: ([0-9]{3})\b`)
 
 // describe returns the resource of these traces and metrics: the server, and what the environment adds

@@ -14,7 +14,7 @@ func figures(t *testing.T, tr *tracing.Tracer) map[string]float64 {
 	return outcomes(t, tr, "godwit_trace_spans_total")
 }
 
-// outcomes are the values of a metric by its only label.
+// outcomes returns the values of a metric by its only label.
 func outcomes(t *testing.T, of prometheus.Collector, name string) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()

@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Committed adds one span for a commit, in the trace of the first publish that is traced, with links to all others.
+// Committed adds one span for a commit, in the trace of its first traced publish, with links to the others.
 func (t *Tracer) Committed(b *mailbox.Batch) {
 	if t.open.Load() == 0 {
 		return
@@ -105,12 +105,12 @@ func (t *Tracer) Delivered(marks []mailbox.Mark) {
 	}
 }
 
-// Pushing begins the span of an attempt to send a copy over a channel; nil: nobody follows it. The function ends it.
+// Pushing begins the span of an attempt to send a copy over a channel, and returns the function that ends it; nil: the copy is not traced.
 func (t *Tracer) Pushing(app, recipient, id, channel string, attempt int) (done func(error)) {
 	return t.sending(Copy{app, recipient, id}, "push", channel, attribute.String("godwit.channel", channel), attribute.Int("godwit.attempt", attempt))
 }
 
-// Posting begins the span of an attempt to post an event to a hook.
+// Posting begins the span of an attempt to post an event to a hook, as Pushing does.
 func (t *Tracer) Posting(app, recipient, id, hook, event string) (done func(error)) {
 	return t.sending(Copy{app, recipient, id}, "hook", hook, attribute.String("godwit.hook", hook), attribute.String("godwit.event", event))
 }

@@ -15,7 +15,7 @@ var (
 	_ prometheus.Collector = (*Reporter)(nil)
 )
 
-// Describe describes the metrics of traces and reports, also where they are off.
+// Describe describes the metrics of traces and reports, even if both are off.
 func Describe(ch chan<- *prometheus.Desc) {
 	(*Tracer)(nil).Describe(ch)
 	(*Reporter)(nil).Describe(ch)

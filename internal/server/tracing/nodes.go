@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// maxTold is the most copies in a message to other nodes: with the longest names and states 128 KB.
+// maxTold limits the copies in a message to other nodes: with the longest names and states the message has 128 KB.
 const maxTold = 128
 
 // told is the message that nodes send each other.
@@ -22,7 +22,7 @@ type told struct {
 // commits. tell must not wait.
 func (t *Tracer) TellOthers(tell func(body []byte)) { t.others.Store(&tell) }
 
-// tell informs other nodes, before the stored copies are handed to them.
+// tell informs other nodes, before they receive the stored copies.
 func (t *Tracer) tell(followed []Kept, ended []Copy) {
 	tell := t.others.Load()
 	if tell == nil {
@@ -41,7 +41,7 @@ func (t *Tracer) tell(followed []Kept, ended []Copy) {
 	}
 }
 
-// Heard handles a message of another node: copies that are traced there are traced here too.
+// Heard handles a message of another node: this node then traces the copies that are traced there.
 func (t *Tracer) Heard(body []byte) error {
 	var what told
 	if err := json.Unmarshal(body, &what); err != nil {
@@ -78,8 +78,7 @@ func (t *Tracer) join(k *Kept, now time.Time) {
 	}
 }
 
-// ended keeps following an ended copy for a moment only: until the hooks have reported its end. It returns nil for one that is not
-// followed.
+// ended limits the tracing of an ended copy to a moment, until the hooks have reported its end. It returns nil if the copy is not traced.
 func (t *Tracer) ended(c Copy, now time.Time) *followed {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -42,7 +42,7 @@ func TestATraceGoesOnWithWhatOtherNodesDo(t *testing.T) {
 		}
 		settle(other, "n", "ann", notification.Acked)
 		time.Sleep(30 * time.Second)
-		if done := one.Posting("demo", "ann", "n", "crm", "acked"); done != nil { // the hook is the first one's
+		if done := one.Posting("demo", "ann", "n", "crm", "acked"); done != nil { // only the first node posts to the hook
 			done(nil)
 		}
 		time.Sleep(2 * time.Minute)

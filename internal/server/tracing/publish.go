@@ -21,7 +21,7 @@ func parent(traceparent, tracestate string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": traceparent, "tracestate": tracestate})
 }
 
-// headers write a span as W3C has it.
+// headers writes a span in the form of W3C's headers.
 func headers(span trace.SpanContext) (traceparent, tracestate string) {
 	to := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(trace.ContextWithSpanContext(context.Background(), span), to)
@@ -35,8 +35,8 @@ func message(app, id, operation, kind string, more ...attribute.KeyValue) trace.
 		attribute.String("messaging.operation.name", operation), attribute.String("messaging.operation.type", kind))...)
 }
 
-// Publishing begins a span for each publish that is handed to the store now and follows its copies; of says where it came from. The
-// function that it returns ends them, when the store has answered.
+// Publishing begins a span for each publish that is passed to the store now, and traces its copies; of holds the publishers' trace
+// contexts. The returned function ends the spans when the store has answered.
 func (t *Tracer) Publishing(batch []*mailbox.Append, of []notification.Trace) (done func(error)) {
 	spans := make([]trace.Span, len(batch))
 	now := t.cfg.Now()
@@ -54,7 +54,7 @@ func (t *Tracer) Publishing(batch []*mailbox.Append, of []notification.Trace) (d
 	}
 }
 
-// follow begins to trace the copies of a publish, except those that are traced already: these are of a repeated publish.
+// follow begins to trace the copies of a publish, except copies traced already, which belong to a repeated publish.
 func (t *Tracer) follow(a *mailbox.Append, span trace.SpanContext, as *followed) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -74,7 +74,7 @@ func (t *Tracer) follow(a *mailbox.Append, span trace.SpanContext, as *followed)
 	}
 }
 
-// published ends a publish's span. Copies that the store did not take are not followed.
+// published ends a publish's span. Copies that the store refused are not traced.
 func (t *Tracer) published(a *mailbox.Append, span trace.Span, err error) {
 	sc := span.SpanContext()
 	duplicates := 0
@@ -100,7 +100,7 @@ func (t *Tracer) published(a *mailbox.Append, span trace.Span, err error) {
 	span.End(trace.WithTimestamp(t.cfg.Now()))
 }
 
-// unfollow stops tracing a copy that only this publish wanted traced.
+// unfollow stops tracing a copy that is traced only for this publish.
 func (t *Tracer) unfollow(c Copy, by trace.SpanContext) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

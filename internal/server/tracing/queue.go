@@ -16,13 +16,13 @@ import (
 const (
 	maxWaiting  = 4096        // spans; further ones are dropped
 	maxTogether = 512         // spans in a request
-	gatherFor   = time.Second // until a request that is not full is sent
+	gatherFor   = time.Second // wait before a request that is not full is sent
 	sendWithin  = 10 * time.Second
-	restFor     = 5 * time.Second // after the collector did not take something
-	stopWithin  = 2 * time.Second // for the request under way when the server stops
+	restFor     = 5 * time.Second // pause after the collector refused something
+	stopWithin  = 2 * time.Second // limits the request under way when the server stops
 )
 
-// queue is a processor of spans that never waits and counts the spans it drops, which the library's own does not.
+// queue is a span processor that never waits and counts dropped spans; the library's own processor does not count them.
 type queue struct {
 	to      sdk.SpanExporter
 	log     *slog.Logger
@@ -53,7 +53,7 @@ func (q *queue) OnEnd(s sdk.ReadOnlySpan) {
 	}
 }
 
-// ForceFlush implements SpanProcessor; run and flush send.
+// ForceFlush implements SpanProcessor. It does nothing: run and flush send the spans.
 func (q *queue) ForceFlush(context.Context) error { return nil }
 
 // Shutdown implements SpanProcessor.
@@ -90,7 +90,7 @@ func (q *queue) run(ctx context.Context) {
 	}
 }
 
-// lasting makes a context that ends a while after another one does.
+// lasting makes a context that ends stopWithin after ctx.
 func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	undo := context.AfterFunc(ctx, func() {
@@ -105,7 +105,7 @@ func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	return longer, func() { undo(); cancel(nil) }
 }
 
-// flush sends the spans that wait now, until ctx ends.
+// flush sends the waiting spans, until ctx ends.
 func (q *queue) flush(ctx context.Context) error {
 	for ctx.Err() == nil {
 		lot := make([]sdk.ReadOnlySpan, 0, min(len(q.waiting), maxTogether))
@@ -116,7 +116,7 @@ func (q *queue) flush(ctx context.Context) error {
 			return nil
 		}
 		q.send(ctx, lot)
-		if q.failing { // the others would be refused too
+		if q.failing { // the collector would refuse the others too
 			q.dropped.Add(uint64(len(q.waiting)))
 			return nil
 		}
@@ -124,7 +124,7 @@ func (q *queue) flush(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// send sends spans to the collector. Failed spans are not sent again, since newer ones would have to wait.
+// send sends spans to the collector. It does not retry failed spans, since newer ones would have to wait.
 func (q *queue) send(ctx context.Context, lot []sdk.ReadOnlySpan) {
 	ctx, cancel := context.WithTimeoutCause(ctx, sendWithin, fmt.Errorf("the collector did not answer in %s", sendWithin))
 	defer cancel()

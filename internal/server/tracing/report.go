@@ -18,35 +18,35 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 )
 
-// How often figures are reported, and how long a report may take with gathering them, unless the environment says otherwise: as
-// OpenTelemetry has it.
+// The interval of reports, and the limit of a report including the gathering of figures, unless the environment sets others:
+// OpenTelemetry's defaults.
 const (
 	reportEvery  = time.Minute
 	reportWithin = 30 * time.Second
-	least        = time.Second // the shortest interval that the environment may set: some metrics take a query to the stores
+	least        = time.Second // the shortest interval that the environment may set, since some metrics need a query to the stores
 	most         = 24 * time.Hour
 )
 
-// ReporterConfig are the parts of a Reporter.
+// ReporterConfig holds the parts of a Reporter.
 type ReporterConfig struct {
-	Exporter metric.Exporter // which the Reporter shuts down; see FigureExporter
+	Exporter metric.Exporter // the Reporter shuts it down; see FigureExporter
 	Figures  prometheus.Gatherer
 	Version  string
 	Node     string
 	Log      *slog.Logger
 }
 
-// Reporter sends the figures of a registry to a collector: all of them each minute, or as often as OTEL_METRIC_EXPORT_INTERVAL says,
-// and once more at the end. One report is under way at a time, for OTEL_METRIC_EXPORT_TIMEOUT at most; those that fall due meanwhile
-// are left out, since the next has all counters.
+// Reporter sends all figures of a registry to a collector: each minute, or at the interval in OTEL_METRIC_EXPORT_INTERVAL, and once more at
+// the end. One report is under way at a time, for at most OTEL_METRIC_EXPORT_TIMEOUT. Reports due meanwhile are omitted, since the next one
+// has all counters.
 type Reporter struct {
 	cfg           ReporterConfig
 	of            *resource.Resource
 	from          metric.Producer
 	every, within time.Duration
 	began         bool
-	amiss         bool // some figures could not be gathered the last time
-	failing       bool // the collector did not take the last report
+	amiss         bool // some figures could not be gathered last time
+	failing       bool // the collector refused the last report
 
 	sent, failed atomic.Uint64
 }
@@ -64,7 +64,7 @@ func NewReporter(ctx context.Context, cfg ReporterConfig) (*Reporter, error) {
 	return r, nil
 }
 
-// milliseconds reads a variable. An impossible value is logged and ignored, as OpenTelemetry requires: it may be meant
+// milliseconds reads an environment variable. It logs and ignores an impossible value, as OpenTelemetry requires: the value may be meant
 // for other programs.
 func milliseconds(name string, otherwise time.Duration, log *slog.Logger) time.Duration {
 	v := os.Getenv(name)
@@ -80,7 +80,7 @@ func milliseconds(name string, otherwise time.Duration, log *slog.Logger) time.D
 	return time.Duration(n) * time.Millisecond
 }
 
-// Run reports until ctx ends, for the first time after the first interval. Its error is always nil.
+// Run sends reports until ctx ends, the first one after the first interval. Its error is always nil.
 func (r *Reporter) Run(ctx context.Context) error {
 	r.began = true
 	due := time.NewTicker(r.every)
@@ -95,8 +95,7 @@ func (r *Reporter) Run(ctx context.Context) error {
 	}
 }
 
-// Close reports for the last time, until ctx ends. It is called when Run has returned, and before the parts with metrics
-// are closed.
+// Close sends the last report, until ctx ends. It is called after Run has returned, and before the parts with metrics are closed.
 func (r *Reporter) Close(ctx context.Context) error {
 	if r.began {
 		r.report(ctx)
@@ -129,7 +128,7 @@ func (r *Reporter) report(ctx context.Context) {
 	r.failing = err != nil
 }
 
-// gather collects metrics; some that fail do not hold the others back.
+// gather collects metrics; failing ones do not hold up the others.
 func (r *Reporter) gather() ([]*dto.MetricFamily, error) {
 	families, err := r.cfg.Figures.Gather()
 	if err != nil && !r.amiss {

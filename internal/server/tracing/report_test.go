@@ -24,7 +24,7 @@ import (
 	"godwit.dev/godwit/internal/server/tracing/tracetest"
 )
 
-// reader is an exporter that notes the counters of reports.
+// reader is an exporter that records the counters in reports.
 type reader struct {
 	metric.Exporter // nil: the exporter's preferences are not used
 	mu              sync.Mutex
@@ -153,7 +153,7 @@ func TestACollectorThatTakesNoFiguresIsToldOnceAndCounted(t *testing.T) {
 		registry, things := counting()
 		log, said, stop := reporting(t, to, registry)
 		time.Sleep(2*time.Minute + time.Second)
-		to.set(true, nil) // it is there, and does not answer
+		to.set(true, nil) // the collector is up, but does not answer
 		time.Sleep(2*time.Minute + 30*time.Second)
 		synctest.Wait()
 		if n := said("failed"); n != 4 || to.asked != 4 {
@@ -318,7 +318,7 @@ func TestFiguresThatTheCollectorRefusesAreCounted(t *testing.T) {
 	}
 }
 
-// TestWordsOfACollectorReachNoLog has a collector repeat the secret that it is shown, in every part of its answer.
+// TestWordsOfACollectorReachNoLog makes a collector repeat the secret that it receives, in every part of its answer.
 func TestWordsOfACollectorReachNoLog(t *testing.T) {
 	const secret = "tell-nobody-4711"
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization="+secret)

@@ -1,7 +1,6 @@
-// Package tracing traces single publishes with OpenTelemetry: from the publish over the commit, each delivery, push and hook to
-// the acknowledgement, as one trace that begins with its publisher's; and it sends the server's metrics to the same collector.
-// Only this package uses OpenTelemetry; others declare the interface that they need and get a Tracer, or nil if tracing is off.
-// DESIGN.md gives the reasons.
+// Package tracing traces single publishes with OpenTelemetry: one trace, which continues the publisher's, covers the publish, the commit,
+// each delivery, push and hook, and the acknowledgement. It also sends the server's metrics to the same collector. Only this package uses
+// OpenTelemetry; others declare the interface that they need and get a Tracer, or nil if tracing is off. DESIGN.md gives the reasons.
 package tracing
 
 import (
@@ -21,17 +20,17 @@ import (
 
 // Limits.
 const (
-	maxFollowed = 100_000     // copies of sampled publishes; further ones have their publish's span and no more
+	maxFollowed = 100_000     // limits the traced copies of sampled publishes; further publishes get only their own span
 	maxLinks    = 128         // of a commit's span
-	lingers     = time.Minute // how long a copy that has ended is still traced, for the spans of hooks
+	lingers     = time.Minute // time for which an ended copy is still traced, for the spans of hooks
 	saveEvery   = 20 * time.Millisecond
 	sweepEvery  = 10 * time.Second
 	saveWithin  = 5 * time.Second
 )
 
-// Config are the parts of a Tracer.
+// Config holds the parts of a Tracer.
 type Config struct {
-	Exporter sdk.SpanExporter // which the Tracer shuts down; see Exporter
+	Exporter sdk.SpanExporter // the Tracer shuts it down; see Exporter
 	Keeper   Keeper           // nil: traces of pending copies end with a restart
 	Version  string
 	Node     string
@@ -39,10 +38,10 @@ type Config struct {
 	Log      *slog.Logger
 }
 
-// Keeper stores which copies are traced, across restarts. It is called from one goroutine.
+// Keeper stores the list of traced copies across restarts. Only one goroutine calls it.
 type Keeper interface {
 	Load(ctx context.Context) ([]Kept, error)
-	// Save adds and drops, in this order. It is best effort: what a power cut takes is not followed any more.
+	// Save adds, then drops. It is best effort: copies that a power cut loses are no longer traced.
 	Save(ctx context.Context, add []Kept, drop []Copy) error
 	Close() error
 }
@@ -54,12 +53,12 @@ type Copy struct {
 	ID        string `json:"id"`
 }
 
-// Kept is a copy that is followed, and the span that it hangs from, as W3C's headers write it.
+// Kept is a traced copy, with the parent span of its later spans as W3C's headers write it.
 type Kept struct {
 	Copy
 	Parent string    `json:"parent"`
 	State  string    `json:"state,omitempty"`
-	Until  time.Time `json:"until"` // it cannot be open any more after that
+	Until  time.Time `json:"until"` // the copy has ended by then
 }
 
 // Tracer traces publishes. No caller waits for a collector: spans that cannot be sent in time are dropped and counted.
@@ -69,7 +68,7 @@ type Tracer struct {
 	spans    trace.Tracer
 	queue    *queue
 
-	open atomic.Int64 // number of traced copies: zero is seen without the lock
+	open atomic.Int64 // number of traced copies; callers see 0 without taking the lock
 	full atomic.Uint64
 
 	others atomic.Pointer[func(body []byte)] // sends to other nodes; nil: there are none
@@ -78,21 +77,20 @@ type Tracer struct {
 	followed map[Copy]*followed
 	add      map[Copy]Kept
 	drop     map[Copy]struct{}
-	saving   int // that were taken from these and are not saved yet
+	saving   int // number of changes taken from these lists and not saved yet
 	news     chan struct{}
 }
 
 // followed is a copy of a sampled publish.
 type followed struct {
 	span  trace.SpanContext
-	begun time.Time // when it was handed to the store
-	until time.Time // it is not followed any more after that
+	begun time.Time // when the copy was passed to the store
+	until time.Time // the end of its tracing
 	kept  bool
 }
 
-// New makes a Tracer that goes on with the copies that were kept. Its environment decides which publishes without a
-// sampled parent are sampled (OTEL_TRACES_SAMPLER; all, if it says nothing) and adds attributes
-// (OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME).
+// New makes a Tracer that continues with the stored copies. The environment decides which publishes without a sampled parent are sampled
+// (OTEL_TRACES_SAMPLER; by default all), and adds attributes (OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME).
 func New(ctx context.Context, cfg Config) (*Tracer, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -120,7 +118,7 @@ func New(ctx context.Context, cfg Config) (*Tracer, error) {
 	return t, nil
 }
 
-// resume follows a copy that was kept.
+// resume traces a stored copy again.
 func (t *Tracer) resume(k *Kept) {
 	span := trace.SpanContextFromContext(parent(k.Parent, k.State))
 	if !span.IsValid() || !k.Until.After(t.cfg.Now()) {
@@ -131,7 +129,7 @@ func (t *Tracer) resume(k *Kept) {
 	t.open.Add(1)
 }
 
-// Run sends spans and stores which copies are traced until ctx ends. Its error is always nil.
+// Run sends spans and stores the list of traced copies until ctx ends. Its error is always nil.
 func (t *Tracer) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { t.queue.run(ctx) })
@@ -140,8 +138,8 @@ func (t *Tracer) Run(ctx context.Context) error {
 	return nil
 }
 
-// Close sends the remaining spans and stores which copies are traced. It is called when Run has returned and no further
-// spans are added.
+// Close sends the remaining spans and stores the list of traced copies. It is called after Run has returned, when no further spans are
+// added.
 func (t *Tracer) Close(ctx context.Context) error {
 	err := t.queue.flush(ctx)
 	if t.cfg.Keeper != nil {
@@ -150,7 +148,7 @@ func (t *Tracer) Close(ctx context.Context) error {
 	return errors.Join(err, t.provider.Shutdown(ctx))
 }
 
-// keep stores changes a moment after they were made: a copy that comes and ends within it costs nothing.
+// keep stores changes a moment after they were made: a copy that is stored and ends within that moment costs nothing.
 func (t *Tracer) keep(ctx context.Context) {
 	sweep := time.NewTicker(sweepEvery)
 	defer sweep.Stop()
@@ -198,7 +196,7 @@ func (t *Tracer) save(ctx context.Context) error {
 	return t.cfg.Keeper.Save(ctx, add, drop)
 }
 
-// sweep drops copies that have ended a while ago.
+// sweep drops copies that ended more than a while ago.
 func (t *Tracer) sweep() {
 	now := t.cfg.Now()
 	t.mu.Lock()
@@ -210,14 +208,14 @@ func (t *Tracer) sweep() {
 	}
 }
 
-// forget stops tracing a copy. Under mu.
+// forget stops tracing a copy. The caller holds mu.
 func (t *Tracer) forget(c Copy, f *followed) {
 	delete(t.followed, c)
 	t.open.Add(-1)
 	t.unkeep(c, f)
 }
 
-// unkeep has a restart not follow a copy. Under mu.
+// unkeep removes a copy from the stored list, so that a restart does not resume its tracing. The caller holds mu.
 func (t *Tracer) unkeep(c Copy, f *followed) {
 	if !f.kept {
 		return
@@ -239,7 +237,7 @@ func (t *Tracer) touch() {
 	}
 }
 
-// of returns the span under which a copy's later spans hang.
+// of returns the parent span of a copy's later spans.
 func (t *Tracer) of(c Copy) (trace.SpanContext, bool) {
 	if t.open.Load() == 0 {
 		return trace.SpanContext{}, false

@@ -26,7 +26,7 @@ const (
 	quiet = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
 )
 
-// collector is an exporter that notes spans.
+// collector is an exporter that records spans.
 type collector struct {
 	mu    sync.Mutex
 	spans []sdk.ReadOnlySpan
@@ -66,7 +66,7 @@ func (c *collector) names(trace string) (list []string) {
 	return list
 }
 
-// shelf is a Keeper in memory.
+// shelf is an in-memory Keeper.
 type shelf struct {
 	mu   sync.Mutex
 	kept map[tracing.Copy]tracing.Kept
@@ -97,7 +97,7 @@ func (s *shelf) Save(_ context.Context, add []tracing.Kept, drop []tracing.Copy)
 
 func (s *shelf) Close() error { return nil }
 
-// counts are how many copies are kept, and how many were at most.
+// counts returns the number of stored copies now, and the highest number so far.
 func (s *shelf) counts() (now, most int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +203,7 @@ func TestAParentThatIsNoneBeginsATrace(t *testing.T) {
 		for _, p := range []string{"", "00-0", "00-" + strings.Repeat("0", 32) + "-b7ad6b7169203331-01", "ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"} {
 			publish(tr, "n", p, "ann")
 			settle(tr, "n", "ann", notification.Acked)
-			time.Sleep(2 * time.Minute) // it is not followed any more
+			time.Sleep(2 * time.Minute) // the copy is no longer traced
 		}
 		stop()
 		roots := 0
@@ -333,7 +333,7 @@ func TestACollectorThatIsAwayCostsItsSpansAlone(t *testing.T) {
 		if got := figures(t, tr); got["failed"] != 2 {
 			t.Errorf("metrics say %v", got)
 		}
-		for range 100 { // while it rests, nothing is tried that would fail
+		for range 100 { // during its pause the exporter tries nothing that would fail
 			deliver(tr, "n", "ann")
 			time.Sleep(50 * time.Millisecond)
 		}

@@ -1,6 +1,6 @@
 package watch
 
-// MostLive is how many topics, and how many subjects, are listed at most.
+// MostLive limits the topics listed, and the subjects.
 const MostLive = 200
 
 // Live describes the activity of an app's sessions on this node.
@@ -9,8 +9,8 @@ type Live struct {
 	Patterns int     // that there are
 	Subjects []Subject
 	Served   int            // subjects that there are
-	Sessions map[string]int // by gateway: ws, grpc, sse, poll
-	// The fields below are of the whole node, since its start.
+	Sessions map[string]int // number of sessions by gateway: ws, grpc, sse, poll
+	// The fields below count over the whole node, since its start.
 	Turned  []Turned
 	Goodbye []Turned // sessions that the server has ended
 }
@@ -28,13 +28,13 @@ type Subject struct {
 	Workers, Full, Asked int
 }
 
-// Turned is how many were refused or ended for a reason.
+// Turned is the number of connections refused, or sessions ended, for a reason.
 type Turned struct {
 	Reason string
 	Count  uint64
 }
 
-// explained are the reasons for which connections are refused, in words.
+// explained describes the reasons for refused connections in words.
 var explained = map[string]string{
 	"rate":    "its address opens connections faster than limit_connects",
 	"address": "its address has as many open as max_per_address",

@@ -13,19 +13,19 @@ import (
 
 // Kinds of records.
 const (
-	Refused = "refused" // a call that the caller got wrong, or may not make
+	Refused = "refused" // a call that was wrong or not allowed
 	Warning = "warning"
 	Failure = "error"
 )
 
 // Limits of the log in memory.
 const (
-	mostRecords = 200 // of an app, and of the server as a whole
-	mostApps    = 256 // beyond these, the app whose last record is the oldest is dropped
+	mostRecords = 200 // for each app, and for the server as a whole
+	mostApps    = 256 // beyond this number, the app whose last record is the oldest is dropped
 	mostText    = 512 // bytes of a text; longer ones are cut
 )
 
-// Record is something that the server refused or warned of.
+// Record is a refusal or a warning of the server.
 type Record struct {
 	At      time.Time // the last time
 	Kind    string
@@ -37,7 +37,7 @@ type Record struct {
 // Detail is a further field of a record.
 type Detail struct{ Name, Value string }
 
-// book keeps the last records of each app. Those of the server as a whole are under "".
+// book holds the last records of each app; "" has those of the server as a whole.
 type book struct {
 	mu   *sync.Mutex
 	apps map[string]*page
@@ -50,10 +50,10 @@ type page struct {
 
 func newBook() book { return book{new(sync.Mutex), make(map[string]*page)} }
 
-// Fail counts a call to the API that failed for a reason of the server's own, which is logged.
+// Fail counts a call to the API that failed because of the server; such calls are logged elsewhere.
 func (w *Watch) Fail() { w.failed.Add(1) }
 
-// Refuse notes a call to the API that was answered with an error and is not logged. app is empty if the call's app is unknown.
+// Refuse records a call to the API that was answered with an error and is not logged. app is empty if the call's app is unknown.
 func (w *Watch) Refuse(app, route string, status int, text string) {
 	kind := Refused
 	if status >= http.StatusInternalServerError {
@@ -65,7 +65,7 @@ func (w *Watch) Refuse(app, route string, status int, text string) {
 	w.log.write(app, Record{At: time.Now(), Kind: kind, Text: cut(text), Details: []Detail{{"route", route}, {"status", strconv.Itoa(status)}}})
 }
 
-// Log returns an app's records, newest first; with server, also those about the whole server.
+// Log returns an app's records, newest first; if server is true, also those about the whole server.
 func (w *Watch) Log(app string, server bool) []Record {
 	all := w.log.of(app)
 	if server && app != "" {
@@ -127,13 +127,13 @@ func (b *book) forget() {
 	delete(b.apps, oldest)
 }
 
-// Handler notes warnings and errors on their way to another handler.
+// Handler records warnings and errors, and passes all log records to next.
 func (w *Watch) Handler(next slog.Handler) slog.Handler { return &handler{next: next, log: &w.log} }
 
 type handler struct {
 	next  slog.Handler
 	log   *book
-	attrs []slog.Attr // their names with the groups that they are in
+	attrs []slog.Attr // attributes whose names include their groups
 	group string
 }
 
@@ -194,7 +194,8 @@ func (h *handler) WithGroup(name string) slog.Handler {
 	return &with
 }
 
-// shown is an attribute's value for people. No secret is ever logged; should one be by its name, it is not kept all the same.
+// shown returns an attribute's value for people. No secret is ever logged; as a precaution, values whose names suggest a secret are not
+// shown.
 func shown(a slog.Attr) string {
 	name := strings.ToLower(a.Key)
 	for _, secret := range []string{"secret", "password", "token", "authorization", "credential"} {

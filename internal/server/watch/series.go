@@ -7,12 +7,12 @@ import (
 	"godwit.dev/godwit/internal/engine/latency"
 )
 
-// Totals are a server's counts since its start, and its current state.
+// Totals holds a server's counts since its start, and its current state.
 type Totals struct {
 	Stored, Delivered, Redelivered, Acked, Expired, Lost uint64 // notifications; lost: ended as failed
 	Topics, Requests, Unanswered, Objects                uint64
 	Turned                                               uint64 // connections that were refused
-	Dropped                                              uint64 // events that the log could not take
+	Dropped                                              uint64 // events that the event log could not store
 	Sessions, Connections, Pending, Scheduled, Queue     int64
 	Free                                                 int64 // bytes on the store's disk
 	Memory                                               uint64
@@ -20,7 +20,7 @@ type Totals struct {
 	Push                                                 map[Ended]uint64
 }
 
-// Ended is how messages of a channel ended.
+// Ended is a channel and an outcome of its messages.
 type Ended struct{ Channel, Outcome string }
 
 // span is two readings and the time between them.
@@ -54,7 +54,7 @@ func quantile(name string, q float64) Series {
 	}}
 }
 
-// all are the series: first counts, per second; then states.
+// all lists the series: first counts, per second; then states.
 var all = []Series{
 	rate("published", func(t *Totals) uint64 { return t.Stored }),
 	rate("delivered", func(t *Totals) uint64 { return t.Delivered }),
@@ -83,7 +83,7 @@ var all = []Series{
 	level("memory_bytes", func(t *Totals) int64 { return int64(t.Memory) }), //nolint:gosec // of this machine
 }
 
-// Names are those of all series.
+// Names returns the names of all series.
 func Names() []string {
 	names := make([]string, len(all))
 	for i := range all {
@@ -92,10 +92,10 @@ func Names() []string {
 	return names
 }
 
-// taken is the outcome of a message that its provider has taken.
+// taken is the outcome of a message that its provider has accepted.
 const taken = "accepted"
 
-// pushed counts messages that providers have taken, or that ended otherwise.
+// pushed counts the messages that providers have accepted if well is true, else those that ended otherwise.
 func (t *Totals) pushed(well bool) (n uint64) {
 	for e, count := range t.Push {
 		if (e.Outcome == taken) == well {
@@ -105,7 +105,7 @@ func (t *Totals) pushed(well bool) (n uint64) {
 	return n
 }
 
-// since returns the difference to an earlier reading: both have their buckets in order, and no bucket disappears.
+// since returns the difference from an earlier reading: both list their buckets in order, and no bucket disappears.
 func since(now, before []latency.Bucket) (between []latency.Bucket) {
 	for _, b := range now {
 		for len(before) > 0 && before[0].Most < b.Most {
@@ -121,7 +121,7 @@ func since(now, before []latency.Bucket) (between []latency.Bucket) {
 	return between
 }
 
-// Names of series that are not to be added up over nodes: the longest, and the least, count.
+// Names of series that are not summed over nodes: the highest latency and the least free space count.
 const (
 	P50  = "publish_p50_ms"
 	P99  = "publish_p99_ms"

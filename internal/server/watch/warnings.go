@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Advice is a condition that somebody should handle, and how.
+// Advice is a condition that somebody should handle, with instructions.
 type Advice struct {
 	About string // its subject in a word: disk, hook, node
-	Grave bool   // something does not work; else it may soon not
+	Grave bool   // something does not work; false: it may soon stop working
 	Text  string
 	Hint  string
 }
@@ -17,9 +17,9 @@ type Advice struct {
 type State struct {
 	Damaged, Full       bool
 	Free, Least         string // free space on the disk, and the space below which nothing is stored
-	Short               bool   // less than twice the least is left
+	Short               bool   // less than twice Least is free
 	Behind              int64  // operations that wait for the store's writer
-	Dropped             uint64 // events that the log could not take in the last hour
+	Dropped             uint64 // events that the event log could not store in the last hour
 	Draining            bool
 	Turned              uint64 // connections that were refused in the last hour
 	Failed              uint64 // calls that failed in the last hour
@@ -36,20 +36,20 @@ type Certificate struct {
 	Ends time.Time
 }
 
-// Trouble is a hook, a sink or a source that does not go on.
+// Trouble is a hook, a sink or a source that has stopped working.
 type Trouble struct {
 	Name, State, Error string
 	Since              time.Time
 }
 
 const (
-	// soon is how long before its end a certificate is worth a warning, as in godwit doctor.
+	// soon is the time before a certificate's end from which it is worth a warning, as in godwit doctor.
 	soon = 21 * 24 * time.Hour
-	// behind is how many operations wait when the disk does not keep up: more than one commit takes.
+	// behind is the number of waiting operations at which the disk is too slow: more than one commit takes.
 	behind = 10_000
 )
 
-// Advise lists what somebody should handle, the most serious first.
+// Advise lists the conditions that somebody should handle, the most serious first.
 func (s *State) Advise(now time.Time) (list []Advice) {
 	grave := func(about, hint, text string, args ...any) {
 		list = append(list, Advice{about, true, fmt.Sprintf(text, args...), hint})

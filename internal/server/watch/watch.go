@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// Every is how often the figures are read.
+	// Every is the interval of readings of the figures.
 	Every = 5 * time.Second
-	// Kept is for how long they are kept.
+	// Kept is the time for which readings are stored.
 	Kept = time.Hour
 
 	kept = int(Kept / Every)
 )
 
-// Watch keeps an eye on a server.
+// Watch collects data about a server.
 type Watch struct {
 	refused, failed atomic.Uint64 // calls
 	log             book
 
 	mu     sync.Mutex
 	last   Totals
-	calls  [2]uint64 // refused and failed, as of the last reading
-	at     time.Time // of the last reading; zero: there was none
+	calls  [2]uint64 // counts of refused and failed calls at the last reading
+	at     time.Time // time of the last reading; zero: there was none
 	began  time.Time
 	points []point // a ring
 	next   int
@@ -67,7 +67,7 @@ func (w *Watch) Run(ctx context.Context, look func() Totals) error {
 	}
 }
 
-// Read takes a reading; the first only sets the point from which the others count.
+// Read adds a reading; the first only sets the base for later differences.
 func (w *Watch) Read(now time.Time, totals Totals) {
 	calls := [2]uint64{w.refused.Load(), w.failed.Load()}
 	w.mu.Lock()
@@ -104,17 +104,17 @@ func (w *Watch) keep(now time.Time, totals *Totals, calls [2]uint64) {
 	w.next = (w.next + 1) % kept
 }
 
-// History is the figures of some time, the oldest first.
+// History holds the figures of a period, the oldest first.
 type History struct {
 	Since  time.Time // start of the data; zero: there is none yet
 	At     []time.Time
-	Values map[string][]Number // by the name of the series
-	Push   map[Ended]uint64    // messages that ended in this time
+	Values map[string][]Number // by the series' name
+	Push   map[Ended]uint64    // number of messages that ended in this period
 
 	took []float64 // seconds
 }
 
-// Number is a figure; NaN, which JSON writes as null: there is none.
+// Number is a figure; NaN, which JSON writes as null, means that there is none.
 type Number float64
 
 // MarshalJSON implements json.Marshaler: three digits behind the point are enough for people and for plots.
@@ -136,7 +136,7 @@ func (n *Number) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// Last is what was measured in the time before now. It changes no more once it is returned.
+// Last returns the readings of the time d before now. The result does not change afterwards.
 func (w *Watch) Last(d time.Duration) History {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -161,7 +161,7 @@ func (w *Watch) Last(d time.Duration) History {
 	return h
 }
 
-// Sum is how many there were of something that is counted by the second.
+// Sum returns the total of a series that counts per second.
 func (h *History) Sum(name string) (n uint64) {
 	var all float64
 	for i, v := range h.Values[name] {
@@ -170,7 +170,7 @@ func (h *History) Sum(name string) (n uint64) {
 	return uint64(math.Round(all))
 }
 
-// Now is the newest of each figure; nil: there is none yet.
+// Now returns the newest value of each series; nil: there is none yet.
 func (w *Watch) Now() map[string]Number {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -185,7 +185,7 @@ func (w *Watch) Now() map[string]Number {
 	return now
 }
 
-// News is closed at the next reading.
+// News returns a channel that is closed at the next reading.
 func (w *Watch) News() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -196,15 +196,15 @@ func (w *Watch) News() <-chan struct{} {
 type Server struct {
 	*Watch
 	Node string // its name
-	// Together is the newest of each figure, summed over all nodes.
+	// Together returns the newest figures, summed over all nodes.
 	Together func(ctx context.Context) Sum
-	// Advise lists what somebody of an app should handle.
+	// Advise lists the conditions that people of an app should handle.
 	Advise func(ctx context.Context, app string) []Advice
-	// Nodes lists all nodes that it knows, itself first, and the work that only one of them does at a time.
+	// Nodes lists all known nodes, this one first, and the leases on work that only one node does at a time.
 	Nodes func(ctx context.Context) ([]Node, []Lease, error)
-	// Live returns what an app's sessions on this node subscribe to and serve, and counts of connections by gateway.
+	// Live returns the topics and subjects of an app's sessions on this node, and counts of connections by gateway.
 	Live func(app string) Live
-	// Settings returns the settings that it runs with.
+	// Settings returns the server's settings.
 	Settings func() []Setting
 	// Sole reports whether the app is the only one on the server, so that all that concerns the server concerns this app.
 	Sole func(app string) bool
@@ -223,14 +223,14 @@ func Alone(w *Watch, node string) *Server {
 	}
 }
 
-// Sum is of the newest figures of several nodes.
+// Sum adds up the newest figures of several nodes.
 type Sum struct {
 	Nodes   int  // that it is of
 	Partial bool // some could not be asked
 	Values  map[string]Number
 }
 
-// Add adds a node's figures. Of how long publishes took, the longest counts.
+// Add adds a node's figures. Of the publishes' latencies it takes the highest.
 func (s *Sum) Add(values map[string]Number) {
 	s.Nodes++
 	if s.Values == nil {
@@ -261,7 +261,7 @@ type Setting struct {
 type Node struct {
 	Name, Version, State string // self, alive, missing, draining
 	Sessions             int
-	Up, Offset, Heard    time.Duration // time since its start; how far its clock is ahead of ours; time since its last message, 0: it is this node
+	Up, Offset, Heard    time.Duration // Up: time since its start; Offset: how far its clock is ahead of ours; Heard: time since its last message, 0: it is this node
 	Why                  string        // it is missing
 }
 
@@ -269,7 +269,7 @@ type Node struct {
 type Lost struct {
 	Name, Why string
 	Silent    time.Duration // time since its last message; 0: there was none
-	Ended     bool          // it is dead, as far as the store shows
+	Ended     bool          // the node is dead, as far as the store shows
 }
 
 // Lease is work that only one node does at a time, with its holder and end.

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// watching runs a watch over figures that a test changes.
+// watching runs a watch over figures that a test can change.
 func watching(t *testing.T, look func() watch.Totals) *watch.Watch {
 	w := watch.New()
 	ctx, stop := context.WithCancel(context.Background())

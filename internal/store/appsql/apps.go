@@ -10,7 +10,7 @@ import (
 
 const selectApps = "SELECT name, created_at, settings, jwt_keys FROM app"
 
-// Load reads everything in one snapshot.
+// Load reads all apps and keys in one snapshot.
 func (s *Store) Load(ctx context.Context) (snap access.Snapshot, err error) {
 	err = s.db.Read(ctx, "read app store", func(ctx context.Context, tx sqltx.Tx) (err error) {
 		if snap.Apps, err = sqltx.Collect(ctx, tx, readApp, selectApps+" ORDER BY name"); err != nil {
@@ -67,7 +67,7 @@ func (s *Store) CreateApp(ctx context.Context, app access.App) error {
 	return s.taken(err, "app "+app.Name)
 }
 
-// taken names the thing that exists already.
+// taken returns the error for a thing that already exists.
 func (s *Store) taken(err error, what string) error {
 	if err != nil && s.db.Taken(err) {
 		return fmt.Errorf("%w: %.140s", access.ErrExists, what)
@@ -100,7 +100,7 @@ func (s *Store) UpdateApp(ctx context.Context, name string, change func(*access.
 // belong lists the tables whose rows belong to an app.
 var belong = []string{"channel", "hook", "source", "sink", "template", "stay", "deed", "api_key"}
 
-// DeleteApp deletes an app with all that belongs to it.
+// DeleteApp deletes an app with all its rows.
 func (s *Store) DeleteApp(ctx context.Context, name string) error {
 	return s.db.Change(ctx, "delete app "+name, func(ctx context.Context, tx sqltx.Tx) (bool, error) {
 		n, err := tx.Exec(ctx, "DELETE FROM app WHERE name = $1", name)
@@ -138,7 +138,7 @@ func (s *Store) CreateKey(ctx context.Context, k access.StoredKey) error {
 	return s.taken(err, "key "+k.ID)
 }
 
-// DeleteKey deletes a key of this app, and signs out whom it let in.
+// DeleteKey deletes an app's key, and ends the logins of people who signed in with it.
 func (s *Store) DeleteKey(ctx context.Context, app, id string) error {
 	return s.db.Change(ctx, "delete key "+id, func(ctx context.Context, tx sqltx.Tx) (bool, error) {
 		n, err := tx.Exec(ctx, "DELETE FROM api_key WHERE app = $1 AND id = $2", app, id)
@@ -154,7 +154,7 @@ func (s *Store) DeleteKey(ctx context.Context, app, id string) error {
 
 func unknown(app string) error { return fmt.Errorf("%w: %.128q", access.ErrUnknownApp, app) }
 
-// lockApp lets one transaction at a time change an app's data. It fails with access.ErrUnknownApp if the app does not
+// lockApp locks an app's row, so that one transaction at a time changes its data. It fails with access.ErrUnknownApp if the app does not
 // exist.
 func lockApp(ctx context.Context, tx sqltx.Tx, app string) error {
 	found, err := sqltx.Collect(ctx, tx, sqltx.One[int], "SELECT 1 FROM app WHERE name = $1"+tx.Lock(), app)

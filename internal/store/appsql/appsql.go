@@ -1,5 +1,5 @@
-// Package appsql keeps what is set up of apps on either database: apps, API keys, hooks, sources, sinks, templates, the settings of
-// channels, who is signed in to the web page, and the audit log. The SQL is the same on both; DB has the differences.
+// Package appsql stores the settings of apps on either database: apps, API keys, hooks, sources, sinks, templates, the settings of
+// channels, logins to the web page, and the audit log. The SQL is the same on both; DB hides the differences.
 package appsql
 
 import (
@@ -18,23 +18,23 @@ import (
 	"godwit.dev/godwit/internal/store/sqltx"
 )
 
-// DB is a database with the tables of apps. Each of its transactions may run anew from nothing. op names it in errors.
+// DB is a database with the tables of apps. It may run a transaction's function again from the start. op names the transaction in errors.
 type DB interface {
-	// Read runs f in a transaction that sees one moment.
+	// Read runs f in a transaction with a snapshot.
 	Read(ctx context.Context, op string, f func(context.Context, sqltx.Tx) error) error
-	// Change runs f in a transaction. Afterwards it wakes watchers if f succeeds and returns true.
+	// Change runs f in a transaction. If f succeeds and returns true, Change then wakes watchers.
 	Change(ctx context.Context, op string, f func(context.Context, sqltx.Tx) (wake bool, err error)) error
-	// Note runs f in a transaction that wakes no watchers, when it is the app's turn.
+	// Note runs f in a transaction that wakes no watchers, once it is the app's turn.
 	Note(ctx context.Context, app, op string, f func(context.Context, sqltx.Tx) error) error
 	// Watch calls changed within a second after any process has changed something, until ctx ends.
 	Watch(ctx context.Context, changed func()) error
-	// Taken reports whether a row was not inserted because there is one of its key.
+	// Taken reports whether an insert failed because a row with its key exists.
 	Taken(err error) bool
-	// TouchKeys notes when keys were last used. Stored times that are later stay.
+	// TouchKeys records the times of keys' last use. Later stored times stay.
 	TouchKeys(ctx context.Context, used map[string]time.Time) error
 }
 
-// Store keeps the settings of apps.
+// Store stores the settings of apps.
 type Store struct {
 	db DB
 
@@ -65,7 +65,7 @@ func (s *Store) TouchKeys(ctx context.Context, used map[string]time.Time) error 
 	return s.db.TouchKeys(ctx, used)
 }
 
-// LookAtChannels reads the settings of channels from a table that may have been made by a former version.
+// LookAtChannels reads the settings of channels from a table, which a former version may have created.
 func LookAtChannels(ctx context.Context, tx sqltx.Tx, table string) ([]channel.Record, error) {
 	return sqltx.Collect(ctx, tx, readChannel, "SELECT "+strings.Join(channelColumns, ", ")+" FROM "+table)
 }

@@ -27,7 +27,7 @@ func (s *Store) AddEntry(ctx context.Context, d *audit.Entry) error {
 	})
 }
 
-// Entries lists an app's, newest first.
+// Entries lists an app's entries, newest first.
 func (s *Store) Entries(ctx context.Context, app string, f audit.Filter, limit int) (list []audit.Entry, err error) {
 	query, args := EntriesQuery(app, f, limit)
 	err = s.db.Read(ctx, "read the audit log", func(ctx context.Context, tx sqltx.Tx) (err error) {
@@ -37,8 +37,8 @@ func (s *Store) Entries(ctx context.Context, app string, f audit.Filter, limit i
 	return list, err
 }
 
-// EntriesQuery has conditions only on the fields that the filter names, so that an index can be used. The
-// action comes before the person.
+// EntriesQuery returns a query with conditions only on the filter's non-empty fields, so that it can use an index. The condition on the
+// action precedes that on the person.
 func EntriesQuery(app string, f audit.Filter, limit int) (query string, args []any) {
 	before, until := f.Before, int64(math.MaxInt64)
 	if before == 0 {
@@ -67,7 +67,7 @@ func readEntry(row sqltx.Row) (d audit.Entry, err error) {
 	return d, err
 }
 
-// TrimEntries deletes an app's entries that are older, and the oldest beyond so many.
+// TrimEntries deletes an app's entries from before a time, and the oldest ones beyond most.
 func (s *Store) TrimEntries(ctx context.Context, app string, before time.Time, most int) error {
 	return s.db.Note(ctx, app, "forget old deeds", func(ctx context.Context, tx sqltx.Tx) error {
 		if _, err := tx.Exec(ctx, "DELETE FROM deed WHERE app = $1 AND at < $2", app, before.UnixMilli()); err != nil {

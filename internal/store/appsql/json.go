@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/sending/channel"
 )
 
-// appSettings is the part of an app that is kept as JSON: it has no secrets but the one named so.
+// appSettings is the part of an app that is stored as JSON. Its only secret is in the field named so.
 type appSettings struct {
 	Origins          []string `json:"origins,omitempty"`
 	AnonymousOrigins []string `json:"anonymous_origins,omitempty"`
@@ -62,7 +62,7 @@ func decodeApp(app *access.App, set, jwtKeys string) error {
 	return nil
 }
 
-// hookSettings is the part of a hook that is kept as JSON.
+// hookSettings is the part of a hook that is stored as JSON.
 type hookSettings struct {
 	URL     string       `json:"url"`
 	Types   []event.Type `json:"types,omitempty"`
@@ -116,7 +116,7 @@ func decodeChannel(r *channel.Record, written string) error {
 	return nil
 }
 
-// encodeKind writes settings of a kind as one object: the kind's values, secrets included, beside members of every kind.
+// encodeKind writes settings of a kind as one object: the kind's values, secrets included, together with the members of every kind.
 func encodeKind(v setting.Values, members any) (string, error) {
 	all := maps.Clone(map[string]json.RawMessage(v))
 	b, err := json.Marshal(members)
@@ -129,7 +129,7 @@ func encodeKind(v setting.Values, members any) (string, error) {
 	return string(b), err
 }
 
-// decodeKind reads the members of every kind, which are named, and leaves the values of the kind.
+// decodeKind reads the named members of every kind, and returns the remaining values of the kind.
 func decodeKind(written string, members any, names ...string) (setting.Values, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(written), &all); err != nil {
@@ -141,7 +141,7 @@ func decodeKind(written string, members any, names ...string) (setting.Values, e
 	return all, json.Unmarshal([]byte(written), members)
 }
 
-// sourceSettings are the members of every source.
+// sourceSettings holds the members of every source.
 type sourceSettings struct {
 	Enabled bool `json:"enabled"`
 	Private bool `json:"private,omitempty"`
@@ -165,7 +165,7 @@ func decodeSource(s *source.Source, written string) error {
 	return nil
 }
 
-// sinkSettings are the members of every sink.
+// sinkSettings holds the members of every sink.
 type sinkSettings struct {
 	Backfill bool   `json:"backfill,omitempty"`
 	From     uint64 `json:"from,omitempty"`

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/feeds/source"
 )
 
-// Servers of the version before kinds had fields of their own may share the database, and read and write such texts.
+// Servers of the previous version, in which kinds had no fields of their own, may share the database, and read and write such texts.
 func TestASourcesTextIsThatOfTheVersionBefore(t *testing.T) {
 	const text = `{"urls":["redis://a:1","redis://b:2"],"password":"sekret","recipients":["ann"],"enabled":true,"private":true}`
 	var s source.Source

@@ -11,7 +11,7 @@ import (
 
 const selectLogins = "SELECT id, app, key, subject, email, rules, role, since, seen, address, browser FROM stay"
 
-// AddLogin stores a login, and deletes those beyond the limits. It wakes no watchers: nobody caches logins.
+// AddLogin stores a login, and deletes logins beyond the limits. It wakes no watchers: nobody caches logins.
 func (s *Store) AddLogin(ctx context.Context, hash signin.Hash, st signin.Login, b signin.Bounds) error {
 	return s.db.Note(ctx, st.App, "sign in", func(ctx context.Context, tx sqltx.Tx) error {
 		if err := lockApp(ctx, tx, st.App); err != nil {
@@ -42,7 +42,7 @@ func (s *Store) Login(ctx context.Context, hash signin.Hash) (signin.Login, erro
 	return list[0], nil
 }
 
-// Logins lists an app's logins, last seen first.
+// Logins lists at most most logins of an app, the last seen first.
 func (s *Store) Logins(ctx context.Context, app string, most int) ([]signin.Login, error) {
 	return s.logins(ctx, selectLogins+" WHERE app = $1 ORDER BY seen DESC, id LIMIT $2", app, most)
 }
@@ -63,7 +63,7 @@ func readLogin(row sqltx.Row) (s signin.Login, err error) {
 	return s, err
 }
 
-// SeeLogin notes when a login was last seen.
+// SeeLogin records the time when a login was last seen.
 func (s *Store) SeeLogin(ctx context.Context, hash signin.Hash, at time.Time) error {
 	return s.db.Note(ctx, "", "note who is there", func(ctx context.Context, tx sqltx.Tx) error {
 		_, err := tx.Exec(ctx, "UPDATE stay SET seen = $1 WHERE hash = $2 AND seen < $1", at.UnixMilli(), hash[:])

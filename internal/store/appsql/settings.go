@@ -11,13 +11,13 @@ import (
 	"godwit.dev/godwit/internal/store/sqltx"
 )
 
-// head are the fields of settings that have columns of their own.
+// head holds the fields of settings that have columns of their own.
 type head struct {
 	app, name        *string
 	created, updated *time.Time
 }
 
-// settings is a table whose rows are a head and one JSON text, secrets included.
+// settings returns a table whose rows consist of a head and one JSON text, secrets included.
 func settings[T any](db DB, table, key string, headOf func(*T) head, encode func(*T) (string, error), decode func(*T, string) error) Table[T] {
 	return Table[T]{
 		db: db, one: table, many: table + "s", table: table, columns: []string{"app", key, "settings", "created_at", "updated_at"},

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqltx"
 )
 
-// Table keeps settings of one kind: each row belongs to an app and has a name there.
+// Table stores settings of one kind: each row belongs to an app and has a name there.
 type Table[T any] struct {
 	db        DB
 	one, many string // in words, for errors
@@ -34,12 +34,12 @@ func (t *Table[T]) selects() string {
 	return "SELECT " + strings.Join(t.columns, ", ") + " FROM " + t.table
 }
 
-// named is a condition on the app and the name.
+// named returns a condition on the app and the name.
 func (t *Table[T]) named(compare string) string {
 	return " WHERE app = $1 AND " + t.columns[1] + " " + compare + " $2"
 }
 
-// upsert is a statement that writes a row.
+// upsert returns the statement that inserts or updates a row.
 func (t *Table[T]) upsert() string {
 	places, news := make([]string, len(t.columns)), make([]string, len(t.columns))
 	for i, column := range t.columns {
@@ -58,8 +58,8 @@ func (t *Table[T]) find(ctx context.Context, tx sqltx.Tx, app, name string) (*T,
 	return &found[0], nil
 }
 
-// Update reads a row, or makes an empty one, lets change alter it and writes it, all in one transaction. It fails with access.ErrUnknownApp
-// where the app is missing. others is how many the app has besides.
+// Update reads a row, or makes an empty one, lets change alter it, and writes it, all in one transaction. It fails with
+// access.ErrUnknownApp if the app does not exist. others is the number of the app's other rows.
 func (t *Table[T]) Update(ctx context.Context, app, name string, change func(one *T, others int) error) error {
 	return t.db.Change(ctx, "change "+t.one+" "+name, func(ctx context.Context, tx sqltx.Tx) (bool, error) {
 		if err := lockApp(ctx, tx, app); err != nil {

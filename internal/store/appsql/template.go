@@ -7,7 +7,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqltx"
 )
 
-// templates wakes no watchers: cached templates are read again after a second.
+// templates returns the table of templates. Its changes wake no watchers: cached templates are read again after a second.
 func templates(db DB) Table[template.Template] {
 	return Table[template.Template]{
 		db: db, one: "template", many: "templates", table: "template", columns: []string{"app", "name", "revision", "content", "created_at", "updated_at"}, quiet: true,

@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// Most is how many bytes of attempts are kept for a copy before it ends: a hundred attempts or more.
+	// Most limits the bytes of attempts stored for a copy before it ends: a hundred attempts or more.
 	Most = 2000
-	// mostReason is how many bytes are kept of a client's reason for refusing a copy; the last reason is kept whole, elsewhere.
+	// mostReason limits the stored bytes of a client's reason for refusing a copy; the last reason is stored whole, elsewhere.
 	mostReason = 200
 )
 
-// Via is the connection to which a copy was written, the only time, and which has acknowledged it. The zero value: not known.
+// Via is the connection of a copy's only write, over which it was also acknowledged. The zero value: unknown.
 type Via = mailbox.Over
 
-// device finds the device's name among the recipient's devices. Two may have the same hash.
+// device finds the device's name among the recipient's devices by its hash. Two names may have the same hash.
 func device(v Via, known []string) string {
 	if v.Device == 0 {
 		return ""
@@ -45,7 +45,7 @@ func device(v Via, known []string) string {
 
 // Tried is the form of an attempt in memory: 24 bytes.
 type Tried struct {
-	who string // the device; before it the name of a gateway without a number, and a tab; of a refusal, a line end and its reason follow; no name has either
+	who string // the device; a gateway without a number precedes it by name, followed by a tab; in a refusal a line end and the reason follow it; neither separator occurs in names
 	at  uint64 // milliseconds << 8 | gateway << 4 | what
 }
 
@@ -74,7 +74,7 @@ func cut(reason string) string {
 	return reason[:n] + "…"
 }
 
-// Acked is a device's acknowledgement. Sessions without a device have names for themselves, which no device has.
+// Acked returns the attempt that records a device's acknowledgement. Sessions without a device have their own names, which no device has.
 func Acked(q *mailbox.Settle) Tried {
 	device := q.Device
 	if strings.HasPrefix(device, "~") {
@@ -83,13 +83,12 @@ func Acked(q *mailbox.Settle) Tried {
 	return Of(&mailbox.Mark{Device: device, Over: q.Over, DeliveredAt: q.At, What: mailbox.Acked})
 }
 
-// Known reports whether it is an attempt: the zero value is none.
+// Known reports whether t is an attempt; the zero value is not.
 func (t Tried) Known() bool { return t.at != 0 }
 
 func (t Tried) what() mailbox.What { return mailbox.What(t.at & 15) } //nolint:gosec // four bits
 
-// IsTo reports whether it is a write to this connection; connections without a device are distinguished only by their
-// gateway.
+// IsTo reports whether t is a write to this connection; only the gateway distinguishes connections without a device.
 func (t Tried) IsTo(v Via) bool {
 	return t.what() == mailbox.Written && uint8(t.at>>4&15) == v.Gateway && mailbox.HashDevice(t.who) == v.Device //nolint:gosec // four bits
 }
@@ -103,7 +102,7 @@ func (t Tried) Append(b []byte) []byte {
 
 var errDamaged = errors.New("what was tried is stored damaged")
 
-// Decode reads what Append has written, in the order of time and each once: a commit that is done once more writes the same again.
+// Decode reads the output of Append, in the order of time and without duplicates: a repeated commit writes the same attempts again.
 func Decode(b []byte) (list []mailbox.Attempt, err error) {
 	for len(b) > 0 {
 		kind := b[0]
@@ -139,18 +138,18 @@ func (t Tried) Attempt() mailbox.Attempt {
 	}
 }
 
-// Sort puts attempts in the order of time.
+// Sort sorts attempts by time.
 func Sort(list []mailbox.Attempt) {
 	slices.SortStableFunc(list, func(a, b mailbox.Attempt) int { return cmp.Compare(a.At.UnixMilli(), b.At.UnixMilli()) })
 }
 
-// Plain is a copy for which a Via suffices, with its position and the time it was settled.
+// Plain is a copy for which a Via suffices, with its position and the time of its settlement.
 type Plain struct {
 	Pos, At int64
 	Via
 }
 
-// AppendPlain writes some, four to eight bytes each.
+// AppendPlain appends plain copies, in four to eight bytes each.
 func AppendPlain(b []byte, list []Plain) []byte {
 	pos, at := int64(0), int64(0)
 	for i := range list {
@@ -168,7 +167,7 @@ func AppendPlain(b []byte, list []Plain) []byte {
 
 const deviceBit = 0x80
 
-// FindPlain searches for a copy among them. The zero Via: it is not there.
+// FindPlain searches for a copy among plain copies. It returns the zero Via if the copy is not there.
 func FindPlain(b []byte, pos, at int64) (Via, error) {
 	var p Plain
 	for len(b) > 0 {
@@ -197,8 +196,8 @@ func FindPlain(b []byte, pos, at int64) (Via, error) {
 	return Via{}, nil
 }
 
-// Tell adds attempts to a record: those of list, which are stored apart, and that of via, the connection to a node over which the copy was
-// acknowledged. known are the recipient's devices.
+// Tell adds attempts to a record: those of list, which are stored apart, and that of via, the connection to node over which the copy was
+// acknowledged. known lists the recipient's devices.
 func Tell(r *mailbox.Record, list []mailbox.Attempt, via Via, known []string, node string) {
 	Sort(list)
 	r.Tried = slices.Compact(list)

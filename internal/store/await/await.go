@@ -1,4 +1,4 @@
-// Package await lets callers wait for operations that a store's writer does for them in commits of its own.
+// Package await lets callers wait for operations that a store's writer executes in its own commits.
 package await
 
 import (
@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Op is embedded in operations that are queued for a writer. Either the writer takes it or its caller, whose context has ended, withdraws
-// it.
+// Op is embedded in operations that are queued for a writer. Either the writer takes the op, or its caller withdraws it when the caller's
+// context has ended.
 type Op struct {
 	call  *call // nil: nobody waits
 	state atomic.Int32
@@ -20,7 +20,7 @@ const (
 	withdrawn
 )
 
-// Take reports whether the op is still wanted. The writer may ask again when it tries again.
+// Take takes the op for the writer, and reports whether it is still wanted. The writer may call Take again when it retries.
 func (o *Op) Take() bool {
 	return o.state.CompareAndSwap(queued, taken) || o.state.Load() == taken
 }
@@ -28,7 +28,7 @@ func (o *Op) Take() bool {
 // Waited reports whether a caller waits, or has waited, for the op.
 func (o *Op) Waited() bool { return o.call != nil }
 
-// Finish tells the waiting caller that the op is done, or why it is not. The writer calls it once, also for an op that was withdrawn.
+// Finish reports to the waiting caller that the op is done, or the error. The writer calls it once, also for a withdrawn op.
 func (o *Op) Finish(err error) {
 	if o.call != nil && o.state.Load() != withdrawn {
 		o.call.finish(err)
@@ -40,7 +40,7 @@ func (o *Op) op() *Op { return o }
 // Waiter is implemented by types that embed an Op.
 type Waiter interface{ op() *Op }
 
-// call is a caller that waits for its ops: several, if its work is too large for one commit.
+// call is a caller that waits for its ops; there are several if the work is too large for one commit.
 type call struct {
 	left atomic.Int32
 	mu   sync.Mutex
@@ -61,8 +61,8 @@ func (c *call) finish(err error) {
 	}
 }
 
-// All submits ops and waits until all are finished; the first error is returned. If ctx ends before, ops that the writer has
-// not taken are withdrawn with ctx's cause, and those that it has are waited for, since it still writes their results.
+// All submits ops and waits until all are finished; it returns the first error. If ctx ends before that, All withdraws the ops that the
+// writer has not taken, with ctx's cause, and waits for the others, since the writer still writes their results.
 func All[O Waiter](ctx context.Context, ops []O, submit func(O)) error {
 	if len(ops) == 0 {
 		return nil

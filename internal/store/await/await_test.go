@@ -11,7 +11,7 @@ import (
 
 type op struct{ await.Op }
 
-// waiting starts a caller that waits for n ops, and returns them and what it will be answered.
+// waiting starts a caller that waits for n ops, and returns the ops and a channel with the caller's result.
 func waiting(ctx context.Context, n int) (ops []*op, answer <-chan error) {
 	for range n {
 		ops = append(ops, &op{})

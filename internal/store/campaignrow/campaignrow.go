@@ -12,13 +12,13 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// channels are the channels by their stored numbers: append, never renumber.
+// channels lists the channels by their stored numbers: append, never renumber.
 var channels = [...]push.Channel{1: push.Live, push.WebPush, push.Telegram, push.Webhook, push.FCM, push.APNs}
 
-// AllChannels are the numbers of all channels, for the text of a query.
+// AllChannels lists the numbers of all channels, for the text of a query.
 const AllChannels = "1, 2, 3, 4, 5, 6"
 
-// Channel is the number of a channel; 0: it has none.
+// Channel returns the number of a channel; 0: it has none.
 func Channel(ch push.Channel) int16 {
 	for i, c := range channels {
 		if c == ch && i > 0 {
@@ -28,7 +28,7 @@ func Channel(ch push.Channel) int16 {
 	return 0
 }
 
-// ChannelOf is the channel of a number; empty: there is none.
+// ChannelOf returns the channel with a number; empty: there is none.
 func ChannelOf(number int16) push.Channel {
 	if number > 0 && int(number) < len(channels) {
 		return channels[number]
@@ -36,20 +36,21 @@ func ChannelOf(number int16) push.Channel {
 	return ""
 }
 
-// Columns are the columns of a campaign.
+// Columns lists the columns of a campaign.
 const Columns = `num, id, app, state, detail, spec, channels, send_at, created_at, started_at, finished_at,
 	enumerated, cursor, recall, recall_from`
 
-// Busy is the condition for a campaign with which there is something to do.
+// Busy is the condition for campaigns that still have work to do.
 const Busy = `(state IN ('scheduled', 'running', 'recalling', 'correcting') OR state = 'cancelled' AND EXISTS (
 	SELECT 1 FROM campaign_count k WHERE k.campaign = num AND k.what = 0 AND k.n > 0))`
 
-// OfCampaign are the rows that go with a campaign besides its deliveries, each to be followed by its number.
+// OfCampaign returns conditions for the rows that belong to a campaign, except its deliveries; the campaign's number must follow each
+// condition.
 func OfCampaign() []string {
 	return []string{"campaign_count WHERE campaign", "campaign_day WHERE campaign", "campaign_key WHERE campaign", "campaign WHERE num"}
 }
 
-// KeyLife is how long an idempotency key is kept.
+// KeyLife is the time for which an idempotency key is stored.
 const KeyLife = 24 * time.Hour
 
 // JSON returns the parts of a campaign that are stored as JSON.

@@ -17,7 +17,7 @@ const (
 	reaction    = 1 << 1 // << campaign.Reaction
 	NotRecalled = 1 << 4 // detail says why
 
-	NotCorrected = 1 << 8 // detail is the reason, unless it is why the send was not recalled
+	NotCorrected = 1 << 8 // detail is the reason, unless it is the reason why the send was not recalled
 )
 
 // Further flags, of the sends of escalations' steps.
@@ -27,10 +27,10 @@ const (
 	answered    = 1 << 7 // its receiver has acknowledged
 )
 
-// Stays are the flags of sends that must not be withdrawn, or not once more.
+// Stays holds the flags of sends that must not be withdrawn, or not again.
 const Stays = NotRecalled | keep | answered
 
-// SendFlags returns the flags that a new send has.
+// SendFlags returns the flags of a new send.
 func SendFlags(s *escalation.Send) (flags int32) {
 	if s.Options.Shown {
 		flags |= settleShown
@@ -66,16 +66,16 @@ func Send(s *escalation.Send, flags int32, target string) {
 	}
 }
 
-// Reaction is the flag of a receiver's reaction.
+// Reaction returns the flag of a receiver's reaction.
 func Reaction(r campaign.Reaction) int32 { return reaction << r }
 
 // Held is the due time of deliveries that wait for a person: later than any time.
 const Held = 1 << 60
 
-// Details that stores write themselves. Neither has an apostrophe: they may stand in the text of a query.
+// Details that stores write themselves. None contains an apostrophe, so that they may occur in the text of a query.
 const (
 	NoAnswer     = "the server ended before the answer came"
-	MayHaveCome  = "an earlier attempt may have arrived; then: " // followed by what the result would otherwise be
+	MayHaveCome  = "an earlier attempt may have arrived; then: " // the result without this uncertainty follows
 	noReasonTold = "no reason was given"
 )
 

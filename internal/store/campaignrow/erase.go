@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// WithoutRecipient returns a stored spec whose audience does not name a recipient; ok is false if it never did. A random name takes the
-// place, for an audience without names is everybody.
+// WithoutRecipient returns a stored spec whose audience no longer names a recipient; ok is false if it never did. A random name replaces
+// the recipient's, since an audience without names means everybody.
 func WithoutRecipient(spec, recipient string) (changed string, ok bool, err error) {
 	var all, audience map[string]json.RawMessage
 	var names []string

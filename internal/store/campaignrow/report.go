@@ -6,18 +6,18 @@ import (
 	"godwit.dev/godwit/internal/campaigns/campaign"
 )
 
-// reportStep is how many deliveries are read at once if few of them may match.
+// reportStep is the number of deliveries read at once if few of them may match.
 const reportStep = 200
 
-// Ended is the condition for deliveries with an outcome other than accepted by a provider. They have an index; databases need both halves
-// of the condition to see that they can use it.
+// Ended returns the condition for deliveries with an outcome other than accepted by a provider. These have an index; databases need both
+// halves of the condition to use it.
 func Ended(as campaign.Outcome) string {
 	return fmt.Sprintf(" AND d.outcome > 2 AND d.outcome = %d", as)
 }
 
-// Report reads a page of deliveries as campaign.Reports says. read reads the first rows for which a condition holds, after one. Waiting
-// and accepted deliveries have no index, so it searches for them among all deliveries: at its beginning or at its end, nearly all of a
-// campaign's are in such a state.
+// Report reads a page of deliveries, as campaign.Reports defines it. read reads up to limit rows after one, for which a condition holds.
+// Waiting and accepted deliveries have no index, so Report searches all deliveries for them: near a campaign's beginning or end, nearly all
+// of them are in such a state.
 func Report(only *campaign.Outcome, limit int, cursor int64, read func(where string, after int64, limit int) ([]campaign.Delivery, error)) (list []campaign.Delivery, next int64, err error) {
 	where, step := "", limit
 	switch {
@@ -49,7 +49,7 @@ func Report(only *campaign.Outcome, limit int, cursor int64, read func(where str
 	return list, next, nil
 }
 
-// shownAs returns the outcome that people see: one that is being sent is pending.
+// shownAs returns the outcome that people see: a delivery that is being sent is pending.
 func shownAs(o campaign.Outcome) campaign.Outcome {
 	if o == campaign.Sending {
 		return campaign.Pending

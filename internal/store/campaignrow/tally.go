@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Further counters besides those of outcomes, which have numbers below 20.
+// Counters in addition to those of outcomes, whose numbers are below 20.
 const (
 	Reactions   = 20 // + campaign.Reaction
 	Unrecalled  = 30
@@ -18,10 +18,10 @@ const (
 	secondsADay = 86400
 )
 
-// Day is the number of a day, for the counters of days.
+// Day returns the number of a day in Unix time, for the counters of days.
 func Day(t time.Time) int64 { return t.Unix() / secondsADay }
 
-// Tally collects changes of campaigns' counters, for the end of a transaction.
+// Tally collects changes of campaigns' counters, to be written at the end of a transaction.
 type Tally struct{ counts map[Count]int64 }
 
 // Count names a counter.
@@ -30,7 +30,7 @@ type Count struct {
 	Channel, What int16
 }
 
-// Change is by how much a counter changes.
+// Change is the amount by which a counter changes.
 type Change struct {
 	Count
 	By int64
@@ -44,14 +44,13 @@ func (t *Tally) Add(num int64, channel, what int16, n int64) {
 	t.counts[Count{num, channel, what}] += n
 }
 
-// Move counts a delivery from one outcome to another.
+// Move moves a delivery from one outcome's counter to another's.
 func (t *Tally) Move(num int64, channel int16, from, to campaign.Outcome) {
 	t.Add(num, channel, int16(from), -1)
 	t.Add(num, channel, int16(to), 1)
 }
 
-// Changes are the changed counters, in the order of their keys, so that transactions do not wait for each other's
-// counters in a circle.
+// Changes returns the changed counters in the order of their keys, so that transactions do not wait for each other's counters in a circle.
 func (t *Tally) Changes() []Change {
 	list := make([]Change, 0, len(t.counts))
 	for k, n := range t.counts {
@@ -65,7 +64,7 @@ func (t *Tally) Changes() []Change {
 	return list
 }
 
-// OfDay are the changes of the counters of the current day, over all channels: of deliveries that have ended.
+// OfDay returns the changes of the current day's counters, over all channels: they count deliveries that have ended.
 func (t *Tally) OfDay() []Change {
 	var days Tally
 	for k, n := range t.counts {
@@ -81,7 +80,7 @@ func NewFigures() *campaign.Figures {
 	return &campaign.Figures{Counts: make(map[campaign.Outcome]int64), Channels: make(map[push.Channel]map[campaign.Outcome]int64)}
 }
 
-// Figure takes a counter into a campaign's figures.
+// Figure adds a counter to a campaign's figures.
 func Figure(f *campaign.Figures, channel, what int16, n int64) {
 	switch what {
 	case Reactions + int16(campaign.Shown):
@@ -106,7 +105,7 @@ func Figure(f *campaign.Figures, channel, what int16, n int64) {
 	}
 }
 
-// AddDay takes a counter of a day into a list of days, which are read in their order.
+// AddDay adds a day's counter to a list of days; the counters must be read in the order of days.
 func AddDay(list []campaign.Day, number int64, what int16, n int64) []campaign.Day {
 	day := time.Unix(number*secondsADay, 0).UTC()
 	if len(list) == 0 || !list[len(list)-1].Day.Equal(day) {

@@ -1,7 +1,7 @@
-// Package content encodes the content of a notification for stores of mailboxes, the same in every database: one version
-// byte, the content type, then title, body, category and data, each behind its length as a varint. Two publishes of one
-// id must agree in everything after the content type, unless the content has a key for that. Version 2 ends with the
-// alternative content for push channels, which servers of the versions before cannot read.
+// Package content encodes the content of a notification for stores of mailboxes, the same in every database: one version byte, the content
+// type, then title, body, category and data, each after its length as a varint. Two publishes with one id must agree in everything after
+// the content type, unless the content has a key for that comparison. Version 2 ends with the alternative content for push channels, which
+// servers of previous versions cannot read.
 package content
 
 import (
@@ -19,7 +19,7 @@ const (
 
 var errDamaged = errors.New("stored content is damaged")
 
-// Encode returns what is stored of c and the hash by which a repeated id is compared.
+// Encode returns the stored form of c, and the hash for comparing publishes with the same id.
 func Encode(c *notification.Content) (body []byte, hash int64) {
 	body = make([]byte, 0, 1+6*binary.MaxVarintLen32+len(c.ContentType)+len(c.Title)+len(c.Body)+len(c.Category)+len(c.Data)+len(c.Push))
 	if c.Push == nil {
@@ -49,7 +49,7 @@ func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// Decode is the reverse. Data and Push share the memory of b.
+// Decode is the inverse of Encode. Data and Push share the memory of b.
 func Decode(b []byte) (c notification.Content, err error) {
 	if len(b) == 0 || b[0] != version && b[0] != withPush {
 		return c, errDamaged
@@ -76,7 +76,7 @@ func Decode(b []byte) (c notification.Content, err error) {
 	return c, nil
 }
 
-// Category reads the category of a content alone. It is empty where b is only a beginning that ends before it.
+// Category reads only the category of a content. It returns "" if b is a beginning that ends before the category.
 func Category(b []byte) string {
 	var part []byte
 	var err error
@@ -89,7 +89,7 @@ func Category(b []byte) string {
 	return string(part)
 }
 
-// categoryPart is which part of a content its category is.
+// categoryPart is the number of the category among the parts of a content.
 const categoryPart = 4
 
 func cutPart(b []byte) (part, rest []byte, err error) {

@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/store/content"
 )
 
-// FuzzContent decodes anything without harm, and what it accepts is encoded to the same content and hash again.
+// FuzzContent decodes arbitrary bytes without harm; accepted ones encode to the same content and hash again.
 func FuzzContent(f *testing.F) {
 	for _, c := range []notification.Content{
 		{},

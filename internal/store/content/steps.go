@@ -8,8 +8,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// step is the stored form of a step. Zero values are left out, as in rows written before the field
-// existed.
+// step is the stored form of a step. Zero values are omitted, as in rows written before the field existed.
 type step struct {
 	Channel string `json:"channel"`
 	AfterMS int64  `json:"after_ms"`
@@ -28,7 +27,7 @@ func EncodeSteps(steps []notification.Step) []byte {
 	return b
 }
 
-// mostAfter is more than any step may wait.
+// mostAfter is longer than any step may wait, in milliseconds.
 const mostAfter = int64(2 * notification.MaxTTL / time.Millisecond)
 
 // DecodeSteps is the reverse.

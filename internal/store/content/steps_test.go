@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/store/content"
 )
 
-// FuzzSteps decodes anything without harm, and what it accepts is the same after it was encoded again.
+// FuzzSteps decodes arbitrary bytes without harm; accepted ones are the same after they are encoded again.
 func FuzzSteps(f *testing.F) {
 	steps := []notification.Step{{Channel: "fcm", After: 5 * time.Second}, {Channel: "telegram", After: time.Hour}}
 	f.Add(content.EncodeSteps(steps))

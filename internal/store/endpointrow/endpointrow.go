@@ -1,5 +1,5 @@
-// Package endpointrow defines the contents of rows of endpoints, and of the rows by which they are found. All databases have the
-// same contents, since rows are copied from one to another.
+// Package endpointrow defines the contents of rows of endpoints, and of the rows that serve to find them. All databases have the same
+// contents, since rows are copied from one to another.
 package endpointrow
 
 import (
@@ -11,19 +11,19 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Columns are the columns of an endpoint, in a table called e.
+// Columns lists the columns of an endpoint, in a table with the alias e.
 const Columns = `e.number, e.app, e.id, e.channel, e.recipient, e.address, e.tags, e.attributes, e.locale, e.timezone,
 	e.active, e.disabled_reason, e.created_at, e.updated_at, e.last_seen_at, e.token`
 
 // Limits.
 const (
-	// MaxOfRecipient bounds how many endpoints of one recipient are shown: people have a few devices.
+	// MaxOfRecipient limits the endpoints of one recipient that are shown: people have a few devices.
 	MaxOfRecipient = 1000
-	// SweepEvery is the least time between two deletions of unused names, each of which reads all names of an app.
+	// SweepEvery is the shortest interval between two deletions of unused names, each of which reads all names of an app.
 	SweepEvery = time.Minute
 )
 
-// MovedOntoAnother is why an endpoint is disabled that has moved to where another is registered.
+// MovedOntoAnother is the reason of a disabled endpoint that has moved to the address of another registered one.
 const MovedOntoAnother = "moved to the address of another endpoint"
 
 const (
@@ -74,7 +74,7 @@ type Count struct {
 	Active  bool
 }
 
-// CountOf is the counter in which an endpoint is.
+// CountOf returns the counter that includes an endpoint.
 func CountOf(e *audience.Endpoint) Count {
 	return Count{string(e.Channel), e.Status == audience.Active}
 }
@@ -92,7 +92,7 @@ var (
 	Attributes = Names{"attribute_name", "attributes", "names of attributes", audience.MaxAttributeNames}
 )
 
-// Most is how many names an app may have. Strangers' leave room for the back end's own.
+// Most returns the number of names that an app may have. Strangers have a lower limit, which leaves room for the back end's own names.
 func (t *Names) Most(trusted bool) int64 {
 	if trusted {
 		return t.most
@@ -100,12 +100,12 @@ func (t *Names) Most(trusted bool) int64 {
 	return t.most / 2
 }
 
-// TooMany says that a name would be one more than an app may have; it has n.
+// TooMany returns the error for a name that would exceed the limit of an app, which has n names.
 func (t *Names) TooMany(name string, n int64) error {
 	return &TooManyNames{&notification.FieldError{Field: t.field, Problem: fmt.Sprintf("%q would be one too many: the app has %d different %s", name, n, t.what)}}
 }
 
-// TooManyNames says that an app has the most different names allowed.
+// TooManyNames says that an app already has as many different names as allowed.
 type TooManyNames struct{ field error }
 
 func (e *TooManyNames) Error() string { return e.field.Error() }

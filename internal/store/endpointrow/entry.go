@@ -2,7 +2,7 @@ package endpointrow
 
 import "godwit.dev/godwit/internal/campaigns/audience"
 
-// Entry is one row by which an endpoint is found. It is comparable.
+// Entry is one row that serves to find an endpoint. It is comparable.
 type Entry struct {
 	Table EntryTable
 	Name  int64 // of the tag or attribute
@@ -20,8 +20,7 @@ const (
 	Number
 )
 
-// Entries are the rows by which an endpoint is found; a disabled one is not. number looks up the number of a tag or an
-// attribute.
+// Entries returns the rows that serve to find an endpoint; a disabled one has none. number looks up the number of a tag or an attribute.
 func Entries(e *audience.Endpoint, number func(*Names, string) (int64, error)) (map[Entry]bool, error) {
 	if e.Status != audience.Active || len(e.Tags)+len(e.Attributes) == 0 {
 		return nil, nil

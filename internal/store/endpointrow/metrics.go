@@ -8,15 +8,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics show how many endpoints there are, of all apps together.
+// metrics exports the numbers of endpoints, summed over all apps.
 type metrics struct {
 	desc  *prometheus.Desc
 	count func(ctx context.Context, each func(Count, float64)) error
 	log   *slog.Logger
 }
 
-// Metrics are the figures of endpoints for a registry. count calls each with the sums of all apps, which are kept beside the endpoints:
-// nothing is counted for a scrape.
+// Metrics returns the figures of endpoints for a registry. count calls each with the sums over all apps. The sums are stored beside the
+// endpoints, so a scrape counts nothing.
 func Metrics(log *slog.Logger, count func(ctx context.Context, each func(Count, float64)) error) prometheus.Collector {
 	return &metrics{prometheus.NewDesc("godwit_endpoints", "Push addresses, by channel and whether they are sent to.", []string{"channel", "status"}, nil), count, log}
 }
@@ -24,7 +24,7 @@ func Metrics(log *slog.Logger, count func(ctx context.Context, each func(Count, 
 // SumCounts reads the counters of all apps.
 const SumCounts = "SELECT channel, active, sum(n) FROM endpoint_count GROUP BY channel, active"
 
-// metricPatience bounds how long figures may keep a scrape waiting.
+// metricPatience limits the time for which the figures may delay a scrape.
 const metricPatience = time.Second
 
 // Describe implements prometheus.Collector.

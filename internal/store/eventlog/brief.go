@@ -7,24 +7,24 @@ import (
 	"godwit.dev/godwit/internal/feeds/event"
 )
 
-// brief writes each notification with its recipient once in a chunk. Later events of the same pair refer to it by its number, which is how
-// many pairs were written before it. A notification has three events (stored, delivered, acknowledged), mostly in the same order as its
-// neighbours'. So the number is written as its distance, zigzag, from the number after that of the event before, which deflates to nearly
+// brief writes each pair of notification and recipient once in a chunk. Later events of the same pair refer to it by its number: the number
+// of pairs written before it. A notification has three events (stored, delivered, acknowledged), mostly in the same order as its
+// neighbours'. So the number is written as its zigzag distance from the number after the previous event's, which compresses to nearly
 // nothing.
 type brief struct {
 	numbers map[named]int
 	said    []named // by number
-	next    int     // the number after that of the last event
+	next    int     // the number after the last event's
 }
 
-// named is the pair that an event is about.
+// named is the pair of an event: its notification and recipient.
 type named struct{ note, to string }
 
-// These precede the texts or the number of a pair.
+// Prefixes of a pair's texts or number.
 const (
-	newPair = 0 // a notification and a recipient follow that were not written together yet
-	newTo   = 1 // a recipient follows; the notification is that of the pair that was written last
-	number  = 2 // and from there on: 2 and the distance
+	newPair = 0 // a new pair follows: a notification and a recipient
+	newTo   = 1 // a recipient follows; the notification is that of the last new pair
+	number  = 2 // this and larger values are 2 plus the distance
 )
 
 func newBrief() *brief { return &brief{numbers: make(map[named]int)} }
@@ -66,7 +66,7 @@ func (n *brief) rest() {
 // heard holds the pairs read so far in a chunk.
 type heard struct {
 	said  []named
-	after int64 // the number after that of the last event
+	after int64 // the number after the last event's
 }
 
 // next reads an event's notification and recipient.
@@ -96,11 +96,12 @@ func (h *heard) add(of named) {
 	h.after = int64(len(h.said))
 }
 
-// more is set in an event's first byte, which else is its type's number, when fields follow the type: each a number and a text, after the last
-// a 0. Readers pass over numbers that they do not know, so that a version may add fields and the one before still reads its events.
+// more is a bit in an event's first byte, which otherwise is its type's number. It is set if fields follow the type: each a number and a
+// text, and a 0 after the last. Readers skip unknown numbers, so that a version may add fields and the previous version still reads its
+// events.
 const more = 0x80
 
-// Numbers of fields: never renumber. They are written where they are not empty.
+// Numbers of fields: never renumber. Only non-empty fields are written.
 const (
 	channelField    = 1
 	stepField       = 2 // in decimal
@@ -152,7 +153,7 @@ func reconciledText(e *event.Event) string {
 	return ""
 }
 
-// setField is the reverse of appendField. A step that is no number is none.
+// setField is the inverse of appendField. A step that is not a number is ignored.
 func setField(e *event.Event, field uint64, text string) {
 	switch field {
 	case channelField:

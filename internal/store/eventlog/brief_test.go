@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/feeds/event"
 )
 
-// taken emits events to the queue of a log that gives ids itself, and takes them from it in chunks.
+// taken emits events to the queue of a log that assigns ids itself, and takes them from it in chunks.
 func taken(evs []event.Event) []*Chunk {
 	q := NewQueue(0, func() time.Time { return time.UnixMilli(1_700_000_000_000) })
 	q.Emit(evs)
@@ -62,7 +62,7 @@ func TestBriefChunksAreReadAsTheyWereEmitted(t *testing.T) {
 	}
 }
 
-// Nodes of the version before read chunks that this one stores in their database.
+// Nodes of the previous version read the chunks that this node stores in their database.
 func TestChunksOfALogThatOthersStoreInAreNotBrief(t *testing.T) {
 	q := NewQueue(0, nil)
 	failed := ev("a", 1)
@@ -72,13 +72,13 @@ func TestChunksOfALogThatOthersStoreInAreNotBrief(t *testing.T) {
 	q.Emit([]event.Event{ev("a", 0), failed, named})
 	chunks, _ := q.Take()
 	want := "\x01\x01\x80\xa0\xab\xfe\xf9b" + "\x01\x00\x00\x06note-0\x08driver-0" + "\x00\x0fstep_failed/fcm\x01\x02\x06note-1\x08driver-1" +
-		"\x00\x10stored//:7%2FR//\x01\x02\x06note-2\x08driver-2" // no number: it is no step to nodes that know no categories
+		"\x00\x10stored//:7%2FR//\x01\x02\x06note-2\x08driver-2" // not a number: nodes without categories do not read it as a step
 	if got := string(chunks[0].Data); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
-// A later version may add fields to an event; a version that does not know them reads the rest.
+// A later version may add fields to an event; this version reads the other fields.
 func TestFieldsOfANewerVersionArePassedOver(t *testing.T) {
 	b := []byte{briefVersion, 9, 0}
 	b = appendText(append(b, more), "new")
@@ -112,7 +112,7 @@ func TestBriefChunksThatAreDamagedAreRefused(t *testing.T) {
 	}
 }
 
-// docs/performance.md gives the room that the events of a million notifications may take.
+// docs/performance.md gives the limit for the events of a million notifications.
 func TestANotificationsEventsTakeFewBytes(t *testing.T) {
 	const n = 100
 	var ids []string

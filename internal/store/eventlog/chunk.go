@@ -16,36 +16,35 @@ import (
 )
 
 const (
-	chunkBytes   = 64 << 10 // a full chunk: large enough to cost little each, small enough to read for a page of events
-	briefBytes   = 32 << 10 // the same of a brief one, which has more than twice as many events in a byte
+	chunkBytes   = 64 << 10 // size of a full chunk: large enough to cost little each, small enough to read for one page of events
+	briefBytes   = 32 << 10 // size of a full brief chunk, which has more than twice as many events in the same space
 	chunkVersion = 1
-	// briefVersion is of chunks that say a notification and its recipient once, and fields of an event by number: see brief.
+	// briefVersion marks chunks that write a notification and its recipient once, and fields of an event by number: see brief.
 	briefVersion = 3
 )
 
-// Chunk holds events of one app. Encoded: the version, the first id and the first time as varints, then of each
-// event its type (its number below, or 0 and the text, with "/" and the channel where it has one: versions that knew
-// no channels read that as a type they do not know), how far its id and its time are from those of
-// the one before, the notification and the recipient; texts with their length before them. A brief one has the same in
-// the same order, but each event begins as appendKind writes it and ends as brief does.
+// Chunk holds events of one app. Its encoding begins with the version, the first id and the first time as varints. Then each event has its
+// type (its number below, or 0 and the text; if it has a channel, "/" and the channel follow the text, which versions without channels read
+// as an unknown type), the distances of its id and its time from the previous event's, the notification and the recipient; lengths precede
+// texts. A brief chunk has the same fields in the same order, but each event begins as appendKind writes it and ends as brief does.
 type Chunk struct {
 	App  string
 	Last uint64 // id of its last event
 	N    int
 	Data []byte
-	// Oldest is when the earliest of its repeatable events happened, in milliseconds; 0: it has none. Only chunks that were encoded here, and
-	// are not brief, have it.
+	// Oldest is the time of its earliest repeatable event, in milliseconds; 0: it has none. Only chunks that were encoded here and are not
+	// brief have it.
 	Oldest int64
 
-	at    int64  // of the last event, in milliseconds
+	at    int64  // time of the last event, in milliseconds
 	names *brief // nil: each event contains its notification and recipient in full
 
 	once   sync.Once
 	events []event.Event // decoded on first use, then shared by all followers
 }
 
-// types are the event types that have numbers: never renumber. Others are written as text, which costs some bytes and can be
-// read by the version before, of which a node may be running beside this one.
+// types lists the event types with numbers: never renumber. Other types are written as text. That costs some bytes, but a node of the
+// previous version, which may run beside this one, can read them.
 var types = [...]event.Type{
 	1: event.Stored, event.Delivered, event.Acked, event.Replied, event.Expired, event.Replaced, event.Recalled,
 	event.Failed, event.Online, event.Offline,
@@ -59,11 +58,11 @@ var typeCodes = func() map[event.Type]byte {
 	return m
 }()
 
-// channelMark is between a type and a channel, and between these and what further there is, why it happened last of all: no name of
-// a type or a channel has it.
+// channelMark separates a type from its channel, and these from further fields, the last of which is the reason. It occurs in no name of a
+// type or a channel.
 const channelMark = "/"
 
-// markedFields are so many: the type, the channel, the step, whether it is reconciled, and why.
+// markedFields is the number of these fields: the type, the channel, the step, whether the event is reconciled, and the reason.
 const markedFields = 5
 
 func (c *Chunk) full() bool {
@@ -102,7 +101,7 @@ func (c *Chunk) append(id uint64, e *event.Event) {
 	c.N++
 }
 
-// appendMarked writes an event's type and further fields, in the form for readers that know no brief chunks.
+// appendMarked writes an event's type and further fields, in the form for readers without brief chunks.
 func appendMarked(b []byte, e *event.Event) []byte {
 	switch {
 	case furtherFields(e):
@@ -119,8 +118,8 @@ func appendMarked(b []byte, e *event.Event) []byte {
 	return b
 }
 
-// The category stands behind the step, and escaped: readers that know no categories find no number there, which is no step to them. Events
-// that have a category have no step.
+// The category follows the step, and is escaped: readers without categories find a text that is not a number there, and so no step. Events
+// with a category have no step.
 const (
 	stepPlace    = 2
 	categoryMark = ":"
@@ -137,7 +136,7 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// decoded returns the chunk's events. Only for chunks that grow no more.
+// decoded returns the chunk's events. The chunk must be complete.
 func (c *Chunk) decoded() []event.Event {
 	c.once.Do(func() {
 		// Cannot fail: it was encoded here.
@@ -147,7 +146,7 @@ func (c *Chunk) decoded() []event.Event {
 	return c.events
 }
 
-// Only returns the wanted events of chunks, which must not grow any more.
+// Only returns the wanted events of chunks, which must be complete.
 func Only(chunks []*Chunk, wanted func(*event.Event) bool) (some []event.Event) {
 	for _, c := range chunks {
 		for _, e := range c.decoded() {
@@ -159,7 +158,7 @@ func Only(chunks []*Chunk, wanted func(*event.Event) bool) (some []event.Event) 
 	return some
 }
 
-// Stored makes a chunk of its stored form.
+// Stored makes a chunk from its stored form.
 func Stored(app, data string, last uint64) (*Chunk, error) {
 	evs, err := Decode(app, data, last)
 	if err != nil {
@@ -170,7 +169,7 @@ func Stored(app, data string, last uint64) (*Chunk, error) {
 	return c, nil
 }
 
-// After returns the events of a sorted list that come after an id.
+// After returns the events of a sorted list whose ids are above since.
 func After(evs []event.Event, since uint64) []event.Event {
 	i, found := slices.BinarySearchFunc(evs, since, func(e event.Event, id uint64) int { return cmp.Compare(e.ID, id) })
 	if found {
@@ -182,8 +181,8 @@ func After(evs []event.Event, since uint64) []event.Event {
 // ErrDamaged says that a chunk was not encoded here, or is damaged.
 var ErrDamaged = errors.New("event chunk is damaged")
 
-// Decode returns a chunk's events, of which the last one has this id, whatever ids they were encoded with. Their texts are parts of data, or
-// of the text unpacked from it.
+// Decode returns a chunk's events. The last event gets the id last, whatever ids were encoded. The texts are parts of data, or of the text
+// unpacked from it.
 func Decode(app, data string, last uint64) ([]event.Event, error) {
 	data, err := unpack(data)
 	if err != nil {
@@ -197,7 +196,7 @@ func Decode(app, data string, last uint64) ([]event.Event, error) {
 	return evs, nil
 }
 
-// place gives events the ids that they have where the last one has this.
+// place assigns ids to events, the last of which gets the id last.
 func place(evs []event.Event, last uint64) {
 	shift := last - evs[len(evs)-1].ID
 	for i := range evs {

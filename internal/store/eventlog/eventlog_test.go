@@ -90,14 +90,14 @@ func TestForgettingAnAppLeavesTheOthersInMemory(t *testing.T) {
 	}
 }
 
-// stored is a log that is read where memory does not reach.
+// stored is a stored log, which is read for events that are not in memory.
 type stored struct {
 	Tails
 	all   []event.Event
 	reads int
 }
 
-// store adds events of an app, with the ids that follow.
+// store adds events of an app with consecutive ids.
 func (s *stored) store(app string, n int) {
 	q := NewQueue(0, nil)
 	for i := range n {
@@ -161,7 +161,7 @@ func TestFollowersGetEventsOfOtherServers(t *testing.T) {
 	s.Start(0)
 	s.read(t, "a", 0, 0)
 	followed := s.Followed()
-	s.of("b").looked = time.Now() // arrives in the middle of the check
+	s.of("b").looked = time.Now() // a follower arrives in the middle of the check
 	q := NewQueue(0, nil)
 	q.Emit([]event.Event{ev("a", 1)})
 	q.Emit([]event.Event{ev("b", 2)})
@@ -174,7 +174,7 @@ func TestFollowersGetEventsOfOtherServers(t *testing.T) {
 	if s.reads != 1 {
 		t.Errorf("the store was read %d times; want once, for b", s.reads)
 	}
-	// Too much has been stored: everybody reads.
+	// Too much has been stored, so all followers read the store.
 	for _, t := range s.byApp {
 		t.news = make(chan struct{})
 	}

@@ -9,22 +9,22 @@ import (
 )
 
 const (
-	// packedVersion begins a compressed chunk: the deflated form of the encoded chunk follows.
+	// packedVersion marks a compressed chunk: the deflated form of the encoded chunk follows.
 	packedVersion = 2
-	// packLeast is the least length at which a chunk is compressed.
+	// packLeast is the shortest length at which a chunk is compressed, in bytes.
 	packLeast = 256
-	// unpackMost limits the size of a chunk when it is decompressed: many times a usual one.
+	// unpackMost limits the size of a decompressed chunk, in bytes: many times the usual size.
 	unpackMost = 16 * chunkBytes
 )
 
-// Packer makes encoded chunks smaller. Once used it takes a megabyte, until Rest. It is not safe for concurrent use.
+// Packer compresses encoded chunks. After its first use it holds a megabyte of memory, until Rest. It is not safe for concurrent use.
 type Packer struct {
 	w    *flate.Writer
 	used bool // since the last Rest
 }
 
-// Pack returns an encoded chunk in as few bytes as it costs little to have: the events of a notification name it and its recipient
-// over and over. Decode reads both.
+// Pack returns an encoded chunk compressed as far as that is cheap: a notification's events repeat its name and its recipient. Decode reads
+// both forms.
 func (p *Packer) Pack(data []byte) []byte {
 	if len(data) < packLeast {
 		return data
@@ -34,7 +34,7 @@ func (p *Packer) Pack(data []byte) []byte {
 	b.WriteByte(packedVersion)
 	p.used = true
 	if p.w == nil {
-		p.w, _ = flate.NewWriter(&b, flate.BestSpeed) // fails for levels that there are not
+		p.w, _ = flate.NewWriter(&b, flate.BestSpeed) // fails only for levels that do not exist
 	} else {
 		p.w.Reset(&b)
 	}
@@ -44,7 +44,7 @@ func (p *Packer) Pack(data []byte) []byte {
 	return b.Bytes()
 }
 
-// Rest gives the memory back if nothing was packed since the last call.
+// Rest frees the memory if nothing was packed since the previous call.
 func (p *Packer) Rest() {
 	if !p.used {
 		p.w = nil

@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// maxQueuedBytes bounds what waits for the writer: some 300,000 events, or a million in brief chunks, four seconds of the fastest publishing and more.
+	// maxQueuedBytes limits the bytes that wait for the writer: some 300,000 events, or a million in brief chunks, which is at least four
+	// seconds of the fastest publishing.
 	maxQueuedBytes = 16 << 20
 	// IDShift is event.IDShift.
 	IDShift = event.IDShift
@@ -25,15 +26,15 @@ type Stats struct {
 
 // Queue holds emitted events until they are stored.
 type Queue struct {
-	// Now is for a log whose ids are given when events are emitted. Nil: they are given when chunks are stored, and count from 1
-	// in each until then.
+	// now is set for a log that assigns ids when events are emitted. Nil: ids are assigned when chunks are stored; until then they count
+	// from 1 in each chunk.
 	now func() time.Time
 
 	mu     sync.Mutex
 	last   uint64 // newest id given out
 	chunks []*Chunk
 	open   map[string]*Chunk // the last chunk of each app in the queue, while it has room
-	spare  *brief            // of a chunk that is full or taken; nil: there is none
+	spare  *brief            // reused from a chunk that is full or taken; nil: there is none
 	queued int               // bytes in the queue and in the write under way
 	limit  int               // maxQueuedBytes
 	closed bool
@@ -46,8 +47,8 @@ type Queue struct {
 	desc    descriptions
 }
 
-// NewQueue makes a queue that gives out ids after last when events are emitted; without now, ids are given when they are stored. With now
-// nobody else stores events beside this process, so that no version before it has to read them while it runs, and chunks are brief.
+// NewQueue makes a queue that assigns ids after last when events are emitted; if now is nil, ids are assigned when events are stored. With
+// now, no other process stores events, so no previous version has to read them while this one runs, and chunks are brief.
 func NewQueue(last uint64, now func() time.Time) *Queue {
 	return &Queue{now: now, last: last, open: make(map[string]*Chunk), limit: maxQueuedBytes, wake: make(chan struct{}, 1), desc: newDescriptions()}
 }
@@ -92,7 +93,7 @@ func (q *Queue) Emit(evs []event.Event) {
 	}
 }
 
-// id gives an id to the next event of a chunk.
+// id assigns an id to the next event of a chunk.
 func (q *Queue) id(c *Chunk) uint64 {
 	if q.now == nil {
 		return uint64(c.N) + 1 //nolint:gosec // a count
@@ -101,7 +102,7 @@ func (q *Queue) id(c *Chunk) uint64 {
 	return q.last
 }
 
-// chunkFor finds or makes the app's chunk to write to.
+// chunkFor returns the app's chunk with room for events, and makes it if necessary.
 func (q *Queue) chunkFor(app string) *Chunk {
 	size := 256
 	c := q.open[app]
@@ -110,7 +111,7 @@ func (q *Queue) chunkFor(app string) *Chunk {
 			return c
 		}
 		q.close(c)
-		size = chunkBytes + 1<<10 // there are many: allocate at once, with room for the one that fills it
+		size = chunkBytes + 1<<10 // the app has many events: allocate the whole size at once, with room for the event that fills the chunk
 	}
 	c = &Chunk{App: app, Data: make([]byte, 0, size)}
 	if q.now != nil {
@@ -123,7 +124,7 @@ func (q *Queue) chunkFor(app string) *Chunk {
 	return c
 }
 
-// close frees the parts of a chunk that it needs only to grow.
+// close frees the parts of a chunk that only its growth needs.
 func (q *Queue) close(c *Chunk) {
 	if c.names != nil && q.spare == nil {
 		c.names.rest()
@@ -143,10 +144,10 @@ func (q *Queue) dropOldest() {
 	q.dropped.Add(uint64(c.N)) //nolint:gosec // a count
 }
 
-// Wake is sent to when the queue is no longer empty.
+// Wake returns a channel that gets an element when the queue is no longer empty.
 func (q *Queue) Wake() <-chan struct{} { return q.wake }
 
-// Take empties the queue; upto is the newest id in it or before.
+// Take empties the queue; upto is the newest id assigned so far.
 func (q *Queue) Take() (chunks []*Chunk, upto uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -159,13 +160,13 @@ func (q *Queue) Take() (chunks []*Chunk, upto uint64) {
 	return chunks, q.last
 }
 
-// Written counts chunks that were taken as stored.
+// Written counts taken chunks as stored.
 func (q *Queue) Written(chunks []*Chunk) { q.written.Add(q.release(chunks)) }
 
-// Dropped counts chunks that were taken as lost.
+// Dropped counts taken chunks as lost.
 func (q *Queue) Dropped(chunks []*Chunk) { q.dropped.Add(q.release(chunks)) }
 
-// release gives back the room of chunks that were taken.
+// release returns the taken chunks' room to the queue.
 func (q *Queue) release(chunks []*Chunk) (events uint64) {
 	bytes := 0
 	for _, c := range chunks {
@@ -178,13 +179,13 @@ func (q *Queue) release(chunks []*Chunk) (events uint64) {
 	return events
 }
 
-// Lost counts events that were dropped since the start.
+// Lost counts the events dropped since the start.
 func (q *Queue) Lost() int64 { return int64(q.dropped.Load()) } //nolint:gosec // a count
 
-// flushEvery is how often Flush checks.
+// flushEvery is the interval of Flush's checks.
 const flushEvery = 10 * time.Millisecond
 
-// Flush returns when all that was emitted before has been stored or dropped.
+// Flush returns when all events emitted before the call have been stored or dropped.
 func (q *Queue) Flush(ctx context.Context) error {
 	q.mu.Lock()
 	upto := q.emitted
@@ -201,21 +202,21 @@ func (q *Queue) Flush(ctx context.Context) error {
 	return nil
 }
 
-// Last is the newest id given out.
+// Last returns the newest id assigned.
 func (q *Queue) Last() uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.last
 }
 
-// Stats returns the figures of now.
+// Stats returns the current figures.
 func (q *Queue) Stats() Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return Stats{Written: q.written.Load(), Dropped: q.dropped.Load(), QueuedBytes: q.queued}
 }
 
-// Close has all that is emitted from now on counted as lost. It reports whether this was the first time.
+// Close makes the queue count all later events as lost. It reports whether this was the first call.
 func (q *Queue) Close() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

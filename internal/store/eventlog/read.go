@@ -11,11 +11,11 @@ import (
 // ErrClosed is returned to followers when the log closes.
 var ErrClosed = errors.New("event log is closed")
 
-// maxPage limits one answer, even if a greater limit is given.
+// maxPage limits the events in one answer, whatever limit is given.
 const maxPage = 10_000
 
-// Read is event.Log's, for stored events: since is no later than the newest of them. stored reads events that are no
-// longer in memory. The events are shared: do not change them.
+// Read implements event.Log's Read for stored events: since must not be above the newest one's id. stored reads events that are no longer
+// in memory. Callers share the events and must not change them.
 func (ts *Tails) Read(ctx context.Context, app string, since uint64, limit int, wait bool,
 	stored func(ctx context.Context, app string, since uint64, limit int) ([]event.Event, error),
 ) (evs []event.Event, last uint64, err error) {
@@ -35,7 +35,7 @@ func (ts *Tails) Read(ctx context.Context, app string, since uint64, limit int, 
 			if len(evs) > 0 {
 				return evs, lastOf(evs, limit, v.committed), nil
 			}
-			// A follower from here on is served from memory, unless that has moved on already.
+			// Memory serves a follower from this id on, unless memory has already dropped the event.
 			since = max(since, v.committed)
 			if !wait {
 				return nil, since, nil
@@ -55,7 +55,7 @@ func (ts *Tails) Read(ctx context.Context, app string, since uint64, limit int, 
 	}
 }
 
-// lastOf returns a reader's new position: the end of a full page, else the last event committed when the page was read.
+// lastOf returns a reader's new position: the last event of a full page, or else the last event committed when the page was read.
 func lastOf(evs []event.Event, limit int, committed uint64) uint64 {
 	last := evs[len(evs)-1].ID
 	if len(evs) < limit {

@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	// tailBytes is what the newest events may take in memory for followers, over all apps, encoded and decoded: some 100,000. They are
-	// decoded on demand. Followers that fall further behind read the file.
+	// tailBytes limits the memory for the newest events of all apps, encoded and decoded, which serve followers: some 100,000 events. They
+	// are decoded on demand. Followers that lag further behind read the file.
 	tailBytes = 16 << 20
-	// followedFor is how long an app's tail is kept after its last read, since followers come back. Tails without followers
-	// are dropped to save memory.
+	// followedFor is the time for which an app's tail stays after its last read, since followers come back. Tails without followers are
+	// dropped to save memory.
 	followedFor = time.Minute
 )
 
 // eventBytes is the size of a decoded event without its texts, which are parts of the chunk.
 var eventBytes = int(reflect.TypeFor[event.Event]().Size()) //nolint:gosec // a hundred
 
-// memory returns the bytes that a chunk takes with its events.
+// memory returns the bytes of a chunk together with its decoded events.
 func (c *Chunk) memory() int { return 2*len(c.Data) + c.N*eventBytes }
 
-// Tails hold the newest committed chunks of each app.
+// Tails holds the newest committed chunks of each app.
 type Tails struct {
 	mu        sync.Mutex
 	committed uint64 // all events up to this id are in the file
@@ -35,11 +35,11 @@ type Tails struct {
 	closed    bool
 }
 
-// tail is one app's: every committed event after id from is in chunks.
+// tail is the tail of one app: its chunks contain every committed event after id from.
 type tail struct {
 	from   uint64
 	chunks []*Chunk
-	news   chan struct{} // closed with the next chunk; nil while nobody waits
+	news   chan struct{} // closed when the next chunk is added; nil: nobody waits
 	looked time.Time     // when a follower last looked
 }
 
@@ -48,7 +48,7 @@ func (ts *Tails) Start(committed uint64) {
 	ts.committed, ts.byApp, ts.limit = committed, make(map[string]*tail), tailBytes
 }
 
-// of finds or makes an app's tail. A new tail starts here: earlier events are in the file.
+// of finds or makes an app's tail. A new tail begins with the next event: earlier ones are in the file.
 func (ts *Tails) of(app string) *tail {
 	t := ts.byApp[app]
 	if t == nil {
@@ -91,8 +91,8 @@ func (ts *Tails) Committed() uint64 {
 	return ts.committed
 }
 
-// Followed lists the apps that have followers, and drops the others. It is for a log that other servers store in too:
-// their events are read for these apps alone.
+// Followed lists the apps with followers, and drops the tails of others. It serves logs in which other servers store events too: only these
+// apps' events are read.
 func (ts *Tails) Followed() (apps []string) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -108,7 +108,7 @@ func (ts *Tails) Followed() (apps []string) {
 	return apps
 }
 
-// Advance adds the stored chunks of these apps up to an id, in order. Followers of other apps, who came meanwhile, read the store.
+// Advance adds the stored chunks of these apps up to an id, in order. Followers of other apps that arrived meanwhile read the store.
 func (ts *Tails) Advance(chunks []*Chunk, upto uint64, apps []string) {
 	ts.mu.Lock()
 	for app, t := range ts.byApp {
@@ -126,7 +126,7 @@ func (ts *Tails) Advance(chunks []*Chunk, upto uint64, apps []string) {
 	ts.Publish(chunks, upto)
 }
 
-// drop drops all chunks of an app.
+// drop removes all chunks of an app from memory.
 func (ts *Tails) drop(app string, t *tail) {
 	if len(t.chunks) == 0 {
 		return
@@ -140,7 +140,7 @@ func (ts *Tails) drop(app string, t *tail) {
 	})
 }
 
-// Forget drops an app's events from memory, since some of them were deleted: followers read the store.
+// Forget removes an app's events from memory, since some of them were deleted: followers then read the store.
 func (ts *Tails) Forget(app string) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -150,14 +150,14 @@ func (ts *Tails) Forget(app string) {
 	}
 }
 
-// evict drops the oldest chunk, which is the oldest of its app too.
+// evict removes the oldest chunk, which is the oldest of its app too.
 func (ts *Tails) evict() {
 	c := ts.order[0]
 	ts.order[0] = nil
 	ts.order = ts.order[1:]
 	ts.bytes -= c.memory()
 	t := ts.byApp[c.App]
-	t.chunks = t.chunks[1:] // the slot stays as it is: a follower may be reading it
+	t.chunks = t.chunks[1:] // the array's slot keeps its value, since a follower may be reading it
 	t.from = c.Last
 }
 
@@ -166,7 +166,7 @@ type view struct {
 	inMemory  bool     // chunks is everything after since
 	chunks    []*Chunk // in order
 	committed uint64
-	news      <-chan struct{} // closed when there is more; only with inMemory and no chunks
+	news      <-chan struct{} // closed when there are more events; set only if inMemory is true and there are no chunks
 	closed    bool
 }
 
@@ -183,7 +183,7 @@ func (ts *Tails) look(app string, since uint64) view {
 	for i > 0 && t.chunks[i-1].Last > since {
 		i--
 	}
-	// Slots that are filled are never written again, so this stays valid after the lock.
+	// Filled slots are never overwritten, so this slice stays valid after the lock is released.
 	if v.chunks = t.chunks[i:]; len(v.chunks) > 0 || ts.closed {
 		return v
 	}

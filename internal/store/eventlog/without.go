@@ -1,7 +1,7 @@
 package eventlog
 
-// Without returns a stored chunk without the events of a recipient; nil: it has none. Ids of the other events do not change. An
-// empty chunk has no events. brief says how chunks are encoded where it is stored: see NewQueue.
+// Without returns a stored chunk without the events of a recipient; nil: it contains none of them. Other events keep their ids. The result
+// may have no events. brief tells the encoding of the chunks' store: see NewQueue.
 func Without(app, data string, last uint64, recipient string, brief bool) (*Chunk, error) {
 	evs, err := Decode(app, data, last)
 	if err != nil {

@@ -4,7 +4,7 @@ package millis
 
 import "time"
 
-// Of is the stored form of a time.
+// Of returns the stored form of a time.
 func Of(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -12,7 +12,7 @@ func Of(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// Time is the time that was stored.
+// Time returns the time of a stored value.
 func Time(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}

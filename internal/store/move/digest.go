@@ -15,7 +15,7 @@ type digest struct {
 	sum [2]uint64
 }
 
-// add adds a row: the columns as both databases have them.
+// add adds a row, with columns in the form common to both databases.
 func (d *digest) add(row []any) {
 	h := sha256.New()
 	for _, v := range row {
@@ -27,7 +27,7 @@ func (d *digest) add(row []any) {
 	d.sum[1] += binary.BigEndian.Uint64(sum[8:])
 }
 
-// hashValue makes no difference between numbers that differ in size alone, or a number and a truth.
+// hashValue hashes equal numbers alike, whatever their size in bytes, and a boolean like the number 0 or 1.
 func hashValue(h hash.Hash, v any) {
 	var kind byte
 	var b []byte

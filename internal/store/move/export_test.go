@@ -1,6 +1,6 @@
 package move
 
-// Tables lists what is copied from and to, by the file's or the schema's name and the table's.
+// Tables lists the source and target tables of the copy, by the name of the file or schema and of the table.
 func Tables() (list [][2]string) {
 	for _, p := range newParts() {
 		if t, ok := p.(*table); ok {

@@ -13,8 +13,8 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// recipients copies the recipients of mailboxes. SQLite's row of a recipient is current up to a position of the log; the copies
-// after it supply the rest.
+// recipients copies the recipients of mailboxes. SQLite's row of a recipient is current up to a position of the log; later copies supply
+// the rest.
 type recipients struct{ later map[int64]int64 }
 
 var _ part = (*recipients)(nil)
@@ -27,7 +27,8 @@ func (*recipients) count(c *sqlite.Conn) (n int64, err error) {
 	return n, err
 }
 
-// recipientColumns are of the target. How many copies were stored ever is not known; it may be more than there were, but not fewer than wait.
+// recipientColumns lists the target's columns. The number of copies ever stored is unknown; the target's may be higher, but not lower than
+// the number of waiting copies.
 var recipientColumns = []string{"key", "app", "shard", "name", "last_seq", "copies", "last_seen"}
 
 func (r *recipients) read(c *sqlite.Conn, after []any) (s slice, err error) {
@@ -57,7 +58,7 @@ func (r *recipients) read(c *sqlite.Conn, after []any) (s slice, err error) {
 	return s, err
 }
 
-// readPacked does the same with copies that have no rows.
+// readPacked does the same for copies without rows.
 func (r *recipients) readPacked(c *sqlite.Conn) error {
 	flushed := int64(0)
 	err := sqlitedb.Each(c, "SELECT value FROM meta WHERE name = 'flushed_pos'", nil, func(st *sqlite.Stmt) error { flushed = st.ColumnInt64(0); return nil })
@@ -70,7 +71,8 @@ func (r *recipients) readPacked(c *sqlite.Conn) error {
 	})
 }
 
-// manyCopies is added to how many copies a recipient has got: scheduled ones have no seq yet. More than there were costs one count.
+// manyCopies is added to the number of copies that a recipient has received, since scheduled ones have no seq yet. A number that is too
+// high costs one count of the copies.
 const manyCopies = 1 << 20
 
 func (*recipients) write(ctx context.Context, tx tx, s slice) error {
@@ -134,7 +136,7 @@ func (*copies) read(c *sqlite.Conn, after []any) (slice, error) {
 	return s.withPacked(c, after[0].(int64))
 }
 
-// settle completes rows of copiesSQL that do not themselves say whether their copies wait or how they ended.
+// settle completes rows of copiesSQL that do not contain whether their copies wait or how they ended.
 func settle(c *sqlite.Conn, rows [][]any) error {
 	ends, err := sqlitebox.EndsOn(c)
 	if err != nil {
@@ -159,7 +161,7 @@ func settle(c *sqlite.Conn, rows [][]any) error {
 	return nil
 }
 
-// adopted is a row of copiesSQL as the target takes it.
+// adopted converts a row of copiesSQL for the target.
 func adopted(row []any) mailboxdb.Adopted {
 	n := func(i int) int64 { return row[i].(int64) }
 	a := mailboxdb.Adopted{
@@ -172,7 +174,7 @@ func adopted(row []any) mailboxdb.Adopted {
 		return a
 	}
 	a.CollapseKey, a.Escalates = row[17].(string), n(19) == 1
-	a.Body, _ = row[18].([]byte) // one that is missing is found to be damaged
+	a.Body, _ = row[18].([]byte) // a missing body counts as damage later
 	if offset := n(10); offset != soleCopy {
 		a.Content = a.Pos - offset
 	}
@@ -190,7 +192,7 @@ func (*copies) write(ctx context.Context, tx tx, s slice) error {
 	return mailboxdb.Adopt(ctx, tx, list)
 }
 
-// finish has positions go on after the last that was ever given out.
+// finish makes positions continue after the last one assigned.
 func (*copies) finish(ctx context.Context, tx tx, c *sqlite.Conn) error {
 	const sql = "SELECT max((SELECT max(value) FROM meta WHERE name IN ('last_pos', 'flushed_pos')), coalesce((SELECT max(pos) FROM notification), 0), " +
 		"coalesce((SELECT first + length(ends) / 6 - 1 FROM pack ORDER BY first DESC LIMIT 1), 0), " +
@@ -203,7 +205,7 @@ func (*copies) finish(ctx context.Context, tx tx, c *sqlite.Conn) error {
 	return err
 }
 
-// columns of a copy that are compared.
+// columns returns the columns of a copy that are compared.
 func columns(a *mailboxdb.Adopted) []any {
 	body := any(nil)
 	if a.Open {

@@ -1,6 +1,6 @@
-// Package move copies a data folder's SQLite stores into the schemas of a PostgreSQL database, in slices, so that an interrupted
-// copy is resumed, and compares both sides at the end. It knows the tables of both, but not their meaning. Nobody else may use
-// either meanwhile.
+// Package move copies a data folder's SQLite stores into the schemas of a PostgreSQL database, in slices, so that an interrupted copy can
+// be resumed, and finally compares both sides. It knows the tables of both, but not their meaning. No other process may use either side
+// meanwhile.
 package move
 
 import (
@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// A slice is the rows of one transaction, which also notes the progress.
+// A slice consists of the rows of one transaction, which also records the progress.
 const (
 	sliceRows  = 2000
 	sliceBytes = 4 << 20
@@ -23,38 +23,38 @@ const (
 
 // Sources are the databases of a data folder.
 type Sources struct {
-	Store                                     string // id of the store that they make up
+	Store                                     string // id of the store that the databases belong to
 	Apps, Mailbox, Events, Objects, Campaigns *sqlitedb.DB
 }
 
 // Config names the source and the target.
 type Config struct {
 	From Sources
-	URL  string // of the PostgreSQL database; the schemas of its stores are there, and empty
-	// Progress is called with the work under way ("copied", "compared"), the rows done since the last call, and the rows left. Nil:
-	// it is not called.
+	URL  string // URL of the PostgreSQL database; the schemas of its stores exist, and are empty
+	// Progress is called with the work under way ("copied", "compared"), the rows done since the previous call, and the rows left. Nil: it
+	// is not called.
 	Progress func(doing string, rows int, left int64)
 	Log      *slog.Logger // nil: discards
 }
 
-// Count is how many things of a kind were copied, and are the same on both sides.
+// Count is the number of things of a kind that were copied, and are equal on both sides.
 type Count struct {
 	What   string `json:"what"`
 	Rows   int64  `json:"rows"`
 	Digest string `json:"digest"` // a digest of all of them, in any order
 }
 
-// part is a unit that is copied: a table, or a replacement for some tables.
+// part is a unit of the copy: a table, or a replacement for some tables.
 type part interface {
 	name() string
 	from(*Sources) *sqlitedb.DB
-	// count is how many rows there are in the source.
+	// count returns the number of rows in the source.
 	count(c *sqlite.Conn) (int64, error)
-	// read reads up to a slice of rows that come after a key, none: from the first. It returns the key of the last.
+	// read reads up to a slice of rows after a key; no key: from the first row. The slice contains the key of its last row.
 	read(c *sqlite.Conn, after []any) (s slice, err error)
 	// write stores a slice.
 	write(ctx context.Context, tx tx, s slice) error
-	// finish does the remaining work when all rows are written: numbering continues after the last number given out.
+	// finish does the remaining work when all rows are written: numbering continues after the last number assigned.
 	finish(ctx context.Context, tx tx, c *sqlite.Conn) error
 	// digest adds the rows of a slice, or of the target, to a sum.
 	digest(s slice, sum *digest)
@@ -70,7 +70,7 @@ type mover struct {
 	left  int64 // of what is being done
 }
 
-// ErrDone says that everything was copied and compared before.
+// ErrDone says that an earlier run has already copied and compared everything.
 var ErrDone = errors.New("everything was copied before")
 
 // Run copies the remaining slices and compares everything.
@@ -189,7 +189,7 @@ func (e *DifferentError) Error() string {
 	return fmt.Sprintf("%s differ: the data folder has %s, the database %s", e.What, e.Source, e.Target)
 }
 
-// compare reads a part on both sides.
+// compare reads a part on both sides and compares the digests.
 func (m *mover) compare(ctx context.Context, p part) (Count, error) {
 	var source, target digest
 	var after []any

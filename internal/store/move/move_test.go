@@ -32,13 +32,13 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-// files are the sources of the schemas.
+// files maps each schema to its source file.
 var files = map[string]string{
 	"godwit_app": store.AppsFile, "godwit_mailbox": store.MailboxFile, "godwit_event": store.EventsFile, "godwit_object": store.ObjectsFile,
 	"godwit_campaign": store.CampaignsFile,
 }
 
-// elsewhere says where tables go that are not copied one to one, or why they need not be.
+// elsewhere says how tables are moved that are not copied one to one, or why they need not be.
 var elsewhere = map[string]string{
 	"godwit_mailbox.content":         "goes with its notifications",
 	"godwit_mailbox.slice":           "is made of the log",
@@ -63,7 +63,7 @@ var elsewhere = map[string]string{
 	"godwit_mailbox.tried":           "tells more of copies that have ended; moved ones tell it no more",
 }
 
-// A table that somebody adds to a store must be copied, or be listed as one that need not be.
+// A new table of a store must be copied, or be listed as one that need not be.
 func TestEveryTableIsCopied(t *testing.T) {
 	data, url := t.TempDir(), pgtest.Database(t)
 	s, err := store.Open(t.Context(), store.Config{Data: data})
@@ -100,7 +100,7 @@ func TestEveryTableIsCopied(t *testing.T) {
 	ok(t, err)
 }
 
-// tablesOf lists the tables of a file that nobody has open.
+// tablesOf lists the tables of a file that no process has open.
 func tablesOf(t *testing.T, path string) (list []string) {
 	t.Helper()
 	c, err := sqlite.OpenConn(path, sqlite.OpenReadOnly)
@@ -113,7 +113,7 @@ func tablesOf(t *testing.T, path string) (list []string) {
 	return list
 }
 
-// TestPackedCopiesAreMoved with rows before, among and after them, in slices that end anywhere.
+// TestPackedCopiesAreMoved moves packed copies with rows before, among and after them, in slices that end anywhere.
 func TestPackedCopiesAreMoved(t *testing.T) {
 	data, url := t.TempDir(), pgtest.Database(t)
 	s, err := store.Open(t.Context(), store.Config{Data: data})
@@ -172,7 +172,7 @@ func TestPackedCopiesAreMoved(t *testing.T) {
 	}
 }
 
-// TestStepsThatWaitAreMoved: the next step of an escalation, and steps that were handed over, continue after the move.
+// TestStepsThatWaitAreMoved checks that the next step of an escalation, and steps that were handed over, continue after the move.
 func TestStepsThatWaitAreMoved(t *testing.T) {
 	data, url := t.TempDir(), pgtest.Database(t)
 	s, err := store.Open(t.Context(), store.Config{Data: data})

@@ -20,12 +20,12 @@ import (
 //go:embed migrations/*.sql
 var files embed.FS
 
-// schema holds the notes of the copy's progress.
+// schema is the name of the schema with the records of the copy's progress.
 const schema = "godwit_move"
 
 type tx = pgx.Tx
 
-// Schemas that are filled, and those of their tables that are filled from the start or do not matter.
+// The target's schemas, and those of their tables that contain rows from the start or do not matter.
 var (
 	schemas = []string{"godwit_app", "godwit_mailbox", "godwit_event", "godwit_object", "godwit_campaign"}
 	ours    = []string{"migration", "version", "hour", "retention", "head"}
@@ -47,13 +47,13 @@ func (e *NotEmptyError) Error() string { return "the database is not empty: " + 
 const (
 	// moveLock is an advisory lock: "Gdwv".
 	moveLock = 0x47647776
-	// lockWithin is how long the lock of a process that was killed may last: the server sees a broken connection at once, and one whose
-	// machine is gone after keepAlive.
+	// lockWithin limits the wait for the lock of a killed process: the server notices a broken connection at once, and a connection from a
+	// lost machine after keepAlive.
 	lockWithin = 30 * time.Second
 	keepAlive  = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 2"
 )
 
-// begin makes sure that nobody else is copying, and that the target's contents were copied from this store.
+// begin locks the target against other copies, and checks that the target's contents were copied from this store.
 func (m *mover) begin(ctx context.Context) (unlock func(), err error) {
 	conn, err := m.db.Pool().Acquire(ctx)
 	if err != nil {
@@ -104,7 +104,7 @@ func (m *mover) checkTarget(ctx context.Context, tx tx) error {
 	return err
 }
 
-// checkEmpty searches for a row in any table of the stores.
+// checkEmpty returns an error if any table of the stores has a row.
 func checkEmpty(ctx context.Context, tx tx) error {
 	rows, err := tx.Query(ctx, "SELECT schemaname, tablename FROM pg_tables WHERE schemaname = ANY($1) ORDER BY 1, 2", schemas)
 	if err != nil {
@@ -132,7 +132,7 @@ func checkEmpty(ctx context.Context, tx tx) error {
 	return nil
 }
 
-// end makes PostgreSQL analyse the new rows, and notes that servers may use the database.
+// end makes PostgreSQL analyse the new rows, and records that servers may use the database.
 func (m *mover) end(ctx context.Context) error {
 	for _, p := range m.parts {
 		if t, ok := p.(*table); ok {
@@ -147,7 +147,7 @@ func (m *mover) end(ctx context.Context) error {
 	})
 }
 
-// inOneView runs f on a single state of the database, for any length of time: nobody else writes.
+// inOneView runs f on a single state of the database, for any length of time: no other process writes.
 func (m *mover) inOneView(ctx context.Context, f func(context.Context, tx) error) error {
 	return pgx.BeginTxFunc(ctx, m.db.Pool(), pgdb.Patient("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"), func(tx pgx.Tx) error { return f(ctx, tx) })
 }
@@ -226,10 +226,10 @@ func decodeKey(s string) (key []any, err error) {
 	return key, nil
 }
 
-// ErrUnfinished says that a database is being filled, so that no server may use it yet.
+// ErrUnfinished says that a copy into the database is unfinished, so that no server may use it yet.
 var ErrUnfinished = errors.New("the database is being filled by godwit migrate sqlite-to-postgres: let that finish, or run it again")
 
-// Finished fails with ErrUnfinished if a database is being filled.
+// Finished returns ErrUnfinished if a copy into a database is unfinished.
 func Finished(ctx context.Context, db *pgdb.DB) error {
 	var there, unfinished bool
 	err := db.Pool().QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = $1 AND tablename = 'source')", schema).Scan(&there)

@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// withPacked puts among rows of copiesSQL, which are those after a position, the copies that have no row.
+// withPacked inserts the copies without rows among rows of copiesSQL, which are those after a position.
 func (s slice) withPacked(c *sqlite.Conn, after int64) (slice, error) {
 	last := int64(math.MaxInt64)
 	if len(s.rows) > 0 && s.cut {
@@ -44,7 +44,7 @@ type packedReader struct {
 	apps map[int64]any // of recipients
 }
 
-// read reads copies between two positions; errFull: there may be more.
+// read reads the copies between two positions; errFull: there may be more.
 func (r *packedReader) read(from, to int64) error {
 	r.apps = make(map[int64]any)
 	return sqlitebox.EachPacked(r.c, from, to, func(p *sqlitebox.Packed) error {
@@ -63,7 +63,7 @@ func (r *packedReader) read(from, to int64) error {
 	})
 }
 
-// appOf is the name of a recipient's app; nil: there is no such recipient.
+// appOf returns the name of a recipient's app; nil: there is no such recipient.
 func (r *packedReader) appOf(recipient int64) (app any, err error) {
 	if app, ok := r.apps[recipient]; ok {
 		return app, nil
@@ -76,7 +76,7 @@ func (r *packedReader) appOf(recipient int64) (app any, err error) {
 	return app, err
 }
 
-// addContents adds those of copies that wait. None has a next step: such copies are not packed.
+// addContents adds the contents of waiting copies. None has a next step, since copies with steps are not packed.
 func (r *packedReader) addContents() error {
 	bodies := make(map[int64]any)
 	for _, row := range r.rows {

@@ -14,7 +14,7 @@ func events(s *Sources) *sqlitedb.DB    { return s.Events }
 func objects(s *Sources) *sqlitedb.DB   { return s.Objects }
 func campaigns(s *Sources) *sqlitedb.DB { return s.Campaigns }
 
-// newParts lists what is copied, in this order: what others refer to first.
+// newParts lists the parts in the order of the copy: first those to which others refer.
 func newParts() []part {
 	return []part{
 		&table{
@@ -203,11 +203,12 @@ func newParts() []part {
 
 const (
 	beside = " JOIN notification n USING (pos) JOIN recipient r ON r.key = n.recipient"
-	// besideAt decides how long it is kept: with its copy, or longer where the row does not say when that ended.
+	// besideAt is the time that decides how long a row is kept: as long as its copy, or longer if the copy's row does not say when it
+	// ended.
 	besideAt = "CASE WHEN n.settled_at > 0 THEN n.settled_at WHEN n.open = 2 THEN n.expires_at ELSE n.created_at END"
 )
 
-// eventHead has ids of events go on after the last that was given out.
+// eventHead makes ids of events continue after the last one assigned.
 func eventHead(ctx context.Context, tx tx, c *sqlite.Conn) error {
 	var last, bytes int64
 	err := sqlitedb.Each(c, "SELECT last_id, (SELECT coalesce(sum(length(data)), 0) FROM chunk) FROM log", nil, func(s *sqlite.Stmt) error {

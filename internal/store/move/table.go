@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// slice is a few rows and the key of the last, as the source has it.
+// slice holds a few rows, and the key of the last one as the source has it.
 type slice struct {
 	rows [][]any
 	last []any
@@ -25,13 +25,13 @@ type table struct {
 	source func(*Sources) *sqlitedb.DB
 	schema string
 	table  string
-	// columns of the target, those of the key first. After a column's name: " bool" where the source has 0 and 1; " = " and an
-	// expression of the source's that is not the column of that name.
+	// columns lists the target's columns, those of the key first. A suffix to a column's name gives the source: " bool" if the source has 0
+	// and 1; " = " and an expression if the source has no column of that name.
 	columns []string
 	key     int                                                    // how many of them
 	where   string                                                 // of the source; "": all
-	joins   string                                                 // joins of the source, after its own name
-	number  string                                                 // column that counts on by itself; "": none
+	joins   string                                                 // joins of the source, after its name in FROM
+	number  string                                                 // column that the database numbers by itself; "": none
 	end     func(ctx context.Context, tx tx, c *sqlite.Conn) error // further work when all rows are copied; nil: none
 }
 
@@ -40,7 +40,7 @@ var _ part = (*table)(nil)
 func (t *table) name() string                 { return t.what }
 func (t *table) from(s *Sources) *sqlitedb.DB { return t.source(s) }
 
-// column takes a column's description apart.
+// column splits a column's description.
 func column(s string) (name, source string, truth bool) {
 	name, source, other := strings.Cut(s, " = ")
 	name, truth = strings.CutSuffix(name, " bool")
@@ -98,7 +98,7 @@ func (t *table) read(c *sqlite.Conn, after []any) (slice, error) {
 
 var errFull = errors.New("the slice is full")
 
-// readSlice reads rows until they are a slice. change may change a value of a column.
+// readSlice reads up to a slice of rows. change may convert a column's value.
 func readSlice(c *sqlite.Conn, sql string, args []any, columns, key int, change func(column int, v any) any) (s slice, err error) {
 	bytes := 0
 	err = sqlitedb.Each(c, sql, args, func(st *sqlite.Stmt) error {
@@ -128,7 +128,7 @@ func readSlice(c *sqlite.Conn, sql string, args []any, columns, key int, change 
 	return s, err
 }
 
-// value is a column as PostgreSQL takes it: its texts hold no zero byte, and are UTF-8.
+// value returns a column in a form that PostgreSQL accepts: texts without zero bytes, in valid UTF-8.
 func value(st *sqlite.Stmt, i int) any {
 	switch st.ColumnType(i) {
 	case sqlite.TypeInteger:
@@ -161,7 +161,7 @@ func (t *table) finish(ctx context.Context, tx tx, c *sqlite.Conn) error {
 	return t.countOn(ctx, tx, c)
 }
 
-// countOn has numbers go on after the last that was ever given out.
+// countOn makes numbers continue after the last one assigned.
 func (t *table) countOn(ctx context.Context, tx tx, c *sqlite.Conn) error {
 	if t.number == "" {
 		return nil

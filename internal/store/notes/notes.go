@@ -1,5 +1,5 @@
-// Package notes is what stores of mailboxes keep of deliveries and sightings until they are written: each may be lost, so
-// they wait in memory and many go into one commit.
+// Package notes holds the deliveries and sightings of mailbox stores until they are written. Each may be lost, so they wait in memory and
+// many share one commit.
 package notes
 
 import (
@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// Every is how long marks and sightings wait: long enough that a quick ack carries a mark along.
+	// Every is the wait of marks and sightings: long enough that a quick acknowledgement is written together with its mark.
 	Every = time.Second
-	// Slice is how many go into one commit.
+	// Slice is the number of notes in one commit.
 	Slice = 250
 	// most limits the waiting notes: beyond it new marks and sightings are dropped, which their contract allows.
 	most = 1 << 20
-	// mostMore limits a copy's noted attempts after its first, and mostMoreAll those of all copies.
+	// mostMore limits the attempts recorded for a copy after its first, and mostMoreAll those of all copies.
 	mostMore    = 15
 	mostMoreAll = 1 << 18
 )
@@ -37,7 +37,7 @@ type Mark struct {
 	more  *[]attempts.Tried // nil for nearly all
 }
 
-// Tried is what was tried and is not written yet, in the order in which it was noted.
+// Tried returns the attempts that are not written yet, in the order in which they were recorded.
 func (m *Mark) Tried() []attempts.Tried {
 	if !m.first.Known() {
 		return nil
@@ -62,8 +62,8 @@ func (m *Mark) Tell(r *mailbox.Record) {
 	}
 }
 
-// End returns the attempts to keep for a copy that ends: the connection alone, if there is a place for it and the only attempt went over it, else a
-// list. q is the settle that ends the copy; nil: time ends it, or another operation.
+// End returns the attempts to store for a copy that ends: only the connection, if the row has room for it and the only attempt used it,
+// otherwise a list. q is the settle that ends the copy; nil: its expiry ends it, or another operation.
 func (m *Mark) End(q *mailbox.Settle, as notification.Status, place bool) (via attempts.Via, list []attempts.Tried) {
 	if q == nil {
 		return via, m.Tried()
@@ -82,20 +82,20 @@ func (m *Mark) End(q *mailbox.Settle, as notification.Status, place bool) (via a
 	return via, list
 }
 
-// Sighting is when a recipient and its devices were last seen.
+// Sighting holds the times when a recipient and its devices were last seen.
 type Sighting struct {
 	mailbox.Address
 	At      int64
 	Devices map[string]int64
 }
 
-// Notes are the marks and sightings that wait to be written. The zero value has none.
+// Notes holds the marks and sightings that wait to be written. The zero value is empty and ready.
 type Notes struct {
 	NoAttempts bool // attempts are not recorded
 
 	mu    sync.Mutex
 	more  int                       // attempts beside the first ones
-	early [2]map[int64]mailbox.Over // copies that ended before it was noted to which connection they were written; those of a second, and of the one before
+	early [2]map[int64]mailbox.Over // copies that ended before their write to a connection was recorded; those of the current second, and of the previous one
 	marks map[int64]Mark            // by position
 	seen  map[mailbox.Address]*Sighting
 }
@@ -157,7 +157,7 @@ func (n *Notes) overtaken(m *mailbox.Mark) bool {
 	return false
 }
 
-// taken notes that a mark is not here any more.
+// taken records that a mark was removed.
 func (n *Notes) taken(m *Mark) {
 	if m.more != nil {
 		n.more -= len(*m.more)
@@ -202,9 +202,9 @@ func (n *Notes) TakeMark(pos int64) Mark {
 	return m
 }
 
-// TakeMarkOf is TakeMark for a settle. If a session acknowledges a copy whose write is not noted, either the client was quick and the note
-// still comes, or the write was long ago and no note will come. For a copy that the write itself settles, the write was noted before, or
-// its outcome alone shows it.
+// TakeMarkOf is TakeMark for a settle. If a session acknowledges a copy whose write is not recorded, either the client was quick and the
+// record is still to come, or the write was long ago and no record will come. If the write itself settles the copy, the write was recorded
+// before, or only the copy's outcome shows it.
 func (n *Notes) TakeMarkOf(q *mailbox.Settle, pos int64) Mark {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -227,7 +227,7 @@ func (n *Notes) PeekMark(pos int64) Mark {
 	return n.marks[pos]
 }
 
-// DevicesOf returns devices seen since then whose sightings are not written yet.
+// DevicesOf returns devices seen since a time, whose sightings are not written yet.
 func (n *Notes) DevicesOf(app, recipient string, since int64) (devices []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -266,10 +266,10 @@ func (n *Notes) ForgetMarks() {
 	n.more, n.early = 0, [2]map[int64]mailbox.Over{}
 }
 
-// Take removes and returns all sightings, and the marks that have waited for long enough.
+// Take removes and returns all sightings, and the marks that have waited long enough.
 func (n *Notes) Take(now int64) ([]Mark, []Sighting) { return n.take(now - Every.Milliseconds()/2) }
 
-// TakeAll removes and returns all there is.
+// TakeAll removes and returns all marks and sightings.
 func (n *Notes) TakeAll() ([]Mark, []Sighting) { return n.take(1<<63 - 1) }
 
 func (n *Notes) take(until int64) (marks []Mark, seen []Sighting) {

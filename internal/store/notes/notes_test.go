@@ -37,7 +37,7 @@ func TestMarksWaitForAnAckThatTakesThemAlong(t *testing.T) {
 	var n notes.Notes
 	n.Mark([]mailbox.Mark{{Pos: 1, Attempts: 1}}, 1000)
 	n.Mark([]mailbox.Mark{{Pos: 2, Attempts: 1}}, 1600)
-	n.Mark([]mailbox.Mark{{Pos: 1, Attempts: 2}}, 1600) // which does not restart its wait
+	n.Mark([]mailbox.Mark{{Pos: 1, Attempts: 2}}, 1600) // a second mark does not restart the wait
 	if marks, _ := n.Take(1600); len(marks) != 1 || marks[0].Pos != 1 || marks[0].Attempts != 2 {
 		t.Errorf("to be written: %+v, want the first copy's alone", marks)
 	}
@@ -90,7 +90,7 @@ func TestAMarkThatItsAcknowledgementOvertookIsNotKept(t *testing.T) {
 	}
 	n.TakeMarkOf(&mailbox.Settle{Over: mailbox.OverOf("ws", "")}, 8)
 	n.Take(0)
-	n.Take(0) // two seconds later nothing is expected any more
+	n.Take(0) // two seconds later no late record is expected any more
 	n.Mark([]mailbox.Mark{{App: app, Recipient: to, Pos: 8, Attempts: 1, DeliveredAt: at(20), Over: mailbox.OverOf("ws", "")}}, 1000)
 	if marks, _ := n.TakeAll(); len(marks) != 1 {
 		t.Errorf("kept: %+v", marks)
@@ -110,7 +110,7 @@ func TestAWriteThatItsSettleTellsOfIsNotNoted(t *testing.T) {
 	if got := n.PeekMark(8); got.Attempts != 1 {
 		t.Errorf("noted %+v of what nothing else tells of", got)
 	}
-	// A write is told before it settles: one of another session that is noted later is another attempt.
+	// A write that settles is recorded first: a later record from another session is another attempt.
 	n.TakeMarkOf(&mailbox.Settle{Over: over, As: notification.Delivered}, 7)
 	n.Mark([]mailbox.Mark{{App: app, Recipient: to, Pos: 7, Attempts: 1, Over: over}}, 11)
 	if got := n.PeekMark(7); got.Attempts != 1 {

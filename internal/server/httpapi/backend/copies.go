@@ -11,15 +11,15 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// Limits of one page of an app's notifications: it may contain few items, or none, and still have a next one.
+// Limits of one page of an app's notifications. A page may contain few items, or none, although there is a next page.
 const (
-	maxPageNames     = 2000 // recipients whose mailboxes are checked for pending copies
+	maxPageNames     = 2000 // limits the recipients whose mailboxes are checked for pending copies
 	maxPageHistories = 200  // reads of a recipient's notifications
 	namesAtOnce      = 100
 )
 
-// ListNotifications is GET /v1/notifications: those of all recipients, by recipient and of each newest first. Stores keep
-// notifications by recipient, so that is how they are walked along.
+// ListNotifications is GET /v1/notifications: those of all recipients, by recipient, and for each recipient newest first. Stores hold
+// notifications by recipient, so the list follows that order.
 func (a *API) ListNotifications(c *call.Call) error {
 	q, err := c.Params("status", "since", "limit", "cursor")
 	if err != nil {
@@ -52,7 +52,7 @@ func (a *API) ListNotifications(c *call.Call) error {
 	return c.JSON(http.StatusOK, append(b, "}\n"...))
 }
 
-// statusOf reads the parameter; empty: 0, which is any.
+// statusOf reads the parameter status; empty: 0, which means any.
 func statusOf(text string) (notification.Status, error) {
 	if text == "" {
 		return 0, nil
@@ -64,7 +64,7 @@ func statusOf(text string) (notification.Status, error) {
 	return s, nil
 }
 
-// copiesWalk goes from recipient to recipient of an app.
+// copiesWalk reads an app's notifications, recipient by recipient.
 type copiesWalk struct {
 	a      *API
 	c      *call.Call
@@ -72,7 +72,7 @@ type copiesWalk struct {
 	since  time.Time
 	limit  int
 
-	name  string // the recipient whose notifications come next, from before pos on; with pos 0, the recipients after this name
+	name  string // the recipient whose notifications before pos come next; if pos is 0, the recipients after this name
 	pos   int64
 	over  bool
 	found []mailbox.Record
@@ -80,7 +80,7 @@ type copiesWalk struct {
 	reads int
 }
 
-// from takes a cursor: the position and the name, with a dot between.
+// from reads a cursor: the position and the name, separated by a dot.
 func (w *copiesWalk) from(cursor string) (err error) {
 	if cursor == "" {
 		return nil
@@ -141,8 +141,8 @@ func (w *copiesWalk) run() error {
 	return nil
 }
 
-// read takes more of the recipient's notifications. They are in the order in which they were stored, so behind one that is too old
-// are only such.
+// read reads more of the recipient's notifications. They are in the order of their storage, so all notifications behind one that is too old
+// are too old as well.
 func (w *copiesWalk) read() error {
 	w.reads++
 	records, next, err := w.a.Mailbox.History(w.c.Ctx, w.c.Key.App, w.name, w.status, w.limit-len(w.found), w.pos)

@@ -16,13 +16,13 @@ import (
 // draft is a decoded publish, with facts that only the request's form shows.
 type draft struct {
 	notification.Draft
-	list bool // to was a list: so is the answer
+	list bool // to was a list, so the answer is a list too
 
 	given   uint32 // fields seen, by bit: a field given twice is refused
 	content content
 }
 
-// content is data in its JSON form, which depends on its content type.
+// content holds data in its JSON form, which depends on its content type.
 type content struct {
 	given, base64 bool
 	raw           []byte // JSON; borrowed from the body
@@ -56,7 +56,7 @@ func (d *content) settle(name, contentType string) (data []byte, _ string, err e
 	return data, contentType, nil
 }
 
-// fieldNames are the fields of a publish; the position is the bit in draft.given.
+// fieldNames lists the fields of a publish; the index is the bit in draft.given.
 var fieldNames = [...]string{
 	"to", "id", "title", "body", "category", "data", "data_base64", "content_type", "ttl", "expires_at", "send_at",
 	"collapse_key", "priority", "ack", "escalate", "reply_by", "template", "variables", "locale",
@@ -71,7 +71,7 @@ func ReadDraft(body []byte) (*notification.Draft, error) {
 	return &d.Draft, nil
 }
 
-// decodeDraft reads one publish. Nothing of the result refers to body.
+// decodeDraft reads one publish. The result does not refer to body.
 func decodeDraft(body []byte) (*draft, error) {
 	if !utf8.Valid(body) {
 		return nil, problem.BadJSON.New()

@@ -66,8 +66,8 @@ func TestDecodedDraftDoesNotReferToTheBody(t *testing.T) {
 	}
 }
 
-// FuzzDecodeDraft compares the decoder with encoding/json: what it accepts is an object in valid JSON, and both read the
-// same strings from it.
+// FuzzDecodeDraft compares the decoder with encoding/json: accepted input is an object in valid JSON, from which both read the same
+// strings.
 func FuzzDecodeDraft(f *testing.F) {
 	for _, s := range []string{
 		`{"to":"driver-42","id":"ride-9f3","title":"New ride","data":{"fare":120},"ttl":"30s","priority":"high"}`,
@@ -83,7 +83,7 @@ func FuzzDecodeDraft(f *testing.F) {
 			return
 		}
 		if notification.IsJSON(d.Content.ContentType) && !json.Valid(d.Content.Data) {
-			return // the rules of a publish refuse it, naming data
+			return // the error names data: the rules of a publish refuse it
 		}
 		var want struct {
 			Title, Body, Category, ID *string

@@ -18,7 +18,7 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// reportPage is how many deliveries are read at once: a report of a million rows needs no more memory than this.
+// reportPage is the number of deliveries read at once: a report of a million rows needs no more memory than one page.
 const reportPage = 500
 
 type deliveryJSON struct {
@@ -30,14 +30,14 @@ type deliveryJSON struct {
 	Detail     *string      `json:"detail"`
 	Attempts   int          `json:"attempts"`
 	Unsure     bool         `json:"unsure"` // an attempt may have arrived without an answer
-	Due        call.Moment  `json:"due"`    // of a pending one that waits
+	Due        call.Moment  `json:"due"`    // time of the next attempt of a pending delivery
 	At         call.Moment  `json:"at"`
 	ExternalID *string      `json:"external_id"`
 	Shown      bool         `json:"shown"`
 	Clicked    bool         `json:"clicked"`
 	Dismissed  bool         `json:"dismissed"`
-	Recall     *string      `json:"recall"`     // why it could not be taken back
-	Correction *string      `json:"correction"` // why it could not be corrected
+	Recall     *string      `json:"recall"`     // reason why it could not be taken back
+	Correction *string      `json:"correction"` // reason why it could not be corrected
 	Cursor     string       `json:"cursor"`
 }
 
@@ -79,7 +79,7 @@ func (v *deliveryJSON) record() []string {
 	}
 }
 
-// notFormula keeps a spreadsheet from taking a provider's text for a formula.
+// notFormula prevents a spreadsheet from executing a provider's text as a formula.
 func notFormula(s string) string {
 	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
 		return "'" + s
@@ -87,7 +87,7 @@ func notFormula(s string) string {
 	return s
 }
 
-// Deliveries is GET /v1/campaigns/{id}/deliveries: all of them, as NDJSON or CSV, read in pages as the client takes them.
+// Deliveries is GET /v1/campaigns/{id}/deliveries: all of them, as NDJSON or CSV, read page by page as fast as the client reads the answer.
 func (a *API) Deliveries(c *call.Call) error {
 	q, err := c.Params("outcome", "format", "cursor", "limit")
 	if err != nil {
@@ -104,7 +104,7 @@ func (a *API) Deliveries(c *call.Call) error {
 	return r.run(page)
 }
 
-// report is one client's reading of deliveries.
+// report is one answer with a campaign's deliveries.
 type report struct {
 	a      *API
 	c      *call.Call
@@ -173,7 +173,7 @@ func (r *report) run(page []campaign.Delivery) error {
 			r.out.Write(append(line, '\n'))
 		}
 		w.Flush()
-		_ = r.rc.SetReadDeadline(time.Time{}) // which would end the answer as if its reader had gone; tests' writers have no deadlines
+		_ = r.rc.SetReadDeadline(time.Time{}) // a read deadline would end the answer as if the client had gone; fails only for tests' writers, which have no deadlines
 		_ = r.rc.SetWriteDeadline(time.Now().Add(call.PartTime))
 		if _, err := r.c.W.Write(r.out.Bytes()); err != nil {
 			return nil // the client is gone
@@ -185,26 +185,25 @@ func (r *report) run(page []campaign.Delivery) error {
 		var err error
 		if page, err = r.read(); err != nil {
 			r.a.Log.WarnContext(r.c.Ctx, "report is cut off", "campaign", r.id, "error", err)
-			panic(http.ErrAbortHandler) // so that it is not taken for a whole one
+			panic(http.ErrAbortHandler) // so that the client does not take the part for the whole answer
 		}
 	}
 }
 
-// How often progress is read, and the id of the last event: a browser that reconnects with it gets an answer that stops
-// it.
+// Intervals of progress, and the id of the last event: a browser that reconnects with this id gets an answer that stops its reconnecting.
 const (
 	progressEvery = 500 * time.Millisecond
 	endEventID    = "end"
 )
 
-// CampaignEvents is GET /v1/campaigns/{id}/events: the campaign as server-sent events whenever something about it has
-// changed, until it has ended.
+// CampaignEvents is GET /v1/campaigns/{id}/events: it sends the campaign as server-sent events after each change, until the campaign has
+// ended.
 func (a *API) CampaignEvents(c *call.Call) error {
 	if _, err := c.Params(); err != nil {
 		return err
 	}
 	if c.R.Header.Get("Last-Event-ID") == endEventID {
-		return c.NoContent() // which makes an EventSource stop reconnecting
+		return c.NoContent() // 204 makes an EventSource stop reconnecting
 	}
 	id := c.R.PathValue("id")
 	v, err := a.Campaigns.Get(c.Ctx, c.Key.App, id)
@@ -271,7 +270,7 @@ func appendEvent(b []byte, id, name string, data []byte) []byte {
 	return append(append(b, data...), "\n\n"...)
 }
 
-// maxDays bounds the days of one answer.
+// maxDays limits the days in one answer.
 const maxDays = 366
 
 type dayJSON struct {

@@ -41,7 +41,7 @@ func (a *API) ListEndpoints(c *call.Call) error {
 	return c.Value(http.StatusOK, l)
 }
 
-// endpointFilter reads which endpoints a list or an export is to have.
+// endpointFilter reads the filter of a list or an export of endpoints.
 func endpointFilter(q url.Values) (status audience.Status, sel *audience.Selection, err error) {
 	a := audience.Audience{Where: q.Get("where")}
 	if ch := q.Get("channel"); ch != "" {

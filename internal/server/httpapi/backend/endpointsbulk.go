@@ -14,11 +14,11 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// chunkEndpoints are registered at a time: the lines of the answer are sent after each chunk.
+// chunkEndpoints is the number of endpoints registered at a time: the lines of the answer are sent after each chunk.
 const chunkEndpoints = 500
 
-// RegisterBatch is POST /v1/endpoints/batch. The body is read whole before anything is registered, so that a batch
-// over a limit registers nothing.
+// RegisterBatch is POST /v1/endpoints/batch. It reads the whole body before it registers anything, so that a batch over a limit registers
+// nothing.
 func (a *API) RegisterBatch(c *call.Call) error {
 	if _, err := c.Params(); err != nil {
 		return err
@@ -29,14 +29,14 @@ func (a *API) RegisterBatch(c *call.Call) error {
 	})
 }
 
-// endpointBatch is one batch being registered.
+// endpointBatch is a batch that is being registered.
 type endpointBatch struct {
 	a   *API
 	c   *call.Call
 	rc  *http.ResponseController
 	who endpoint.Holder
 
-	errs []error // of each line of the chunk; nil: it is the next of regs
+	errs []error // error of each line of the chunk; nil: the line's endpoint is the next of regs
 	regs []audience.Registration
 	out  []byte
 }
@@ -68,7 +68,7 @@ func (b *endpointBatch) add(line []byte) {
 	b.errs = append(b.errs, err)
 }
 
-// take adds an endpoint to the chunk, if it may be registered.
+// take adds an endpoint to the chunk, or returns the reason why it may not be registered.
 func (b *endpointBatch) take(e audience.Endpoint) error {
 	r, err := b.a.Endpoints.Registration(&b.who, e)
 	if err == nil {
@@ -100,7 +100,7 @@ func (b *endpointBatch) register() error {
 	return b.c.Stream(b.rc, b.out)
 }
 
-// appendWarnings adds the names of attributes that the import left out.
+// appendWarnings adds the names of attributes that the import dropped.
 func appendWarnings(out []byte, dropped []string) []byte {
 	if len(dropped) == 0 {
 		return out
@@ -145,7 +145,7 @@ func (a *API) ExportEndpoints(c *call.Call) error {
 	return nil
 }
 
-// cutOff ends an answer that cannot be finished so that nobody takes it for a whole one.
+// cutOff breaks off an answer that cannot be finished, so that the client does not take it for a whole one.
 func (a *API) cutOff(c *call.Call, err error) error {
 	if c.Status == 0 {
 		return err

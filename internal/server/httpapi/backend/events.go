@@ -20,13 +20,13 @@ import (
 
 // Limits of feeds.
 const (
-	maxFeeds      = 2000             // followers of events on one node, half of them of one app; each costs a goroutine and a connection
+	maxFeeds      = 2000             // limits the followers of events on one node, and those of one app to half of it; each costs a goroutine and a connection
 	feedPage      = 500              // events read at once
 	FeedHeartbeat = 15 * time.Second // proxies close connections that are silent for a minute or less
-	feedWriteTime = 30 * time.Second // a follower that reads more slowly is disconnected; it reconnects with since
+	feedWriteTime = 30 * time.Second // a follower that reads more slowly is disconnected; it can reconnect with since
 )
 
-// FollowEvents is GET /v1/events: it stays open, as NDJSON or, if the client accepts it, server-sent events.
+// FollowEvents is GET /v1/events: the answer stays open, as NDJSON or, if the client accepts them, as server-sent events.
 func (a *API) FollowEvents(c *call.Call) error {
 	f, err := a.newFeed(c)
 	if err != nil {
@@ -40,7 +40,7 @@ func (a *API) FollowEvents(c *call.Call) error {
 	return f.run(ctx)
 }
 
-// openFeed takes a place among the feeds until end is called. ctx ends with the request, or before the server stops.
+// openFeed takes one of the places for feeds until the caller calls end. ctx ends with the request, or before the server stops.
 func (a *API) openFeed(c *call.Call) (ctx context.Context, end func(), err error) {
 	if !a.feeds.Try(c.Key.App, 1) {
 		return nil, nil, problem.Busy.With("the app has as many feeds open as this server has places for").After(feedWriteTime)
@@ -95,7 +95,7 @@ func eventTypes(list string) (types []event.Type, err error) {
 	return types, nil
 }
 
-// start finds the event to begin after: since, the last event that an EventSource got, or the newest.
+// start returns the event after which the feed begins: since, the last event that an EventSource received, or the newest.
 func (f *feed) start(q url.Values) (uint64, error) {
 	field, text := "since", q.Get("since")
 	if text == "" && f.sse {
@@ -155,7 +155,7 @@ func (f *feed) begin() bool {
 	return f.send()
 }
 
-// send writes out and flushes; false: the client is gone or does not read.
+// send writes and flushes the buffer; false: the client is gone or does not read.
 func (f *feed) send() bool {
 	if err := f.rc.SetWriteDeadline(time.Now().Add(feedWriteTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return false

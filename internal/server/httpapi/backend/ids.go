@@ -6,9 +6,8 @@ import (
 	"strconv"
 )
 
-// DerivedID makes the id of the index-th notification of a request that has an idempotency key and gives no id, so
-// that a retry of the request finds its first try as a duplicate. It does not look like an id made at random: the
-// store must remember it.
+// DerivedID makes the id of the index-th notification of a request that has an idempotency key but no id. A retry of the request thus finds
+// its first try as a duplicate. The id does not look random, so the store must remember it.
 func DerivedID(app, key string, index int) string {
 	h := sha256.New()
 	h.Write([]byte(app + "\x00" + strconv.Itoa(index) + "\x00" + key))

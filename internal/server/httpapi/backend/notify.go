@@ -28,7 +28,7 @@ func (a *API) Notify(c *call.Call) error {
 	if *buf, err = call.ReadBody(c.R, *buf, notification.MaxRequestBytes); err != nil {
 		return err
 	}
-	text := bytes.TrimSuffix(bytes.TrimSuffix(*buf, []byte("\n")), []byte("\r")) // echo ends its output with one
+	text := bytes.TrimSuffix(bytes.TrimSuffix(*buf, []byte("\n")), []byte("\r")) // echo adds a line break to its output
 	if !utf8.Valid(text) {
 		return notification.BadField("body", "is not valid UTF-8")
 	}

@@ -14,14 +14,14 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// maxPutBody holds a payload of the most bytes however it is written: JSON escapes take six bytes for one.
+// maxPutBody fits the largest payload in any notation: JSON escapes take six bytes for one.
 const maxPutBody = 6*object.MaxPayload + 4<<10
 
-// objectJSON is an object as it is read.
+// objectJSON is an object in answers.
 type objectJSON struct {
 	Group         string          `json:"group"`
 	Object        string          `json:"object"`
-	Version       string          `json:"version"` // of an unknown one the floor, which is 0 if there never was a version
+	Version       string          `json:"version"` // for an unknown version the floor, which is 0 if there never was a version
 	Unknown       bool            `json:"unknown"`
 	Payload       json.RawMessage `json:"payload,omitempty"`
 	PayloadBase64 string          `json:"payload_base64,omitempty"`
@@ -48,20 +48,19 @@ func viewObject(k object.Key, st *object.State) (objectJSON, error) {
 	return v, err
 }
 
-// registrationJSON is one client's registration. Versions are null where there is none.
+// registrationJSON is one client's registration. Versions that do not exist are null.
 type registrationJSON struct {
 	Group       string      `json:"group,omitempty"`
 	Object      string      `json:"object,omitempty"`
 	Recipient   string      `json:"recipient,omitempty"`
-	Device      string      `json:"device"` // empty: it lasts for the session
+	Device      string      `json:"device"` // empty: the registration lasts for the session
 	Online      bool        `json:"online"`
 	LastSeen    call.Moment `json:"last_seen"`
 	SentVersion *string     `json:"sent_version"`
 	Acked       *string     `json:"acked_version"`
 }
 
-// viewRegistration shows one registration in a recipient's view, which names the object, or in the object's, which names
-// the recipient.
+// viewRegistration shows one registration: in a recipient's view it names the object, in an object's view the recipient.
 func viewRegistration(r *signal.Registration, ofRecipient bool) registrationJSON {
 	v := registrationJSON{
 		Device: r.Device, Online: r.Online, LastSeen: call.Moment(r.LastSeen), SentVersion: versionOrNull(r.SentVersion), Acked: versionOrNull(r.Acked),
@@ -91,7 +90,7 @@ func objectOf(c *call.Call) (k object.Key, err error) {
 	return k, k.Check()
 }
 
-// PutObject is PUT /v1/objects/{group}/{object}, and POST, which does the same.
+// PutObject is PUT and POST /v1/objects/{group}/{object}; both do the same.
 func (a *API) PutObject(c *call.Call) error {
 	k, err := objectOf(c)
 	if err != nil {
@@ -238,8 +237,8 @@ func (a *API) Registrations(c *call.Call) error {
 	return c.Value(http.StatusOK, list)
 }
 
-// decodePut reads {"version","payload" or "payload_base64","content_type","unknown","source"}, of which all may be
-// left out. Nothing of the result refers to body.
+// decodePut reads {"version","payload" or "payload_base64","content_type","unknown","source"}; each member may be omitted. The result does
+// not refer to body.
 func decodePut(body []byte) (*object.Put, error) {
 	p := new(object.Put)
 	if len(body) == 0 {

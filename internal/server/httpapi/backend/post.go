@@ -10,22 +10,22 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// Post is a POST /v1/notifications, read by either server: it is first parsed as a publish, then stored, alone or with
+// Post is a POST /v1/notifications, read by net/http or by package direct. It is first parsed as a publish, then stored, alone or with
 // others of its app.
 type Post struct {
 	Key         access.Principal
-	Idempotency string // the key of that name; empty: none
+	Idempotency string // the Idempotency-Key; empty: none
 	Trace       notification.Trace
 	Body        []byte // borrowed until it was read
-	Answer      []byte // the answer is appended to this; it may overwrite the body
+	Answer      []byte // buffer to which the answer is appended; it may be the body's memory
 
-	Status int   // of the answer, once it was stored
+	Status int   // status of the answer, once the publish was stored
 	Err    error // it was not stored
 
 	draft *draft
 }
 
-// Read reads a publish and takes it from its key's budget.
+// Read reads a publish and counts it against its key's budget.
 func (a *API) Read(p *Post) (err error) {
 	if p.draft, err = decodeDraft(p.Body); err != nil {
 		return err
@@ -37,17 +37,15 @@ func (a *API) Read(p *Post) (err error) {
 	return a.allow(p.Key.Key, 1)
 }
 
-// traceOf returns the trace context that came with a request.
+// traceOf returns a request's trace context.
 func traceOf(h http.Header) notification.Trace {
 	return notification.Trace{Parent: h.Get("Traceparent"), State: h.Get("Tracestate")}
 }
 
-// Asks reports whether something must be looked up before a parsed publish can be stored: other publishes need not wait
-// for that.
+// Asks reports whether something must be looked up before a parsed publish can be stored. Other publishes need not wait for that.
 func (p *Post) Asks() bool { return p.draft.Template != "" || p.draft.Escalate != nil }
 
-// Store stores publishes of one app that were read, in their order, and sets what each is answered. It returns once they are on
-// disk.
+// Store stores parsed publishes of one app in their order, and sets each one's answer. It returns once they are on disk.
 func (a *API) Store(ctx context.Context, posts []*Post) {
 	drafts := make([]*notification.Draft, len(posts))
 	for i, p := range posts {
@@ -59,7 +57,7 @@ func (a *API) Store(ctx context.Context, posts []*Post) {
 	}
 }
 
-// answer appends what a publish is answered: 201 to one recipient stored, 200 a duplicate, or a list of results.
+// answer appends the answer to a publish: 201 for a new notification to one recipient, 200 for a duplicate, or a list of results.
 func (d *draft) answer(r *delivery.Result, b []byte) (status int, _ []byte, err error) {
 	if r.Err != nil {
 		return 0, b, call.NotStored(r.Err)
@@ -78,7 +76,7 @@ func (d *draft) answer(r *delivery.Result, b []byte) (status int, _ []byte, err 
 	return status, append(appendCopy(b, r.ID, one), '\n'), nil
 }
 
-// allow takes n publishes from a key's budget.
+// allow takes n publishes from a key's budget, or refuses them.
 func (a *API) allow(key string, n int) error {
 	if a.PublishLimit == nil {
 		return nil

@@ -36,7 +36,7 @@ func (a *API) recipientView(r *recipient.View) recipientJSON {
 	}
 	for i := range r.Endpoints {
 		e := endpoint.NewView(&r.Endpoints[i])
-		e.Address = nil // it contains secrets that a reader of recipients does not need
+		e.Address = nil // an address contains secrets that a reader of recipients does not need
 		v.Endpoints = append(v.Endpoints, e)
 	}
 	for _, s := range r.Sessions {
@@ -141,7 +141,7 @@ func (a *API) Disconnect(c *call.Call) error {
 	}{n, form.Completeness(partial)})
 }
 
-// recipientOf returns the name in the path, and the query, which may have these parameters.
+// recipientOf returns the name in the path, and the query, which may have the known parameters.
 func recipientOf(c *call.Call, known ...string) (name string, q url.Values, err error) {
 	if q, err = c.Params(known...); err != nil {
 		return "", nil, err

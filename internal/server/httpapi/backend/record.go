@@ -81,7 +81,7 @@ func appendReply(b []byte, r *notification.Reply) []byte {
 	return append(b, '}')
 }
 
-// appendLive appends the live channel: the copy's state there and since when.
+// appendLive appends the live channel: the copy's state there and the state's time.
 func appendLive(b []byte, r *mailbox.Record) []byte {
 	at := r.CreatedAt
 	if !r.DeliveredAt.IsZero() {
@@ -103,7 +103,7 @@ func appendLive(b []byte, r *mailbox.Record) []byte {
 	return append(b, '}')
 }
 
-// liveDetail says how often a copy was sent, and why clients refused it.
+// liveDetail returns the number of times that a copy was sent, and the clients' reasons for refusing it.
 func liveDetail(r *mailbox.Record) (s string) {
 	if r.Attempts > 0 {
 		s = "sent " + timeline.Times(r.Attempts)

@@ -63,7 +63,7 @@ func (a *API) AskRecipient(c *call.Call) error {
 	return answer(c, got, err)
 }
 
-// question reads a request to send: any body, its type, and its trace context.
+// question reads the request that is to be sent: any body, its type, and its trace context.
 func (a *API) question(c *call.Call, timeout string) (*request.Request, error) {
 	r := &request.Request{ContentType: c.R.Header.Get("Content-Type"), Timeout: request.DefaultTimeout}
 	if timeout != "" {
@@ -88,9 +88,9 @@ func (a *API) question(c *call.Call, timeout string) (*request.Request, error) {
 	if r.Data, err = call.ReadBody(c.R, nil, frame.MaxBody); err != nil {
 		return nil, err
 	}
-	// The answer may take longer than the server's own patience with a connection.
+	// The answer may take longer than the server's own deadlines for a connection.
 	rc := http.NewResponseController(c.W)
-	_ = rc.SetReadDeadline(time.Time{}) // which would end the request as if its asker had gone; a test's writer has none
+	_ = rc.SetReadDeadline(time.Time{}) // a read deadline would end the request as if its caller had gone; a test's writer has none
 	_ = rc.SetWriteDeadline(time.Now().Add(r.Timeout + call.PartTime))
 	return r, nil
 }

@@ -5,10 +5,10 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// PublishPattern is the route of a publish, which connections that were handed over answer too.
+// PublishPattern is the route of a publish; connections handed over to package direct answer it too.
 const PublishPattern = "POST /v1/notifications"
 
-// Routes are the calls of this package.
+// Routes returns the calls of this package.
 func (a *API) Routes() []call.Route {
 	return []call.Route{
 		{Pattern: PublishPattern, Role: access.Publish, Serve: a.Publish},

@@ -151,8 +151,7 @@ func (s *scanner) unescape(raw []byte) string {
 	return text
 }
 
-// skip passes over any value and returns its bytes, borrowed. Of an object or list only brackets and strings are
-// looked at.
+// skip skips any value and returns its bytes, borrowed. In an object or list it checks only brackets and strings.
 func (s *scanner) skip() (raw []byte, err error) {
 	c := s.peek()
 	start := s.pos
@@ -192,7 +191,7 @@ func (s *scanner) passNested() error {
 	return s.syntax("a closing bracket")
 }
 
-// pass skips a string without looking into its escapes.
+// pass skips a string without checking its escapes.
 func (s *scanner) pass() error {
 	for i := s.pos + 1; i < len(s.in); i++ {
 		switch kinds[s.in[i]] {
@@ -238,7 +237,7 @@ func (s *scanner) word() {
 	}
 }
 
-// null skips a null: a field that is null was not given.
+// null skips a null, if there is one: a field that is null counts as missing.
 func (s *scanner) null() bool {
 	s.space()
 	if len(s.in)-s.pos >= 4 && string(s.in[s.pos:s.pos+4]) == "null" {
@@ -248,7 +247,7 @@ func (s *scanner) null() bool {
 	return false
 }
 
-// wrongType says what was found instead of a field's value.
+// wrongType returns the error for a value of another type than its field's.
 func (s *scanner) wrongType(field, want string) error {
 	found := "a number"
 	switch c := s.peek(); c {

@@ -59,7 +59,7 @@ func templateName(c *call.Call) (string, error) {
 	return name, notification.CheckName("template", name)
 }
 
-// match reads which revision a request is meant for (RFC 9110, section 13.1).
+// match reads the revision that a request requires (RFC 9110, section 13.1).
 func match(h http.Header) (m template.Match, err error) {
 	if none := h.Get("If-None-Match"); none == "*" {
 		m.New = true
@@ -89,7 +89,7 @@ func templateError(err error) error {
 	return err
 }
 
-// PutTemplate is PUT /v1/templates/{name}: the template, or its next revision.
+// PutTemplate is PUT /v1/templates/{name}: it creates the template, or its next revision.
 func (a *API) PutTemplate(c *call.Call) error {
 	name, err := templateName(c)
 	if err != nil {

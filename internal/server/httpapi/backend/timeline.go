@@ -93,7 +93,8 @@ func (a *API) RecipientTimeline(c *call.Call) error {
 
 var errGone = errors.New("the client is gone")
 
-// followTimeline sends the timeline as server-sent events named timeline, and again at each change until the copy has ended: then end.
+// followTimeline sends the timeline as server-sent events named timeline, once and after each change. When the copy has ended, it sends the
+// event end.
 func (a *API) followTimeline(c *call.Call, id, to string) error {
 	ctx, end, err := a.openFeed(c)
 	if err != nil {
@@ -132,7 +133,7 @@ func (a *API) followTimeline(c *call.Call, id, to string) error {
 	case err != nil:
 		return err
 	}
-	_ = say([]byte("event: end\ndata: {}\n\n")) // or it has left as well
+	_ = say([]byte("event: end\ndata: {}\n\n")) // fails only if the client has left as well
 	return nil
 }
 

@@ -38,7 +38,7 @@ func parseDuration(field, text string) (time.Duration, error) {
 	return d, nil
 }
 
-// positive refuses 0, which a draft takes for not given.
+// positive refuses 0, which means "not given" in a draft.
 func positive(field string, d time.Duration, err error) (time.Duration, error) {
 	if err == nil && d == 0 {
 		err = notification.BadField(field, "must be more than zero")

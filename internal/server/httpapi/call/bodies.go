@@ -10,11 +10,11 @@ import (
 
 const (
 	bodiesFor = 24 * time.Hour
-	maxBodies = 10_000 // 1.5 MB; beyond them the oldest key is dropped
+	maxBodies = 10_000 // they take 1.5 MB; beyond this number the oldest key is dropped
 )
 
-// Bodies remembers with which body an Idempotency-Key was used, for calls that may be repeated as they are: all that is left
-// to do is to refuse another body. The zero value is ready.
+// Bodies remembers the body that was used with each Idempotency-Key, for calls that may be repeated unchanged: it only has to refuse
+// another body. The zero value is ready.
 type Bodies struct {
 	mu   sync.Mutex
 	used map[[2]string]*usedBody // by app and key
@@ -27,8 +27,8 @@ type usedBody struct {
 	body [sha256.Size]byte
 }
 
-// Use notes that an idempotency key of an app is used with a body. It fails if within 24 h the key was used with another
-// body. A call that fails calls undo, so that a mended body may use the key.
+// Use records that an app uses an idempotency key with a body. It fails if the key was used with another body within 24 h. A call that
+// fails calls undo, so that a corrected body may use the key.
 func (b *Bodies) Use(app, key string, body []byte, now time.Time) (undo func(), err error) {
 	sum := sha256.Sum256(body)
 	b.mu.Lock()

@@ -15,14 +15,14 @@ import (
 
 const (
 	firstBuffer = 8 << 10   // holds most publishes without growing
-	keepBuffer  = 256 << 10 // buffers that grew beyond are left to the collector
+	keepBuffer  = 256 << 10 // larger buffers are left to the garbage collector
 	readStep    = 1 << 20   // a large body's buffer grows by at most this much at a time
 )
 
 // Buffers lends buffers.
 type Buffers struct{ pool sync.Pool }
 
-// Lend lends a buffer; it goes back with Return once nothing refers to it.
+// Lend lends a buffer; the caller gives it back with Return once nothing refers to it.
 func (s *Buffers) Lend() *[]byte {
 	if b, ok := s.pool.Get().(*[]byte); ok {
 		return b
@@ -39,7 +39,7 @@ func (s *Buffers) Return(b *[]byte) {
 	}
 }
 
-// ReadBody appends the request's body to buf. More than most bytes are refused, before reading if the client says so.
+// ReadBody appends the request's body to buf. It refuses more than most bytes; if the client announces them, before it reads anything.
 func ReadBody(r *http.Request, buf []byte, most int64) ([]byte, error) {
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
 		return buf, problem.UnsupportedEncoding.With("send the body as it is, without Content-Encoding " + notification.Clip(enc))

@@ -1,4 +1,4 @@
-// Package call is a request on its way through the API: what every route needs to read it strictly and to answer it.
+// Package call represents a request to the API: every route uses it to read the request strictly and to answer it.
 package call
 
 import (
@@ -12,44 +12,43 @@ import (
 	"godwit.dev/godwit/internal/access"
 )
 
-// Call is one request on its way through a handler.
+// Call is one request that a handler is serving.
 type Call struct {
 	W   http.ResponseWriter
 	R   *http.Request
-	Ctx context.Context  // of the request, with a deadline unless the route streams
+	Ctx context.Context  // the request's context, with a deadline unless the route streams
 	Key access.Principal // of routes with a role
 
-	Made string // name of a thing that the call has made, if the path does not contain it
+	Made string // name of the thing that the call has created, if the path does not contain it
 
-	Status int  // of the answer; 0: none yet
-	Sized  bool // the answer has a Content-Length, so that the connection can be used again before the handler has returned
+	Status int  // status of the answer; 0: none yet
+	Sized  bool // the answer has a Content-Length, so that the connection can be used again before the handler returns
 }
 
-// Patience bounds how long an ordinary request may take; a publish that has not been stored by then gets
-// 503 and may be retried with the same id. It is shorter than the connection's write timeout.
+// Patience limits the time of an ordinary request. A publish that is not stored by then gets 503 and may be retried with the same id.
+// Patience is shorter than the connection's write timeout.
 const Patience = 15 * time.Second
 
 // JSONType is the Content-Type of most answers.
 const JSONType = "application/json"
 
-// Values of the header Content-Type. They are shared slices: net/http only reads them, and this saves an allocation on
-// every answer.
+// Values of the header Content-Type. They are shared slices, which net/http only reads; this saves an allocation for every answer.
 var (
 	valJSON = []string{JSONType}
-	// NDJSON is of answers in lines.
+	// NDJSON is the type of answers with one JSON value a line.
 	NDJSON = []string{"application/x-ndjson"}
 )
 
 // Query parses the query; parameters that cannot be parsed are dropped as url.ParseQuery does.
 func (c *Call) Query() url.Values { return c.R.URL.Query() }
 
-// JSON answers with a body that is JSON already.
+// JSON answers with a body that is already JSON.
 func (c *Call) JSON(status int, body []byte) error {
 	c.W.Header()["Content-Type"] = valJSON
 	return c.Send(status, body)
 }
 
-// Send answers. A failed write means that the client is gone, which is no error of the server.
+// Send sends the answer. A failed write means that the client is gone, which is no error of the server.
 func (c *Call) Send(status int, body []byte) error {
 	c.Status = status
 	if c.Sized {
@@ -60,18 +59,17 @@ func (c *Call) Send(status int, body []byte) error {
 	return nil
 }
 
-// NoContent answers that it is done.
+// NoContent answers with 204: the call is done.
 func (c *Call) NoContent() error {
 	c.Status = http.StatusNoContent
 	c.W.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// PartTime is how long a client may take to read one part of a long answer.
+// PartTime limits the time for a client to read one part of a long answer.
 const PartTime = 30 * time.Second
 
-// Streams sets the headers of a streamed answer: a compressing proxy, or nginx, would hold parts back until its buffer is
-// full.
+// Streams sets the headers of a streamed answer: without them a compressing proxy, or nginx, would delay parts until its buffer is full.
 func (c *Call) Streams() {
 	h := c.W.Header()
 	h.Set("Cache-Control", "no-store, no-transform")
@@ -80,7 +78,7 @@ func (c *Call) Streams() {
 
 // Stream sends a part of a long answer. An error means that the client is gone.
 func (c *Call) Stream(rc *http.ResponseController, part []byte) error {
-	_ = rc.SetReadDeadline(time.Time{}) // which would end the answer as if its reader had gone; tests' writers have no deadlines
+	_ = rc.SetReadDeadline(time.Time{}) // a read deadline would end the answer as if the client had gone; fails only for tests' writers, which have no deadlines
 	_ = rc.SetWriteDeadline(time.Now().Add(PartTime))
 	if c.Status == 0 {
 		c.Streams()

@@ -14,17 +14,17 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// Fields are the members that the object in a request may have, and where each goes: a pointer that encoding/json
-// decodes into, or a Reader. Members are read in the order in which they come.
+// Fields maps the members that a request's object may have to their destinations: a pointer that encoding/json decodes into, or a Reader.
+// Members are read in the order of the request.
 type Fields map[string]any
 
-// Reader takes a member's value, which is JSON. Its errors name the field.
+// Reader reads a member's value, which is JSON. Its errors name the field.
 type Reader func(field string, raw json.RawMessage) error
 
-// Decode reads a body that is one object without members that are unknown, given twice or null.
+// Decode reads a body that is one object. It refuses members that are unknown, repeated or null.
 func (f Fields) Decode(body []byte) error { return f.read(body, false) }
 
-// DecodeOrNull is Decode where a member that is null is as good as not given.
+// DecodeOrNull is Decode for objects in which a null member counts as missing.
 func (f Fields) DecodeOrNull(body []byte) error { return f.read(body, true) }
 
 func (f Fields) read(body []byte, nulls bool) error {
@@ -73,7 +73,7 @@ func (f Fields) read(body []byte, nulls bool) error {
 	return nil
 }
 
-// badJSON returns where a body stops being one object.
+// badJSON returns the error of a body that is not one object, with its position.
 func badJSON(body []byte) error {
 	var wrong *json.SyntaxError
 	if err := json.Unmarshal(body, new(json.RawMessage)); errors.As(err, &wrong) {
@@ -82,7 +82,7 @@ func badJSON(body []byte) error {
 	return problem.BadJSON.Withf("found %s where an object is needed", KindOf(bytes.TrimLeft(body, " \t\r\n")))
 }
 
-// ReadValue decodes a value of a field into a variable, strictly, or hands it to a Reader.
+// ReadValue decodes a field's value strictly into a variable, or passes it to a Reader.
 func ReadValue(name string, raw json.RawMessage, into any) error {
 	if read, ok := into.(Reader); ok {
 		return read(name, raw)
@@ -98,7 +98,7 @@ func ReadValue(name string, raw json.RawMessage, into any) error {
 	return nil
 }
 
-// fieldError words an error of encoding/json for its field, at any depth.
+// fieldError converts an error of encoding/json into one that names the field, at any depth.
 func fieldError(name string, raw json.RawMessage, into any, err error) error {
 	var wrong *json.UnmarshalTypeError
 	var bad *notification.FieldError
@@ -109,7 +109,7 @@ func fieldError(name string, raw json.RawMessage, into any, err error) error {
 		return WrongType(name, wanted(wrong.Type), raw)
 	case errors.As(err, &wrong):
 		for part := range strings.SplitSeq(wrong.Field, ".") {
-			if part != "" && (part[0] < 'A' || part[0] > 'Z') { // embedded structs are no part of the JSON
+			if part != "" && (part[0] < 'A' || part[0] > 'Z') { // embedded structs do not appear in the JSON
 				name += "." + part
 			}
 		}
@@ -125,7 +125,7 @@ func fieldError(name string, raw json.RawMessage, into any, err error) error {
 	return notification.BadField(name, "%s", notification.Clip(text))
 }
 
-// WrongType says what was found instead of a field's value.
+// WrongType returns the error for a value of another type than its field's.
 func WrongType(field, want string, raw json.RawMessage) error {
 	return notification.BadField(field, "must be %s, not %s", want, KindOf(raw))
 }
@@ -165,8 +165,8 @@ func wanted(t reflect.Type) string {
 	return "a number"
 }
 
-// Texts reads a list of at most so many strings. The result is never nil: an empty list is not the same as none. check,
-// if there is one, checks each string under its name, like "ids[3]".
+// Texts reads a list of at most most strings. The result is never nil: an empty list differs from a missing one. check, if not nil, checks
+// each string under its name, like "ids[3]".
 func Texts(into *[]string, most int, check func(field, text string) error) Reader {
 	return func(field string, raw json.RawMessage) error {
 		if raw[0] != '[' {
@@ -204,7 +204,7 @@ func Word(field, text string) error {
 	return nil
 }
 
-// Text reads a string and hands it on.
+// Text reads a string and passes it to take.
 func Text(take func(field, text string) error) Reader {
 	return func(field string, raw json.RawMessage) error {
 		var s string

@@ -6,7 +6,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// maxIdempotencyKey bounds the header; keys are UUIDs or short names.
+// maxIdempotencyKey limits the header, in bytes; keys are UUIDs or short names.
 const maxIdempotencyKey = 255
 
 // IdempotencyKey returns the Idempotency-Key header, or "".

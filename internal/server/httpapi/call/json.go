@@ -25,13 +25,13 @@ func (c *Call) Value(status int, v any) error {
 	return c.JSON(status, append(b, '\n'))
 }
 
-// List is a page of a list. NextCursor is null on the last one.
+// List is a page of a list. NextCursor is null on the last page.
 type List[T any] struct {
 	Items      []T     `json:"items"`
 	NextCursor *string `json:"next_cursor"`
 }
 
-// NewList begins a page of n items; an empty cursor: it is the last.
+// NewList begins a page with room for n items; an empty cursor means the last page.
 func NewList[T any](n int, cursor string) List[T] {
 	l := List[T]{Items: make([]T, 0, n)}
 	if cursor != "" {
@@ -51,7 +51,7 @@ func AppendMoment(b []byte, name string, t time.Time) []byte {
 	return AppendTime(b, t)
 }
 
-// OrNull is how a text is written that may be missing.
+// OrNull returns nil for an empty text, so that JSON has null instead.
 func OrNull(s string) *string {
 	if s == "" {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Members passes the members of an object with names not known beforehand to take, in their order. It refuses a repeated member.
+// Members passes the members of an object with arbitrary names to take, in their order. It refuses a repeated member.
 func Members(field string, raw json.RawMessage, take func(name string, raw json.RawMessage) error) error {
 	if raw[0] != '{' {
 		return WrongType(field, "an object", raw)

@@ -14,7 +14,7 @@ const (
 	maxPage     = 1000 // one answer stays well under a megabyte
 )
 
-// Params parses the query and refuses parameters that the route does not have. app is always allowed.
+// Params parses the query and refuses parameters that the route does not have. It always allows app.
 func (c *Call) Params(known ...string) (url.Values, error) {
 	if c.R.URL.RawQuery == "" {
 		return nil, nil

@@ -11,8 +11,8 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// AppendProblem appends a problem document. Inside a list of results there is no header to carry how long to wait,
-// so the document has it as well.
+// AppendProblem appends a problem document. A problem within a list of results has no Retry-After header, so the document contains the wait
+// as well.
 func AppendProblem(b []byte, p *problem.Problem) []byte {
 	b = append(b, `{"type":`...)
 	b = AppendString(b, p.Type)
@@ -35,23 +35,23 @@ func AppendProblem(b []byte, p *problem.Problem) []byte {
 	return append(b, '}')
 }
 
-// NeedRole is for a key that lacks a role.
+// NeedRole returns the problem for a key that lacks a role.
 func NeedRole(role access.Role) error {
 	return problem.Forbidden.With("the key does not have the role " + role.String())
 }
 
-// TooLarge is for a body of more than most bytes.
+// TooLarge returns the problem for a body of more than most bytes.
 func TooLarge(most int64) error {
 	return problem.TooLarge.Withf("at most %d bytes are allowed", most)
 }
 
-// RateLimited is for a key that publishes too fast.
+// RateLimited returns the problem for a key that publishes too fast.
 func RateLimited(wait time.Duration) error {
 	return problem.RateLimited.With("this key has used up its publish rate").After(wait)
 }
 
-// NotStored is the answer to a publish that the store failed to take for an unforeseen reason. Trying again is safe: if
-// it was stored after all, its id makes the second one a duplicate.
+// NotStored returns the problem for a publish that the store failed to accept for an unforeseen reason. Another try is safe: if the publish
+// was stored after all, its id makes the second one a duplicate.
 func NotStored(err error) error {
 	if problem.From(err).Status != http.StatusInternalServerError {
 		return err
@@ -72,7 +72,7 @@ func AppendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// TimeFormat is that of every time in an answer.
+// TimeFormat is the format of every time in an answer.
 const TimeFormat = "2006-01-02T15:04:05.000Z"
 
 // AppendTime appends a time as JSON.
@@ -82,7 +82,7 @@ func AppendTime(b []byte, t time.Time) []byte {
 	return append(b, '"')
 }
 
-// OtherApp is for a call that names another app than that of its key.
+// OtherApp returns the problem for a call that names another app than its key's.
 func OtherApp() error {
 	return problem.Forbidden.With("app: the key belongs to another app").In("app")
 }

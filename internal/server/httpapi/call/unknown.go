@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// unknownAt finds the first member of a value, on any level, that type t lacks, and returns its path, like
-// ".telegram.buttons[0]". encoding/json reports only its name.
+// unknownAt finds the first member of a value, on any level, that type t lacks, and returns its path, like ".telegram.buttons[0]".
+// encoding/json reports only the member's name.
 func unknownAt(t reflect.Type, raw json.RawMessage) (path string, found bool) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -44,7 +44,7 @@ var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
 func unknownMember(t reflect.Type, raw json.RawMessage) (path string, found bool) {
 	var all map[string]json.RawMessage
-	_ = json.Unmarshal(raw, &all) // of another type, it is refused for that
+	_ = json.Unmarshal(raw, &all) // a value of another type is refused for its type
 	for _, name := range sorted(all) {
 		member, known := memberOf(t, name)
 		if !known {

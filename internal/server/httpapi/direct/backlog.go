@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// backlog is a listener of connections that go back to net/http.
+// backlog is a listener that returns connections given back to net/http.
 type backlog struct {
 	mu     sync.Mutex
 	come   *sync.Cond
@@ -24,7 +24,7 @@ func (b *backlog) put(nc net.Conn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
-		_ = nc.Close() // as the server closes a connection that comes too late
+		_ = nc.Close() // a server, too, closes connections that arrive too late
 		return
 	}
 	b.conns = append(b.conns, nc)

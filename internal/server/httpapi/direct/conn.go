@@ -22,19 +22,19 @@ var (
 type conn struct {
 	s     *Server
 	rc    *reactor.Conn
-	host  unique.Handle[string] // that net/http and all before the API has let through
-	last  time.Time             // the last request, or the first part of one
-	begun bool                  // a request has begun: net/http would wait for the rest of it
+	host  unique.Handle[string] // the host that net/http and the handlers before the API have accepted
+	last  time.Time             // time of the last request, or of the first part of one
+	begun bool                  // a request has begun, for whose rest net/http would wait
 	state atomic.Int32
 }
 
-// States of a connection. While it is answering or writing it is paused: clients that send requests ahead wait.
+// States of a connection. In the states answering and writing it is paused: clients that send requests ahead wait.
 const (
 	idle      int32 = iota
-	partial         // a part of a request is here
-	answering       // its request is with the API
-	writing         // its answer waits for the client to read
-	over            // it is closing, or has gone back
+	partial         // a part of a request has arrived
+	answering       // the API is answering its request
+	writing         // its answer waits until the client reads
+	over            // it is closing, or was given back
 )
 
 var (
@@ -42,8 +42,8 @@ var (
 	_ reactor.Ender   = (*conn)(nil)
 )
 
-// fewest is how many bytes net/http waits for between requests before it looks at any. Among them it passes over ends of lines, which
-// some clients send after a body (RFC 9112 section 2.2).
+// fewest is the number of bytes for which net/http waits between requests before it examines any. It skips line ends among them, which some
+// clients send after a body (RFC 9112 section 2.2).
 const fewest = 4
 
 // Data implements reactor.Handler.
@@ -65,7 +65,7 @@ func (c *conn) Data(b []byte) (int, error) {
 	return skipped + used, nil
 }
 
-// request handles input that begins with a request, and returns how much of it was used.
+// request handles input that begins with a request, and returns the number of bytes used.
 func (c *conn) request(b []byte) int {
 	h, kind := http1.Read(b, Line)
 	switch {
@@ -87,7 +87,7 @@ func (c *conn) request(b []byte) int {
 	return h.Size + h.Length
 }
 
-// submit hands a whole request over.
+// submit queues a whole request to be answered.
 func (c *conn) submit(h *http1.Head, b []byte) {
 	now := time.Now()
 	switch {
@@ -107,7 +107,7 @@ func (c *conn) submit(h *http1.Head, b []byte) {
 	c.s.submit(x)
 }
 
-// How large buffers may be to be used again: of a request, and of an answer, which has the result for each recipient.
+// The largest buffers that are used again, in bytes: of a request, and of an answer, which has the result for each recipient.
 const (
 	keepBuffer = 64 << 10
 	keepAnswer = 512 << 10
@@ -115,7 +115,7 @@ const (
 
 var outs = sync.Pool{New: func() any { b := make([]byte, 0, 1<<10); return &b }}
 
-// Respond answers an exchange; fields are headers as they go out. x must not be used any more.
+// Respond answers an exchange; fields holds the headers as they are sent. x must not be used afterwards.
 func (x *Exchange) Respond(status int, fields, body []byte) {
 	c := x.c
 	last := c.s.stopping.Load()
@@ -133,16 +133,16 @@ func (x *Exchange) Respond(status int, fields, body []byte) {
 	}
 }
 
-// waitForReader pauses until the client has read its answers; then the loop hands over the input that is here.
+// waitForReader pauses until the client has read its answers; then the loop passes on the input that has arrived.
 func (c *conn) waitForReader() {
 	c.state.Store(writing)
 	c.rc.Pause()
 	c.rc.SetTimer(writeTime)
 }
 
-// answer sends an answer, and goes on with the client's input once the client has read its answers.
+// answer sends an answer, and continues with the client's input once the client has read its answers.
 func (c *conn) answer(out []byte, last bool) {
-	c.rc.Write(out, nil) // refused only if the client is gone: the queue was empty
+	c.rc.Write(out, nil) // fails only if the client is gone, since the queue was empty
 	if last {
 		c.state.Store(over)
 		c.rc.CloseAfterFlush(errStopping)
@@ -170,15 +170,15 @@ func (c *conn) goOn() {
 	c.rc.Resume()
 }
 
-// stop ends a connection that is idle, at once: a client that keeps it for later would not close its side, and a stop would
-// wait for it. Its answers have left. Others end when their request is answered. It may be called again.
+// stop ends an idle connection at once: a client that keeps it for later would not close its side, and the stop would wait for it. Its
+// answers have been sent. Other connections end when their request is answered. stop may be called again.
 func (c *conn) stop() {
 	if c.state.CompareAndSwap(idle, over) {
 		c.rc.Abort(errStopping)
 	}
 }
 
-// giveBack gives the connection to net/http with its unused input: b, or outside Data the bytes that are kept.
+// giveBack gives the connection to net/http with its unused input: b, or outside Data the buffered bytes.
 func (c *conn) giveBack(b []byte) {
 	if c.state.Swap(over) == over {
 		return
@@ -193,8 +193,8 @@ func (c *conn) giveBack(b []byte) {
 	c.s.back.put(nc)
 }
 
-// Ended implements reactor.Ender: if a client ends with part of a request, and more than a few bytes, net/http answers it
-// with an error.
+// Ended implements reactor.Ender. If a client ends its side after a part of a request, and the part is more than a few bytes, net/http gets
+// the connection and answers with an error.
 func (c *conn) Ended() {
 	if c.begun {
 		c.giveBack(nil)

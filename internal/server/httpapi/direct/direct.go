@@ -1,7 +1,7 @@
-// Package direct answers publishes on connections that net/http has handed over: after the first POST /v1/notifications of a
-// connection most have more of them, and reading and answering such a request costs net/http more than storing it. A request that is
-// not a plain publish goes back to net/http with all bytes that were read, before it has any effect; so net/http alone judges it and
-// answers the client.
+// Package direct answers publishes on connections that net/http has handed over. After the first POST /v1/notifications of a connection,
+// most clients send more of them, and net/http spends more on reading and answering such a request than the store on storing it. A request
+// that is not a plain publish goes back to net/http with all bytes read so far, before it has any effect; so only net/http judges and
+// answers it.
 package direct
 
 import (
@@ -21,27 +21,27 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// Times of a connection. Those for idle clients and for clients that do not read are the ones of the server beside it.
+// Time limits of a connection. The limits for idle clients and for clients that do not read equal those of the HTTP server.
 const (
 	idleTime  = 2 * time.Minute
 	writeTime = 60 * time.Second
-	// wholeTime is how long a request may take to arrive completely. After that net/http reads it, which waits longer and
-	// answers slow clients with an error.
+	// wholeTime limits the time for a request to arrive completely. After that net/http reads it, which waits longer and answers slow
+	// clients with an error.
 	wholeTime = time.Second
 )
 
-// Bounds of the publishes that are stored together.
+// Limits of the publishes that are stored together.
 const (
 	mostTogether  = 64
 	bytesTogether = 1 << 20
 )
 
-// Line is how a request that is answered here begins.
+// Line is the first line of the requests that are answered here.
 const Line = "POST /v1/notifications HTTP/1.1"
 
 // Exchange is one publish and its answer.
 type Exchange struct {
-	Body           []byte // its memory may be used for the answer's
+	Body           []byte // the answer may reuse its memory
 	Authorization  string // the header's value
 	IdempotencyKey string // the header's value; empty: there is none
 	Trace          notification.Trace
@@ -64,17 +64,17 @@ type Server struct {
 
 	mu    sync.Mutex
 	conns map[*conn]struct{}
-	gone  chan struct{} // closed when it is stopping and no connection is left
+	gone  chan struct{} // closed when the server is stopping and no connection is left
 
 	queueMu sync.Mutex
 	waiting []*Exchange
 	bytes   int           // of their bodies
-	called  bool          // a goroutine is about to take them
-	resting chan struct{} // goroutines that have answered and wait for more receive here
+	called  bool          // a goroutine is about to take the queued exchanges
+	resting chan struct{} // goroutines that have answered receive here while they wait for more
 	rest    atomic.Int32  // how many they are
 }
 
-// Stats are counts since the start, and how many connections are here now.
+// Stats holds counts since the start, and the number of current connections.
 type Stats struct {
 	Connections                int
 	Taken, Returned, Exchanges uint64
@@ -87,7 +87,7 @@ func (s *Server) Stats() Stats {
 	return Stats{Connections: len(s.conns), Taken: s.taken.Load(), Returned: s.returned.Load(), Exchanges: s.answered.Load()}
 }
 
-// New makes a Server. Its connections do nothing until AnswerWith was called.
+// New makes a Server. Its connections do nothing until AnswerWith is called.
 func New(r *reactor.Reactor, log *slog.Logger) *Server {
 	return &Server{
 		reactor: r, log: log, back: newBacklog(), conns: make(map[*conn]struct{}), gone: make(chan struct{}),
@@ -95,20 +95,20 @@ func New(r *reactor.Reactor, log *slog.Logger) *Server {
 	}
 }
 
-// AnswerWith sets the function that answers publishes. It is called on goroutines of its own with the publishes that have
-// arrived together, and must call Respond for each of them at some time.
+// AnswerWith sets the function that answers publishes. The server calls it on separate goroutines with the publishes that have arrived
+// together; it must call Respond for each of them eventually.
 func (s *Server) AnswerWith(serve func([]*Exchange)) { s.serve = serve }
 
 // Go runs f, which Shutdown waits for.
 func (s *Server) Go(f func()) { s.working.Go(f) }
 
-// again is how many publishes a connection that has gone back must have had there before it is taken over again. Going to and
-// fro takes a dozen system calls and net/http's buffers anew, which a client that always alternates must not pay for each request.
+// again is the number of publishes on a connection that was given back after which it is taken over again. Each change of hands takes a
+// dozen system calls and new buffers of net/http, and a client that always alternates must not pay for that with each request.
 const again = 32
 
 type returnedKey struct{}
 
-// ConnContext is for the http.Server: it counts the publishes of connections that have gone back.
+// ConnContext is for the http.Server: it adds a counter of publishes to connections that were given back.
 func ConnContext(ctx context.Context, nc net.Conn) context.Context {
 	if back, ok := nc.(*reactor.Released); ok {
 		return context.WithValue(http1.WithJudge(ctx, &back.Judge), returnedKey{}, new(int))
@@ -116,12 +116,12 @@ func ConnContext(ctx context.Context, nc net.Conn) context.Context {
 	return ctx
 }
 
-// Takes reports whether a connection may be taken over after this request. It is called once for each.
+// Takes reports whether a connection may be taken over after this request. It must be called once for each request.
 func (s *Server) Takes(r *http.Request) bool {
 	if r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.TLS != nil || r.Close || r.Host == "" || r.ContentLength <= 0 || s.stopping.Load() || !s.reactor.CanRelease() {
 		return false
 	}
-	n, _ := r.Context().Value(returnedKey{}).(*int) // its requests come one after the other
+	n, _ := r.Context().Value(returnedKey{}).(*int) // no lock: the connection's requests arrive one after the other
 	if n == nil {
 		return true
 	}
@@ -129,11 +129,11 @@ func (s *Server) Takes(r *http.Request) bool {
 	return *n > again
 }
 
-// TakeOver takes the connection of a request that was answered whole, with its length.
+// TakeOver takes over the connection of a request whose answer was sent whole, with its length.
 func (s *Server) TakeOver(w http.ResponseWriter, r *http.Request) {
 	rc := http.NewResponseController(w)
 	if err := rc.Flush(); err != nil {
-		return // net/http sees that it is broken
+		return // net/http will notice that the connection is broken
 	}
 	nc, rw, err := rc.Hijack()
 	if err != nil {
@@ -151,10 +151,10 @@ func (s *Server) TakeOver(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Listener has the connections that go back.
+// Listener returns a listener with the connections that are given back.
 func (s *Server) Listener() net.Listener { return s.back }
 
-// enter counts a connection in. A connection that comes while the server stops is closed.
+// enter counts a new connection. While the server stops, enter closes the connection instead.
 func (s *Server) enter(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +174,7 @@ func (s *Server) left(c *conn) {
 	s.checkGone()
 }
 
-// checkGone informs Shutdown when all connections are closed. s.mu is held.
+// checkGone informs Shutdown when all connections are closed. The caller holds s.mu.
 func (s *Server) checkGone() {
 	if !s.stopping.Load() || len(s.conns) > 0 {
 		return
@@ -186,8 +186,8 @@ func (s *Server) checkGone() {
 	}
 }
 
-// Shutdown closes idle connections at once, and others after their answers. It returns when none is left; those left when ctx
-// ends are closed then.
+// Shutdown closes idle connections at once, and others after their answers. It returns when no connection is left; when ctx ends, it closes
+// the rest.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.stopping.Store(true)
@@ -199,7 +199,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	var err error
 	select {
 	case <-s.gone:
-		s.working.Wait() // publishes whose client is gone may not be answered yet
+		s.working.Wait() // publishes whose client is gone may still be in progress
 	case <-ctx.Done():
 		s.mu.Lock()
 		err = fmt.Errorf("answer %d publishers: %w", len(s.conns), context.Cause(ctx))
@@ -211,11 +211,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return errors.Join(err, s.back.Close())
 }
 
-// mostResting is how many goroutines wait for further publishes. A goroutine that has stored a publish has a large enough stack; a new
-// one would have to grow its own, page by page.
+// mostResting limits the goroutines that wait for further publishes. A goroutine that has stored a publish has a large enough stack; a new
+// one would have to grow its stack step by step.
 const mostResting = 4
 
-// submit queues an exchange. A goroutine takes it together with all others that are queued by then, and stores them in one go.
+// submit queues an exchange. A goroutine takes all exchanges that are queued by then, and stores them together.
 func (s *Server) submit(x *Exchange) {
 	s.queueMu.Lock()
 	defer s.queueMu.Unlock()
@@ -235,7 +235,7 @@ func (s *Server) submit(x *Exchange) {
 	}
 }
 
-// work answers waiting publishes, and repeats that unless enough other goroutines do.
+// work answers waiting publishes again and again, until enough other goroutines do so.
 func (s *Server) work() {
 	for {
 		s.queueMu.Lock()
@@ -250,7 +250,7 @@ func (s *Server) work() {
 	}
 }
 
-// restUntilCalled waits for more to answer; false: the goroutine is not needed any more.
+// restUntilCalled waits for more exchanges; false: the goroutine is not needed any more.
 func (s *Server) restUntilCalled() bool {
 	defer s.rest.Add(-1)
 	if s.rest.Add(1) > mostResting {
@@ -264,7 +264,7 @@ func (s *Server) restUntilCalled() bool {
 	}
 }
 
-// take takes the waiting publishes; later ones are for another goroutine. s.queueMu is held.
+// take takes the waiting publishes; another goroutine takes later ones. The caller holds s.queueMu.
 func (s *Server) take() []*Exchange {
 	lot := s.waiting
 	s.waiting, s.bytes, s.called = nil, 0, false

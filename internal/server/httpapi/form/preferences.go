@@ -11,7 +11,8 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// MaxPreferences bounds what is read of preferences: as many categories as there may be, with the longest names and every channel.
+// MaxPreferences limits the body with preferences, in bytes: it fits the largest number of categories, with the longest names and every
+// channel.
 const MaxPreferences = 32 << 10
 
 // Preferences reads a recipient's preferences, and checks them.
@@ -63,7 +64,7 @@ func below(field string, err error) error {
 	return err
 }
 
-// PreferencesJSON is how preferences are shown; as they are shown they can be set.
+// PreferencesJSON is the form of preferences in answers; it can be sent back unchanged.
 type PreferencesJSON struct {
 	Categories map[string]preference.Choice `json:"categories"`
 	Quiet      *preference.Hours            `json:"quiet_hours"`

@@ -10,8 +10,7 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// FuzzPreferences: accepted preferences stay the same when they are shown and set again; refused ones name their
-// mistake.
+// FuzzPreferences checks that accepted preferences stay the same when they are shown and set again, and that errors name the mistake.
 func FuzzPreferences(f *testing.F) {
 	for _, body := range []string{
 		`{}`, `{"categories":{"promo":{"channels":[]},"*":{"channels":["fcm"]},"rides":{}}}`, `{"categories":null,"quiet_hours":null,"timezone":null}`,

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// Registration reads an endpoint that somebody registers.
+// Registration reads an endpoint from the body of a registration.
 func Registration(body []byte) (e audience.Endpoint, err error) {
 	return e, registrationFields(&e).DecodeOrNull(body)
 }
@@ -33,7 +33,7 @@ func registrationFields(e *audience.Endpoint) call.Fields {
 	}
 }
 
-// Change reads changes of an endpoint: members that are absent stay, null removes.
+// Change reads changes of an endpoint: absent members stay, null removes a value.
 func Change(body []byte, who *endpoint.Holder) (change func(*audience.Endpoint), err error) {
 	var owner, changes []func(*audience.Endpoint)
 	members := changeFields(func(f func(*audience.Endpoint)) { changes = append(changes, f) })
@@ -51,8 +51,8 @@ func Change(body []byte, who *endpoint.Holder) (change func(*audience.Endpoint),
 	}, err
 }
 
-// changeFields are the fields that can be changed besides the owner, whose change comes first; add gets the changes in
-// the order of the request.
+// changeFields returns the fields that can be changed, except the owner, whose change comes first; add gets the changes in the order of the
+// request.
 func changeFields(add func(func(*audience.Endpoint))) call.Fields {
 	return call.Fields{
 		"address": call.Reader(func(_ string, raw json.RawMessage) error {

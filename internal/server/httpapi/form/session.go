@@ -19,7 +19,7 @@ type Session struct {
 	Behind      bool        `json:"behind"`
 }
 
-// Completeness is the value of an answer's member about presence: "partial" if a node did not answer, else empty.
+// Completeness returns the member of an answer about presence: "partial" if a node did not answer, else empty.
 func Completeness(partial bool) string {
 	if partial {
 		return "partial"
@@ -27,7 +27,7 @@ func Completeness(partial bool) string {
 	return ""
 }
 
-// ViewSession shows a session of the node.
+// ViewSession returns the JSON form of a session on node.
 func ViewSession(s session.Info, node string) Session {
 	return Session{
 		ID: s.ID, Node: cmp.Or(s.Node, node), Device: s.Device, Gateway: s.Gateway, ConnectedAt: call.Moment(s.ConnectedAt),

@@ -26,61 +26,62 @@ type Mailbox interface {
 	Ready(ctx context.Context) error
 }
 
-// Presence lists the live sessions. Queries to other nodes may take up to a quarter of a second; an answer is partial if
-// some of them did not answer.
+// Presence lists the live sessions. Queries to other nodes may take up to a quarter of a second; the result is partial if a node did not
+// answer.
 type Presence interface {
-	// Slowest lists up to n sessions of an app that have something unacknowledged or queued, the slowest first.
+	// Slowest lists up to n sessions of an app with unacknowledged or queued messages, the slowest first.
 	Slowest(ctx context.Context, app string, by session.Order, n int) (lags []session.Lag, partial bool, err error)
 	// Live returns the number of sessions on this node.
 	Live() int
-	// Counts are of notifications since start: written to sessions, of these again, and acknowledged by sessions.
+	// Counts returns counts of notifications since start: all deliveries to sessions, the repeated ones among them, and acknowledgements by
+	// sessions.
 	Counts() (delivered, redelivered, acked uint64)
 }
 
 // Keys manages an app's API keys.
 type Keys interface {
 	Keys(app string) []access.Key
-	// CreateKey makes a key; its secret is returned this once.
+	// CreateKey makes a key and returns its secret, which cannot be read again.
 	CreateKey(ctx context.Context, app, name string, roles access.Role) (access.Key, string, error)
 	// DeleteKey fails with access.ErrUnknownKey if the app has no such key.
 	DeleteKey(ctx context.Context, app, id string) error
 }
 
-// Figures are statistics of parts that the API does not use otherwise.
+// Figures holds the statistics of parts that the API does not use otherwise.
 type Figures struct {
 	Connections    int // on the event loops
 	QueuedBytes    int64
-	PublishLatency []latency.Bucket // of all ways to publish, since start
+	PublishLatency []latency.Bucket // over all interfaces for publishing, since start
 	Objects        ObjectFigures
 	Topics         TopicFigures
 	Requests       RequestFigures
 	Steps          StepFigures
 }
 
-// StepFigures count the messages that steps of escalations sent and whose outcome is decided, since start.
+// StepFigures counts the messages that steps of escalations sent and whose outcome is known, since start.
 type StepFigures struct {
-	Accepted, Failed uint64 // accepted by providers; refused, out of time, or with unknown outcome
+	Accepted, Failed uint64 // accepted by providers; refused, expired, or with unknown outcome
 }
 
-// RequestFigures are of requests that were made through this node, since start.
+// RequestFigures counts the requests that were made through this node, since start.
 type RequestFigures struct {
-	Total, Failed uint64           // without an answer, or with one of 500 or more
+	Total, Failed uint64           // Failed had no answer, or one with status 500 or more
 	Latency       []latency.Bucket // of those that were answered
 }
 
 // TopicFigures are about topics and their subscribers. Totals count since start.
 type TopicFigures struct {
-	Subscriptions                int    // of live sessions, each pattern counted
-	Publishes, Messages, Dropped uint64 // through this node's API, written to sessions, reported to them as gaps
+	Subscriptions                int    // of live sessions; each pattern counts as one
+	Publishes, Messages, Dropped uint64 // published through this node's API; written to sessions; reported to sessions as gaps
 }
 
 // ObjectFigures are about objects and their registrations. Totals count since start.
 type ObjectFigures struct {
 	Registrations         int    // of live sessions
-	Changes, Frames, Acks uint64 // stored, written to sessions, acknowledged by them
+	Changes, Frames, Acks uint64 // changes stored, frames written to sessions, acknowledgements by sessions
 }
 
-// Parts are what the handlers need.
+// Parts holds what the handlers need.
 type Parts struct {
 	Mailbox  Mailbox
 	Presence Presence
@@ -97,7 +98,7 @@ type Parts struct {
 
 	// Registry is what /metrics shows.
 	Registry *prometheus.Registry
-	// Figures are queried by GET /v1/stats. Nil: there are none.
+	// Figures returns the figures for GET /v1/stats. Nil: there are none.
 	Figures func() Figures
 	Watch   *watch.Server
 	Cluster Clusters // nil: there are no other nodes

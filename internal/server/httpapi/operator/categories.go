@@ -29,7 +29,7 @@ func viewCategory(name string, c preference.Category) categoryJSON {
 	return categoryJSON{Category: name, Critical: c.Critical, Limit: call.OrNull(c.Limit.String())}
 }
 
-// categories are the calls below /v1/categories. Settings that a PUT leaves out get their defaults.
+// categories returns the calls below /v1/categories. A PUT resets omitted settings to their defaults.
 func (a *API) categories() settings[categoryJSON] {
 	return settings[categoryJSON]{
 		kind: "category", path: "/v1/categories", name: "category", most: maxCategoryBody,

@@ -14,12 +14,12 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// Channels are an app's ways to reach people outside.
+// Channels reads, changes and tests an app's channels.
 type Channels interface {
 	List(app string) []channel.Info
 	Get(app string, ch push.Channel) (channel.Info, error)
 	Fields(ch push.Channel) ([]channel.Field, error)
-	// Set changes settings; generated values are returned this once.
+	// Set changes settings and returns generated values, which are not shown again.
 	Set(ctx context.Context, app string, ch push.Channel, change channel.Change) (channel.Info, channel.Values, error)
 	Delete(ctx context.Context, app string, ch push.Channel) error
 	Check(ctx context.Context, app string, ch push.Channel) (about string, err error)
@@ -27,7 +27,7 @@ type Channels interface {
 }
 
 const (
-	maxChannelBody = 32 << 10 // a key in PEM has 300 bytes
+	maxChannelBody = 32 << 10 // in bytes; a key in PEM has 300
 	maxTestBody    = 16 << 10
 )
 
@@ -38,7 +38,7 @@ type channelJSON struct {
 	Settings    map[string]any `json:"settings"`
 	Credentials []string       `json:"credentials"` // names of the credentials that are set
 	UpdatedAt   call.Moment    `json:"updated_at"`
-	// Made are secrets that were made because none was given, shown once.
+	// Made holds generated secrets for those that were not given; they are shown once.
 	Made map[string]string `json:"made,omitempty"`
 }
 
@@ -50,8 +50,8 @@ func viewChannel(i *channel.Info) channelJSON {
 
 func channelOf(c *call.Call) push.Channel { return push.Channel(c.R.PathValue("channel")) }
 
-// channels are the calls below /v1/channels. A PUT leaves absent fields as they are, since credentials cannot be read to be sent back;
-// null takes a field away.
+// channels returns the calls below /v1/channels. A PUT leaves absent fields unchanged, since callers cannot read credentials to send them
+// back; null removes a field.
 func (a *API) channels() settings[channelJSON] {
 	return settings[channelJSON]{
 		kind: "channel", path: "/v1/channels", name: "channel", most: maxChannelBody,
@@ -102,7 +102,7 @@ func decodeChannel(body []byte, known []channel.Field) (change channel.Change, e
 	return change, members.Decode(body)
 }
 
-// testJSON is the result of a test: a failed test is no failure of the request.
+// testJSON is the result of a test. The request succeeds even if the test fails.
 type testJSON struct {
 	OK      bool   `json:"ok"`
 	Outcome string `json:"outcome"`

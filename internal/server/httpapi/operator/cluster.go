@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// ClusterView is the nodes as this one sees them.
+// ClusterView lists the nodes as this one sees them.
 type ClusterView struct {
 	Nodes  []NodeView  `json:"nodes"` // this one first
 	Routes []RouteView `json:"routes,omitempty"`
@@ -66,7 +66,7 @@ func (a *API) Cluster(c *call.Call) error {
 	return c.Value(http.StatusOK, v)
 }
 
-// Clusters returns what a node knows of the others; the first node may be itself, with its boot alone.
+// Clusters returns a node's view of the others; the first node may be itself, with only its boot.
 type Clusters func(ctx context.Context) (ClusterView, error)
 
 // ForgetNode is DELETE /v1/cluster/{node}.

@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// maxProfile bounds how long a profile over time may run: it costs the server some speed.
+// maxProfile limits the duration of a profile: recording costs the server some speed.
 const maxProfile = 60 * time.Second
 
 // Profile serves the Go runtime's profiles, for go tool pprof. cpu, block and mutex record for ?seconds= (30); the

@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// Gateway is how an app's services are called through the gateway.
+// Gateway stores the settings of an app's services for calls through the gateway.
 type Gateway interface {
 	Service(app, name string) (s access.Service, set bool)
 	Services(app string) map[string]access.Service
@@ -37,8 +37,8 @@ func viewService(name string, s access.Service) serviceJSON {
 	return v
 }
 
-// services are the calls below /v1/gateway. The list has the services whose settings somebody has set; other services, and fields that a
-// PUT leaves out, have the defaults.
+// services returns the calls below /v1/gateway. The list contains only services whose settings somebody has set. Other services, and fields
+// that a PUT omits, have the defaults.
 func (a *API) services() settings[serviceJSON] {
 	return settings[serviceJSON]{
 		kind: "service", what: "gateway service", path: "/v1/gateway", name: "service", most: maxServiceBody, check: access.CheckService,

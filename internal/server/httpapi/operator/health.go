@@ -25,7 +25,7 @@ func (a *API) Readyz(c *call.Call) error {
 	}
 	if err := a.Mailbox.Ready(c.Ctx); err != nil {
 		if errors.Is(err, mailbox.ErrAway) || c.Ctx.Err() != nil {
-			return notReady(mailbox.ErrAway.Error()) // the error of a failed store would not fit: the request stores nothing
+			return notReady(mailbox.ErrAway.Error()) // the error of a failed store does not fit, since this request stores nothing
 		}
 		return notReady(problem.From(err).Detail)
 	}

@@ -16,7 +16,7 @@ import (
 type Hooks interface {
 	List(ctx context.Context, app string) ([]hook.Info, error)
 	Get(ctx context.Context, app, name string) (hook.Info, error)
-	// Set makes or changes a hook; a secret that was made is returned this once.
+	// Set makes or changes a hook; made is a generated secret, which is not shown again.
 	Set(ctx context.Context, app, name string, c hook.Change) (info hook.Info, created bool, made string, err error)
 	Delete(ctx context.Context, app, name string) error
 	Replay(ctx context.Context, app, name string, since uint64) (hook.Info, error)
@@ -61,7 +61,7 @@ func viewHook(i *hook.Info) hookJSON {
 	return v
 }
 
-// hooks are the calls below /v1/hooks.
+// hooks returns the calls below /v1/hooks.
 func (a *API) hooks() settings[hookJSON] {
 	return settings[hookJSON]{
 		kind: "hook", path: "/v1/hooks", name: "name", most: maxHookBody,
@@ -132,7 +132,7 @@ func (a *API) ReplayHook(c *call.Call) error {
 	return c.Value(http.StatusOK, viewHook(&info))
 }
 
-// TestHook is POST /v1/hooks/{name}/test: what the receiver answered is the answer, not a failure of the request.
+// TestHook is POST /v1/hooks/{name}/test. It returns the receiver's answer; the request succeeds even if the receiver failed.
 func (a *API) TestHook(c *call.Call) error {
 	if _, err := c.Params(); err != nil {
 		return err

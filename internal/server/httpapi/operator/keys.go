@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-const maxKeyBody = 4 << 10 // the body names a few roles
+const maxKeyBody = 4 << 10 // in bytes; the body names a few roles
 
 type keyJSON struct {
 	ID         string      `json:"id"`
@@ -21,7 +21,7 @@ type keyJSON struct {
 	Roles      []string    `json:"roles"`
 	CreatedAt  call.Moment `json:"created_at"`
 	LastUsedAt call.Moment `json:"last_used_at"`
-	// Key is the secret, shown once: absent when a retry finds the key that its first try made.
+	// Key is the secret, shown once. It is absent when a retry finds the key that its first try created.
 	Key       *string `json:"key,omitempty"`
 	Duplicate *bool   `json:"duplicate,omitempty"`
 }
@@ -63,7 +63,7 @@ func (a *API) CreateKey(c *call.Call) error {
 	return a.newKey(c, name, roles, entry.id)
 }
 
-// newKey creates a key and notes its id for retries.
+// newKey creates a key and stores its id in note, for retries.
 func (a *API) newKey(c *call.Call, name string, roles access.Role, note *string) error {
 	k, secret, err := a.Keys.CreateKey(c.Ctx, c.Key.App, name, roles)
 	if err != nil {
@@ -79,7 +79,7 @@ func (a *API) newKey(c *call.Call, name string, roles access.Role, note *string)
 	return c.Value(http.StatusCreated, v)
 }
 
-// sameKey answers a retry with the key that was made, without its secret, which is not kept.
+// sameKey answers a retry with the key that the first try created, without its secret, which is not stored.
 func (a *API) sameKey(c *call.Call, id string) error {
 	for _, k := range a.Keys.Keys(c.Key.App) {
 		if k.ID == id {
@@ -102,7 +102,7 @@ func decodeKey(body []byte) (name string, roles access.Role, err error) {
 	return name, roles, err
 }
 
-// ListKeys is GET /v1/keys. An app has few keys: they are one page.
+// ListKeys is GET /v1/keys. An app has few keys, so the answer is one page.
 func (a *API) ListKeys(c *call.Call) error {
 	if _, err := c.Params(); err != nil {
 		return err
@@ -133,10 +133,10 @@ func (a *API) DeleteKey(c *call.Call) error {
 
 const (
 	createdFor = 24 * time.Hour
-	maxCreated = 1000 // keys are made by hand; beyond this the oldest Idempotency-Key is dropped
+	maxCreated = 1000 // people create keys by hand; beyond this number the oldest Idempotency-Key is dropped
 )
 
-// createdKeys keeps which key an Idempotency-Key made.
+// createdKeys remembers the key that each Idempotency-Key created.
 type createdKeys struct {
 	mu      sync.Mutex
 	entries map[[2]string]*createdKey // by app and idempotency key
@@ -148,14 +148,13 @@ type createdKey struct {
 	at   time.Time
 }
 
-// entered is what an Idempotency-Key leads to: the place of the id, or that another body used it.
+// entered is the entry of an Idempotency-Key: the place for the created key's id, or the fact that another body used it.
 type entered struct {
 	id    *string
 	other bool
 }
 
-// enter finds or makes the entry of an idempotency key and keeps all others out until done is called, so that two
-// tries at once make one key.
+// enter finds or makes the entry of an idempotency key and locks it until done is called, so that two concurrent tries create one key.
 func (t *createdKeys) enter(app, idem string, body [sha256.Size]byte, now time.Time) (e entered, done func()) {
 	t.mu.Lock()
 	if t.entries == nil {

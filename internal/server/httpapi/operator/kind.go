@@ -9,8 +9,8 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// ofKind is settings of a kind as answers have them: its name, the values of its fields, then the members of all kinds. Instead of secrets
-// stand, in their place, the names of those that are set.
+// ofKind is the form of a kind's settings in answers: its name, the values of its fields, then the members of all kinds. Secrets are
+// replaced by the names of those that are set.
 type ofKind[E any] struct {
 	what   string // in words: sink
 	kind   string
@@ -37,7 +37,7 @@ func (o ofKind[E]) MarshalJSON() ([]byte, error) {
 	return append(append(append(out, credentials...), ','), every[1:]...), nil
 }
 
-// decodeValues reads the values of a kind's fields, and members of all kinds. A secret is taken away by null.
+// decodeValues reads the values of a kind's fields, and members of all kinds. Null removes a secret.
 func decodeValues(body []byte, fields []setting.Field, members call.Fields) (setting.Values, error) {
 	v := setting.Values{}
 	for _, f := range fields {
@@ -46,7 +46,7 @@ func decodeValues(body []byte, fields []setting.Field, members call.Fields) (set
 	return v, members.Decode(body)
 }
 
-// mostWords is the most words in a list whose field has no limit of its own.
+// mostWords limits the words in a list whose field has no limit of its own.
 const mostWords = 16
 
 // valueOf reads the value of a field and passes it to take: a text, a boolean, a list or a duration. Null, if allowed,

@@ -7,7 +7,7 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// Routes are the calls of this package.
+// Routes returns the calls of this package.
 func (a *API) Routes() []call.Route {
 	return slices.Concat(a.categories().routes(a), a.services().routes(a), a.channels().routes(a), a.hooks().routes(a), a.sinks().routes(a), a.sources().routes(a), []call.Route{
 		{Pattern: "POST /v1/keys", Role: access.Admin, Action: "key.create", Serve: a.CreateKey},

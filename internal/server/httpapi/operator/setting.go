@@ -7,12 +7,13 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// settings are the calls for one kind of an app's settings. Each has a name. An app has few of a kind: they are one page.
+// settings implements the calls for one kind of an app's settings. Each setting has a name. An app has few of a kind, so a list is one
+// page.
 type settings[V any] struct {
 	kind  string // in the audit log: hook
-	what  string // in the log, and its key there; empty: kind
+	what  string // the kind's name in the log, and its key there; empty: kind
 	path  string // of the list: /v1/hooks
-	name  string // of the name in the path
+	name  string // wildcard of the name in the path
 	most  int64  // bytes of a body
 	check func(name string) error
 	list  func(c *call.Call) ([]V, error)
@@ -68,7 +69,7 @@ func (s settings[V]) routes(a *API) []call.Route {
 	}
 }
 
-// named is a call for the settings that its path names.
+// named makes a call that serves the setting named by the path.
 func (s settings[V]) named(serve func(c *call.Call, name string) error) func(c *call.Call) error {
 	return func(c *call.Call) error {
 		if _, err := c.Params(); err != nil {
@@ -92,7 +93,7 @@ func (s settings[V]) log(a *API, c *call.Call, name, did string) {
 	a.Log.InfoContext(c.Ctx, what+" "+did, "app", c.Key.App, s.kind, name, "by", c.Key.Key) //nolint:sloglint // two messages a kind
 }
 
-// views shows each of a list.
+// views returns the view of each element of a list.
 func views[I, V any](list []I, view func(*I) V) []V {
 	items := make([]V, len(list))
 	for i := range list {

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// Sinks bring an app's events to where they are counted.
+// Sinks write an app's events to analytics databases.
 type Sinks interface {
 	List(ctx context.Context, app string) ([]sink.Info, error)
 	Get(ctx context.Context, app, kind string) (sink.Info, error)
@@ -21,7 +21,7 @@ type Sinks interface {
 
 const maxSinkBody = 16 << 10
 
-// sinkJSON are the members of every sink.
+// sinkJSON holds the members of every sink.
 type sinkJSON struct {
 	Enabled     bool        `json:"enabled"`
 	State       sink.State  `json:"state"`
@@ -43,7 +43,7 @@ func viewSink(i *sink.Info) ofKind[sinkJSON] {
 	}}
 }
 
-// sinks are the calls below /v1/sinks. A PUT leaves absent fields as they are, the password too; null removes the password.
+// sinks returns the calls below /v1/sinks. A PUT leaves absent fields unchanged, including the password; null removes the password.
 func (a *API) sinks() settings[ofKind[sinkJSON]] {
 	return settings[ofKind[sinkJSON]]{
 		kind: "sink", path: "/v1/sinks", name: "sink", most: maxSinkBody,

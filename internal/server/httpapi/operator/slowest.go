@@ -15,7 +15,7 @@ import (
 // maxSlowest limits a list of the slowest sessions, which people read.
 const maxSlowest = 100
 
-// lagJSON is a session that has something unacknowledged or queued.
+// lagJSON is a session with unacknowledged or queued messages.
 type lagJSON struct {
 	Recipient string `json:"recipient"`
 	form.Session
@@ -23,7 +23,7 @@ type lagJSON struct {
 	OldestAt call.Moment `json:"oldest_at"` // when its oldest unacknowledged notification was published or due
 }
 
-// slowest lists the slowest sessions of the key's app, if the query wants them. partial: a node did not answer.
+// slowest lists the slowest sessions of the key's app, if the query asks for them. partial reports that a node did not answer.
 func (a *API) slowest(c *call.Call, q url.Values) (out []lagJSON, partial bool, err error) {
 	by := session.ByOldest
 	switch s := session.Order(q.Get("by")); s {
@@ -66,7 +66,7 @@ func (a *API) slowest(c *call.Call, q url.Values) (out []lagJSON, partial bool, 
 	return out, partial, nil
 }
 
-// begun is when a notification began to wait; zero for one that was settled meanwhile.
+// begun returns the time at which a notification began to wait; zero if it was settled meanwhile.
 func begun(it *mailbox.Item) time.Time {
 	switch {
 	case it == nil:

@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// Sources bring an app's notifications from where its publishers already put them.
+// Sources read an app's notifications from where its publishers already put them.
 type Sources interface {
 	List(app string) []source.Info
 	Get(app, kind string) (source.Info, error)
@@ -20,7 +20,7 @@ type Sources interface {
 
 const maxSourceBody = 256 << 10 // a thousand names
 
-// sourceJSON are the members of every source.
+// sourceJSON holds the members of every source.
 type sourceJSON struct {
 	Enabled   bool         `json:"enabled"`
 	State     source.State `json:"state"`
@@ -47,8 +47,8 @@ func viewSource(i *source.Info) ofKind[sourceJSON] {
 	}}
 }
 
-// sources are the calls below /v1/sources. A PUT leaves an absent password as it is, since it cannot be read to be sent back; null takes it
-// away.
+// sources returns the calls below /v1/sources. A PUT leaves an absent password unchanged, since callers cannot read it to send it back;
+// null removes it.
 func (a *API) sources() settings[ofKind[sourceJSON]] {
 	return settings[ofKind[sourceJSON]]{
 		kind: "source", path: "/v1/sources", name: "source", most: maxSourceBody,

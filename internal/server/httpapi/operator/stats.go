@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/form"
 )
 
-// statsJSON holds the statistics of this node. Totals count since its start: a rate is the difference of two of them.
+// statsJSON holds the statistics of this node. Totals count since its start; a rate is the difference between two readings.
 type statsJSON struct {
 	Version    string            `json:"version"`
 	Node       string            `json:"node"`
@@ -39,7 +39,7 @@ type statsJSON struct {
 	Presence   string            `json:"presence,omitempty"` // of the slowest
 }
 
-// bucketJSON is how many took longer than the bucket before it and at most LeUS microseconds.
+// bucketJSON counts the operations that took longer than the previous bucket's limit, and at most LeUS microseconds.
 type bucketJSON struct {
 	LeUS  int64  `json:"le_us"`
 	Count uint64 `json:"count"`

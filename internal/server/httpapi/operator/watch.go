@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/server/watch"
 )
 
-// historyJSON are figures over time, of the node that answers: each list has as many elements as there are times.
+// historyJSON holds figures of the answering node over time: each list has one element for each of the times.
 type historyJSON struct {
 	Node   string                    `json:"node"`
 	Since  call.Moment               `json:"since"`
@@ -22,14 +22,14 @@ type historyJSON struct {
 	Now    nowJSON                   `json:"now"`
 }
 
-// endedJSON is how many messages of a channel ended in one way.
+// endedJSON is the number of messages of a channel with one outcome.
 type endedJSON struct {
 	Channel string `json:"channel"`
 	Outcome string `json:"outcome"`
 	Count   uint64 `json:"count"`
 }
 
-// nowJSON are the newest figures, summed over nodes.
+// nowJSON holds the newest figures, summed over nodes.
 type nowJSON struct {
 	Nodes   int                     `json:"nodes"`
 	Partial bool                    `json:"partial"`
@@ -72,7 +72,7 @@ type adviceJSON struct {
 	Hint  string `json:"hint"`
 }
 
-// Warnings is GET /v1/warnings. There are few: they are one page.
+// Warnings is GET /v1/warnings. There are few, so the answer is one page.
 func (a *API) Warnings(c *call.Call) error {
 	if _, err := c.Params(); err != nil {
 		return err
@@ -93,8 +93,8 @@ type recordJSON struct {
 	Details map[string]string `json:"details"`
 }
 
-// ListRecords is GET /v1/log: what the server refused and warned of lately, of the key's app. Where that is the only one, also what
-// concerns the server as a whole. It is bounded, and one page.
+// ListRecords is GET /v1/log: recent refusals and warnings about the key's app. If that is the server's only app, the list includes those
+// about the whole server. It is limited to one page.
 func (a *API) ListRecords(c *call.Call) error {
 	if _, err := c.Params(); err != nil {
 		return err
@@ -140,7 +140,7 @@ type topicJSON struct {
 	Messages uint64 `json:"messages_total"`
 }
 
-// Topics is GET /v1/topics: what sessions of the node that answers subscribe to. It is bounded, and one page.
+// Topics is GET /v1/topics: the subscriptions of sessions on the answering node, limited to one page.
 func (a *API) Topics(c *call.Call) error {
 	if _, err := c.Params(); err != nil {
 		return err
@@ -160,7 +160,7 @@ type subjectJSON struct {
 	Asked   int    `json:"asked"`
 }
 
-// Workers is GET /v1/workers: what workers of the node that answers serve. It is bounded, and one page.
+// Workers is GET /v1/workers: the subjects that workers serve on the answering node, limited to one page.
 func (a *API) Workers(c *call.Call) error {
 	if _, err := c.Params(); err != nil {
 		return err

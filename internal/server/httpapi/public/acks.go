@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	maxAckIDs   = 1000 // as many as a recipient may have pending by default
+	maxAckIDs   = 1000 // the default limit of a recipient's pending notifications
 	maxAckBytes = maxAckIDs * (notification.MaxNameBytes + 8)
 
-	maxAckTokens  = 100 // those that a device kept while it was offline
+	maxAckTokens  = 100 // enough for those that a device collected while it was offline
 	maxTokenBytes = maxAckTokens * (sealed.MaxToken + 8)
 )
 
-// Acks is POST /v1/acks: a client that is not connected acknowledges what reached it another way, either as itself or by the tokens
-// of the messages, which need nothing else.
+// Acks is POST /v1/acks: a client that is not connected acknowledges notifications that reached it another way, either with its own
+// credentials or with the messages' tokens alone.
 func (a *API) Acks(c *call.Call) error {
 	if !a.allowOrigin(c) && !credentials(c) {
 		c.W.Header().Set("Access-Control-Allow-Origin", "*")
@@ -70,7 +70,7 @@ func acked(c *call.Call, n int) error {
 	return c.JSON(http.StatusOK, append(strconv.AppendInt([]byte(`{"acked":`), int64(n), 10), "}\n"...))
 }
 
-// ackTokens settles the messages that the tokens belong to. The tokens are proof enough, so any page may send them.
+// ackTokens settles the messages of the tokens. No other credentials are needed, so any page may send them.
 func (a *API) ackTokens(c *call.Call, body *acks) error {
 	if h := c.W.Header(); h.Get("Access-Control-Allow-Origin") == "" {
 		h.Set("Access-Control-Allow-Origin", "*")
@@ -92,7 +92,7 @@ func badAckTokens() error {
 	return problem.Unauthenticated.With("none of the tokens was made by this server for an acknowledgement, or all have expired")
 }
 
-// bearer returns the token of a client, from any of its places.
+// bearer returns a client's token, from any of the places that may contain it.
 func bearer(c *call.Call) string {
 	if token := access.Bearer(c.R.Header); token != "" {
 		return token
@@ -105,7 +105,7 @@ func credentials(c *call.Call) bool {
 	return bearer(c) != "" || c.Query().Get("recipient") != "" || access.CertURI(c.R.TLS) != ""
 }
 
-// clientRefused words a refusal for a client, which has a token and no roles.
+// clientRefused adapts a refusal to clients, which have a token and no roles.
 func clientRefused(err error) error {
 	switch {
 	case errors.Is(err, access.ErrUnauthenticated):
@@ -116,8 +116,7 @@ func clientRefused(err error) error {
 	return err
 }
 
-// AcksPreflight answers a browser that asks whether a page may call POST /v1/acks. A call that names no app is expected to bring
-// tokens.
+// AcksPreflight answers a browser's preflight request (CORS) for POST /v1/acks. A call that names no app is expected to contain tokens.
 func (a *API) AcksPreflight(c *call.Call) error {
 	h := c.W.Header()
 	switch {
@@ -139,7 +138,7 @@ func (a *API) AcksPreflight(c *call.Call) error {
 type acks struct {
 	ids, tokens []string
 	event       *push.Reaction
-	named       bool // there is a member tokens, be it right or wrong
+	named       bool // the body has a member tokens, valid or not
 }
 
 func decodeAcks(body []byte) (a acks, err error) {

@@ -19,7 +19,7 @@ type Mailbox interface {
 	Ack(ctx context.Context, app, recipient, device string, ids []string) (n int, err error)
 }
 
-// Receipts handles receivers' reports, which contain the tokens of their messages.
+// Receipts handles receivers' reports, which contain their messages' tokens.
 type Receipts interface {
 	// Acknowledge settles the messages of the tokens; event is a further reaction to record. sealed.ErrBad: none of the
 	// tokens is valid.
@@ -30,7 +30,7 @@ type Receipts interface {
 type Apps interface {
 	// App returns an app, the only one if none is named, or access.ErrUnknownApp.
 	App(name string) (access.App, error)
-	// Anonymous reports whether visitors of a page of this origin may register with an app without a token.
+	// Anonymous reports whether visitors of pages of this origin may register with an app without a token.
 	Anonymous(app, origin string) (name string, allowed bool)
 }
 
@@ -45,12 +45,12 @@ type Channels interface {
 	WebPushKey(ctx context.Context, app string) (string, error)
 }
 
-// Parts are what the handlers need.
+// Parts holds what the handlers need.
 type Parts struct {
 	Access    access.Access
 	Apps      Apps
 	Mailbox   Mailbox
-	Receipts  Receipts // nil: no message has such a token
+	Receipts  Receipts // nil: no message has an acknowledgement token
 	Endpoints *endpoint.Service
 	Campaigns Campaigns
 	Channels  Channels
@@ -58,9 +58,9 @@ type Parts struct {
 
 	Preferences Preferences
 
-	// Signups limits registrations without a token by address. Nil: no limit.
+	// Signups limits, for each address, the registrations without a token. Nil: no limit.
 	Signups *limit.Addrs
-	// AckLimit limits acknowledgements by token by address. Nil: no limit.
+	// AckLimit limits, for each address, the acknowledgements by token. Nil: no limit.
 	AckLimit *limit.Addrs
 }
 

@@ -56,8 +56,8 @@ func (a *API) holder(c *call.Call, q url.Values) (h holder, err error) {
 	return holder{Holder: endpoint.Holder{App: client.App, Recipient: client.Recipient}}, nil
 }
 
-// RegisterEndpoint is POST /v1/endpoints. To register once more is to renew, so a retry needs no Idempotency-Key; a back
-// end that sends one is told if it used it for something else.
+// RegisterEndpoint is POST /v1/endpoints. Registering again renews the endpoint, so a retry needs no Idempotency-Key. A back end that sends
+// one gets an error if it used the key for something else.
 func (a *API) RegisterEndpoint(c *call.Call) (err error) {
 	a.allowPage(c)
 	idem, err := call.IdempotencyKey(c.R.Header)
@@ -131,7 +131,7 @@ func registeredStatus(created bool) int {
 	return http.StatusOK
 }
 
-// signup admits a visitor without a token: the app must allow that, and the page must be one of its own.
+// signup admits a visitor without a token: the app must allow that, and the page must belong to the app.
 func (a *API) signup(c *call.Call, app string) (name string, err error) {
 	name, allowed := a.Apps.Anonymous(app, c.R.Header.Get("Origin"))
 	if name == "" {
@@ -149,11 +149,11 @@ func (a *API) signup(c *call.Call, app string) (name string, err error) {
 }
 
 func peerAddr(r *http.Request) netip.Addr {
-	addr, _ := netip.ParseAddrPort(r.RemoteAddr) // one that cannot be read is not limited, as elsewhere
+	addr, _ := netip.ParseAddrPort(r.RemoteAddr) // an unreadable address is not limited, as elsewhere
 	return addr.Addr().Unmap()
 }
 
-// managed finds the endpoint in the path if the caller may read it or, with change, write it.
+// managed finds the endpoint in the path if the caller may read it or, if change is true, write it.
 func (a *API) managed(c *call.Call, change bool) (h holder, id audience.ID, e audience.Endpoint, err error) {
 	a.allowPage(c)
 	q, err := c.Params("token", "recipient")

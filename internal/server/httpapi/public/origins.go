@@ -2,8 +2,7 @@ package public
 
 import "godwit.dev/godwit/internal/server/httpapi/call"
 
-// allowOrigin lets pages read the answer if the app allows them to connect. No other route does: keys do not belong in
-// pages.
+// allowOrigin lets pages read the answer if the app allows them to connect. No other route allows that: keys do not belong in pages.
 func (a *API) allowOrigin(c *call.Call) bool {
 	h := c.W.Header()
 	h.Add("Vary", "Origin")
@@ -15,7 +14,7 @@ func (a *API) allowOrigin(c *call.Call) bool {
 	return true
 }
 
-// allowPage lets pages read the answer if the app takes clients or registrations from them.
+// allowPage lets pages read the answer if the app accepts clients or registrations from them.
 func (a *API) allowPage(c *call.Call) bool {
 	if a.allowOrigin(c) {
 		return true

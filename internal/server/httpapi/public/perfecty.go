@@ -35,13 +35,12 @@ func (a *API) perfectyPage(c *call.Call) (name string, err error) {
 		return "", err
 	}
 	if origin == "" && c.R.Method == http.MethodGet && len(app.AnonymousOrigins) > 0 {
-		return name, nil // a page of the server's own origin, behind the site's proxy: browsers say so only when they write
+		return name, nil // a page of the server's own origin, behind the site's proxy: browsers send Origin only when such a page writes
 	}
 	return "", problem.Forbidden.With("the page's origin is not one that the app takes registrations from; godwit app allow-anonymous names them")
 }
 
-// PerfectyPreflight answers a browser that asks whether a page may call. The SDK sends a header of the site's choice
-// along, which means nothing here.
+// PerfectyPreflight answers a browser's preflight request (CORS). The SDK adds a header that the site chooses; it has no meaning here.
 func (a *API) PerfectyPreflight(c *call.Call) error {
 	if _, err := a.perfectyPage(c); err != nil {
 		return err
@@ -114,8 +113,7 @@ func (a *API) PerfectyUser(c *call.Call) error {
 	return c.Value(http.StatusOK, map[string]string{"uuid": e.ID.UUID()})
 }
 
-// PerfectyUnregister is POST /compat/perfecty/{app}/v1/push/users/{uuid}/unregister. An unknown visitor counts as
-// having left.
+// PerfectyUnregister is POST /compat/perfecty/{app}/v1/push/users/{uuid}/unregister. It also succeeds for an unknown visitor.
 func (a *API) PerfectyUnregister(c *call.Call) error {
 	app, e, found, err := a.perfectyVisitor(c)
 	if err == nil && found {

@@ -9,18 +9,18 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// robots matches the User-Agent of programs that fetch links by themselves: previews in chats, search engines, monitors.
-// Most call themselves a bot, crawler, spider or preview at the end of a word; the others are named. Browsers inside chat apps are people's.
+// robots matches the User-Agent of programs that fetch links by themselves: previews in chats, search engines, monitors. The names of most
+// end a word with bot, crawler, spider or preview; the pattern lists the others. Browsers inside chat apps belong to people.
 var robots = regexp.MustCompile(`(?i)(?:bot|crawler|spider|slurp|preview|previewer|scraper|unfurl|fetcher|imgproxy|imageproxy)\b` +
 	`|externalhit|externalagent|facebookcatalog|vkshare|embedly|iframely|cardyb|kakaotalk-scrap|line-poker|^tumblr/|nuzzel|quora link|ia_archiver|w3c_|/web/snippet` +
 	`|mediapartners|google-(?:read-aloud|inspectiontool|safety|structured|pagerenderer)|headlesschrome|lighthouse` +
 	`|^whatsapp/|^viber/|^signal[-/]|^snapchat/|^mastodon|^pleroma|^misskey|^synapse|^zulip|^rocket\.chat`)
 
-// phones are names of phones that end like a robot's.
+// phones matches names of phones that end like a robot's.
 var phones = regexp.MustCompile(`(?i)\bcubot\b`)
 
-// byPerson reports whether a person has opened a link, as far as the request shows: HEAD requests, pages that browsers
-// prefetch and the robots that make previews in chats do not count. A request without a User-Agent counts as a person's.
+// byPerson reports whether a person has opened a link, as far as the request shows. HEAD requests, pages that browsers prefetch, and robots
+// that make previews in chats do not count. A request without a User-Agent counts as a person's.
 func byPerson(r *http.Request) bool {
 	if r.Method != http.MethodGet {
 		return false
@@ -33,8 +33,8 @@ func byPerson(r *http.Request) bool {
 	return !robots.MatchString(phones.ReplaceAllString(r.UserAgent(), ""))
 }
 
-// asciiURL encodes a URL for a header: other scripts in a host by IDNA, other non-ASCII characters by percent signs. All
-// else stays byte for byte.
+// asciiURL encodes a URL for a header: other scripts in a host by IDNA, other non-ASCII characters by percent signs. The rest stays byte
+// for byte.
 func asciiURL(link string) string {
 	scheme, rest, ok := strings.Cut(link, "://")
 	if !ok {

@@ -12,14 +12,14 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// Preferences stores recipients' wishes about how they may be reached.
+// Preferences stores recipients' choices of the channels that may reach them.
 type Preferences interface {
 	Preferences(ctx context.Context, app string, recipients []string) (map[string]preference.Preferences, error)
 	SetPreferences(ctx context.Context, app, recipient string, p *preference.Preferences) error
 }
 
-// preferring finds the recipient of a preferences call, if the caller may read or, with change, write that recipient's
-// preferences: a back end those of any recipient, a client its own.
+// preferring finds the recipient of a preferences call, if the caller may read that recipient's preferences or, if change is true, write
+// them: a back end may for any recipient, a client for itself.
 func (a *API) preferring(c *call.Call, change bool) (app, recipient string, err error) {
 	a.allowOrigin(c)
 	q, err := c.Params("token", "recipient")
@@ -38,7 +38,7 @@ func (a *API) preferring(c *call.Call, change bool) (app, recipient string, err 
 	switch {
 	case err != nil:
 		return "", "", err
-	case h.Visitor(): // or the holder of a manage token, which is for one endpoint
+	case h.Visitor(): // or the holder of a manage token, which is valid for one endpoint only
 		return "", "", access.ErrUnauthenticated
 	case h.BackEnd && !h.roles.Has(need):
 		return "", "", call.NeedRole(need)
@@ -48,7 +48,7 @@ func (a *API) preferring(c *call.Call, change bool) (app, recipient string, err 
 	return h.App, recipient, nil
 }
 
-// GetPreferences is GET /v1/recipients/{id}/preferences. A recipient that never set any gets the defaults.
+// GetPreferences is GET /v1/recipients/{id}/preferences. A recipient without stored preferences gets the defaults.
 func (a *API) GetPreferences(c *call.Call) error {
 	app, recipient, err := a.preferring(c, false)
 	if err != nil {

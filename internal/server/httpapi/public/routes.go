@@ -4,7 +4,7 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// Routes are the calls of this package.
+// Routes returns the calls of this package.
 func (a *API) Routes() []call.Route {
 	return []call.Route{
 		{Pattern: "GET /v1/recipients/{id}/preferences", Serve: a.GetPreferences},

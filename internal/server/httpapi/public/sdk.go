@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/server/sdk"
 )
 
-// SDK makes GET /sdk/{file}: the browser part, which pages of any origin load.
+// SDK makes GET /sdk/{file}: the browser scripts, which pages of any origin load.
 func (a *API) SDK() func(c *call.Call) error {
 	files := sync.OnceValues(sdk.Files) // compressed at the first request
 	return func(c *call.Call) error {
@@ -26,10 +26,10 @@ func (a *API) SDK() func(c *call.Call) error {
 	}
 }
 
-// sdkForEver is for a script whose address contains its tag: its content never changes.
+// sdkForEver is the Cache-Control of a script whose URL contains its tag: its content never changes.
 const sdkForEver = "public, max-age=31536000, immutable"
 
-// sdkFresh is how long a page may take a script from its cache without asking: an update reaches visitors in an hour.
+// sdkFresh is the Cache-Control of other scripts: a page may use its cached copy for an hour, so an update reaches visitors within an hour.
 const sdkFresh = "public, max-age=3600"
 
 // script answers with a script, or with 304 if the browser's copy is current.
@@ -40,7 +40,7 @@ func script(c *call.Call, f *sdk.File, byTag bool) error {
 	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 	h.Set("Cache-Control", sdkFresh)
 	h.Set("Vary", "Accept-Encoding")
-	// A worker runs under the policy of its script's answer: it may connect to servers and load nothing.
+	// A worker obeys the policy in its script's answer: it may connect to servers and load nothing.
 	h.Set("Content-Security-Policy", "default-src 'none'; connect-src *; img-src *")
 	if byTag {
 		h.Set("Cache-Control", sdkForEver)

@@ -10,12 +10,11 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-// maxTrackBody is enough bytes for a token and a word.
+// maxTrackBody is enough bytes for a token and a reaction.
 const maxTrackBody = 1 << 10
 
-// Track is POST /v1/track: a receiver reports what it did with a message. The signed token is all it needs; any page
-// may send it, since service workers belong to all kinds of sites. The body may come as text/plain, which spares
-// browsers a preflight.
+// Track is POST /v1/track: a receiver reports its reaction to a message. The signed token suffices; any page may send it, since service
+// workers belong to all kinds of sites. The body may have the type text/plain, which saves browsers a preflight.
 func (a *API) Track(c *call.Call) error {
 	c.W.Header().Set("Access-Control-Allow-Origin", "*")
 	if _, err := c.Params(); err != nil {

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/server/problem"
 )
 
-// WebPushKey is GET /v1/webpush/key: the key with which pages subscribe, so any page may read it.
+// WebPushKey is GET /v1/webpush/key. Pages subscribe with this key, so any page may read it.
 func (a *API) WebPushKey(c *call.Call) error {
 	c.W.Header().Set("Access-Control-Allow-Origin", "*")
 	q, err := c.Params()

@@ -1,4 +1,4 @@
-// Package tracetest has what tests of traces and figures share: a collector that takes them over OTLP.
+// Package tracetest is shared by tests of traces and figures: a collector that receives them over OTLP.
 package tracetest
 
 import (
@@ -21,7 +21,7 @@ import (
 
 const patience = time.Minute
 
-// Receiver takes traces and figures as a collector does.
+// Receiver receives traces and figures as a collector does.
 type Receiver struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -31,7 +31,7 @@ type Receiver struct {
 	news    chan struct{}
 }
 
-// Start starts one for as long as a test runs.
+// Start starts a Receiver for the duration of a test.
 func Start(t testing.TB) *Receiver {
 	t.Helper()
 	r := &Receiver{spans: map[string][]*tracepb.Span{}, news: make(chan struct{}, 1)}
@@ -52,7 +52,7 @@ func Start(t testing.TB) *Receiver {
 	return r
 }
 
-// take reads a request and has it noted, under the lock.
+// take reads a request and calls note under the lock.
 func (r *Receiver) take(w http.ResponseWriter, q *http.Request, into proto.Message, note func()) {
 	in := io.Reader(q.Body)
 	if q.Header.Get("Content-Encoding") == "gzip" {

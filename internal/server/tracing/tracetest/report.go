@@ -16,14 +16,14 @@ import (
 
 // Report is a request with figures.
 type Report struct {
-	N int // its number among the reports, from 1
-	// Figures are values by the text before them in a line of /metrics: name{label="value"}. A histogram has NAME_sum, NAME_count
+	N int // number of the report, from 1
+	// Figures maps the text before a value in a line of /metrics, name{label="value"}, to the value. A histogram has NAME_sum, NAME_count
 	// and NAME_bucket, where le="…" includes the lower buckets.
 	Figures map[string]float64
 	Of      map[string]string // the resource's attributes
 }
 
-// Reported waits for a report that is enough, and returns it.
+// Reported waits for a report that satisfies enough, and returns it.
 func (r *Receiver) Reported(t testing.TB, enough func(*Report) bool) *Report {
 	t.Helper()
 	late := time.After(patience)
@@ -43,7 +43,7 @@ func (r *Receiver) Reported(t testing.TB, enough func(*Report) bool) *Report {
 	}
 }
 
-// Last is the last report, or nil.
+// Last returns the last report, or nil.
 func (r *Receiver) Last() *Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,7 +87,7 @@ func (to *Report) add(m *metricspb.Metric) {
 	}
 }
 
-// labels writes labels as a line of /metrics has them: sorted, but for one that comes last.
+// labels writes labels as in a line of /metrics: sorted, with last at the end.
 func labels(of []*commonpb.KeyValue, last ...string) string {
 	var list []string
 	for _, a := range of {
@@ -103,7 +103,7 @@ func labels(of []*commonpb.KeyValue, last ...string) string {
 	return "{" + strings.Join(list, ",") + "}"
 }
 
-// Lines reads a page of /metrics into the same form.
+// Lines reads a page of /metrics into the form of Report.Figures.
 func Lines(t testing.TB, page string) map[string]float64 {
 	t.Helper()
 	figures := map[string]float64{}

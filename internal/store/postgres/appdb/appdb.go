@@ -1,5 +1,5 @@
-// Package appdb keeps the settings of apps in a schema of a PostgreSQL database. Every node, and the command line, writes there;
-// watchers notice within a second.
+// Package appdb stores the settings of apps in a schema of a PostgreSQL database. Every node, and the command line, writes there; watchers
+// notice changes within a second.
 package appdb
 
 import (
@@ -22,7 +22,7 @@ import (
 //go:embed migrations/*.sql
 var files embed.FS
 
-// Config says where the database is. The zero value of every field but URL is a good default.
+// Config configures the store. Only URL is required; the zero values of the other fields are good defaults.
 type Config struct {
 	URL string
 	// Reach watches whether the database can be reached; nil: nothing does.
@@ -34,13 +34,13 @@ type Config struct {
 
 const defaultSchema = "godwit_app"
 
-// Store keeps the settings of apps in a schema.
+// Store stores the settings of apps in a schema.
 type Store struct {
 	*appsql.Store
 	db *pgdb.DB
 }
 
-// Open opens the schema and makes it where there is none.
+// Open opens the schema and creates it if it does not exist.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Schema == "" {
 		cfg.Schema = defaultSchema
@@ -81,8 +81,8 @@ func (d schema) Read(ctx context.Context, op string, f func(context.Context, sql
 	return d.db.Read(ctx, op, func(ctx context.Context, tx pgx.Tx) error { return f(ctx, pgdb.Common{Conn: tx}) })
 }
 
-// Change implements appsql.DB: watchers see the version grow. The version changes last, so that its row is locked briefly. The lock holds
-// until the commit, so that versions grow in the order of commits.
+// Change implements appsql.DB: it increases the version, which watchers read. It changes the version last, so that the version's row is
+// locked only briefly. The lock lasts until the commit, so versions increase in the order of commits.
 func (d schema) Change(ctx context.Context, op string, f func(context.Context, sqltx.Tx) (bool, error)) error {
 	return d.change(ctx, op, func(ctx context.Context, tx pgx.Tx) (bool, error) { return f(ctx, pgdb.Common{Conn: tx}) })
 }
@@ -93,7 +93,7 @@ func (d schema) change(ctx context.Context, op string, f func(context.Context, p
 		if err != nil || !wake {
 			return err
 		}
-		// A time, so that it differs from all before even where the last commits were lost.
+		// At least the time, so that the version exceeds all earlier ones even if the last commits were lost.
 		_, err = tx.Exec(ctx, "UPDATE version SET value = greatest(value + 1, $1)", d.db.Now().UnixMilli())
 		return err
 	})
@@ -108,7 +108,7 @@ func (d schema) Note(ctx context.Context, _, op string, f func(context.Context, 
 // Taken implements appsql.DB.
 func (schema) Taken(err error) bool { return pgdb.Taken(err) }
 
-// touchTold is by how much a key's last use must have moved for watchers to be woken: each then reads everything again.
+// touchTold is the change of a key's last use from which watchers are woken: each then reads everything again.
 const touchTold = time.Hour
 
 // TouchKeys implements appsql.DB.
@@ -119,7 +119,7 @@ func (d schema) TouchKeys(ctx context.Context, used map[string]time.Time) error 
 		at[i] = used[id].UnixMilli()
 	}
 	return d.change(ctx, "note when keys were used", func(ctx context.Context, tx pgx.Tx) (tell bool, err error) {
-		// In the order of ids, so that nodes that do this at once wait for each other.
+		// In the order of ids, so that concurrent nodes wait for each other instead of deadlocking.
 		err = tx.QueryRow(ctx, `WITH before AS (
 				SELECT id, last_used, new.at FROM api_key JOIN unnest($1::text[], $2::bigint[]) AS new (key, at) ON key = id AND at > last_used
 				ORDER BY id FOR UPDATE OF api_key

@@ -68,7 +68,7 @@ func TestADamagedHookIsNotWrittenOver(t *testing.T) {
 	}
 }
 
-// version is the number that watchers read.
+// version returns the version that watchers read.
 func version(t *testing.T, s *appdb.Store) (v int64) {
 	t.Helper()
 	ok(t, s.DB().Pool().QueryRow(t.Context(), "SELECT value FROM version").Scan(&v))

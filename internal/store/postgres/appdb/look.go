@@ -10,8 +10,8 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
-// LookAtChannels reads the settings of channels beside servers that may be running, and changes nothing: it makes and
-// upgrades no schema. Where there is none there are no settings. schema "" is that of a Config without one.
+// LookAtChannels reads the settings of channels, even while servers are running. It changes nothing: it neither creates nor upgrades a
+// schema. A missing schema means no settings. schema "" means the default of a Config.
 func LookAtChannels(ctx context.Context, url, schema string) (list []channel.Record, err error) {
 	if schema == "" {
 		schema = defaultSchema

@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqltx"
 )
 
-// TestAuditEntriesAreFoundByIndex keeps the audit log's page from going through all actions for the few of one kind, or of one person.
+// TestAuditEntriesAreFoundByIndex checks that the audit log's page finds the entries of one kind, or of one person, without reading all.
 func TestAuditEntriesAreFoundByIndex(t *testing.T) {
 	s, err := Open(t.Context(), Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t)})
 	if err != nil {
@@ -39,7 +39,7 @@ func TestAuditEntriesAreFoundByIndex(t *testing.T) {
 	}
 }
 
-// someEntries are enough rows for the planner to prefer an index.
+// someEntries inserts enough rows for the planner to prefer an index.
 const someEntries = `SET LOCAL session_replication_role = replica;
 INSERT INTO deed(app, at, by, way, address, deed, object, outcome) SELECT CASE WHEN n % 7 = 0 THEN 'shop' ELSE 'other' END, n, 'p' || n % 50, 'page', '', 'd' || n % 50, '', 'done' FROM generate_series(1, 5000) n;
 ANALYZE deed;

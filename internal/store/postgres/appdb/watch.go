@@ -8,15 +8,15 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
-// pollEvery is how often the version is read. Not NOTIFY, which has all commits of a database wait in line.
+// pollEvery is the interval of reads of the version. NOTIFY would serialize all commits of a database.
 const pollEvery = time.Second
 
-// Watch implements appsql.DB: it reads the version, which grows with every commit that changes something. While the database is away it
-// waits: the settings read before stay in force.
+// Watch implements appsql.DB: it reads the version, which increases with every commit that changes something. While the database is away it
+// waits: the settings read before remain in force.
 func (d schema) Watch(ctx context.Context, changed func()) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	last, away := int64(-1), false // commits from before the watch began may be unknown to the caller too
+	last, away := int64(-1), false // the caller may also lack commits from before the watch began
 	for {
 		version, err := d.version(ctx)
 		switch {
@@ -43,7 +43,7 @@ func (d schema) Watch(ctx context.Context, changed func()) error {
 	}
 }
 
-// answerWithin limits one query, so that a database that has stopped answering is not waited for.
+// answerWithin limits one query, so that Watch does not wait for a database that has stopped answering.
 const answerWithin = 5 * time.Second
 
 func (d schema) version(ctx context.Context) (v int64, err error) {

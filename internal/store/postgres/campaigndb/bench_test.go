@@ -32,7 +32,7 @@ func subscription(i int64) audience.Registration {
 	}}
 }
 
-// BenchmarkRegister registers subscribers of one app, one after the other from each of some visitors, or 500 together.
+// BenchmarkRegister registers subscribers of one app: one after the other from each of several visitors, or 500 together.
 func BenchmarkRegister(b *testing.B) {
 	var next atomic.Int64
 	b.Run("one by one", func(b *testing.B) {
@@ -62,8 +62,8 @@ func BenchmarkRegister(b *testing.B) {
 	})
 }
 
-// BenchmarkDelivery takes deliveries through the store as a campaign does: written, read when due, claimed in groups
-// of 50, finished in batches of 250. The figures are nanoseconds of one delivery.
+// BenchmarkDelivery passes deliveries through the store as a campaign does: written, read when due, claimed in groups of 50, finished in
+// batches of 250. The figures are nanoseconds for each delivery.
 func BenchmarkDelivery(b *testing.B) {
 	const subscribers = 10_000
 	s := benchmarked(b)
@@ -132,7 +132,7 @@ func BenchmarkDelivery(b *testing.B) {
 	}
 }
 
-// manyEndpoints are those that storetest.BenchmarkLists searches for.
+// manyEndpoints inserts the endpoints for which storetest.BenchmarkLists searches.
 const manyEndpoints = `
 INSERT INTO endpoint(app, id, channel, recipient, address, address_key, tags, attributes, locale, timezone, active, disabled_reason, created_at, updated_at, last_seen_at)
 SELECT 'app', decode(md5('id' || n), 'hex'), CASE WHEN n = 999999 THEN 'telegram' ELSE 'webpush' END, 'r' || n / 3,

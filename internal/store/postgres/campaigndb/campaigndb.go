@@ -1,5 +1,5 @@
-// Package campaigndb keeps endpoints and campaigns in a schema of a PostgreSQL database, which several nodes may share.
-// Both are in one schema because a campaign's deliveries are made from endpoints in one transaction.
+// Package campaigndb stores endpoints and campaigns in a schema of a PostgreSQL database, which several nodes may share. Both are in one
+// schema because one transaction makes a campaign's deliveries from endpoints.
 package campaigndb
 
 import (
@@ -23,13 +23,13 @@ import (
 //go:embed migrations/*.sql
 var files embed.FS
 
-// Config says where the database is. The zero value of every field but URL is a good default.
+// Config configures the store. Only URL is required; the zero values of the other fields are good defaults.
 type Config struct {
 	URL string
 	// Reach watches whether the database can be reached; nil: nothing does.
 	Reach    *pgdb.Reach
 	Schema   string           // empty: godwit_campaign
-	MaxConns int              // 0: 8; each campaign that is being sent has a few transactions at once
+	MaxConns int              // limits connections; 0: 8; each campaign that is being sent has a few transactions at once
 	Now      func() time.Time // nil: the database's time
 	Log      *slog.Logger     // nil: discards
 }
@@ -41,19 +41,19 @@ type Store struct {
 	together together
 	closed   atomic.Bool
 
-	sendEpochs sync.Map // by app: since this store owns the sends of its escalations
+	sendEpochs sync.Map // by app: the epoch since which this store owns the sends of its escalations
 }
 
 var _ endpoint.Store = (*Store)(nil)
 
-// All reads go along an index, a few hundred rows at a time. The planner cannot know that a tag is on nearly every endpoint: to find the
-// first 50, it took all of a million entries from the index and sorted them. Counts of a whole audience plan freely.
+// All reads follow an index, a few hundred rows at a time. The planner cannot know that nearly every endpoint has a tag: to find the first
+// 50, it read all of a million entries from the index and sorted them. Counts of a whole audience are planned without these settings.
 const (
 	settings   = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET max_parallel_workers_per_gather = 0; SET jit = off"
 	planFreely = "SET LOCAL enable_seqscan = on; SET LOCAL enable_bitmapscan = on; SET LOCAL enable_hashjoin = on; SET LOCAL enable_mergejoin = on"
 )
 
-// Open opens the schema and makes it where there is none.
+// Open opens the schema and creates it if it does not exist.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Schema == "" {
 		cfg.Schema = "godwit_campaign"
@@ -87,15 +87,15 @@ func (s *Store) Close() error {
 // DB is the database beneath.
 func (s *Store) DB() *pgdb.DB { return s.db }
 
-// now is the time as it is stored.
+// now returns the time in the precision of stored times.
 func (s *Store) now() time.Time { return s.db.Now().UTC().Truncate(time.Millisecond) }
 
-// do runs f in a transaction. Errors of f's own pass as they are.
+// do runs f in a transaction. It returns f's own errors unchanged.
 func (s *Store) do(ctx context.Context, op string, f func(context.Context, pgx.Tx) error) error {
 	return s.db.Known(s.db.Do(ctx, op, f))
 }
 
-// one reads a single row into to; found is false if there is none.
+// one reads a single row into to; found is false if there is no row.
 func one(ctx context.Context, tx pgx.Tx, sql string, args []any, to ...any) (found bool, err error) {
 	err = tx.QueryRow(ctx, sql, args...).Scan(to...)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -104,7 +104,7 @@ func one(ctx context.Context, tx pgx.Tx, sql string, args []any, to ...any) (fou
 	return err == nil, err
 }
 
-// text makes a provider's text storable in a text column.
+// text makes a provider's text fit for a text column.
 func text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
 }

@@ -107,7 +107,7 @@ func chat(n int) audience.Registration {
 	}}
 }
 
-// TestAnEpochIsAboveThoseThatWereLost: another machine took over as the database, without the last commits.
+// TestAnEpochIsAboveThoseThatWereLost simulates that another machine took over as the database, without the last commits.
 func TestAnEpochIsAboveThoseThatWereLost(t *testing.T) {
 	clock := testclock.New()
 	s := openAt(t, config(t, clock.Now))
@@ -128,7 +128,7 @@ func TestAnEpochIsAboveThoseThatWereLost(t *testing.T) {
 	}
 }
 
-// TestProvidersTextIsStoredWithoutInvalidBytes of any bytes that a server may answer.
+// TestProvidersTextIsStoredWithoutInvalidBytes stores texts with arbitrary bytes, as a server may answer them.
 func TestProvidersTextIsStoredWithoutInvalidBytes(t *testing.T) {
 	s := openAt(t, config(t, nil))
 	done, err := s.Register(t.Context(), "app", []audience.Registration{chat(1)})
@@ -162,7 +162,7 @@ func TestProvidersTextIsStoredWithoutInvalidBytes(t *testing.T) {
 	}
 }
 
-// TestIndexesAnswerWhatIsAskedOften without sorting: with a million rows, sorting them each time would be the end.
+// TestIndexesAnswerWhatIsAskedOften checks that frequent queries need no sorting, which would take too long with a million rows.
 func TestIndexesAnswerWhatIsAskedOften(t *testing.T) {
 	s := openAt(t, config(t, nil))
 	for name, c := range map[string]struct {
@@ -199,7 +199,7 @@ func TestIndexesAnswerWhatIsAskedOften(t *testing.T) {
 	}
 }
 
-// pages keeps the query of a page instead of running it.
+// pages records the query of a page instead of running it.
 type pages struct {
 	segment.Reader
 	query segment.Clause
@@ -210,7 +210,7 @@ func (p *pages) Endpoints(query segment.Clause) ([]audience.Endpoint, error) {
 	return nil, nil
 }
 
-// explain returns how a query is answered if an index can do it.
+// explain returns the plan of a query when the planner prefers indexes.
 func explain(t *testing.T, s *Store, query string, args ...any) (plan string) {
 	t.Helper()
 	err := s.db.Do(t.Context(), "explain", func(ctx context.Context, tx pgx.Tx) error {
@@ -231,7 +231,7 @@ func explain(t *testing.T, s *Store, query string, args ...any) (plan string) {
 	return plan
 }
 
-// TestRefusedValueSpoilsNoOtherRegistration of those that share a transaction.
+// TestRefusedValueSpoilsNoOtherRegistration registers several endpoints in a shared transaction, one with a refused value.
 func TestRefusedValueSpoilsNoOtherRegistration(t *testing.T) {
 	s := openAt(t, config(t, nil))
 	ops := make([]*registering, 3)

@@ -54,7 +54,7 @@ func campaignWhere(ctx context.Context, q pgdb.Querier, where string, args ...an
 	return list[0], nil
 }
 
-// Insert implements campaign.Book. Of two requests with one key at once the second waits until the first has committed.
+// Insert implements campaign.Book. Of two concurrent requests with one key, the second waits until the first has committed.
 func (s *Store) Insert(ctx context.Context, c *campaign.Campaign, idem string, body [32]byte) (first *campaign.Campaign, err error) {
 	spec, channels, err := campaignrow.JSON(c)
 	if err != nil {
@@ -87,14 +87,14 @@ func (s *Store) Made(ctx context.Context, app, idem string, body [32]byte) (firs
 	return first, err
 }
 
-// madeBefore finds the campaign that an idempotency key made within its life, and locks the key.
+// madeBefore finds the campaign that an idempotency key created within KeyLife, and locks the key.
 func madeBefore(ctx context.Context, tx pgx.Tx, app, idem string, body [32]byte, now time.Time) (first *campaign.Campaign, err error) {
 	if _, err := tx.Exec(ctx, "DELETE FROM campaign_key WHERE at < $1 AND at > 0", millis.Of(now.Add(-campaignrow.KeyLife))); err != nil {
 		return nil, err
 	}
 	var num int64
 	var used []byte
-	// The row exists afterwards; its campaign is empty until that is known.
+	// The row exists afterwards; its campaign number is 0 until the campaign is inserted.
 	err = tx.QueryRow(ctx, `INSERT INTO campaign_key AS k (app, name, campaign, body, at) VALUES ($1, $2, 0, '', 0)
 		ON CONFLICT (app, name) DO UPDATE SET at = k.at RETURNING campaign, body`, app, idem).Scan(&num, &used)
 	switch {
@@ -105,7 +105,7 @@ func madeBefore(ctx context.Context, tx pgx.Tx, app, idem string, body [32]byte,
 	}
 	first, err = campaignWhere(ctx, tx, "num = $1", num)
 	if errors.Is(err, campaign.ErrNotFound) {
-		return nil, nil // deleted since: the key makes another
+		return nil, nil // the campaign was deleted since: the key creates another
 	}
 	return first, err
 }
@@ -180,8 +180,8 @@ func (s *Store) Change(ctx context.Context, app, id string, change func(*campaig
 // Remove implements campaign.Book.
 func (s *Store) Remove(ctx context.Context, num int64, limit int) (done bool, err error) {
 	err = s.do(ctx, "delete campaign", func(ctx context.Context, tx pgx.Tx) error {
-		// The campaign is locked before its deliveries, in the same order as by writers of deliveries: their changes are seen
-		// below.
+		// The campaign is locked before its deliveries, in the same order as in writers of deliveries; so the statements below see the
+		// writers' changes.
 		if _, err := tx.Exec(ctx, "SELECT FROM campaign WHERE num = $1 FOR UPDATE", num); err != nil {
 			return err
 		}
@@ -217,7 +217,7 @@ func (s *Store) Endpoints(ctx context.Context, app string, ids []audience.ID) (l
 	return list, err
 }
 
-// EnsureLive gives recipients that have none an endpoint of channel live, so that a campaign can name them.
+// EnsureLive creates an endpoint of channel live for recipients without one, so that a campaign can name them.
 func (s *Store) EnsureLive(ctx context.Context, app string, recipients []string) error {
 	if len(recipients) == 0 {
 		return nil

@@ -18,8 +18,8 @@ import (
 	"godwit.dev/godwit/internal/store/segment"
 )
 
-// Own implements campaign.Queue. An epoch is at least the time in milliseconds: should the database lose its last commits,
-// because another machine takes over as it was a moment ago, the next epoch is above those that were lost.
+// Own implements campaign.Queue. An epoch is at least the time in milliseconds. If the database loses its last commits, because another
+// machine takes over in the state of a moment ago, the next epoch is still above the lost ones.
 func (s *Store) Own(ctx context.Context, app string) (epoch int64, err error) {
 	err = s.do(ctx, "take over deliveries", func(ctx context.Context, tx pgx.Tx) error {
 		return tx.QueryRow(ctx, `INSERT INTO app_owner AS o (app, epoch) VALUES ($1, $2)
@@ -28,8 +28,8 @@ func (s *Store) Own(ctx context.Context, app string) (epoch int64, err error) {
 	return epoch, err
 }
 
-// checkOwner refuses work on a campaign by a former owner of its app, and keeps others from taking over until the
-// transaction ends. It returns the campaign's state, which stays for as long; empty: it was deleted, and there is no work.
+// checkOwner refuses work on a campaign by a former owner of its app, and prevents others from taking over until the transaction ends. It
+// returns the campaign's state, which does not change until then; empty: the campaign was deleted, and there is no work.
 func checkOwner(ctx context.Context, tx pgx.Tx, num, epoch int64) (state campaign.State, err error) {
 	var now int64
 	found, err := one(ctx, tx, "SELECT state FROM campaign WHERE num = $1 FOR SHARE", []any{num}, &state)
@@ -43,7 +43,7 @@ func checkOwner(ctx context.Context, tx pgx.Tx, num, epoch int64) (state campaig
 	return state, err
 }
 
-// locked are deliveries of a campaign that a statement is about to change, locked in their order.
+// locked selects deliveries of a campaign that a statement is about to change, and locks them in their order.
 const locked = `WITH d AS (SELECT endpoint, channel, outcome, flags FROM delivery WHERE campaign = $1 AND endpoint = ANY($2) AND %s ORDER BY endpoint FOR UPDATE) `
 
 // Recover implements campaign.Queue.
@@ -84,8 +84,8 @@ func (s *Store) Recover(ctx context.Context, app string, epoch int64, limit int,
 	return n, err
 }
 
-// Enumerate implements campaign.Queue. The audience is read before the transaction that writes: looking through many
-// endpoints to find a few must not keep locks.
+// Enumerate implements campaign.Queue. It reads the audience before the writing transaction: a search through many endpoints for a few must
+// not hold locks.
 func (s *Store) Enumerate(ctx context.Context, epoch, num int64, limit int, due func(*campaign.Target) time.Time) (n int, done bool, err error) {
 	from, err := campaignWhere(ctx, s.db.Pool(), "num = $1", num)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *Store) Enumerate(ctx context.Context, epoch, num int64, limit int, due 
 			return err
 		}
 		n, done = 0, false
-		if moved.RowsAffected() == 0 { // it has been paused or cancelled
+		if moved.RowsAffected() == 0 { // the campaign was paused or cancelled
 			return nil
 		}
 		done = !more
@@ -152,7 +152,7 @@ func scanTarget(rows pgx.Rows) (t campaign.Target, err error) {
 	return t, err
 }
 
-// scanTargetAnd reads a delivery, the further selected columns into more, and its flags.
+// scanTargetAnd reads a delivery and its flags, and the further selected columns into more.
 func scanTargetAnd(rows pgx.Rows, more ...any) (t campaign.Target, flags int32, err error) {
 	var id, address, attributes []byte
 	var channel, outcome int16
@@ -176,7 +176,7 @@ func scanTargetAnd(rows pgx.Rows, more ...any) (t campaign.Target, flags int32, 
 	return t, flags, err
 }
 
-// The queries that look for work. One of delivery's partial indexes serves each, in the order of that index.
+// The queries that search for work. Each uses one of delivery's partial indexes, in that index's order.
 const (
 	dueQuery = "SELECT " + targetColumns + ` FROM
 		(SELECT * FROM delivery WHERE outcome = 0 AND campaign = $1 AND channel = $2 AND due <= $3 ORDER BY due, endpoint LIMIT $4) d
@@ -213,8 +213,8 @@ func (s *Store) NextDue(ctx context.Context, num int64, ch push.Channel) (at tim
 // Claim implements campaign.Queue.
 func (s *Store) Claim(ctx context.Context, epoch, num int64, targets []campaign.Target, now time.Time) (claimed []campaign.Target, err error) {
 	claimed, err = s.claim(ctx, epoch, num, targets, now, "outcome = 0")
-	// Whether a commit was made that had no answer shows once the database is there again: nobody else marks these, with
-	// this epoch and at this time.
+	// If a commit got no answer, its outcome shows once the database is back: no other process marks deliveries with this epoch and this
+	// time.
 	for pgdb.Away(err) {
 		if !pause.For(ctx, awayPause) {
 			return nil, fmt.Errorf("%w: %w", campaign.ErrUncertain, err)
@@ -224,10 +224,10 @@ func (s *Store) Claim(ctx context.Context, epoch, num int64, targets []campaign.
 	return claimed, err
 }
 
-// awayPause is the pause before a claim tries again while the database is away.
+// awayPause is the pause between two tries of a claim while the database is away.
 const awayPause = 250 * time.Millisecond
 
-// claim marks those targets whose rows meet a condition.
+// claim marks the targets whose rows meet a condition.
 func (s *Store) claim(ctx context.Context, epoch, num int64, targets []campaign.Target, now time.Time, which string) (claimed []campaign.Target, err error) {
 	rows := make([]int64, len(targets))
 	for i := range targets {

@@ -102,7 +102,7 @@ func (s *Store) ListEndpoints(ctx context.Context, app string, status audience.S
 	return list, next, more, nil
 }
 
-// numbersAfter lists the first numbers of endpoints, active or not, after one.
+// numbersAfter lists the first numbers of endpoints, active or disabled, above a given one.
 const numbersAfter = "(SELECT number FROM endpoint WHERE app = $1 AND active = %t AND number > $2 ORDER BY number LIMIT $3)"
 
 // endpointsAfter reads endpoints in the order of numbers.

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/store/endpointrow"
 )
 
-// entries are the rows by which an endpoint is found; a disabled one is not. Its names were looked for.
+// entries returns the rows that serve to find an endpoint; a disabled one has none. Its names must have been looked up.
 func (w *writer) entries(e *audience.Endpoint) map[endpointrow.Entry]bool {
 	if e == nil {
 		return nil
@@ -23,7 +23,7 @@ func (w *writer) entries(e *audience.Endpoint) map[endpointrow.Entry]bool {
 	return all
 }
 
-// entryRows are rows of the three tables that are added or removed.
+// entryRows holds rows of the three tables, to be added or removed.
 type entryRows struct {
 	endpoints [3][]int64
 	names     [3][]int64
@@ -72,7 +72,7 @@ func (r *entryRows) insert(statements *pgx.Batch) {
 	}
 }
 
-// index changes the rows by which endpoints are found from before to after, and counts added and removed endpoints.
+// index updates the rows that serve to find endpoints, and counts added and removed endpoints.
 func (w *writer) index(ctx context.Context, records []*record) error {
 	var needed [2][]string
 	for _, r := range records {
@@ -109,13 +109,13 @@ func (w *writer) index(ctx context.Context, records []*record) error {
 		}
 	}
 	statements := &pgx.Batch{}
-	gone.remove(statements) // first: an attribute may have become of another kind, or have another value
+	gone.remove(statements) // deletions come first, since an attribute may have another kind or value now
 	fresh.insert(statements)
 	w.count(statements, counts)
 	return w.tx.SendBatch(ctx, statements).Close()
 }
 
-// count queues the changes of counters. No other transaction counts the app's endpoints meanwhile, so any order will do.
+// count queues the changes of counters, in any order: no other transaction changes the app's counters meanwhile.
 func (w *writer) count(statements *pgx.Batch, counts map[endpointrow.Count]int64) {
 	for k, n := range counts {
 		if n != 0 {

@@ -9,10 +9,10 @@ import (
 	"godwit.dev/godwit/internal/store/campaignrow"
 )
 
-// eraseRows are deleted in one transaction, which locks the app's row meanwhile.
+// eraseRows is the number of rows deleted in one transaction, which locks the app's row meanwhile.
 const eraseRows = 500
 
-// EraseApp deletes all that is kept of a deleted app, in slices.
+// EraseApp deletes all rows of a deleted app, in slices.
 func (s *Store) EraseApp(ctx context.Context, app string) error {
 	for {
 		var num int64

@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
-// finishRows is how many outcomes are in one transaction.
+// finishRows is the number of outcomes written in one transaction.
 const finishRows = 500
 
 // Finish implements campaign.Queue.
@@ -35,7 +35,7 @@ func (s *Store) Finish(ctx context.Context, epoch, num int64, results []campaign
 	return nil
 }
 
-// distinct returns the first results, up to the second of one delivery: a statement changes a row once.
+// distinct returns the results up to the first repeated delivery, since a statement changes a row only once.
 func distinct(results []campaign.Result) []campaign.Result {
 	seen := make(map[int64]bool, min(len(results), finishRows))
 	for i := range results {
@@ -47,7 +47,7 @@ func distinct(results []campaign.Result) []campaign.Result {
 	return results
 }
 
-// finish writes the results of those deliveries that are pending or being sent by this owner.
+// finish writes the results of deliveries that are pending or that this owner is sending.
 func finish(ctx context.Context, tx pgx.Tx, epoch, num int64, results []campaign.Result, now time.Time) error {
 	n := len(results)
 	rows, outcomes, dues, attempts := make([]int64, n), make([]int16, n), make([]int64, n), make([]int32, n)
@@ -106,7 +106,7 @@ func follow(ctx context.Context, tx pgx.Tx, num int64, changed []*campaign.Resul
 	return followIn(ctx, tx, app, changed, now)
 }
 
-// followIn does so for endpoints of an app.
+// followIn does the same for endpoints of an app.
 func followIn(ctx context.Context, tx pgx.Tx, app string, changed []*campaign.Result, now time.Time) error {
 	w, err := beginWrites(ctx, tx, app, now)
 	if err != nil {
@@ -132,13 +132,13 @@ func followIn(ctx context.Context, tx pgx.Tx, app string, changed []*campaign.Re
 	return w.flush(ctx)
 }
 
-// Sweep implements campaign.Queue. Deliveries that may have arrived stay unknown unless they become pending: they cannot
-// be called suppressed.
+// Sweep implements campaign.Queue. Deliveries that may have arrived keep the outcome unknown unless they become pending: they cannot count
+// as suppressed.
 func (s *Store) Sweep(ctx context.Context, num int64, sw campaign.Sweep, limit int, now time.Time) (n int, err error) {
-	query := `WITH d AS (SELECT endpoint FROM delivery WHERE campaign = $1 AND outcome = ` + fmt.Sprint(int(sw.From)) // its text: for the outcome's own index
+	query := `WITH d AS (SELECT endpoint FROM delivery WHERE campaign = $1 AND outcome = ` + fmt.Sprint(int(sw.From)) // the outcome is written into the text, so that the outcome's own index can be used
 	args := []any{num, limit, int16(sw.To), millis.Of(sw.Due), text(sw.Detail), millis.Of(now)}
 	if sw.Held {
-		query += " AND channel IN (" + campaignrow.AllChannels + ") AND due = $7" // so that the index on due can be used
+		query += " AND channel IN (" + campaignrow.AllChannels + ") AND due = $7" // lets the query use the index on due
 		args = append(args, campaignrow.Held)
 	}
 	// Only deliveries that become pending lose the outcome unknown.

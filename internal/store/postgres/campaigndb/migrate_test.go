@@ -12,7 +12,8 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 )
 
-// TestSendsOfAVersionWithOneOwnerForAllAppsGoOn: what its owner was sending is settled app by app, and that owner, should it still run, does not take over again.
+// TestSendsOfAVersionWithOneOwnerForAllAppsGoOn settles, app by app, the sends that were under way with the single owner; if that owner
+// still runs, it does not take over again.
 func TestSendsOfAVersionWithOneOwnerForAllAppsGoOn(t *testing.T) {
 	ok := func(err error) {
 		t.Helper()

@@ -32,13 +32,13 @@ var nameTables = [2]nameTable{
 
 // nameSet is a writer's cache of names in a table.
 type nameSet struct {
-	ids     map[string]int64 // numbers of names that were looked up; 0: the name does not exist
+	ids     map[string]int64 // numbers of the names looked up so far; 0: the name does not exist
 	fresh   map[string]bool  // to be made
 	count   int64            // how many there are
 	counted bool
 }
 
-// namesOfEndpoint returns the names by which an endpoint is found; a disabled one has none.
+// namesOfEndpoint returns the names that serve to find an endpoint; a disabled one has none.
 func namesOfEndpoint(e *audience.Endpoint) (names [2][]string) {
 	if e == nil || e.Status != audience.Active {
 		return names
@@ -62,7 +62,7 @@ func namesOf(regs []audience.Registration) (names [2][]string) {
 	return names
 }
 
-// loadNames looks up names that were not looked up yet.
+// loadNames looks up the names that have not been looked up yet.
 func (w *writer) loadNames(ctx context.Context, names [2][]string) error {
 	for i := range names {
 		set := &w.names[i]
@@ -95,8 +95,8 @@ func (set *nameSet) read(rows pgx.Rows) error {
 	return err
 }
 
-// takeNames makes sure that the names of a changed endpoint will exist once it is written. A *endpointrow.TooManyNames: the app has
-// the most names allowed.
+// takeNames ensures that the names of a changed endpoint exist once it is written. It returns a *endpointrow.TooManyNames if the app
+// already has as many names as allowed.
 func (w *writer) takeNames(ctx context.Context, e *audience.Endpoint) error {
 	names := namesOfEndpoint(e)
 	if err := w.loadNames(ctx, names); err != nil {
@@ -117,7 +117,7 @@ func (w *writer) takeNames(ctx context.Context, e *audience.Endpoint) error {
 	return nil
 }
 
-// takeFrom has names of one table that do not exist made with the next flush: all of them or none.
+// takeFrom queues the missing names of one table for creation with the next flush: all of them or none.
 func (w *writer) takeFrom(ctx context.Context, i int, names []string) error {
 	set, table := &w.names[i], &nameTables[i]
 	var missing []string
@@ -145,8 +145,8 @@ func (w *writer) takeFrom(ctx context.Context, i int, names []string) error {
 	return nil
 }
 
-// sweep deletes the names that no active endpoint has; an endpoint that has such a name while disabled makes it anew when it becomes
-// active.
+// sweep deletes the names that no active endpoint has. If a disabled endpoint has such a name, it is created again when the endpoint
+// becomes active.
 func (w *writer) sweep(ctx context.Context, i int) error {
 	if err := w.flush(ctx); err != nil { // written endpoints keep the names that they need
 		return err
@@ -159,7 +159,7 @@ func (w *writer) sweep(ctx context.Context, i int) error {
 	return err
 }
 
-// addNames makes the names that are new.
+// addNames creates the new names.
 func (w *writer) addNames(ctx context.Context) error {
 	for i := range w.names {
 		set := &w.names[i]

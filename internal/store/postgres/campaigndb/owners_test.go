@@ -21,11 +21,11 @@ import (
 	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
-// phone counts how often each endpoint was sent to, whichever node did so.
+// phone counts the messages to each endpoint, from all nodes.
 type phone struct {
 	mu    sync.Mutex
 	sent  map[string]int
-	takes int // so many are sent until a test allows more: no campaign ends before the test has done its part
+	takes int // number of messages sent until a test allows more: no campaign ends before the test has done its part
 }
 
 func (p *phone) Send(ctx context.Context, r push.Request) (push.Receipt, error) {
@@ -57,10 +57,10 @@ func (p *phone) lets(n int) {
 
 func (p *phone) Sender(context.Context, string, push.Channel) (push.Sender, error) { return p, nil }
 
-// Pace has the campaign take a few seconds.
+// Pace makes the campaign last a few seconds.
 func (p *phone) Pace(json.RawMessage) push.Pace { return push.Pace{Scope: "bot", Rate: 400} }
 
-// node is a server as far as campaigns go.
+// node is the part of a server that runs campaigns.
 type node struct {
 	name   string
 	store  *campaigndb.Store
@@ -121,7 +121,7 @@ func newCluster(t *testing.T, url string, nodes int) *cluster {
 	return c
 }
 
-// send starts a campaign to so many chats and returns its id.
+// send starts a campaign to a number of chats and returns its id.
 func (c *cluster) send(all int) string {
 	c.Helper()
 	regs := make([]audience.Registration, all)
@@ -142,7 +142,7 @@ func (c *cluster) send(all int) string {
 	return v.ID
 }
 
-// until waits for the campaign to be as a test wants it. The database may be away meanwhile.
+// until waits until the campaign satisfies ok. The database may be away meanwhile.
 func (c *cluster) until(id, what string, ok func(v *campaign.View) bool) *campaign.View {
 	c.Helper()
 	var v *campaign.View
@@ -160,7 +160,7 @@ func accepted(n int) func(v *campaign.View) bool {
 	return func(v *campaign.View) bool { return v.Counts[campaign.Accepted] > int64(n) }
 }
 
-// owner waits until a node has the campaign that is not the former one.
+// owner waits until another node than the former one owns the campaign.
 func (c *cluster) owner(former *node) *node {
 	c.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -181,7 +181,7 @@ func (c *cluster) owner(former *node) *node {
 	}
 }
 
-// epoch is that of the campaign's lease.
+// epoch returns the epoch of the campaign's lease.
 func (c *cluster) epoch() (epoch int64) {
 	c.Helper()
 	err := c.nodes[0].store.DB().Pool().QueryRow(c.Context(), "SELECT epoch FROM "+c.leases+".lease WHERE name LIKE 'campaign/%'").Scan(&epoch)
@@ -191,7 +191,7 @@ func (c *cluster) epoch() (epoch int64) {
 	return epoch
 }
 
-// wantOnce checks that each endpoint had the message once, except those with an unknown outcome.
+// wantOnce checks that each endpoint got the message once, except those with an unknown outcome.
 func (c *cluster) wantOnce(v *campaign.View, all int) {
 	c.Helper()
 	unknown := v.Counts[campaign.Unknown]
@@ -210,7 +210,7 @@ func (c *cluster) wantOnce(v *campaign.View, all int) {
 
 func completed(v *campaign.View) bool { return v.State == campaign.Completed }
 
-// TestACampaignGoesOnWithWhateverNodeOwnsIt: nodes that own it are stopped and started, and one finds that its lease is lost.
+// TestACampaignGoesOnWithWhateverNodeOwnsIt stops and starts nodes that own a campaign, and makes one lose its lease.
 func TestACampaignGoesOnWithWhateverNodeOwnsIt(t *testing.T) {
 	const all = 2000
 	c := newCluster(t, pgtest.Database(t), 3)
@@ -221,7 +221,7 @@ func TestACampaignGoesOnWithWhateverNodeOwnsIt(t *testing.T) {
 		c.until(id, "sent in part", accepted((i+1)*all/6))
 		n := c.owner(nil)
 		owners[n] = true
-		if i == 2 { // another node takes its lease, as if it had been away, and gives it up again
+		if i == 2 { // another node takes its lease, as if this one had been away, and gives it up again
 			if _, err := n.store.DB().Pool().Exec(t.Context(), "UPDATE "+c.leases+".lease SET holder = 'ghost/1', epoch = epoch + 1, until = 0 WHERE name LIKE 'campaign/%'"); err != nil {
 				t.Fatal(err)
 			}

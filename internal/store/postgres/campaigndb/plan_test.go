@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/store/segment"
 )
 
-// someEndpoints are enough rows for the planner to prefer an index.
+// someEndpoints inserts enough rows for the planner to prefer an index.
 const someEndpoints = `
 INSERT INTO endpoint(app, id, channel, recipient, address, address_key, tags, attributes, locale, timezone, active, disabled_reason, created_at, updated_at, last_seen_at)
 SELECT 'shop', decode(md5('id' || n), 'hex'), 'webpush', 'r' || n, repeat('a', 200), decode(md5('address' || n), 'hex'), '["news"]', '{}', '', '', n % 10 <> 0, '', n, n, 0
@@ -28,7 +28,7 @@ INSERT INTO attribute_number SELECT e.number, a.id, e.number % 80 FROM endpoint 
 INSERT INTO attribute_text SELECT e.number, a.id, 'Oslo' FROM endpoint e JOIN attribute_name a ON a.name = 'city' WHERE e.active;
 INSERT INTO delivery SELECT 1, number, id, 1, 2, 0, 1, 0, 0, 0, 0, '', '' FROM endpoint`
 
-// TestNoSearchReadsAllEndpoints: with a million, that would take seconds. Plans are those of the store's own sessions.
+// TestNoSearchReadsAllEndpoints checks the plans of searches, in the store's own sessions: reading a million endpoints would take seconds.
 func TestNoSearchReadsAllEndpoints(t *testing.T) {
 	s := openAt(t, config(t, nil))
 	conn, err := s.db.Pool().Acquire(t.Context())

@@ -80,7 +80,7 @@ func (s *Store) begunKey(app string) int32 {
 	return int32(h.Sum32()) //nolint:gosec // any number will do
 }
 
-// counter is the recipient and category whose steps a limit counts together.
+// counter is the recipient and category for which a limit counts steps together.
 type counter struct{ recipient, category string }
 
 // Begin implements preference.Store.
@@ -158,7 +158,7 @@ func (s *Store) PruneBegun(ctx context.Context, now time.Time, limit int) (more 
 	return more, err
 }
 
-// eraseNamed takes a recipient out of the audiences of an app's campaigns.
+// eraseNamed removes a recipient from the audiences of an app's campaigns.
 func (s *Store) eraseNamed(ctx context.Context, app, recipient string) error {
 	return s.do(ctx, "take "+recipient+" out of audiences", func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, "SELECT num, spec FROM campaign WHERE app = $1 AND strpos(spec, $2) > 0 ORDER BY num FOR UPDATE", app, recipient)

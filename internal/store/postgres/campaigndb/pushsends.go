@@ -43,8 +43,8 @@ func (s *Store) Hand(ctx context.Context, sends []escalation.Send, now time.Time
 	return nil
 }
 
-// RecoverSends implements escalation.Store. The caller owns the app's sends from then on: later claims and outcomes of a former owner are
-// refused. An epoch is at least the time in milliseconds, see Own.
+// RecoverSends implements escalation.Store. The caller then owns the app's sends: later claims and outcomes of a former owner are refused.
+// An epoch is at least the time in milliseconds, see Own.
 func (s *Store) RecoverSends(ctx context.Context, app string, resend []push.Channel, now time.Time) (total int, err error) {
 	again := make([]int16, len(resend))
 	for i, ch := range resend {
@@ -78,7 +78,7 @@ func (s *Store) RecoverSends(ctx context.Context, app string, resend []push.Chan
 	return total, nil
 }
 
-// checkSender refuses writes of a former owner, and keeps others from taking over until the transaction ends.
+// checkSender refuses writes of a former owner, and prevents others from taking over until the transaction ends.
 func checkSender(ctx context.Context, tx pgx.Tx, app string, epoch int64) error {
 	var now int64
 	if _, err := one(ctx, tx, "SELECT epoch FROM send_owner WHERE app = $1 FOR SHARE", []any{app}, &now); err != nil {
@@ -90,7 +90,7 @@ func checkSender(ctx context.Context, tx pgx.Tx, app string, epoch int64) error 
 	return nil
 }
 
-// WaitingSends implements escalation.Store. Each place is found by a look into the index, however much waits there.
+// WaitingSends implements escalation.Store. It finds each place by one index lookup, however many sends wait there.
 func (s *Store) WaitingSends(ctx context.Context) (places []escalation.Place, err error) {
 	const query = `WITH RECURSIVE p AS (
 			(SELECT app, channel FROM push_send WHERE outcome = 0 ORDER BY app, channel LIMIT 1)
@@ -158,8 +158,7 @@ func (s *Store) NextSend(ctx context.Context, p escalation.Place) (at time.Time,
 	return at, err
 }
 
-// ClaimSends implements escalation.Store. If the answer to a claim's commit was lost, its outcome is looked up, as in
-// Claim.
+// ClaimSends implements escalation.Store. If a claim's commit got no answer, it looks up the outcome, as Claim does.
 func (s *Store) ClaimSends(ctx context.Context, p escalation.Place, rows []int64, now time.Time) (claimed map[int64]bool, err error) {
 	epoch := s.sendEpoch(p.App)
 	claimed, err = s.claimSends(ctx, epoch, p, rows, now, "outcome = 0")
@@ -172,7 +171,7 @@ func (s *Store) ClaimSends(ctx context.Context, p escalation.Place, rows []int64
 	return claimed, err
 }
 
-// sendEpoch is the epoch since which this store owns an app's sends; 0: another store does, or none yet.
+// sendEpoch returns the epoch since which this store owns an app's sends; 0: another store owns them, or none yet.
 func (s *Store) sendEpoch(app string) int64 {
 	epoch, _ := s.sendEpochs.Load(app)
 	n, _ := epoch.(int64)
@@ -376,7 +375,7 @@ func (s *Store) PruneSends(ctx context.Context, before, now time.Time, limit int
 	return more, err
 }
 
-// eraseSends deletes the record of what steps of escalations sent to a recipient.
+// eraseSends deletes the record of the escalation steps sent to a recipient.
 func (s *Store) eraseSends(ctx context.Context, app, recipient string) error {
 	for n := int64(finishRows); n == finishRows; {
 		err := s.do(ctx, fmt.Sprintf("erase what was sent to %s", recipient), func(ctx context.Context, tx pgx.Tx) error {

@@ -27,7 +27,7 @@ func (s *Store) write(ctx context.Context, op, app string, f func(context.Contex
 	return err
 }
 
-// registerAll makes or renews endpoints, each as if the one before was stored already.
+// registerAll makes or renews endpoints, each as if the previous ones were already stored.
 func (w *writer) registerAll(ctx context.Context, regs []audience.Registration) ([]audience.Registered, error) {
 	keys, ids := make([][]byte, len(regs)), make([][]byte, 0, len(regs))
 	for i := range regs {
@@ -65,7 +65,7 @@ func (w *writer) registerAll(ctx context.Context, regs []audience.Registration) 
 	return results, nil
 }
 
-// register makes or renews one endpoint. Errors of this endpoint alone are in the result; err ends the transaction.
+// register makes or renews one endpoint. Errors of this endpoint alone are in done; err ends the transaction.
 func (w *writer) register(ctx context.Context, reg *audience.Registration) (done audience.Registered, r *record, err error) {
 	w.untrusted = !reg.Trusted
 	e := reg.Endpoint
@@ -82,7 +82,7 @@ func (w *writer) register(ctx context.Context, reg *audience.Registration) (done
 		r, err = w.insert(ctx, e)
 	}
 	if refused(err) {
-		return audience.Registered{Err: err}, nil, nil // found before anything of it was written
+		return audience.Registered{Err: err}, nil, nil // the error occurred before anything was written
 	}
 	if err != nil {
 		return done, nil, err
@@ -90,8 +90,8 @@ func (w *writer) register(ctx context.Context, reg *audience.Registration) (done
 	return audience.Registered{Endpoint: r.e, Created: !found}, r, nil
 }
 
-// of finds the endpoint of an address, also as a former version spelled it. Beside one that is spelled as today that is
-// deleted: both are one device.
+// of finds the endpoint with an address, including its spelling in former versions. If both spellings have an endpoint, it deletes the old
+// one: both are one device.
 func (w *writer) of(e *audience.Endpoint) (r *record, found bool) {
 	r, found = w.byKey[w.key(e)]
 	key, ok := audience.FormerKey(e)
@@ -187,13 +187,13 @@ func (s *Store) DisableEndpoint(ctx context.Context, number int64, reason string
 	return s.change(ctx, "disable endpoint", number, func(ctx context.Context, w *writer) error { return w.disable(ctx, number, reason, time.Time{}) })
 }
 
-// MoveEndpoint notes that an endpoint has another address now, in its normal form. If the app has an endpoint of that
-// address, which registered there by itself, this one is disabled.
+// MoveEndpoint gives an endpoint another address, in its normal form. If another endpoint of the app has registered at that address itself,
+// MoveEndpoint disables this one.
 func (s *Store) MoveEndpoint(ctx context.Context, number int64, address json.RawMessage) error {
 	return s.change(ctx, "move endpoint", number, func(ctx context.Context, w *writer) error { return w.move(ctx, number, address) })
 }
 
-// change changes the endpoint of a number, if there is one.
+// change changes the endpoint with a number, if there is one.
 func (s *Store) change(ctx context.Context, op string, number int64, f func(context.Context, *writer) error) error {
 	return s.do(ctx, op, func(ctx context.Context, tx pgx.Tx) error {
 		var app string
@@ -214,8 +214,7 @@ func (s *Store) change(ctx context.Context, op string, number int64, f func(cont
 	})
 }
 
-// disable notes that a loaded endpoint gets nothing any more. An endpoint that is gone, disabled already or has registered after
-// since is left unchanged.
+// disable disables a loaded endpoint. It does nothing to an endpoint that is gone, already disabled, or registered after since.
 func (w *writer) disable(ctx context.Context, number int64, reason string, since time.Time) error {
 	r := w.byNumber(number)
 	if r == nil || !r.e.EndsWith(since) {
@@ -226,7 +225,7 @@ func (w *writer) disable(ctx context.Context, number int64, reason string, since
 	return w.update(ctx, r, e)
 }
 
-// move gives an endpoint that was loaded another address.
+// move gives a loaded endpoint another address.
 func (w *writer) move(ctx context.Context, number int64, address json.RawMessage) error {
 	r := w.byNumber(number)
 	if r == nil {

@@ -71,7 +71,7 @@ func (s *Store) TrackKey(ctx context.Context, app string) (secret []byte, err er
 		if _, err := tx.Exec(ctx, "INSERT INTO track_key(app, secret) VALUES ($1, $2) ON CONFLICT DO NOTHING", app, campaignrow.NewTrackKey()); err != nil {
 			return err
 		}
-		_, err := one(ctx, tx, query, []any{app}, &secret) // the other node's secret, if it was stored first
+		_, err := one(ctx, tx, query, []any{app}, &secret) // reads the other node's secret, if that was stored first
 		return err
 	})
 	return secret, err

@@ -17,8 +17,8 @@ import (
 	"godwit.dev/godwit/internal/store/segment"
 )
 
-// dialect is PostgreSQL's. A page reads the source's entries first, whatever the planner estimates for the rest: there are never
-// more of them than the window has.
+// dialect is PostgreSQL's. A page reads the source's entries first, whatever the planner estimates for the rest: they are never more than
+// the window has.
 var dialect = &segment.Dialect{
 	Position: "strpos", Active: "e.active", Disabled: "NOT e.active", Filter: "e.active", Join: " JOIN ",
 	Order: "e.number",
@@ -83,7 +83,7 @@ func scanCount(rows pgx.Rows, n map[push.Channel]int64) error {
 	return err
 }
 
-// numbered writes the places of arguments as PostgreSQL has them.
+// numbered writes the placeholders of arguments in PostgreSQL's form.
 func numbered(sql string) string {
 	var b strings.Builder
 	for n := 1; ; n++ {
@@ -133,7 +133,7 @@ func (s *Store) CountPart(ctx context.Context, app string, sel *audience.Selecti
 	return part, nil
 }
 
-// endpointCounts reads how many endpoints an app has by channel, active or disabled.
+// endpointCounts reads the numbers of an app's active or disabled endpoints by channel.
 func endpointCounts(ctx context.Context, q pgdb.Querier, app string, active bool) (map[push.Channel]int64, error) {
 	n := make(map[push.Channel]int64)
 	err := pgdb.Each(ctx, q, "SELECT channel, n FROM endpoint_count WHERE app = $1 AND active = $2 AND n <> 0", []any{app, active}, func(rows pgx.Rows) error {
@@ -153,7 +153,7 @@ func (s *Store) EndpointCounts(ctx context.Context, app string) (active, disable
 	return active, disabled, nil
 }
 
-// EndpointMetrics returns the figures of endpoints for a registry: on all nodes alike.
+// EndpointMetrics returns the figures of endpoints for a registry; they are the same on all nodes.
 func (s *Store) EndpointMetrics() prometheus.Collector {
 	return endpointrow.Metrics(s.log, func(ctx context.Context, each func(endpointrow.Count, float64)) error {
 		return s.db.Each(ctx, "count endpoints", endpointrow.SumCounts, nil, func(rows pgx.Rows) error {

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
-// columns are endpoints as arrays, one for each column that can change.
+// columns holds endpoints as arrays, one for each column that can change.
 type columns struct {
 	numbers                                           []int64
 	ids, keys, tokens                                 [][]byte
@@ -41,7 +41,7 @@ func (c *columns) add(w *writer, e *audience.Endpoint) error {
 	return nil
 }
 
-// args are the arrays in the order of unnested.
+// args returns the arrays in the order of unnested.
 func (c *columns) args() []any {
 	return []any{
 		c.numbers, c.ids, c.channels, c.recipients, c.addresses, c.keys, c.tags, c.attributes, c.locales, c.timezones,
@@ -64,7 +64,7 @@ const (
 		FROM ` + unnested + " WHERE e.app = $17 AND e.number = v.number"
 )
 
-// store writes endpoints, and the rows by which they are found.
+// store writes endpoints, and the rows that serve to find them.
 func (w *writer) store(ctx context.Context, gone, changed, fresh []*record) error {
 	if len(gone) > 0 {
 		numbers := make([]int64, len(gone))

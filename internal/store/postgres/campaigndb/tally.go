@@ -24,8 +24,7 @@ const (
 		ON CONFLICT (app, day, campaign, what) DO UPDATE SET n = d.n + excluded.n`
 )
 
-// write adds the changes to the counters, and to the day's counters those of deliveries that have
-// ended.
+// write adds the changes to the counters, and adds the deliveries that have ended to the day's counters.
 func (t *tally) write(ctx context.Context, tx pgx.Tx, now time.Time) error {
 	statements := &pgx.Batch{}
 	if all := t.Changes(); len(all) > 0 {

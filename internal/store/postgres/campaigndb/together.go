@@ -12,11 +12,11 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
-// together lets simultaneous registrations of an app share transactions. They would wait for each other's row lock anyway,
-// each on a connection of its own.
+// together lets simultaneous registrations of an app share transactions. Otherwise they would wait for each other's row lock, each on its
+// own connection.
 type together struct {
 	mu     sync.Mutex
-	apps   map[string][]*registering // waiting registrations of the apps that are being written
+	apps   map[string][]*registering // waiting registrations of apps for which a goroutine is writing
 	closed bool
 	wg     sync.WaitGroup
 }
@@ -29,10 +29,10 @@ type registering struct {
 	done    chan struct{}
 }
 
-// registerRows are registered in one transaction: other writers of the app's endpoints wait for it.
+// registerRows is the number of registrations in one transaction, for which other writers of the app's endpoints wait.
 const registerRows = 500
 
-// Register implements endpoint.Store. Once it has begun with a slice it waits for it even if ctx ends.
+// Register implements endpoint.Store. Once a slice has begun, Register waits for it even if ctx ends.
 func (s *Store) Register(ctx context.Context, app string, regs []audience.Registration) ([]audience.Registered, error) {
 	done := make([]audience.Registered, 0, len(regs))
 	for len(regs) > 0 {
@@ -53,7 +53,7 @@ func (s *Store) Register(ctx context.Context, app string, regs []audience.Regist
 	return done, nil
 }
 
-// add queues registrations, and makes sure that a goroutine writes the app's.
+// add queues registrations, and ensures that a goroutine writes the app's.
 func (s *Store) add(app string, op *registering) bool {
 	t := &s.together
 	t.mu.Lock()
@@ -95,7 +95,7 @@ func (t *together) take(app string) (ops []*registering) {
 	return ops
 }
 
-// end accepts nothing more and waits until the queued registrations are written.
+// end stops accepting registrations and waits until the queued ones are written.
 func (t *together) end() {
 	t.mu.Lock()
 	t.closed = true
@@ -103,8 +103,8 @@ func (t *together) end() {
 	t.wg.Wait()
 }
 
-// registerTogether writes the registrations of several callers. If the database refuses one of them, the others do not
-// fail with it: each is done alone.
+// registerTogether writes the registrations of several callers. If the database refuses one of them, each is written alone, so that the
+// others do not fail with it.
 func (s *Store) registerTogether(app string, ops []*registering) {
 	var regs []audience.Registration
 	for _, op := range ops {
@@ -130,7 +130,7 @@ func (s *Store) registerTogether(app string, ops []*registering) {
 	}
 }
 
-// rejected reports whether the database did not like a value.
+// rejected reports whether the database refused a value.
 func rejected(err error) bool {
 	var failed *pgconn.PgError
 	return errors.As(err, &failed) && len(failed.Code) == 5 && failed.Code[:2] == "22"

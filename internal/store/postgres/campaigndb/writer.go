@@ -14,8 +14,8 @@ import (
 	"godwit.dev/godwit/internal/store/millis"
 )
 
-// writer changes endpoints of one app inside a transaction: they are read together, changed in memory one after the
-// other, and written together. Meanwhile no other transaction can change endpoints of the app.
+// writer changes endpoints of one app inside a transaction. It reads them together, changes them in memory one after the other, and writes
+// them together. Meanwhile no other transaction can change endpoints of the app.
 type writer struct {
 	tx      pgx.Tx
 	app     string
@@ -24,21 +24,21 @@ type writer struct {
 
 	all   []*record
 	byKey map[addressKey]*record
-	known map[addressKey]bool // was looked up, and is in byKey if it exists
-	freed map[addressKey]bool // by changes that are not written yet: until then no other endpoint may have the address
+	known map[addressKey]bool // addresses looked up so far; byKey has those that exist
+	freed map[addressKey]bool // addresses freed by unwritten changes: until they are written, no other endpoint may get the address
 	names [2]nameSet
 
-	untrusted bool // may not use up the app's names
-	sweeps    bool // may delete unused names, to make room
+	untrusted bool // registrations by strangers, which may not use up the app's names
+	sweeps    bool // the writer may delete unused names, to make room
 }
 
 type addressKey = [16]byte
 
-// record is an endpoint in work.
+// record is an endpoint that is being changed.
 type record struct {
 	e      audience.Endpoint  // as it is to be
-	stored *audience.Endpoint // the endpoint in the database; nil: it is not there
-	dirty  bool               // it is to be another than that
+	stored *audience.Endpoint // the endpoint in the database; nil: it is not stored
+	dirty  bool               // the endpoint differs from the stored one
 	gone   bool
 }
 
@@ -87,7 +87,7 @@ func (w *writer) load(ctx context.Context, where string, args ...any) error {
 	return nil
 }
 
-// loadKeys reads the endpoints that have one of these addresses or ids.
+// loadKeys reads the endpoints with one of these addresses or ids.
 func (w *writer) loadKeys(ctx context.Context, keys, ids [][]byte) error {
 	for _, key := range keys {
 		w.known[addressKey(key)] = true
@@ -101,7 +101,7 @@ func (w *writer) loadKeys(ctx context.Context, keys, ids [][]byte) error {
 	return w.load(ctx, "e.id = ANY($2)", ids)
 }
 
-// byID returns the endpoint of an id, or audience.ErrNotFound.
+// byID returns the endpoint with an id, or audience.ErrNotFound.
 func (w *writer) byID(ctx context.Context, id audience.ID) (*record, error) {
 	if r := w.find(func(r *record) bool { return r.e.ID == id }); r != nil {
 		return r, nil
@@ -115,7 +115,7 @@ func (w *writer) byID(ctx context.Context, id audience.ID) (*record, error) {
 	return nil, audience.ErrNotFound
 }
 
-// byNumber returns an endpoint that was loaded, or nil.
+// byNumber returns a loaded endpoint, or nil.
 func (w *writer) byNumber(number int64) *record {
 	return w.find(func(r *record) bool { return r.e.Number == number })
 }
@@ -187,7 +187,7 @@ func (w *writer) remove(r *record) {
 	r.gone, w.freed[key] = true, true
 }
 
-// settle writes the endpoint that has given an address away before another endpoint gets it.
+// settle writes the endpoint that has freed an address before another endpoint gets the address.
 func (w *writer) settle(ctx context.Context, key addressKey) error {
 	if !w.freed[key] {
 		return nil

@@ -27,11 +27,11 @@ import (
 var files embed.FS
 
 const (
-	readers = 3           // connections for readers of events that are not in memory; one app never has all of them
-	conns   = readers + 3 // and for storing, looking and deleting
+	readers = 3           // connections for readers of events that are not in memory; one app never occupies all of them
+	conns   = readers + 3 // these and one each for storing, reading other nodes' events, and deleting
 )
 
-// Config says where the database is. The zero value of every field but URL is a good default.
+// Config configures the log. Only URL is required; the zero values of the other fields are good defaults.
 type Config struct {
 	URL string
 	// Reach watches whether the database can be reached; nil: nothing does.
@@ -39,7 +39,7 @@ type Config struct {
 	Schema   string           // empty: godwit_event
 	Boot     string           // unique to this start of the server; empty: a random one
 	MaxAge   time.Duration    // events older than this are deleted; 0: 24 h
-	MaxBytes int64            // as are the oldest when all together are more than this; 0: 512 MB
+	MaxBytes int64            // the oldest events are deleted when all together exceed this, in bytes; 0: 512 MB
 	Now      func() time.Time // nil: the database's time
 	Log      *slog.Logger     // nil: discards
 }
@@ -52,11 +52,11 @@ type Log struct {
 	tails  eventlog.Tails
 	places *fair.Places // of readers
 	since  int64        // see emitter
-	batch  int64        // the newest commit of events that the database has confirmed; of the writer
-	whole  int64        // the last stored value of whole; of the writer
-	gone   atomic.Int64 // how often something was lost that was not dropped by the queue
+	batch  int64        // number of the newest commit of events that the database has confirmed; only the writer uses it
+	whole  int64        // the last stored value of whole; only the writer uses it
+	gone   atomic.Int64 // number of losses other than drops by the queue
 
-	looking sync.Mutex // held while the events of other nodes are read
+	looking sync.Mutex // locked while the events of other nodes are read
 	looked  time.Time  // when the last one ended
 	failed  error      // of that one
 
@@ -69,7 +69,7 @@ type Log struct {
 
 var _ event.Forgetful = (*Log)(nil)
 
-// Open opens the schema, makes it where there is none, and starts the writer.
+// Open opens the schema, creates it if it does not exist, and starts the writer.
 func Open(ctx context.Context, cfg Config) (*Log, error) {
 	if cfg.Schema == "" {
 		cfg.Schema = "godwit_event"
@@ -111,7 +111,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 	return l, nil
 }
 
-// head reads the newest id given out.
+// head reads the newest id assigned.
 func (l *Log) head(ctx context.Context) (uint64, error) {
 	var last int64
 	err := l.db.Pool().QueryRow(ctx, "SELECT last FROM head").Scan(&last)
@@ -121,10 +121,10 @@ func (l *Log) head(ctx context.Context) (uint64, error) {
 // Emit queues events. It never blocks; when too much is queued the oldest events are dropped and counted.
 func (l *Log) Emit(evs []event.Event) { l.queue.Emit(evs) }
 
-// Last is the newest id that this node knows to be given out.
+// Last returns the newest assigned id that this node knows.
 func (l *Log) Last() uint64 { return l.tails.Committed() }
 
-// Stats returns the figures of now.
+// Stats returns the current figures.
 func (l *Log) Stats() eventlog.Stats { return l.queue.Stats() }
 
 // Metrics are the log's own.

@@ -34,7 +34,7 @@ func open(t testing.TB, cfg Config) *Log {
 	return l
 }
 
-// opener opens a log on a new schema, and says how it is closed and opened again.
+// opener makes a new schema and returns a function that opens a log on it, and that first closes the log of its previous call.
 func opener(t *testing.T) (open1 func() *Log) {
 	t.Helper()
 	cfg := config(t)
@@ -137,7 +137,7 @@ func TestOldEventsAreDeleted(t *testing.T) {
 	}
 }
 
-// size is how many bytes are counted, and how many there are.
+// size returns the counted bytes, and the bytes that exist.
 func size(t *testing.T, l *Log) (counted, there int64) {
 	t.Helper()
 	err := l.db.Pool().QueryRow(t.Context(), "SELECT bytes, (SELECT coalesce(sum(octet_length(data)), 0) FROM chunk) FROM head").Scan(&counted, &there)
@@ -195,7 +195,7 @@ func TestEventsDuringDatabaseOutageAreStoredLater(t *testing.T) {
 		t.Error("a read of what is not known here succeeded")
 	}
 	server.Restart(t)
-	for { // after a failure it is queried only once in a while
+	for { // after a failure the log queries the database only once in a while
 		if _, _, err := l.Read(t.Context(), "a", l.Last(), 10, false); err == nil {
 			break
 		}
@@ -223,7 +223,7 @@ func TestADatabaseThatStaysAwayCostsTheLastEventsAndNoTime(t *testing.T) {
 	}
 }
 
-// BenchmarkStore measures how often nodes can store, all together: each commit locks one row.
+// BenchmarkStore measures the commits a second of all nodes together: each commit locks one row.
 func BenchmarkStore(b *testing.B) {
 	for _, nodes := range []int{1, 4} {
 		b.Run(fmt.Sprint("nodes=", nodes), func(b *testing.B) {

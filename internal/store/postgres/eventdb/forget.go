@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/store/eventlog"
 )
 
-// forgetChunks are rewritten in one transaction: at most some megabytes.
+// forgetChunks is the number of chunks rewritten in one transaction: at most some megabytes.
 const forgetChunks = 64
 
 // ForgetRecipient deletes a recipient's events, in slices.
@@ -80,7 +80,7 @@ func less(ctx context.Context, tx pgx.Tx, bytes int64) error {
 	return err
 }
 
-// replace stores what is left of chunks, unless they were pruned meanwhile. A chunk has the id of its last event.
+// replace stores the remaining parts of chunks, unless these were pruned meanwhile. A chunk has the id of its last event.
 func replace(ctx context.Context, tx pgx.Tx, left map[int64]*eventlog.Chunk) error {
 	var saved int64
 	for _, id := range slices.Sorted(maps.Keys(left)) {

@@ -16,10 +16,10 @@ import (
 
 var _ event.Repairable = (*Log)(nil)
 
-// insertEmitter notes that a server emits events. lost: some of them may be missing.
+// insertEmitter records that a server emits events. lost: some of them may be missing.
 const insertEmitter = `INSERT INTO emitter (boot, whole, since, lost, mended, batch) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (boot) DO NOTHING`
 
-// begin notes that this server emits events from now on. head is the newest id there is.
+// begin records that this server emits events from now on. head is the newest existing id.
 func (l *Log) begin(ctx context.Context, head uint64) error {
 	now := l.db.Now()
 	l.since = now.UnixMilli()
@@ -34,8 +34,8 @@ func (l *Log) begin(ctx context.Context, head uint64) error {
 // lost counts the events lost since the start.
 func (l *Log) lost() int64 { return l.queue.Lost() + l.gone.Load() }
 
-// reborn makes the row of this server again, after another one has deleted it because it took this one for dead. Events since the
-// log was last whole count as lost: the other node may have restored some of them.
+// reborn inserts this server's row again after another server, which believed this one dead, has deleted it. Events since the log was last
+// whole count as lost: the other node may have restored some of them.
 func (l *Log) reborn(ctx context.Context) error {
 	mended := l.lost()
 	l.gone.Add(1)
@@ -43,8 +43,8 @@ func (l *Log) reborn(ctx context.Context) error {
 	return pgdb.Error("note that events are emitted again", err)
 }
 
-// check finds out whether the database has lost what it had confirmed, as a crash may have it do. The next commit would find out too, but
-// there may be none.
+// check finds out whether the database has lost commits that it had confirmed, as may happen in a crash. The next commit would find out
+// too, but there may be none.
 func (l *Log) check() {
 	ctx, cancel := context.WithTimeout(l.life, lookFor)
 	defer cancel()
@@ -54,7 +54,7 @@ func (l *Log) check() {
 	}
 }
 
-// ended takes the row away if nothing is lost.
+// ended deletes this server's row if nothing is lost.
 func (l *Log) ended() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.life), closeFor)
 	defer cancel()
@@ -121,8 +121,8 @@ func (l *Log) CutOff(ctx context.Context, age time.Duration) (time.Time, error) 
 	return at, pgdb.Error("have the event log refuse what is made anew", err)
 }
 
-// refused drops those events of chunks that happened before the log's cutoff, and emits the others once more. It notes the dropped ones as
-// missing, so that they are restored.
+// refused drops the events of chunks from before the log's cutoff, and emits the others again. It records the dropped ones as missing, so
+// that they are restored.
 func (l *Log) refused(ctx context.Context, chunks []*eventlog.Chunk, cutoff int64) error {
 	oldest := oldestOf(chunks)
 	l.gone.Add(1)
@@ -139,7 +139,7 @@ func (l *Log) refused(ctx context.Context, chunks []*eventlog.Chunk, cutoff int6
 	return nil
 }
 
-// oldestOf is when the earliest repeatable event of chunks happened, in milliseconds.
+// oldestOf returns the time of the earliest repeatable event of chunks, in milliseconds.
 func oldestOf(chunks []*eventlog.Chunk) int64 {
 	oldest := int64(math.MaxInt64)
 	for _, c := range chunks {

@@ -37,7 +37,7 @@ func TestGapsOfEndedServerAreKnownUntilRepaired(t *testing.T) {
 		t.Fatal(err)
 	}
 	gaps(0, "second")
-	// It is alive after all: its waiting events are stored, and it may lack more.
+	// The first node is alive after all: its waiting events are stored, and more of its events may be missing.
 	emitAndWait(t, first, "a", 10, 10)
 	if err := second.Repaired(t.Context(), gaps(1, "first", "second")); err != nil {
 		t.Fatal(err)
@@ -51,8 +51,7 @@ func TestGapsOfEndedServerAreKnownUntilRepaired(t *testing.T) {
 	gaps(0, "second")
 }
 
-// A server that was suspended, or was without its database, stores events late that another one has restored from the
-// mailbox.
+// A server that was suspended, or cut off from its database, stores events late, after another server has restored them from the mailbox.
 func TestLateEventIsRefusedOnceReconciled(t *testing.T) {
 	cfg := config(t)
 	cfg.Boot = "first"
@@ -124,7 +123,7 @@ func TestEventsOfACommitMadeTwiceAreStoredOnce(t *testing.T) {
 	}
 }
 
-// A crash of the database undoes commits that it had confirmed; see insertChunks.
+// A crash of the database undoes commits that it had confirmed, and the log must notice that; see insertChunks.
 func TestEventsThatACrashOfTheDatabaseTookBackAreKnownToBeMissing(t *testing.T) {
 	for name, notice := range map[string]func(l *Log){
 		"by the next commit":      func(l *Log) { emitAndWait(t, l, "a", 10, 1) },

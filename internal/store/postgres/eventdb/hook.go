@@ -49,12 +49,12 @@ func collectHooks(rows pgx.Rows) ([]hook.Progress, error) {
 	})
 }
 
-// The time, so that epochs grow even where the last commits were lost.
+// At least the time, so that epochs increase even if the last commits were lost.
 const ownHooks = `INSERT INTO hook_owner (app, epoch) VALUES ($1, $2)
 	ON CONFLICT (app) DO UPDATE SET epoch = greatest(hook_owner.epoch + 1, excluded.epoch) RETURNING epoch`
 
-// OwnHookProgress gives the progress of an app's hooks a new owner. It is read after the owner's row has been locked: with
-// what the former one committed last.
+// OwnHookProgress gives the progress of an app's hooks a new owner. It reads the progress after it has locked the owner's row, so that the
+// result includes the former owner's last commit.
 func (l *Log) OwnHookProgress(ctx context.Context, app string) (epoch int64, list []hook.Progress, err error) {
 	err = l.db.Do(ctx, "own progress of hooks", func(ctx context.Context, tx pgx.Tx) error {
 		if err := tx.QueryRow(ctx, ownHooks, app, l.db.Now().UnixMilli()).Scan(&epoch); err != nil {
@@ -72,9 +72,9 @@ func (l *Log) OwnHookProgress(ctx context.Context, app string) (epoch int64, lis
 	return epoch, list, nil
 }
 
-// SaveHookProgress writes the progress that owners have to save.
+// SaveHookProgress writes the progress that owners save.
 func (l *Log) SaveHookProgress(ctx context.Context, list []hook.Saving) (former []string, err error) {
-	// In the same order on all nodes, so that they wait for each other and never deadlock.
+	// In the same order on all nodes, so that they wait for each other but never deadlock.
 	list = slices.SortedFunc(slices.Values(list), func(a, b hook.Saving) int { return cmp.Compare(a.App, b.App) })
 	err = l.db.Do(ctx, "save progress of hooks", func(ctx context.Context, tx pgx.Tx) (err error) {
 		var owns []hook.Saving
@@ -89,7 +89,7 @@ func (l *Log) SaveHookProgress(ctx context.Context, list []hook.Saving) (former 
 	return former, nil
 }
 
-// owners separates current owners from former ones, and keeps others from taking over until the transaction ends.
+// owners separates current owners from former ones, and prevents others from taking over until the transaction ends.
 func owners(ctx context.Context, tx pgx.Tx, list []hook.Saving) (owns []hook.Saving, former []string, err error) {
 	apps := make([]string, len(list))
 	for i := range list {

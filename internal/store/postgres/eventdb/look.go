@@ -12,14 +12,14 @@ import (
 
 const (
 	lookEvery = 250 * time.Millisecond // interval of reads of other nodes' events, while there are followers
-	lookFor   = 5 * time.Second        // a database that takes longer is away
-	// lookBack limits how far back other nodes' events are read into memory. If there are more of them, on a node that was cut off say,
+	lookFor   = 5 * time.Second        // a database that answers later counts as away
+	// lookBack limits the age of other nodes' events that are read into memory. If there are more, for example on a node that was cut off,
 	// followers read them from the database.
 	lookBack   = 10 * time.Second
 	lookChunks = 200
 )
 
-// stored adds to memory the chunks that this node has just stored. If other nodes have stored some in between, it reads all of them from
+// stored adds the chunks that this node has just stored to memory. If other nodes have stored chunks in between, it reads all of them from
 // the database.
 func (l *Log) stored(ctx context.Context, chunks []*eventlog.Chunk, before, last uint64) {
 	l.looking.Lock()
@@ -30,7 +30,7 @@ func (l *Log) stored(ctx context.Context, chunks []*eventlog.Chunk, before, last
 		return
 	}
 	if err := l.lookNow(ctx); err != nil {
-		// Memory stays behind until the next read.
+		// Memory lags behind until the next read.
 		l.want()
 	}
 }
@@ -62,7 +62,7 @@ func (l *Log) want() {
 	}
 }
 
-// look reads other nodes' events, unless that was done within a time. An error is logged once until it is over.
+// look reads other nodes' events, unless the last read was less than within ago. It logs an error once until reads succeed again.
 func (l *Log) look(ctx context.Context, within time.Duration) error {
 	l.looking.Lock()
 	defer l.looking.Unlock()
@@ -84,7 +84,7 @@ func (l *Log) look(ctx context.Context, within time.Duration) error {
 	return err
 }
 
-// lookNow reads, in one snapshot, the id of the log's last event and the new events of followed apps. Under looking.
+// lookNow reads, in one snapshot, the id of the log's last event and the new events of followed apps. The caller holds looking.
 func (l *Log) lookNow(ctx context.Context) error {
 	defer func() { l.looked = time.Now() }()
 	ctx, cancel := context.WithTimeout(ctx, lookFor)
@@ -92,7 +92,7 @@ func (l *Log) lookNow(ctx context.Context) error {
 	committed, followed := l.tails.Committed(), l.tails.Followed()
 	var head uint64
 	var chunks []*eventlog.Chunk
-	// A transaction, because it is begun again over another connection where a restart of the database has broken this one.
+	// A transaction is begun again over another connection if a restart of the database has broken this one.
 	err := l.db.Do(ctx, "look for events of other nodes", func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `SELECT head.last, chunk.id, chunk.app, chunk.data FROM head
 			LEFT JOIN chunk ON chunk.id > $1 AND chunk.app = ANY($2) AND head.last - $1 < $3 ORDER BY chunk.id LIMIT $4`,

@@ -11,11 +11,11 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
-// readChunks are read at once: at most 1 MB.
+// readChunks is the number of chunks read at once: at most 1 MB.
 const readChunks = 16
 
-// Read returns events of an app after id since. Ids that were never given out count as the newest. When ctx ends
-// first it returns its error, and last is valid all the same. The events are shared: do not change them.
+// Read returns events of an app after id since. Ids that were never assigned count as the newest. If ctx ends first, Read returns its
+// error, and last is still valid. Callers share the events and must not change them.
 func (l *Log) Read(ctx context.Context, app string, since uint64, limit int, wait bool) (evs []event.Event, last uint64, err error) {
 	within := lookEvery
 	if since > l.tails.Committed() { // the id may be from another node, which has newer events

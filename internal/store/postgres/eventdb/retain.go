@@ -16,7 +16,7 @@ const (
 	pruneMost  = 100 // such commits in one go
 )
 
-// retain deletes events that are too old or too many. Any node does, one at a time.
+// retain deletes events that are too old or too many. Any node does this, one at a time.
 func (l *Log) retain() {
 	tick := time.NewTicker(pruneEvery)
 	defer tick.Stop()
@@ -55,7 +55,8 @@ func (l *Log) prune(ctx context.Context) error {
 // pruneLock is the first half of the advisory lock for deleting: "GwEv".
 const pruneLock = 0x47774576
 
-// deleteOldest deletes a slice of the chunks whose last event is older than an id, or of the oldest ones if there is too much.
+// deleteOldest deletes a slice of the chunks whose last event has an id below before, or of the oldest chunks if all together are too
+// large.
 func (l *Log) deleteOldest(ctx context.Context, before int64) (n int, err error) {
 	err = l.db.Do(ctx, "delete old events", func(ctx context.Context, tx pgx.Tx) error {
 		n = 0
@@ -67,7 +68,7 @@ func (l *Log) deleteOldest(ctx context.Context, before int64) (n int, err error)
 		if err := tx.QueryRow(ctx, "SELECT bytes FROM head").Scan(&used); err != nil {
 			return err
 		}
-		// If there are too many bytes, no more chunks go than have to: the running sum shows how many.
+		// If there are too many bytes, only as many chunks are deleted as necessary: the running sum shows how many.
 		err := tx.QueryRow(ctx, `WITH oldest AS (
 				SELECT id, octet_length(data) AS bytes FROM chunk ORDER BY id LIMIT $1
 			), upto AS (

@@ -14,7 +14,7 @@ import (
 
 var _ sink.ProgressStore = (*Log)(nil)
 
-// The time, so that epochs grow even where the last commits were lost.
+// At least the time, so that epochs increase even if the last commits were lost.
 const ownSink = `INSERT INTO sink AS s (app, kind, epoch, progress) VALUES ($1, $2, $3, '')
 	ON CONFLICT (app, kind) DO UPDATE SET epoch = greatest(s.epoch + 1, excluded.epoch) RETURNING epoch, progress`
 

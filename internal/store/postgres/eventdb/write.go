@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	gatherFor  = 5 * time.Millisecond   // how long events wait for others to share a commit
-	writeEvery = 100 * time.Millisecond // commits of a node: each locks the row that all nodes lock
-	writeBytes = 1 << 20                // of one commit, so that the others do not wait longer
+	gatherFor  = 5 * time.Millisecond   // wait of events for others with which they share a commit
+	writeEvery = 100 * time.Millisecond // interval of a node's commits, each of which locks a row shared by all nodes
+	writeBytes = 1 << 20                // limits one commit, so that other nodes do not wait longer
 	retryAfter = time.Second            // after a write that failed
-	closeFor   = 5 * time.Second        // how long Close tries to write the queue
+	closeFor   = 5 * time.Second        // limits the tries of Close to write the queue
 	checkEvery = 10 * time.Second       // interval of checks whether a crash of the database has undone confirmed commits
 )
 
@@ -40,7 +40,7 @@ func (l *Log) write() {
 	}
 }
 
-// pause waits, but not longer than the log stays open.
+// pause waits for d, or until the log closes.
 func (l *Log) pause(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -50,8 +50,8 @@ func (l *Log) pause(d time.Duration) {
 	}
 }
 
-// writeQueued stores what is queued, and tries again until it succeeds or the log closes. Meanwhile the queue fills and
-// then drops its oldest.
+// writeQueued stores the queued events, and tries again until it succeeds or the log closes. Meanwhile the queue fills and then drops its
+// oldest events.
 func (l *Log) writeQueued() {
 	taken := l.db.Now()
 	chunks, _ := l.queue.Take()
@@ -91,8 +91,8 @@ func (l *Log) writeAtLast(chunks []*eventlog.Chunk, taken time.Time) {
 	}
 }
 
-// store commits chunks that were taken at a time, one slice after the other, and informs the followers; it returns those not committed. A
-// slice that an earlier attempt has committed after all, and whose answer was lost, is not stored again.
+// store commits chunks that were taken at a time, slice by slice, and informs the followers; it returns the uncommitted ones. It does not
+// store a slice again if an earlier attempt committed it but got no answer.
 func (l *Log) store(ctx context.Context, chunks []*eventlog.Chunk, taken time.Time) (left []*eventlog.Chunk, err error) {
 	for len(chunks) > 0 {
 		n, bytes := 0, 0
@@ -102,7 +102,7 @@ func (l *Log) store(ctx context.Context, chunks []*eventlog.Chunk, taken time.Ti
 		}
 		whole := taken.UnixMilli()
 		if n < len(chunks) {
-			whole = 0 // the rest was taken then, too
+			whole = 0 // the remaining chunks were taken at the same time
 		}
 		did, err := l.insert(ctx, chunks[:n], bytes, whole)
 		switch {
@@ -134,11 +134,11 @@ type did struct {
 	chunks       []*eventlog.Chunk
 	before, last uint64 // 0: another attempt has committed them
 	unknown      bool   // nothing was committed: this server's row is no longer in the database
-	cutoff       int64  // above 0: nothing was committed, since some events happened before this, in milliseconds; see event.Repairable
+	cutoff       int64  // above 0: nothing was committed, since some events happened before this time, in milliseconds; see event.Repairable
 }
 
-// insertChunks counts the commit first: one that is counted already stores nothing, and a hole before it says that others are lost. Nor is
-// anything stored and counted if an event happened before the cutoff.
+// insertChunks first counts the commit. It stores nothing if that commit was already counted; a gap before the commit's number shows that
+// other commits are lost. It neither stores nor counts anything if an event happened before the cutoff.
 const insertChunks = `WITH log AS MATERIALIZED (
 		SELECT cutoff FROM head FOR UPDATE
 	), turn AS (
@@ -153,9 +153,9 @@ const insertChunks = `WITH log AS MATERIALIZED (
 	)
 	SELECT before, last, lost FROM head, turn`
 
-// insert stores chunks and gives out their ids, in one round trip. The head's row is locked from there to the commit, which does not wait
-// for the disk: a crash of the database may cost the last events, as one of a node costs those that it had not stored yet.
-// whole is a time: with this commit all events before it are stored. 0: the commit moves it no further.
+// insert stores chunks and assigns their ids, in one round trip. The head's row is locked until the commit, which does not wait for the
+// disk: a crash of the database may lose the last events, just as a node's crash loses those that it had not stored yet. whole is a time:
+// with this commit, all events from before it are stored. 0: the commit does not change that time.
 func (l *Log) insert(ctx context.Context, chunks []*eventlog.Chunk, bytes int, whole int64) (d did, err error) {
 	total := int64(0)
 	upto, apps, data := make([]int64, len(chunks)), make([]string, len(chunks)), make([][]byte, len(chunks))
@@ -163,7 +163,7 @@ func (l *Log) insert(ctx context.Context, chunks []*eventlog.Chunk, bytes int, w
 		total += int64(c.N)
 		upto[i], apps[i], data[i] = total, c.App, c.Data
 	}
-	// Of the time, so that ids grow even where the last commits were lost.
+	// From the time, so that ids increase even if the last commits were lost.
 	base := max(l.db.Now().UnixMilli(), 0) << eventlog.IDShift
 	batch := &pgx.Batch{}
 	batch.Queue("SELECT set_config('synchronous_commit', 'off', true)")
@@ -171,7 +171,7 @@ func (l *Log) insert(ctx context.Context, chunks []*eventlog.Chunk, bytes int, w
 	batch.Queue(insertChunks, base, total, int64(bytes), upto, apps, data, l.cfg.Boot, l.batch+1, sent, whole, oldestOf(chunks))
 	batch.Queue("SELECT cutoff, (SELECT batch FROM emitter WHERE boot = $1) FROM head", l.cfg.Boot)
 	var was, is, lost, cutoff int64
-	var counted *int64 // commits of this server; nil: it has no row in the database
+	var counted *int64 // number of this server's commits; nil: it has no row in the database
 	stored := false
 	err = l.db.Send(ctx, "store events", batch, func(results pgx.BatchResults) error {
 		if _, err := results.Exec(); err != nil {

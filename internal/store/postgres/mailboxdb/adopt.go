@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
-// Adopted is a copy of a notification as another store has kept it. Times are milliseconds of Unix time, 0 where there is none.
+// Adopted is a copy of a notification from another store. Times are milliseconds of Unix time; 0: none.
 type Adopted struct {
 	App         string // of the recipient
 	Recipient   int64  // key of the recipient's row
@@ -22,7 +22,7 @@ type Adopted struct {
 	Priority    notification.Priority
 	Ack         notification.AckMode
 	Asks        bool // for a reply
-	Escalates   bool // it is open and has a row in escalation, which is the caller's
+	Escalates   bool // it is open and has a row in escalation, which the caller writes
 
 	Created, SendAt, Expires, Delivered, Settled int64
 
@@ -34,9 +34,9 @@ type Adopted struct {
 	Body     []byte              // of an open copy: its content, as package content encodes it
 }
 
-// Adopt stores copies that another store has kept, in a schema that no server uses meanwhile: open ones in the newest hour, settled
-// ones as stubs of the day in which they settled. Recipients and what is kept beside copies are the caller's. The schema is that of the
-// transaction's search_path.
+// Adopt stores copies from another store in a schema that no server uses meanwhile: open ones in the newest hour, settled ones as stubs of
+// the day in which they settled. The caller stores recipients, and the rows beside copies. The schema is the one in the transaction's
+// search_path.
 func Adopt(ctx context.Context, tx pgx.Tx, list []Adopted) error {
 	a := adoption{tx: tx, stubs: make(map[int64][][]any)}
 	for i := range list {
@@ -116,7 +116,7 @@ func (a *adoption) writeOpen(ctx context.Context) error {
 	if err := a.tx.QueryRow(ctx, "SELECT max(number) FROM hour WHERE NOT sealed").Scan(&hour); err != nil {
 		return err
 	}
-	// The copies that share a body may be in several slices.
+	// Copies that share a body may be in several slices.
 	shared := fmt.Sprintf("INSERT INTO content_%d (key, body) SELECT * FROM unnest($1::bigint[], $2::bytea[]) ON CONFLICT DO NOTHING", hour)
 	if _, err := a.tx.Exec(ctx, shared, a.contents, a.bodies); err != nil {
 		return err
@@ -151,7 +151,7 @@ func (a *adoption) writeStubs(ctx context.Context) error {
 	return nil
 }
 
-// EachAdopted reads all copies of the schema back, as Adopt got them but for the names of apps, in no order.
+// EachAdopted reads back all copies of the schema in any order. They equal those that Adopt got, except that the names of apps are missing.
 func EachAdopted(ctx context.Context, tx pgx.Tx, each func(*Adopted) error) error {
 	hours, err := numbers(ctx, tx, "SELECT number FROM hour WHERE NOT sealed")
 	if err != nil {
@@ -193,5 +193,5 @@ func numbers(ctx context.Context, tx pgx.Tx, sql string) ([]int64, error) {
 	return pgx.CollectRows(rows, pgx.RowTo[int64])
 }
 
-// Shard is the value stored with a recipient besides its names: see shards.
+// Shard returns the value stored with a recipient besides its names: see shards.
 func Shard(app, name string) int { return shardOf(app, name) }

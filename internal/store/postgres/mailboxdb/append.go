@@ -20,7 +20,7 @@ type appendOp struct {
 	bytes int
 }
 
-// part holds those recipients of one publish that are on one lane.
+// part holds the recipients of one publish that are on one lane.
 type part struct {
 	a    *mailbox.Append
 	to   []int // of a.To
@@ -32,7 +32,7 @@ type prepared struct {
 	idKey int64
 	hash  int64
 	body  []byte
-	steps []byte // nil: it has none beyond live
+	steps []byte // nil: it has no steps beyond live
 }
 
 // Append implements mailbox.Store. Recipients of different lanes are in different commits.
@@ -41,7 +41,7 @@ func (s *Store) Append(ctx context.Context, batch []*mailbox.Append) error {
 		return fmt.Errorf("store notifications: %w", context.Cause(ctx))
 	}
 	err := await.All(ctx, s.appendOps(batch), func(o *appendOp) {
-		o.lane.submit(o.parts[0].a.N.App, o) // a batch is of one app
+		o.lane.submit(o.parts[0].a.N.App, o) // all publishes of a batch belong to one app
 	})
 	return s.storeError("store notifications", err)
 }
@@ -111,7 +111,7 @@ func (t *transaction) append(p *part) {
 		t.replaceCollapsed(b, n)
 		if b.counted && b.pending >= t.l.s.cfg.MaxPending {
 			res.Err = fmt.Errorf("%s has %d: %w", b.Recipient, b.pending, mailbox.ErrFull)
-			if !p.a.Fresh { // an expired copy is replaced all the same
+			if !p.a.Fresh { // an expired copy is replaced anyway
 				t.out.forget(b, n.ID, p.prep.idKey)
 			}
 			continue
@@ -156,7 +156,7 @@ func (t *transaction) store(b *box, p *part, pos int64, shared *int64) {
 	t.tell.Stored = append(t.tell.Stored, mailbox.Item{Pos: pos, Recipient: b.Recipient, Seq: uint64(o.seq), Escalates: o.flags.escalates(), N: n}) //nolint:gosec // counts from 0
 }
 
-// duplicate fills res if b has or lately had a notification of this id.
+// duplicate fills res and returns true if b has, or recently had, a notification with this id.
 func (t *transaction) duplicate(b *box, n *notification.Notification, p *prepared, res *mailbox.AppendResult) bool {
 	old := t.known(b, n.ID)
 	now := millis.Of(n.CreatedAt)
@@ -164,7 +164,7 @@ func (t *transaction) duplicate(b *box, n *notification.Notification, p *prepare
 	case old == nil:
 		return false
 	case !old.open && old.settled < now-notification.DedupWindow.Milliseconds():
-		return false // which hides it from now on
+		return false // the new copy hides the old one from now on
 	case old.hash != p.hash:
 		res.Err = fmt.Errorf("notification %s to %s: %w", n.ID, b.Recipient, mailbox.ErrConflict)
 		return true

@@ -26,14 +26,14 @@ type tried struct {
 
 type copyKey struct{ recipient, pos int64 }
 
-// triedCopy holds attempts to be added to a copy's earlier ones.
+// triedCopy holds attempts that are added to a copy's earlier ones.
 type triedCopy struct {
 	at     int64
 	data   []byte
 	always bool // also to more than attempts.Most
 }
 
-// end takes the attempts of a copy that ends.
+// end adds the attempts of a copy that ends.
 func (w *tried) end(s *Store, recipient, pos, at int64, q *mailbox.Settle, as notification.Status, m *notes.Mark) {
 	if s.cfg.NoAttempts {
 		return

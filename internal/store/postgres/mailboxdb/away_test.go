@@ -19,7 +19,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
-// PostgreSQL is killed again and again under publishers: nothing that was answered is lost, and publishing goes on.
+// PostgreSQL is killed repeatedly while publishers run: no acknowledged publish is lost, and publishing continues.
 func TestPostgreSQLKilledUnderPublishers(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{Fsync: true})
 	s := open(t, mailboxdb.Config{URL: server.URL()})
@@ -85,7 +85,7 @@ func TestPostgreSQLKilledUnderPublishers(t *testing.T) {
 	}
 }
 
-// Publishes while PostgreSQL is away do not try a connection each: these tries would hold up its recovery.
+// Publishes while PostgreSQL is away do not each try to connect: such tries would delay its recovery.
 func TestRetriesDuringPostgreSQLOutageAreSpaced(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{})
 	s := open(t, mailboxdb.Config{URL: server.URL()})
@@ -107,7 +107,7 @@ func TestRetriesDuringPostgreSQLOutageAreSpaced(t *testing.T) {
 	})
 }
 
-// Acknowledgements that nobody waits for are kept while PostgreSQL is away.
+// Acknowledgements without a waiting caller are retained while PostgreSQL is away.
 func TestAcknowledgementsOutliveAnOutage(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{})
 	s := open(t, mailboxdb.Config{URL: server.URL()})
@@ -127,7 +127,7 @@ func TestAcknowledgementsOutliveAnOutage(t *testing.T) {
 	eventually.True(t, "the acknowledgement", func() bool { return len(told.All().Settled) == 1 })
 }
 
-// With ack all a notification waits for devices that are known, so a crash must not take one back.
+// With ack all, a notification waits for the known devices, so a crash must not lose one.
 func TestKnownDeviceOutlivesACrashOfTheDatabase(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{Fsync: true})
 	cfg := mailboxdb.Config{URL: server.URL(), Schema: server.Schema(t)}
@@ -136,7 +136,7 @@ func TestKnownDeviceOutlivesACrashOfTheDatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, sql := range []string{"ALTER SYSTEM SET wal_writer_delay = '10s'", "SELECT pg_reload_conf()"} { // settings that make PostgreSQL put off writes that need not be on disk
+	for _, sql := range []string{"ALTER SYSTEM SET wal_writer_delay = '10s'", "SELECT pg_reload_conf()"} { // settings that make PostgreSQL delay writes that need not be on disk
 		if _, err := conn.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}

@@ -21,9 +21,8 @@ import (
 	"godwit.dev/godwit/internal/store/storetest"
 )
 
-// BenchmarkPublishAndAck publishes to 100,000 recipients and acknowledges everything through SettleLater, as sessions do. Every
-// publish is on disk before it is answered. Beside the rate it says what that cost PostgreSQL: CPU time, bytes of log and
-// commits.
+// BenchmarkPublishAndAck publishes to 100,000 recipients and acknowledges everything through SettleLater, as sessions do. Every publish is
+// on disk before it is answered. The benchmark reports the rate, and its cost for PostgreSQL: CPU time, bytes of log and commits.
 func BenchmarkPublishAndAck(b *testing.B) {
 	server := pgtest.Start(b, pgtest.Options{Fsync: true, Settings: map[string]string{
 		"shared_buffers": "512MB", "max_wal_size": "4GB", "checkpoint_timeout": "15min",
@@ -55,7 +54,7 @@ func publishAndAck(b *testing.B, url string, size, publishers int, fresh bool) {
 	stop()
 }
 
-// BenchmarkNodes has publishers of one node or of two publish to the same 1,000 recipients.
+// BenchmarkNodes makes publishers of one node or of two publish to the same 1,000 recipients.
 func BenchmarkNodes(b *testing.B) {
 	server := pgtest.Start(b, pgtest.Options{Fsync: true, Settings: map[string]string{
 		"shared_buffers": "512MB", "max_wal_size": "4GB", "checkpoint_timeout": "15min",
@@ -222,8 +221,7 @@ func BenchmarkReads(b *testing.B) {
 	})
 }
 
-// BenchmarkForeignTransaction publishes and acknowledges while somebody keeps a transaction open from the start, so that no dead row
-// can be removed.
+// BenchmarkForeignTransaction publishes and acknowledges while a transaction is open from the start, so that no dead row can be removed.
 func BenchmarkForeignTransaction(b *testing.B) {
 	server := pgtest.Start(b, pgtest.Options{Fsync: true, Settings: map[string]string{
 		"shared_buffers": "512MB", "max_wal_size": "4GB", "checkpoint_timeout": "15min",
@@ -256,7 +254,7 @@ func BenchmarkForeignTransaction(b *testing.B) {
 	}
 }
 
-// BenchmarkSeal seals an hour in which so many copies were stored, of which a hundredth still waits.
+// BenchmarkSeal seals an hour with many stored copies, a hundredth of which still waits.
 func BenchmarkSeal(b *testing.B) {
 	server := pgtest.Start(b, pgtest.Options{Fsync: true, Settings: map[string]string{
 		"shared_buffers": "512MB", "max_wal_size": "4GB", "checkpoint_timeout": "15min",

@@ -12,7 +12,7 @@ import (
 
 var _ mailbox.Changes = (*Store)(nil)
 
-// changedRecipients is of how many recipients Changed reads the copies in one go.
+// changedRecipients is the number of recipients whose copies Changed reads at once.
 const changedRecipients = 200
 
 // Changed implements mailbox.Changes. Places are keys of recipients: tables are ordered by them.
@@ -40,7 +40,7 @@ func (s *Store) Changed(ctx context.Context, since time.Time, place int64) (list
 	return list, next, nil
 }
 
-// whose finds recipients by their keys.
+// whose looks up recipients by their keys.
 type whose struct {
 	of   map[int64]mailbox.Address
 	last int64 // key

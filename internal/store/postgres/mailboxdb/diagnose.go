@@ -13,18 +13,18 @@ import (
 // defaultSchema is where mailboxes are.
 const defaultSchema = "godwit_mailbox"
 
-// maxNamed is how many of the lost are named.
+// maxNamed limits the lost copies that are named.
 const maxNamed = 5
 
-// LostSteps are waiting copies with steps beyond live whose row with the next step is missing: rows were deleted, or
-// restored in part.
+// LostSteps counts waiting copies with steps beyond live whose row with the next step is missing: rows were deleted, or only partly
+// restored.
 type LostSteps struct {
 	Count int64
 	Named []string // the first of them, in a form for people
 }
 
-// FindLostSteps searches for them, also beside running servers; schema "" is the default of a Config. It changes nothing, and creates
-// nothing if there are no mailboxes yet.
+// FindLostSteps searches for lost steps, even while servers are running; schema "" is the default of a Config. It changes nothing, and
+// creates nothing if there are no mailboxes yet.
 func FindLostSteps(ctx context.Context, url, schema string) (lost LostSteps, err error) {
 	if schema == "" {
 		schema = defaultSchema

@@ -14,8 +14,8 @@ import (
 	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
-// TestLostStepsAreNamed: a copy has lost its steps if it is pending and its row of steps is gone. Copies that have
-// handed over all steps, were settled or never had any have lost none.
+// TestLostStepsAreNamed checks that a copy counts as having lost its steps if it is pending and its row of steps is gone. Copies that have
+// handed over all steps, are settled or never had steps have lost none.
 func TestLostStepsAreNamed(t *testing.T) {
 	t.Parallel()
 	clock := testclock.New()

@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/store/millis"
 )
 
-// dueSlice is how many copies a lane handles in one call of Due or Expire.
+// dueSlice is the number of copies that a lane handles in one call of Due or Expire.
 const dueSlice = 500
 
 // deadlines finds copies that become due, by an index over a column of pending.
@@ -23,18 +23,18 @@ type deadlines struct {
 
 	mu    sync.Mutex
 	from  int64 // copies due before this time have been handled
-	whole int64 // when earlier times were last searched all the same
+	whole int64 // time of the last search that included the handled times
 }
 
-// Entries of settled copies stay in the index while somebody keeps a transaction open: soon hundreds of thousands, and each search
-// passes over those in its range. So a search covers times handled long ago only once in wholeEvery, which is also the longest time
-// that a commit may have been under way. If more than fewDead rows are dead, it covers future times only until the next search.
+// Entries of settled copies stay in the index while any transaction is open: soon hundreds of thousands, and each search passes over those
+// in its range. So a search includes times handled long ago only once in wholeEvery, which is also the longest time that a commit may have
+// been under way. If more than fewDead rows are dead, a search covers future times only until the next search.
 const (
 	wholeEvery = int64(time.Minute / time.Millisecond)
 	fewDead    = 20_000
 )
 
-// Due implements mailbox.Store. Nodes that do it at once share the work: each skips recipients that another has locked.
+// Due implements mailbox.Store. Nodes that call it at the same time share the work: each skips recipients that another has locked.
 func (s *Store) Due(ctx context.Context, now time.Time) (time.Time, error) {
 	next, err := s.sweep(ctx, &s.dues, millis.Of(now), (*lane).due)
 	return next, s.storeError("deliver scheduled notifications", err)
@@ -48,7 +48,7 @@ func (s *Store) Expire(ctx context.Context, now time.Time) (time.Time, error) {
 
 type upkeep = func(ctx context.Context, tx pgx.Tx, set *tableSet, did *outcome) error
 
-// sweep has each lane do a slice if copies are due, and returns when it should be called again.
+// sweep makes each lane handle a slice if copies are due, and returns the time for the next call.
 func (s *Store) sweep(ctx context.Context, d *deadlines, now int64, do func(l *lane, now int64) upkeep) (time.Time, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -73,8 +73,8 @@ func (s *Store) sweep(ctx context.Context, d *deadlines, now int64, do func(l *l
 	return millis.Time(next), nil
 }
 
-// first returns the first time after from at which a copy becomes due, 0 if there is none. If many rows are dead, it
-// searches only until the next search, and returns that time if it finds none.
+// first returns the first time after from at which a copy becomes due; 0: there is none. If many rows are dead, it searches only up to the
+// time of the next search, and returns that time if it finds none.
 func (s *Store) first(ctx context.Context, d *deadlines, from, now int64) (at int64, err error) {
 	until, none := int64(math.MaxInt64), int64(0)
 	if s.sizes.dead.Load() > fewDead {
@@ -96,11 +96,11 @@ type overdue struct {
 	begins   []byte // the beginning of its content
 }
 
-// beginsBytes is how much of a content is read for its category, which comes after its title and its text.
+// beginsBytes is the part of a content that is read for its category, in bytes; title and text precede the category.
 const beginsBytes = 4 << 10
 
-// takeOverdue locks recipients of the lane with copies for which due holds ($1 is now), skipping those that others have
-// locked, and reads these copies, each with so many bytes of the beginning of its content.
+// takeOverdue locks recipients of the lane with copies that satisfy due ($1 is now), skipping those that others have locked. It reads these
+// copies, with the first begins bytes of each one's content.
 func (l *lane) takeOverdue(ctx context.Context, tx pgx.Tx, set *tableSet, now int64, due, order string, begins int) ([]overdue, error) {
 	rows, err := tx.Query(ctx, `SELECT key FROM recipient WHERE key IN (
 			SELECT p.recipient FROM pending p JOIN recipient r ON r.key = p.recipient WHERE `+due+` AND r.shard % $2 = $3 ORDER BY `+order+` LIMIT $4
@@ -135,7 +135,7 @@ func (l *lane) takeOverdue(ctx context.Context, tx pgx.Tx, set *tableSet, now in
 	return list, err
 }
 
-// expire ends copies that have expired.
+// expire ends expired copies.
 func (l *lane) expire(now int64) upkeep {
 	return func(ctx context.Context, tx pgx.Tx, set *tableSet, did *outcome) error {
 		list, err := l.takeOverdue(ctx, tx, set, now, "p.expires_at <= $1", "p.expires_at, p.pos", beginsBytes)

@@ -9,12 +9,11 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
-// eraseSlice is how many rows of an erased recipient one commit deletes.
+// eraseSlice is the number of an erased recipient's rows that one commit deletes.
 const eraseSlice = 500
 
-// Erase implements mailbox.Store. The recipient and its pending copies are gone with the first commit; other rows follow
-// in slices. If this node dies meanwhile, another one finishes. It fails with mailbox.ErrNotFound for an unknown
-// recipient.
+// Erase implements mailbox.Store. The first commit deletes the recipient and its pending copies; other rows follow in slices. If this node
+// dies meanwhile, another one finishes. Erase fails with mailbox.ErrNotFound for an unknown recipient.
 func (s *Store) Erase(ctx context.Context, appName, name string) error {
 	s.notes.Forget(appName, name)
 	l := s.lanes[s.laneOf(appName, name)]
@@ -35,7 +34,7 @@ func (s *Store) Erase(ctx context.Context, appName, name string) error {
 	return s.storeError("erase recipient "+name, s.deleteRows(context.WithoutCancel(ctx), b.key))
 }
 
-// eraseRecipient takes a recipient out of the store and notes that its rows are to be deleted. b has no key if there is none.
+// eraseRecipient removes a recipient from the store and records that its rows must be deleted. If there is none, b has no key.
 func eraseRecipient(ctx context.Context, tx pgx.Tx, b *box, did *outcome) error {
 	b.key = 0
 	if err := readKeys(ctx, tx.Conn(), []*box{b}); err != nil || b.key == 0 {
@@ -102,7 +101,7 @@ func (s *Store) deleteRows(ctx context.Context, key int64) error {
 	})
 }
 
-// deleteSlices repeats a statement that deletes some rows of a key and counts them, until there are no more.
+// deleteSlices repeats a statement, which deletes some rows of a key and counts them, until no rows are left.
 func (s *Store) deleteSlices(ctx context.Context, sql string, key int64) error {
 	for n := eraseSlice; n == eraseSlice; {
 		err := s.db.Do(ctx, "delete rows", func(ctx context.Context, tx pgx.Tx) error {

@@ -16,7 +16,7 @@ import (
 
 var _ mailbox.Escalator = (*Store)(nil)
 
-// hurryWithin bounds how long Hurry waits for the database: the step comes at its time all the same.
+// hurryWithin limits Hurry's wait for the database: without it, the step still happens at its time.
 const hurryWithin = 5 * time.Second
 
 func (w *writes) escalate(o *open, n *notification.Notification, p *prepared) {
@@ -31,7 +31,7 @@ func (w *writes) endSteps(o *open) {
 	c.recipient, c.pos = append(c.recipient, o.box.key), append(c.pos, o.pos)
 }
 
-// askSteps writes the first steps of the copies that are being stored.
+// askSteps queues the insertion of the first steps of new copies.
 func (t *transaction) askSteps(a *asking) {
 	if c := &t.out.steps; len(c.pos) > 0 {
 		a.ask(`INSERT INTO escalation (recipient, pos, step, due_at, from_at, steps)
@@ -40,7 +40,7 @@ func (t *transaction) askSteps(a *asking) {
 	}
 }
 
-// askStepless deletes the next steps of copies that have settled.
+// askStepless queues the deletion of settled copies' next steps.
 func (t *transaction) askStepless(a *asking) {
 	if c := &t.out.stepless; len(c.pos) > 0 {
 		a.ask(`DELETE FROM escalation e USING unnest($1::bigint[], $2::bigint[]) AS q(recipient, pos)
@@ -48,8 +48,8 @@ func (t *transaction) askStepless(a *asking) {
 	}
 }
 
-// dueSteps passes over rows whose copies are open no more, or not delivered yet. The subquery is a fence: the due rows are found by their
-// index, in its order, and the other tables are read row by row. It covers some apps, or all.
+// dueSteps returns the query for due steps. It skips rows whose copies are no longer open, or not delivered yet. The subquery is a fence:
+// PostgreSQL finds the due rows by their index, in its order, and reads the other tables row by row. The query covers some apps, or all.
 func (set *tableSet) dueSteps(some bool) string {
 	name, of := "steps", ""
 	if some {
@@ -67,7 +67,7 @@ func (set *tableSet) dueSteps(some bool) string {
 
 const (
 	nextStep = "SELECT coalesce((SELECT due_at FROM escalation WHERE due_at > $1 AND due_at > 0 ORDER BY due_at LIMIT 1), 0)"
-	// If limited to some apps, it searches no further ahead than aheadOfSteps: there may be many rows of other apps.
+	// A query for some apps searches no further ahead than aheadOfSteps, since there may be many rows of other apps.
 	nextStepOf = `SELECT coalesce((SELECT e.due_at FROM (SELECT recipient, due_at FROM escalation WHERE due_at > $1 AND due_at > 0 AND due_at < $2 ORDER BY due_at OFFSET 0) AS e
 		JOIN recipient r ON r.key = e.recipient JOIN app a ON a.key = r.app AND a.name = ANY($3) ORDER BY e.due_at LIMIT 1), $2)`
 )
@@ -75,7 +75,7 @@ const (
 // aheadOfSteps is how far into the future nextStepOf searches.
 const aheadOfSteps = time.Second
 
-// StepsDue implements mailbox.Escalator. It locks nothing: stores of two servers that ask at once get the same steps.
+// StepsDue implements mailbox.Escalator. It locks nothing: two servers that call it at the same time get the same steps.
 func (s *Store) StepsDue(ctx context.Context, apps []string, now time.Time, limit int) (due []mailbox.StepDue, next time.Time, err error) {
 	err = s.tables.with(ctx, func(set *tableSet) error {
 		due, next, err = s.stepsDue(ctx, set, apps, millis.Of(now), limit)
@@ -127,7 +127,7 @@ type armed struct {
 	steps               []notification.Step
 }
 
-// after moves it on past a step that was handed over. ok is false if another one is next.
+// after advances the escalation past a step that was handed over. ok is false if another step is next.
 func (e *armed) after(d *mailbox.StepDone, now int64) (ok bool) {
 	if e.step != d.Step || e.step >= len(e.steps) {
 		return false
@@ -147,8 +147,9 @@ func (e *armed) after(d *mailbox.StepDone, now int64) (ok bool) {
 	return true
 }
 
-// HandedOver implements mailbox.Escalator. It skips locked rows, so that no transactions wait in a circle: their copies are just being settled,
-// or another server is marking the same step. If a skipped step is still due afterwards, it is handed over once more, which changes nothing.
+// HandedOver implements mailbox.Escalator. It skips locked rows, so that no transactions wait in a circle: such copies are just being
+// settled, or another server is marking the same step. If a skipped step is still due afterwards, it is handed over again, which changes
+// nothing.
 func (s *Store) HandedOver(ctx context.Context, done []mailbox.StepDone, now time.Time) error {
 	err := s.db.Do(ctx, "arm steps", func(ctx context.Context, tx pgx.Tx) error {
 		list, err := lockSteps(ctx, tx, done)
@@ -210,8 +211,8 @@ func columnsOf(refs []mailbox.Ref) (apps, names []string, positions []int64) {
 	return apps, names, positions
 }
 
-// Hurry implements mailbox.Escalator. The step's new time is written down, since another server may be the one that hands it over; a row that is
-// locked is passed over, as in HandedOver.
+// Hurry implements mailbox.Escalator. It stores the step's new time, since another server may hand the step over; it skips locked rows, as
+// HandedOver does.
 func (s *Store) Hurry(refs []mailbox.Ref) {
 	ctx, cancel := pgdb.Within(context.Background(), hurryWithin)
 	defer cancel()
@@ -246,8 +247,8 @@ func (s *Store) StepsOf(ctx context.Context, ref mailbox.Ref) (steps []notificat
 	return steps, next, nil
 }
 
-// clearSteps deletes rows of copies that are open no more. The only such rows are of copies that servers of a version without steps have
-// settled while the cluster was being upgraded.
+// clearSteps deletes rows of copies that are no longer open. Such rows exist only if servers of a version without steps settled copies
+// while the cluster was being upgraded.
 func (s *Store) clearSteps(ctx context.Context) error {
 	_, err := s.db.Pool().Exec(ctx, "DELETE FROM escalation e WHERE NOT EXISTS (SELECT FROM pending p WHERE p.recipient = ANY(ARRAY[e.recipient]) AND p.pos = e.pos)")
 	return err

@@ -15,8 +15,8 @@ import (
 	"godwit.dev/godwit/internal/testkit/testclock"
 )
 
-// TestRowsOfStepsGoWithTheirCopies: a copy without steps has no row of them, and no such row outlives its copy,
-// whichever operation settled the copy.
+// TestRowsOfStepsGoWithTheirCopies checks that a copy without steps has no row of them, and that no such row outlives its copy, whichever
+// operation settled it.
 func TestRowsOfStepsGoWithTheirCopies(t *testing.T) {
 	t.Parallel()
 	clock := testclock.New()
@@ -57,7 +57,7 @@ func TestRowsOfStepsGoWithTheirCopies(t *testing.T) {
 		t.Fatalf("outcome %d, %v", one.Outcome, err)
 	}
 	want(2)
-	// The way a server deletes copies whose version does not know steps.
+	// Servers of a version without steps delete copies like this.
 	if _, err := db.Exec(t.Context(), "DELETE FROM "+cfg.Schema+".pending WHERE recipient = (SELECT min(recipient) FROM "+cfg.Schema+".escalation)"); err != nil {
 		t.Fatal(err)
 	}

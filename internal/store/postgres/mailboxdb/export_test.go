@@ -11,10 +11,10 @@ func (c *Config) ShortHours(d time.Duration) { c.hour = d }
 // Patient removes the limits on the time for rewriting a table and for waiting for a locked recipient.
 func (c *Config) Patient() { c.rewriteWithin, c.parkFor = time.Minute, time.Minute }
 
-// Shrink has tables shrink as upkeep does, at a moment.
+// Shrink makes tables shrink as upkeep does, at a given time.
 func (s *Store) Shrink(ctx context.Context, now time.Time) error { return s.shrink(ctx, now) }
 
-// Parked counts the publishes that wait for recipients whom another transaction has locked.
+// Parked counts the publishes that wait for recipients locked by another transaction.
 func (s *Store) Parked() int64 {
 	n := int64(0)
 	for _, l := range s.lanes {
@@ -34,5 +34,5 @@ func (s *Store) Seal(ctx context.Context) error {
 	return nil
 }
 
-// IDKey returns the key under which an id is indexed.
+// IDKey returns the key of an id in its index.
 func IDKey(app, id string) int64 { return idKey(app, id) }

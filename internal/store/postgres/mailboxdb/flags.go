@@ -45,16 +45,15 @@ func (f flags) escalates() bool           { return f&stepsFlag != 0 }
 // recipient's row stores its part: never change it.
 const shards = 16
 
-// A random key lands on any page of an index, a key that begins with the time on its last one, which is cheaper by the
-// whole page that goes to the log after each checkpoint. So the key of an id that begins with its time (a ULID, as this server makes them, or a
-// UUID of version 7) does so too; keyTimeShift bits are left for a hash, which tells ids of one millisecond apart.
+// A random key is inserted into any page of an index, but a key that begins with the time into its last page. That saves the writing of
+// whole pages to the log after each checkpoint. So the key of an id that begins with its time (a ULID, as this server makes them, or a UUID
+// of version 7) begins with the time too; keyTimeShift bits remain for a hash, which distinguishes ids of one millisecond.
 const (
 	keyTimeShift = 20
 	keyHashBits  = 1<<keyTimeShift - 1
 )
 
-// idKey is the key under which an id is indexed. Keys are stored, so this function must never change; two ids may have
-// the same key.
+// idKey returns the key of an id in its index. Keys are stored, so this function must never change; two ids may have the same key.
 func idKey(app, id string) int64 {
 	h := nameHash(app, id)
 	if ms, ok := idTime(id); ok {
@@ -63,7 +62,7 @@ func idKey(app, id string) int64 {
 	return int64(h) //nolint:gosec // any number will do
 }
 
-// idTime returns when an id was made, in milliseconds of Unix time, if the id contains its time.
+// idTime returns the time when an id was made, in milliseconds of Unix time, if the id contains it.
 func idTime(id string) (ms uint64, ok bool) {
 	switch len(id) {
 	case ulid.EncodedSize:
@@ -85,7 +84,7 @@ func idTime(id string) (ms uint64, ok bool) {
 	return ms, ms != 0 && ms < 1<<(63-keyTimeShift)
 }
 
-// nameHash is cryptographic because names come from outside, and nobody should find many that collide.
+// nameHash is cryptographic: names come from outside, and nobody should be able to find many that collide.
 func nameHash(app, name string) uint64 {
 	var buf [2*notification.MaxNameBytes + 1]byte
 	b := append(buf[:0], app...)
@@ -97,7 +96,7 @@ func nameHash(app, name string) uint64 {
 
 func shardOf(app, name string) int { return int(nameHash(app, name) % shards) }
 
-// collapseHash is never 0, which means that there is no key.
+// collapseHash never returns 0, which means that there is no key.
 func collapseHash(key string) int32 {
 	if key == "" {
 		return 0

@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	// maxRows and maxBytes bound a commit, give or take an op.
+	// maxRows and maxBytes limit a commit; the last op may exceed them.
 	maxRows  = 1000
 	maxBytes = 1 << 20
-	// lazyAfter is how long an acknowledgement waits for a publish to ride on.
+	// lazyAfter is the wait of an acknowledgement for a publish with which it can share a commit.
 	lazyAfter = 5 * time.Millisecond
-	// sliceAfter is how long upkeep waits for a moment in which no publish does.
+	// sliceAfter is the wait of upkeep for a moment without publishes.
 	sliceAfter = 20 * time.Millisecond
-	// tries is how often a commit is tried that conflicts with others.
+	// tries limits the attempts of a commit that conflicts with others.
 	tries = 5
-	// maxAway is how many acknowledgements wait in a lane, by their bytes, while the database is away; more are
-	// dropped, and those notifications delivered again.
+	// maxAway limits the acknowledgements that wait in a lane while the database is away, in bytes. Further ones are dropped, and their
+	// notifications are delivered again.
 	maxAway   = 16 << 20
 	awayPause = time.Second
-	// awayAgain is how long a lane gathers before it tries again while the database is away. Each try is a connection, for which one
-	// that is starting makes a process, in the middle of its recovery.
+	// awayAgain is the time for which a lane gathers operations before another try while the database is away. Each try is a connection,
+	// for which a starting database creates a process in the middle of its recovery.
 	awayAgain = 50 * time.Millisecond
 )
 
@@ -39,7 +39,7 @@ type op interface {
 	size() (rows, bytes int)
 	each(do func(mailbox.Address)) // recipient
 	Take() bool                    // whether it is still wanted
-	Finish(err error)              // called after the observer, or with the operation's error
+	Finish(err error)              // called after the observer was informed, or with the operation's error
 }
 
 // outcome is the result of a commit.
@@ -54,10 +54,10 @@ type outcome struct {
 type lane struct {
 	s      *Store
 	n      int
-	keys   map[mailbox.Address]int64 // of recipients that were met lately
-	room   map[int64]int64           // of recipients with many copies: up to how many they cannot be full
+	keys   map[mailbox.Address]int64 // keys of recently used recipients
+	room   map[int64]int64           // for recipients with many copies: the number of copies up to which their mailbox cannot be full
 	past   string                    // timeline of the database that these keys are from
-	did    outcome                   // of the commit under way, and acknowledgements that it could not settle
+	did    outcome                   // results of the commit under way, and acknowledgements that it could not settle
 	missed []*mailbox.Settle
 	passed []op // that it left for later
 
@@ -91,7 +91,7 @@ func (l *lane) nudge() {
 	}
 }
 
-// submit queues an op of an app, whose caller waits.
+// submit queues an op of an app for which a caller waits.
 func (l *lane) submit(app string, o op) {
 	l.mu.Lock()
 	if l.ended {
@@ -104,8 +104,7 @@ func (l *lane) submit(app string, o op) {
 	l.nudge()
 }
 
-// submitLazy queues an op that waits for the next commit of others. Ops that come while the database is away are kept up
-// to a limit.
+// submitLazy queues an op that waits for the next commit of others. While the database is away, a limited number of such ops is retained.
 func (l *lane) submitLazy(o op) {
 	_, bytes := o.size()
 	l.mu.Lock()
@@ -180,8 +179,7 @@ func (l *lane) run() {
 	}
 }
 
-// next takes the operations for the next commit. Upkeep is done if no operation waits, or if upkeep has waited long
-// enough itself.
+// next takes the operations for the next commit. It takes upkeep if no operation waits, or if upkeep itself has waited long enough.
 func (l *lane) next() (ops []op, slice *sliceOp, wait time.Duration, ended bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -225,8 +223,8 @@ func (l *lane) next() (ops []op, slice *sliceOp, wait time.Duration, ended bool)
 	return ops, nil, wait, l.ended
 }
 
-// commit does ops in one transaction, tells the observer and answers the waiting callers. If one op is at fault, the
-// others do not fail with it: each is done alone.
+// commit executes ops in one transaction, informs the observer and answers the waiting callers. If one op is at fault, each op is executed
+// alone, so that the others do not fail with it.
 func (l *lane) commit(ops []op) {
 	if err := l.makeSure(); err != nil {
 		l.failed(ops, err)
@@ -255,13 +253,13 @@ func (l *lane) commit(ops []op) {
 		}
 	case pgdb.TableLocked(err): // all operations need it
 		l.waitForTable(ops, err)
-	case len(ops) > 1 && pgdb.Locked(err): // the lock is not on a recipient's row: ops on other rows can go on
+	case len(ops) > 1 && pgdb.Locked(err): // the lock is not on a recipient's row: ops on other rows can continue
 		l.commit(ops[:len(ops)/2])
 		l.commit(ops[len(ops)/2:])
 	default:
 		if l.unsure != nil {
 			ops = l.unsure.keep(ops)
-			for _, q := range l.unsure.lazy { // to settle twice does no harm, and this node may be unsure for long
+			for _, q := range l.unsure.lazy { // settling twice does no harm, and this node may be unsure for long
 				if divert := l.s.divert.Load(); divert != nil {
 					(*divert)(cloneSettles(q.batch))
 				}
@@ -271,13 +269,13 @@ func (l *lane) commit(ops []op) {
 	}
 }
 
-// rejected reports whether the database did not like a value.
+// rejected reports whether the database refused a value.
 func rejected(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code[:2] == "22"
 }
 
-// finishMissed settles, under the recipients' locks, what could not be settled quickly.
+// finishMissed settles, under the recipients' locks, the acknowledgements that the quick statement could not settle.
 func (l *lane) finishMissed() error {
 	if len(l.missed) == 0 {
 		return nil
@@ -327,13 +325,13 @@ func (l *lane) failed(ops []op, err error) {
 	}
 }
 
-// unwaited returns an operation that is acknowledgements nobody waits for.
+// unwaited returns o as a settleOp if it consists of acknowledgements without a waiting caller.
 func unwaited(o op) (q *settleOp, ok bool) {
 	q, ok = o.(*settleOp)
 	return q, ok && !q.Waited()
 }
 
-// waitForTable parks operations whose callers wait: upkeep holds the table, and drops it, for a moment.
+// waitForTable parks operations with waiting callers: upkeep has locked the table for a moment, to drop it.
 func (l *lane) waitForTable(ops []op, err error) {
 	var waiting []op
 	for _, o := range ops {
@@ -352,14 +350,15 @@ func (l *lane) setAway(away bool) {
 	l.mu.Unlock()
 }
 
-// later has acknowledgements that nobody waits for go by way of another node if this one cannot reach the database, or tries again.
+// later sends acknowledgements without a waiting caller through another node if this one cannot reach the database; otherwise it tries them
+// again.
 func (l *lane) later(q *settleOp, err error) {
 	if divert := l.s.divert.Load(); divert == nil || !pgdb.Away(err) || pgdb.Locked(err) || !(*divert)(q.batch) {
 		l.again(q)
 	}
 }
 
-// again tries acknowledgements that nobody waits for once more, a little later.
+// again tries acknowledgements without a waiting caller once more, a little later.
 func (l *lane) again(q *settleOp) {
 	l.mu.Lock()
 	ended := l.ended
@@ -374,8 +373,8 @@ func (l *lane) again(q *settleOp) {
 	l.mu.Unlock()
 }
 
-// try commits ops, and again if others got into the way: the database undid it for a deadlock, or a table or a recipient
-// has gone. A connection that breaks is an error, whatever became of the commit.
+// try commits ops, and tries again after a conflict: the database undid the commit because of a deadlock, or a table or a recipient is
+// gone. A broken connection is an error, whatever the commit's outcome.
 func (l *lane) try(ctx context.Context, ops []op) error {
 	waited := false
 	for attempt := 1; ; attempt++ {
@@ -391,7 +390,7 @@ func (l *lane) try(ctx context.Context, ops []op) error {
 	}
 }
 
-// errGone: a recipient that this node knew was erased by another node.
+// errGone says that another node erased a recipient that this node knew.
 var errGone = errors.New("a recipient was erased meanwhile")
 
 func inTheWay(err error) bool {
@@ -406,8 +405,8 @@ func (l *lane) transact(ctx context.Context, set *tableSet, ops []op) error {
 	}
 	defer conn.Release()
 	if past := pgdb.Timeline(conn.Conn()); past != l.past {
-		// Another server has taken over, perhaps without the last commits. Rows of these commits are gone, and their keys are given
-		// to others.
+		// Another database server has taken over, perhaps without the last commits. Those commits' rows are then gone, and their keys are
+		// assigned to others.
 		if l.past != "" {
 			clear(l.keys)
 			clear(l.room)
@@ -427,14 +426,14 @@ func (l *lane) transact(ctx context.Context, set *tableSet, ops []op) error {
 	return nil
 }
 
-// sliceOp is a piece of upkeep that the lane does in a transaction of its own, for its recipients.
+// sliceOp is a piece of upkeep that the lane executes in a separate transaction, for its recipients.
 type sliceOp struct {
 	do    upkeep
 	done  chan error
 	since time.Time
 }
 
-// slice does a piece of upkeep.
+// slice executes a piece of upkeep.
 func (l *lane) slice(o *sliceOp) {
 	err := l.makeSure()
 	if err == nil {
@@ -465,8 +464,7 @@ func (l *lane) upkeep(do upkeep) error {
 	return err
 }
 
-// inLanes has each lane do a piece of upkeep and waits for all. Upkeep that has begun is completed, so it checks
-// ctx only before.
+// inLanes makes each lane execute a piece of upkeep and waits for all. It completes upkeep that has begun, so it checks ctx only before.
 func (s *Store) inLanes(ctx context.Context, lanes []*lane, do func(l *lane) upkeep) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

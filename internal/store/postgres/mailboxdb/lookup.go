@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	listLimit = 100 // items of a page when the caller names no number
+	listLimit = 100 // items on a page if the caller gives no limit
 	// maxExamined limits the rows that one page of a history reads if a status is given.
 	maxExamined = 1000
-	// examinedAtOnce of them are read together.
+	// examinedAtOnce is the number of these rows read together.
 	examinedAtOnce = 200
 )
 
@@ -51,8 +51,8 @@ func (s *Store) lookUp(ctx context.Context, appName, id, to string, limit int) (
 	return records, nil
 }
 
-// lookup reads the state of copies. It adds clients' answers only for one recipient: a thousand answers are too much. If
-// a recipient got the id twice, the newer copy counts.
+// lookup reads the state of copies. It adds clients' answers only for a single recipient: a thousand answers would be too much. If a
+// recipient got the id twice, the newer copy counts.
 func (s *Store) lookup(ctx context.Context, conn *pgx.Conn, set *tableSet, appName, id, to string, limit int) ([]mailbox.Record, error) {
 	which, args := "n.id_key = $1 AND n.id = $2", []any{idKey(appName, id), id, appName, limit}
 	if to != "" {
@@ -216,8 +216,8 @@ func (s *Store) history(ctx context.Context, conn *pgx.Conn, set *tableSet, of m
 	}
 }
 
-// readHistory reads copies before a position, newest first, and which of them to show: those within retention whose id was
-// not used again. It reads at most a page from each table.
+// readHistory reads copies before a position, newest first, and marks those to show: copies within retention whose id was not used again.
+// It reads at most a page from each table.
 func readHistory(ctx context.Context, conn *pgx.Conn, set *tableSet, b *box, before int64, limit int) (page []row, shown []bool, err error) {
 	sql := set.text("history", func() string {
 		return "SELECT " + kept + " AND NOT EXISTS (SELECT FROM (" +

@@ -1,5 +1,5 @@
-// Package mailboxdb keeps mailboxes in a schema of PostgreSQL, for any number of nodes at once. DESIGN.md in
-// internal/store/postgres gives the reasons for its design.
+// Package mailboxdb stores mailboxes in a PostgreSQL schema, for any number of nodes at once. DESIGN.md in internal/store/postgres gives
+// the reasons for its design.
 package mailboxdb
 
 import (
@@ -21,14 +21,14 @@ import (
 //go:embed schema/*.sql
 var schema embed.FS
 
-// Config configures the mailboxes' store. URL is needed; the zero value of every other field is a good default.
+// Config configures the mailboxes' store. Only URL is required; the zero values of the other fields are good defaults.
 type Config struct {
 	URL string
 	// Reach watches whether the database can be reached; nil: nothing does.
 	Reach      *pgdb.Reach
 	Schema     string           // "" is godwit_mailbox
-	MaxPending int              // unsettled notifications of one recipient; 0: 1000
-	Lanes      int              // commits under way at once, at most shards; 0: 2. More rows in a commit are what saves work, not more commits
+	MaxPending int              // limits the unsettled notifications of one recipient; 0: 1000
+	Lanes      int              // commits under way at once, at most shards; 0: 2. More rows in each commit save work; more commits do not
 	Node       string           // this node's name, for the record of attempts
 	NoAttempts bool             // attempts to deliver copies to connections are not recorded
 	Now        func() time.Time // the store's one clock; nil: the database's
@@ -64,7 +64,7 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// readers is how many connections there are beside those of the lanes: for reads, upkeep and notes.
+// readers is the number of connections in addition to the lanes': for reads, upkeep and notes.
 const readers = 6
 
 // Store is a mailbox.Store.
@@ -84,7 +84,7 @@ type Store struct {
 	dues, expiries deadlines
 
 	closing   chan struct{}
-	wg        sync.WaitGroup // of the lanes and of notes
+	wg        sync.WaitGroup // waits for the lanes and the notes
 	closeOnce sync.Once
 
 	commits, appends atomic.Uint64
@@ -142,13 +142,12 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// settings of connections: a plan is made once for all parameters, and each plan uses indexes, since new tables have no
-// statistics.
+// settings of connections: PostgreSQL makes one plan for all parameters, and plans use indexes, since new tables have no statistics.
 const settings = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off"
 
-// openAt joins q(recipient, pos) with pending p along its key, row by row. The planner thinks that a table with few rows is cheaper to read
-// whole, however many dead ones are in it; since rows are many, and dead for as long as somebody keeps a transaction open, that took a
-// tenth of a second for each commit. It does not see that a list of one is an equality, by which tables could be merged.
+// openAt joins q(recipient, pos) with pending p along its key, row by row. The planner considers a table with few live rows cheaper to read
+// whole, however many dead rows it has. Rows are many, and dead rows remain while any transaction is open, so this took a tenth of a second
+// for each commit. The planner does not recognize a list of one element as an equality, by which it could merge tables.
 const openAt = "p.recipient = ANY(ARRAY[q.recipient]) AND p.pos = q.pos"
 
 func (s *Store) closed() bool {
@@ -174,7 +173,7 @@ func (s *Store) nowMS() int64 { return s.now().UnixMilli() }
 // LookAgain implements mailbox.Store: other nodes publish copies that become due here.
 func (s *Store) LookAgain() time.Duration { return time.Second }
 
-// storeError gives errors of the layers below their meaning for callers.
+// storeError converts errors of lower layers to the errors that callers expect.
 func (s *Store) storeError(op string, err error) error {
 	switch {
 	case err == nil:
@@ -190,7 +189,7 @@ func (s *Store) storeError(op string, err error) error {
 	return fmt.Errorf("%s: %w", op, err)
 }
 
-// readyWithin is how long a database that is ready takes at most: balancers ask every second or two.
+// readyWithin limits the answer of a database that counts as ready: load balancers ask every second or two.
 const readyWithin = 2 * time.Second
 
 // Ready implements mailbox.Store.

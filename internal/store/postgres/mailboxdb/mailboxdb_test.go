@@ -94,10 +94,9 @@ func (s sealing) Lookup(ctx context.Context, app, id, to string) ([]mailbox.Reco
 	return s.Store.Lookup(ctx, app, id, to)
 }
 
-// The suite's tests of a store that seals past hours before each call, and of the database that is left when PostgreSQL is
-// killed.
+// This runs the suite on a store that seals past hours before each call, and on the database that remains when PostgreSQL is killed.
 func TestConformanceWhileHoursAreSealedAndAfterKills(t *testing.T) {
-	// Little of a log, since each crash copies it.
+	// A small log, since each crash copies it.
 	little := pgtest.Options{Fsync: true, Settings: map[string]string{"max_wal_size": "48MB", "min_wal_size": "32MB"}}
 	storetest.RunAgain(t, "TestConformance", func(t *testing.T, opts storetest.Options) storetest.Opened {
 		cfg := mailboxdb.Config{MaxPending: opts.MaxPending, Now: opts.Now}

@@ -48,7 +48,7 @@ func (o *otherNode) exec(sql string, args ...any) {
 	}
 }
 
-// waitedFor reports whether somebody waits for a lock that this transaction holds.
+// waitedFor reports whether another transaction waits for a lock that this one holds.
 func (o *otherNode) waitedFor() (waited bool) {
 	o.t.Helper()
 	err := o.tx.QueryRow(o.t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid)))").Scan(&waited)
@@ -58,8 +58,7 @@ func (o *otherNode) waitedFor() (waited bool) {
 	return waited
 }
 
-// commitOnceWaitedFor commits when somebody waits for a lock that this transaction holds. False: done was closed before,
-// so nobody did.
+// commitOnceWaitedFor commits once another transaction waits for a lock that this one holds. It returns false if done was closed first.
 func (o *otherNode) commitOnceWaitedFor(done <-chan struct{}) bool {
 	o.t.Helper()
 	for {
@@ -102,7 +101,8 @@ func (o *otherNode) insertAs(id string) {
 	o.exec("UPDATE recipient SET last_seq = last_seq + 1, copies = copies + 1 WHERE name = 'r'")
 }
 
-// Without the row's lock the second would get a seq that is taken; without a snapshot after it, the first would be stored again.
+// Without the row's lock the second publish would get a seq that is taken; without a new snapshot after locking, the first publish would be
+// stored again.
 func TestAPublishWaitsForTheNodeThatHasTheMailboxAndSeesWhatItDid(t *testing.T) {
 	clock := testclock.New()
 	cfg := mailboxdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Now: clock.Now}
@@ -129,7 +129,7 @@ func TestAPublishWaitsForTheNodeThatHasTheMailboxAndSeesWhatItDid(t *testing.T) 
 	}
 }
 
-// Two nodes settle one copy: one has done so, and the other neither reports that nor stores the outcome again.
+// Two nodes settle one copy: after the first has done so, the second neither reports it nor stores the outcome again.
 func TestCopyBeingSettledElsewhereIsNotSettledTwice(t *testing.T) {
 	for name, settle := range map[string]func(s *mailboxdb.Store, now time.Time, pos int64){
 		"by an acknowledgement": func(s *mailboxdb.Store, now time.Time, pos int64) {
@@ -187,7 +187,7 @@ func TestCopyBeingSettledElsewhereIsNotSettledTwice(t *testing.T) {
 	}
 }
 
-// A due copy is routed by the node that marks it so: one of two nodes that look at the same time.
+// The node that marks a copy as due routes it: only one of two nodes that search at the same time.
 func TestTwoNodesShareWhatIsDueAndWhatExpires(t *testing.T) {
 	clock := testclock.New()
 	cfg := mailboxdb.Config{URL: pgtest.URL(t), Schema: pgtest.Schema(t), Now: clock.Now}

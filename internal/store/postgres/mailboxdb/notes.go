@@ -32,8 +32,7 @@ func (s *Store) Mark(batch []mailbox.Mark) { s.notes.Mark(batch, s.nowMS()) }
 // Seen implements mailbox.Store.
 func (s *Store) Seen(batch []mailbox.Seen) { s.notes.Seen(batch) }
 
-// writeNotes writes marks and sightings, slice by slice. After an error this slice and the later
-// ones of its kind are lost.
+// writeNotes writes marks and sightings, slice by slice. After an error, this slice and the later ones of the same kind are lost.
 func (s *Store) writeNotes(marks []notes.Mark, seen []notes.Sighting) {
 	slices.SortFunc(seen, func(a, b notes.Sighting) int { return compareAddresses(a.Address, b.Address) })
 	for part := range slices.Chunk(seen, notes.Slice) {
@@ -50,7 +49,7 @@ func (s *Store) writeNotes(marks []notes.Mark, seen []notes.Sighting) {
 	}
 }
 
-// commitSoon has a transaction answer before it is on disk: for data that may be lost.
+// commitSoon lets a transaction answer before it is on disk, for data that may be lost.
 const commitSoon = "SET LOCAL synchronous_commit = off"
 
 func (s *Store) writeMarks(marks []notes.Mark) error {
@@ -81,7 +80,7 @@ func (s *Store) writeMarks(marks []notes.Mark) error {
 }
 
 // lockNoted begins a transaction that may be lost. The first try waits a moment for recipients that another transaction has locked. Later
-// tries pass over these recipients, and their notes are lost.
+// tries skip these recipients, and their notes are lost.
 func lockNoted(ctx context.Context, tx pgx.Tx, apps, names []string, patient *bool) ([]int64, error) {
 	if _, err := tx.Exec(ctx, commitSoon); err != nil {
 		return nil, err
@@ -94,8 +93,8 @@ func lockNoted(ctx context.Context, tx pgx.Tx, apps, names []string, patient *bo
 	return keys, err
 }
 
-// noteDevices writes when devices were seen last. A new device is on disk once its row can be read: notifications that every device must
-// acknowledge wait for it from then on, also after a crash of the database.
+// noteDevices writes the times when devices were last seen. A new device is on disk before its row can be read: from then on, also after a
+// crash of the database, notifications that every device must acknowledge wait for it.
 const noteDevices = `WITH noted AS (
 		INSERT INTO device (recipient, name, last_seen) SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[])
 		ON CONFLICT (recipient, name) DO UPDATE SET last_seen = greatest(device.last_seen, excluded.last_seen) RETURNING xmax = 0 AS new

@@ -16,7 +16,7 @@ func TestALaneKeepsTheTimesOfParkedOperationsAlone(t *testing.T) {
 		p.park([]op{done, failed}, []op{done, failed})
 		p.next = time.Time{}
 		p.take(nil)
-		// A commit that failed is done in parts: one is parked again, one is done, and one is answered with the error.
+		// A failed commit is repeated in parts: one is parked again, one succeeds, and one is answered with the error.
 		p.park([]op{stuck}, []op{stuck})
 		p.park([]op{done}, nil)
 		l.giveUp()

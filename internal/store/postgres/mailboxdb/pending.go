@@ -15,11 +15,11 @@ import (
 
 const (
 	pendingChunk = 256  // queries answered in one snapshot
-	pendingLimit = 1000 // copies in one answer when the query names no limit
+	pendingLimit = 1000 // copies in one answer if the query gives no limit
 	headsChunk   = 1024 // recipients of one read
 )
 
-// Heads implements mailbox.Reader. It reads the recipients' rows and an entry of an index each.
+// Heads implements mailbox.Reader. It reads each recipient's row and one index entry.
 func (s *Store) Heads(ctx context.Context, of []mailbox.Address) ([]mailbox.Head, error) {
 	heads := make([]mailbox.Head, len(of))
 	for from := 0; from < len(of); from += headsChunk {
@@ -65,7 +65,7 @@ func (s *Store) Pending(ctx context.Context, qs []mailbox.PendingQuery) ([]mailb
 	return results, nil
 }
 
-// choosePending is one statement, so that the copies and the newest seq are of one moment.
+// choosePending is a single statement, so that the copies and the newest seq come from one snapshot.
 const choosePending = `SELECT q.n, r.key, r.last_seq, coalesce(p.pos, 0), coalesce(p.seq, 0), coalesce(p.attempts, 0), coalesce(p.bytes, 0)
 	FROM unnest($1::text[], $2::text[], $3::text[], $4::integer[]) WITH ORDINALITY AS q(app, name, device, most, n)
 	` + named + `
@@ -146,10 +146,10 @@ type itemRef struct {
 	attempts       int32
 }
 
-// sharedContent is one that several copies have.
+// sharedContent identifies a content that several copies share.
 type sharedContent struct{ hour, key int64 }
 
-// readItems reads notifications; nil for a copy that is gone. Copies of one publish share theirs.
+// readItems reads notifications; nil for a copy that is gone. Copies of one publish share a notification.
 func (s *Store) readItems(ctx context.Context, conn *pgx.Conn, set *tableSet, refs []itemRef) ([]*mailbox.Item, error) {
 	items := make([]*mailbox.Item, len(refs))
 	if len(refs) == 0 {
@@ -213,7 +213,7 @@ func (r *row) notification(app, collapse string) *notification.Notification {
 	return n
 }
 
-// readShares reads contents that copies share, each once.
+// readShares reads the contents that copies share, each once.
 func readShares(ctx context.Context, conn *pgx.Conn, shares map[sharedContent]*notification.Notification) error {
 	if len(shares) == 0 {
 		return nil

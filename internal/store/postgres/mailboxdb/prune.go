@@ -10,11 +10,11 @@ import (
 	"godwit.dev/godwit/internal/store/millis"
 )
 
-// pruneSlice is how many rows beside copies one commit deletes.
+// pruneSlice is the number of rows beside copies that one commit deletes.
 const pruneSlice = 500
 
-// Prune implements mailbox.Store: copies settled before retainedSince are invisible to all nodes at once, and are dropped with their
-// tables. It also seals an hour and checks the tables' sizes.
+// Prune implements mailbox.Store. Copies settled before retainedSince become invisible to all nodes at once, and are dropped with their
+// tables. Prune also seals an hour and checks the tables' sizes.
 func (s *Store) Prune(ctx context.Context, retainedSince time.Time) (more bool, err error) {
 	since := millis.Of(retainedSince)
 	err = s.db.Do(ctx, "move retention on", func(ctx context.Context, tx pgx.Tx) error {
@@ -40,7 +40,7 @@ func (s *Store) Prune(ctx context.Context, retainedSince time.Time) (more bool, 
 	return more || beside, s.storeError("have tables shrink", s.shrink(ctx, time.Now()))
 }
 
-// pruneBeside deletes a slice of the replies, nacks and attempts that were kept beside copies.
+// pruneBeside deletes a slice of the replies, nacks and attempts stored beside copies.
 func (s *Store) pruneBeside(ctx context.Context, since int64) (more bool, err error) {
 	for _, sql := range []string{
 		"DELETE FROM reply WHERE (recipient, pos) IN (SELECT recipient, pos FROM reply WHERE at < $1 ORDER BY at LIMIT $2)",
@@ -62,14 +62,14 @@ func (s *Store) pruneBeside(ctx context.Context, since int64) (more bool, err er
 	return more, nil
 }
 
-// dropDays drops the stubs of days in which nothing was sealed that is still kept.
+// dropDays drops the stubs of days on which no retained copy was sealed.
 func (s *Store) dropDays(ctx context.Context, since int64) error {
 	set, err := s.tables.now(ctx)
 	if err != nil {
 		return err
 	}
 	for _, day := range set.days {
-		if day >= dayAt(since) { // a day holds copies that settled before the day on which they were sealed
+		if day >= dayAt(since) { // a day's table holds copies that settled before the day on which they were sealed
 			break
 		}
 		err := s.db.Do(ctx, fmt.Sprintf("drop day %d", day), func(ctx context.Context, tx pgx.Tx) error {

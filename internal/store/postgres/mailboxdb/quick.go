@@ -12,17 +12,18 @@ import (
 	"godwit.dev/godwit/internal/store/millis"
 )
 
-// Nearly all acknowledgements are plain ones of copies that are open, by position. One statement settles these copies without the recipient's lock
-// and without reading first, and returns the copies that it found. Copies with steps beyond live are settled under the lock, since their next step
-// has to be deleted with them.
+// Nearly all acknowledgements are plain ones of open copies, by position. One statement settles these copies without the recipient's lock
+// and without reading first, and returns the copies that it found. Copies with steps beyond live are settled under the lock, since their
+// next step has to be deleted with them.
 
 // quick reports whether a settle may be tried in this way.
 func quick(q *mailbox.Settle) bool {
 	return q.Pos != 0 && !q.Nack && q.Reply == nil && (q.As == notification.Acked || q.As == notification.Delivered)
 }
 
-// askQuick settles the copies of t.quick, in the order of keys and positions, so that nodes that settle the same copies do not wait for each other in
-// a circle. If a copy has several acknowledgements, the statement names only the first: otherwise any one's time could be stored.
+// askQuick queues the statement that settles the copies of t.quick, in the order of keys and positions, so that nodes that settle the same
+// copies do not wait for each other in a circle. If a copy has several acknowledgements, the statement names only the first; otherwise the
+// time of any of them could be stored.
 func (t *transaction) askQuick(a *asking) {
 	slices.SortStableFunc(t.quick, func(p, q *mailbox.Settle) int {
 		return cmp.Or(cmp.Compare(t.keyOf(p), t.keyOf(q)), cmp.Compare(p.Pos, q.Pos), p.At.Compare(q.At))
@@ -33,7 +34,7 @@ func (t *transaction) askQuick(a *asking) {
 	last := int64(0)
 	for _, q := range t.quick {
 		key := t.keyOf(q)
-		if key == 0 || q.Pos == last { // one position is of one recipient
+		if key == 0 || q.Pos == last { // a position belongs to one recipient only
 			continue
 		}
 		last = q.Pos
@@ -59,7 +60,7 @@ func (t *transaction) keyOf(q *mailbox.Settle) int64 {
 	return t.boxes[mailbox.Address{App: q.App, Recipient: q.Recipient}].key
 }
 
-// readGone reads which copies a statement has settled.
+// readGone reads the copies that a statement has settled.
 func (t *transaction) readGone(rows pgx.Rows) error {
 	if t.gone == nil {
 		t.gone = make(map[int64]bool)
@@ -72,15 +73,15 @@ func (t *transaction) readGone(rows pgx.Rows) error {
 	return err
 }
 
-// settledQuickly sets the outcomes of the settles that took effect. The others go to t.missed: their copies are unknown, were
-// settled before, or need more than the quick statement does.
+// settledQuickly sets the outcomes of the settles that took effect. It adds the others to t.missed: their copies are unknown, were settled
+// before, or need more than the quick statement does.
 func (t *transaction) settledQuickly() {
 	for _, q := range t.quick {
 		if !t.gone[q.Pos] {
 			t.missed = append(t.missed, q)
 			continue
 		}
-		delete(t.gone, q.Pos) // a second settle of the same copy comes too late
+		delete(t.gone, q.Pos) // a second settle of the same copy has no effect
 		t.l.s.notes.TakeMarkOf(q, q.Pos)
 		q.Outcome = mailbox.SettleDone
 		t.pending--
