@@ -265,7 +265,7 @@ func TestAHookThatAnotherServerDeletesEndsAndItsNameBeginsAnew(t *testing.T) {
 	if i := c.set(1, hook.Change{}); i.Delivered != 0 || i.Cursor != i.Newest { // before the owner has noticed the change
 		t.Errorf("made anew: %+v", i)
 	}
-	c.emit(2) // the former owner may post these events as well, until it notices that it lost the lease
+	c.emit(2) // the owner may also post these events for the old hook, until it learns of the change
 	c.get(1, "posted", func(i hook.Info) bool { return i.Delivered == 2 && i.Cursor == i.Newest })
 	if took, all := c.until("posted", atLeast(5)), c.all(0); !slices.Equal(took[len(took)-2:], all[3:]) {
 		t.Errorf("the new one got %v of %v", took[len(took)-2:], all)

@@ -205,8 +205,8 @@ func (s *Service) show(ctx context.Context, one *Sink) (Info, error) {
 // lookWithin limits the search for the oldest waiting event, since it delays a request for metrics.
 const lookWithin = 2 * time.Second
 
-// oldest returns when an app's first event after a cursor was emitted. The cursor does not show that time: it may be a year older, or
-// belong to no event.
+// oldest returns when an app's first event after a cursor was emitted. The cursor does not show that time: it may be much older, or belong
+// to no event.
 func (s *Service) oldest(ctx context.Context, one *Sink, cursor uint64) time.Time {
 	ctx, done := context.WithTimeout(ctx, lookWithin)
 	defer done()

@@ -46,7 +46,7 @@ type Entry struct {
 	From    string              // for log messages: the stream or table that holds the entry
 	Publish *notification.Draft // to one recipient
 	Put     *Put
-	Delete  *object.Key // deletes the object without a version, which is unknown
+	Delete  *object.Key // the version of this object becomes unknown
 	Wrong   error       // why it is none
 }
 

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// tallied is the pattern and queue by which sessions are counted; tally is the number of these sessions, and of the messages for them. For
-// a message, a queue counts once.
+// tallied is the pattern and queue by which sessions are counted; tally is the number of these sessions, and of the messages for them. The
+// sessions of a queue share one tally.
 type (
 	tallied struct{ pattern, queue string }
 	tally   struct {
@@ -41,7 +41,7 @@ func (f *fan) forget(of *feed) {
 type Subscription struct {
 	Pattern, Queue string
 	Sessions       int
-	Messages       uint64 // since the first of the present subscribers; in a queue, each session has its own count
+	Messages       uint64 // since the first of the present subscribers; the sessions of a queue share the count
 }
 
 // Subscriptions lists an app's subscriptions, those with the most sessions first, and returns how many there are.

@@ -40,7 +40,7 @@ func TestAcknowledgementsFindTheOtherDevicesWithTheSessionUnlocked(t *testing.T)
 			}
 		}
 		both := []string{"phone", tablet.s.name()}
-		const looks = 10 * time.Millisecond // interval of looks at sessions that are locked for a moment, see above
+		const looks = 10 * time.Millisecond // time for the attempts above to lock the sessions
 		phone.ack("n1", "n2", "unknown")
 		time.Sleep(looks)
 		synctest.Wait()

@@ -8,23 +8,23 @@ import (
 	"godwit.dev/godwit/internal/objects/object/objectstore"
 )
 
-// flusher collects clients whose acknowledgements are to be written.
+// flusher collects the clients whose acknowledgements have to be written.
 type flusher struct {
 	mu   sync.Mutex
 	list []*Client
 }
 
-// progressPhase says how far a client's acknowledgements and last-seen time are on their way to disk.
+// progressPhase is the state of a client's acknowledgements and last-seen time on their way to disk.
 type progressPhase uint8
 
 const (
 	progressStored  progressPhase = iota
-	progressListed                // the flusher will write it down
-	progressWriting               // it is being written: a set that is stored now could be overtaken by what is older
-	progressStale                 // being written, and listed again because it has changed since
+	progressListed                // the flusher will write the progress
+	progressWriting               // the progress is being written: a set stored now could be overwritten with older progress
+	progressStale                 // the progress is being written, and listed again because it has changed meanwhile
 )
 
-// touch notes a change, and reports whether the flusher must add the client.
+// touch records a change, and reports whether the caller must add the client to the flusher.
 func (p *progressPhase) touch() bool {
 	switch *p {
 	case progressStored:
@@ -38,10 +38,10 @@ func (p *progressPhase) touch() bool {
 	return false
 }
 
-// write begins to write the listed progress.
+// write marks the listed progress as being written.
 func (p *progressPhase) write() { *p = progressWriting }
 
-// drop removes the progress from the list: there is nothing to write.
+// drop removes the progress from the list, since there is nothing to write.
 func (p *progressPhase) drop() { *p = progressStored }
 
 // written ends the write.
@@ -53,10 +53,10 @@ func (p *progressPhase) written() {
 	}
 }
 
-// busy reports whether it is being written.
+// busy reports whether the progress is being written.
 func (p progressPhase) busy() bool { return p == progressWriting || p == progressStale }
 
-// touch notes that a client was seen or has acknowledged an object. Its lock is held.
+// touch records that a client was seen or has acknowledged an object. The client's lock is held.
 func (c *Client) touch() {
 	if !c.lasting() || !c.progress.touch() {
 		return
@@ -67,8 +67,8 @@ func (c *Client) touch() {
 	f.mu.Unlock()
 }
 
-// keepFlushed writes clients' progress once a second, and a last time when the service ends. Only it does, so at most
-// one such write is under way.
+// keepFlushed writes clients' progress once a second, and a last time when the service ends. It is the only writer, so at most one such
+// write is running.
 func (s *Service) keepFlushed() {
 	tick := time.NewTicker(flushEvery)
 	defer tick.Stop()
@@ -83,7 +83,7 @@ func (s *Service) keepFlushed() {
 	}
 }
 
-// flushNow writes down what clients have and returns when that is done. A failure only costs redelivery.
+// flushNow writes the progress of clients and returns when that is done. A failure only causes redeliveries.
 func (s *Service) flushNow() {
 	s.flush.mu.Lock()
 	list := s.flush.list
@@ -92,7 +92,7 @@ func (s *Service) flushNow() {
 	now := s.cfg.Now()
 	var batch []objectstore.Touch
 	var writing []*Client
-	all := make([]objectstore.Progress, 0, len(list)) // of all clients: not nil, which would leave the stored progress unchanged
+	all := make([]objectstore.Progress, 0, len(list)) // progress of all clients; not nil, since nil would leave the stored progress unchanged
 	for _, c := range list {
 		c.mu.Lock()
 		if c.phase == loaded {
@@ -124,7 +124,7 @@ func (s *Service) flushNow() {
 	<-done
 }
 
-// collectEvery is how often collect runs, so that no client is kept much longer than configured.
+// collectEvery is the interval of collect. It is short enough that no client is kept much longer than configured.
 func (s *Service) collectEvery() time.Duration { return min(s.cfg.Retain/collectShare, collectMost) }
 
 // collect drops the registrations of clients that have been away for too long.
@@ -143,8 +143,8 @@ func (s *Service) collect() {
 	}
 }
 
-// Collect drops the registrations of clients that have been away for longer than Config.Retain. If nodes share the store
-// it drops them later, since each node reports only now and then who is connected to it.
+// Collect drops the registrations of clients that have been away for longer than Config.Retain. If nodes share the store it drops them
+// later, since each node reports its connected clients only at intervals.
 func (s *Service) Collect(ctx context.Context) error {
 	before := s.cfg.Now().Add(-s.cfg.Retain)
 	if _, ok := s.store.(objectstore.Shared); ok {

@@ -43,7 +43,7 @@ func (s *Service) List(ctx context.Context, app, group, prefix, after string, li
 	return items[:limit], items[limit-1].Key.Object, nil
 }
 
-// Groups lists the groups that an app has objects in, by name. next is what to go on after, or empty.
+// Groups lists the groups of an app's objects by name. next is the cursor of the next page, or empty.
 func (s *Service) Groups(ctx context.Context, app, after string, limit int) (groups []string, next string, err error) {
 	groups, err = s.store.Groups(ctx, app, after, limit+1)
 	if err != nil || len(groups) <= limit {
@@ -52,7 +52,7 @@ func (s *Service) Groups(ctx context.Context, app, after string, limit int) (gro
 	return groups[:limit], groups[limit-1], nil
 }
 
-// Registration is one client's registration for an object, for views.
+// Registration is one client's registration for an object, in the form for views.
 type Registration struct {
 	Key                object.Key
 	Recipient, Group   string
@@ -90,17 +90,16 @@ func (s *Service) Registrations(ctx context.Context, app string, k object.Key) (
 	return found, nil
 }
 
-// How many stored clients one read examines for those registered for an object. There is no index over all
-// registrations.
+// How many stored clients one read examines to find those that are registered for an object. There is no index over all registrations.
 const (
-	allLooks = 200 // if all are wanted; above some thousands PostgreSQL would read the whole progress table
-	// WatchLooks bounds them for a part of Watching: some milliseconds, however few are registered.
+	allLooks = 200 // when all are requested; above some thousands PostgreSQL would read the whole progress table
+	// WatchLooks limits the clients that a part of Watching examines, which takes some milliseconds, however few of them are registered.
 	WatchLooks = 2000
 )
 
-// Watching lists an object's registrations in parts, for people to look at. The first part has the clients connected to this node, most
-// at the most, and the registered ones among the first stored clients; each further part begins after next. more: there are more
-// connected ones. It ends with a part that has most or more, no more than twice as many, or when it has looked at WatchLooks clients.
+// Watching lists an object's registrations in parts, for views. The first part has at most most clients that are connected to this node,
+// and the registered ones among the first stored clients; each further part begins behind next. more: further clients are connected here. A
+// part ends when it has most clients or more (at most twice as many), or when WatchLooks clients were examined.
 func (s *Service) Watching(ctx context.Context, app string, k object.Key, after int64, most int) (found []Registration, more bool, next int64, err error) {
 	if after == 0 {
 		if found = s.liveRegistrations(app, k); len(found) > most {
@@ -128,7 +127,7 @@ func (s *Service) Watching(ctx context.Context, app string, k object.Key, after 
 	return found, more, next, nil
 }
 
-// connected reports whether a client has a session here; its registrations are then listed from memory.
+// connected reports whether a client has a session here, in which case its registrations are listed from memory.
 func (s *Service) connected(id objectstore.ClientID) bool {
 	for _, c := range s.roster.of(id.App, id.Recipient) {
 		c.mu.Lock()
@@ -168,7 +167,7 @@ func (c *Client) view(k object.Key, r *reg, now time.Time) Registration {
 	}
 }
 
-// OfRecipient lists everything that a recipient's devices and sessions are registered for.
+// OfRecipient lists all registrations of a recipient's devices and sessions.
 func (s *Service) OfRecipient(ctx context.Context, app, recipient string) (found []Registration, err error) {
 	here := make(map[objectstore.ClientID]bool)
 	now := s.cfg.Now()
@@ -205,8 +204,7 @@ func (s *Service) OfRecipient(ctx context.Context, app, recipient string) (found
 	return found, nil
 }
 
-// Erase deletes all registrations of a recipient. Its sessions get no further states: the caller has to end them, also if
-// this fails.
+// Erase deletes all registrations of a recipient. Its sessions get no further states: the caller has to end them, even if Erase fails.
 func (s *Service) Erase(ctx context.Context, app, recipient string) error {
 	var saves []<-chan struct{}
 	for _, c := range s.roster.of(app, recipient) {

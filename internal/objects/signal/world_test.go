@@ -29,19 +29,19 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errAway = errors.New("the store is away")
 
-// flaky is a real store that fails or delays its answers on demand.
+// flaky is a real store that fails or delays its answers as a test requests.
 type flaky struct {
 	objectstore.Store
 	reads, writes atomic.Bool
 	slow          atomic.Int64                  // how long a read is delayed
-	touches       atomic.Pointer[chan struct{}] // closed when touches may reach the store; nil: at once
+	touches       atomic.Pointer[chan struct{}] // closed when touches may reach the store; nil: they may at once
 	saved         func(v *objectstore.Save)
 	mu            sync.Mutex
-	held          []func() // calls that wait; nil and holding false: none do
+	held          []func() // delayed calls; if it is nil and holding is false, none are delayed
 	holding       bool
 }
 
-// hold delays saves until the function it returns is called.
+// hold delays saves until the returned function is called.
 func (f *flaky) hold() (release func()) {
 	f.mu.Lock()
 	f.holding = true
@@ -153,7 +153,7 @@ func (w *world) putAs(name string, p object.Put) {
 	}
 }
 
-// unit is a client as the service sees it: the peer of a session.
+// unit is a client in the form the service sees it: the peer of a session.
 type unit struct {
 	w   *world
 	s   session.Part
@@ -202,7 +202,7 @@ func (u *unit) Send(_ frame.ServerKind, head, tail []byte) bool {
 	return true
 }
 
-// connect connects recipient/device in group north; change may alter the client.
+// connect connects recipient/device in group north. change may alter the client.
 func (w *world) connect(recipient, device string, change ...func(*session.Client)) *unit {
 	w.Helper()
 	u := &unit{w: w, who: session.Client{App: app, Recipient: recipient, Group: "north", Device: device}}
@@ -220,7 +220,7 @@ func (w *world) connect(recipient, device string, change ...func(*session.Client
 	return u
 }
 
-// send hands over a client frame.
+// send passes a client frame to the service.
 func (u *unit) send(format string, args ...any) {
 	u.w.Helper()
 	var f frame.Client
@@ -255,8 +255,8 @@ func (u *unit) block(full bool) {
 
 func (u *unit) close() { u.s.Closed() }
 
-// told returns the frames so far, in short, and clears them: "config 7", "config ?7", "registered a b", "failed
-// forbidden a", "failed unavailable* a" if that is temporary.
+// told returns the frames since the last call in a short form: "config 7", "config ?7", "registered a b", "failed forbidden a", "failed
+// unavailable* a" if the failure is temporary.
 func (u *unit) told() []string {
 	u.w.Helper()
 	synctest.Wait()
@@ -311,7 +311,7 @@ func (u *unit) told() []string {
 	return out
 }
 
-// want compares the frames since the last call. Frames of different objects may come in any order.
+// want compares the frames since the last call. Frames of different objects may arrive in any order.
 func (u *unit) want(frames ...string) {
 	u.w.Helper()
 	got := u.told()
@@ -321,7 +321,7 @@ func (u *unit) want(frames ...string) {
 	}
 }
 
-// wantDigest checks the service's digest against these objects.
+// wantDigest compares the service's digest with the digest of these objects.
 func (u *unit) wantDigest(objects ...string) {
 	u.w.Helper()
 	synctest.Wait()
@@ -334,7 +334,7 @@ func (u *unit) wantDigest(objects ...string) {
 	}
 }
 
-// flushed waits until acknowledgements are written down.
+// flushed waits until acknowledgements are written.
 func (w *world) flushed() {
 	time.Sleep(2 * time.Second)
 	synctest.Wait()

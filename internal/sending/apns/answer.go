@@ -26,29 +26,29 @@ const (
 	tooManyAtOne   = "TooManyRequests"
 	idle           = "IdleTimeout"
 	maxReason      = 64
-	deviceRest     = time.Minute // pause for a device that gets too many, if APNs names no time
+	deviceRest     = time.Minute // pause for a device that gets too many messages, if APNs states no time
 	maxAnswerBytes = 4 << 10
 )
 
-// settings are the reasons beside those of denials that have nothing to do with one message or device.
+// settings are the reasons, in addition to denials, that concern the settings and not one message or device.
 var settings = map[string]bool{"BadTopic": true, "MissingTopic": true, "TopicDisallowed": true, "BadCertificate": true, "BadCertificateEnvironment": true}
 
-// denials are the reasons with which APNs ends a connection because of bad credentials.
+// denials are the reasons with which APNs ends a connection because of invalid credentials.
 var denials = map[string]bool{
 	expiredToken: true, "InvalidProviderToken": true, "MissingProviderToken": true, "BadCertificate": true,
 	"BadCertificateEnvironment": true, "BadEnvironmentKeyIdInToken": true, "UnrelatedKeyIdInToken": true,
 }
 
-// answer is the meaningful part of APNs' answer. The rest is not shown, since it may repeat the device's token.
+// answer is the meaningful part of APNs' answer. The rest is never shown, since it may contain the device's token.
 type answer struct {
-	status int // 0: it has ended the connection instead
+	status int // 0: APNs has ended the connection instead
 	reason string
 	since  time.Time // since when the device's token has been invalid; zero: unknown
 	after  time.Duration
 	raw    provider.Answer
 }
 
-// readAnswer reads an answer; unreadable parts are left empty.
+// readAnswer parses an answer; unreadable parts are left empty.
 func readAnswer(got *provider.Answer, now time.Time) answer {
 	a := answer{raw: *got, status: got.Status, after: provider.RetryAfter(got.Header, now)}
 	if got.Status != http.StatusOK {
@@ -57,7 +57,7 @@ func readAnswer(got *provider.Answer, now time.Time) answer {
 	return a
 }
 
-// readFarewell reads the reason with which APNs ends a connection.
+// readFarewell parses the reason with which APNs ends a connection.
 func readFarewell(said string) (a answer) {
 	a.reason, _ = readReason([]byte(said))
 	return a
@@ -82,7 +82,7 @@ func readReason(body []byte) (reason string, since time.Time) {
 
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// denied reports whether our credentials were refused.
+// denied reports whether APNs has refused our credentials.
 func (a answer) denied() bool { return denials[a.reason] }
 
 // says words an answer.
@@ -97,15 +97,15 @@ func (a answer) says(what string) string {
 	return fmt.Sprintf("%s %s %s: %s", name, did, reason, what)
 }
 
-// judge returns the error that an answer means.
+// judge converts an answer to an error.
 func (s *Sender) judge(a answer) error {
-	switch a.reason { // some have a meaning of their own
+	switch a.reason { // these reasons need more than the status
 	case unregistered, expiredDevice:
 		if a.status == http.StatusGone {
 			return &push.GoneError{Since: a.since, Reason: a.says("the app was removed from the device, or has another token by now")}
 		}
 	case badDevice, otherTopic:
-		// Of one device it is so; of all, the settings are wrong.
+		// If one device gets this answer, its token is wrong; if all do, the settings are wrong.
 		return &push.ObjectionError{Scope: s.scope, Ended: true, Reason: a.says(fmt.Sprintf(
 			"no such device for %s in %s. If many are told so: is %s the right environment, and %s the right topic? %s", s.cfg.Topic, s.cfg.Environment, s.cfg.Environment, s.cfg.Topic, s.hint()))}
 	case tooManyAtOne:
@@ -143,13 +143,13 @@ func (s *Sender) byStatus(a answer) error {
 	}}
 	err := table.Judge(&a.raw, s.cfg.Now())
 	var gone *push.GoneError
-	if errors.As(err, &gone) { // Apple gives the reason for a device that is gone
+	if errors.As(err, &gone) { // for a device that is gone, Apple always states a reason
 		return &push.RetryError{Scope: s.scope, Reason: a.says("which makes no sense here")}
 	}
 	return err
 }
 
-// hint names the usual mistake if many devices are unknown.
+// hint names the most frequent error if many devices are unknown.
 func (s *Sender) hint() string {
 	if s.cfg.Environment == Sandbox {
 		return "apps from TestFlight and the App Store have tokens of production"

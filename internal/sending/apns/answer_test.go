@@ -169,7 +169,7 @@ func TestRestartedServerKeepsItsToken(t *testing.T) {
 }
 
 func TestATokenThatAPNsFindsTooOldIsRenewedOnce(t *testing.T) {
-	// Our clock was stopped for longer than APNs accepts a token, then goes on.
+	// Our clock stands still for longer than APNs accepts a token, and then continues.
 	w := start(t, func(w *world, _ *apns.Config) { w.ours = testclock.At(w.clock.Now()) })
 	_, address := w.Register(apnsserver.Accepting)
 	w.send(t, hello("d", address))
@@ -179,7 +179,7 @@ func TestATokenThatAPNsFindsTooOldIsRenewedOnce(t *testing.T) {
 	if w.Tokens() != 2 {
 		t.Errorf("%d tokens", w.Tokens())
 	}
-	// It is hours behind: no token that we can make is young enough.
+	// Our clock is hours behind: every token that we make is too old for APNs.
 	w.clock.Advance(3 * time.Hour)
 	w.ours.Advance(30 * time.Minute)
 	_, err := w.sender.Send(t.Context(), hello("d", address))
@@ -229,7 +229,7 @@ func TestATokenIsKeptWhenAPNsGetsTooMany(t *testing.T) {
 	if w.Tokens() != 1 {
 		t.Errorf("%d tokens, of which APNs had said that they are too many", w.Tokens())
 	}
-	w.clock.Advance(2 * time.Minute) // it would be too old soon
+	w.clock.Advance(2 * time.Minute) // the token would soon be too old
 	if w.send(t, hello("d", address)); w.Tokens() != 2 {
 		t.Errorf("%d tokens", w.Tokens())
 	}
@@ -256,7 +256,7 @@ func TestOneMessageAtATimeUntilTheTokenIsAccepted(t *testing.T) {
 			}
 		})
 	}
-	wg.Wait() // start fails if more came at once
+	wg.Wait() // start fails if more requests arrive at once than APNs allows
 	if w.Accepted() != 200 || w.Tokens() != 1 {
 		t.Errorf("%d accepted, %d tokens", w.Accepted(), w.Tokens())
 	}
@@ -270,7 +270,7 @@ func TestThereAreFewConnections(t *testing.T) {
 	for range 30 {
 		wg.Go(func() { _, _ = w.sender.Send(ctx, hello("d", address)) })
 	}
-	for len(w.Received(device)) < 4 { // each on a connection of its own
+	for len(w.Received(device)) < 4 { // each message on a connection of its own
 		time.Sleep(time.Millisecond)
 	}
 	cancel()

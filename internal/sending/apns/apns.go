@@ -1,5 +1,6 @@
-// Package apns sends to Apple's devices (https://developer.apple.com/documentation/usernotifications/sending-notification-requests-to-apns)
-// with a key for tokens, and takes back what they show.
+// Package apns sends to Apple's devices
+// (https://developer.apple.com/documentation/usernotifications/sending-notification-requests-to-apns), authenticated by tokens that it
+// signs with a key. It also withdraws messages that devices still show.
 package apns
 
 import (
@@ -30,12 +31,11 @@ const (
 var servers = map[string]string{Production: "https://api.push.apple.com", Sandbox: "https://api.sandbox.push.apple.com"}
 
 const (
-	// conns bounds the connections: each takes one message until its first token is accepted, then a thousand at once.
+	// conns is the most connections: each carries one message until its first token is accepted, then a thousand at once.
 	conns = 4
-	// maxToken bounds a device token; those of today have 64 to 160 digits, and may become longer.
+	// maxToken is the most digits of a device token; today's have 64 to 160 digits, and may become longer.
 	maxToken = 256
-	// maxLife is the longest that APNs is asked to keep a message, defaultLife the time for a message without an
-	// expiry.
+	// maxLife is the longest time for which APNs is asked to keep a message, and defaultLife the time for a message without an expiry.
 	maxLife, defaultLife = 30 * 24 * time.Hour, 24 * time.Hour
 )
 
@@ -46,9 +46,9 @@ type Config struct {
 	TeamID      string
 	Topic       string // the app's bundle id
 	Environment string // empty: Production
-	BaseURL     string // another server than Apple's; empty: that of the environment
+	BaseURL     string // replaces Apple's server; empty: the server of the environment
 
-	AllowPrivate bool         // let BaseURL lead to a private address: tests
+	AllowPrivate bool         // allows BaseURL to have a private address, for tests
 	Client       *http.Client // nil: one of its own
 	Now          func() time.Time
 }
@@ -101,7 +101,7 @@ func New(cfg Config) (*Sender, error) {
 	return s, nil
 }
 
-// parseServer checks the URL of a server in Apple's place.
+// parseServer checks the URL of a server that replaces Apple's.
 func parseServer(raw string, allowPrivate bool) (*url.URL, error) {
 	u, err := urlguard.ParseBase(raw, allowPrivate)
 	switch {
@@ -115,12 +115,12 @@ func parseServer(raw string, allowPrivate bool) (*url.URL, error) {
 	return u, nil
 }
 
-// Close closes its connections as soon as nothing is under way on them, and waits for that. Messages can still be sent.
+// Close closes each connection as soon as no request is under way on it, and waits for that. Messages can still be sent.
 func (s *Sender) Close() error {
 	return provider.Close(s.cfg.Client, s.posts)
 }
 
-// Send makes one attempt; a second one where APNs found our token too old.
+// Send makes one attempt, and a second one if APNs found our token too old.
 func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error) {
 	m, err := s.message(&r)
 	if err != nil {
@@ -171,7 +171,7 @@ func (s *Sender) message(r *push.Request) (*message, error) {
 	return m, nil
 }
 
-// priority is how soon a device is to be woken: at once, when that costs little, or not at all.
+// priority is the APNs priority: wake the device at once, when that costs little energy, or not at all.
 func priority(u push.Urgency) string {
 	switch u {
 	case push.UrgencyHigh:
@@ -184,7 +184,7 @@ func priority(u push.Urgency) string {
 
 const name = "APNs"
 
-// post sends a message. If APNs finds our token too old it is sent again with a new one, once.
+// post sends a message. If APNs finds our token too old, it sends the message once more with a new token.
 func (s *Sender) post(ctx context.Context, m *message) (answer, error) {
 	token, err := s.signer.token(s.cfg.Now())
 	if err != nil {
@@ -226,7 +226,7 @@ func (s *Sender) request(m *message, token string) *h2post.Request {
 			{Name: "apns-topic", Value: s.cfg.Topic},
 			{Name: "apns-push-type", Value: m.kind},
 			{Name: "apns-priority", Value: m.priority},
-			// These values differ each time: not worth a place in the header table.
+			// These values differ in each request, so they do not go into the header table.
 			{Name: "apns-id", Value: m.id, Sensitive: true},
 			{Name: "apns-expiration", Value: m.expiration, Sensitive: true},
 			{Name: "apns-collapse-id", Value: m.collapse, Sensitive: true},
@@ -234,8 +234,8 @@ func (s *Sender) request(m *message, token string) *h2post.Request {
 	}
 }
 
-// Recall sends a message in the background for each, with which the app takes the notification away. The system may hold it
-// back, or not wake an app that was closed by hand.
+// Recall sends a background message for each notification, with which the app removes the notification. The system may delay the message,
+// or not wake an app that the user has closed.
 func (s *Sender) Recall(ctx context.Context, sent []push.Sent) []error {
 	return provider.Each(sent, func(m *push.Sent) error {
 		r := m.Request
@@ -245,13 +245,13 @@ func (s *Sender) Recall(ctx context.Context, sent []push.Sent) []error {
 	})
 }
 
-// Pace has one scope: APNs publishes no rate, and reports when a device gets too many.
+// Pace has one scope: APNs publishes no rate, and reports when a device gets too many messages.
 func (s *Sender) Pace(json.RawMessage) push.Pace { return push.Pace{Scope: s.scope} }
 
-// impossible is a device token that cannot exist: APNs checks the credentials before it rejects the token.
+// impossible is a device token that cannot exist: APNs rejects it only after it has checked the credentials.
 var impossible = strings.Repeat("0", 64)
 
-// Check sends to a device token that cannot exist, so only the credentials are tested.
+// Check sends to a device token that cannot exist, which tests only the credentials.
 func (s *Sender) Check(ctx context.Context) (string, error) {
 	r := push.Request{ID: "check", Address: json.RawMessage(`{"token":"` + impossible + `"}`)}
 	r.Content.APNs.Background = true

@@ -33,7 +33,7 @@ const (
 	topic  = "org.example.shop"
 )
 
-// newKey makes a key as Apple hands it out.
+// newKey makes a key in the form in which Apple issues it.
 func newKey(t testing.TB) (*ecdsa.PrivateKey, string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -57,7 +57,7 @@ type world struct {
 	*apnsserver.Server
 	sender *apns.Sender
 	clock  *testclock.Clock
-	ours   *testclock.Clock // the sender's: the same, unless it is wrong
+	ours   *testclock.Clock // the sender's clock: the same one, unless a test sets it wrong
 }
 
 func start(t testing.TB, change ...func(*world, *apns.Config)) *world {
@@ -68,7 +68,7 @@ func start(t testing.TB, change ...func(*world, *apns.Config)) *world {
 func startWith(t testing.TB, o apnsserver.Options, change ...func(*world, *apns.Config)) *world {
 	t.Helper()
 	private, text := newKey(t)
-	w := &world{clock: testclock.At(time.Now().Truncate(20 * time.Minute).Add(20 * time.Minute))} // when another token would be made
+	w := &world{clock: testclock.At(time.Now().Truncate(20 * time.Minute).Add(20 * time.Minute))} // the time at which the signer would make another token
 	w.ours = w.clock
 	o.Public, o.KeyID, o.TeamID, o.Topic, o.Now = &private.PublicKey, keyID, teamID, topic, w.clock.Now
 	w.Server = apnsserver.Start(o)
@@ -130,7 +130,7 @@ func TestConformance(t *testing.T) {
 	}})
 }
 
-// last is the only or last message that a device got.
+// last returns the only or last message that a device got.
 func (w *world) last(t *testing.T, device string) (apnsserver.Message, string) {
 	t.Helper()
 	got := w.Received(device)

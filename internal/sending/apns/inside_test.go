@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/sending/sendertest"
 )
 
-// FuzzAnswer has no answer end otherwise than as one of the known kinds, with words of ours and Apple's alone.
+// FuzzAnswer checks that every answer leads to one of the known errors, and that its text contains only our words and Apple's.
 func FuzzAnswer(f *testing.F) {
 	f.Add(410, []byte(`{"reason":"Unregistered","timestamp":1700000000123}`), "")
 	f.Add(400, []byte(`{"reason":"BadDeviceToken"}`), "7")
@@ -47,7 +47,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// FuzzAddress takes nothing for a device that would change the path of a request.
+// FuzzAddress checks that no accepted device token changes the path of a request.
 func FuzzAddress(f *testing.F) {
 	f.Add([]byte(`{"token":"00ff"}`))
 	f.Add([]byte(`{"token":"../x?y"}`))
@@ -59,7 +59,7 @@ func FuzzAddress(f *testing.F) {
 	})
 }
 
-// FuzzPayload makes nothing that APNs would not take.
+// FuzzPayload checks that every payload is one that APNs accepts.
 func FuzzPayload(f *testing.F) {
 	f.Add("t", "b", []byte(`{"a":1}`), "d")
 	f.Fuzz(func(t *testing.T, title, body string, data []byte, id string) {

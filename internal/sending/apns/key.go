@@ -22,7 +22,7 @@ type Key struct{ private *ecdsa.PrivateKey }
 // Format hides the key from every verb of fmt.
 func (*Key) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[redacted]") }
 
-// ParseKey reads a .p8 file. Its errors name the fault and repeat nothing of the file.
+// ParseKey parses a .p8 file. Its errors name the fault and contain nothing of the file.
 func ParseKey(text string) (*Key, error) {
 	text = textfile.Key([]byte(text))
 	block, _ := pem.Decode([]byte(text))
@@ -48,18 +48,18 @@ func ParseKey(text string) (*Key, error) {
 }
 
 const (
-	// tokenReuse is how long a token is kept: APNs takes one for an hour, by its own clock.
+	// tokenReuse is how long a token is used: APNs accepts a token for an hour, by its own clock.
 	tokenReuse = 40 * time.Minute
-	// tokenLast is how old a token becomes at most when APNs has said that it gets too many.
+	// tokenLast is the greatest age of a token after APNs has reported that it gets too many tokens.
 	tokenLast = 55 * time.Minute
-	// tokenRest is how long APNs wants a token to be kept at least. All tokens made within one such period are the same: restarts, or
-	// several servers with one key, do not change it more often.
+	// tokenRest is the least time for which APNs wants a token to be used. All tokens made within one such period are the same: restarts,
+	// or several servers with one key, do not change the token more often.
 	tokenRest = 20 * time.Minute
-	// clockBack is how far the clock must have been set back for a token to be taken for one of the future.
+	// clockBack is how far the clock must have been set back before a token counts as one from the future.
 	clockBack = time.Minute
 )
 
-// signer makes the token that authenticates us, and reuses it: APNs refuses senders that change it often.
+// signer makes the token that authenticates us, and reuses it: APNs refuses senders that change the token often.
 type signer struct {
 	key           *Key
 	keyID, teamID string
@@ -67,10 +67,10 @@ type signer struct {
 	mu      sync.Mutex
 	current string
 	made    time.Time
-	keep    time.Time // until then APNs wants no new token
+	keep    time.Time // APNs wants no new token before this time
 }
 
-// token is the one to send now.
+// token returns the current token.
 func (s *signer) token(now time.Time) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +81,7 @@ func (s *signer) token(now time.Time) (string, error) {
 	return s.make(now)
 }
 
-// renew returns another token than one that was found too old.
+// renew returns another token than the given one, which was found too old.
 func (s *signer) renew(old string, now time.Time) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +94,7 @@ func (s *signer) renew(old string, now time.Time) (string, error) {
 	return s.make(now)
 }
 
-// tooMany notes that APNs wants the same token to be used longer.
+// tooMany records that APNs wants the token to be used longer.
 func (s *signer) tooMany(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

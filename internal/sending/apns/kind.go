@@ -19,8 +19,8 @@ const (
 	FieldBaseURL     = "base_url"
 )
 
-// Kind makes senders from an app's APNs settings. Without a Client each app's sender has connections of its own, since
-// Apple ties a connection to one team.
+// Kind makes senders from an app's APNs settings. Without a Client, each app's sender has connections of its own, since Apple binds a
+// connection to one team.
 type Kind struct {
 	Client       *http.Client
 	AllowPrivate bool
@@ -40,7 +40,7 @@ func (Kind) Fields() []channel.Field {
 	}
 }
 
-// Auto reports that a key is needed.
+// Auto returns false: a key is needed.
 func (Kind) Auto() bool { return false }
 
 var (

@@ -18,7 +18,7 @@ import (
 // maxPayload is the most bytes that APNs accepts, except for calls over VoIP.
 const maxPayload = 4096
 
-// payload is the payload that the app gets; docs/guides/iphone.md is its contract.
+// payload is the payload that the app receives; docs/guides/iphone.md is its contract.
 type payload struct {
 	APS    aps             `json:"aps"`
 	ID     string          `json:"godwit_id,omitempty"`
@@ -26,14 +26,14 @@ type payload struct {
 	Track  string          `json:"godwit_track,omitempty"`
 	Ack    string          `json:"godwit_ack,omitempty"`
 	Settle string          `json:"godwit_settle,omitempty"`
-	Title  string          `json:"title,omitempty"` // in the background, where there is no alert
+	Title  string          `json:"title,omitempty"` // Title and Body are set only for messages in the background, which have no alert
 	Body   string          `json:"body,omitempty"`
 	URL    string          `json:"url,omitempty"`
 	Image  string          `json:"image,omitempty"`
 	Data   json.RawMessage `json:"data,omitempty"`
 }
 
-// aps is the part that the system reads.
+// aps is the part of the payload that the system reads.
 type aps struct {
 	Alert     *alert `json:"alert,omitempty"`
 	Sound     string `json:"sound,omitempty"`
@@ -42,7 +42,7 @@ type aps struct {
 	Level     string `json:"interruption-level,omitempty"`
 	Category  string `json:"category,omitempty"`
 	Available int    `json:"content-available,omitempty"` // 1: wakes the app
-	Mutable   int    `json:"mutable-content,omitempty"`   // 1: the app is asked first, to add the image, or since it may have it from elsewhere
+	Mutable   int    `json:"mutable-content,omitempty"`   // 1: the system passes the message to the app first, which adds the image, or finds a message that it has already
 }
 
 type alert struct {
@@ -50,7 +50,7 @@ type alert struct {
 	Body  string `json:"body,omitempty"`
 }
 
-// godwitID is the id that the app deduplicates and acknowledges by.
+// godwitID is the id by which the app deduplicates and acknowledges.
 func godwitID(r *push.Request) string {
 	if r.GodwitID != "" {
 		return r.GodwitID
@@ -65,7 +65,7 @@ func encodePayload(r *push.Request) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // room is scarce, and this is not HTML
+	enc.SetEscapeHTML(false) // space is limited, and this is not HTML
 	if err := enc.Encode(p); err != nil {
 		return nil, errors.New("the message cannot be encoded")
 	}
@@ -107,8 +107,8 @@ func payloadOf(r *push.Request) (*payload, error) {
 
 var uuidForm = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// messageID is the apns-id: the delivery's, or a UUID made from it (RFC 9562, version 8). A withdrawal is a message of
-// its own.
+// messageID is the apns-id: the delivery's id, or a UUID made from it (RFC 9562, version 8). A withdrawal is a message with an id of its
+// own.
 func messageID(r *push.Request) string {
 	if !r.Recall && uuidForm.MatchString(r.ID) {
 		return r.ID
@@ -123,9 +123,9 @@ func messageID(r *push.Request) string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// collapseID decides which messages replace each other: those of one collapse key, else of one id. It is a hash, so that
-// Apple does not see our keys and each fits into 64 bytes. A recall replaces its message where that still waits for the
-// device, but not later messages of the same key.
+// collapseID decides which messages replace each other: those with the same collapse key, else with the same id. It is a hash, so that
+// Apple does not see our keys and every id fits into 64 bytes. A recall replaces its message if that still waits for the device, but not
+// later messages of the same key.
 func collapseID(r *push.Request) string {
 	tag := godwitID(r)
 	switch {

@@ -1,5 +1,5 @@
-// Package channel keeps the settings and credentials of each app's push channels, and the senders made from them.
-// Credentials can be set and are never shown.
+// Package channel keeps the settings and credentials of each app's push channels, and the senders made from them. Credentials can be set,
+// and are never shown.
 package channel
 
 import (
@@ -13,17 +13,17 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Errors that callers distinguish. Wrapped, never bare.
+// Errors that callers distinguish. Functions return them wrapped, never bare.
 var (
 	// ErrUnknown: this server has no channel of that name.
 	ErrUnknown = errors.New("no such channel")
-	// ErrNotConfigured: the app has to set the channel up first.
+	// ErrNotConfigured: the app has not set the channel up.
 	ErrNotConfigured = errors.New("channel is not configured")
 	// ErrDisabled: the app has switched the channel off.
 	ErrDisabled = errors.New("channel is disabled")
 )
 
-// Values are the settings of a channel by the names of its fields, secrets included: they print as nothing.
+// Values are the settings of a channel by the names of their fields, secrets included. They are never printed.
 type Values map[string]string
 
 // Format hides the values from every verb of fmt.
@@ -45,14 +45,14 @@ const (
 // Field is one setting of a channel.
 type Field = setting.Field
 
-// Kind is what the settings of one channel mean. Its methods never keep or change the values they get, except Complete.
+// Kind defines the settings of one channel. Its methods never keep or change the values they get, except Complete.
 type Kind interface {
 	Fields() []Field
-	// Auto reports whether the channel works without anything being set.
+	// Auto reports whether the channel works without settings.
 	Auto() bool
-	// Complete checks values and adds what is made where it is not given. An error is a *notification.FieldError.
+	// Complete checks values and generates missing ones where it can. An error is a *notification.FieldError.
 	Complete(v Values) (made Values, err error)
-	// Shown returns further values to show with the settings: a public key, say.
+	// Shown returns further values to show with the settings, for example a public key.
 	Shown(v Values) map[string]string
 	// Open makes the sender of an app.
 	Open(app string, v Values) (push.Sender, error)
@@ -70,17 +70,17 @@ type Record struct {
 // Store keeps records. A new one is enabled and empty.
 type Store = setting.Store[Record]
 
-// Info is the part of a channel's settings that may be shown.
+// Info is a channel's settings without secrets, for display.
 type Info struct {
 	Channel     push.Channel
-	Configured  bool // there are settings, or none are needed
+	Configured  bool // the channel has settings, or needs none
 	Enabled     bool
 	Settings    map[string]any // without secrets: strings, true, lists of strings
 	Credentials []string       // names of the secrets that are set
 	UpdatedAt   time.Time      // zero: never
 }
 
-// Change holds new values. Values that it does not name stay, empty ones are removed.
+// Change holds new values. Values that it does not name stay; empty ones are removed.
 type Change struct {
 	Enabled *bool
 	Values  Values

@@ -10,15 +10,15 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Every change is logged: the log is the audit trail. Values never are.
+// Every change is logged: the log is the audit trail. It never contains values.
 
 const (
-	maxValue = 16 << 10 // a PEM key has 300 bytes
-	// keyField is the public key among the values that Web Push shows.
+	maxValue = 16 << 10 // most bytes of a value; a PEM key has 300
+	// keyField is the name of the public key among the values that Web Push shows.
 	keyField = "public_key"
 )
 
-// List shows an app's channels, including those that are not set up.
+// List returns an app's channels, including those that are not set up.
 func (s *Service) List(app string) []Info {
 	infos := make([]Info, 0, len(s.kinds))
 	for ch := range s.kinds {
@@ -30,7 +30,7 @@ func (s *Service) List(app string) []Info {
 	return infos
 }
 
-// Get shows an app's settings of one channel.
+// Get returns an app's settings of one channel.
 func (s *Service) Get(app string, ch push.Channel) (Info, error) {
 	kind, ok := s.kinds[ch]
 	if !ok {
@@ -69,7 +69,7 @@ func show(kind Kind, r *Record) Info {
 	return info
 }
 
-// Fields are the settings that a channel takes.
+// Fields returns the settings that a channel has.
 func (s *Service) Fields(ch push.Channel) ([]Field, error) {
 	kind, ok := s.kinds[ch]
 	if !ok {
@@ -78,8 +78,7 @@ func (s *Service) Fields(ch push.Channel) ([]Field, error) {
 	return kind.Fields(), nil
 }
 
-// Set changes an app's settings of a channel. made has the values that Set had to generate; they are returned this
-// once.
+// Set changes an app's settings of a channel. made contains the values that Set had to generate; only this call returns them.
 func (s *Service) Set(ctx context.Context, app string, ch push.Channel, change Change) (info Info, made Values, err error) {
 	kind, ok := s.kinds[ch]
 	if !ok {
@@ -111,7 +110,7 @@ func (s *Service) Set(ctx context.Context, app string, ch push.Channel, change C
 	return info, made, s.Reload(ctx)
 }
 
-// check checks the form of values; their meaning is checked by the kind.
+// check checks the form of values; the kind checks their meaning.
 func check(kind Kind, values Values) error {
 	fields := kind.Fields()
 	for k, v := range values {
@@ -130,7 +129,7 @@ func check(kind Kind, values Values) error {
 	return nil
 }
 
-// Delete forgets an app's settings of a channel, credentials included. It fails with ErrNotConfigured if there are none.
+// Delete deletes an app's settings of a channel, credentials included. It fails with ErrNotConfigured if there are none.
 func (s *Service) Delete(ctx context.Context, app string, ch push.Channel) error {
 	if _, ok := s.kinds[ch]; !ok {
 		return fmt.Errorf("%w: %.64q", ErrUnknown, string(ch))
@@ -146,7 +145,7 @@ func (s *Service) Delete(ctx context.Context, app string, ch push.Channel) error
 	return s.Reload(ctx)
 }
 
-// Check tries a channel's credentials, as far as that is possible without sending anything.
+// Check tests a channel's credentials, as far as that is possible without sending a message.
 func (s *Service) Check(ctx context.Context, app string, ch push.Channel) (about string, err error) {
 	sender, err := s.Sender(ctx, app, ch)
 	if err != nil {
@@ -159,7 +158,7 @@ func (s *Service) Check(ctx context.Context, app string, ch push.Channel) (about
 	return checker.Check(ctx)
 }
 
-// WebPushKey is the key that browsers subscribe to an app with. It is made on first use.
+// WebPushKey returns the key with which browsers subscribe to an app. It is made on first use.
 func (s *Service) WebPushKey(ctx context.Context, app string) (string, error) {
 	if _, err := s.Sender(ctx, app, push.WebPush); err != nil {
 		return "", err

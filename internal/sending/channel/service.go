@@ -15,13 +15,13 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Service hands out senders and changes settings. It works on a copy of the stored settings in memory.
+// Service provides senders and changes settings. It works on a copy of the stored settings in memory.
 type Service struct {
 	store Store
 	kinds map[push.Channel]Kind
 	log   *slog.Logger
 
-	loading sync.Mutex // one reload at a time, so that an older one never replaces a newer
+	loading sync.Mutex // serializes reloads, so that an older one never replaces a newer one
 
 	closing sync.WaitGroup // senders that are finishing
 
@@ -36,7 +36,7 @@ type name struct {
 	channel push.Channel
 }
 
-// New loads the store. Call Run to follow changes that other processes make, and Close at the end.
+// New loads the store. The caller runs Run to follow changes that other processes make, and calls Close at the end.
 func New(ctx context.Context, store Store, kinds map[push.Channel]Kind, log *slog.Logger) (*Service, error) {
 	s := &Service{store: store, kinds: kinds, log: log, senders: make(map[name]push.Sender), changed: make(chan struct{})}
 	return s, s.Reload(ctx)
@@ -48,7 +48,7 @@ func (s *Service) Run(ctx context.Context) error {
 	return reload.Store(ctx, "channels", s.store.Watch, s.Reload, s.log)
 }
 
-// Close closes the senders and waits for those that are finishing.
+// Close closes the senders and waits until they have finished.
 func (s *Service) Close() {
 	s.mu.Lock()
 	for n := range s.senders {
@@ -90,7 +90,7 @@ func same(a, b Record) bool { return a.Enabled == b.Enabled && maps.Equal(a.Valu
 
 func untouched(a, b Record) bool { return same(a, b) && a.UpdatedAt.Equal(b.UpdatedAt) }
 
-// drop drops a sender. Calls that are using it can finish.
+// drop closes a sender. Calls that are using it can finish.
 func (s *Service) drop(n name) {
 	if c, ok := s.senders[n].(io.Closer); ok {
 		s.closing.Go(func() {
@@ -102,15 +102,15 @@ func (s *Service) drop(n name) {
 	delete(s.senders, n)
 }
 
-// Changed is closed when any settings are set after the call, even to the same values: a person who sets them has checked them, and the
-// fault may have been fixed elsewhere.
+// Changed returns a channel that is closed when any settings are set after the call, even to the same values: a person who sets them has
+// checked them, and the fault may have been fixed elsewhere.
 func (s *Service) Changed() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.changed
 }
 
-// Apps lists the apps that have a channel set up and enabled, in order.
+// Apps lists, in order, the apps that have a channel set up and enabled.
 func (s *Service) Apps(ch push.Channel) (apps []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,8 +126,8 @@ func (s *Service) Apps(ch push.Channel) (apps []string) {
 // Channels lists the channels of this server, in order.
 func (s *Service) Channels() []push.Channel { return slices.Sorted(maps.Keys(s.kinds)) }
 
-// Sender returns an app's sender for a channel. Call it again every few seconds at least, so that a change of settings
-// takes effect. Channels that need no settings get generated ones on first use.
+// Sender returns an app's sender for a channel. Callers must call it again at least every few seconds, so that a change of settings takes
+// effect. Channels that need no settings get generated ones on first use.
 func (s *Service) Sender(ctx context.Context, app string, ch push.Channel) (push.Sender, error) {
 	kind, ok := s.kinds[ch]
 	if !ok {
@@ -145,14 +145,14 @@ func (s *Service) Sender(ctx context.Context, app string, ch push.Channel) (push
 	return s.open(kind, name{app, ch})
 }
 
-// open returns the sender of a record, made if need be; nil: there is no record.
+// open returns the sender of a record, and makes it if necessary; nil: there is no record.
 func (s *Service) open(kind Kind, n name) (push.Sender, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, ok := s.records[n]
 	switch {
 	case !ok && len(kind.Fields()) == 0:
-		r.Enabled = true // there is nothing that could be set
+		r.Enabled = true // the channel has nothing that could be set
 	case !ok:
 		return nil, nil
 	}
@@ -173,7 +173,7 @@ func (s *Service) open(kind Kind, n name) (push.Sender, error) {
 	return sender, nil
 }
 
-// ensure stores the settings that a channel makes itself. Of two processes that try, the second finds them.
+// ensure stores the settings that a channel generates. If two processes try, the second one finds the first one's settings.
 func (s *Service) ensure(ctx context.Context, kind Kind, n name) error {
 	err := s.store.Update(ctx, n.app, string(n.channel), func(r *Record, _ int) error {
 		if !r.UpdatedAt.IsZero() {

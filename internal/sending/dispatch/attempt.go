@@ -10,15 +10,14 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// attempt is one sending of a delivery, to be made by a worker.
+// attempt is one sending of a delivery, for a worker.
 type attempt struct {
 	delivery *Delivery
 	sender   push.Sender
 }
 
-// start has an attempt made by a free worker, or by a new one if none is free: there are never more than the sender has
-// places in flight. Workers stay: their stacks have grown to the size that encryption needs, and growing takes a new
-// worker a good part of its time.
+// start passes an attempt to a free worker, or to a new one if none is free. There are never more workers than the sender has places in
+// flight. Workers stay: encryption needs large stacks, and growing one takes a new worker much of its time.
 func (l *channelSender) start(a attempt) {
 	select {
 	case l.attempts <- a:
@@ -32,7 +31,7 @@ func (l *channelSender) start(a attempt) {
 	}
 }
 
-// deliver makes one attempt and hands its result to the writer.
+// deliver makes one attempt and passes its result to the writer.
 func (l *channelSender) deliver(d *Delivery, sender push.Sender) {
 	now := l.d.now()
 	if d.First.IsZero() {
@@ -57,7 +56,7 @@ func (l *channelSender) deliver(d *Delivery, sender push.Sender) {
 	l.job.results <- landed{Result: res, of: l}
 }
 
-// send sends, and adds a span if somebody traces the notification.
+// send sends a request, and adds a span if the notification is traced.
 func (l *channelSender) send(ctx context.Context, sender push.Sender, req *push.Request, d *Delivery) (push.Receipt, error) {
 	if l.d.tracer == nil || req.GodwitID == "" {
 		return sender.Send(ctx, *req)
@@ -70,7 +69,7 @@ func (l *channelSender) send(ctx context.Context, sender push.Sender, req *push.
 	return receipt, err
 }
 
-// judge decides, from an attempt's result, the state of the delivery and of the scope it was sent in.
+// judge decides, from an attempt's result, the state of the delivery and of its scope.
 func (l *channelSender) judge(d *Delivery, until time.Time, receipt push.Receipt, err error, t try, now time.Time) Result {
 	s := d.scope
 	d.Attempts++
@@ -99,10 +98,10 @@ func (l *channelSender) judge(d *Delivery, until time.Time, receipt push.Receipt
 		return l.stop(d, config.Scope, config.Reason)
 	case errors.As(err, &moved):
 		s.answered(t, now)
-		if d.Attempts >= maxTries { // from one address to the next and back
+		if d.Attempts >= maxTries { // the endpoint moved each time, perhaps in a circle
 			return d.ends(Refused, moved.Reason)
 		}
-		// The backlog may have an endpoint there already. Then this one ends, and its delivery with it.
+		// The backlog may already have an endpoint with the new address. Then this endpoint ends, and its delivery with it.
 		res := d.later(now, until, moved.Reason)
 		res.Address = moved.Address
 		return res
@@ -115,7 +114,7 @@ func (l *channelSender) judge(d *Delivery, until time.Time, receipt push.Receipt
 
 // gone ends a delivery whose endpoint no longer exists.
 func (d *Delivery) gone(e *push.GoneError) Result {
-	// The endpoint does not exist: no earlier attempt can have been seen either.
+	// The endpoint does not exist, so no earlier attempt can have arrived either.
 	d.Unsure = false
 	res := d.ends(Refused, e.Reason)
 	res.Disable, res.Since = e.Reason, e.Since
@@ -125,7 +124,7 @@ func (d *Delivery) gone(e *push.GoneError) Result {
 	return res
 }
 
-// stop holds a delivery, and all later ones, because the credential was refused.
+// stop holds this delivery and all later ones, because the credential was refused.
 func (l *channelSender) stop(d *Delivery, scope, reason string) Result {
 	d.scope.block(scope, reason)
 	l.refusal.Store(&reason)
@@ -133,11 +132,11 @@ func (l *channelSender) stop(d *Delivery, scope, reason string) Result {
 	return d.held(reason)
 }
 
-// objected handles a delivery that was refused for a cause that is either its own or all endpoints': it ends, or waits
-// until results of other endpoints show which.
+// objected handles a refusal whose cause is either this delivery alone or all endpoints. The delivery ends, or waits until the results of
+// other endpoints show which it is.
 func (l *channelSender) objected(d *Delivery, until time.Time, e *push.ObjectionError, t try, now time.Time) Result {
 	s := d.scope.named(e.Scope, now)
-	if s.refused != "" { // a part of the credential, which shows in the answer alone: FCM's for Apple
+	if s.refused != "" { // only the answer shows the scope: it is a part of the credential, such as FCM's for Apple
 		return l.stop(d, e.Scope, s.refused)
 	}
 	m := judge.Message{Party: party(d), Left: t.Left, First: d.First, Tries: d.Attempts}
@@ -157,7 +156,7 @@ func (l *channelSender) objected(d *Delivery, until time.Time, e *push.Objection
 	return d.later(s.opens(now).Add(backoff(d.Attempts, d.Row)), until, e.Reason)
 }
 
-// retry puts off a message that was certainly not taken.
+// retry postpones a message that was certainly not accepted.
 func (l *channelSender) retry(d *Delivery, until time.Time, e *push.RetryError, t try, now time.Time) Result {
 	d.scope.Case.Answered()
 	s := d.scope.objected(e, t, now)
@@ -170,15 +169,15 @@ func (l *channelSender) retry(d *Delivery, until time.Time, e *push.RetryError, 
 	}
 	var due time.Time
 	if e.Credential {
-		due = s.book(now) // it is the scope's turn that counts
+		due = s.book(now) // the scope's schedule decides
 	} else if due = s.opens(now).Add(backoff(d.Attempts, d.Row)); due.Before(now.Add(e.After)) {
 		due = now.Add(e.After)
 	}
 	return d.later(due, until, e.Reason)
 }
 
-// unknown is the end of an attempt that may have arrived. Where the channel lets a second message replace the first
-// it is sent again; otherwise it waits for a person.
+// unknown ends an attempt that may have arrived. If the channel lets a second message replace the first, the message is sent again;
+// otherwise it waits for a person.
 func (l *channelSender) unknown(d *Delivery, until time.Time, err error, now time.Time) Result {
 	d.Unsure = true
 	reason := err.Error()
@@ -188,7 +187,7 @@ func (l *channelSender) unknown(d *Delivery, until time.Time, err error, now tim
 	return d.later(now.Add(backoff(d.Attempts, d.Row)), until, reason)
 }
 
-// later is another attempt, unless the delivery's time is over by then.
+// later postpones a delivery to another attempt, unless the delivery expires before it.
 func (d *Delivery) later(due, until time.Time, reason string) Result {
 	if !due.Before(until) {
 		return d.ends(Expired, "no time is left for another attempt: "+reason)

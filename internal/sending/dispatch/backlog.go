@@ -19,36 +19,35 @@ import (
 //
 // Its methods are called by several goroutines at once, Claim and Finish too.
 type Backlog interface {
-	// Due reads up to limit due pending deliveries of a channel, longest due first.
+	// Due reads up to limit due pending deliveries of a channel, those due the longest first.
 	Due(ctx context.Context, ch push.Channel, now time.Time, limit int) ([]Delivery, error)
-	// NextDue returns when the next pending delivery of a channel becomes due; zero: only held ones are left, if any. ended:
-	// no deliveries will be added any more. Once they are settled, the job is done.
+	// NextDue returns when the next pending delivery of a channel becomes due; zero: there are none, except held ones. ended: no further
+	// deliveries will be added. When the present ones are settled, the job is done.
 	NextDue(ctx context.Context, ch push.Channel) (at time.Time, ended bool, err error)
-	// Window is when a delivery may leave: not before from, nor at until or later, when it expires. It is asked before
-	// each attempt and must not wait for anything.
+	// Window returns the time in which a delivery may be sent: not before from, and before until, when it expires. It is called before each
+	// attempt and must not wait.
 	Window(d *Delivery, now time.Time) (from, until time.Time)
-	// Claim marks deliveries as being sent and returns those that it has marked, unchanged. It is called last before they
-	// leave: it leaves out those that must no longer be sent, and settles them if nobody else does. If it returns none, the
-	// job is about to be stopped.
+	// Claim marks deliveries as being sent and returns the marked ones, unchanged. It is called immediately before they are sent. It omits
+	// deliveries that must no longer be sent, and settles them unless other code does. If it returns none, the job is about to be stopped.
 	Claim(ctx context.Context, ds []Delivery, now time.Time) (claimed []Delivery, err error)
-	// Request renders the message. Its ExpiresAt is the until of Window: no attempt is planned beyond it.
+	// Request renders the message. Its ExpiresAt is Window's until: no attempt is planned beyond it.
 	Request(d *Delivery, now time.Time) push.Request
-	// Finish writes the results of deliveries, claimed ones and such as need not be sent, of one or several channels. It
-	// disables endpoints that are gone and updates those that moved.
+	// Finish stores the results of deliveries of one or several channels: claimed ones, and others that need not be sent. It disables
+	// endpoints that are gone and updates those that moved.
 	Finish(ctx context.Context, results []Result, now time.Time) error
 }
 
-// Work is a backlog and how to send it.
+// Work is a backlog with the parameters for sending it.
 type Work struct {
 	App      string
 	Channels []push.Channel
 	Backlog  Backlog
-	Rate     float64 // a second, all channels together; 0: as fast as the providers let through
-	// Held reports whether the work is still this process's own. It is called before each request leaves: a process that was
-	// suspended does not know yet that another one has taken the work over. Nil: it always is.
+	Rate     float64 // messages a second, all channels together; 0: as fast as the providers allow
+	// Held reports whether this process still owns the work. It is called before each request is sent: a process that was suspended does
+	// not know yet that another one has taken the work over. Nil: it always owns the work.
 	Held func() bool
-	// Urgent work goes first within a scope: it takes the turns that work which is not urgent waits for.
+	// Urgent work has priority within a scope: it takes the slots for which other work waits.
 	Urgent bool
-	// Log is a logger that names the backlog. Nil: the Dispatcher's is used.
+	// Log is a logger that names the backlog. Nil: the Dispatcher's logger is used.
 	Log *slog.Logger
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// sized is a backlog that records how many outcomes come together.
+// sized is a backlog that records how many outcomes are stored together.
 type sized struct {
 	*rows
 	sizes []int

@@ -10,8 +10,8 @@ import (
 	"godwit.dev/godwit/internal/sending/pace"
 )
 
-// maxCases limits how many scopes are kept. Strangers can create origins: beyond the limit idle scopes are dropped, and
-// then all new ones of an app's channel share one.
+// maxCases limits how many scopes are kept. Strangers can create origins: at the limit, idle scopes are dropped, and if none are idle, all
+// new scopes of an app's channel share one.
 const maxCases = 10_000
 
 // cases holds the evidence about every scope.
@@ -22,7 +22,7 @@ type cases struct {
 
 func newCases() *cases { return &cases{all: make(map[pace.Scope]*judge.Case)} }
 
-// of finds or makes a scope's case.
+// of returns a scope's case, and makes it if necessary.
 func (cs *cases) of(s pace.Scope) *judge.Case {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -52,7 +52,7 @@ func (cs *cases) forget() {
 	}
 }
 
-// reset has an app's credentials prove themselves again.
+// reset discards the evidence about an app's credentials, which have to be tested again.
 func (cs *cases) reset(app string) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -65,7 +65,7 @@ func (cs *cases) reset(app string) {
 
 var partySeed = maphash.MakeSeed()
 
-// party identifies whom a delivery is for.
+// party identifies the recipient of a delivery.
 func party(d *Delivery) judge.Party {
 	if d.Recipient != "" {
 		return judge.Party(maphash.String(partySeed, d.Recipient))
@@ -74,23 +74,22 @@ func party(d *Delivery) judge.Party {
 }
 
 const (
-	// enterWithin is how long a sender waits for a place of a host that has none free: those that answer give one back
-	// sooner. After it, the host's deliveries are put off without waiting, so that others are not late.
+	// enterWithin is how long a sender waits for a place at a host that has none free: hosts that answer free one sooner. After that, the
+	// host's deliveries are postponed without a wait, so that they do not delay others.
 	enterWithin = 100 * time.Millisecond
-	// Deliveries of a crowded host are looked at again after this long, for longer the longer it is crowded.
+	// Deliveries of a crowded host are retried after this time, which grows with the time the host has been crowded.
 	leastCrowded, mostCrowded = 250 * time.Millisecond, 5 * time.Second
-	// shuffled is the time over which deliveries that wait during a doubt are scattered, so that chance decides which are
-	// tried.
+	// shuffled is the time over which deliveries that wait during a doubt are spread, so that chance decides which of them are sent.
 	shuffled = 5 * time.Second
 	// maxCrowds limits the crowded hosts that a sender keeps in memory.
 	maxCrowds = 1_000
 )
 
-// crowds are the hosts of a sender that had no place free within enterWithin, and since when.
+// crowds are the hosts of a sender that had no place free within enterWithin, with the time since then.
 type crowds map[*judge.Case]time.Time
 
-// room is how many places a scope may have: its share, and no more than are free. So a host that hangs takes half of the
-// sender at most, two take a third each, and some are always left.
+// room is how many places a scope may have: its share, and no more than are free. So one host that hangs occupies at most half of the
+// sender's places, two hosts a third each, and some places always remain.
 func (l *channelSender) room() int {
 	if l.policy.solo {
 		return l.policy.share
@@ -98,8 +97,7 @@ func (l *channelSender) room() int {
 	return min(l.policy.share, cap(l.inFlight)-len(l.inFlight))
 }
 
-// enter takes one of the scope's places for requests under way. Not ok: there is none, and the result says when to try
-// again.
+// enter takes one of the scope's places for requests under way. False: there is none, and the result states when to try again.
 func (b *batch) enter(d *Delivery, s scope, now time.Time) (Result, bool) {
 	l := b.of
 	var late <-chan time.Time
@@ -112,7 +110,7 @@ func (b *batch) enter(d *Delivery, s scope, now time.Time) (Result, bool) {
 		if wait == nil {
 			return d.again(now.Add(scatter(d, shuffled))), false
 		}
-		b.claim() // deliveries of the group hold places, too
+		b.claim() // the group's deliveries also hold places
 		since, crowded := l.crowds[s.Case]
 		if crowded {
 			off := min(max(now.Sub(since), leastCrowded), mostCrowded)
@@ -137,7 +135,7 @@ func (b *batch) enter(d *Delivery, s scope, now time.Time) (Result, bool) {
 	}
 }
 
-// scatter returns a part of a time, which differs for each delivery and each try.
+// scatter returns a part of the time over, different for each delivery and each try.
 func scatter(d *Delivery, over time.Duration) time.Duration {
 	return time.Duration(maphash.Comparable(maphash.MakeSeed(), d.Row) % uint64(over)) //nolint:gosec // no secret
 }

@@ -117,7 +117,7 @@ func TestOneRecipientsEndpointsNeverStopTheOthers(t *testing.T) {
 	})
 }
 
-// hosts are services of which some hang. A row's address names its host.
+// hosts are services, some of which hang. A row's address names its host.
 type hosts struct {
 	service
 	hang map[string]bool

@@ -22,16 +22,16 @@ type channelSender struct {
 	backlog Backlog
 	channel push.Channel
 	policy  *policy
-	most    int // deliveries handled together: as many as may leave within peekAhead
+	most    int // most deliveries handled together: as many as may be sent within peekAhead
 	sender  push.Sender
-	pacer   push.Pacer // the sender's own; nil: the sender does not report its pace
+	pacer   push.Pacer // the sender as a Pacer; nil: the sender does not report its pace
 
 	inFlight chan struct{} // holds one entry for each claimed delivery whose result is not written yet
-	attempts chan attempt  // to a worker that has nothing to do
+	attempts chan attempt  // to a worker that is idle
 	workers  sync.WaitGroup
 	wake     chan struct{}
 	crowds   crowds
-	refusal  atomic.Pointer[string] // why deliveries are held back; nil: none are
+	refusal  atomic.Pointer[string] // why deliveries are held; nil: none are held
 }
 
 func newChannelSender(j *Job, ch push.Channel) *channelSender {
@@ -56,25 +56,25 @@ func (l *channelSender) kick() {
 }
 
 const (
-	// peekAhead bounds the time for which deliveries wait in memory for their turn at the work's rate: the facts read
-	// about their endpoints must not grow old.
+	// peekAhead is the longest time for which deliveries wait in memory for their turn at the work's rate: the data read about their
+	// endpoints must not become outdated.
 	peekAhead = 2 * time.Second
 	peekMost  = 500
-	// peekAlone bounds that time for channels that claim one by one.
+	// peekAlone is the most deliveries that wait in memory for channels that claim one by one.
 	peekAlone = 60
-	// patience is how long a sender with many scopes waits for one of them; if the wait is longer, other scopes go first.
+	// patience is how long a sender with many scopes waits for one of them; if the wait would be longer, other scopes are served first.
 	patience = 250 * time.Millisecond
-	// forever is longer than anything waits.
+	// forever is longer than any wait.
 	forever = 1000 * time.Hour
-	// together is how close in time deliveries must leave to be claimed in one transaction.
+	// together is the longest time between deliveries that are claimed in one transaction.
 	together = 5 * time.Millisecond
-	// idleLook is how long a sender sleeps at most: what wakes it could get lost with the store's clock.
+	// idleLook is the longest sleep of a sender: what wakes it could get lost with the store's clock.
 	idleLook = 2 * time.Second
-	// stopLook is how long it sleeps when its backlog let it claim nothing: it is about to be stopped.
+	// stopLook is the sleep after the backlog let the sender claim nothing, which means that the job is about to be stopped.
 	stopLook = 50 * time.Millisecond
 )
 
-// run sends until nothing is left to be sent or ctx ends.
+// run sends until no delivery is left or ctx ends.
 func (l *channelSender) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		ds, err := l.backlog.Due(ctx, l.channel, l.d.now(), l.most)
@@ -96,9 +96,9 @@ func (l *channelSender) run(ctx context.Context) error {
 	return nil
 }
 
-// idle waits for something to do. done: there will never be any.
+// idle waits for deliveries to send. done: there will never be any more.
 func (l *channelSender) idle(ctx context.Context) (done bool, err error) {
-	flying := len(l.inFlight) > 0 // read before NextDue: a delivery that ends in between is seen in the next round
+	flying := len(l.inFlight) > 0 // read before NextDue: a delivery that ends in between is noticed in the next round
 	at, ended, err := l.backlog.NextDue(ctx, l.channel)
 	if err != nil {
 		return false, err
@@ -119,10 +119,9 @@ func (l *channelSender) idle(ctx context.Context) (done bool, err error) {
 	return false, nil
 }
 
-// take sees to each of these deliveries: it leaves, or is put off, or need not be sent. When it returns, the backlog
-// knows which.
+// take handles each of these deliveries: it is sent, postponed, or ended unsent. When take returns, the backlog has stored which.
 func (l *channelSender) take(ctx context.Context, ds []Delivery) (err error) {
-	// It is another sender after the channel's settings have changed.
+	// After a change of the channel's settings, the sender is a new one.
 	if l.sender, err = l.d.Sender(ctx, l.job.work.App, l.channel); err != nil {
 		return &ChannelError{Channel: l.channel, Err: err}
 	}
@@ -154,7 +153,7 @@ func (l *channelSender) take(ctx context.Context, ds []Delivery) (err error) {
 	return nil
 }
 
-// finish writes the results of deliveries that need not be sent now, and tries until it succeeds.
+// finish stores the results of deliveries that need not be sent now, and tries until it succeeds.
 func (l *channelSender) finish(ctx context.Context, settled []Result) error {
 	for {
 		err := l.backlog.Finish(ctx, settled, l.d.now())
@@ -169,7 +168,7 @@ func (l *channelSender) finish(ctx context.Context, settled []Result) error {
 type batch struct {
 	of      *channelSender
 	ctx     context.Context
-	group   []Delivery // their turn is now and each has its place in flight
+	group   []Delivery // deliveries whose turn is now, each with a place in flight
 	settled []Result   // need no sending
 	claims  errgroup.Group
 	claimed atomic.Int64
@@ -196,7 +195,7 @@ func (b *batch) take(d *Delivery) {
 	}
 }
 
-// depart waits for the delivery's turn and adds it to those that leave now; false: it does not leave.
+// depart waits for the delivery's turn and adds it to the group that is sent now. False: it is not sent now.
 func (b *batch) depart(d *Delivery, p place) bool {
 	l := b.of
 	turn, res, ok := l.turn(d, p, l.d.now())
@@ -225,10 +224,10 @@ func (b *batch) depart(d *Delivery, p place) bool {
 	return true
 }
 
-// claimsAtOnce is how many groups of a sender may be on their way to the disk: they share its commits.
+// claimsAtOnce is how many groups of a sender may be in the process of being stored: they share commits.
 const claimsAtOnce = 4
 
-// claim has the group marked as being sent, and sends those that were marked.
+// claim marks the group as being sent in the backlog, and sends the marked deliveries.
 func (b *batch) claim() {
 	if len(b.group) == 0 {
 		return
@@ -246,13 +245,13 @@ func (b *batch) claim() {
 	})
 }
 
-// drop returns deliveries that will not be sent now.
+// drop releases deliveries that will not be sent now.
 func (b *batch) drop() {
 	b.of.release(b.group, nil)
 	b.group = nil
 }
 
-// release frees the places of those of a group that were not claimed.
+// release frees the places of the group's deliveries that were not claimed.
 func (l *channelSender) release(group, claimed []Delivery) {
 	if len(claimed) == len(group) {
 		return
@@ -265,7 +264,7 @@ func (l *channelSender) release(group, claimed []Delivery) {
 	}
 }
 
-// gate finds deliveries that are not to be sent, or not now.
+// gate finds deliveries that must not be sent, or not now.
 func (l *channelSender) gate(d *Delivery, now time.Time) (Result, bool) {
 	switch {
 	case d.Left:

@@ -12,15 +12,15 @@ import (
 // Outcome is the result of one delivery. The numbers are stored: append, never renumber.
 type Outcome uint8
 
-// Outcomes. Sending is shown as pending.
+// Outcomes. The public name of Sending is that of Pending.
 const (
-	Pending    Outcome = iota // waits for its turn, the first or another one
-	Sending                   // claimed: its request may have left
+	Pending    Outcome = iota // waits for its first or another attempt
+	Sending                   // claimed: its request may have been sent
 	Accepted                  // the provider took it
-	Refused                   // it will never be taken: failed
-	Expired                   // its time ran out before a provider accepted it
-	Suppressed                // not sent: it was called off, the subscriber left
-	Unknown                   // it was sent, and whether it was accepted is unknown
+	Refused                   // no provider will ever accept it: failed
+	Expired                   // its time ended before a provider accepted it
+	Suppressed                // not sent: it was cancelled, or the subscriber left
+	Unknown                   // it was sent, but whether it was accepted is unknown
 	TakenBack                 // it was accepted and then recalled
 	outcomes
 )
@@ -34,7 +34,7 @@ func (o Outcome) String() string {
 	return "invalid"
 }
 
-// ParseOutcome reads an outcome by its public name.
+// ParseOutcome parses the public name of an outcome.
 func ParseOutcome(s string) (Outcome, bool) {
 	for i, name := range outcomeNames {
 		if name == s && Outcome(i) != Sending {
@@ -44,10 +44,10 @@ func ParseOutcome(s string) (Outcome, bool) {
 	return 0, false
 }
 
-// ErrStale tells a former owner of a backlog's deliveries that another has taken them over: its results are ignored.
+// ErrStale informs a former owner of a backlog's deliveries that another process has taken them over: its results are ignored.
 var ErrStale = errors.New("the delivery queue has another owner")
 
-// ChannelError is a channel that cannot send: not set up, or switched off.
+// ChannelError says that a channel cannot send: it is not set up, or switched off.
 type ChannelError struct {
 	Channel push.Channel
 	Err     error
@@ -58,7 +58,7 @@ func (e *ChannelError) Error() string {
 }
 func (e *ChannelError) Unwrap() error { return e.Err }
 
-// Delivery is a message to one endpoint that may have to be sent, with the endpoint as it is now.
+// Delivery is a message for one endpoint that may have to be sent, with the endpoint's current data.
 type Delivery struct {
 	Row        int64 // names it within its backlog
 	EndpointID audience.ID
@@ -66,12 +66,12 @@ type Delivery struct {
 	Attempts   int
 	Unsure     bool // an earlier attempt may have arrived
 	Due        time.Time
-	First      time.Time // of the first attempt; zero: none yet
+	First      time.Time // time of the first attempt; zero: none yet
 	At         time.Time // of the last change
-	External   string    // the provider's name for the message
+	External   string    // the provider's id for the message
 	Outcome    Outcome
 
-	Left       bool // the endpoint does not exist any more
+	Left       bool // the endpoint was deleted
 	Disabled   string
 	Recipient  string
 	Address    json.RawMessage
@@ -79,10 +79,10 @@ type Delivery struct {
 	Locale     string
 	Timezone   string
 
-	scope scope // the scope that paces it; known once its turn was found
+	scope scope // the scope that paces it; set when its place was found
 }
 
-// Result is what became of a delivery that was claimed, or of one that need not be sent.
+// Result is the outcome of a claimed delivery, or of one that need not be sent.
 type Result struct {
 	Row      int64
 	Channel  push.Channel
@@ -93,12 +93,12 @@ type Result struct {
 	Unsure   bool
 	External string
 	Detail   string
-	Disable  string          // not empty: the endpoint gets nothing any more, and why
-	Since    time.Time       // with Disable: not one that has registered after that; zero: whenever it did
-	Address  json.RawMessage // not nil: the endpoint has moved here
+	Disable  string          // not empty: disables the endpoint, for this reason
+	Since    time.Time       // with Disable: only if the endpoint registered before this time; zero: in any case
+	Address  json.RawMessage // not nil: the endpoint's new address
 }
 
-// ends is a final result. A message that may have arrived stays Unknown when a later attempt fails.
+// ends makes a final result. A message that may have arrived stays Unknown when a later attempt fails.
 func (d *Delivery) ends(o Outcome, detail string) Result {
 	if d.Unsure && o != Accepted {
 		o, detail = Unknown, "an earlier attempt may have arrived; then: "+detail
@@ -106,7 +106,7 @@ func (d *Delivery) ends(o Outcome, detail string) Result {
 	return Result{Row: d.Row, Channel: d.Channel, Outcome: o, Detail: detail, Attempts: d.Attempts, Unsure: d.Unsure}
 }
 
-// again puts a delivery off that was not tried.
+// again postpones a delivery without counting an attempt.
 func (d *Delivery) again(at time.Time) Result {
 	return Result{Row: d.Row, Channel: d.Channel, Outcome: Pending, Due: at, Attempts: d.Attempts, Unsure: d.Unsure}
 }

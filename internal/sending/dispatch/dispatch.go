@@ -15,15 +15,15 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Senders hands out the live sender of an app's channel. An error gives the reason why there is none.
+// Senders provides the current sender of an app's channel. An error gives the reason why there is none.
 type Senders interface {
 	Sender(ctx context.Context, app string, ch push.Channel) (push.Sender, error)
 }
 
-// Config are the parts of a Dispatcher.
+// Config holds the parts of a Dispatcher.
 type Config struct {
 	Senders Senders
-	// Channels are the channels that Senders may have senders for.
+	// Channels are the channels for which Senders may have senders.
 	Channels []push.Channel
 	Tracer   Tracer           // nil: there is none
 	Now      func() time.Time // the clock of stored times
@@ -32,7 +32,7 @@ type Config struct {
 
 // Tracer follows single notifications.
 type Tracer interface {
-	// Pushing is called when an attempt begins; done, unless it is nil, when it has ended, with its error.
+	// Pushing is called when an attempt begins. It returns a function to call with the error when the attempt has ended, or nil.
 	Pushing(app, recipient, id, channel string, attempt int) (done func(error))
 }
 
@@ -49,7 +49,7 @@ type Dispatcher struct {
 	metrics  *metrics
 }
 
-// New makes a Dispatcher. It fails if nothing says how one of the channels is sent over.
+// New makes a Dispatcher. It fails if one of the channels has no policy.
 func New(cfg Config) (*Dispatcher, error) {
 	if err := check(cfg.Channels); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	return &Dispatcher{Senders: cfg.Senders, channels: cfg.Channels, tracer: cfg.Tracer, now: cfg.Now, log: cfg.Log, paces: pace.NewScopes(), cases: newCases(), metrics: newMetrics(cfg.Channels)}, nil
 }
 
-// Unblock allows an app's refused credentials to be tried again: a person has checked them.
+// Unblock allows an app's refused credentials to be tried again, after a person has checked them.
 func (d *Dispatcher) Unblock(app string) {
 	d.paces.Unblock(app)
 	d.cases.reset(app)

@@ -42,7 +42,7 @@ func TestEachAnswerHasItsOutcome(t *testing.T) {
 	always, once := 1000, 1
 	for _, c := range []struct {
 		err     error
-		times   int // so many attempts end so, the next is accepted
+		times   int // how many attempts end this way; the next one is accepted
 		channel push.Channel
 		want    Result
 		detail  string
@@ -99,7 +99,7 @@ func TestAMessageThatFailsAloneIsGivenUpSoonerThanInTrouble(t *testing.T) {
 			}}
 			s := newRows(2)
 			s.life = 100 * time.Hour
-			s.all[2].next = time.Now().Add(time.Second) // after the first attempt of the other
+			s.all[2].next = time.Now().Add(time.Second) // after the first attempt for the other row
 			s.send(t, newDispatcher(t, p))
 			want := maxTries
 			if trouble {
@@ -209,7 +209,7 @@ func TestARefusedCredentialHoldsItsScopeUntilSomebodyHasLooked(t *testing.T) {
 	})
 }
 
-// refused returns the number of refused credentials in the metrics, of all channels.
+// refused returns the number of refused credentials of all channels in the metrics.
 func refused(t *testing.T, d *Dispatcher) (n float64) {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -231,7 +231,7 @@ func refused(t *testing.T, d *Dispatcher) (n float64) {
 func TestNoMoreAreClaimedThanMayBecomeUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newRows(300)
-		s.broken = 3 // places are free again only when outcomes are written
+		s.broken = 3 // places become free only when outcomes are stored
 		s.send(t, newDispatcher(t, &service{takes: time.Second}))
 		p := policyOf(push.Webhook)
 		if s.claimed > p.inFlight {
@@ -301,7 +301,7 @@ func TestAChannelThatCannotSendEndsTheJob(t *testing.T) {
 	})
 }
 
-// none are the senders of an app that has set nothing up.
+// none has no senders, like an app that has set nothing up.
 type none struct{}
 
 func (none) Sender(context.Context, string, push.Channel) (push.Sender, error) {
@@ -390,7 +390,7 @@ func TestDeliveriesTakenOverElsewhereAreNotSent(t *testing.T) {
 				t.Errorf("one left %s after that", at.Sub(lost))
 			}
 		}
-		// The others are pending, since they certainly did not leave.
+		// The others are pending, since they were certainly not sent.
 		if n := s.count(Accepted); n == 0 || n != p.total() || s.count(Pending) != 50-n {
 			t.Errorf("%d of %d requests were accepted, %d are pending", n, p.total(), s.count(Pending))
 		}
@@ -413,7 +413,7 @@ func TestALimitOfOneDeviceHoldsWhateverElseIsForIt(t *testing.T) {
 		if n := s.count(Accepted); n != 3 {
 			t.Fatalf("%d accepted", n)
 		}
-		// The first, two seconds later the other device's, and after a minute both of the first device's.
+		// The first request, two seconds later the other device's, and after a minute both of the first device's.
 		if len(p.asked) != 4 || p.asked[1].Sub(begun) > 10*time.Second || p.asked[2].Sub(begun) < time.Minute {
 			t.Errorf("asked at %s from %s", p.asked, begun)
 		}

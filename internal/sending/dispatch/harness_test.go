@@ -24,7 +24,7 @@ type rows struct {
 	life   time.Duration
 	from   func(now time.Time) time.Time
 	claim  func(d *Delivery) bool // nil: all
-	broken int                    // of the next calls of Finish, so many fail
+	broken int                    // how many of the next calls of Finish fail
 	stale  bool
 	// finished sees each result; nil: it is not called.
 	finished func(Result)
@@ -37,7 +37,7 @@ type row struct {
 	result Result
 	next   time.Time // due
 	held   bool
-	took   time.Duration // from due to its first request
+	took   time.Duration // time from when it was due until its first request
 }
 
 func newRows(n int) *rows {
@@ -221,7 +221,7 @@ func (p *service) Recall(_ context.Context, sent []push.Sent) []error {
 	return []error{p.recall(sent[0], p.note(sent[0].Request.ID))}
 }
 
-// Sender implements Senders: the same for every channel.
+// Sender implements Senders. It returns the same sender for every channel.
 func (p *service) Sender(context.Context, string, push.Channel) (push.Sender, error) { return p, nil }
 
 func (p *service) total() int {
@@ -253,7 +253,7 @@ func newDispatcher(t *testing.T, ss Senders) *Dispatcher {
 	return d
 }
 
-// begin sends a backlog's rows until it is done or ctx ends; ended says how.
+// begin sends a backlog's rows until it is done or ctx ends. ended waits for the end and returns Run's error.
 func (s *rows) begin(t *testing.T, ctx context.Context, d *Dispatcher, w Work) (ended func() error) {
 	t.Helper()
 	w.App, w.Backlog = "demo", s

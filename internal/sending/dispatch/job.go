@@ -14,33 +14,33 @@ import (
 	"godwit.dev/godwit/internal/engine/pause"
 )
 
-// Job is a backlog being sent, from the start or resumption of its work to its end or the next stop.
+// Job is the sending of a backlog, from the start or resumption of its work to its end or the next stop.
 type Job struct {
 	d       *Dispatcher
 	work    Work
 	log     *slog.Logger
-	rate    *rate           // the work's own rate; nil: none is set
-	hard    context.Context // of requests under way; set by Run
+	rate    *rate           // the work's own rate; nil: it has none
+	hard    context.Context // context of requests under way; set by Run
 	senders []*channelSender
 	results chan landed
 }
 
-// landed is a result on its way to the backlog; its place in flight is free once it is there.
+// landed is a result on its way to the backlog. Its place in flight becomes free when it is stored.
 type landed struct {
 	Result
 	of *channelSender
 }
 
 const (
-	// resultQueue lets requests end while a batch of outcomes is being committed.
+	// resultQueue is how many requests can end while a batch of outcomes is being committed.
 	resultQueue = 1024
-	// resultBatch is how many outcomes one Finish takes at most.
+	// resultBatch is the most outcomes in one call of Finish.
 	resultBatch = 500
-	// retryAfterFault is when outcomes are written again that could not be.
+	// retryAfterFault is the wait before outcomes are stored again after a failure.
 	retryAfterFault = time.Second
 )
 
-// Job makes a job of work. Nothing is sent until its Run. It fails for a channel that cannot be sent over.
+// Job makes a job for work. It sends nothing before Run. It fails if a channel has no policy.
 func (d *Dispatcher) Job(w Work) (*Job, error) {
 	if err := check(w.Channels); err != nil {
 		return nil, err
@@ -58,14 +58,14 @@ func (d *Dispatcher) Job(w Work) (*Job, error) {
 	return j, nil
 }
 
-// Kick makes the job read its backlog at once: something was added.
+// Kick makes the job read its backlog at once, because deliveries were added.
 func (j *Job) Kick() {
 	for _, l := range j.senders {
 		l.kick()
 	}
 }
 
-// Refusal is the provider's reason for the first channel that holds deliveries back; empty: none does.
+// Refusal is the provider's reason for the first channel whose deliveries are held; empty: none are held.
 func (j *Job) Refusal() string {
 	for _, l := range j.senders {
 		if why := l.refusal.Load(); why != nil {
@@ -75,9 +75,9 @@ func (j *Job) Refusal() string {
 	return ""
 }
 
-// Run sends until its backlog has ended and nothing of it is left to be sent, or ctx ends. Requests under way outlive ctx
-// and are cut off when hard ends. When it returns, nothing of the job is being sent and every outcome that came is
-// written, unless the error says otherwise. A *ChannelError: a channel cannot send at all. Run is called once.
+// Run sends until its backlog has ended and all its deliveries are sent, or ctx ends. Requests under way continue after the end of ctx and
+// are cut off when hard ends. When it returns, no request of the job is under way and every outcome is stored, unless the error says
+// otherwise. A *ChannelError means that a channel cannot send at all. Run must be called once.
 func (j *Job) Run(ctx, hard context.Context) error {
 	j.hard = hard
 	ctx, stop := context.WithCancel(ctx)
@@ -103,12 +103,12 @@ func (j *Job) Run(ctx, hard context.Context) error {
 	return errors.Join(written, err)
 }
 
-// write writes outcomes as they come: those that arrived during one commit are the next batch.
+// write stores outcomes as they arrive: those that arrived during one commit are the next batch.
 func (j *Job) write() error {
 	var failed error
 	batch := make([]landed, 0, resultBatch)
 	for first := range j.results {
-		runtime.Gosched() // requests that have also ended get to run first and share the commit
+		runtime.Gosched() // other requests that have ended run first, and share the commit
 		batch = append(batch[:0], first)
 	fill:
 		for len(batch) < resultBatch {
@@ -133,7 +133,7 @@ func (j *Job) write() error {
 	return failed
 }
 
-// commit writes outcomes. It tries as long as the process lives: without them, sent deliveries would count as unknown.
+// commit stores outcomes. It tries as long as the process lives: without them, sent deliveries would count as unknown.
 func (j *Job) commit(batch []landed) error {
 	results := make([]Result, len(batch))
 	for i, l := range batch {

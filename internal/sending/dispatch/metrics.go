@@ -10,11 +10,11 @@ import (
 
 var descRefused = prometheus.NewDesc("godwit_push_refused_credentials", "Credentials, by channel, that their provider refused: nothing is sent with them until a person has looked.", []string{"channel"}, nil)
 
-// metrics of the package. Labels are bounded: channels, outcomes.
+// metrics of the package. The number of labels is bounded: channels and outcomes.
 type metrics struct {
 	deliveries *prometheus.CounterVec
 	putOff     *prometheus.CounterVec
-	ended      map[push.Channel]*[outcomes]atomic.Uint64 // the same as deliveries, to be read
+	ended      map[push.Channel]*[outcomes]atomic.Uint64 // the same numbers as deliveries, in a readable form
 }
 
 func newMetrics(channels []push.Channel) *metrics {
@@ -27,7 +27,7 @@ func newMetrics(channels []push.Channel) *metrics {
 		}, []string{"channel"}),
 		ended: make(map[push.Channel]*[outcomes]atomic.Uint64, len(channels)),
 	}
-	for _, c := range channels { // from the start, so that the first of an outcome shows as an increase
+	for _, c := range channels { // present from the start, so that the first event of an outcome shows as an increase
 		for o := range outcomes {
 			if o != Sending {
 				m.deliveries.WithLabelValues(string(c), o.String())
@@ -73,13 +73,13 @@ func (d *Dispatcher) Collect(ch chan<- prometheus.Metric) {
 // Refused counts the credentials of each channel that their provider refused.
 func (d *Dispatcher) Refused() map[push.Channel]int { return d.paces.Blocked() }
 
-// Ended is how messages of a channel ended.
+// Ended is a channel with an outcome of its messages.
 type Ended struct {
 	Channel push.Channel
 	Outcome Outcome
 }
 
-// Counts are the numbers of messages that have ended since start. A message put off for a later attempt has not ended.
+// Counts returns how many messages have ended since the start. A message postponed to a later attempt has not ended.
 func (d *Dispatcher) Counts() map[Ended]uint64 {
 	counts := make(map[Ended]uint64)
 	for _, c := range d.channels {

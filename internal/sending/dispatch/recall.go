@@ -13,20 +13,20 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// changeTries is how often a recall or a correction is tried that fails for a passing reason.
+// changeTries is the most attempts of a recall or a correction that fails for a passing reason.
 const changeTries = 4
 
 // change withdraws or corrects a message that was sent, in one attempt.
 type change func(ctx context.Context, sender push.Sender, ch push.Channel, sent push.Sent) error
 
-// Recall takes one message back when its turn comes (most providers count calls) and again if that fails for a passing
-// reason. As for a Job, an attempt under way outlives ctx until hard ends. failed is why the message could not be taken
-// back; err only says that ctx has ended first.
+// Recall withdraws one message when its turn comes (most providers count calls), and tries again after a passing failure. As for a Job, an
+// attempt under way continues after the end of ctx until hard ends. failed is why the message could not be withdrawn; err only says that
+// ctx has ended first.
 func (d *Dispatcher) Recall(ctx, hard context.Context, sender push.Sender, ch push.Channel, sent push.Sent) (failed, err error) {
 	return d.change(ctx, hard, sender, ch, sent, recall)
 }
 
-// Correct changes the content of one message, with the limits of Recall.
+// Correct changes the content of one message, with the same limits as Recall.
 func (d *Dispatcher) Correct(ctx, hard context.Context, sender push.Sender, ch push.Channel, sent push.Sent) (failed, err error) {
 	return d.change(ctx, hard, sender, ch, sent, correct)
 }
@@ -56,7 +56,7 @@ func (d *Dispatcher) change(ctx, hard context.Context, sender push.Sender, ch pu
 	}
 }
 
-// attemptChange makes one attempt, within the time that the channel's policy gives it.
+// attemptChange makes one attempt, within the time limit of the channel's policy.
 func attemptChange(ctx context.Context, sender push.Sender, ch push.Channel, sent push.Sent, by change) error {
 	p := policyOf(ch)
 	if p == nil {
@@ -87,7 +87,7 @@ func recall(ctx context.Context, sender push.Sender, ch push.Channel, sent push.
 	return errs[0]
 }
 
-// passing reports whether a failed change is worth another try, and after how long.
+// passing reports whether a failed change is worth another attempt, and after how long.
 func (s scope) passing(err error, t try, now time.Time) (after time.Duration, yes bool) {
 	var retry *push.RetryError
 	var unknown *push.UnknownError

@@ -11,16 +11,16 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Apart from the Dispatcher, which holds the scopes, and their cases, only this file uses package pace.
+// Only this file uses package pace, except that the Dispatcher holds the scopes, and the cases their keys.
 
-// scope is the unit of pacing: a credential, or a credential at one origin. Urgent deliveries go first in it.
+// scope is the unit of pacing: a credential, or a credential at one origin. Urgent deliveries have priority in it.
 type scope struct {
 	*pace.Pacer
 	*judge.Case
 	d      *Dispatcher
 	key    pace.Scope
 	urgent bool
-	// refused is why nothing may leave, as the provider put it when it refused the credential; empty: it did not.
+	// refused is the provider's reason for refusing the credential, after which nothing may be sent; empty: it was not refused.
 	refused string
 }
 
@@ -30,7 +30,7 @@ func (d *Dispatcher) scope(app string, ch push.Channel, limits push.Pace, now ti
 	return scope{Pacer: pacer, Case: d.cases.of(key), d: d, key: key, refused: refused}
 }
 
-// named is another scope of the same app and channel; s itself if it has no name of its own.
+// named returns another scope of the same app and channel, or s itself if name is empty.
 func (s scope) named(name string, now time.Time) scope {
 	if name == "" {
 		return s
@@ -46,7 +46,7 @@ type try struct {
 	seq uint64
 }
 
-// depart waits until the provider cannot count too many if one more leaves.
+// depart waits until one more request cannot exceed the rate that the provider counts.
 func (s scope) depart(ctx context.Context, endpoint audience.ID) try {
 	ask := s.Depart
 	if s.urgent {
@@ -61,8 +61,8 @@ func (s scope) depart(ctx context.Context, endpoint audience.ID) try {
 	return try{Try: pace.Try{Endpoint: endpoint, Left: now}, seq: seq}
 }
 
-// objected notes that a provider wants a whole scope, the endpoint, or possibly only the endpoint to wait, and returns
-// the scope.
+// objected records that a provider asks for a pause of a whole scope, of the endpoint, or possibly only of the endpoint, and returns the
+// scope.
 func (s scope) objected(e *push.RetryError, t try, now time.Time) scope {
 	s = s.named(e.Scope, now)
 	switch {
@@ -76,13 +76,13 @@ func (s scope) objected(e *push.RetryError, t try, now time.Time) scope {
 	return s
 }
 
-// answered notes an answer that is about one message or endpoint: the scope works.
+// answered records an answer that concerns one message or endpoint: the scope works.
 func (s scope) answered(t try, now time.Time) {
 	s.Succeeded(t.Try, now)
 	s.Case.Answered()
 }
 
-// opens is when the scope's pause ends; now: there is none.
+// opens returns when the scope's pause ends, or now if there is none.
 func (s scope) opens(now time.Time) time.Time {
 	if until, paused := s.Paused(now); paused {
 		return until
@@ -95,7 +95,7 @@ func (s scope) block(name, reason string) {
 	s.d.paces.Block(pace.Scope{App: s.key.App, Channel: s.key.Channel, Name: name}, reason)
 }
 
-// book returns when to try a message again that found no turn.
+// book returns when to try a message again that got no slot.
 func (s scope) book(now time.Time) time.Time {
 	if s.urgent {
 		return s.BookFirst(now)
@@ -103,14 +103,14 @@ func (s scope) book(now time.Time) time.Time {
 	return s.Book(now)
 }
 
-// slot is a place in a scope's schedule. While it is waited for an urgent delivery may take it.
+// slot is a place in a scope's schedule. During the wait for it, an urgent delivery may take it.
 type slot struct {
 	scope scope
 	opens time.Time
 	held  bool
 }
 
-// slot gives one out. Not ok: that is further off than patience.
+// slot reserves a slot. False: the next one is further off than patience.
 func (s scope) slot(now time.Time, patience time.Duration) (_ slot, ok bool) {
 	if s.urgent {
 		at, ok := s.Urgent(now, patience)
@@ -127,7 +127,7 @@ func (s scope) slot(now time.Time, patience time.Duration) (_ slot, ok bool) {
 // begin ends the wait for a slot. False: an urgent delivery has taken it.
 func (t slot) begin() bool { return !t.held || t.scope.Begin(t.opens) }
 
-// reach waits for a slot in the scope, however far off; false: ctx has ended.
+// reach waits for a slot in the scope, however far off. False: ctx has ended.
 func (s scope) reach(ctx context.Context) bool {
 	for {
 		now := s.d.now()
@@ -139,31 +139,31 @@ func (s scope) reach(ctx context.Context) bool {
 	}
 }
 
-// rate is one that a backlog wishes for, which no provider counts.
+// rate is a rate that a backlog requests, which no provider counts.
 type rate struct{ pacer *pace.Pacer }
 
 func newRate(perSecond float64, now time.Time) *rate { return &rate{pace.Fixed(perSecond, now)} }
 
-// next gives out the moment at which the next message may leave.
+// next reserves the time at which the next message may be sent.
 func (r *rate) next(now time.Time) time.Time {
 	at, _ := r.pacer.Slot(now, forever)
 	return at
 }
 
-// turn is when a delivery may leave: its slot's time, or later where its backlog's own rate says so.
+// turn is when a delivery may be sent: its slot's time, or later if its backlog's own rate requires it.
 type turn struct {
 	slot
 	at time.Time
 }
 
-// place is the scope that a delivery is sent in, and the chat in it.
+// place is the scope in which a delivery is sent, and the chat in it.
 type place struct {
 	scope
 	chat  pace.Scope
-	every time.Duration // between two messages to the chat; 0: there is none
+	every time.Duration // time between two messages to the chat; 0: there is no chat
 }
 
-// place finds a delivery's place. Not ok: nothing may leave there now, and the result says when to try again.
+// place finds a delivery's place. False: nothing may be sent there now, and the result states when to try again.
 func (l *channelSender) place(d *Delivery, now time.Time) (place, Result, bool) {
 	var limits push.Pace
 	if l.pacer != nil {
@@ -189,7 +189,7 @@ func (l *channelSender) place(d *Delivery, now time.Time) (place, Result, bool) 
 	return p, Result{}, true
 }
 
-// turn finds the moment that all limits allow. Not ok: that is too far off, and the result says when to try again.
+// turn finds the time that all limits allow. False: it is too far off, and the result states when to try again.
 func (l *channelSender) turn(d *Delivery, p place, now time.Time) (turn, Result, bool) {
 	patience := patience
 	if l.policy.solo {

@@ -73,7 +73,7 @@ func TestUrgentWorkKeepsToTheRateOfItsScope(t *testing.T) {
 		if err := urgent.begin(t, t.Context(), d, Work{Urgent: true})(); err != nil {
 			t.Fatal(err)
 		}
-		// Alone it would take 10.3 s at 29.1 a second.
+		// The urgent work alone would take 10.3 s at 29.1 messages a second.
 		if took := time.Since(begun); took > 11*time.Second {
 			t.Errorf("300 urgent messages took %s beside others", took)
 		}

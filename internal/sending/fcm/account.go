@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// defaultTokenURI is where Google's service accounts get their tokens, if the file names no other URL.
+	// defaultTokenURI is where Google's service accounts get their tokens, unless the file names another URL.
 	defaultTokenURI = "https://oauth2.googleapis.com/token"
 	minKeyBits      = 2048 // Google makes keys of 2,048 bits
 )
 
-// projectForm is that of a project's id: it becomes a part of the URL.
+// projectForm matches a project's id, which becomes a part of the URL.
 var projectForm = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9.:-]{0,61}[a-z0-9])?$`)
 
-// Account is the service account that sends for a project: the content of Google's JSON file, checked.
+// Account is the service account of a project: the checked content of Google's JSON file.
 type Account struct {
 	Project string // id of the Firebase project
 	Email   string
@@ -34,7 +34,7 @@ type Account struct {
 // Format hides the key from every verb of fmt.
 func (a *Account) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "service account "+a.Email) }
 
-// ParseAccount reads a service account's JSON file. Errors name the fault and repeat nothing of the file.
+// ParseAccount parses a service account's JSON file. Its errors name the fault and contain nothing of the file.
 func ParseAccount(text []byte, allowPrivate bool) (*Account, error) {
 	var f struct {
 		Type     string          `json:"type"`
@@ -77,7 +77,7 @@ func ParseAccount(text []byte, allowPrivate bool) (*Account, error) {
 	return &Account{Project: f.Project, Email: f.Email, keyID: f.KeyID, tokenURI: f.TokenURI, key: f.Key}, nil
 }
 
-// checkKey returns the fault of a private key: at once, not when the first message is to be sent.
+// checkKey returns the fault of a private key when the settings are made, not when the first message is sent.
 func checkKey(text string) error {
 	if text == "" {
 		return errors.New("has no private_key")

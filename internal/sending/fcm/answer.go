@@ -14,25 +14,24 @@ import (
 )
 
 const (
-	// quotaWait is how long FCM wants no requests after a 429 that names no time
-	// (firebase.google.com/docs/cloud-messaging/scale-fcm).
+	// quotaWait is the pause after a 429 that states no time (firebase.google.com/docs/cloud-messaging/scale-fcm).
 	quotaWait = time.Minute
-	// leastWait is the least wait after a 500 or 503 that names no time, and jitter the most that is added to it, so that
-	// requests that failed together do not come back together.
+	// leastWait is the least wait after a 500 or 503 that states no time, and jitter the most that is added to it, so that requests that
+	// failed together are not repeated together.
 	leastWait = 10 * time.Second
 	jitter    = 5 * time.Second
 )
 
-// failure is FCM's answer to a failed message: google.rpc.Status as JSON, with the details that matter.
+// failure is FCM's answer to a failed message: google.rpc.Status as JSON, with the details that Send uses.
 type failure struct {
-	Status    string // like NOT_FOUND; empty: the answer is none of FCM's
+	Status    string // such as NOT_FOUND; empty: the answer does not come from FCM
 	Message   string
 	Code      string // FcmError.errorCode, like UNREGISTERED
 	Fields    []string
 	OfAPNs    bool   // the objection is Apple's
 	OfOne     bool   // a limit of one device or topic
 	bad       bool   // 400
-	described string // the descriptions of its violated fields and quotas
+	described string // descriptions of the violated fields and quotas
 }
 
 // status is the wire form of the answer.
@@ -55,7 +54,7 @@ type status struct {
 	} `json:"error"`
 }
 
-// parseFailure reads an answer. An unreadable body is ignored: a proxy's page, say.
+// parseFailure parses an answer. It ignores an unreadable body, such as a proxy's page.
 func parseFailure(a *provider.Answer) (f failure) {
 	var s status
 	if json.Unmarshal(a.Body, &s) != nil {
@@ -89,7 +88,7 @@ func parseFailure(a *provider.Answer) (f failure) {
 	return f
 }
 
-// ofToken reports whether the token is the message's fault.
+// ofToken reports whether the fault is in the message's token.
 func (f *failure) ofToken() bool {
 	for _, field := range f.Fields {
 		if field == "message.token" {
@@ -99,13 +98,12 @@ func (f *failure) ofToken() bool {
 	return false
 }
 
-// ambiguous reports whether the answer may mean a malformed token as well as a message that FCM does not take.
+// ambiguous reports whether the answer may mean either a malformed token or a message that FCM does not accept.
 func (f *failure) ambiguous() bool {
 	return f.bad && len(f.Fields) == 0 && (f.Code == "INVALID_ARGUMENT" || f.Code == "" && f.Status == "INVALID_ARGUMENT")
 }
 
-// judge returns the error that an answer other than 2xx means. It uses only the answer: the further check of a token is
-// in Send.
+// judge converts an answer other than 2xx to an error. It uses only the answer: Send makes the further check of a token.
 func (s *Sender) judge(a *provider.Answer, f *failure, device string) error {
 	says := func(what string) string {
 		return fmt.Sprintf("FCM answered %d: %s%s", a.Status, what, s.said(f, device))
@@ -122,7 +120,7 @@ func (s *Sender) judge(a *provider.Answer, f *failure, device string) error {
 	return later(table.Judge(a, s.cfg.Now()))
 }
 
-// inWords interprets the text of FCM's error; nil: an unknown text.
+// inWords interprets the text of FCM's error; nil: the text is unknown.
 func (s *Sender) inWords(a *provider.Answer, f *failure, says func(string) string) error {
 	after := provider.RetryAfter(a.Header, s.cfg.Now())
 	project := s.cfg.Account.Project
@@ -143,7 +141,7 @@ func (s *Sender) inWords(a *provider.Answer, f *failure, says func(string) strin
 	return nil
 }
 
-// denied interprets a refusal that may be about one device or about the project.
+// denied interprets a refusal that may concern one device or the whole project.
 func (s *Sender) denied(a *provider.Answer, f *failure, says func(string) string) error {
 	project := s.cfg.Account.Project
 	switch {
@@ -159,7 +157,7 @@ func (s *Sender) denied(a *provider.Answer, f *failure, says func(string) string
 	return &push.ObjectionError{Scope: project, Reason: says("there is no such device, no project " + project + ", or its Cloud Messaging API is switched off")}
 }
 
-// later adds the least wait to an answer that names none.
+// later adds the least wait to a retry error without one.
 func later(err error) error {
 	var retry *push.RetryError
 	if errors.As(err, &retry) {
@@ -168,7 +166,7 @@ func later(err error) error {
 	return err
 }
 
-// orQuota is the wait that FCM requested after a 429, or else quotaWait.
+// orQuota returns the wait that FCM requested after a 429, or else quotaWait.
 func orQuota(after time.Duration) time.Duration {
 	if after > 0 {
 		return after
@@ -176,7 +174,7 @@ func orQuota(after time.Duration) time.Duration {
 	return quotaWait
 }
 
-// party is whose credentials the project lacks, as the part of its scope that has to stop.
+// party names the service whose credentials the project lacks, as the part of the project's scope that has to stop.
 func (f *failure) party() string {
 	if f.OfAPNs || strings.Contains(f.Message, "APN") && !strings.Contains(f.Message, "Web Push") {
 		return "/apns"
@@ -184,7 +182,7 @@ func (f *failure) party() string {
 	return "/webpush"
 }
 
-// orBackoff is the wait that FCM requested, or else its least wait, which the caller increases with each try.
+// orBackoff returns the wait that FCM requested, or else its least wait, which the caller increases with each try.
 func orBackoff(after time.Duration) time.Duration {
 	if after > 0 {
 		return after
@@ -192,7 +190,7 @@ func orBackoff(after time.Duration) time.Duration {
 	return leastWait + rand.N(jitter) //nolint:gosec // no secret
 }
 
-// said is FCM's text, for reasons, without the device's token or ours in case it repeats them.
+// said is FCM's text for reasons, without the device's token and ours, which FCM might repeat.
 func (s *Sender) said(f *failure, device string) string {
 	text := f.Message + f.described
 	if text == "" {

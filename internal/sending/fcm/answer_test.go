@@ -11,8 +11,8 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// FuzzAnswer: reading an answer must end in one of the known errors, with a short reason that shows neither the device's
-// token nor ours.
+// FuzzAnswer checks that every answer leads to one of the known errors, with a short reason that contains neither the device's token nor
+// ours.
 func FuzzAnswer(f *testing.F) {
 	for _, body := range []string{
 		"", "<html>", `{"error":{}}`, `{"error":[]}`, `{"error":{"status":"NOT_FOUND","details":[{"@type":"x/FcmError","errorCode":"UNREGISTERED"}]}}`,

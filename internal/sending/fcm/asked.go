@@ -7,19 +7,19 @@ import (
 )
 
 const (
-	// askAgain is the time during which an endpoint's token is not checked again.
+	// askAgain is the time after a check in which an endpoint's token is not checked again.
 	askAgain = 24 * time.Hour
-	// maxAsked limits the tokens that are kept, and so how many are checked in a day.
+	// maxAsked limits the remembered tokens, and so the number of checks in a day.
 	maxAsked = 20_000
 )
 
-// asked keeps the tokens that were checked with FCM.
+// asked remembers the tokens that were checked with FCM.
 type asked struct {
 	mu   sync.Mutex
 	when map[[sha256.Size]byte]time.Time
 }
 
-// may reports whether a token may be checked now, and notes the check.
+// may reports whether a token may be checked now, and records the check.
 func (a *asked) may(token string, now time.Time) bool {
 	key := sha256.Sum256([]byte(token))
 	a.mu.Lock()
@@ -44,7 +44,7 @@ func (a *asked) may(token string, now time.Time) bool {
 	return true
 }
 
-// forget allows another check of a token, after one without an answer.
+// forget allows another check of a token whose check got no answer.
 func (a *asked) forget(token string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

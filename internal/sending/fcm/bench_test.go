@@ -17,15 +17,15 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// cpu is the processor time that this process has used.
+// cpu returns the processor time that this process has used.
 func cpu() time.Duration {
 	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // fails for no process that is
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // cannot fail for the own process
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkSend sends to an FCM in another process, over TLS and HTTP/2. It tells how much the sender does in a second of
-// processor time.
+// BenchmarkSend sends to an FCM server in another process, over TLS and HTTP/2. It measures how many messages the sender sends per second
+// of processor time.
 func BenchmarkSend(b *testing.B) {
 	to := startSink(b)
 	account, err := fcm.ParseAccount(to.Account, true)

@@ -1,5 +1,5 @@
-// Package fcm sends to phones by Firebase Cloud Messaging, HTTP v1
-// (firebase.google.com/docs/reference/fcm/rest/v1/projects.messages): one request a token, of a service account.
+// Package fcm sends to phones over Firebase Cloud Messaging, HTTP v1 (firebase.google.com/docs/reference/fcm/rest/v1/projects.messages):
+// one request per device token, authenticated as a service account.
 package fcm
 
 import (
@@ -25,11 +25,11 @@ const DefaultURL = "https://fcm.googleapis.com"
 
 const (
 	name = "FCM" // in errors
-	// projectRate is what a project may send a second: 600,000 a minute
-	// (firebase.google.com/docs/cloud-messaging/throttling-and-quotas). Not every project is let have it at once, so
-	// sending begins slowly.
+	// projectRate is the most messages a second of a project: 600,000 a minute
+	// (firebase.google.com/docs/cloud-messaging/throttling-and-quotas). Not every project may use that rate at once, so sending begins
+	// slowly.
 	projectRate = 600_000.0 / 60
-	// checkTopic is the topic of the message that tests credentials. It is not sent to anybody.
+	// checkTopic is the topic of the message that tests credentials. The message is not delivered.
 	checkTopic = "godwit"
 )
 
@@ -38,7 +38,7 @@ type Config struct {
 	Account *Account
 	BaseURL string // empty: DefaultURL
 
-	AllowPrivate bool         // let URLs lead to private addresses, and be plain http: tests
+	AllowPrivate bool         // allows URLs with private addresses and plain http, for tests
 	Client       *http.Client // nil: one of its own
 	Now          func() time.Time
 }
@@ -83,14 +83,13 @@ func New(cfg Config) (*Sender, error) {
 	}, nil
 }
 
-// Close closes its own connections as soon as nothing is under way on them, and waits for that. Messages can still be
-// sent.
+// Close closes each of its own connections as soon as no request is under way on it, and waits for that. Messages can still be sent.
 func (s *Sender) Close() error {
 	s.tokens.fetches.Wait()
 	return provider.Close(s.cfg.Client, s.posts)
 }
 
-// Send makes one attempt. Where the answer may mean a malformed token as well as a bad message it asks FCM which it is.
+// Send makes one attempt. If the answer may mean either a malformed token or an invalid message, it checks the token with FCM.
 func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error) {
 	device, err := parseAddress(r.Address)
 	if err != nil {
@@ -107,8 +106,8 @@ func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error)
 	return push.Receipt{ExternalID: external}, err
 }
 
-// which finds out whether a message was refused because of its token, by a dry run of an empty message to it. The
-// refusal stands if the token is fine, or if it was checked within a day.
+// which checks whether a message was refused because of its token, by a dry run of an empty message to it. The refusal stands if the token
+// is valid, or if it was checked within a day.
 func (s *Sender) which(ctx context.Context, device string, refusal error) error {
 	if !s.asked.may(device, s.cfg.Now()) {
 		return refusal
@@ -133,14 +132,14 @@ func (s *Sender) which(ctx context.Context, device string, refusal error) error 
 		return refusal
 	}
 	s.asked.forget(device)
-	if errors.As(err, &unknown) { // of the question; the message itself was refused
+	if errors.As(err, &unknown) { // unknown is the outcome of the check; the message itself was refused
 		return &push.RetryError{Reason: unknown.Reason}
 	}
 	return err
 }
 
-// post posts a body, with another access token if the first is refused, and returns the accepted message's name, or why
-// it was refused. Access tokens end before their time when somebody revokes them.
+// post posts a body, with another access token if the first is refused. It returns the accepted message's name, or why the message was
+// refused. A revoked access token ends before its time.
 func (s *Sender) post(ctx context.Context, body []byte, device string) (external string, why failure, err error) {
 	refused := ""
 	for {
@@ -164,7 +163,7 @@ func (s *Sender) post(ctx context.Context, body []byte, device string) (external
 	}
 }
 
-// accepted reads the name of a message that was taken. A whole answer without one is not FCM's.
+// accepted returns the name of an accepted message. A complete answer without a name does not come from FCM.
 func (s *Sender) accepted(a *provider.Answer) (string, error) {
 	var m struct {
 		Name string `json:"name"`
@@ -179,7 +178,7 @@ func (s *Sender) accepted(a *provider.Answer) (string, error) {
 	return provider.Clip(m.Name), nil
 }
 
-// request sends a body over HTTP/2; to servers that have not got it, where http is allowed, as any request.
+// request sends a body over HTTP/2; to servers without HTTP/2, or with plain http where that is allowed, it uses net/http.
 func (s *Sender) request(ctx context.Context, body []byte, access string) (provider.Answer, error) {
 	project := s.cfg.Account.Project
 	if s.posts != nil && s.to.Scheme == "https" {
@@ -207,13 +206,13 @@ func (s *Sender) http2(body []byte, access string) *h2post.Request {
 	}
 }
 
-// Recall sends each device a data message that tells the app to remove the notification it shows, and not to show it if
-// it arrives later.
+// Recall sends each device a data message, with which the app removes the notification that it shows, and does not show it if it arrives
+// later.
 func (s *Sender) Recall(ctx context.Context, sent []push.Sent) []error {
 	return provider.Each(sent, func(m *push.Sent) error {
 		r := m.Request
 		r.Recall = true
-		// It has to find the device that the message found, maybe long after the message itself would have expired.
+		// The recall has to reach the device that received the message, maybe long after the message itself would have expired.
 		if least := s.cfg.Now().Add(defaultTTL); r.ExpiresAt.Before(least) {
 			r.ExpiresAt = least
 		}
@@ -222,12 +221,12 @@ func (s *Sender) Recall(ctx context.Context, sent []push.Sent) []error {
 	})
 }
 
-// Pace is that of the project.
+// Pace is the pace of the project.
 func (s *Sender) Pace(json.RawMessage) push.Pace {
 	return push.Pace{Scope: s.cfg.Account.Project, Rate: projectRate}
 }
 
-// Check has FCM validate a message that is not sent to anybody.
+// Check lets FCM validate a message that is not delivered.
 func (s *Sender) Check(ctx context.Context) (string, error) {
 	body, err := marshal(&envelope{ValidateOnly: true, Message: message{Topic: checkTopic}})
 	if err != nil {

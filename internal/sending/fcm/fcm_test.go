@@ -18,7 +18,7 @@ import (
 
 const project = "demo-project"
 
-// start starts an FCM and a sender that it knows. A request that Google would not understand fails the test.
+// start starts an FCM server, and a sender with an account on it. A request that Google would not understand fails the test.
 func start(t testing.TB, o fcmserver.Options, change ...func(*fcm.Config)) (*fcmserver.Server, *fcm.Sender) {
 	t.Helper()
 	server := fcmserver.Start(o)
@@ -92,7 +92,7 @@ func TestConformance(t *testing.T) {
 	}})
 }
 
-// TestEachAnswerMeansWhatFCMSaysItMeans is the table of answers, row by row.
+// TestEachAnswerMeansWhatFCMSaysItMeans tests the table of answers, row by row.
 func TestEachAnswerMeansWhatFCMSaysItMeans(t *testing.T) {
 	const atLeast, atMost = 10 * time.Second, 15 * time.Second
 	for _, c := range []struct {
@@ -182,7 +182,7 @@ func TestATokenIsAskedAboutOnceADay(t *testing.T) {
 	}
 }
 
-// TestAQuestionWithoutAnAnswerIsNotSpent: if the check got no answer, it is made again with the next try of the message.
+// TestAQuestionWithoutAnAnswerIsNotSpent: if the check gets no answer, it is repeated with the next attempt of the message.
 func TestAQuestionWithoutAnAnswerIsNotSpent(t *testing.T) {
 	server, s := start(t, fcmserver.Options{})
 	token, address := server.Device(fcmserver.Behaviour{})
@@ -237,7 +237,7 @@ func TestAccessTokens(t *testing.T) {
 		t.Errorf("%d messages accepted, want 52: a revoked token costs none", n)
 	}
 	now = now.Add(55*time.Minute + time.Second)
-	send()                            // with the old one, while a new one is fetched
+	send()                            // with the old token, while a new one is fetched
 	if err := s.Close(); err != nil { // waits for it
 		t.Error(err)
 	}
@@ -286,7 +286,7 @@ func TestAnswersOfTheTokenService(t *testing.T) {
 func TestPrivateAddressesAreNotAskedForTokens(t *testing.T) {
 	server := fcmserver.Start(fcmserver.Options{})
 	defer server.Close()
-	account, err := fcm.ParseAccount(server.Account(), true) // as if the name's meaning had changed since
+	account, err := fcm.ParseAccount(server.Account(), true) // as if the name resolved to a private address only later
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ const (
 	FieldEmail   = "client_email" // shown, not set
 )
 
-// Kind makes senders from an app's FCM settings. Without a Client each app's sender has connections of its own.
+// Kind makes senders from an app's FCM settings. Without a Client, each app's sender has connections of its own.
 type Kind struct {
 	Client       *http.Client
 	AllowPrivate bool
@@ -33,7 +33,7 @@ func (Kind) Fields() []channel.Field {
 	}
 }
 
-// Auto reports that a service account is needed.
+// Auto returns false: a service account is needed.
 func (Kind) Auto() bool { return false }
 
 // Complete checks the settings.
@@ -52,7 +52,7 @@ func (k Kind) Complete(v channel.Values) (channel.Values, error) {
 	return nil, nil
 }
 
-// Shown shows whose account it is.
+// Shown returns the account's project and address.
 func (k Kind) Shown(v channel.Values) map[string]string {
 	a, err := ParseAccount([]byte(v[FieldAccount]), k.AllowPrivate)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/sending/sendertest/fcmserver"
 )
 
-// file is a service account's file with changes; nil takes a field away.
+// file returns a service account's file with changes; nil removes a field.
 func file(t testing.TB, change map[string]any) string {
 	t.Helper()
 	server := fcmserver.Start(fcmserver.Options{})

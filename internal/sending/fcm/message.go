@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// MaxPayload is how many bytes of keys and values FCM takes for a device
+	// MaxPayload is the most bytes of keys and values that FCM accepts for a device
 	// (firebase.google.com/docs/cloud-messaging/customize-messages/set-message-type).
 	MaxPayload = 4096
 	maxTTL     = 28 * 24 * time.Hour // the longest that FCM keeps a message
@@ -53,7 +53,7 @@ type androidNotification struct {
 	Sound     string `json:"sound,omitempty"`
 }
 
-// apns holds fields for tokens of iPhones whose app gets its pushes through FCM.
+// apns holds the fields for tokens of iPhones whose app receives its pushes through FCM.
 type apns struct {
 	Headers apnsHeaders `json:"headers"`
 	Payload struct {
@@ -136,7 +136,7 @@ func encode(r *push.Request, token string, now time.Time) ([]byte, error) {
 	return marshal(&envelope{Message: m})
 }
 
-// show fills in the notification that devices show by themselves, without the app.
+// show sets the notification that devices show by themselves, without the app.
 func (m *message) show(r *push.Request, tag string) {
 	c := &r.Content
 	m.APNs.Headers.Type = "alert"
@@ -155,7 +155,7 @@ func (m *message) show(r *push.Request, tag string) {
 	}
 }
 
-// data is the payload that the app gets; docs/reference/fcm-payload.md is its contract. FCM takes texts only.
+// data is the payload that the app receives; docs/reference/fcm-payload.md is its contract. All its values are texts, as FCM requires.
 func data(r *push.Request) map[string]string {
 	id := idOf(r)
 	d := make(map[string]string, 8)
@@ -190,8 +190,8 @@ func data(r *push.Request) map[string]string {
 	return d
 }
 
-// size is the number of bytes that an Android device gets. Other devices get further fields, whose size FCM itself
-// checks: only FCM knows a token's kind of device.
+// size is the number of bytes that an Android device receives. Other devices receive further fields, whose size only FCM can check: it
+// knows a token's kind of device.
 func (m *message) size() (n int) {
 	for k, v := range m.Data {
 		n += len(k) + len(v)
@@ -210,7 +210,7 @@ func idOf(r *push.Request) string {
 	return r.ID
 }
 
-// tagOf decides which shown messages replace each other: those of one collapse key, else of one id.
+// tagOf decides which shown messages replace each other: those with the same collapse key, else with the same id.
 func tagOf(r *push.Request) string {
 	if r.Collapse != "" {
 		return r.Collapse
@@ -228,7 +228,7 @@ func urgency(r *push.Request) string {
 	return string(push.UrgencyNormal)
 }
 
-// short makes a key of 32 characters, which fits a Topic (RFC 8030) and an apns-collapse-id (64 bytes), of any tag.
+// short makes a key of 32 characters from any tag. It fits into a Topic (RFC 8030) and an apns-collapse-id (64 bytes).
 func short(tag string) string {
 	sum := sha256.Sum256([]byte(tag))
 	return base64.RawURLEncoding.EncodeToString(sum[:24])

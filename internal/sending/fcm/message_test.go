@@ -29,7 +29,7 @@ func newBed(t *testing.T) *bed {
 	return &bed{t, server, s, token, address}
 }
 
-// sent sends a message and returns what the device got.
+// sent sends a message and returns the message that the device received.
 func (b *bed) sent(r push.Request) fcmserver.Message {
 	b.Helper()
 	r.Address = b.address
@@ -89,8 +89,8 @@ func TestAndroidShowsItItselfWhenAskedTo(t *testing.T) {
 	}
 }
 
-// TestWithoutACollapseKeyNothingIsReplaced holds FCM to storing a hundred messages for a device that is off. With a key
-// for each it would keep four.
+// TestWithoutACollapseKeyNothingIsReplaced: such messages are sent without a key, so that FCM stores up to a hundred of them for a device
+// that is off. If each had a key, FCM would keep four.
 func TestWithoutACollapseKeyNothingIsReplaced(t *testing.T) {
 	b := newBed(t)
 	m := b.sent(push.Request{ID: "d-1", Content: push.Content{Body: "b"}})

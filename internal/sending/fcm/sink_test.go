@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/sending/sendertest/fcmserver"
 )
 
-// sinkWish has this program be an FCM for BenchmarkSend, so that its work is not counted as the sender's.
+// sinkWish makes this program run an FCM server for BenchmarkSend, so that its work is not counted as the sender's.
 const sinkWish = "GODWIT_FCM_SINK"
 
 // sink is the address and credentials of an FCM server for the sender.
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the benchmark has ended
 }
 
-// startSink starts an FCM server in a process of its own.
+// startSink starts an FCM server in a separate process.
 func startSink(b *testing.B) (s sink) {
 	b.Helper()
 	cmd := exec.CommandContext(b.Context(), os.Args[0])

@@ -20,15 +20,15 @@ import (
 
 const (
 	messagingScope = "https://www.googleapis.com/auth/firebase.messaging"
-	// renewEarly is how long before its end a token is renewed, while it is still used.
+	// renewEarly is how long before its end a token is renewed; meanwhile it is still used.
 	renewEarly = 5 * time.Minute
-	// renewAgain is how long after a renewal has failed the next is tried, as long as the old token works.
+	// renewAgain is the wait after a failed renewal while the old token is still valid.
 	renewAgain = 10 * time.Second
-	// usualLife is the lifetime of Google's tokens, for answers that name none.
+	// usualLife is the lifetime of Google's tokens, for answers that state none.
 	usualLife = time.Hour
 )
 
-// tokens gets access tokens and keeps the newest. A caller that needs a token while one is being fetched waits for it.
+// tokens fetches access tokens and keeps the newest. A caller that needs a token while one is being fetched waits for it.
 type tokens struct {
 	account *Account
 	client  *http.Client
@@ -54,7 +54,7 @@ type flight struct {
 	err   error
 }
 
-// get returns a token other than refused, which FCM did not accept; "": any.
+// get returns a token other than refused, which FCM did not accept. Empty refused: any token.
 func (t *tokens) get(ctx context.Context, refused string) (string, error) {
 	now := t.now()
 	t.mu.Lock()
@@ -82,7 +82,7 @@ func (t *tokens) get(ctx context.Context, refused string) (string, error) {
 	}
 }
 
-// fetch completes a flight. All waiting callers share it, so it ends with the client's own timeout and not with theirs.
+// fetch completes a flight. All waiting callers share it, so the client's timeout limits it, and not their contexts.
 func (t *tokens) fetch(f *flight) {
 	defer t.fetches.Done()
 	f.token, f.err = t.exchange()
@@ -97,7 +97,7 @@ func (t *tokens) fetch(f *flight) {
 	close(f.done)
 }
 
-// exchange gets a token for a signed assertion (RFC 7523). Its errors contain neither.
+// exchange exchanges a signed assertion for a token (RFC 7523). Its errors contain neither.
 func (t *tokens) exchange() (token, error) {
 	a := t.account
 	seen := &noting{next: t.client.Transport}
@@ -126,7 +126,7 @@ func (t *tokens) exchange() (token, error) {
 	return token{text: got.AccessToken, until: now.Add(life), renew: now.Add(life - min(renewEarly, life/2))}, nil
 }
 
-// refusal interprets an answer other than a token.
+// refusal interprets an answer that contains no token.
 func (t *tokens) refusal(e *oauth2.RetrieveError) error {
 	status := e.Response.StatusCode
 	if status == http.StatusTooManyRequests || status == http.StatusRequestTimeout || status >= 500 {
@@ -137,7 +137,7 @@ func (t *tokens) refusal(e *oauth2.RetrieveError) error {
 		Description string `json:"error_description"`
 	}
 	reason := fmt.Sprintf("Google's token service answered %d", status)
-	if json.Unmarshal(e.Body, &said) != nil || said.Error == "" { // a proxy's page, say: the key may be fine
+	if json.Unmarshal(e.Body, &said) != nil || said.Error == "" { // for example a proxy's page: the key may be valid
 		return t.retry(0, reason+" without an error of OAuth: something else may answer in its place")
 	}
 	reason += ": " + provider.Clip(said.Error+" "+said.Description)
@@ -152,7 +152,7 @@ func (t *tokens) config(reason string) error {
 	return &push.ConfigError{Scope: t.account.Project, Reason: reason}
 }
 
-// noting keeps the transport error: the OAuth2 library returns only its text, with the URL.
+// noting keeps the transport's error: the OAuth2 library returns only its text, which contains the URL.
 type noting struct {
 	next http.RoundTripper
 	err  error
@@ -164,7 +164,7 @@ func (n *noting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// newest is the newest token's text.
+// newest returns the text of the newest token.
 func (t *tokens) newest() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package foreign makes texts of the answers of other people's servers safe to show: providers, receivers of webhooks, collectors,
-// databases of apps. Such a server may repeat the secret that it was sent, anywhere in its answer. Its texts go to no log. The app that the
-// server belongs to gets a short excerpt without the secrets.
+// Package foreign makes texts from other people's servers safe to show: providers, receivers of webhooks, collectors, databases of apps.
+// Such a server may repeat the secret that it was sent, anywhere in its answer. Its texts are never logged. The app that uses the server
+// gets a short excerpt without the secrets.
 package foreign
 
 import (
@@ -24,16 +24,16 @@ import (
 	"godwit.dev/godwit/internal/access/urlguard"
 )
 
-// maxExcerpt is how many bytes of another server's words are shown: a sentence or two.
+// maxExcerpt is the most bytes of another server's text that are shown: a sentence or two.
 const maxExcerpt = 200
 
-// leastSecret is the shortest secret that is cut out of an excerpt: shorter ones occur in ordinary words.
+// leastSecret is the fewest bytes of a secret that is removed from an excerpt: shorter ones occur in ordinary words.
 const leastSecret = 4
 
 const cut = "…"
 
-// Excerpt is the beginning of a text of another server in one line, without control characters and without secrets, however those are
-// encoded. A text that was cut off may end in the beginning of a secret, which is left out too.
+// Excerpt is the beginning of a text of another server in one line, without control characters and without secrets, in whatever encoding
+// those occur. A text that was cut off may end in the beginning of a secret, which is removed too.
 func Excerpt(text string, secrets ...string) string {
 	text = strings.ToValidUTF8(text, "?")
 	for _, s := range secrets {
@@ -49,7 +49,7 @@ func Excerpt(text string, secrets ...string) string {
 	return text
 }
 
-// tokens are runs of characters that are hardly words: keys, parts of signed tokens, addresses of devices, also tokens made for one
+// tokens matches runs of characters that are hardly words: keys, parts of signed tokens, addresses of devices, and tokens made for one
 // request.
 var tokens = regexp.MustCompile(`[A-Za-z0-9_+-]{32,}=*`)
 
@@ -71,7 +71,7 @@ func forms(secret string) []string {
 	return list
 }
 
-// withoutBeginning cuts the beginning of a secret off the end of a text.
+// withoutBeginning removes the beginning of a secret from the end of a text.
 func withoutBeginning(text, secret string) string {
 	for n := min(len(secret)-1, len(text)); n >= leastSecret; n-- {
 		if strings.HasSuffix(text, secret[:n]) {
@@ -81,7 +81,7 @@ func withoutBeginning(text, secret string) string {
 	return text
 }
 
-// Own is an error in our own words about another server. Cause repeats it.
+// Own is an error in our own words about another server. Cause returns it unchanged.
 type Own string
 
 func (o Own) Error() string { return string(o) }
@@ -92,14 +92,14 @@ func (o Own) Plain() string { return string(o) }
 // plain is implemented by errors that can describe themselves without another server's text.
 type plain interface{ Plain() string }
 
-// refused are errors that a Redis answered (rueidis.RedisError).
+// refused is implemented by errors that a Redis returned (rueidis.RedisError).
 type refused interface {
 	IsLoading() bool
 	IsClusterDown() bool
 }
 
-// Cause describes why a request to another server got no readable answer. Errors of net/http repeat parts of the other side's text,
-// so only their kind is used.
+// Cause describes why a request to another server got no readable answer. Errors of net/http contain parts of the other side's text, so
+// only their kind is used.
 func Cause(err error) string {
 	var at *url.Error
 	var name *net.DNSError
@@ -173,7 +173,7 @@ func printable(s string) string {
 	}, strings.ToValidUTF8(s, "?"))
 }
 
-// tlsProblem words errors of a handshake. The other side chooses the texts in its certificate, so they are left out.
+// tlsProblem describes errors of a handshake. The other side chooses the texts in its certificate, so they are omitted.
 func tlsProblem(err error) string {
 	var unknown x509.UnknownAuthorityError
 	var host x509.HostnameError

@@ -50,7 +50,7 @@ func TestExcerptsAreOneShortLineOfPrintableText(t *testing.T) {
 	}
 }
 
-// TestCausesRepeatNothing: servers answer with something other than HTTP, with a secret in it.
+// TestCausesRepeatNothing: servers send secrets in answers that are not HTTP.
 func TestCausesRepeatNothing(t *testing.T) {
 	for name, answer := range map[string]string{
 		"status line":    "HTTP/1.1 %s\r\n\r\n",

@@ -20,12 +20,13 @@ import (
 const (
 	readBuffer    = 16 << 10
 	maxHeaderList = 32 << 10 // of an answer
-	tableBytes    = 4096     // of header fields that both sides keep; the size that RFC 7541 begins with
-	// maxControl bounds the control frames that wait for a server that asks and does not read: pings, settings, resets.
+	tableBytes    = 4096     // bytes of header fields that both sides remember; the initial size in RFC 7541
+	// maxControl is the most bytes of control frames that wait for a server which sends requests for them and does not read: pings,
+	// settings, resets.
 	maxControl = 64 << 10
-	// keepOut bounds the memory that the writer keeps between writes.
+	// keepOut is the most bytes of memory that the writer keeps between writes.
 	keepOut = 64 << 10
-	// unsaid is how many messages are under way at once to a server that names no limit.
+	// unsaid is the most messages under way to a server that states no limit.
 	unsaid = 250
 )
 
@@ -39,10 +40,10 @@ type conn struct {
 	streams      map[uint32]*stream
 	pending      []*stream // not written yet
 	control      []byte    // frames that go before them
-	active       int       // messages that are pending or unanswered
+	active       int       // number of messages that are pending or unanswered
 	nextID       uint32
 	maxStreams   int
-	window       int64 // bytes that the server takes on the connection
+	window       int64 // bytes that the server still accepts on the connection
 	streamWindow int64 // and in one message
 	table        uint32
 	draining     bool  // takes no more messages
@@ -60,12 +61,12 @@ type conn struct {
 	block bytes.Buffer
 	out   []byte
 	batch []*stream
-	limit uint32 // size of the encoder's header table
+	limit uint32 // size in bytes of the encoder's header table
 
-	uncredited int // bytes read that were not given back to the server's window; the reader's
+	uncredited int // bytes read and not yet returned to the server's window; used only by the reader
 }
 
-// open connects and waits for the server's first frame: its settings.
+// open connects and waits for the server's first frame, its settings.
 func open(ctx context.Context, h *host) (*conn, error) {
 	cfg := &h.c.cfg
 	nc, err := cfg.Dial(ctx, "tcp", h.address)
@@ -129,7 +130,7 @@ func greet(ctx context.Context, h *host, nc net.Conn) (*conn, error) {
 	return c, secure.SetDeadline(time.Time{})
 }
 
-// begin starts the connection's goroutines. h.mu is held, as for all below but the loops.
+// begin starts the connection's goroutines. h.mu is held, as in all functions below except the loops.
 func (c *conn) begin() {
 	c.heard = time.Now()
 	c.used = c.heard
@@ -149,7 +150,7 @@ func (c *conn) kick() {
 	}
 }
 
-// queue takes a message that there is room for.
+// queue adds a message for which there is room.
 func (c *conn) queue(s *stream) {
 	s.conn = c
 	c.active++
@@ -158,16 +159,16 @@ func (c *conn) queue(s *stream) {
 	c.kick()
 }
 
-// endUnseen settles a message that the server certainly did not process.
+// endUnseen ends a message that the server certainly did not process.
 func (c *conn) endUnseen(s *stream, err error) {
-	if s.ended { // the caller is reading it already
+	if s.ended { // the caller is already reading the result
 		return
 	}
 	s.again, s.left = true, false
 	c.end(s, err)
 }
 
-// end settles a message. Nothing of it is written after that.
+// end ends a message. None of its bytes are written after that.
 func (c *conn) end(s *stream, err error) {
 	if s.ended {
 		return
@@ -189,14 +190,14 @@ func (c *conn) end(s *stream, err error) {
 	c.h.wakeOne()
 }
 
-// retire closes a connection when nothing is under way on it.
+// retire closes a connection on which no message is under way.
 func (c *conn) retire() {
 	if c.active == 0 {
 		c.die(errClosed)
 	}
 }
 
-// die ends the connection and all messages under way on it.
+// die ends the connection, and all messages under way on it.
 func (c *conn) die(err error) {
 	if c.dead != nil {
 		return
@@ -207,7 +208,7 @@ func (c *conn) die(err error) {
 	c.dead, c.draining = err, true
 	c.watch.Stop()
 	close(c.wake)
-	// Both loops wake from what they wait for, and the reader closes the socket, which may take a while.
+	// The deadline wakes both loops, and the reader closes the socket, which may take a while.
 	_ = c.nc.SetDeadline(time.Unix(1, 0))
 	for _, s := range c.pending {
 		c.endUnseen(s, err)
@@ -224,7 +225,7 @@ func (c *conn) fail(err error) {
 	c.die(err)
 }
 
-// look pings a silent server, and closes an unused connection.
+// look sends a ping to a silent server, and closes an unused connection.
 func (c *conn) look() {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
@@ -250,7 +251,7 @@ func (c *conn) look() {
 
 func (c *conn) writeLoop() {
 	for range c.wake {
-		// Goroutines that are about to post go first and share this write.
+		// Goroutines that are about to post run first, and share this write.
 		runtime.Gosched()
 		if err := c.flush(); err != nil {
 			c.fail(err)
@@ -259,7 +260,7 @@ func (c *conn) writeLoop() {
 	}
 }
 
-// flush writes all that is ready in one write.
+// flush writes everything that is ready in one write.
 func (c *conn) flush() error {
 	if !c.take() {
 		return nil
@@ -278,7 +279,7 @@ func (c *conn) flush() error {
 	return err
 }
 
-// take collects the bytes to write. From here on messages may arrive.
+// take collects the bytes to write. After this, the server may receive the messages.
 func (c *conn) take() bool {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
@@ -293,7 +294,7 @@ func (c *conn) take() bool {
 			continue
 		}
 		if int64(len(s.req.Body)) > c.streamWindow || c.nextID >= 1<<31-2 {
-			c.draining = true // its windows have shrunk, or its numbers are used up
+			c.draining = true // the server's windows have shrunk, or the stream numbers are used up
 			c.window += int64(len(s.req.Body))
 			c.endUnseen(s, errRefused)
 			continue
