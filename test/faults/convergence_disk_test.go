@@ -18,13 +18,13 @@ import (
 	"godwit.dev/godwit/internal/store/storetest"
 )
 
-// objectName is an object across apps.
+// objectName identifies an object across apps.
 type objectName struct {
 	app string
 	key object.Key
 }
 
-// disk is what outlives a process: the contents of a store.
+// disk is the part of a store that survives its process: the contents.
 type disk struct {
 	mu      sync.Mutex
 	objects map[objectName]object.State
@@ -35,7 +35,7 @@ func newDisk() *disk {
 	return &disk{objects: map[objectName]object.State{}, clients: map[objectstore.ClientID]*objectstore.Saved{}}
 }
 
-// faults are what a store does wrong at the moment.
+// faults are the current misbehavior of a store.
 type faults struct {
 	mu            sync.Mutex
 	rand          *rand.Rand
@@ -74,8 +74,7 @@ func (f *faults) write() (time.Duration, error) {
 	return lag, nil
 }
 
-// memory is a objectstore.Store on a disk. It writes one thing after the other, as the real one does; what it has not
-// written when it dies is lost.
+// memory is an objectstore.Store on a disk. Like the real one it makes one write after the other; writes not made when it dies are lost.
 type memory struct {
 	d      *disk
 	obs    atomic.Pointer[objectstore.Observer]
@@ -158,7 +157,7 @@ func (m *memory) isDead() bool {
 	return m.dead
 }
 
-// kill ends the store as a killed process does: what is not on disk is lost.
+// kill ends the store like a killed process: data not on disk is lost.
 func (m *memory) kill() {
 	m.mu.Lock()
 	m.dead = true
@@ -203,7 +202,7 @@ func (m *memory) Get(_ context.Context, app string, keys []object.Key) ([]object
 	}
 	m.d.mu.Unlock()
 	if lag, _ := m.faults.write(); lag > 0 {
-		time.Sleep(lag) // what was read may be old by the time it is used
+		time.Sleep(lag) // the result may be outdated by the time it is used
 	}
 	return out, nil
 }
@@ -266,7 +265,7 @@ func (m *memory) Save(s *objectstore.Save) {
 	}})
 }
 
-// known leaves out what says nothing.
+// known drops the entries without information.
 func known(ps []objectstore.Progress) []objectstore.Progress {
 	return slices.DeleteFunc(slices.Clone(ps), func(p objectstore.Progress) bool { return p.Acked == 0 && p.Sent == 0 })
 }
@@ -386,7 +385,7 @@ func (m *memory) Stats(context.Context) (objects, clients int64, err error) {
 	return int64(len(m.d.objects)), int64(len(m.d.clients)), nil
 }
 
-// The simulated store passes the checks that the real one passes.
+// The simulated store must pass the real one's conformance suite.
 func TestSimulatedStoreConforms(t *testing.T) {
 	storetest.RunObjects(t, func(t *testing.T) storetest.OpenedObjects {
 		d := newDisk()

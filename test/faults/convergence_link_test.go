@@ -10,16 +10,16 @@ import (
 	"godwit.dev/godwit/internal/notify/session"
 )
 
-// weather is how bad links are. It changes while they live.
+// weather is the quality of links. It changes during a run.
 type weather struct {
 	mu        sync.Mutex
 	rand      *rand.Rand
 	delay     time.Duration // most that a frame takes
 	duplicate float64       // of frames
 	reorder   float64
-	swallow   float64 // of versions that clients fail to handle, and of acknowledgements
+	swallow   float64 // share of versions that clients fail to handle, and of lost acknowledgements
 	halfOpen  float64 // of connections that are cut
-	room      int     // frames that wait before writes are refused
+	room      int     // frames that may wait before writes are refused
 }
 
 func (w *weather) chance(p func(*weather) float64) bool {
@@ -40,7 +40,7 @@ func (w *weather) pause() time.Duration {
 	return time.Duration(w.rand.Int64N(int64(w.delay)))
 }
 
-// pipe carries frames one way: late, sometimes twice, sometimes out of turn.
+// pipe carries frames one way: late, sometimes twice, sometimes out of order.
 type pipe struct {
 	w      *weather
 	mu     sync.Mutex
@@ -56,7 +56,7 @@ func newPipe(w *weather) *pipe {
 	return p
 }
 
-// put takes a frame and says how many wait now; -1: the pipe is cut.
+// put adds a frame and returns how many are waiting; -1: the pipe is cut.
 func (p *pipe) put(f string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +88,7 @@ func (p *pipe) close() {
 	p.more.Broadcast()
 }
 
-// next takes a frame; false: the pipe is cut, and what it held is lost.
+// next removes and returns a frame; false: the pipe is cut, and its frames are lost.
 func (p *pipe) next() (f string, ok bool) {
 	p.mu.Lock()
 	for (len(p.queue) == 0 || p.paused) && !p.cut {
@@ -118,13 +118,13 @@ func (p *pipe) next() (f string, ok bool) {
 	return f, true
 }
 
-// movable reports whether a frame may come twice or out of turn: those that open and end a session may not.
+// movable reports whether a frame may arrive twice or out of order: frames that open or end a session may not.
 func movable(f string) bool {
 	return !strings.HasPrefix(f, `{"hello"`) && !strings.HasPrefix(f, `{"welcome"`) && !strings.HasPrefix(f, `{"goodbye"`)
 }
 
-// related reports whether two frames say versions of one object. A connection keeps these in order; between an older
-// and a newer "unknown" nothing else tells.
+// related reports whether two frames carry versions of one object. A connection keeps these in order, since a client cannot otherwise tell
+// an older from a newer "unknown".
 func related(a, b string) bool {
 	about := func(f string) string {
 		if f, ok := strings.CutPrefix(f, `{"object":`); ok {
@@ -137,7 +137,7 @@ func related(a, b string) bool {
 	return about(a) == about(b)
 }
 
-// link is a connection, and its server end is the session's transport.
+// link is a connection. Its server end is the session's transport.
 type link struct {
 	up, down *pipe
 	sess     *session.Session
@@ -174,7 +174,7 @@ func (l *link) serve() {
 			return
 		}
 		if err := frame.DecodeJSON([]byte(text), &c); err != nil {
-			panic(text + ": " + err.Error()) // the test's own client made it
+			panic(text + ": " + err.Error()) // cannot happen: the test's own client encoded it
 		}
 		if c.Kind == frame.KindObjectAck && l.w.chance(func(w *weather) float64 { return w.swallow }) {
 			continue
@@ -183,7 +183,7 @@ func (l *link) serve() {
 	}
 }
 
-// recv takes the client's next frame.
+// recv returns the client's next frame.
 func (l *link) recv() (string, bool) {
 	text, ok := l.down.next()
 	l.mu.Lock()
@@ -198,10 +198,10 @@ func (l *link) recv() (string, bool) {
 	return text, ok
 }
 
-// send hands over a client's frame.
+// send sends a client's frame.
 func (l *link) send(text string) { l.up.put(text) }
 
-// cutOff ends the connection: what is under way is lost. Now and then the server does not notice.
+// cutOff ends the connection: frames under way are lost. Sometimes the server does not notice.
 func (l *link) cutOff() {
 	l.down.close()
 	if !l.w.chance(func(w *weather) float64 { return w.halfOpen }) {
@@ -209,7 +209,7 @@ func (l *link) cutOff() {
 	}
 }
 
-// orphan cuts the connection of a server that was killed: its session is never told.
+// orphan cuts the connection of a killed server, whose session is not informed.
 func (l *link) orphan() {
 	l.mu.Lock()
 	l.alive = false
@@ -238,7 +238,7 @@ func (l *link) Close(frame.Goodbye) {
 	l.up.close()
 }
 
-// theEnd is what stands for the end of the connection after a goodbye.
+// theEnd is the frame that stands for the end of the connection after a goodbye.
 const theEnd = `{"goodbye":{"reason":"the end"}}`
 
 // Format implements session.Transport.

@@ -35,7 +35,7 @@ func (s *socket) recv() (string, bool) {
 
 func (s *socket) cutOff() { _ = s.ws.CloseNow() }
 
-// TestClientsOfAKilledServerLearnTheLatestVersion kills the server under its clients, and once takes its objects away.
+// TestClientsOfAKilledServerLearnTheLatestVersion kills the server during its clients' sessions, and once deletes its objects.
 func TestClientsOfAKilledServerLearnTheLatestVersion(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
@@ -55,8 +55,7 @@ func TestClientsOfAKilledServerLearnTheLatestVersion(t *testing.T) {
 	})
 }
 
-// TestClientsOfThreeNodesLearnTheLatestVersion kills one node after the other; clients come back wherever HAProxy sends
-// them.
+// TestClientsOfThreeNodesLearnTheLatestVersion kills one node after the other; clients reconnect to the nodes that HAProxy chooses.
 func TestClientsOfThreeNodesLearnTheLatestVersion(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
@@ -72,7 +71,7 @@ func TestClientsOfThreeNodesLearnTheLatestVersion(t *testing.T) {
 	})
 }
 
-// learnTheLatest has clients follow objects of a server that is killed again and again.
+// learnTheLatest makes clients follow objects of a server that is killed again and again.
 func learnTheLatest(t *testing.T, s *blackbox.Server, kill func(life int)) {
 	t.Helper()
 	seed := seeds(t, 1)[0]
@@ -115,7 +114,7 @@ func learnTheLatest(t *testing.T, s *blackbox.Server, kill func(life int)) {
 		if r.IntN(10) == 0 {
 			body = map[string]any{"version": v, "unknown": true}
 		}
-		_, _ = api.Do(ctx, http.MethodPut, "/v1/objects/"+group+"/"+name, body) // the server may just be dying
+		_, _ = api.Do(ctx, http.MethodPut, "/v1/objects/"+group+"/"+name, body) // may fail, since the server may be dying
 	}
 	for life := range 4 {
 		for range 150 {
@@ -178,7 +177,7 @@ func learnTheLatest(t *testing.T, s *blackbox.Server, kill func(life int)) {
 	}
 }
 
-// wipe takes the objects and registrations away from a server that does not run.
+// wipe deletes the objects and registrations of a stopped server.
 func wipe(t *testing.T, dir string) {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dir, "objects.db*"))

@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/objectdb"
 )
 
-// files keeps a server's state in SQLite. Every death is a power cut: what was not synced is gone.
+// files stores a server's state in SQLite. Every death is a power cut: unsynced data is lost.
 type files struct {
 	vfs   *faultvfs.VFS
 	dir   string

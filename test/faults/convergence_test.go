@@ -19,11 +19,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // the worlds are small and make much rubbish
+	debug.SetGCPercent(400) // the worlds are small and create much garbage
 	goleak.VerifyTestMain(m)
 }
 
-// seeds are what the environment asks for, or so many.
+// seeds returns the seeds that the environment sets, or n random ones.
 func seeds(t *testing.T, n int) (list []uint64) {
 	if one := os.Getenv("GODWIT_SEED"); one != "" {
 		seed, err := strconv.ParseUint(one, 10, 64)
@@ -38,7 +38,7 @@ func seeds(t *testing.T, n int) (list []uint64) {
 		if n, err = strconv.Atoi(many); err != nil {
 			t.Fatalf("GODWIT_SEEDS: %v", err)
 		}
-	case testing.Short() || blackbox.Raced(): // a world takes many times as long with the race detector
+	case testing.Short() || blackbox.Raced(): // a world takes many times longer with the race detector
 		n = (n + 49) / 50
 	case !thorough.Run():
 		n = (n + 24) / 25
@@ -104,7 +104,7 @@ func live(t *testing.T, seed uint64, units, steps int, b backing, f *faults) {
 	}
 }
 
-// populate makes the units: several devices a recipient, some sessions without a device, the same names in every app.
+// populate creates the units: several devices per recipient, some sessions without a device, the same names in every app.
 func (w *world) populate(n int) {
 	for i := range n {
 		u := &unit{
@@ -125,7 +125,7 @@ func (w *world) populate(n int) {
 	}
 }
 
-// A server that has lost everything has all registrations back within a heartbeat of being there again.
+// A server that has lost everything must have all registrations again within one heartbeat of its restart.
 func TestOnlineClientsResyncWithinAHeartbeatOfTotalLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seed := seeds(t, 1)[0]
@@ -146,7 +146,7 @@ func TestOnlineClientsResyncWithinAHeartbeatOfTotalLoss(t *testing.T) {
 		w.restart(true)
 		time.Sleep(20 * time.Second) // the shortest heartbeat of any
 		synctest.Wait()
-		w.verdict() // every object is unknown now, and everybody has been told
+		w.verdict() // every object is unknown now, and all clients have been told
 		if c := w.server.svc.Counts(); c.Sent < 200 {
 			t.Errorf("%d versions were sent", c.Sent)
 		}

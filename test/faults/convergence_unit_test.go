@@ -13,21 +13,21 @@ import (
 	"godwit.dev/godwit/internal/objects/object"
 )
 
-// wire is a unit's connection. recv is false when it is over.
+// wire is a unit's connection. recv returns false when it is over.
 type wire interface {
 	send(text string)
 	recv() (text string, ok bool)
 	cutOff()
 }
 
-// unit is a client that follows the protocol: it keeps what it wants and what it knows, says the digest of what it wants
-// and sends the whole set when the server's differs.
+// unit is a client that follows the protocol: it stores the objects that it wants and their versions, sends the digest of the wanted set,
+// and sends the whole set if the server's digest differs.
 type unit struct {
 	app, recipient, device string
 	dial                   func(u *unit) (wire, bool)
 	beat                   time.Duration
 	judge                  *judge
-	careless               func() bool // now and then a version is not handled, and not acknowledged
+	careless               func() bool // sometimes true: then a version is neither handled nor acknowledged
 	stop                   chan struct{}
 	wake                   chan struct{} // it may connect again
 
@@ -35,18 +35,18 @@ type unit struct {
 	rand    *rand.Rand
 	away    bool
 	want    map[string]bool
-	known   map[string]object.Version // newest it was told; kept when it says unknown
+	known   map[string]object.Version // newest versions received; kept after an "unknown"
 	unsure  map[string]bool           // told unknown after that
-	refused map[string]bool           // for good: not wanted from the server any more
-	own     map[string]object.Version // put by itself during this connection
-	before  map[string]object.Version // put by itself during an earlier one, and answered during this
+	refused map[string]bool           // permanently refused, and so no longer requested from the server
+	own     map[string]object.Version // versions that this unit put during this connection
+	before  map[string]object.Version // versions that this unit put during an earlier connection, and whose answer came during this one
 	line    wire
 	live    bool // welcomed
 	asked   int  // registrations asked for so far
 	pinged  int  // asked at the last ping
 }
 
-// judge collects what must not happen.
+// judge collects violations of the protocol.
 type judge struct {
 	mu         sync.Mutex
 	complaints []string
@@ -186,7 +186,7 @@ func (u *unit) heartbeat(w wire, over chan struct{}) {
 	}
 }
 
-// digest is that of the wanted objects that were not refused for good.
+// digest returns the digest of the wanted objects that were not permanently refused.
 func (u *unit) digest() (d object.Digest) {
 	for name := range u.want {
 		if !u.refused[name] {
@@ -260,7 +260,7 @@ func (u *unit) object(w wire, name string, v object.Version, unknown bool, paylo
 	}
 	switch {
 	case !u.want[name]: // it has just unregistered
-	case unknown && v < u.own[name]: // it was under way when the unit put something newer
+	case unknown && v < u.own[name]: // it was sent before the server got the unit's newer version
 	case unknown:
 		u.unsure[name] = true
 		if v < u.before[name] {
@@ -277,7 +277,7 @@ func (u *unit) object(w wire, name string, v object.Version, unknown bool, paylo
 	}
 }
 
-// compare sends the whole set if the server's digest is another, and asks again for what it knows nothing of.
+// compare sends the whole set if the server's digest differs, and requests again the objects of which it knows no version.
 func (u *unit) compare(w wire, digest string) {
 	switch digest {
 	case "":
@@ -344,7 +344,7 @@ func (u *unit) connection() wire {
 	return u.line
 }
 
-// made notes a version that the unit has put itself and is not told of, and during which connection.
+// made records a version that the unit has put itself, which the server does not send back, and during which connection.
 func (u *unit) made(name string, v object.Version, during wire) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -362,8 +362,8 @@ func (u *unit) made(name string, v object.Version, during wire) {
 	}
 }
 
-// askAgain is for an "unknown" that came over this connection while a put of an earlier one was answered: either may be the newer,
-// and only the server can say which. u.mu is held.
+// askAgain requests an object again for which an "unknown" arrived on this connection while a put of an earlier one was answered: either
+// may be newer, and only the server knows which. The caller holds u.mu.
 func (u *unit) askAgain(name string) {
 	delete(u.before, name)
 	if u.live && u.want[name] {
@@ -372,7 +372,7 @@ func (u *unit) askAgain(name string) {
 	}
 }
 
-// forget is a unit that lost its state and starts again, wanting the same.
+// forget simulates a unit that lost its state and restarts with the same wishes.
 func (u *unit) forget() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -384,7 +384,7 @@ func (u *unit) forget() {
 	}
 }
 
-// cut drops the connection, and keeps the unit away if asked.
+// cut drops the connection; if away is true the unit stays away.
 func (u *unit) cut(away bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -400,7 +400,7 @@ func (u *unit) cut(away bool) {
 	}
 }
 
-// back lets a unit that was away connect again.
+// back lets a unit that stayed away reconnect.
 func (u *unit) back() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -414,7 +414,7 @@ func (u *unit) back() {
 	}
 }
 
-// check compares what the unit knows with the truth.
+// check compares the versions that the unit has with the truth.
 func (u *unit) check(truth func(app, name string) object.State) (problems []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -23,14 +23,14 @@ import (
 // The world's names. Apps have the same recipients, groups and objects.
 const (
 	group      = "region-1"
-	limitedApp = "limited" // its clients may only have the objects o*
+	limitedApp = "limited" // an app whose clients may only have objects named o*
 	objects    = 20
-	retain     = 2 * time.Minute // registrations of who stays away for longer are dropped, and come back
+	retain     = 2 * time.Minute // registrations of clients that stay away longer are dropped; returning clients register again
 )
 
 var apps = []string{"animal.observer", "shop", limitedApp}
 
-// world is a server under its clients, and what is true.
+// world is a server with its clients, and the true state of all objects.
 type world struct {
 	t       *testing.T
 	rand    *rand.Rand
@@ -48,7 +48,7 @@ type world struct {
 	versions map[objectName]object.Version
 }
 
-// backing is what keeps a server's state: a simulated disk, or a real one.
+// backing stores a server's state: a simulated disk, or a real one.
 type backing interface {
 	open() (store objectstore.Store, kill func(), err error)
 	wipe()
@@ -82,7 +82,7 @@ func (nothing) Delivered([]mailbox.Mark)                 {}
 func (nothing) Seen([]mailbox.Seen)                      {}
 func (nothing) RouteTo(mailbox.Router, mailbox.Presence) {}
 
-// believer verifies clients by believing them; those of one app may not have every object.
+// believer accepts every client's claims; clients of one app may not have every object.
 type believer struct{}
 
 func (b believer) Known(c access.Claim) (access.Client, error) {
@@ -112,7 +112,7 @@ func (w *world) start() error {
 	return nil
 }
 
-// kill ends the server as kill -9 does: what is not on disk is lost, and nobody is told.
+// kill ends the server like kill -9: data not on disk is lost, and no client is informed.
 func (w *world) kill() {
 	w.mu.Lock()
 	s := w.server
@@ -144,7 +144,7 @@ func payloadOf(app, name string, v object.Version) string {
 	return fmt.Sprintf("%s %s %d", app, name, v)
 }
 
-// name picks an object; few are picked often.
+// name picks a random object, a few of them often.
 func (w *world) name(app string) string {
 	if app == limitedApp && w.rand.IntN(10) == 0 {
 		return "x0"
@@ -154,8 +154,7 @@ func (w *world) name(app string) string {
 
 func (w *world) unit() *unit { return w.units[w.rand.IntN(len(w.units))] }
 
-// publish changes an object, and does not wait for it. A back end gives versions that only grow, whatever became of the
-// last one.
+// publish changes an object and does not wait for it. A back end's versions only grow, whatever the result of the previous publish.
 func (w *world) publish() {
 	app := apps[w.rand.IntN(len(apps))]
 	name := w.name(app)
@@ -174,7 +173,7 @@ func (w *world) publish() {
 		}
 		p.Origin = object.Origin{Recipient: from.recipient, Device: from.device}
 		if from.device == "" {
-			p.Origin, from = object.Origin{}, nil // another session of the recipient must not miss it
+			p.Origin, from = object.Origin{}, nil // another session of the recipient must not miss this version
 		}
 	}
 	w.mu.Lock()
@@ -249,7 +248,7 @@ func (w *world) change() {
 	x.room = 3 + w.rand.IntN(50)
 }
 
-// calm makes the weather fine and everything work.
+// calm ends all faults of links and stores.
 func (w *world) calm() {
 	x := w.weather
 	x.mu.Lock()
@@ -266,11 +265,11 @@ func (w *world) erase() {
 	if s == nil {
 		return
 	}
-	_ = s.svc.Erase(context.Background(), u.app, u.recipient)                      // the store may be away; whoever is connected has to come back
-	_, _, _ = s.hub.Disconnect(context.Background(), u.app, u.recipient, "erased") // of one node: it cannot fail
+	_ = s.svc.Erase(context.Background(), u.app, u.recipient)                      // may fail while the store is unreachable; connected clients must reconnect anyway
+	_, _, _ = s.hub.Disconnect(context.Background(), u.app, u.recipient, "erased") // cannot fail with a single node
 }
 
-// restart kills the server, and starts it again after a while, perhaps without its state.
+// restart kills the server and starts it again after a while; wipe deletes its state before.
 func (w *world) restart(wipe bool) {
 	w.kill()
 	if wipe {
@@ -282,7 +281,7 @@ func (w *world) restart(wipe bool) {
 	}
 }
 
-// truth is what the store holds.
+// truth returns the state of an object in the store.
 func (w *world) truth(app, name string) object.State {
 	st, _, err := w.server.svc.Get(context.Background(), app, object.Key{Group: group, Object: name})
 	if err != nil {
@@ -291,8 +290,8 @@ func (w *world) truth(app, name string) object.State {
 	return st
 }
 
-// settle changes things once more under bad conditions, ends all trouble and waits for longer than redelivery ever does.
-// Connections stay as they are: a new one would heal what this one has missed.
+// settle makes changes once more under bad conditions, ends all faults and waits longer than any redelivery takes. Connections stay open: a
+// new one would hide what this one has missed.
 func (w *world) settle() {
 	for _, u := range w.units {
 		u.back()
@@ -322,7 +321,7 @@ func (w *world) settle() {
 	}
 }
 
-// verdict compares everybody with the truth.
+// verdict compares all units with the truth.
 func (w *world) verdict() {
 	problems := w.judge.heard()
 	for _, u := range w.units {
@@ -334,7 +333,7 @@ func (w *world) verdict() {
 	}
 }
 
-// registered compares what a unit wants with what the server has.
+// registered compares a unit's wishes with the server's registration.
 func (w *world) registered(u *unit) []string {
 	if u.device == "" {
 		return nil // its recipient has several sessions

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// report is what repairs have said.
+// report contains the repairs' statements.
 type report struct {
 	Files []repaired
 }
@@ -25,14 +25,14 @@ type repaired struct {
 	}
 }
 
-// said is what the report says about a file's losses.
+// said is a report's statement about a file's losses.
 type said struct {
 	anything    bool            // some is
-	everything  bool            // whatever is missing is among it: it was said of the whole file, or of its last commits
-	unnamed     int             // rows that are not named, at most
+	everything  bool            // it covers any missing item: it is about the whole file, or its last commits
+	unnamed     int             // the most lost rows without names
 	unbounded   bool            // and nobody knows how many
-	names       map[string]bool // the last word of what is named
-	older       map[string]bool // what may be older than what was written last
+	names       map[string]bool // the last word of each named loss
+	older       map[string]bool // items that may be in an older state than the last written
 	least, most int             // in all, if counted
 	counted     bool
 }
@@ -66,8 +66,8 @@ func (r *report) of(file string) said {
 	return s
 }
 
-// compare says what is altered, and what is missing although nobody has said so, or has said otherwise. warned, if not nil, tells whether
-// the server itself has said that something is damaged.
+// compare reports altered items, and missing items that the report does not mention or contradicts. warned, if not nil, returns whether the
+// server itself has reported damage.
 func compare(t *testing.T, when string, want, got content, r *report, warned func() bool) {
 	t.Helper()
 	for file, kept := range want {
@@ -94,7 +94,7 @@ func compare(t *testing.T, when string, want, got content, r *report, warned fun
 			continue
 		}
 		if file != "events.db" { // counted, whether named or not
-			if file != "apps.db" && missing < s.least || missing > s.most { // of apps, more is counted than is looked at here
+			if file != "apps.db" && missing < s.least || missing > s.most { // for apps.db the report counts more kinds of rows than this test reads
 				t.Errorf("%s: %d of %s are missing, and %d to %d are said to be: %+v", when, missing, file, s.least, s.most, r)
 			}
 			if missing > 0 && s.least == s.most {
@@ -104,7 +104,7 @@ func compare(t *testing.T, when string, want, got content, r *report, warned fun
 		if file == "mailbox.db" {
 			continue
 		}
-		if file != "events.db" && unnamed > s.unnamed && !s.everything && !s.unbounded { // events lie in chunks, which are what is named
+		if file != "events.db" && unnamed > s.unnamed && !s.everything && !s.unbounded { // events are stored in chunks, and the report names chunks
 			t.Errorf("%s: %d of %s are missing that are not named, and %d are said to be: %+v", when, unnamed, file, s.unnamed, r)
 		}
 		if missing > 0 {
@@ -114,7 +114,7 @@ func compare(t *testing.T, when string, want, got content, r *report, warned fun
 	}
 }
 
-// claimed is what a repair calls a thing.
+// claimed returns the name that a repair uses for an item.
 func claimed(file, key, _ string) string {
 	if file == "campaign.db" {
 		return strings.ReplaceAll(key, "-", "")

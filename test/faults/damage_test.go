@@ -16,7 +16,8 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// Two hundred seeds are each file, harmed in each way, beside a server that runs and under one that does not, and more than half of it again.
+// 200 seeds cover each file, damaged in each way, beside a running server and under a stopped one, and repeat more than half of these
+// cases.
 var damageSeeds = flag.Int("seeds", thorough.Rounds(6, 12), "how many cases of damage to try")
 
 var hows = []string{"flip", "truncate", "zero", "delete"}
@@ -27,7 +28,7 @@ var damagedFiles = []string{
 	"mailbox.db-note", "objects.db-note", "apps.db-note",
 }
 
-// harm damages a file; false: that file cannot be damaged in this way.
+// harm damages a file; false: the file cannot be damaged in this way.
 func harm(rnd *rand.Rand, path, how string) bool {
 	info, err := os.Stat(path)
 	if err != nil || info.Size() == 0 {
@@ -59,7 +60,7 @@ func harm(rnd *rand.Rand, path, how string) bool {
 	return err == nil
 }
 
-// stride goes through the cases so that a few seeds are of different kinds.
+// stride orders the cases so that a few seeds cover different kinds.
 const stride = 45
 
 // TestNothingIsLostOrAlteredInSilence damages copies of a real server's folder. In every case, each acknowledged item is
@@ -115,7 +116,7 @@ func damaged(t *testing.T, rnd *rand.Rand, from, file, how string, running bool,
 		got, err := readServer(t.Context(), s, want)
 		if err == nil && !s.Exited() {
 			compare(t, "while it runs", want, got, r, func() bool { return s.Exited() || met(t, s) })
-			_, _ = publishRange(t.Context(), s, want, each+2, each+3) // refused, if the damage was met
+			_, _ = publishRange(t.Context(), s, want, each+2, each+3) // refused, if the server has found the damage
 		}
 		if how == "delete" && !s.Exited() {
 			blackbox.Eventually(t, "it ends loudly", func() error {
@@ -134,7 +135,7 @@ func damaged(t *testing.T, rnd *rand.Rand, from, file, how string, running bool,
 		if log := s.Log()[began:]; !strings.Contains(log, file) && !strings.Contains(log, "damaged") && !strings.Contains(log, "missing") {
 			t.Fatalf("it refuses without a word: %v\n%s", err, log)
 		}
-		if !s.Exited() { // it met the damage when it had begun, and said so to whoever asked whether it is ready
+		if !s.Exited() { // after its start it found the damage, and reports that it is not ready
 			s.Kill()
 		}
 		repair(t, s, r)
@@ -146,7 +147,7 @@ func damaged(t *testing.T, rnd *rand.Rand, from, file, how string, running bool,
 	if err != nil {
 		t.Fatal(err)
 	}
-	if met(t, s) { // the damage was met by reading: repair it now
+	if met(t, s) { // reading found the damage: repair it now
 		s.Kill()
 		repair(t, s, r)
 		if err := s.Launch(); err != nil {
@@ -163,7 +164,7 @@ func damaged(t *testing.T, rnd *rand.Rand, from, file, how string, running bool,
 	s.Kill()
 }
 
-// met reports whether the server says that it has found damage.
+// met reports whether the server states that it has found damage.
 func met(t *testing.T, s *blackbox.Server) bool {
 	t.Helper()
 	a, err := s.API().Do(t.Context(), http.MethodGet, "/readyz", nil)

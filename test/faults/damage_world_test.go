@@ -19,11 +19,11 @@ import (
 
 const (
 	recipients = 6
-	each       = 30 // notifications of a recipient: fewer than a session's window
+	each       = 30 // notifications per recipient, fewer than a session's window
 	things     = 25 // objects and endpoints
 )
 
-// content is what is stored, by file and key.
+// content is the stored data, by file and key.
 type content map[string]map[string]string
 
 func (c content) put(file, key, value string) {
@@ -36,7 +36,7 @@ func (c content) put(file, key, value string) {
 func bodyOf(key string) string {
 	n := 50 + len(key)*37%400
 	if strings.HasSuffix(key, "7") {
-		n = 9000 // lies on pages of its own
+		n = 9000 // so large that it takes overflow pages
 	}
 	return key + " " + strings.Repeat("b", n)
 }
@@ -46,7 +46,8 @@ func recipient(i int) string { return fmt.Sprintf("unit-%d", i) }
 // copyName identifies a recipient's copy of a notification.
 func copyName(id, to string) string { return id + "@" + to }
 
-// publishRange publishes notifications from to to of every recipient, and for every second of them one to all, and returns how many were refused.
+// publishRange publishes the notifications of a range of numbers to every recipient, and one to all recipients for every second number. It
+// returns how many were refused.
 func publishRange(ctx context.Context, s *blackbox.Server, c content, from, to int) (refused int, err error) {
 	api := s.API()
 	api.HTTP.Timeout = 5 * time.Second
@@ -111,7 +112,7 @@ func fillServer(t *testing.T, s *blackbox.Server) content {
 		c.put("campaign.db", made.ID, "")
 		c.put("objects.db", name, "")
 	}
-	for i := range things { // a second version of each: the first is no more
+	for i := range things { // a second version of each, which replaces the first
 		name := fmt.Sprintf("o-%d", i)
 		if a, err := api.Do(ctx, http.MethodPut, "/v1/objects/g/"+name, map[string]any{"version": fmt.Sprint(i + 2), "payload": name + strings.Repeat("q", 100*i)}); err != nil || a.Status >= 300 {
 			t.Fatalf("put an object: %v %v", a, err)
@@ -145,7 +146,7 @@ func fillServer(t *testing.T, s *blackbox.Server) content {
 	return c
 }
 
-// readServer reads the server's state of everything that want has.
+// readServer reads the server's state of all items in want.
 func readServer(ctx context.Context, s *blackbox.Server, want content) (content, error) {
 	c, api := content{}, s.API()
 	api.HTTP.Timeout = 10 * time.Second
@@ -187,7 +188,7 @@ func readServer(ctx context.Context, s *blackbox.Server, want content) (content,
 	return c, nil
 }
 
-// stable is an answer without what may change by itself.
+// stable returns an answer without the parts that change by themselves.
 func stable(b []byte) string {
 	var v map[string]any
 	if json.Unmarshal(b, &v) != nil {
@@ -198,10 +199,10 @@ func stable(b []byte) string {
 	return string(out)
 }
 
-// patience is how long is waited for something to come that may have been lost.
+// patience is how long the test waits for data that may have been lost.
 const patience = 5 * time.Second
 
-// deliveries polls until all has come that the server calls pending. It gives up early if the server says that it has found damage.
+// deliveries polls until everything has arrived that the server calls pending. It gives up early if the server reports damage.
 func deliveries(ctx context.Context, s *blackbox.Server, to string) map[string]string {
 	got, session := map[string]string{}, ""
 	client := &http.Client{Timeout: 10 * time.Second}
@@ -238,7 +239,7 @@ func deliveries(ctx context.Context, s *blackbox.Server, to string) map[string]s
 	return got
 }
 
-// complete reports whether so many are all that a recipient has pending, or the server says that it cannot tell.
+// complete reports whether a recipient has exactly n pending notifications, or the server answers that it does not know.
 func complete(ctx context.Context, s *blackbox.Server, to string, n int) bool {
 	api := s.API()
 	if a, err := api.Do(ctx, http.MethodGet, "/readyz", nil); err != nil || a.Status != http.StatusOK {
@@ -258,7 +259,7 @@ func events(ctx context.Context, s *blackbox.Server, c content, want int) {
 	idle := time.AfterFunc(patience, cancel)
 	defer idle.Stop()
 	n := 0
-	_ = s.API().Events(ctx, "stored", func(e blackbox.Event) bool { // ends by itself, if there are fewer
+	_ = s.API().Events(ctx, "stored", func(e blackbox.Event) bool { // the read ends by itself if there are fewer
 		idle.Reset(patience)
 		c.put("events.db", string(e.EventID), e.Type+e.ID+e.To)
 		n++

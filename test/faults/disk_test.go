@@ -24,7 +24,7 @@ func free(t *testing.T, dir string) uint64 {
 	return st.Bavail * uint64(st.Bsize)
 }
 
-// TestFullDiskRefusesPublishesAndHeals fills the disk to the last byte under a server with work in hand.
+// TestFullDiskRefusesPublishesAndHeals fills the disk to the last byte under a busy server.
 func TestFullDiskRefusesPublishesAndHeals(t *testing.T) {
 	blackbox.Long(t)
 	disk := blackbox.Disk(t, "300m", "")
@@ -50,7 +50,7 @@ func TestFullDiskRefusesPublishesAndHeals(t *testing.T) {
 	filler := filepath.Join(disk, "filler")
 	blackbox.Fill(t, filler)
 	blackbox.Eventually(t, "a full disk refuses publishes", func() error { return refused(ctx, api) })
-	blackbox.Fill(t, filler) // what the server gave up of its ballast is taken too
+	blackbox.Fill(t, filler) // also fill the space of the ballast that the server has deleted
 	if err := refused(ctx, api); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func publish(ctx context.Context, t *testing.T, api *blackbox.API, to, id, body,
 	}
 }
 
-// refused returns nil if a publish is refused as it should be when the disk is full.
+// refused returns nil if a publish is refused with the error for a full disk.
 func refused(ctx context.Context, api *blackbox.API) error {
 	answer, err := api.Do(ctx, http.MethodPost, "/v1/notifications", map[string]any{"to": "nobody", "title": "one too many"})
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 	erasedText = "Xylophonwechsel-4711"
 )
 
-// holds lists the files below a folder that have any of these texts in them.
+// holds lists the files below a folder that contain any of these texts.
 func holds(t *testing.T, dir string, texts ...string) (found []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -41,7 +41,7 @@ func holds(t *testing.T, dir string, texts ...string) (found []string) {
 	return found
 }
 
-// overwritten waits until nothing is to be overwritten any more.
+// overwritten waits until the server has overwritten all deleted data.
 func overwritten(t *testing.T, s *blackbox.Server) {
 	t.Helper()
 	blackbox.Eventually(t, "what was erased is overwritten", func() error {
@@ -80,7 +80,7 @@ func TestNothingOfTheRecipientsOfADeletedAppIsLeftInAnyFile(t *testing.T) {
 	nothingIsLeft(t, s)
 }
 
-// leaveTraces has the app demo keep something of erasedName wherever it can.
+// leaveTraces makes the app demo store data with erasedName in as many places as possible.
 func leaveTraces(t *testing.T, s *blackbox.Server) {
 	t.Helper()
 	api := s.API()
@@ -122,7 +122,7 @@ func leaveTraces(t *testing.T, s *blackbox.Server) {
 	api.Call(t, http.MethodPut, "/v1/recipients/"+erasedName+"/preferences", map[string]any{"timezone": "Europe/Oslo"}, nil)
 }
 
-// nothingIsLeft waits until files are overwritten, and looks into them while the server runs and after it.
+// nothingIsLeft waits until deleted data is overwritten, and searches the files while the server runs and after its end.
 func nothingIsLeft(t *testing.T, s *blackbox.Server) {
 	t.Helper()
 	overwritten(t, s)

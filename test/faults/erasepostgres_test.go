@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// rowsWith lists the tables of Godwit's schemas with rows that have any of these texts in them.
+// rowsWith lists the tables of Godwit's schemas with rows that contain any of these texts.
 func rowsWith(t *testing.T, c *pgx.Conn, texts ...string) (found []string) {
 	t.Helper()
 	rows, err := c.Query(t.Context(), "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE starts_with(schemaname, 'godwit')")
@@ -27,7 +27,7 @@ func rowsWith(t *testing.T, c *pgx.Conn, texts ...string) (found []string) {
 	for _, table := range tables {
 		for _, text := range texts {
 			n := 0
-			// As text, bytes are shown as hexadecimal digits.
+			// Bytes converted to text are hexadecimal digits.
 			err := c.QueryRow(t.Context(), "SELECT count(*) FROM "+table+" r WHERE strpos(r::text, $1) > 0 OR strpos(r::text, encode(convert_to($1, 'UTF8'), 'hex')) > 0", text).Scan(&n)
 			if err != nil {
 				t.Fatal(err)

@@ -33,7 +33,7 @@ func TestSecondServerOnTheSameDataRefusesToStart(t *testing.T) {
 }
 
 func TestStopSaysGoodbyeAndExitsCleanly(t *testing.T) {
-	// The grace is for clients that are slow to read their goodbye: here it is as long as a busy machine may need.
+	// The grace is for clients that read their goodbye slowly: here it is as long as a busy machine may need.
 	server := blackbox.Start(t, blackbox.Dev(), blackbox.Args("--grace", "45s"))
 	ctx, cancel := context.WithTimeout(t.Context(), blackbox.Patience)
 	defer cancel()
@@ -65,7 +65,7 @@ func TestStopSaysGoodbyeAndExitsCleanly(t *testing.T) {
 			}
 		}()
 	}
-	// Between two polls a client has no connection to be told on: the poll that is to hear the goodbye has to be held.
+	// Between two polls a client has no connection on which to get a goodbye: so the poll must be waiting on the server.
 	blackbox.Eventually(t, "the poll is held", func() error { return running(ctx, server, "pollgate.(*Gateway).poll") })
 	if code := server.Stop(); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
@@ -77,7 +77,7 @@ func TestStopSaysGoodbyeAndExitsCleanly(t *testing.T) {
 	}
 }
 
-// running says whether the server is in the middle of a function.
+// running returns nil if a goroutine of the server is in a function.
 func running(ctx context.Context, s *blackbox.Server, function string) error {
 	a, err := s.API().Do(ctx, http.MethodGet, "/debug/pprof/goroutine", nil)
 	if err != nil {
@@ -94,7 +94,7 @@ func running(ctx context.Context, s *blackbox.Server, function string) error {
 	return err
 }
 
-// TestAppsNeverMeet gives two apps the same names for everything.
+// TestAppsNeverMeet uses the same names for everything in two apps.
 func TestAppsNeverMeet(t *testing.T) {
 	server := blackbox.New(t)
 	keys := map[string]string{}
@@ -157,7 +157,7 @@ func TestAppsNeverMeet(t *testing.T) {
 	}
 }
 
-// TestSecretsStayOutOfLogs uses every kind of secret, rightly and wrongly, at the most talkative level.
+// TestSecretsStayOutOfLogs uses every kind of secret, valid and invalid, at the most detailed log level.
 func TestSecretsStayOutOfLogs(t *testing.T) {
 	server := blackbox.New(t, blackbox.Args("--log-level", "debug"))
 	key := server.CreateApp(t, "red")

@@ -20,17 +20,17 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// contents is what stores say of what they hold, each thing by its name as JSON.
+// contents is all data that stores return, as JSON by name.
 type contents map[string]string
 
 func (c contents) put(t testing.TB, v any, name ...any) {
 	t.Helper()
 	b, err := json.Marshal(v)
 	noError(t, err)
-	c[fmt.Sprint(name...)] = strings.ReplaceAll(string(b), ":null", ":[]") // an empty list is an empty list
+	c[fmt.Sprint(name...)] = strings.ReplaceAll(string(b), ":null", ":[]") // nil and empty lists count as equal
 }
 
-// readStores asks stores for everything, through what the server asks them through.
+// readStores reads all data of stores through the interfaces that the server uses.
 func readStores(t testing.TB, s *store.Stores) contents {
 	t.Helper()
 	c := contents{}
@@ -161,7 +161,7 @@ func readCampaigns(t testing.TB, s *store.Stores, app string, c contents) {
 	c.put(t, key, app, " track key")
 }
 
-// sameContents compares what two stores hold.
+// sameContents compares the contents of two stores.
 func sameContents(t testing.TB, got, want contents) {
 	t.Helper()
 	for name, w := range want {

@@ -37,11 +37,11 @@ func noError(t testing.TB, err error) {
 	}
 }
 
-// The apps of the tests have recipients, objects and endpoints of the same names.
+// The test's apps have recipients, objects and endpoints with the same names.
 var appNames = []string{"blue", "red"}
 
-// manyStubs is how many settled notifications a long copy has beside everything else, and how many that wait: GODWIT_MIGRATE_STUBS
-// asks for so many of the first, and 10,000 of the second, which take minutes to read.
+// manyStubs returns how many settled and how many pending notifications a long copy has besides all other data. GODWIT_MIGRATE_STUBS sets
+// the number of settled ones, and then 10,000 are pending, which take minutes to read.
 func manyStubs(t testing.TB) (stubs, open int) {
 	t.Helper()
 	if s := os.Getenv("GODWIT_MIGRATE_STUBS"); s != "" {
@@ -52,7 +52,7 @@ func manyStubs(t testing.TB) (stubs, open int) {
 	return thorough.Rounds(12_000, 30_000), 500
 }
 
-// filledLong is filled with many more.
+// filledLong is filled with many more notifications.
 func filledLong(t testing.TB, settled, open int) (data string) {
 	t.Helper()
 	data = t.TempDir()
@@ -71,7 +71,7 @@ func filledLong(t testing.TB, settled, open int) (data string) {
 	return data
 }
 
-// filled makes a data folder with something of everything.
+// filled creates a data folder with data of every kind.
 func filled(t testing.TB, stubs int) (data string) {
 	t.Helper()
 	data = t.TempDir()
@@ -172,7 +172,7 @@ func settle(t testing.TB, s mailbox.Store, list ...*mailbox.Settle) {
 	noError(t, s.Settle(t.Context(), list))
 }
 
-// fillMailboxes has a copy of every kind in the mailboxes of two recipients.
+// fillMailboxes creates a copy of every kind in the mailboxes of two recipients.
 func fillMailboxes(t testing.TB, s *store.Stores, app string) {
 	t.Helper()
 	m := s.Mailbox

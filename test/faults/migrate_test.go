@@ -1,4 +1,4 @@
-// Package migrate tests that a data folder comes into PostgreSQL whole, whatever interrupts it.
+// These tests prove that a data folder is moved completely into PostgreSQL, whatever interrupts the move.
 package faults
 
 import (
@@ -21,7 +21,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// ofFolder is what a data folder holds.
+// ofFolder returns the contents of a data folder.
 func ofFolder(t testing.TB, data string) contents {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Config{Data: data})
@@ -30,7 +30,7 @@ func ofFolder(t testing.TB, data string) contents {
 	return readStores(t, s)
 }
 
-// ofDatabase opens what is in a database.
+// ofDatabase opens the stores in a database.
 func ofDatabase(t testing.TB, url string) *store.Stores {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Config{Postgres: url, Node: "one"})
@@ -94,7 +94,7 @@ func TestAFolderKilledTwiceOnItsWayIsThereWhole(t *testing.T) {
 // the processor from the copy.
 const killerLooks = 2 * time.Millisecond
 
-// killInASlice kills a copy once so many rows are there, while it is writing more, which then are not.
+// killInASlice kills a copy once that many rows are stored, during the next slice, which is then rolled back.
 func killInASlice(t testing.TB, data, url string, rows int) {
 	t.Helper()
 	cmd := migrateCommand(t, data, url)
@@ -139,7 +139,7 @@ func killInASlice(t testing.TB, data, url string, rows int) {
 	if done {
 		t.Fatalf("it was faster than its killer: more has to be copied\n%s", out.String())
 	}
-	for waits := false; !waits; time.Sleep(killerLooks) { // its slice is written, and cannot be noted
+	for waits := false; !waits; time.Sleep(killerLooks) { // the slice is written, but recording it must wait
 		alive()
 		noError(t, tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'godwit_move.part'::regclass AND NOT granted)").Scan(&waits))
 	}
@@ -147,7 +147,7 @@ func killInASlice(t testing.TB, data, url string, rows int) {
 	noError(t, tx.Rollback(ctx))
 }
 
-// goesOn publishes to all that there were: each copy gets the next seq, and an id that was there before is a duplicate.
+// goesOn publishes to all existing recipients: each copy gets the next seq, and an existing id is a duplicate.
 func goesOn(t testing.TB, m mailbox.Store) {
 	t.Helper()
 	for _, app := range appNames {
@@ -245,7 +245,7 @@ func TestMigrationReportsDifferences(t *testing.T) {
 	}
 }
 
-// The log has the changes that a killed server has not written to its tables of recipients.
+// The log has changes that the killed server has not written to its table of recipients.
 func TestAFolderOfAKilledServerIsCopiedOnceItHasEnded(t *testing.T) {
 	s := blackbox.Start(t, blackbox.Dev())
 	for i := range 3 {

@@ -21,7 +21,7 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// left is what belongs to a process, not to the data: the next server makes it anew.
+// left reports whether a file belongs to a process rather than to the data: the next server creates it anew.
 func left(name string) bool {
 	return name == "addresses.json" || name == "settings.json" || name == "lock" || strings.HasSuffix(name, "-shm") || strings.HasSuffix(name, "-ballast")
 }
@@ -94,10 +94,10 @@ func unpack(t *testing.T, archive, dir string) (names []string) {
 	}
 }
 
-// age is how old a folder is when it is opened: more than the hour in which some notifications expire or are sent.
+// age is how old a folder is when it is opened: older than the hour after which some notifications expire or are sent.
 const age = 2 * time.Hour
 
-// times are the columns that hold one, in milliseconds; what is not above zero is none.
+// times are the columns with a time in milliseconds; zero and negative values mean none.
 var times = map[string]map[string][]string{
 	"mailbox.db": {
 		"notification": {"created_at", "send_at", "expires_at", "delivered_at", "settled_at"},
@@ -112,15 +112,14 @@ var times = map[string]map[string][]string{
 	"objects.db": {"object": {"updated_at"}, "progress": {"seen_at"}},
 }
 
-// addresses are the statements that have hooks and endpoints lead elsewhere: the port of then may be another's now.
+// addresses are the statements that change the addresses of hooks and endpoints: another program may use the old port now.
 var addresses = map[string]string{
 	"apps.db":     "UPDATE hook SET settings = replace(settings, ?1, ?2)",
 	"campaign.db": "UPDATE endpoint SET address = replace(address, ?1, ?2), address_key = address_key(replace(address, ?1, ?2))",
 }
 
-// open unpacks a committed folder as a folder that was left two hours ago: a notification waits for 30 days at most, and the
-// archive lies here for longer. Its webhooks post to receiver. A log that a killed server left stays one, for the server
-// to recover.
+// open unpacks a committed folder so that it seems to be two hours old, since notifications expire after 30 days at most, and the archive
+// is older. Its webhooks are posted to receiver. The log of a killed server stays, for the new server to recover.
 func open(t *testing.T, archive string, m *made, receiver string) (dir string, logs int) {
 	t.Helper()
 	from, dir := t.TempDir(), t.TempDir()
@@ -157,7 +156,7 @@ func open(t *testing.T, archive string, m *made, receiver string) (dir string, l
 				run("UPDATE hook SET progress = json_remove(json_set(progress, '$.failing', ?), '$.next_at') WHERE progress ->> 'failing' IS NOT NULL",
 					time.Now().Add(-age).UTC().Format(time.RFC3339))
 			}
-			if slices.Contains(names, name+"-wal") { // closing the database would take the log away
+			if slices.Contains(names, name+"-wal") { // closing the database would remove the log
 				moveFiles(t, from, dir, name, name+"-wal")
 				return
 			}

@@ -19,24 +19,24 @@ var former = flag.String("former", "", "binary of a release that makes the commi
 
 // made describes a committed folder's content for the test, beyond what its name says.
 type made struct {
-	Version   string    `json:"version"` // of the release that made it
-	Commit    string    `json:"commit"`  // where the release was built from, if it says
+	Version   string    `json:"version"` // version of the release that made the folder
+	Commit    string    `json:"commit"`  // commit of that release, if known
 	At        time.Time `json:"at"`
-	Receiver  string    `json:"receiver"` // where its hook and endpoints lead
+	Receiver  string    `json:"receiver"` // address of its hook and endpoints
 	Key       string    `json:"key"`      // of app red
 	Reader    string    `json:"reader"`   // another key, which may only read
 	Blue      string    `json:"blue"`     // key of app blue
 	Finished  string    `json:"finished"`
 	Paused    string    `json:"paused"`
-	Reached   []string  `json:"reached"` // paths of the paused campaign that had their message
+	Reached   []string  `json:"reached"` // paths of the paused campaign's endpoints that have received its message
 	Endpoints []string  `json:"endpoints"`
 	Digest    string    `json:"digest"` // of unit-1's registrations
 	LastSeq   uint64    `json:"last_seq"`
 	Events    int       `json:"events"`
-	Hooked    []string  `json:"hooked"` // ids of the events that the hook's receiver took
+	Hooked    []string  `json:"hooked"` // ids of the events that the hook's receiver accepted
 }
 
-// TestMakeFolders makes the committed folders anew: make upgrade-data FORMER=path/of/a/release.
+// TestMakeFolders creates the committed folders again: make upgrade-data FORMER=path/of/a/release.
 func TestMakeFolders(t *testing.T) {
 	if *former == "" {
 		t.Skip("-former names no binary")
@@ -91,14 +91,14 @@ func makeFolder(t *testing.T, how string) {
 	}
 }
 
-// makeNotifications leaves some in every state.
+// makeNotifications creates notifications in every state.
 func makeNotifications(w *upgraded, r *receiver, m *made) {
 	ctx := w.Context()
 	for i := 1; i <= 5; i++ {
 		w.publish(fmt.Sprintf("a-%d", i), "ann", map[string]any{"title": fmt.Sprintf("for ann %d", i), "data": map[string]any{"n": i}})
 	}
 	blackbox.Eventually(w, "the hook takes events", func() error { return count(r.ids("/hook"), 5) })
-	r.hold("/hook") // what follows is owed to it
+	r.hold("/hook") // later events stay pending for the hook
 
 	ann := w.connect(blackbox.Hello{App: "red", Recipient: "ann", Device: "phone"})
 	for range 5 {
@@ -113,7 +113,7 @@ func makeNotifications(w *upgraded, r *receiver, m *made) {
 	w.untilState("a-2", "ann", "acked")
 	ann.Cut()
 
-	// Both of bob's devices are to acknowledge; one has.
+	// Both of bob's devices must acknowledge; one has.
 	phone := w.connect(blackbox.Hello{App: "red", Recipient: "bob", Device: "phone"})
 	tablet := w.connect(blackbox.Hello{App: "red", Recipient: "bob", Device: "tablet"})
 	w.publish("both", "bob", map[string]any{"ack": "all"})
@@ -126,7 +126,7 @@ func makeNotifications(w *upgraded, r *receiver, m *made) {
 	if err := phone.Ack(ctx, "both", "one"); err != nil {
 		w.Fatal(err)
 	}
-	w.untilState("one", "bob", "acked") // and so is the other id of the frame
+	w.untilState("one", "bob", "acked") // the frame's other id is settled by then, too
 	tablet.Cut()
 	phone.Cut()
 
@@ -139,7 +139,7 @@ func makeNotifications(w *upgraded, r *receiver, m *made) {
 	m.LastSeq = 6
 }
 
-// makeObjects leaves a unit that is registered for two and knows one version of each.
+// makeObjects creates a unit that is registered for two objects and knows one version of each.
 func makeObjects(w *upgraded, m *made) {
 	w.call(http.MethodPut, "/v1/objects/region-1/firmware", map[string]any{"version": "7", "payload": map[string]any{"url": "x"}}, nil)
 	w.call(http.MethodPut, "/v1/objects/region-1/camera", map[string]any{"version": "3"}, nil)
@@ -158,13 +158,13 @@ func makeObjects(w *upgraded, m *made) {
 		}
 	}
 	u.send(`{"ping":{}}`)
-	for u.next().Pong == nil { // what was sent before it has been taken
+	for u.next().Pong == nil { // the server has handled the earlier frames by then
 	}
 	u.CloseNow()
 	w.call(http.MethodPut, "/v1/objects/region-1/firmware", map[string]any{"version": "8"}, nil)
 }
 
-// makeCampaigns leaves endpoints, a campaign that is over and one that is paused half way.
+// makeCampaigns creates endpoints, a completed campaign and one paused half way.
 func makeCampaigns(w *upgraded, r *receiver, m *made) {
 	provider := pushserver.Start(pushserver.Options{})
 	defer provider.Close()

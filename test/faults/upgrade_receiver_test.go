@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// receiver takes what the server posts.
+// receiver accepts the server's posts.
 type receiver struct {
 	addr string
 	mu   sync.Mutex

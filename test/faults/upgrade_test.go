@@ -13,8 +13,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// TestAFolderOfAFormerReleaseOpensAndGoesOn takes one that its server left when it was stopped, and one of a server that
-// was killed, with its logs.
+// TestAFolderOfAFormerReleaseOpensAndGoesOn uses a folder of a stopped server, and one of a killed server, with its logs.
 func TestAFolderOfAFormerReleaseOpensAndGoesOn(t *testing.T) {
 	for _, how := range []string{"stopped", "killed"} {
 		t.Run(how, func(t *testing.T) {
@@ -31,7 +30,7 @@ func TestAFolderOfAFormerReleaseOpensAndGoesOn(t *testing.T) {
 			if killed := how == "killed"; killed != (logs > 0) {
 				t.Fatalf("the folder has %d logs", logs)
 			}
-			// Events carry their time in their id, so they are as old as the archive; ten years are the most.
+			// Events have their time in their id, so they are as old as the archive; ten years are the maximum.
 			s := blackbox.Start(t, blackbox.In(dir), blackbox.Args("--allow-private-urls", "--min-free", "1MB", "--events-retain", "3650d"))
 			w := &upgraded{T: t, server: s, api: s.API(m.Key)}
 			w.keysStand(&m)
@@ -113,7 +112,7 @@ func (w *upgraded) notificationsGoOn(m *made) {
 		w.Errorf("the newest seq is %d, the folder's was %d", seq, m.LastSeq)
 	}
 
-	// Messages that were due while no server ran are sent.
+	// Messages that became due while no server ran are sent.
 	dan := w.connect(blackbox.Hello{App: "red", Recipient: "dan"})
 	came := map[string]bool{}
 	for range 2 {
@@ -127,7 +126,7 @@ func (w *upgraded) notificationsGoOn(m *made) {
 		w.Errorf("to dan came %v", came)
 	}
 
-	// Of bob's devices one has acknowledged: it does not get it again, the other still owes.
+	// One of bob's devices has acknowledged and does not get it again; the other still must acknowledge.
 	tablet := w.connect(blackbox.Hello{App: "red", Recipient: "bob", Device: "tablet"})
 	if n, err := blackbox.NextNotification(ctx, tablet); err != nil || n.ID != "both" {
 		w.Fatalf("bob's tablet gets %+v %v", n, err)
@@ -138,7 +137,7 @@ func (w *upgraded) notificationsGoOn(m *made) {
 	w.untilState("both", "bob", "acked")
 }
 
-// duplicate publishes what is there already.
+// duplicate publishes an existing notification again.
 func (w *upgraded) duplicate(id, to string, more map[string]any) {
 	w.Helper()
 	n := map[string]any{"id": id, "to": to, "ttl": "30d"}
@@ -158,7 +157,7 @@ func (w *upgraded) objectsGoOn(m *made) {
 	if f := u.next(); f.Welcome == nil || f.Welcome.Digest != m.Digest {
 		w.Fatalf("the welcome is %+v, want digest %s", f.Welcome, m.Digest)
 	}
-	w.wantVersion(u, "firmware", "8") // put while it was away; the camera's it knows
+	w.wantVersion(u, "firmware", "8") // was put while the unit was away; it knows the camera's version
 	w.call(http.MethodPut, "/v1/objects/region-1/camera", map[string]any{}, nil)
 	w.wantVersion(u, "camera", "4")
 }
@@ -200,7 +199,7 @@ func (w *upgraded) campaignsGoOn(m *made, r *receiver) {
 	for i := range manyEndpoints {
 		path, want := fmt.Sprintf("/shop/%02d", i), 1
 		if slices.Contains(m.Reached, path) {
-			want = 0 // it had its message from the former release
+			want = 0 // the former release sent this message
 		}
 		if sent[path] != want {
 			w.Errorf("%s got %d messages, want %d", path, sent[path], want)
@@ -213,7 +212,7 @@ func (w *upgraded) campaignsGoOn(m *made, r *receiver) {
 	}
 }
 
-// hookGoesOn: the receiver gets what it had not taken, and nothing that it had.
+// hookGoesOn: the receiver gets the events that it had not accepted, and no others.
 func (w *upgraded) hookGoesOn(m *made, r *receiver) {
 	w.Helper()
 	var hook struct {

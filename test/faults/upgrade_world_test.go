@@ -13,20 +13,20 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// upgraded is a server and one of its apps.
+// upgraded is a server on an upgraded folder, and one of its apps.
 type upgraded struct {
 	*testing.T
 	server *blackbox.Server
 	api    *blackbox.API
 }
 
-// call asks the server and demands success.
+// call makes a request and fails the test unless it succeeds.
 func (w *upgraded) call(method, path string, body, into any) {
 	w.Helper()
 	w.api.Call(w, method, path, body, into)
 }
 
-// publish publishes what lives as long as may be, unless more says otherwise.
+// publish publishes a notification with the longest possible life, unless more sets another.
 func (w *upgraded) publish(id string, to any, more map[string]any) {
 	w.Helper()
 	n := map[string]any{"id": id, "to": to, "ttl": "30d"}
@@ -53,7 +53,7 @@ func (w *upgraded) token(recipient string, more ...string) string {
 	return w.server.Token(w, "red", recipient, more...)
 }
 
-// events reads the feed from its beginning until enough has come: each is "type id".
+// events reads the feed from its beginning until enough returns true: each event is "type id".
 func (w *upgraded) events(enough func(all []string) bool) (all []string) {
 	w.Helper()
 	err := w.api.Events(w.Context(), "", func(e blackbox.Event) bool {
@@ -87,7 +87,7 @@ func (w *upgraded) start(spec map[string]any) string {
 	return c.ID
 }
 
-// untilCampaign waits until so many of a campaign are accepted; an empty state may be any.
+// untilCampaign waits until a campaign has a state (empty: any) and that many accepted deliveries.
 func (w *upgraded) untilCampaign(id, state string, accepted int) {
 	w.Helper()
 	blackbox.Eventually(w, "the campaign goes on", func() error {
@@ -98,7 +98,7 @@ func (w *upgraded) untilCampaign(id, state string, accepted int) {
 	})
 }
 
-// outcomes are the deliveries of a campaign by endpoint.
+// outcomes returns the outcomes of a campaign's deliveries, by endpoint.
 func (w *upgraded) outcomes(id string) map[string]string {
 	w.Helper()
 	a, err := w.api.Do(w.Context(), http.MethodGet, "/v1/campaigns/"+id+"/deliveries", nil)
@@ -116,13 +116,13 @@ func (w *upgraded) outcomes(id string) map[string]string {
 	return all
 }
 
-// upgradedUnit is a connection that objects are registered on.
+// upgradedUnit is a connection on which objects are registered.
 type upgradedUnit struct {
 	*upgraded
 	*websocket.Conn
 }
 
-// unitFrame is what a unit needs of a server's frame.
+// unitFrame has the parts of a server's frame that a unit needs.
 type unitFrame struct {
 	Welcome, Registered *struct{ Digest string }
 	Object              *struct{ Object, Version string }
@@ -163,7 +163,7 @@ func (u *upgradedUnit) next() (f unitFrame) {
 	return f
 }
 
-// count is an error unless n distinct ids came.
+// count returns an error unless there are n distinct ids.
 func count(ids []string, n int) error {
 	distinct := map[string]bool{}
 	for _, id := range ids {

@@ -28,8 +28,8 @@ type browserResult struct {
 	Acked int
 }
 
-// TestBrowser lets a real browser connect with WebSocket and EventSource from a page of an allowed origin, and sees
-// it turned away from a page of another.
+// TestBrowser connects a real browser with WebSocket and EventSource from a page of an allowed origin, and checks that a page of another
+// origin is refused.
 func TestBrowser(t *testing.T) {
 	blackbox.Long(t)
 	chromium := blackbox.Tool(t, "chromium", "google-chrome", "chromium-browser")
@@ -91,7 +91,7 @@ func startSite(t *testing.T, godwit string, reports chan<- browserResult) (origi
 	return s.URL
 }
 
-// preflight asks what a browser would: may this origin read the stream?
+// preflight checks, as a browser does, that the origin may read the stream.
 func preflight(ctx context.Context, server *blackbox.Server, origin string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodOptions, server.URL("/v1/frames?app=demo"), nil)
 	if err != nil {
@@ -125,7 +125,7 @@ func next(ctx context.Context, t *testing.T, reports <-chan browserResult) brows
 // visit opens a page in a browser of its own, which is killed with everything it started when the test ends.
 func visit(ctx context.Context, t *testing.T, chromium, address string) {
 	t.Helper()
-	// Not t.TempDir: the browser's helpers may still write while they die, and that must not fail the test.
+	// Not t.TempDir: the browser's helpers may still write while they end, which would fail the test.
 	profile, err := os.MkdirTemp("", "browser")
 	if err != nil {
 		t.Fatal(err)

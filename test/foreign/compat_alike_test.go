@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// alike are cases in which both services do the same.
+// alike are cases in which both services behave alike.
 var alike = map[string]func(*world){
 	"show and the entity's data come as they are written": func(w *world) {
 		client := uuid()
@@ -206,7 +206,7 @@ func runAll(t *testing.T, w *world, tests map[string]func(*world)) {
 	}
 }
 
-// TestTheFormerService tests these tests: what the former service does is known.
+// TestTheFormerService checks these tests themselves against a stand-in, since the former service's behavior is known.
 func TestTheFormerService(t *testing.T) {
 	t.Parallel()
 	blackbox.Long(t)

@@ -12,13 +12,13 @@ import (
 	"testing"
 )
 
-// authKey is what the auth endpoint is asked with.
+// authKey is the key for requests to the auth endpoint.
 const authKey = "key of the auth endpoint"
 
-// tokenOfDown is the token for which the auth endpoint is down.
+// tokenOfDown is a token for which the auth endpoint fails.
 const tokenOfDown = "down"
 
-// authServer knows tokens. A token is "token of <client>".
+// authServer verifies tokens. A token is "token of <client>".
 type authServer struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -90,7 +90,7 @@ func startDriverAPI(t testing.TB) *driverAPI {
 	return d
 }
 
-// of finds the post of a search.
+// of returns the post with a search id.
 func (d *driverAPI) of(t testing.TB, search string) quotePost {
 	t.Helper()
 	d.mu.Lock()

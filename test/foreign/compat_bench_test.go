@@ -12,7 +12,8 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// TestTheBenchmarksClientsAndPublishers are served by the former service: what they measure is what its clients and back ends do.
+// TestTheBenchmarksClientsAndPublishers runs the benchmarks' clients and publishers against the former service: they must behave like its
+// real ones.
 func TestTheBenchmarksClientsAndPublishers(t *testing.T) {
 	t.Parallel()
 	blackbox.Long(t)

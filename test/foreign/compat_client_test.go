@@ -37,7 +37,8 @@ type app struct {
 	ended  chan error // how the stream ended, once
 }
 
-// connect opens a stream as the Android app does: with an acknowledgement of nothing at first. It returns when the service has taken it.
+// connect opens a stream like the Android app, whose first message acknowledges nothing. It returns when the service has accepted the
+// stream.
 func connect(t testing.TB, addr, method string, md ...string) *app {
 	t.Helper()
 	a := open(t, addr, method, md...)
@@ -47,7 +48,7 @@ func connect(t testing.TB, addr, method string, md ...string) *app {
 	return a
 }
 
-// open is connect that waits for nothing.
+// open is connect without waiting.
 func open(t testing.TB, addr, method string, md ...string) *app {
 	t.Helper()
 	ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(context.Background(), md...))
@@ -57,7 +58,7 @@ func open(t testing.TB, addr, method string, md ...string) *app {
 		t.Fatalf("%s: %v", method, err)
 	}
 	a := &app{t: t, stream: stream, cut: cancel, got: make(chan payload, 4096), ended: make(chan error, 1)}
-	if err := stream.SendMsg(ackOf("")); err != nil && !errors.Is(err, io.EOF) { // which says that the stream was refused already
+	if err := stream.SendMsg(ackOf("")); err != nil && !errors.Is(err, io.EOF) { // EOF: the stream was refused already
 		t.Fatal(err)
 	}
 	if method == serverStreamPayload {
@@ -94,7 +95,7 @@ func (a *app) next() payload {
 	return payload{}
 }
 
-// until reads until one of an id has come, and returns it with all others that came before.
+// until reads until a notification with an id arrives, and returns it with all notifications before it.
 func (a *app) until(id string) (p payload, before []payload) {
 	a.t.Helper()
 	for {
@@ -106,7 +107,7 @@ func (a *app) until(id string) (p payload, before []payload) {
 	}
 }
 
-// all reads until each of these ids has come at least once. Nothing else may come.
+// all reads until each of these ids has arrived at least once. No other id may arrive.
 func (a *app) all(ids ...string) {
 	a.t.Helper()
 	missing := make(map[string]bool)
@@ -140,7 +141,7 @@ func (a *app) ack(ids ...string) {
 	}
 }
 
-// end waits until the stream has ended and says with which status.
+// end waits until the stream has ended and returns its status.
 func (a *app) end() codes.Code {
 	a.t.Helper()
 	for {
@@ -157,7 +158,7 @@ func (a *app) end() codes.Code {
 	}
 }
 
-// refused is the status with which a call ends that is not taken.
+// refused returns the status of a refused call.
 func refused(t testing.TB, addr, method string, md ...string) codes.Code {
 	t.Helper()
 	return open(t, addr, method, md...).end()
@@ -192,7 +193,7 @@ func quoteStream(ctx context.Context, conn *grpc.ClientConn, method string, requ
 	if err != nil {
 		return err
 	}
-	if err := stream.SendMsg(request); err != nil && !errors.Is(err, io.EOF) { // which says that the stream has ended: the answer says why
+	if err := stream.SendMsg(request); err != nil && !errors.Is(err, io.EOF) { // EOF: the stream has ended, and the answer has the reason
 		return fmt.Errorf("send: %w", err)
 	}
 	if err := stream.RecvMsg(answer); err != nil {

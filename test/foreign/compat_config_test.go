@@ -13,7 +13,8 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// TestTheFormerServicesConfigurationIsTaken as it is: each origin of tokens has its own endpoint, and streams do not end though it says so.
+// TestTheFormerServicesConfigurationIsTaken uses that configuration unchanged: each origin of tokens has its own endpoint, and streams do
+// not end although it sets a limit.
 func TestTheFormerServicesConfigurationIsTaken(t *testing.T) {
 	t.Parallel()
 	blackbox.Long(t)

@@ -35,7 +35,7 @@ func TestStreamsStayWhileRedisIsAway(t *testing.T) {
 		}
 	}
 	blackbox.Eventually(t, "/readyz without Redis", readyz(http.StatusServiceUnavailable))
-	a.ack("before") // which Redis cannot be told yet
+	a.ack("before") // Redis cannot get this acknowledgement yet
 	w.atLeast(1, "cleanup_push_skipped", "origin", "ack")
 	if err := redis.Restart(); err != nil {
 		t.Fatal(err)

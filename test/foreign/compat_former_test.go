@@ -20,8 +20,8 @@ import (
 	"godwit.dev/godwit/bench/redispub"
 )
 
-// former is a stand-in of the service whose place is taken: what it does with Redis and with its clients, as it is known, with what it
-// does badly. It has no metrics and no quotes.
+// former is a stand-in for the replaced service: it treats Redis and clients as that service is known to, including its faults. It has no
+// metrics and no quotes.
 type former struct {
 	auth   string // URL
 	key    string // of the auth endpoint
@@ -32,16 +32,16 @@ type former struct {
 	clients map[string]*formerClient
 }
 
-// formerClient is a client of whom a stream is open.
+// formerClient is a client with an open stream.
 type formerClient struct {
-	cursor string              // all entries up to it were read
+	cursor string              // all entries up to this one were read
 	stream *formerStream       // the newest
-	seen   map[string]struct{} // ids of notifications that were read; of two with one id the second is passed over
+	seen   map[string]struct{} // ids of notifications that were read; a second entry with the same id is skipped
 }
 
 // formerStream is one connection of a client.
 type formerStream struct {
-	sent map[string]formerEntry // not acknowledged, by the notification's id
+	sent map[string]formerEntry // unacknowledged entries, by the notification's id
 	out  chan payload
 	done chan struct{}
 }
@@ -54,8 +54,8 @@ type formerEntry struct {
 }
 
 const (
-	formerPoll   = 30 * time.Millisecond // which it does every 500 ms
-	formerResend = time.Minute           // which it does every second: no test is to depend on how soon it acknowledges
+	formerPoll   = 30 * time.Millisecond // the real service polls every 500 ms
+	formerResend = time.Minute           // the real service resends every second; here it is long, so that no test depends on how soon a client acknowledges
 	formerBuffer = 4096
 	formerTokens = 86400 // seconds
 )
@@ -77,7 +77,7 @@ func startFormer(t testing.TB, seeds []string, shards int, auth *authServer) (ad
 		srv.Stop()
 		cancel()
 		wg.Wait()
-		f.mu.Lock() // acknowledgements may be under way yet
+		f.mu.Lock() // acknowledgements may still be under way
 		defer f.mu.Unlock()
 		f.redis.Close()
 	})
@@ -131,7 +131,7 @@ func (f *former) acks(client string, s *formerStream, stream grpc.ServerStream) 
 	}
 }
 
-// authenticate asks Redis, then whoever knows tokens.
+// authenticate looks a token up in Redis, and then at the auth endpoint.
 func (f *former) authenticate(ctx context.Context, token string) (client string, err error) {
 	f.mu.Lock()
 	known, err := f.redis.Do(ctx, "NS:"+token, "GET", "NS:"+token)
@@ -162,7 +162,7 @@ func (f *former) authenticate(ctx context.Context, token string) (client string,
 	return answer.DriverID, err
 }
 
-// join takes a stream in. A client's second stream inherits the cursor of the first, but not its read entries.
+// join registers a stream. A client's second stream gets the cursor of the first, but not the entries that the first has already read.
 func (f *former) join(client string) *formerStream {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -213,7 +213,7 @@ func (f *former) poll(ctx context.Context) {
 	}
 }
 
-// read reads what is new of a client, and sends again what was not acknowledged.
+// read reads a client's new entries, and sends unacknowledged ones again.
 func (f *former) read(ctx context.Context, client string, c *formerClient) {
 	key := redispub.Key(client, f.shards)
 	for id, e := range c.stream.sent {
@@ -238,7 +238,7 @@ func (f *former) read(ctx context.Context, client string, c *formerClient) {
 		id, _ := e.([]any)[0].(string)
 		p, expires, ok := formerParse(e.([]any)[1])
 		if !ok {
-			return // here and now nothing of this client goes on
+			return // nothing else runs for this client now
 		}
 		c.cursor = id
 		if _, twice := c.seen[p.id]; twice {

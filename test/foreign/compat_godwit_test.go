@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// better are cases in which Godwit does more than the former service, or does it otherwise.
+// better are cases in which Godwit does more than the former service, or behaves differently.
 var better = map[string]func(*world){
 	"a second connection ends the first and gets everything that is not acknowledged": func(w *world) {
 		client := uuid()
@@ -76,7 +76,7 @@ var better = map[string]func(*world){
 			w.publish(client, e)
 			ids = append(ids, e.ID)
 		}
-		// Read without its offset, this one has expired hours ago.
+		// If its offset is ignored, this one expired hours ago.
 		west := entry("west")
 		west.TTL = time.Now().Add(time.Hour).In(time.FixedZone("", -8*3600)).Format("2006-01-02T15:04:05-07:00")
 		// And this one has not.
@@ -159,7 +159,7 @@ var better = map[string]func(*world){
 		}
 		ctx, cancel := context.WithTimeout(w.Context(), blackbox.Patience)
 		defer cancel()
-		answer := message("QuoteResponse") // any message: what it does not know it keeps
+		answer := message("QuoteResponse") // any message will do: it keeps unknown fields
 		err := dial(w, w.addr).Invoke(ctx, "/healthcheck.Health/Check", message("NotificationAck"), answer, grpc.WaitForReady(true))
 		unknown := answer.GetUnknown()
 		number, kind, n := protowire.ConsumeTag(unknown)
@@ -172,7 +172,7 @@ var better = map[string]func(*world){
 	},
 }
 
-// poison publishes entries that are broken in one way each, between two that are whole.
+// poison publishes broken entries, each broken in another way, between two valid ones.
 func poison(w *world) {
 	client, other := uuid(), uuid()
 	shard := redispub.Shard(client, shards)
@@ -225,11 +225,11 @@ func poison(w *world) {
 	}
 }
 
-// TestGodwitInItsPlace is what clients and back ends of the former service meet.
+// TestGodwitInItsPlace runs the cases of the former service's clients and back ends against Godwit.
 func TestGodwitInItsPlace(t *testing.T) {
 	t.Parallel()
 	blackbox.Long(t)
-	// Nothing is sent again for want of an acknowledgement, however slow this machine is.
+	// The delay is long, so that no unacknowledged entry is sent again, however slow this machine is.
 	w := begin(t, startAround(t, redistest.Start(t).Addr()), blackbox.Args("--compat-retry-delay", "5m"))
 	t.Run("alike", func(t *testing.T) { runAll(t, w, alike) })
 	t.Run("better", func(t *testing.T) { runAll(t, w, better) })

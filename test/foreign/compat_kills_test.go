@@ -28,7 +28,7 @@ func options() []blackbox.Option {
 	return nil
 }
 
-// TestNothingIsLostThroughKills is all that is promised of a server that dies at any moment.
+// TestNothingIsLostThroughKills checks all promises of a server that dies at any moment.
 func TestNothingIsLostThroughKills(t *testing.T) {
 	t.Parallel()
 	blackbox.Long(t)
@@ -45,7 +45,7 @@ func TestNothingIsLostThroughKills(t *testing.T) {
 	})
 }
 
-// TestNothingThatRedisKeptIsLostWhenAMasterIsKilled of a cluster of three, which comes back with what it had on its disk.
+// TestNothingThatRedisKeptIsLostWhenAMasterIsKilled kills a master of a cluster of three, which restarts with the data on its disk.
 func TestNothingThatRedisKeptIsLostWhenAMasterIsKilled(t *testing.T) {
 	t.Parallel()
 	blackbox.Long(t)
@@ -62,7 +62,7 @@ func TestNothingThatRedisKeptIsLostWhenAMasterIsKilled(t *testing.T) {
 	})
 }
 
-// TestClientsMoveBetweenBothServices that serve from one Redis: nothing is lost, however often they go from one to the other.
+// TestClientsMoveBetweenBothServices moves clients between both services on one Redis: nothing is lost, however often they change.
 func TestClientsMoveBetweenBothServices(t *testing.T) {
 	t.Parallel()
 	blackbox.Long(t)
@@ -76,7 +76,7 @@ func TestClientsMoveBetweenBothServices(t *testing.T) {
 	wg.Go(func() { l.publish(publishing, 200) })
 	for move := range moves {
 		online, leave := context.WithCancel(t.Context())
-		l.goOnline(online, func(r *rider) string { // half of them are at each
+		l.goOnline(online, func(r *rider) string { // half of the clients are at each service
 			if (r.number+move)%2 == 0 {
 				return former
 			}

@@ -19,7 +19,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// load is clients that come back whenever their stream ends, and back ends that publish to them all the while.
+// load is a group of clients that reconnect whenever their stream ends, and back ends that publish to them continuously.
 type load struct {
 	*world
 	riders []*rider
@@ -27,7 +27,7 @@ type load struct {
 	wg     sync.WaitGroup
 }
 
-// rider is one client. Every tenth notification that it gets is one that it does not acknowledge.
+// rider is one client. It does not acknowledge every tenth notification.
 type rider struct {
 	client string
 	number int
@@ -48,10 +48,10 @@ func newLoad(w *world, riders, size int) *load {
 
 func (r *rider) id(n int) string { return fmt.Sprintf("ride-%d-%d", r.number, n) }
 
-// silent says that a client does not acknowledge one.
+// silent reports whether clients leave notification n unacknowledged.
 func silent(n int) bool { return n%10 == 9 }
 
-// silentIDs are the notifications that are not to be acknowledged, as far as they were published.
+// silentIDs returns the ids of the published notifications that stay unacknowledged.
 func (r *rider) silentIDs() map[string]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,18 +64,18 @@ func (r *rider) silentIDs() map[string]bool {
 	return ids
 }
 
-// goOnline connects everybody and keeps them connected to the service at where, until ctx ends.
+// goOnline connects all clients and keeps each connected to the service that where returns, until ctx ends.
 func (l *load) goOnline(ctx context.Context, where func(*rider) string) {
 	for _, r := range l.riders {
 		l.wg.Go(func() {
 			for ctx.Err() == nil {
-				_ = r.listen(ctx, where(r)) // it ends with the service, or is told to go elsewhere
+				_ = r.listen(ctx, where(r)) // it ends with the service, or when the client must move
 			}
 		})
 	}
 }
 
-// listen is one stream of a client, which lasts as long as it can.
+// listen runs one stream of a client, for as long as it lasts.
 func (r *rider) listen(ctx context.Context, addr string) error {
 	quick := grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.5, Jitter: 0.5, MaxDelay: 300 * time.Millisecond}}
 	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithConnectParams(quick))
@@ -115,7 +115,7 @@ func (r *rider) listen(ctx context.Context, addr string) error {
 // publishers is how many back ends there are.
 const publishers = 4
 
-// publish publishes at a rate until ctx ends, each entry again until Redis has answered that it is there.
+// publish publishes at a rate until ctx ends, and repeats each entry until Redis has confirmed it.
 func (l *load) publish(ctx context.Context, rate float64) {
 	var wg sync.WaitGroup
 	for p := range publishers {
@@ -137,7 +137,7 @@ func (l *load) publish(ctx context.Context, rate float64) {
 	wg.Wait()
 }
 
-// publishOne takes the next number of a client. A publish that has begun is finished even if ctx ends.
+// publishOne publishes the next number of a client. Once begun, a publish is completed even if ctx ends.
 func (l *load) publishOne(pub *redispub.Publisher, r *rider) {
 	ctx := context.WithoutCancel(l.Context())
 	r.mu.Lock()
@@ -154,7 +154,7 @@ func (l *load) publishOne(pub *redispub.Publisher, r *rider) {
 	}
 }
 
-// judge waits until everybody has got everything, and until Redis has exactly what nobody acknowledged.
+// judge waits until all clients have received everything, and until Redis has exactly the unacknowledged entries.
 func (l *load) judge() {
 	l.Helper()
 	entries, again, streams := 0, 0, 0
@@ -189,7 +189,7 @@ func (r *rider) missing() error {
 	return nil
 }
 
-// wantLeft says what is in a client's stream and should not be, or the reverse.
+// wantLeft returns an error if a client's stream has unexpected entries or lacks expected ones.
 func (l *load) wantLeft(r *rider) error {
 	key := redispub.Key(r.client, shards)
 	l.world.mu.Lock()
@@ -216,7 +216,7 @@ func (l *load) wantLeft(r *rider) error {
 	return nil
 }
 
-// runLoad runs a load of so many clients while disturb does something to the service or its Redis, and judges it.
+// runLoad runs a load of a number of clients while disturb disturbs the service or its Redis, and judges the result.
 func runLoad(w *world, riders int, rate float64, size int, where func(*rider) string, disturb func(ctx context.Context, l *load)) {
 	l := newLoad(w, riders, size)
 	online, goOffline := context.WithCancel(w.Context())
@@ -232,7 +232,7 @@ func runLoad(w *world, riders int, rate float64, size int, where func(*rider) st
 	l.judge()
 }
 
-// pass lets the load go on for a while: this is its rhythm, nothing waits for it.
+// pass lets the load continue for a while: this is its pace, and nothing waits for it.
 func pass(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):

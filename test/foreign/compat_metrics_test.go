@@ -45,7 +45,7 @@ func (w *world) samples() (all []sample) {
 	return all
 }
 
-// sum adds up what has this name and at least these labels, given as name, value, name, value.
+// sum adds up the samples with this name and at least these labels, given as name, value, name, value.
 func (w *world) sum(name string, labels ...string) (sum float64, found bool) {
 	w.Helper()
 	for _, s := range w.samples() {
@@ -96,7 +96,7 @@ func TestDashboardsFindTheirMetrics(t *testing.T) {
 	w.counts(1, "connected_clients")
 	w.counts(1, "expired_notifications", append(category, "reason", "no_consumer")...)
 
-	// Stored an hour ago: whatever counts from there counts an hour, and what counts from the last send does not.
+	// Stored an hour ago: durations since storage count an hour, and durations since the last send do not.
 	other := uuid()
 	hour := time.Hour
 	w.appendTo(other, fmt.Sprintf("%d-0", time.Now().Add(-hour).UnixMilli()), entry("ride").Fields())
@@ -137,10 +137,10 @@ func TestDashboardsFindTheirMetrics(t *testing.T) {
 	w.cleanedUp(gone)
 }
 
-// orphans is the category of expired entries whose client does not come back.
+// orphans is the category of expired entries whose client stays away.
 const orphans = "ORPHANS"
 
-// leaveBehind has entries in Redis before the service starts: one that has expired, and one that has not.
+// leaveBehind adds two entries to Redis before the service starts: an expired one and another.
 func (r *around) leaveBehind(t *testing.T) (client string) {
 	t.Helper()
 	client = uuid()
@@ -150,7 +150,7 @@ func (r *around) leaveBehind(t *testing.T) (client string) {
 	return client
 }
 
-// cleanedUp waits until that one is gone which has expired. It is looked for at the start, and every minute.
+// cleanedUp waits until the expired entry is deleted. The service searches for such entries at its start, and every minute.
 func (w *world) cleanedUp(client string) {
 	w.Helper()
 	blackbox.EventuallyWithin(w, 3*time.Minute, "cleaning up", func() error {
@@ -162,7 +162,7 @@ func (w *world) cleanedUp(client string) {
 	w.left(client, 1)
 }
 
-// hasLabels waits until there is a metric of a name, and compares the names of its labels.
+// hasLabels waits until a metric exists, and compares the names of its labels.
 func (w *world) hasLabels(name string, labels []string) {
 	w.Helper()
 	blackbox.Eventually(w, name, func() error {
@@ -184,7 +184,7 @@ func (w *world) hasLabels(name string, labels []string) {
 	})
 }
 
-// expireSent has an entry expire that was sent, with ever more time for that until it was.
+// expireSent lets an entry expire after it was sent. It retries with longer lives until the entry is sent in time.
 func (w *world) expireSent(client string, category []string) {
 	w.Helper()
 	timeout, noConsumer := append(category[:len(category):len(category)], "reason", "timeout"), append(category[:len(category):len(category)], "reason", "no_consumer")

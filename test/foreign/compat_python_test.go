@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// pythonClient is a client with grpcio: half of the entries wait for it, the others come while it is connected.
+// pythonClient runs a client with grpcio: half of the entries are published before it connects, the others while it is connected.
 func pythonClient(w *world) {
 	blackbox.Long(w)
 	python := filepath.Join(blackbox.Root(), ".bin", "venv", "bin", "python")
@@ -57,7 +57,7 @@ func pythonClient(w *world) {
 	if n != 2*half {
 		w.Errorf("%d came, want %d: %s", n, 2*half, stderr.Bytes())
 	}
-	w.left(client, 0) // while the stream is open, which the client has half closed
+	w.left(client, 0) // while the stream, half closed by the client, is still open
 	cancel()
 	_ = cmd.Wait() // it was ended
 }

@@ -28,7 +28,7 @@ func quoteRequest(search string, fare float64, response string) proto.Message {
 	return m
 }
 
-// quotes answers a quote over each of the methods and looks at what the driver API got.
+// quotes answers a quote over each of the methods and checks the requests that the driver API received.
 func quotes(w *world) {
 	client := uuid()
 	headers := map[string]string{

@@ -11,7 +11,7 @@ func startAround(t testing.TB, seeds ...string) *around {
 	return &around{seeds: seeds, auth: startAuth(t), driver: startDriverAPI(t)}
 }
 
-// startCluster starts three masters that share the keys, and the same as addresses.
+// startCluster starts three masters that share the keys, and returns them with their addresses.
 func startCluster(t testing.TB) (c *redisserver.Cluster, seeds []string) {
 	t.Helper()
 	c = redistest.StartCluster(t, false)

@@ -73,7 +73,7 @@ func message(name protoreflect.Name) *dynamicpb.Message {
 	return dynamicpb.NewMessage(described().Messages().ByName(name))
 }
 
-// set sets a field of a message: a.b is field b of the message in field a.
+// set sets a field of a message; the path a.b is field b of the message in field a.
 func set(m protoreflect.Message, path string, value any) {
 	name, rest, nested := strings.Cut(path, ".")
 	field := m.Descriptor().Fields().ByName(protoreflect.Name(name))
@@ -99,7 +99,7 @@ func ackOf(id string) proto.Message {
 	return m
 }
 
-// payload is what a client gets of an entry.
+// payload is a client's view of an entry.
 type payload struct{ id, category, title, body, show, entityID, entityType, entity string }
 
 func readPayload(m protoreflect.Message) payload {

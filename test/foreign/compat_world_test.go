@@ -18,19 +18,19 @@ import (
 // shards is what production has.
 const shards = 128
 
-// world is a Redis, a service that serves from it, and their surroundings.
+// world is a Redis, a service on it, and their surroundings.
 type world struct {
 	*testing.T
 	redis  *around
 	addr   string           // of the service
-	http   string           // where its probes and metrics are; "": it has none
+	http   string           // address of its probes and metrics; "": it has none
 	server *blackbox.Server // nil: it is the former service
 
 	mu  sync.Mutex
 	pub *redispub.Publisher
 }
 
-// around is what a service needs around it.
+// around holds the surroundings of a service.
 type around struct {
 	seeds  []string
 	auth   *authServer
@@ -44,7 +44,7 @@ func beginFormer(t *testing.T, r *around) *world {
 	return newWorld(t, &world{redis: r, addr: addr})
 }
 
-// begin starts Godwit in its place.
+// begin starts Godwit in place of the former service.
 func begin(t *testing.T, r *around, opts ...blackbox.Option) *world {
 	t.Helper()
 	web := blackbox.Free(t)
@@ -53,7 +53,7 @@ func begin(t *testing.T, r *around, opts ...blackbox.Option) *world {
 	return newWorld(t, &world{redis: r, addr: s.GRPC, http: web, server: s})
 }
 
-// serveArgs are the flags by which Godwit takes the place of the former service.
+// serveArgs returns the flags with which Godwit replaces the former service.
 func serveArgs(r *around, web string) []string {
 	urls := make([]string, len(r.seeds))
 	for i, addr := range r.seeds {
@@ -71,7 +71,7 @@ func newWorld(t *testing.T, w *world) *world {
 	return w
 }
 
-// in is the same world for a test within another one.
+// in returns the same world for a subtest.
 func (w *world) in(t *testing.T) *world {
 	return newWorld(t, &world{redis: w.redis, addr: w.addr, http: w.http, server: w.server})
 }
@@ -83,7 +83,7 @@ func uuid() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// entry is an entry as back ends write it, which lives for an hour.
+// entry returns an entry in the back ends' form, which expires after an hour.
 func entry(id string) *redispub.Entry {
 	now := time.Now()
 	return &redispub.Entry{
@@ -93,7 +93,7 @@ func entry(id string) *redispub.Entry {
 	}
 }
 
-// wantPayload is the payload that a client must get for an entry.
+// wantPayload returns the payload that a client must get for an entry.
 func wantPayload(e *redispub.Entry) payload {
 	return payload{e.ID, e.Category, e.Title, e.Body, e.Show, e.EntityID, e.EntityType, e.Entity}
 }
@@ -113,7 +113,7 @@ func (w *world) publish(client string, entries ...*redispub.Entry) (ids []string
 	return ids
 }
 
-// appendTo writes any fields into a client's stream, with an id of one's own choice.
+// appendTo adds an entry with given fields and id to a client's stream.
 func (w *world) appendTo(client, id string, fields []string) string {
 	w.Helper()
 	w.mu.Lock()
@@ -125,7 +125,7 @@ func (w *world) appendTo(client, id string, fields []string) string {
 	return given
 }
 
-// do asks the Redis server that has a key.
+// do runs a command on the Redis server that has a key.
 func (w *world) do(key string, args ...string) any {
 	w.Helper()
 	w.mu.Lock()
@@ -137,7 +137,7 @@ func (w *world) do(key string, args ...string) any {
 	return answer
 }
 
-// left waits until a client's stream has so many entries.
+// left waits until a client's stream has exactly n entries.
 func (w *world) left(client string, n int64) {
 	w.Helper()
 	key := redispub.Key(client, shards)

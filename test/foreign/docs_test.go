@@ -24,7 +24,7 @@ type block struct {
 	output []string
 }
 
-// blocks finds the blocks of a page: those after <!-- run -->, with the one after a following <!-- output -->.
+// blocks returns the blocks of a page that follow <!-- run -->, each with the block after a following <!-- output -->.
 func blocks(text string) []block {
 	var found []block
 	mark := ""
@@ -70,8 +70,8 @@ func docsPages(t *testing.T) []string {
 	return found
 }
 
-// TestCommandsOfTheDocumentationWork runs each page's blocks in order, in one folder and one environment, against a
-// server of the page's own.
+// TestCommandsOfTheDocumentationWork runs each page's blocks in order, in one folder and one environment, with a separate server for each
+// page.
 func TestCommandsOfTheDocumentationWork(t *testing.T) {
 	curl := blackbox.Tool(t, "curl")
 	ran := 0
@@ -123,7 +123,7 @@ func runPage(t *testing.T, all []block, curl string) {
 	}
 	here := strings.NewReplacer(places...)
 	for _, b := range all {
-		// Some blocks fetch modules and build: nothing but the test's own end bounds them.
+		// Some blocks fetch modules and build: only the end of the test limits them.
 		cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", here.Replace(b.script))
 		cmd.Dir, cmd.Env = dir, env
 		out, err := cmd.CombinedOutput()
@@ -136,8 +136,8 @@ func runPage(t *testing.T, all []block, curl string) {
 	}
 }
 
-// checkout puts the source beside what a page has people make of it, for pages that begin there, and says where what they
-// fetch can be found without a network.
+// checkout copies the source to the folder of pages that begin in a checkout. It returns an environment in which their downloads are found
+// without a network.
 func checkout(t *testing.T, all []block, dir string) (env []string) {
 	t.Helper()
 	if !slices.ContainsFunc(all, func(b block) bool { return strings.Contains(b.script, "godwit/clients/") }) {
@@ -162,10 +162,10 @@ func checkout(t *testing.T, all []block, dir string) (env []string) {
 	}
 }
 
-// redisPort is where pages have Redis.
+// redisPort is the address of Redis in the pages.
 const redisPort = "localhost:6379"
 
-// printsInOrder looks for each line in the output, after the place of the line before.
+// printsInOrder searches the output for each line, after the place of the previous one.
 func printsInOrder(printed string, lines []string) error {
 	for _, line := range lines {
 		line = strings.TrimSpace(line)

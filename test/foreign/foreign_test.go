@@ -18,7 +18,7 @@ import (
 
 const count = 20
 
-// python finds the interpreter with the pinned packages.
+// python returns the interpreter with the pinned packages.
 func python(t *testing.T) string {
 	t.Helper()
 	p := filepath.Join(blackbox.Root(), ".bin", "venv", "bin", "python")
@@ -28,7 +28,7 @@ func python(t *testing.T) string {
 	return p
 }
 
-// run starts a program, which is killed when ctx ends, and hands each line it prints to line.
+// run starts a program, which is killed when ctx ends, and passes each printed line to line.
 func run(ctx context.Context, t *testing.T, line func(string), name string, args ...string) error {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, name, args...)
@@ -58,7 +58,7 @@ func timeout(t *testing.T) context.Context {
 	return ctx
 }
 
-// frame reads one line as a frame: its name and what is in it.
+// frame parses a line as a frame: its name and its content.
 func frame(t *testing.T, line string) (name string, inner map[string]any) {
 	t.Helper()
 	var f map[string]map[string]any
@@ -70,8 +70,8 @@ func frame(t *testing.T, line string) (name string, inner map[string]any) {
 	return name, inner
 }
 
-// receive runs a client that prints frames: half of the notifications wait for it, the others come while it is
-// connected. All must arrive in order and be acknowledged.
+// receive runs a client that prints frames. Half of the notifications are published before it connects, the others while it is connected.
+// All must arrive in order and be acknowledged.
 func receive(t *testing.T, server *blackbox.Server, recipient, name string, args ...string) {
 	t.Helper()
 	ctx, api := timeout(t), server.API()
@@ -213,7 +213,7 @@ func TestGRPCurl(t *testing.T) {
 	blackbox.Eventually(t, "acknowledged", func() error { return server.API().WantState(ctx, "g1", "grpcurl", "acked") })
 }
 
-// talk holds a session with grpcurl: it says hello, and acknowledges once the notification has been printed.
+// talk runs a session with grpcurl: it sends a hello, and acknowledges the notification once that was printed.
 func talk(ctx context.Context, t *testing.T, grpcurl, addr string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
@@ -259,7 +259,7 @@ func TestH2SpecFindsNothing(t *testing.T) {
 		t.Fatalf("h2spec: %v\n%s", err, summary)
 	}
 	t.Logf("%s", bytes.TrimSpace(out[bytes.LastIndexByte(bytes.TrimSpace(out), '\n')+1:]))
-	// The server must be none the worse for it.
+	// The server must still work afterwards.
 	if err := server.API().Publish(ctx, map[string]any{"to": "after", "title": "h2spec"}); err != nil {
 		t.Error(err)
 	}

@@ -132,7 +132,7 @@ func TestNATSClientsShareAQueueWithAWebSocket(t *testing.T) {
 	}
 }
 
-// natsAddress is where a server listens for NATS clients.
+// natsAddress returns a server's address for NATS clients.
 func natsAddress(t *testing.T, s *blackbox.Server) string {
 	t.Helper()
 	at, err := s.Addresses()

@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// TestOtherLibrariesDecryptWebPush encrypts messages of every padding and has libraries that are not ours decrypt them.
+// TestOtherLibrariesDecryptWebPush encrypts messages with every length of padding, and third-party libraries must decrypt them.
 func TestOtherLibrariesDecryptWebPush(t *testing.T) {
 	blackbox.Long(t)
 	server := pushserver.Start(pushserver.Options{})

@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// copied are the marks of a post under the number of another, as plug-ins that duplicate, translate and import posts make them.
+// copied returns the step that copies a post's metadata to another post, as plug-ins do that duplicate, translate and import posts.
 func copied(meta map[string]map[string]string, from, to string) step {
 	all := map[string]any{}
 	for id, marks := range meta {
@@ -36,13 +36,13 @@ func TestACopyOfASentPostIsSent(t *testing.T) {
 	if r := s.does(step{"do": "box", "id": 2}); strings.Contains(r.Drawn, "It is not sent again") {
 		t.Errorf("the box of a copy says %s", r.Drawn)
 	}
-	// Its time comes while nobody sits before an editor.
+	// Its scheduled time comes while no editor is open.
 	r = s.does(step{"do": "save", "id": 2, "post": step{"post_status": "publish"}})
 	second := r.Meta["2"]["_godwit_campaign"]
 	if second == "" || second == first {
 		t.Errorf("the copy: %v", r.Meta["2"])
 	}
-	// A copy of the copy, which a program publishes at once.
+	// A copy of the copy, which a program publishes immediately.
 	r = s.does(with(step{"do": "save", "id": 3, "post": step{"post_status": "publish", "post_title": "Another"}}, copied(r.Meta, "2", "3")))
 	if third := r.Meta["3"]["_godwit_campaign"]; third == "" || third == second {
 		t.Errorf("the copy of the copy: %v", r.Meta["3"])
@@ -61,7 +61,7 @@ func TestACopyThatWasPublishedBeforeIsSentOnlyWhereItIsTicked(t *testing.T) {
 	s := newSite(t)
 	s.setUp(w.url(), w.key, nil)
 	r := s.does(publishPost(1, nil))
-	// An import publishes the post first, and adds the marks then.
+	// An import publishes the post first, and adds the metadata afterwards.
 	s.does(step{"do": "save", "id": 2, "post": step{"post_status": "publish", "post_title": "Imported"}})
 	r = s.does(with(step{"do": "save", "id": 2, "post": step{}}, copied(r.Meta, "1", "2")))
 	if len(r.Requests) > 0 {

@@ -28,11 +28,11 @@ type site struct {
 	*testing.T
 	in   io.Writer
 	out  *bufio.Scanner
-	logs string       // what must be in it in the end
-	log  bytes.Buffer // what PHP has logged; whole once it has ended
+	logs string       // expected content at the end
+	log  bytes.Buffer // PHP's log; complete once PHP has ended
 }
 
-// ends closes the site and looks at what PHP has logged.
+// ends closes the site and checks PHP's log.
 func (s *site) ends(in io.Closer, cmd *exec.Cmd) {
 	_ = in.Close() // which ends it
 	if err := cmd.Wait(); err != nil {
@@ -50,7 +50,7 @@ func (s *site) ends(in io.Closer, cmd *exec.Cmd) {
 
 type step map[string]any
 
-// siteResult is how the site is after a step.
+// siteResult is the state of the site after a step.
 type siteResult struct {
 	Drawn, Stopped, Redirect string
 	Status, Scheduled        int
@@ -91,7 +91,7 @@ func (s *site) does(what step) (r siteResult) {
 	return r
 }
 
-// setUp gives the site a server and its key, and makes who sits before it an editor.
+// setUp configures the site's server and key, and gives its user the editor role.
 func (s *site) setUp(server, key string, more step) {
 	s.Helper()
 	input := step{"server": server + "/", "app": access.DevApp, "key": key, "post_types": []string{"post"}}
@@ -146,7 +146,7 @@ func (w *blog) call(method, path string, body, into any) {
 	w.server.API().Call(w, method, path, body, into)
 }
 
-// campaigns are those of the app that were sent whole.
+// campaigns returns the names of the app's completed campaigns.
 func (w *blog) campaigns() (names []string) {
 	w.Helper()
 	var list struct {
@@ -198,7 +198,7 @@ func TestPublishedPostIsPushedOnce(t *testing.T) {
 	if r := s.does(step{"do": "box", "id": 7}); !strings.Contains(r.Drawn, "It is not sent again") {
 		t.Errorf("the box says %s", r.Drawn)
 	}
-	s.does(step{"do": "save", "id": 1, "post": step{"post_status": "publish"}}) // its time has come: nobody sits before an editor
+	s.does(step{"do": "save", "id": 1, "post": step{"post_status": "publish"}}) // its scheduled time has come: no editor is open
 	if got := w.campaigns(); len(got) != 2 || !strings.HasPrefix(got[1], "WordPress 7: The sea’s storm & tide") {
 		t.Errorf("campaigns: %q", got)
 	}
@@ -259,12 +259,12 @@ func TestACampaignWhoseStartWasLostIsStartedOnce(t *testing.T) {
 	r := s.does(publishPost(1, nil))
 	id := r.Meta["1"]["_godwit_campaign"]
 	w.campaigns()
-	// As it is after an answer that never came: the campaign is known, and not that it runs.
+	// The state after a lost answer: the site knows the campaign's id, but not that it runs.
 	r = s.does(step{"do": "save", "id": 1, "post": step{}, "set": step{"meta": map[string]any{"1": step{"_godwit_send": "1", "_godwit_made": id}}}})
 	if r.Meta["1"]["_godwit_campaign"] != id {
 		t.Errorf("tried again: %v", r.Meta["1"])
 	}
-	// Nor is it known that there is one: the name it is asked for by leads to it.
+	// Here the site does not even know the campaign: the idempotency key leads to it.
 	r = s.does(step{"do": "save", "id": 1, "post": step{}, "set": step{"meta": map[string]any{"1": step{"_godwit_send": "1"}}}})
 	if r.Meta["1"]["_godwit_campaign"] != id {
 		t.Errorf("tried once more: %v", r.Meta["1"])

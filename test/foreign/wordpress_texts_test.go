@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// preview is what subscribers read of a campaign.
+// preview returns a campaign's texts as subscribers see them.
 func (w *blog) preview(id string) (title, body, url string) {
 	w.Helper()
 	var said struct {

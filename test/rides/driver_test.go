@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// driver is one recipient's client: it connects, acknowledges what it gets, and comes back when it was cut off.
+// driver is one recipient's client: it connects, acknowledges its notifications, and reconnects when it was cut off.
 type driver struct {
 	name      string
 	transport string
@@ -29,7 +29,7 @@ func (d *driver) run(ctx context.Context) {
 	}
 }
 
-// pause waits a random while before the next attempt, so that a thousand drivers do not come back in one instant.
+// pause waits for a random time before the next attempt, so that a thousand drivers do not reconnect at the same instant.
 func (d *driver) pause(ctx context.Context) {
 	timer := time.NewTimer(time.Duration(20+d.rand.IntN(180)) * time.Millisecond)
 	defer timer.Stop()
@@ -41,7 +41,7 @@ func (d *driver) pause(ctx context.Context) {
 
 var errCut = errors.New("cut by the test")
 
-// session is one connection. One in ten is cut after some notifications, before the last is acknowledged.
+// session runs one connection. One in ten is cut after some notifications, before the last is acknowledged.
 func (d *driver) session(ctx context.Context) error {
 	link, err := d.server.Dial(ctx, d.transport, blackbox.Hello{App: "demo", Recipient: d.name})
 	if err != nil {
@@ -77,11 +77,11 @@ func (d *driver) session(ctx context.Context) error {
 	}
 }
 
-// witness checks every arrival against the promises and counts.
+// witness checks every arrival against the promises, and counts arrivals.
 type witness struct {
 	mu         sync.Mutex
 	rides      map[string]*Ride // by id
-	seen       map[string]bool  // by id: a ride has one recipient
+	seen       map[string]bool  // by id, since a ride has one recipient
 	last       map[string]uint64
 	cuts       int
 	arrivals   int
@@ -96,7 +96,7 @@ func newWitness(rides []Ride) *witness {
 	return w
 }
 
-// late is how much later than it expired a notification may arrive: it may have been on its way.
+// late is how long after its expiry a notification may arrive: it may have been under way.
 const late = 5 * time.Second
 
 func (w *witness) arrived(to string, n *blackbox.Notification, at time.Time) {
@@ -140,7 +140,7 @@ func (w *witness) complain(format string, args ...any) {
 	w.note(format, args...)
 }
 
-// note keeps a complaint; w.mu is held.
+// note records a complaint. The caller holds w.mu.
 func (w *witness) note(format string, args ...any) {
 	const most = 20
 	if len(w.complaints) < most {

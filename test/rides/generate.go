@@ -1,5 +1,5 @@
-// Package rides proves the promise of the mailbox with realistic input: thousands of ride requests to a thousand
-// drivers over every transport, with connections cut, drivers who come late, and a server that is killed.
+// Package rides proves the mailbox's promise with realistic input: thousands of ride requests to a thousand drivers over every transport,
+// with cut connections, late drivers, and a server that is killed.
 package rides
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Ride is one ride request as it is published.
+// Ride is one published ride request.
 type Ride struct {
 	ID, To   string
 	Priority string
@@ -18,10 +18,10 @@ type Ride struct {
 	Data     json.RawMessage // about 4 KB
 }
 
-// bodyBytes is the size a request's data is brought to: what a ride hailing app was seen to send.
+// bodyBytes is the size in bytes to which a request's data is padded: the size observed at a ride hailing app.
 const bodyBytes = 4096
 
-// Body is the publish request for r.
+// Body returns the publish request for r.
 func (r *Ride) Body() map[string]any {
 	return map[string]any{
 		"to": r.To, "id": r.ID, "title": "New ride request", "body": "A passenger is waiting near you",
@@ -29,11 +29,11 @@ func (r *Ride) Body() map[string]any {
 	}
 }
 
-// Driver names the recipient number i.
+// Driver returns the name of recipient number i.
 func Driver(i int) string { return fmt.Sprintf("driver-%04d", i) }
 
-// Generate makes n ride requests for drivers drivers. The same seed always makes the same requests. Some drivers get
-// many more than others, as in life.
+// Generate returns n ride requests for a number of drivers. The same seed always gives the same requests. Some drivers get many more than
+// others, as in reality.
 func Generate(seed uint64, n, drivers int) []Ride {
 	r := rand.New(rand.NewPCG(seed, 0x60d317))
 	busy := rand.NewZipf(r, 1.2, 40, uint64(drivers-1))
@@ -89,8 +89,8 @@ func somewhere(r *rand.Rand) place {
 	}
 }
 
-// request is the data of one ride request: nested, with numbers, texts of several scripts and an encoded route, which
-// is drawn long enough to bring the whole to bodyBytes.
+// request returns the data of one ride request: nested, with numbers, texts of several scripts and an encoded route, long enough to reach
+// bodyBytes.
 func request(r *rand.Rand, i int) json.RawMessage {
 	base := 30 + r.IntN(400)
 	fields := map[string]any{
@@ -127,7 +127,7 @@ func request(r *rand.Rand, i int) json.RawMessage {
 	return b
 }
 
-// polyline draws n characters of an encoded route, without those that JSON would escape.
+// polyline returns n random characters of an encoded route, without those that JSON would escape.
 func polyline(r *rand.Rand, n int) string {
 	const alphabet = "?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnopqrstuvwxyz{|}~"
 	var b strings.Builder

@@ -32,7 +32,7 @@ func TestEveryRideIsAcknowledgedOnce(t *testing.T) {
 	acknowledgedOnce(t, blackbox.Start(t, blackbox.Dev()))
 }
 
-// TestEveryRideIsAcknowledgedOnceByThreeNodes: the same, with whichever node HAProxy chooses.
+// TestEveryRideIsAcknowledgedOnceByThreeNodes: the same with three nodes behind HAProxy.
 func TestEveryRideIsAcknowledgedOnceByThreeNodes(t *testing.T) {
 	blackbox.Long(t)
 	acknowledgedOnce(t, cluster.Start(t, cluster.Options{Serve: []blackbox.Option{blackbox.Plain()}}).Front())
@@ -79,7 +79,7 @@ func acknowledgedOnce(t *testing.T, server *blackbox.Server) {
 	w.check(t, rides)
 }
 
-// expiring makes rides for drivers who are offline until these have expired.
+// expiring returns rides for drivers that are offline until the rides have expired.
 func expiring(rides []Ride) []Ride {
 	doomed := make([]Ride, 50)
 	for i := range doomed {
@@ -91,7 +91,7 @@ func expiring(rides []Ride) []Ride {
 	return doomed
 }
 
-// wantOneAckEach reads the events feed: each ride has one event "acked", no more.
+// wantOneAckEach checks in the events feed that each ride has exactly one event "acked".
 func wantOneAckEach(ctx context.Context, t *testing.T, api *blackbox.API, rides []Ride) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, blackbox.Patience)
@@ -111,9 +111,8 @@ func wantOneAckEach(ctx context.Context, t *testing.T, api *blackbox.API, rides 
 	}
 }
 
-// TestNotificationSurvivesKill: the same, while the server is killed several times at random moments and started again on
-// the same folder. Notifications that it had acknowledged to the publisher are never published again, so all of them
-// must arrive.
+// TestNotificationSurvivesKill: the same, while the server is killed 20 times at random moments and restarted on the same folder.
+// Acknowledged publishes are never repeated, so all of their notifications must arrive.
 func TestNotificationSurvivesKill(t *testing.T) {
 	blackbox.Long(t)
 	kills := thorough.Rounds(6, 20)
@@ -133,7 +132,7 @@ func TestNotificationSurvivesKill(t *testing.T) {
 	go func() { published <- publish(ctx, api, rides, &stored) }()
 	r := rand.New(rand.NewPCG(seed, uint64(kills)))
 	for kill := range kills {
-		// A random moment within each equal part of the publishing, so that every kill hits work under way.
+		// A random moment within each twentieth of the publishing, so that every kill interrupts work under way.
 		moment := int64(rideCount * kill / kills)
 		moment += r.Int64N(int64(rideCount / kills))
 		err := blackbox.Poll(ctx, patience, func() error {

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// The size of the input: in thorough runs, as the promise is stated.
+// The size of the input that the promise states.
 var (
 	rideCount = thorough.Rounds(1500, 5000)
 	drivers   = thorough.Rounds(300, 1000)
@@ -29,7 +29,7 @@ const (
 	publishers = 8
 )
 
-// patience bounds a whole run, which takes a fraction of this.
+// patience limits a whole run, which normally takes a fraction of it.
 const patience = 6 * time.Minute
 
 // fleet runs the drivers' clients.
@@ -47,7 +47,7 @@ func newFleet(ctx context.Context, s *blackbox.Server, w *witness) *fleet {
 	return f
 }
 
-// connect brings the drivers online for which pick is true, over all transports in turn.
+// connect connects the drivers for which pick is true, over all transports in turn.
 func (f *fleet) connect(pick func(i int) bool) {
 	for i := range drivers {
 		if !pick(i) {
@@ -66,8 +66,8 @@ func (f *fleet) stop() {
 	f.wg.Wait()
 }
 
-// publish publishes all rides, in order for each driver: a publisher owns its drivers. It repeats what was not
-// answered and never what was. stored counts what the server has taken.
+// publish publishes all rides, in order for each driver: each publisher has drivers of its own. It repeats unanswered requests and never
+// answered ones. stored counts the accepted rides.
 func publish(ctx context.Context, api *blackbox.API, rides []Ride, stored *atomic.Int64) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for p := range publishers {
@@ -108,7 +108,7 @@ func publishOne(ctx context.Context, api *blackbox.API, ride *Ride) error {
 	})
 }
 
-// settle waits until nothing is pending any more.
+// settle waits until nothing is pending.
 func settle(t *testing.T, api *blackbox.API) {
 	t.Helper()
 	blackbox.EventuallyWithin(t, patience, "everything acknowledged", func() error {
@@ -120,7 +120,7 @@ func settle(t *testing.T, api *blackbox.API) {
 	})
 }
 
-// wantAllAcked asks for the state of every ride.
+// wantAllAcked checks the state of every ride.
 func wantAllAcked(t *testing.T, api *blackbox.API, rides []Ride) {
 	t.Helper()
 	var g errgroup.Group
@@ -141,7 +141,7 @@ func wantAllAcked(t *testing.T, api *blackbox.API, rides []Ride) {
 	}
 }
 
-// check fails the test for everything the witness objected to.
+// check fails the test for every complaint of the witness.
 func (w *witness) check(t *testing.T, rides []Ride) {
 	t.Helper()
 	w.mu.Lock()

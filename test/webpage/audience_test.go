@@ -66,7 +66,7 @@ func TestAPersonLooksAfterTheAudience(t *testing.T) {
 	s.reads("#found", "There are none.")
 }
 
-// exports fetches the file behind a link of the page: it has the matches alone.
+// exports fetches the file behind a link of the page, which must contain only the matches.
 func (s *stage) exports(format, has, lacks string) {
 	s.Helper()
 	var file string

@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// hostile breaks out of text, of attributes of either quote and of a script, if anything does.
+// hostile is a text that would break out of text, of attributes with either quote and of a script.
 const hostile = `"'--></script></textarea></title><img src=x onerror=alert(1)>`
 
 func TestTheConsoleShowsHowTheServerIs(t *testing.T) {
@@ -35,7 +35,7 @@ func TestTheConsoleShowsHowTheServerIs(t *testing.T) {
 	t.Cleanup(anna.Cut)
 	mail := s.mailOf(anna)
 	s.sees(".plot canvas")
-	s.reads("#figures", "1\nsessions") // the page follows, without being loaded anew
+	s.reads("#figures", "1\nsessions") // the page updates itself without a reload
 	s.walksTheHeader()
 	s.sendsOne(anna, mail)
 
@@ -76,7 +76,7 @@ func TestTheConsoleShowsHowTheServerIs(t *testing.T) {
 	s.reads("#hooks", "disabled")
 }
 
-// setsUpTelegram sets a channel up as an operator would who has the bot's token, and tries it.
+// setsUpTelegram sets a channel up like an operator with the bot's token, and tries it.
 func (s *stage) setsUpTelegram() {
 	s.Helper()
 	bot := botserver.Start(botserver.Options{Token: "123456789:AAExampleExampleExampleExample1234567"})
@@ -104,7 +104,7 @@ func (s *stage) setsUpTelegram() {
 	s.reads("#log", "POST /v1/notifications")
 }
 
-// walksTheHeader goes through the pages as somebody without a mouse does.
+// walksTheHeader goes through the pages with the keyboard alone.
 func (s *stage) walksTheHeader() {
 	s.Helper()
 	s.opens("/ui/")
@@ -127,7 +127,7 @@ func (s *stage) walksTheHeader() {
 	s.does("look as before", emulation.ClearDeviceMetricsOverride())
 }
 
-// mailOf reads what comes for somebody, so that their connection is seen to live however long the test takes.
+// mailOf reads a client's notifications continuously, so that its connection stays alive however long the test takes.
 func (s *stage) mailOf(link blackbox.Link) <-chan *blackbox.Notification {
 	mail := make(chan *blackbox.Notification, 16)
 	go func() {
@@ -143,7 +143,7 @@ func (s *stage) mailOf(link blackbox.Link) <-chan *blackbox.Notification {
 	return mail
 }
 
-// sendsOne composes a notification, sees its preview, and then its fate.
+// sendsOne composes a notification, checks its preview, and then its status.
 func (s *stage) sendsOne(anna blackbox.Link, mail <-chan *blackbox.Notification) {
 	s.Helper()
 	s.opens("/ui/send")
@@ -160,7 +160,7 @@ func (s *stage) sendsOne(anna blackbox.Link, mail <-chan *blackbox.Notification)
 		s.reads("#preview", "Step 1, channel")
 	}}})
 	s.clicks("#send")
-	s.reads("main", "Step 1, channel: Say over which channel") // which was added, and not filled in
+	s.reads("main", "Step 1, channel: Say over which channel") // the step was added, and not filled in
 	s.opens("/ui/send?to=anna")
 	s.types("#title", "New ride")
 	s.types("#body", hostile)
@@ -199,7 +199,7 @@ func (s *stage) unit(name string) (session string) {
 	return ""
 }
 
-// looksAtObjects finds out which units have a version.
+// looksAtObjects checks on the page which units have a version.
 func (s *stage) looksAtObjects() {
 	s.Helper()
 	s.call(http.MethodPut, "/v1/objects/region-1/camera-config", map[string]any{"version": "7", "payload": map[string]any{"iso": 400, "note": hostile}})
@@ -215,7 +215,7 @@ func (s *stage) looksAtObjects() {
 	s.reads("#units", "lags behind")
 }
 
-// speaks looks at a time and a number in five languages.
+// speaks checks a time and a number in five languages.
 func (s *stage) speaks() {
 	s.Helper()
 	for language, want := range map[string][2]string{

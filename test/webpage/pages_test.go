@@ -12,14 +12,14 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// axeCore finds barriers to accessibility; the JavaScript client's tools pin it, and its own tests use it as well.
+// axeCore is a script that finds accessibility barriers; the JavaScript client's tools pin its version and use it, too.
 const axeCore = "../../clients/js/node_modules/axe-core/axe.min.js"
 
-// screenshots is the folder that pictures for the documentation are written to; empty: none are kept. A picture has the visible
-// part of a page, or with GODWIT_SCREENSHOTS_WHOLE the whole page.
+// screenshots is the folder for the documentation's pictures; empty: none are written. A picture has the visible part of a page, or with
+// GODWIT_SCREENSHOTS_WHOLE the whole page.
 var screenshots, whole = os.Getenv("GODWIT_SCREENSHOTS"), os.Getenv("GODWIT_SCREENSHOTS_WHOLE") != ""
 
-// screen is what somebody may look at the pages with.
+// screen is a screen size and colour scheme for viewing the pages.
 type screen struct {
 	name, scheme  string
 	width, height int64
@@ -36,12 +36,12 @@ var screens = []screen{
 // sight is a page to look at.
 type sight struct {
 	name, path string
-	ready      string // shows as soon as the page is whole
-	prepare    func() // leads to what is to be seen
+	ready      string // an element that appears once the page is complete
+	prepare    func() // actions before the check
 }
 
-// looksAtEveryPage sees that every page fits every screen, and that nobody is kept out of any, by light or in the dark. It
-// takes the pictures of the documentation where those are wanted.
+// looksAtEveryPage checks that every page fits every screen, and has no accessibility barriers in light and dark mode. It takes the
+// documentation's pictures if requested.
 func (p *person) looksAtEveryPage(sights []sight) {
 	p.Helper()
 	axe, err := os.ReadFile(axeCore)
@@ -58,7 +58,7 @@ func (p *person) looksAtEveryPage(sights []sight) {
 		for i, on := range screens {
 			p.looksWith(on)
 			p.fits(s, on)
-			if i == 0 || i == len(screens)-1 { // each page by light and in the dark, on a phone and on a desktop
+			if i == 0 || i == len(screens)-1 { // each page in light and dark mode, on a phone and on a desktop
 				p.isOpenToAll(s, on)
 			}
 			p.photographs(s.name + "-" + on.name)
@@ -93,7 +93,7 @@ func (p *person) isOpenToAll(s sight, on screen) {
 	}
 }
 
-// photographs keeps a picture of the page for the documentation.
+// photographs stores a picture of the page for the documentation.
 func (p *person) photographs(name string) {
 	p.Helper()
 	if screenshots == "" {
@@ -110,7 +110,7 @@ func (p *person) photographs(name string) {
 	}
 }
 
-// draft makes a campaign that says all that Telegram and browsers understand, and returns its id.
+// draft creates a campaign with every feature of Telegram and browsers, and returns its id.
 func (p *person) draft(server *blackbox.Server) string {
 	p.Helper()
 	return p.makes(server, map[string]any{
@@ -134,7 +134,7 @@ func (p *person) draft(server *blackbox.Server) string {
 	})
 }
 
-// makes makes a campaign and returns its id.
+// makes creates a campaign and returns its id.
 func (p *person) makes(server *blackbox.Server, spec map[string]any) string {
 	p.Helper()
 	a, err := server.API().Do(p.Context(), http.MethodPost, "/v1/campaigns", spec)
@@ -150,7 +150,7 @@ func (p *person) makes(server *blackbox.Server, spec map[string]any) string {
 	return made.ID
 }
 
-// sights are all the pages there are, of a campaign that was sent and of one that was not.
+// sights returns all pages, with those of a sent campaign and of a draft.
 func (p *person) sights(sent, draft string) []sight {
 	mistakes := func() {
 		const typed = `for (const [id, text] of Object.entries({"where": "age >=", "button-1-url": "javascript:alert(1)", "rate": "fast", "locale-0-tag": ""}))

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// signIn shows a key at the door.
+// signIn signs in with a key.
 func (p *person) signIn(key string) {
 	p.Helper()
 	p.opens("/")
@@ -29,7 +29,7 @@ func (p *person) leaves() {
 	p.sees("#key")
 }
 
-// newKey makes a key with a role.
+// newKey creates a key with a role.
 func newKey(t *testing.T, server *blackbox.Server, role, name string) string {
 	t.Helper()
 	var made struct {
@@ -69,7 +69,7 @@ func TestPeopleSeeWhatTheirRoleMayDo(t *testing.T) {
 	another.sees("#key")
 }
 
-// makesAKey makes a key, sees its secret once, and deletes it.
+// makesAKey creates a key, reads its secret once, and deletes it.
 func (p *person) makesAKey(server *blackbox.Server) {
 	p.Helper()
 	p.opens("/ui/keys")

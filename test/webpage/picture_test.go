@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// small makes a picture of a page small enough for the repository: of the 256 colours that it has most of, in which pages of
-// text lose nothing that is seen.
+// small makes a picture of a page small enough for the repository: it reduces it to its 256 most frequent colours, which is invisible on
+// pages of text.
 func small(t *testing.T, picture []byte) []byte {
 	t.Helper()
 	from, err := png.Decode(bytes.NewReader(picture))

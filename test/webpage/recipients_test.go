@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// stage is a server on which notifications end in all ways.
+// stage is a server with notifications that end in all ways.
 type stage struct {
 	*person
 	server *blackbox.Server
@@ -27,7 +27,7 @@ func (s *stage) call(method, path string, body any) {
 	s.api.Call(s, method, path, body, nil)
 }
 
-// publish hands over a notification with pushes by these channels at once.
+// publish publishes a notification with immediate pushes over these channels.
 func (s *stage) publish(id, to string, push ...string) {
 	s.Helper()
 	n := map[string]any{"id": id, "to": to, "title": "New ride", "ttl": "1h"}
@@ -41,13 +41,13 @@ func (s *stage) publish(id, to string, push ...string) {
 	s.call(http.MethodPost, "/v1/notifications", n)
 }
 
-// telegram gives a recipient a chat.
+// telegram registers a chat for a recipient.
 func (s *stage) telegram(to string, chat int) {
 	s.Helper()
 	s.call(http.MethodPost, "/v1/endpoints", map[string]any{"channel": "telegram", "recipient": to, "address": map[string]any{"chat_id": chat}})
 }
 
-// tells opens a copy's page and waits until its sentence says want.
+// tells opens a copy's page and waits until its summary is want.
 func (s *stage) tells(id, to, want string) {
 	s.Helper()
 	s.opens("/ui/notifications/" + id + "?to=" + to)
@@ -66,7 +66,7 @@ func (s *stage) why(id, to string) (string, error) {
 	return s.server.Run("why", id, "--to", to, "--url", s.base, "--api-key-file", key)
 }
 
-// gets waits until a client is given a notification. Notifications that it has not acknowledged may come again before.
+// gets waits until a client receives a notification. Unacknowledged ones may be sent again before.
 func (s *stage) gets(client blackbox.Link, id string) {
 	s.Helper()
 	for {
@@ -80,11 +80,11 @@ func (s *stage) gets(client blackbox.Link, id string) {
 	}
 }
 
-// lies publishes with the key of another app.
+// lies publishes with another app's key.
 func (s *stage) lies(id, to string) {
 	s.Helper()
 	key := s.server.CreateApp(s, "other")
-	err := blackbox.Poll(s.Context(), blackbox.Patience, func() error { // the server looks for new keys each second
+	err := blackbox.Poll(s.Context(), blackbox.Patience, func() error { // the server checks for new keys each second
 		return s.server.API(key).Publish(s.Context(), map[string]any{"id": id, "to": to, "title": "New ride"})
 	})
 	if err != nil {
@@ -173,7 +173,7 @@ func TestThePageSaysWhyANotificationDidNotArrive(t *testing.T) {
 	s.looksUp(anna)
 }
 
-// looksUp finds recipients as somebody would who knows the beginning of a name.
+// looksUp searches recipients by the beginning of a name.
 func (s *stage) looksUp(anna blackbox.Link) {
 	s.opens("/ui/recipients")
 	s.reads("#list", "gus")
@@ -197,7 +197,7 @@ func (s *stage) looksUp(anna blackbox.Link) {
 	for {
 		n, err := blackbox.NextNotification(s.Context(), anna)
 		if err == nil {
-			continue // once more, since nobody acknowledges it
+			continue // repeated, since it is not acknowledged
 		}
 		if err == nil || err.Error() != "goodbye: disconnected" {
 			s.Errorf("the session goes on: %v %+v", err, n)

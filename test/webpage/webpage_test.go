@@ -19,10 +19,10 @@ import (
 
 const (
 	chats    = 60
-	patience = 6 * time.Minute // of a machine that has other things to do
+	patience = 6 * time.Minute // long, since the machine may be busy
 )
 
-// person drives a browser as somebody at a screen would.
+// person controls a browser as a user would.
 type person struct {
 	*testing.T
 	ctx  context.Context
@@ -50,7 +50,7 @@ func newPerson(t *testing.T, base string) *person {
 	return p
 }
 
-// does fails with what the page showed if an action is not done in time.
+// does runs actions. If one is not done in time it fails the test with the page's content.
 func (p *person) does(what string, actions ...chromedp.Action) {
 	p.Helper()
 	ctx, cancel := context.WithTimeoutCause(p.ctx, blackbox.Patience, fmt.Errorf("not done in %s", blackbox.Patience))
@@ -64,10 +64,10 @@ func (p *person) does(what string, actions ...chromedp.Action) {
 
 func (p *person) opens(path string) { p.does("open "+path, chromedp.Navigate(p.base+path)) }
 
-// oneAnswer is how long the browser may take for one answer; the question is repeated.
+// oneAnswer is how long the browser may take for one answer before the query is repeated.
 const oneAnswer = 3 * time.Second
 
-// sees waits until an element is there.
+// sees waits until an element exists.
 func (p *person) sees(selector string) {
 	p.Helper()
 	p.does("see "+selector, chromedp.WaitVisible(selector, chromedp.ByQuery))
@@ -98,7 +98,7 @@ func (p *person) types(selector, text string) {
 	p.does("type into "+selector, chromedp.SendKeys(selector, text, chromedp.ByQuery))
 }
 
-// rewrites puts a text in the place of what a field holds.
+// rewrites replaces the text in a field.
 func (p *person) rewrites(selector, text string) {
 	p.Helper()
 	p.does("rewrite "+selector, chromedp.SetValue(selector, text, chromedp.ByQuery),
@@ -110,8 +110,8 @@ func (p *person) clicks(selector string) {
 	p.does("click "+selector, chromedp.Click(selector, chromedp.ByQuery))
 }
 
-// presses clicks a button, and again if the page was drawn anew under the pointer, until what it does shows. A clicked button is not clicked
-// twice: a dialog that it opens while the page gives way to the next would stay open for good.
+// presses clicks a button until shows is visible; it clicks again if the page was redrawn under the pointer. It never clicks one button
+// twice: a dialog that opens while the page is being replaced would stay open forever.
 func (p *person) presses(selector, shows string) {
 	p.Helper()
 	press := fmt.Sprintf(`(() => {
@@ -122,7 +122,7 @@ func (p *person) presses(selector, shows string) {
 	})()`, shows, selector)
 	err := blackbox.Poll(p.ctx, blackbox.Patience, func() error {
 		var done bool
-		// A question asked while the page gives way to the next may never be answered.
+		// A query during the replacement of the page may never be answered.
 		ctx, cancel := context.WithTimeout(p.ctx, oneAnswer)
 		defer cancel()
 		if err := chromedp.Run(ctx, chromedp.Evaluate(press, &done)); err != nil {
@@ -193,7 +193,7 @@ func TestACampaignFromSignInToRecall(t *testing.T) {
 	p.looksAtEveryPage([]sight{{"sign-in", "/", "#key", nil}})
 }
 
-// corrects changes what was sent, on the page of the campaign.
+// corrects changes a sent message, on the campaign's page.
 func (p *person) corrects(bot *botserver.Server) {
 	p.Helper()
 	p.clicks("#correct")
@@ -259,7 +259,7 @@ func (p *person) usesAPhone(draft string) {
 	p.presses(`button[hx-post$="/delete"]`, `a[href="/ui/campaigns/new"]`)
 }
 
-// schedules lets a draft wait for ten in the morning of a day in a month, by the person's own clock.
+// schedules schedules a draft for ten in the morning one month from today, by the person's own clock.
 func (p *person) schedules(draft string) {
 	p.Helper()
 	newYork, err := time.LoadLocation("America/New_York")

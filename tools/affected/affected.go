@@ -12,16 +12,16 @@ const module = "godwit.dev/godwit"
 type pkg struct {
 	name string
 	dir  string          // from the root, with slashes
-	uses map[string]bool // all that it and its tests are built from
+	uses map[string]bool // packages from which it and its tests are built
 }
 
-// unseen are uses that no import shows: a package runs a program that is built from another, or reads its files.
+// unseen are dependencies without an import: a package runs a program built from another one, or reads its files.
 var unseen = map[string][]string{
 	module + "/test/blackbox":    {module + "/cmd/godwit"},
 	module + "/examples/workers": {module + "/examples/workers/orders"},
 }
 
-// readers are the tests that read files from outside their folder.
+// readers are the tests that read files outside their folder.
 var readers = []struct{ prefix, pkg string }{
 	{"api/vectors/", module + "/internal/notify/frame"},
 	{"api/vectors/", module + "/clients/go"},
@@ -33,13 +33,13 @@ var readers = []struct{ prefix, pkg string }{
 	{"docs/dependencies.md", module + "/internal/testkit/archtest"},
 }
 
-// everything are files that every package is built with.
+// everything lists files on which every package depends.
 var everything = map[string]bool{"go.mod": true, "go.sum": true}
 
-// always are tests of the tree as a whole; they are cheap.
+// always lists cheap tests of the whole tree, which always run.
 var always = []string{module + "/internal/testkit/archtest"}
 
-// affected returns the names of the packages that a change of files can break, in order.
+// affected returns the names, in order, of the packages that a change of files can break.
 func affected(packages []pkg, files []string) []string {
 	if len(files) == 0 {
 		return nil
@@ -72,7 +72,7 @@ func affected(packages []pkg, files []string) []string {
 	return sorted(hit)
 }
 
-// owner is the package in whose folder a file is, or in one under which: testdata, pages that are embedded.
+// owner returns the package in whose folder a file is, or below whose folder: testdata, embedded pages.
 func owner(byDir map[string]string, file string) string {
 	for dir := path.Dir(file); dir != "."; dir = path.Dir(dir) {
 		if p := byDir[dir]; p != "" {
@@ -82,10 +82,10 @@ func owner(byDir map[string]string, file string) string {
 	return ""
 }
 
-// users marks the packages that are built from a package, and those that run a program built from it.
+// users marks the packages built from a package, and those that run a program built from it.
 func users(packages []pkg, changed string, testOnly bool, hit map[string]bool) {
 	if testOnly {
-		return // nothing else is built from a package's tests
+		return // no other package is built from a package's tests
 	}
 	for _, p := range packages {
 		if p.uses[changed] {

@@ -74,7 +74,7 @@ func TestListKnowsTheUsersOfThisModule(t *testing.T) {
 	got := affected(packages, []string{"internal/notify/session/session.go"})
 	for _, name := range []string{"internal/notify/session", "internal/server/app", "internal/gateway/wsgate", "clients/go", "test/rides", "test/faults"} {
 		if !slices.Contains(got, module+"/"+name) {
-			t.Errorf("after a change of session, %s is not tested", name) // clients/go uses it in its tests alone
+			t.Errorf("after a change of session, %s is not tested", name) // only the tests of clients/go use it
 		}
 	}
 	if got := affected(packages, []string{"internal/engine/latency/latency.go"}); reflect.DeepEqual(got, affected(packages, []string{"go.mod"})) {

@@ -1,6 +1,6 @@
-// Command affected names the packages whose tests a change can fail: those that changed, and all that are built from them, or with -near
-// those that import them. It reads the work tree, untracked files included, and compares it with the commit where its branch left the main
-// branch.
+// Command affected lists the packages whose tests a change can fail: changed packages, and all packages built from them, or with -near
+// those that import them. It reads the work tree, including untracked files, and compares it with the commit at which the branch left the
+// main branch.
 package main
 
 import (
@@ -62,7 +62,7 @@ func run(since string, short, near bool) error {
 	return nil
 }
 
-// base is where this branch left main; on main itself, and where there is no main, it is the last commit.
+// base returns the commit at which this branch left main; on main itself, and without a main, the last commit.
 func base() string {
 	for _, main := range []string{"main", "origin/main"} {
 		if commit, err := output("git", "merge-base", "HEAD", main); err == nil {
@@ -72,7 +72,7 @@ func base() string {
 	return "HEAD"
 }
 
-// changed lists the files that differ from a commit, those that git does not know yet included. Paths are from the root.
+// changed lists the files that differ from a commit, including untracked ones. Paths are relative to the root.
 func changed(since string) ([]string, error) {
 	differ, err := output("git", "diff", "--name-only", "--no-renames", "-z", since, "--")
 	if err != nil {
@@ -85,14 +85,13 @@ func changed(since string) ([]string, error) {
 	return strings.FieldsFunc(differ+unknown, func(r rune) bool { return r == 0 }), nil
 }
 
-// list lists the packages of this module and the packages that their tests are built from; with near only those that
-// they import.
+// list lists the packages of this module with the packages from which their tests are built, or with near only those that they import.
 func list(near bool) ([]pkg, error) {
 	root, err := os.Getwd()
 	if err != nil {
 		return nil, err
 	}
-	// A test is listed as a package of its own: "p [p.test]" is p with its tests in it, p.test the program.
+	// go list reports a test as a package of its own: "p [p.test]" is p with its tests, p.test the program.
 	uses := ".Deps"
 	if near {
 		uses = ".Imports"

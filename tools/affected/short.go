@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// skipsAll reports whether a folder has test files, and nothing in them runs under -short: to link them would be for nothing.
+// skipsAll reports whether a folder has test files and none of their tests runs under -short, so that linking them is useless.
 func skipsAll(dir string) (bool, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 	if err != nil {
@@ -39,8 +39,8 @@ func runs(f *ast.FuncDecl) bool {
 	return strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Example") || strings.HasPrefix(name, "Fuzz")
 }
 
-// long reports whether the first that a test does, but for t.Parallel(), is to skip itself under -short: blackbox.Long(t), or
-// if testing.Short() {}.
+// long reports whether a test's first statement, apart from t.Parallel(), skips it under -short: blackbox.Long(t), or if testing.Short()
+// {}.
 func long(f *ast.FuncDecl) bool {
 	if f.Body == nil {
 		return false
@@ -56,7 +56,7 @@ func long(f *ast.FuncDecl) bool {
 	return name == "blackbox.Long" || name == "testing.Short" && skips(stmts[0])
 }
 
-// called is the name of the package's function or of the method that a statement, or the condition of its if, calls.
+// called returns the name of the function or method that a statement, or the condition of an if, calls.
 func called(stmt ast.Stmt) string {
 	var first ast.Expr
 	switch stmt := stmt.(type) {
@@ -80,7 +80,7 @@ func called(stmt ast.Stmt) string {
 	return of.Name + "." + callee.Sel.Name
 }
 
-// skips reports whether the body of an if calls Skip: other conditions only shorten a test.
+// skips reports whether the body of an if calls Skip: other bodies only shorten a test.
 func skips(stmt ast.Stmt) (found bool) {
 	ast.Inspect(stmt, func(n ast.Node) bool {
 		if s, ok := n.(*ast.SelectorExpr); ok && strings.HasPrefix(s.Sel.Name, "Skip") {

@@ -1,5 +1,5 @@
-// Command comments draws comments of the module's code by a seed, each with its place and the line under it, so that somebody reads
-// whether they are plain. The same seed draws the same comments of the same tree.
+// Command comments prints random comments of the module's code, each with its place and the line below, for people who judge whether they
+// are plain. The same seed prints the same comments of the same tree.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// words is the least number of words in a comment that is worth reading.
+// words is the least number of words of a printed comment.
 const words = 6
 
 func main() {

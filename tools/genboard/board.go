@@ -11,7 +11,7 @@ type row struct {
 	panels []panel
 }
 
-// panel is a plot, or one figure where big is set.
+// panel is a plot, or one figure if big is set.
 type panel struct {
 	title, help string
 	unit        string // Grafana's name of it
@@ -19,12 +19,12 @@ type panel struct {
 	lines       []line
 }
 
-// line is an expression and the legend of its results.
+// line is an expression, with the legend of its results.
 type line struct{ expr, legend string }
 
 const rate = "[$__rate_interval]"
 
-// quantile is one of a histogram, by a label if there is one.
+// quantile returns the expression for a quantile of a histogram, by a label if there is one.
 func quantile(q, histogram, by string) string {
 	of := "le"
 	if by != "" {
@@ -138,7 +138,7 @@ var board = []row{
 	}},
 }
 
-// boardJSON writes the board as Grafana imports it.
+// boardJSON returns the board in Grafana's import format.
 func boardJSON(known map[string]bool) ([]byte, error) {
 	const width = 24 // of Grafana's grid
 	var panels []any
@@ -175,7 +175,7 @@ func boardJSON(known map[string]bool) ([]byte, error) {
 
 func grid(x, y, w, h int) map[string]int { return map[string]int{"x": x, "y": y, "w": w, "h": h} }
 
-// source is the Prometheus that the board's reader chooses.
+// source is the Prometheus data source that the board's reader chooses.
 var source = map[string]string{"type": "prometheus", "uid": "$source"}
 
 func variables() []any {

@@ -1,5 +1,5 @@
-// Command genboard writes the board of Grafana, the alerts of Prometheus and the page of all metrics. It starts a server of its own and
-// takes names from that server's metrics: an expression with any other name is an error.
+// Command genboard writes the Grafana board, the Prometheus alerts and the page of all metrics. It starts a server and reads the names of
+// its metrics: an expression with any other name is an error.
 package main
 
 import (

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/server/metrics"
 )
 
-// names are the metrics that there are.
+// names returns the set of existing metrics.
 func names(known []metrics.Described) map[string]bool {
 	n := make(map[string]bool, len(known))
 	for _, m := range known {
@@ -18,10 +18,10 @@ func names(known []metrics.Described) map[string]bool {
 	return n
 }
 
-// ours is a metric of the server in an expression, with its matchers if it has some.
+// ours matches a metric of the server in an expression, with its matchers if it has some.
 var ours = regexp.MustCompile(`\b((?:godwit|process|go)_[a-z0-9_]+)(\{[^}]*\})?`)
 
-// check fails if an expression names a metric that there is not.
+// check fails if an expression contains a metric that does not exist.
 func check(known map[string]bool, expr string) error {
 	for _, m := range ours.FindAllStringSubmatch(expr, -1) {
 		name := m[1]
@@ -37,7 +37,7 @@ func check(known map[string]bool, expr string) error {
 	return nil
 }
 
-// chosen narrows each metric of ours to the servers that the board's reader chooses.
+// chosen restricts each of the server's metrics to the servers that the board's reader chooses.
 func chosen(expr string) string {
 	const servers = `job=~"$job", instance=~"$instance"`
 	return ours.ReplaceAllStringFunc(expr, func(m string) string {
@@ -48,7 +48,7 @@ func chosen(expr string) string {
 	})
 }
 
-// reference is the page of all metrics.
+// reference returns the page of all metrics.
 func reference(known []metrics.Described) []byte {
 	var b bytes.Buffer
 	b.WriteString(`# Metrics

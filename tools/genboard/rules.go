@@ -8,28 +8,28 @@ import (
 	"strings"
 )
 
-// alert is one that Prometheus raises.
+// alert is a Prometheus alert.
 type alert struct {
 	name     string
 	expr     string
-	lasts    string // for how long it must be so; empty: at once
-	severity string // page: somebody has to act now; ticket: today
-	summary  string // {{ $labels.instance }} and {{ $value }} are filled in
+	lasts    string // how long the condition must hold; empty: alert immediately
+	severity string // page: someone must act now; ticket: act today
+	summary  string // may contain {{ $labels.instance }} and {{ $value }}
 	remedy   string
 	trial    trial
 }
 
 // trial is a promtool test of an alert: a metric's values by the minute, bad for an hour and then good.
 type trial struct {
-	series []string // each a metric and its values, as promtool writes them
-	from   string   // when it is bad and the alert is raised; empty: 40m
-	to     string   // when it is long good again; empty: 130m
+	series []string // metrics with their values, in promtool's notation
+	from   string   // time when the values are bad and the alert is raised; empty: 40m
+	to     string   // time when the values have long been good again; empty: 130m
 }
 
-// badly is a trial of one series.
+// badly returns a trial of one series.
 func badly(series, values string) trial { return trial{series: []string{at(series, values)}} }
 
-// at writes a series of a server.
+// at returns a series of one server.
 func at(series, values string) string {
 	if name, labels, ok := strings.Cut(series, "{"); ok {
 		series = name + `{job="godwit", instance="a", ` + labels
@@ -79,7 +79,7 @@ var alerts = []alert{
 	{"GodwitPostgresHeld", `max by (holder) (godwit_postgres_horizon_seconds) > 300`, "", "ticket", "A {{ $labels.holder }} has kept PostgreSQL from removing dead rows for {{ $value | humanizeDuration }}", "godwit doctor --postgres URL names it.", badly(`godwit_postgres_horizon_seconds{holder="backend"}`, "0+60x60 0x240")},
 }
 
-// rulesYAML writes the alerts as Prometheus reads them. Strings of JSON are strings of YAML.
+// rulesYAML returns the alerts in Prometheus's format. JSON strings are valid YAML strings.
 func rulesYAML(known map[string]bool) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(`# Alerts on Godwit, made by tools/genboard: change them there. To try them: promtool test rules rules_test.yml
@@ -100,7 +100,7 @@ groups:
 	return b.Bytes(), nil
 }
 
-// trialsYAML writes how promtool tries them: each alert is raised, alone, and is gone when all is well again.
+// trialsYAML returns the alerts' tests for promtool: each alert is raised, alone, and ends when the values are good again.
 func trialsYAML() []byte {
 	var b bytes.Buffer
 	b.WriteString(`# Made by tools/genboard. Each alert fires and resolves: promtool test rules rules_test.yml

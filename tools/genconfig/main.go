@@ -1,4 +1,4 @@
-// Command genconfig writes the reference page of all settings, made from the settings themselves.
+// Command genconfig writes the reference page of all settings from the settings' definitions.
 package main
 
 import (

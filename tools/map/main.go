@@ -1,5 +1,4 @@
-// Command map prints each package of the module with the first sentence of its comment, so that the map of the code
-// cannot go stale.
+// Command map prints each package of the module with the first sentence of its comment, so that this map of the code never goes stale.
 package main
 
 import (

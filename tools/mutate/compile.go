@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// where is how the compiler names a place.
+// where matches a place in the compiler's messages.
 var where = regexp.MustCompile(`(?m)([\w./-]+\.go):(\d+):\d+: `)
 
 // compile builds the tests with all mutants in them. Mutants that do not compile are left out.
@@ -40,7 +40,7 @@ func (d *drawing) compile(ctx context.Context, dir string, packages map[string]*
 			}
 			if err != nil {
 				failures.Write(out)
-				break // a mutant lacking here is lacking everywhere
+				break // a mutant that is missing here is missing everywhere
 			}
 		}
 		if failures.Len() == 0 {

@@ -19,18 +19,18 @@ const (
 	module        = "godwit.dev/godwit"
 	switchPackage = module + "/tools/mutate/mutant"
 	survivorsFile = "tools/mutate/survivors.txt"
-	// mostSurvivors is how many of a hundred mutants that are not equivalent may survive.
+	// mostSurvivors is how many of 100 mutants that are not equivalent may survive.
 	mostSurvivors = 10
-	// nearest is how many packages that use the mutant's own have their tests run besides.
+	// nearest is how many packages that use a mutant's package also run their tests.
 	nearest = 2
 )
 
-// spared are packages that only tests are built from: faults in them break tests, not the server.
+// spared are packages from which only tests are built: faults in them break tests, not the server.
 var spared = regexp.MustCompile(`/(archtest|gatetest|storetest|sendertest|certstest|faultvfs|sdk)(/|$)`)
 
 // drawing holds the options of a run.
 type drawing struct {
-	patterns  []string       // of packages, as go list takes them
+	patterns  []string       // patterns of packages, as for go list
 	only      *regexp.Regexp // names of mutants to draw from; nil: all
 	count     int
 	seed      uint64
@@ -41,8 +41,8 @@ type drawing struct {
 	out       io.Writer
 }
 
-// draw breaks the code in places that chance chooses and reports what no test notices. It fails if there is something
-// that survivors.txt does not judge, or too much that it excuses.
+// draw breaks the code at random places and reports the mutants that no test notices. It fails if survivors.txt does not judge one of them,
+// or excuses too many.
 func (d *drawing) draw(ctx context.Context) error {
 	begun := time.Now()
 	judged, err := readSurvivors(d.survivors)
@@ -101,14 +101,14 @@ func (d *drawing) draw(ctx context.Context) error {
 	return report(d.out, before+len(drawn), survived, judged)
 }
 
-// without removes the points whose mutants were noticed.
+// without removes the points whose mutants were noticed, and returns how many it removed.
 func without(drawn []*point, noticed map[string]bool) (rest []*point, left int) {
 	rest = slices.DeleteFunc(slices.Clone(drawn), func(p *point) bool { return noticed[p.String()] })
 	return rest, len(drawn) - len(rest)
 }
 
-// pick draws n points, of each kind as many as there are, in turn. Each point's chance is a hash of its own, so that a
-// change of the code leaves the rest of a draw as it was.
+// pick draws n points, taking the kinds in turn. Each point's chance is a hash of its own, so that a change of the code does not change the
+// rest of a draw.
 func pick(points []*point, n int, seed uint64) (drawn []*point) {
 	byKind, chance := map[kind][]*point{}, map[*point][sha256.Size]byte{}
 	for _, p := range points {
@@ -134,8 +134,8 @@ func pick(points []*point, n int, seed uint64) (drawn []*point) {
 	return drawn
 }
 
-// testsOf returns whose tests may notice a mutant: those of the package and of the nearest packages that use it, the one
-// with the fewest dependencies first.
+// testsOf returns the packages whose tests may notice a mutant: its own package and the nearest packages that use it, fewest dependencies
+// first.
 func testsOf(packages map[string]*goPackage, drawn []*point) map[string][]string {
 	tests := map[string][]string{}
 	for _, p := range drawn {

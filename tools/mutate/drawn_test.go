@@ -26,7 +26,7 @@ func draw(t *testing.T, survivors string) (out string, err error) {
 
 const inSample = "tools/mutate/testdata/sample/sample.go "
 
-// untested are the mutants of a function without a test, and one that nothing can notice.
+// untested are the mutants of a function without a test, and one that no test can notice.
 const untested = inSample + "Untested negated: a < b && len(\"x\") <= b\n\taccepted: it is a sample\n" +
 	inSample + "Untested dropped: a < b && len(\"x\") <= b\n\taccepted: it is a sample\n" +
 	inSample + "Untested bound: a < b\n\taccepted: it is a sample\n" +
@@ -115,7 +115,7 @@ func TestMutantsInMutantsCompile(t *testing.T) {
 	for i, p := range points {
 		p.number = i + 1
 	}
-	if len(points) != 5 { // g may do something: it is not called twice
+	if len(points) != 5 { // g may have side effects, so it is not called twice
 		t.Errorf("%d points: %v", len(points), points)
 	}
 	out, err := rewrite([]byte(src), points)
@@ -141,7 +141,7 @@ func TestSurvivorsAreJudgedInWords(t *testing.T) {
 	}
 }
 
-// TestSurvivorsFitTheCode fails when a place that was judged is not there any more.
+// TestSurvivorsFitTheCode fails if a judged place no longer exists.
 func TestSurvivorsFitTheCode(t *testing.T) {
 	judged, err := readSurvivors("survivors.txt")
 	if err != nil {

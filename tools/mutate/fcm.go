@@ -2,7 +2,7 @@ package main
 
 const fcmTests = "./internal/sending/fcm"
 
-// ofFCM break the meaning of each answer of FCM, one row of its table after the other.
+// ofFCM change the meaning of each of FCM's answers, one row of its table after the other.
 var ofFCM = []mutation{
 	fcmRow("keep tokens that have ended", `case a.Status == http.StatusNotFound && f.Code == "UNREGISTERED":`, `case false:`),
 	fcmRow("drop tokens because the project is missing", `case a.Status == http.StatusNotFound && f.Code == "UNREGISTERED":`, `case a.Status == http.StatusNotFound:`),

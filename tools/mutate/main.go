@@ -33,7 +33,7 @@ type suite struct{ pkg, run string }
 // resultsFolder holds the results of a seed's mutants, a line of JSON for each.
 const resultsFolder = ".bin/mutate"
 
-// patience bounds one run of tests.
+// patience limits one run of tests.
 const patience = 10 * time.Minute
 
 func main() {
@@ -94,8 +94,8 @@ func run(ctx context.Context, only *regexp.Regexp, list bool) error {
 	return nil
 }
 
-// try runs the mutation's tests on the code as it is, which must pass, and on the broken code, which must fail. green notes
-// the suites that passed on the unbroken code.
+// try runs the mutation's tests on the unchanged code, where they must pass, and on the broken code, where they must fail. green records
+// the suites that passed on the unchanged code.
 func (m *mutation) try(ctx context.Context, green map[suite]bool) (killed bool, err error) {
 	overlay, err := m.overlay()
 	if err != nil {
@@ -156,7 +156,7 @@ func (m *mutation) overlay() (string, error) {
 	return filepath.Join(dir, "overlay.json"), err
 }
 
-// find reads the file and checks that there is just one place to change.
+// find reads the file and checks that the text to change occurs exactly once.
 func (m *mutation) find(file string) (text []byte, err error) {
 	if text, err = os.ReadFile(file); err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func command(ctx context.Context, env []string, args ...string) (string, error) 
 	return string(out), err
 }
 
-// reason returns the first line in which a test says why it failed.
+// reason returns the first line in which a test reports why it failed.
 func reason(out string) string {
 	for line := range strings.Lines(out) {
 		line = strings.TrimSpace(line)

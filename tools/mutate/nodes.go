@@ -1,6 +1,6 @@
 package main
 
-// Stores on PostgreSQL, as several nodes use them.
+// Tests of stores on PostgreSQL, used by several nodes.
 const (
 	sharedMailboxTests  = "./internal/store/postgres/mailboxdb"
 	sharedCampaignTests = "./internal/store/postgres/campaigndb"

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// goPackage is the part of go list's output that is used.
+// goPackage has the used parts of go list's output.
 type goPackage struct {
 	Dir, ImportPath                          string
 	GoFiles, TestGoFiles, XTestGoFiles       []string
@@ -45,7 +45,7 @@ func list(ctx context.Context, patterns []string) (map[string]*goPackage, error)
 	}
 }
 
-// allPoints finds the places of all packages that are not there for tests, in order.
+// allPoints returns the points of all packages that are not only for tests, in order.
 func allPoints(packages map[string]*goPackage) (all []*point, err error) {
 	for _, path := range slices.Sorted(maps.Keys(packages)) {
 		if spared.MatchString(path) {

@@ -19,21 +19,21 @@ type kind string
 const (
 	negated    kind = "negated"   // a condition means its opposite
 	offByOne   kind = "bound"     // < is <=, and so on
-	dropped    kind = "dropped"   // a guard that leaves early does not
+	dropped    kind = "dropped"   // a guard that would leave early is removed
 	unfiltered kind = "no filter" // a query reads all apps
 )
 
 var kinds = []kind{negated, offByOne, dropped, unfiltered}
 
-// point is a place where code can go wrong: between from and to, text is put around it.
+// point is a place for a mutant: text is put around the code between from and to.
 type point struct {
 	kind     kind
 	file     string // from the root
 	pkg      string // import path
 	in, what string // function, and source
-	again    int    // how many points before it are called the same
+	again    int    // number of earlier points with the same name
 	from, to int
-	number   int // of the mutant, from 1; 0: not drawn
+	number   int // number of the mutant, from 1; 0: not drawn
 }
 
 // String names a point for survivors.txt: it stays the same while the code around it changes.
@@ -45,7 +45,7 @@ func (p *point) String() string {
 	return s
 }
 
-// ofApp is how queries keep to one app. A match before a comma sets a column instead.
+// ofApp matches the condition that limits a query to one app. A match before a comma sets a column instead.
 var ofApp = regexp.MustCompile(`\b((?:\w+\.)?app = (\?\d?))([^\d,]|$)`)
 
 // find lists the points of a file.
@@ -111,7 +111,7 @@ func nameOf(f *ast.FuncDecl) string {
 	return f.Name.Name
 }
 
-// leaves reports whether a block ends the function or the turn of a loop.
+// leaves reports whether a block ends the function or the iteration of a loop.
 func leaves(b *ast.BlockStmt) bool {
 	if len(b.List) == 0 {
 		return false
@@ -129,7 +129,7 @@ func ordered(op token.Token) bool {
 	return op == token.LSS || op == token.LEQ || op == token.GTR || op == token.GEQ
 }
 
-// pure reports whether an expression may be computed twice.
+// pure reports whether an expression may be evaluated twice.
 func pure(e ast.Expr) bool {
 	ok := true
 	ast.Inspect(e, func(n ast.Node) bool {
@@ -147,7 +147,7 @@ func pure(e ast.Expr) bool {
 	return ok
 }
 
-// around returns the text before and after a point's text, with which its mutant is active when selected.
+// around returns the text before and after a point's code, which makes its mutant active when selected.
 func (p *point) around(src []byte) (before, after string) {
 	is := fmt.Sprintf("mutant__.Is(%d)", p.number)
 	switch p.kind {
@@ -170,7 +170,7 @@ func (p *point) around(src []byte) (before, after string) {
 			return "", ""
 		}
 		all := ofApp.ReplaceAllString(text, "($1 OR $2 IS NOT NULL)$3")
-		if strings.Contains(text, "?1") { // numbered parameters may be used twice, others are counted
+		if strings.Contains(text, "?1") { // numbered parameters may be used twice; others are counted
 			return fmt.Sprintf("mutant__.Text(%d, ", p.number), fmt.Sprintf(", %q)", all)
 		}
 		return fmt.Sprintf("mutant__.Text(%d, ", p.number), fmt.Sprintf(", %q)", ofApp.ReplaceAllString(text, "$2 IS NOT NULL$3"))
@@ -179,7 +179,8 @@ func (p *point) around(src []byte) (before, after string) {
 
 func oneLine(text []byte) []byte { return bytes.Join(bytes.Fields(text), []byte(" ")) }
 
-// rewrite compiles the drawn points of a file in. No line moves, so that errors of the compiler lead to points.
+// rewrite returns a file's source with the drawn points' mutants in it. No line moves, so that compiler errors still give the lines of
+// points.
 func rewrite(src []byte, points []*point) ([]byte, error) {
 	set := token.NewFileSet()
 	tree, err := parser.ParseFile(set, "", src, parser.PackageClauseOnly)
@@ -192,7 +193,7 @@ func rewrite(src []byte, points []*point) ([]byte, error) {
 	}
 	name := set.Position(tree.Name.End()).Offset
 	edits := []edit{{name, 0, `; import mutant__ "` + switchPackage + `"`}}
-	// Outer ones first: at the same place they are opened in this order and closed in the reverse one.
+	// Outer ones first: points at the same place are opened in this order and closed in reverse.
 	points = slices.Clone(points)
 	slices.SortStableFunc(points, func(a, b *point) int { return cmp.Or(a.from-b.from, b.to-a.to) })
 	for i, p := range points {

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// result is the result of a mutant: a line of JSON in the file of results.
+// result is the result of a mutant, a JSON line in the file of results.
 type result struct {
 	Mutant  string  `json:"mutant"`
 	By      string  `json:"noticed_by,omitempty"` // package; empty: it survived
@@ -18,11 +18,11 @@ type result struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// results is the file of results, written as they come, so that a run that was stopped can go on.
+// results is the file of results. Each is written immediately, so that an interrupted run can continue.
 type results struct{ file *os.File }
 
-// openResults opens the file of results, and returns which mutants were noticed. Surviving mutants are tried again:
-// tests may have been written for them.
+// openResults opens the file of results, and returns the mutants that were noticed. Surviving mutants are tried again, since tests may have
+// been added for them.
 func (d *drawing) openResults() (*results, map[string]bool, error) {
 	noticed := map[string]bool{}
 	if d.results == "" {
@@ -40,7 +40,7 @@ func (d *drawing) openResults() (*results, map[string]bool, error) {
 		return nil, nil, err
 	}
 	text, err := io.ReadAll(f)
-	whole := bytes.LastIndexByte(text, '\n') + 1 // a line that is not was being written when a run was killed
+	whole := bytes.LastIndexByte(text, '\n') + 1 // an incomplete last line was being written when a run was killed
 	if err == nil {
 		err = f.Truncate(int64(whole))
 	}

@@ -17,7 +17,7 @@ func TestARunGoesOnWhereOneStopped(t *testing.T) {
 			patterns: []string{"./testdata/sample"}, only: regexp.MustCompile("Half|Untested bound"), count: 100, seed: 1,
 			survivors: filepath.Join(t.TempDir(), "none"), results: file, resume: resume, out: &b,
 		}
-		if err := d.draw(t.Context()); err == nil { // the mutant of the bound in Half survives, as do those of untested code
+		if err := d.draw(t.Context()); err == nil { // fails: the mutant of the bound in Half survives, as do those of untested code
 			t.Errorf("no error in\n%s", &b)
 		}
 		return b.String()

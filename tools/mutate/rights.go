@@ -1,6 +1,6 @@
 package main
 
-// The oracle of rights, and the table of rights, in which each way in must turn red on its own.
+// The oracle of rights, and the table of rights, in which the test of each way in must fail on its own.
 const (
 	oracle      = "internal/access/rights.go"
 	rightsTests = "./test/api"
@@ -12,7 +12,7 @@ var (
 	asking     = []string{"HTTP", "NATS", "the_gateway"}
 )
 
-// row is a row of the table by each of the ways.
+// row returns the tests of a table row for each of the ways.
 func row(test string, ways []string) (tests []suite) {
 	for _, way := range ways {
 		tests = append(tests, suite{rightsTests, test + "_by_" + way + "_?$"})
@@ -20,7 +20,7 @@ func row(test string, ways []string) (tests []suite) {
 	return tests
 }
 
-// HTTP checks the key's role before the rights: there no mutant of the rights gives anybody more than the role allows.
+// HTTP checks the key's role before the rights, so no mutant of the rights gives anybody more than the role allows.
 var ofRights = []mutation{
 	{
 		name: "let everybody subscribe", file: oracle, old: "return topic.WithinAny(pattern, r.Subscribe)", new: "return true",

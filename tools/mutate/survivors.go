@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// readSurvivors reads what was judged of mutants that survived: a line that names one, as String does, and below it,
-// indented, "equivalent: why" if no test could notice, or "accepted: why" if none is worth its cost.
+// readSurvivors reads the judgements about surviving mutants: a line that names one in String's form, and below it, indented, "equivalent:
+// why" if no test could notice it, or "accepted: why" if a test is not worth its cost.
 func readSurvivors(file string) (map[string]string, error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -38,7 +38,7 @@ func readSurvivors(file string) (map[string]string, error) {
 	return judged, nil
 }
 
-// report prints how many survived and fails if these are too many, or if one of them is not judged.
+// report prints how many mutants survived and fails if they are too many, or if one of them is not judged.
 func report(out io.Writer, drawn int, survived []*point, judged map[string]string) error {
 	equivalent, accepted := 0, 0
 	var open []string

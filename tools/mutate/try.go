@@ -21,18 +21,18 @@ import (
 	"godwit.dev/godwit/tools/mutate/mutant"
 )
 
-// mostRuns is how often a package's tests are tried without a mutant. A machine that others use fails one now and then.
+// mostRuns is how often a package's tests are tried without a mutant. On a shared machine a run fails now and then.
 const mostRuns = 5
 
 // suiteBinary is a package's compiled tests.
 type suiteBinary struct {
 	path, dir string
-	skip      string        // tests that are red without a mutant, as -test.skip takes them
+	skip      string        // tests that fail without a mutant, in the form of -test.skip
 	took      time.Duration // without a mutant
 	reached   map[int]bool  // mutants in code that the tests run
 }
 
-// run runs compiled tests, all of them if none is named; number 0 is the unchanged code.
+// run runs a package's compiled tests, all of them if test is empty. Number 0 is the unchanged code.
 func (b *suiteBinary) run(ctx context.Context, number int, limit time.Duration, test string, env ...string) (red bool, out string) {
 	ctx, cancel := context.WithTimeout(ctx, limit+10*time.Second)
 	defer cancel()
@@ -58,10 +58,10 @@ func (b *suiteBinary) run(ctx context.Context, number int, limit time.Duration, 
 	return err != nil, string(text)
 }
 
-// failed finds the tests that failed or did not end.
+// failed matches tests that failed or did not end.
 var failed = regexp.MustCompile(`(?m)^--- FAIL: (\w+)|^running tests:\n\s+(\w+)`)
 
-// redTest names the test that was red first, as -test.run takes it.
+// redTest returns the test that failed first, in the form of -test.run.
 func redTest(out string) string {
 	m := failed.FindStringSubmatch(out)
 	if m == nil {
@@ -70,8 +70,7 @@ func redTest(out string) string {
 	return "^" + cmp.Or(m[1], m[2]) + "$"
 }
 
-// notices reports why the tests are red with a mutant, and nothing if they are not. A failure counts only if it
-// repeats.
+// notices returns why the tests fail with a mutant, or "" if they pass. A failure counts only if it repeats.
 func (b *suiteBinary) notices(ctx context.Context, number int) (why string) {
 	limit := 20*time.Second + 2*b.took
 	red, out := b.run(ctx, number, limit, "")
@@ -89,8 +88,8 @@ func (b *suiteBinary) notices(ctx context.Context, number int) (why string) {
 	return ""
 }
 
-// measure runs the tests without a mutant: how long they take, and which mutants' places they come by. A test that
-// fails twice is left out.
+// measure runs the tests without a mutant, and records how long they take and which mutants' places they reach. A test that fails twice is
+// left out.
 func (b *suiteBinary) measure(ctx context.Context, dir string) error {
 	last, out := "", ""
 	for range mostRuns {
@@ -122,7 +121,7 @@ func (b *suiteBinary) measure(ctx context.Context, dir string) error {
 	return fmt.Errorf("%s is red without a mutant:\n%s", b.dir, tail(out))
 }
 
-// each calls f for all of a list, on as many goroutines as jobs says, until the context ends.
+// each calls f for all elements of a list, on as many goroutines as jobs says, until the context ends.
 func each[T any](ctx context.Context, jobs int, list []T, f func(T)) {
 	var wg sync.WaitGroup
 	turn := make(chan T)
@@ -143,7 +142,7 @@ func each[T any](ctx context.Context, jobs int, list []T, f func(T)) {
 	wg.Wait()
 }
 
-// baseline sees that the tests are green without a mutant.
+// baseline checks that the tests pass without a mutant.
 func (d *drawing) baseline(ctx context.Context, dir string, binaries map[string]*suiteBinary) error {
 	var mu sync.Mutex
 	var all error
@@ -160,7 +159,7 @@ func (d *drawing) baseline(ctx context.Context, dir string, binaries map[string]
 	return cmp.Or(ctx.Err(), all)
 }
 
-// try runs the tests of each mutant, until one is red.
+// try runs the tests of each mutant, until one fails.
 func (d *drawing) try(ctx context.Context, drawn []*point, tests map[string][]string, binaries map[string]*suiteBinary, log *results) (survived []*point, tried int, err error) {
 	var mu sync.Mutex
 	begun := time.Now()
@@ -200,7 +199,7 @@ func (d *drawing) try(ctx context.Context, drawn []*point, tests map[string][]st
 	return survived, tried, errors.Join(ctx.Err(), err)
 }
 
-// progress says how much is done, how long it took and how long the rest will take at this rate.
+// progress returns how much is done, how long it took and how long the rest will take at this rate.
 func progress(done, all int, begun time.Time) string {
 	took := time.Since(begun)
 	left := took / time.Duration(done) * time.Duration(all-done)

@@ -33,8 +33,7 @@ func run(args []string, w io.Writer) error {
 	return write(w, info, args[1])
 }
 
-// bill is as much of CycloneDX 1.5 as there is to say. It has neither a time nor a serial number, so that the same program has the
-// same bill.
+// bill is the part of CycloneDX 1.5 that is used. It has neither a time nor a serial number, so that the same program has the same bill.
 type bill struct {
 	Format     string      `json:"bomFormat"`
 	Spec       string      `json:"specVersion"`
@@ -74,7 +73,7 @@ func write(w io.Writer, info *debug.BuildInfo, version string) error {
 		}
 		c := module("library", m.Path, m.Version)
 		if m.Sum != "" {
-			c.Properties = []property{{"cdx:gomod:sum", m.Sum}} // go.sum's, which is a hash of a list of files and no plain one
+			c.Properties = []property{{"cdx:gomod:sum", m.Sum}} // go.sum's hash is one of a list of files, not a plain file hash
 		}
 		b.Components = append(b.Components, c)
 	}

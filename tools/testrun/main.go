@@ -1,6 +1,6 @@
-// Command testrun runs the Go tests in two runs of `go test` at the same time: packages that -raced names with the race detector, all
-// others without it. It prints the events of both (`go test -json`) as whole lines, so that gotestsum reads them as one run. Before
-// them it makes targets of the Makefile, all at once, and reports each as a package.
+// Command testrun runs the Go tests in two concurrent runs of `go test`: packages named by -raced with the race detector, all others
+// without it. It prints the events of both (`go test -json`) as whole lines, so that gotestsum reads them as one run. Before them it makes
+// targets of the Makefile, all at once, and reports each as a package.
 package main
 
 import (
@@ -47,7 +47,7 @@ func run(ctx context.Context, raced, flags, raceFlags, targets []string, atOnce 
 		goTest(ctx, "0", flags, without, share(atOnce, len(with) > 0)),
 	}
 	failed := make([]error, len(runs)+1)
-	failed[len(runs)] = makeAll(ctx, targets, out) // first: their clients have shorter timeouts than a machine full of tests needs
+	failed[len(runs)] = makeAll(ctx, targets, out) // run first: their clients have shorter timeouts than a machine full of tests needs
 	var wg sync.WaitGroup
 	for i, cmd := range runs {
 		if cmd != nil {
@@ -58,14 +58,14 @@ func run(ctx context.Context, raced, flags, raceFlags, targets []string, atOnce 
 	return errors.Join(failed...)
 }
 
-// divide lists the packages of the patterns, in the order of the patterns, and divides them by whether one of raced names them.
+// divide lists the packages of the patterns, in order, and separates those that raced names from the others.
 func divide(ctx context.Context, raced, patterns []string) (with, without []string, err error) {
 	names, err := list(ctx, raced)
 	if err != nil {
 		return nil, nil, err
 	}
 	seen := map[string]bool{}
-	for _, pattern := range patterns { // one by one: go list sorts the packages of several patterns
+	for _, pattern := range patterns { // one by one, since go list sorts the packages of several patterns
 		packages, err := list(ctx, []string{pattern})
 		if err != nil {
 			return nil, nil, err
@@ -97,7 +97,7 @@ func list(ctx context.Context, patterns []string) ([]string, error) {
 	return strings.Fields(string(text)), nil
 }
 
-// share is one run's part of how many packages are tested at once.
+// share returns one run's part of the number of packages tested at once.
 func share(atOnce int, shared bool) int {
 	if shared {
 		atOnce /= 2
@@ -105,14 +105,14 @@ func share(atOnce int, shared bool) int {
 	return max(atOnce, 1)
 }
 
-// goTest is a run of go test, or nil where it has no packages. The race detector needs cgo; the product is built without it.
+// goTest returns a run of go test, or nil if there are no packages. The race detector needs cgo; the product is built without it.
 func goTest(ctx context.Context, cgo string, flags, packages []string, atOnce int) *exec.Cmd {
 	if len(packages) == 0 {
 		return nil
 	}
 	args := slices.Concat([]string{"test", "-json", "-p", strconv.Itoa(atOnce)}, flags, packages)
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // go test ends the tests that it started
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // on an interrupt, go test ends the tests that it started
 	cmd.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
 	cmd.Stderr = os.Stderr
 	return cmd
@@ -135,7 +135,7 @@ func (l *lines) copyFrom(cmd *exec.Cmd) error {
 	}
 	readErr := l.copyLines(from)
 	if readErr != nil {
-		_, _ = io.Copy(io.Discard, from) // so that the command does not wait for a reader
+		_, _ = io.Copy(io.Discard, from) // read the rest, so that the command does not block
 	}
 	if err := cmd.Wait(); err != nil {
 		return errors.Join(readErr, fmt.Errorf("go test: %w", err))

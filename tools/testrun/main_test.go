@@ -49,7 +49,7 @@ func TestLinesOfTwoRunsStayWhole(t *testing.T) {
 		r, w := io.Pipe()
 		wg.Go(func() {
 			for i := range each {
-				for part := range strings.SplitSeq(strings.Repeat(letter, i%7+1), "") { // in pieces, as a pipe may bring them
+				for part := range strings.SplitSeq(strings.Repeat(letter, i%7+1), "") { // written in pieces, as a pipe may split them
 					fmt.Fprint(w, part)
 				}
 				fmt.Fprintln(w)

@@ -33,8 +33,8 @@ func makeAll(ctx context.Context, targets []string, out *lines) error {
 	return errors.Join(failed...)
 }
 
-// report runs a command and writes its result as the result of a package. The command's output belongs to it, in whole lines, so that
-// a failure shows it.
+// report runs a command and writes its result as that of a package. It adds the command's output to the package, in whole lines, so that a
+// failure shows it.
 func report(name string, cmd *exec.Cmd, out *lines) error {
 	begun := time.Now()
 	if err := out.result(result{Action: "start", Package: name}); err != nil {

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// checked runs the script in an environment with only the tools it is written with, and with programs that print the
-// given texts.
+// checked runs the script in an environment with only the tools that the script uses, and with programs that print the given texts.
 func checked(t *testing.T, programs map[string]string, args ...string) (says string, ok bool) {
 	t.Helper()
 	bash, err := exec.LookPath("bash")

@@ -1,4 +1,4 @@
-// Package mutant is the switch behind which drawn mutants are compiled: see tools/mutate.
+// Package mutant is the switch between the compiled mutants: see tools/mutate.
 package mutant
 
 import (
@@ -8,9 +8,10 @@ import (
 )
 
 const (
-	// Variable names the mutant that a test binary is to have; without it the code is as it was written.
+	// Variable is the environment variable with the number of the active mutant; without it the code is unchanged.
 	Variable = "GODWIT_MUTANT"
-	// ReachedVariable names a file for the numbers of the mutants whose code runs. It begins like Variable.
+	// ReachedVariable is the environment variable with a file for the numbers of the mutants whose code runs. Its name begins with
+	// Variable.
 	ReachedVariable = Variable + "_REACHED"
 	// Most is the highest number of a mutant.
 	Most = 1<<14 - 1
@@ -34,7 +35,7 @@ func openReached() *os.File {
 	return f
 }
 
-// Is reports whether the process has the mutant of this number. Numbers begin with 1.
+// Is reports whether the mutant with this number is active in the process. Numbers begin with 1.
 func Is(n int) bool {
 	if reached != nil && !seen[n].Load() && !seen[n].Swap(true) {
 		_, _ = reached.WriteString(strconv.Itoa(n) + "\n")
@@ -42,7 +43,7 @@ func Is(n int) bool {
 	return n == chosen
 }
 
-// Text returns a text, or the mutant's replacement for it.
+// Text returns text, or other if the mutant with number n is active.
 func Text(n int, text, other string) string {
 	if Is(n) {
 		return other
