@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	startedSets = 1 << 16 // sets in the table of remembered notifications, which takes 8 MB
+	startedSets = 1 << 16 // sets in the table of remembered notifications, which takes 8 MB; a power of two
 	setSize     = 8       // notifications of a set
 )
 
@@ -49,6 +49,8 @@ func keyOf(e *event.Event) uint64 {
 func (l *begun) fill(evs []event.Event) {
 	if l.sets == nil {
 		l.sets = make([]startedSet, startedSets)
+	}
+	if l.categories == nil {
 		l.categories, l.numbers = []string{"", otherCategory}, map[string]int{"": 0, otherCategory: 1}
 	}
 	for i := range evs {
@@ -57,7 +59,7 @@ func (l *begun) fill(evs []event.Event) {
 			continue
 		}
 		key := keyOf(e)
-		set := &l.sets[key%startedSets]
+		set := &l.sets[key&uint64(len(l.sets)-1)]
 		if e.Type == event.Stored {
 			number := l.number(e.Category)
 			e.Category = l.categories[number]

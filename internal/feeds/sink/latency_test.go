@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/feeds/event"
+	"godwit.dev/godwit/internal/testkit/thorough"
 )
 
 // ends records n notifications, numbered from from, that were each acknowledged took after they were stored. It returns how many of them
@@ -38,8 +39,8 @@ func starts(l *begun, from, n int, at time.Time) {
 }
 
 func TestHowLongItTookIsKnownOfTheNewestHundredThousands(t *testing.T) {
-	const many = 200_000
-	var l begun
+	sets := thorough.Rounds(startedSets/32, startedSets)
+	l, many := begun{sets: make([]startedSet, sets)}, 200_000*sets/startedSets
 	at := time.UnixMilli(1_700_000_000_000)
 	if known := ends(t, &l, 0, 100, at, time.Second); known != 0 {
 		t.Errorf("of %d that were never stored it is known", known)
