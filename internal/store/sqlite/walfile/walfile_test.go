@@ -18,13 +18,18 @@ import (
 // crashed creates a database with that many commits in its log, as kill -9 leaves it, and returns its path.
 func crashed(t *testing.T, commits int) string {
 	t.Helper()
+	return crashedWith(t, commits, 4096)
+}
+
+func crashedWith(t *testing.T, commits, pageSize int) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "a.db")
-	conn, err := sqlite.OpenConn(path)
+	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite, sqlite.OpenCreate) // without a log, so that the size of pages can be set
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	for _, sql := range []string{"PRAGMA journal_mode=wal", "PRAGMA wal_autocheckpoint=0", "CREATE TABLE n(id INTEGER PRIMARY KEY, body TEXT)"} {
+	for _, sql := range []string{fmt.Sprintf("PRAGMA page_size=%d", pageSize), "PRAGMA journal_mode=wal", "PRAGMA wal_autocheckpoint=0", "CREATE TABLE n(id INTEGER PRIMARY KEY, body TEXT)"} {
 		if err := sqlitex.ExecuteTransient(conn, sql, nil); err != nil {
 			t.Fatal(err)
 		}
