@@ -35,8 +35,8 @@ func listedByOutcome(e *campaignEnv) {
 	}
 	for _, only := range append(ended, campaign.Pending, campaign.TakenBack) {
 		slices.Sort(want[only])
-		for _, limit := range []int{1, 7, 1000} {
-			if limit > 1 || only != campaign.Pending { // of which there are many
+		for _, limit := range []int{1, 7, 90, 1000} {
+			if limit > 7 || only != campaign.Pending { // of which there are many
 				e.wantListed(c, only, limit, want[only])
 			}
 		}

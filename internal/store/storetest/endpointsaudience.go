@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/endpoint"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/testkit/thorough"
 )
 
 func (e *endpointEnv) selection(a audience.Audience) *audience.Selection {
@@ -92,7 +93,7 @@ func enumerationIsStable(e *endpointEnv) {
 
 // shortPages registers many endpoints, of which the audience contains one.
 func shortPages(e *endpointEnv) {
-	const all = 12_000
+	const all = 6000 // more than one step of a count or of a campaign
 	var regs []audience.Registration
 	for n := range all {
 		r := chat(n + 1)
@@ -153,7 +154,13 @@ func (e *endpointEnv) countInParts(sel *audience.Selection, all int) {
 
 // audiencesAgree compares the store's selections with the result of audience.Selection for each endpoint.
 func audiencesAgree(e *endpointEnv) {
-	r := rand.New(rand.NewPCG(1, 2))
+	seed := rand.Uint64()
+	defer func() {
+		if e.Failed() {
+			e.Logf("seed %d", seed)
+		}
+	}()
+	r := rand.New(rand.NewPCG(seed, 2))
 	var regs []audience.Registration
 	for n := range 300 {
 		regs = append(regs, randomEndpoint(r, n))
@@ -173,7 +180,7 @@ func audiencesAgree(e *endpointEnv) {
 			all[i].Status = audience.Disabled
 		}
 	}
-	for i := range 400 {
+	for i := range thorough.Rounds(60, 400) {
 		limit := len(all) // each page takes a query, so only one audience in four checks page boundaries
 		if i%4 == 0 {
 			limit = 1 + r.IntN(60)

@@ -19,40 +19,48 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/testkit/eventually"
+	"godwit.dev/godwit/internal/testkit/thorough"
 )
 
 // phone counts the messages to each endpoint, from all nodes.
 type phone struct {
 	mu    sync.Mutex
 	sent  map[string]int
-	takes int // number of messages sent until a test allows more: no campaign ends before the test has done its part
+	takes int           // number of messages sent until a test allows more: no campaign ends before the test has done its part
+	more  chan struct{} // closed when it allows more
 }
 
 func (p *phone) Send(ctx context.Context, r push.Request) (push.Receipt, error) {
-	for !p.take(r.Endpoint) {
+	for {
+		more := p.take(r.Endpoint)
+		if more == nil {
+			return push.Receipt{ExternalID: "1"}, nil
+		}
 		select {
 		case <-ctx.Done():
 			return push.Receipt{}, ctx.Err()
-		case <-time.After(5 * time.Millisecond):
+		case <-more:
 		}
 	}
-	return push.Receipt{ExternalID: "1"}, nil
 }
 
-func (p *phone) take(endpoint string) bool {
+// take takes a message, or returns what is closed when it may be tried again.
+func (p *phone) take(endpoint string) (more <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.sent) >= p.takes {
-		return false
+		return p.more
 	}
 	p.sent[endpoint]++
-	return true
+	return nil
 }
 
 func (p *phone) lets(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.takes = n
+	close(p.more)
+	p.more = make(chan struct{})
 }
 
 func (p *phone) Sender(context.Context, string, push.Channel) (push.Sender, error) { return p, nil }
@@ -102,7 +110,7 @@ type cluster struct {
 
 func newCluster(t *testing.T, url string, nodes int) *cluster {
 	t.Helper()
-	c := &cluster{T: t, phone: &phone{sent: map[string]int{}}, leases: "leases_" + strings.ToLower(rand.Text())}
+	c := &cluster{T: t, phone: &phone{sent: map[string]int{}, more: make(chan struct{})}, leases: "leases_" + strings.ToLower(rand.Text())}
 	schema := "campaigns_" + strings.ToLower(rand.Text())
 	for i := range nodes {
 		n := &node{name: fmt.Sprint("node", i)}
@@ -212,7 +220,7 @@ func completed(v *campaign.View) bool { return v.State == campaign.Completed }
 
 // TestACampaignGoesOnWithWhateverNodeOwnsIt stops and starts nodes that own a campaign, and makes one lose its lease.
 func TestACampaignGoesOnWithWhateverNodeOwnsIt(t *testing.T) {
-	const all = 2000
+	all := thorough.Rounds(480, 2000)
 	c := newCluster(t, pgtest.Database(t), 3)
 	id := c.send(all)
 	owners := map[*node]bool{}
@@ -240,7 +248,7 @@ func TestACampaignGoesOnWithWhateverNodeOwnsIt(t *testing.T) {
 }
 
 func TestACampaignOutlivesItsDatabasesDeath(t *testing.T) {
-	const all = 1500
+	all := thorough.Rounds(400, 1500)
 	server := pgtest.Start(t, pgtest.Options{Fsync: true})
 	c := newCluster(t, server.URL(), 2)
 	id := c.send(all)
