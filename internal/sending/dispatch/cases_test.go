@@ -11,6 +11,7 @@ import (
 
 	"godwit.dev/godwit/internal/engine/pause"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/testkit/thorough"
 )
 
 // people gives each row a recipient of its own.
@@ -139,24 +140,22 @@ func (h *hosts) Sender(context.Context, string, push.Channel) (push.Sender, erro
 
 func TestHostsThatHangHoldOnlyThemselves(t *testing.T) {
 	for _, ch := range []push.Channel{push.Webhook, push.WebPush} {
-		for hanging := 1; hanging <= 6; hanging++ {
+		for hanging := 1; hanging <= 6; hanging += thorough.Rounds(5, 1) {
 			synctest.Test(t, func(t *testing.T) {
 				h := &hosts{hang: map[string]bool{}}
 				s := newRows(0)
 				s.open = true
-				for i := range 600 {
-					r := s.add(ch, time.Now())
-					r.Recipient, r.Address = fmt.Sprint("p", i), json.RawMessage(fmt.Sprintf("%d", i%hanging))
-					h.hang[string(r.Address)] = true
+				for i := range policyOf(ch).inFlight + 88 { // more than may be under way
+					host := strconv.Itoa(i % hanging)
+					s.addTo(ch, host, fmt.Sprint("p", i), time.Now())
+					h.hang[host] = true
 				}
 				ctx, stop := context.WithCancel(t.Context())
 				ended := s.begin(t, ctx, newDispatcher(t, h), Work{Channels: []push.Channel{ch}})
 				time.Sleep(5 * time.Second)
 				var others []*row
-				for range 20 {
-					r := s.add(ch, time.Now())
-					r.Address, r.Recipient = json.RawMessage(`"fine"`), fmt.Sprint("other", r.Row)
-					others = append(others, r)
+				for i := range 20 {
+					others = append(others, s.addTo(ch, `"fine"`, fmt.Sprint("other", i), time.Now()))
 					s.job.Kick()
 					time.Sleep(time.Second)
 				}
@@ -182,9 +181,7 @@ func TestAHostThatBeginsToHangTakesItsShareAlone(t *testing.T) {
 			s := newRows(0)
 			s.open = true
 			add := func(host string, due time.Time) *row {
-				r := s.add(ch, due)
-				r.Address, r.Recipient = json.RawMessage(host), fmt.Sprint("p", r.Row)
-				return r
+				return s.addTo(ch, host, fmt.Sprint("p", len(s.all)), due)
 			}
 			for range 20 {
 				add(`"slow"`, time.Now())

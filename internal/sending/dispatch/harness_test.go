@@ -49,10 +49,15 @@ func newRows(n int) *rows {
 }
 
 func (s *rows) add(ch push.Channel, due time.Time) *row {
+	return s.addTo(ch, strconv.Itoa(len(s.all)+1), "", due)
+}
+
+// addTo adds a row whose address and recipient matter.
+func (s *rows) addTo(ch push.Channel, address, recipient string, due time.Time) *row {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := int64(len(s.all) + 1)
-	r := &row{Delivery: Delivery{Row: n, Channel: ch, Address: json.RawMessage(strconv.FormatInt(n, 10))}, next: due}
+	r := &row{Delivery: Delivery{Row: n, Channel: ch, Address: json.RawMessage(address), Recipient: recipient}, next: due}
 	s.all[n] = r
 	return r
 }
@@ -62,7 +67,7 @@ func (s *rows) Due(_ context.Context, ch push.Channel, now time.Time, limit int)
 	defer s.mu.Unlock()
 	var due []*row
 	for _, r := range s.all {
-		if r.result.Outcome == Pending && !r.held && r.Channel == ch && !r.next.After(now) {
+		if r.result.Outcome == Pending && !r.next.After(now) && !r.held && r.Channel == ch {
 			due = append(due, r)
 		}
 	}
