@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync"
 	"testing"
+
+	"godwit.dev/godwit/internal/testkit/thorough"
 )
 
 // echo returns every byte to the peer. While its writes are refused, it pauses input.
@@ -27,14 +29,15 @@ func echo(c *Conn) Handler {
 func TestEchoUnderLoad(t *testing.T) {
 	eachDriver(t, Config{Loops: 2, QueueBytes: 64 << 10}, func(t *testing.T, h *harness) {
 		addr := h.handle(echo)
+		each := thorough.Rounds(512<<10, 2<<20)
 		var wg sync.WaitGroup
 		for i := range 16 {
 			c := h.dial(addr)
-			wg.Go(func() { exchange(t, c, uint64(i), 2<<20) })
+			wg.Go(func() { exchange(t, c, uint64(i), each) })
 		}
 		wg.Wait()
-		if s := h.r.Stats(); s.BytesIn < 32<<20 || s.BytesOut < 32<<20 {
-			t.Errorf("counted %d bytes in and %d out, want at least %d", s.BytesIn, s.BytesOut, 32<<20)
+		if s, all := h.r.Stats(), uint64(16*each); s.BytesIn < all || s.BytesOut < all { //nolint:gosec // a positive number
+			t.Errorf("counted %d bytes in and %d out, want at least %d", s.BytesIn, s.BytesOut, all)
 		}
 	})
 }

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"godwit.dev/godwit/internal/testkit/thorough"
 )
 
 func TestClosedComesExactlyOnce(t *testing.T) {
@@ -440,9 +442,9 @@ func TestListenerLimits(t *testing.T) {
 // others send: no handler may receive another connection's bytes.
 func TestEventsNeverReachAnotherConnection(t *testing.T) {
 	eachDriver(t, Config{Loops: 2}, func(t *testing.T, h *harness) {
-		rounds := 150
+		rounds := thorough.Rounds(40, 150)
 		if h.secure {
-			rounds = 30
+			rounds /= 5
 		}
 		addr := h.handle(func(c *Conn) Handler {
 			f, id := newFake(), []byte(nil)
