@@ -296,7 +296,11 @@ func TestRoutesThatTheSpecLacksAreFound(t *testing.T) {
 		"module notes serves GET /v1/notes, which api/openapi.yaml lacks: describe it there",
 		"module notes serves POST /v1/notes, which api/openapi.yaml lacks: describe it there",
 	}
-	if got := apispec.Unspecified(apispec.Document(t), a.Modules().Routes()); !slices.Equal(got, want) {
+	served := map[string]string{}
+	for _, rt := range a.Modules().Routes() {
+		served[rt.Pattern] = rt.Module
+	}
+	if got := apispec.Unspecified(apispec.Document(t), served); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"godwit.dev/godwit/internal/testkit/apispec"
 )
 
 // API is a client of the HTTP API with a back end's key.
@@ -64,7 +66,7 @@ func (a *Answer) Problem() (p Problem) {
 	return p
 }
 
-// Do sends a request. A body that is neither nil nor []byte is sent as JSON.
+// Do sends a request. A body that is neither nil nor []byte is sent as JSON. An answer that the OpenAPI file does not allow is an error.
 func (a *API) Do(ctx context.Context, method, path string, body any) (*Answer, error) {
 	var payload []byte
 	switch b := body.(type) {
@@ -94,6 +96,9 @@ func (a *API) Do(ctx context.Context, method, path string, body any) (*Answer, e
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	if err != nil {
+		return nil, err
+	}
+	if err := apispec.Conforms(req, payload, resp, b); err != nil {
 		return nil, err
 	}
 	return &Answer{Status: resp.StatusCode, Header: resp.Header, Body: b}, nil

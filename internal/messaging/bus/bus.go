@@ -1,6 +1,6 @@
 // Package bus carries messages of topics and requests between sessions, back ends and NATS clients, over core NATS: at
-// most once, and nothing is kept. It is a NATS server within the process, without JetStream and without a listener, or
-// an external one in its place. Nothing else imports NATS.
+// most once, and nothing is kept. It is a NATS server within the process, without JetStream, or an external one in its
+// place. The server in the process listens for other nodes in a cluster, and on loopback for NATS clients if that is set. Nothing else imports NATS.
 //
 // Subjects are those that any NATS client uses: godwit.<app>.t.<topic> and godwit.<app>.r.<subject>, with a dot in the
 // app's name written %2E. Callers name the app and the rest ("t.rides.oslo"; topic.Topic and topic.Request write it).

@@ -63,7 +63,7 @@ func (ps *Scopes) forget(now time.Time) {
 	}
 }
 
-// Chat returns the time at which a chat may get its next message; ok reports whether that is now, or within patience.
+// Chat returns the time at which a chat may get its next message; ok reports whether that is now.
 func (ps *Scopes) Chat(s Scope, now time.Time) (at time.Time, ok bool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

@@ -28,6 +28,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitetest"
+	"godwit.dev/godwit/internal/testkit/apispec"
 )
 
 // world is a running API over an in-memory mailbox and real access control. It has the apps shop and other.
@@ -185,7 +186,9 @@ func (w *world) do(r request) answer {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	conforms(w.t, req, []byte(r.body), resp, body)
+	if err := apispec.Conforms(req, []byte(r.body), resp, body); err != nil {
+		w.t.Error(err)
+	}
 	return answer{t: w.t, status: resp.StatusCode, header: resp.Header, body: string(body)}
 }
 

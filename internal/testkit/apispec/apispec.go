@@ -1,20 +1,27 @@
-// Package apispec compares routes with the OpenAPI file.
+// Package apispec compares routes, requests and answers with the OpenAPI file.
 package apispec
 
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
 
 	"godwit.dev/godwit/api"
-	"godwit.dev/godwit/internal/server/module"
 )
 
+// asText lists the media types of which only the presence is checked.
+var asText = []string{"application/x-ndjson", "application/yaml", "text/html", "text/event-stream", "text/javascript", "text/css", "application/x-www-form-urlencoded"}
+
 var load = sync.OnceValues(func() (*openapi3.T, error) {
+	for _, media := range asText {
+		openapi3filter.RegisterBodyDecoder(media, openapi3filter.FileBodyDecoder)
+	}
 	doc, err := openapi3.NewLoader().LoadFromData(api.OpenAPI())
 	if err == nil {
 		err = doc.Validate(context.Background())
@@ -46,12 +53,12 @@ func Patterns(doc *openapi3.T) (list []string) {
 	return list
 }
 
-// Unspecified lists the routes of a module that are missing in an OpenAPI document, each with the required change.
-func Unspecified(doc *openapi3.T, routes []module.Route) (problems []string) {
+// Unspecified lists the served patterns that an OpenAPI document lacks, each with what to do about it. Served has the module of each.
+func Unspecified(doc *openapi3.T, served map[string]string) (problems []string) {
 	specified := Patterns(doc)
-	for _, rt := range routes {
-		if !slices.Contains(specified, rt.Pattern) {
-			problems = append(problems, fmt.Sprintf("module %s serves %s, which api/openapi.yaml lacks: describe it there", rt.Module, rt.Pattern))
+	for _, pattern := range slices.Sorted(maps.Keys(served)) {
+		if !slices.Contains(specified, pattern) {
+			problems = append(problems, fmt.Sprintf("module %s serves %s, which api/openapi.yaml lacks: describe it there", served[pattern], pattern))
 		}
 	}
 	return problems
