@@ -7,17 +7,20 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"godwit.dev/godwit/internal/testkit/thorough"
 )
 
 func TestNamesAreASet(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	s, want := newNames(), map[string]struct{}{}
-	for step := range 200_000 {
+	steps := thorough.Rounds(40_000, 200_000)
+	for step := range steps {
 		name := fmt.Sprint(rnd.IntN(3000))
 		if name = strings.Repeat(name, rnd.IntN(2)*100+1); rnd.IntN(1000) == 0 {
 			name = ""
 		}
-		if rnd.IntN(100) < 20+step/2500 { // it fills, and empties again
+		if rnd.IntN(100) < 20+80*step/steps { // it fills, and empties again
 			s.remove(name)
 			delete(want, name)
 		} else {

@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/objectdb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/testkit/eventually"
+	"godwit.dev/godwit/internal/testkit/thorough"
 )
 
 // newPostgres makes nodes as in production: each has its own connections to one PostgreSQL. Unless looks is set, a node learns of other
@@ -141,7 +142,8 @@ func TestNothingIsLostWhileNodesAreCutOff(t *testing.T) {
 	}
 	t.Parallel()
 	w := newPostgres(t, 3, true)
-	const recipients, rounds = 12, 400
+	const recipients = 12
+	rounds := thorough.Rounds(20*recipients, 400)
 	stop := make(chan struct{})
 	var living, chaos sync.WaitGroup
 	units := make([]*unit, recipients)

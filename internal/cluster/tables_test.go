@@ -8,18 +8,21 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"godwit.dev/godwit/internal/testkit/thorough"
 )
 
 func TestHashesAreASet(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var s hashes
 	want := map[uint64]struct{}{}
-	for step := range 200_000 {
+	steps := thorough.Rounds(40_000, 200_000)
+	for step := range steps {
 		h := rnd.Uint64N(3000) + 1 // small numbers, so that hashes are neighbours, which random ones never are
 		if rnd.IntN(2) == 0 {
 			h <<= 50 // or the same upper bits
 		}
-		if h = max(h, 1); rnd.IntN(100) < 20+step/2500 { // it fills, and empties again
+		if h = max(h, 1); rnd.IntN(100) < 20+80*step/steps { // it fills, and empties again
 			s.remove(h)
 			delete(want, h)
 		} else {
