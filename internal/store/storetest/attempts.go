@@ -284,6 +284,15 @@ var attemptCases = []testCase{
 			e.Fatal(err)
 		}
 		e.reopen()
+		all, err := e.s.Lookup(e.Context(), App, "x", "") // a lookup of all counts the attempts but names none
+		if err != nil || len(all) != len(to) {
+			e.Fatalf("%d of %d copies are found, %v", len(all), len(to), err)
+		}
+		for i := range all {
+			if r := &all[i]; r.Status != notification.Acked || r.Attempts != 1 || len(r.Tried) != 0 {
+				e.Errorf("the copy of %s is %s after %d attempts, of which %d are named", r.To, r.Status, r.Attempts, len(r.Tried))
+			}
+		}
 		for _, name := range to {
 			e.wantTried(name, "x", "1 written to phone1 over grpc", "1 acked by phone1 over grpc")
 		}

@@ -93,8 +93,8 @@ func TestFollowerBehindTheMemoryMissesNothing(t *testing.T) {
 	l.Emit([]event.Event{ev("a", 0)})
 	first := readAll(t, l, "a", 0, 1, 1)[0]
 	n := 0
-	for n < 250_000 { // some 6 MB, more than the log keeps in memory
-		batch := make([]event.Event, 25_000)
+	for n < 120_000 { // more than the log keeps in memory
+		batch := make([]event.Event, 12_000)
 		for i := range batch {
 			n++
 			batch[i] = ev("a", n)
@@ -257,11 +257,12 @@ func TestOverloadDropsTheOldestAndCountsThem(t *testing.T) {
 	})
 	<-held
 	start := l.Last()
-	batch := make([]event.Event, 10_000)
+	batch := make([]event.Event, 500)
 	emitted := uint64(0)
 	for l.Stats().Dropped == 0 {
 		for i := range batch {
 			batch[i] = ev("a", i)
+			batch[i].Note = fmt.Sprintf("%0900d", emitted+uint64(i)) // events of a kilobyte fill the queue soon
 		}
 		l.Emit(batch)
 		emitted += uint64(len(batch))
@@ -273,7 +274,7 @@ func TestOverloadDropsTheOldestAndCountsThem(t *testing.T) {
 	close(release)
 	wg.Wait()
 	for since := start; since < newest; {
-		_, last, err := l.Read(t.Context(), "a", since, 10_000, true)
+		_, last, err := l.Read(t.Context(), "a", since, 1000, true)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/repair"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 	"godwit.dev/godwit/internal/store/sqlite/walfile"
+	"godwit.dev/godwit/internal/testkit/thorough"
 )
 
 const (
@@ -314,7 +315,7 @@ func TestEveryFlippedBitIsPutRight(t *testing.T) {
 			if _, err := os.Stat(w.path + suffix); err != nil {
 				continue
 			}
-			for range 2 {
+			for range thorough.Rounds(1, 2) {
 				at, bit := rnd.Int64N(size(t, w.path+suffix)), rnd.IntN(8)
 				_, r, left := w.repair(t, func(path string) { flip(t, path+suffix, at, bit) })
 				if n, _ := w.judge(t, &r, left); n > 0 || !r.Lossless() {
@@ -328,9 +329,12 @@ func TestEveryFlippedBitIsPutRight(t *testing.T) {
 func TestRowsOfLostPageAreListed(t *testing.T) {
 	w := closed(t)
 	pages, named := size(t, w.path)/pageSize, 0
-	lost := 0
+	lost, every := 0, int64(16)
+	if thorough.Run() {
+		every = 8
+	}
 	for page := range pages {
-		if page > 6 && page%8 != 0 { // most of them are leaves
+		if page > 6 && page%every != 0 { // most of them are leaves
 			continue
 		}
 		_, r, left := w.repair(t, func(path string) { zero(t, path, page*pageSize, (page+1)*pageSize) })
@@ -356,7 +360,7 @@ func TestRowsOfLostPageAreListed(t *testing.T) {
 func TestRowsOfTruncatedDatabaseAreCounted(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for name, w := range map[string]*world{"closed": closed(t), "killed": killed(t)} {
-		for range 4 {
+		for range thorough.Rounds(2, 4) {
 			at := rnd.Int64N(size(t, w.path))
 			_, r, left := w.repair(t, func(path string) {
 				if err := os.Truncate(path, at); err != nil {
@@ -375,7 +379,7 @@ func TestCommitsThatALogLostAreCounted(t *testing.T) {
 	w := killed(t)
 	rnd := rand.New(rand.NewPCG(5, 6))
 	bytesOf := size(t, w.path+"-wal")
-	for i := range 8 {
+	for i := range thorough.Rounds(4, 8) {
 		at := rnd.Int64N(bytesOf)
 		harm := func(path string) error { return os.Truncate(path+"-wal", at) }
 		if i == 0 {
@@ -396,7 +400,11 @@ func TestCommitsThatALogLostAreCounted(t *testing.T) {
 func TestRowsOfLostFrameAreListed(t *testing.T) {
 	w := killed(t)
 	frames := (size(t, w.path+"-wal") - walfile.HeaderSize) / (pageSize + walfile.FrameHead)
-	for frame := int64(0); frame < frames; frame += 23 {
+	every := int64(41)
+	if thorough.Run() {
+		every = 23
+	}
+	for frame := int64(0); frame < frames; frame += every {
 		_, r, left := w.repair(t, func(path string) {
 			at := walfile.HeaderSize + frame*(pageSize+walfile.FrameHead)
 			zero(t, path+"-wal", at, at+pageSize+walfile.FrameHead)
