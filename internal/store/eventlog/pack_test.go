@@ -61,7 +61,7 @@ func TestPackedChunksThatAreDamagedAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Write(make([]byte, 64<<20)); err != nil || w.Close() != nil {
+	if _, err := w.Write(make([]byte, 4<<20)); err != nil || w.Close() != nil {
 		t.Fatal(err)
 	}
 	for what, data := range map[string]string{"cut off": packed[:len(packed)/2], "empty": packed[:1], "a bomb": bomb.String(), "packed twice": string(new(Packer).Pack(append([]byte(packed), make([]byte, packLeast)...)))} {
