@@ -21,6 +21,7 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/feeds/hook"
+	"godwit.dev/godwit/internal/server/app"
 	"godwit.dev/godwit/internal/server/app/feeds"
 	"godwit.dev/godwit/internal/server/app/sending"
 	"godwit.dev/godwit/internal/server/config"
@@ -342,21 +343,21 @@ var notDialled = map[string]string{
 // TestEverySettingWithAURLIsAttacked fails if a setting with a URL is added that no test here sets.
 func TestEverySettingWithAURLIsAttacked(t *testing.T) {
 	var found []string
-	for channel, kind := range sending.Kinds(sending.KindOptions{}) {
+	for channel, kind := range sending.Kinds(sending.KindOptions{}, app.Modules()) {
 		for _, f := range kind.Fields() {
 			if strings.Contains(f.Name, "url") || strings.Contains(f.Help, "http") || strings.Contains(f.Help, "URL") || f.Name == "service_account" {
 				found = append(found, fmt.Sprintf("channel %s %s", channel, f.Name))
 			}
 		}
 	}
-	for _, kind := range feeds.SourceKinds(nil) {
+	for _, kind := range feeds.SourceKinds(nil, app.Modules()) {
 		for _, f := range kind.Fields() {
 			if f.Address {
 				found = append(found, "source "+f.Name)
 			}
 		}
 	}
-	for _, kind := range feeds.SinkKinds() {
+	for _, kind := range feeds.SinkKinds(app.Modules()) {
 		for _, f := range kind.Fields() {
 			if f.Address {
 				found = append(found, "sink "+f.Name)

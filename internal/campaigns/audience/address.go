@@ -17,15 +17,6 @@ import (
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// channels lists the channels that endpoints may have. Whether a server can send over one depends on its settings.
-var channels = []push.Channel{push.Live, push.WebPush, push.FCM, push.APNs, push.Telegram, push.Webhook}
-
-// Known reports whether a channel can have endpoints.
-func Known(ch push.Channel) bool { return slices.Contains(channels, ch) }
-
-// Channels returns the channels that endpoints may have.
-func Channels() []push.Channel { return slices.Clone(channels) }
-
 const (
 	maxURL       = 2048 // URLs of push services have about 200 bytes, Apple's and Windows's up to 800
 	maxToken     = 4096 // FCM documents no limit; tokens have about 160 bytes
@@ -59,10 +50,11 @@ func NormalAddress(ch push.Channel, raw json.RawMessage) (json.RawMessage, error
 		raw = json.RawMessage(`{}`)
 	}
 	var fields map[string]json.RawMessage
+	d := ch.Find()
 	switch {
 	case ch == "":
 		return nil, notification.BadField("channel", "is required")
-	case !Known(ch):
+	case d == nil:
 		return nil, notification.BadField("channel", "%.40q is not a channel", ch)
 	case len(raw) == 0 || string(raw) == "null":
 		return nil, notification.BadField("address", "is required")
@@ -82,8 +74,10 @@ func NormalAddress(ch push.Channel, raw json.RawMessage) (json.RawMessage, error
 		v, err = tokenAddress(fields, apnsToken)
 	case push.Webhook:
 		v, err = webhookAddress(fields)
-	default:
+	case push.Live:
 		v, err = struct{}{}, only(fields)
+	default:
+		v, err = d.Address(fields)
 	}
 	if err != nil {
 		return nil, err
@@ -114,8 +108,11 @@ func AddressKey(e *Endpoint) (key [16]byte) {
 	}
 	_ = json.Unmarshal(e.Address, &a) // cannot fail: addresses in normal form are JSON
 	one := a.Endpoint + chatKey(string(a.ChatID), a.Thread) + a.Token + a.URL
-	if e.Channel == push.Live {
+	switch d := e.Channel.Find(); {
+	case e.Channel == push.Live:
 		one = e.Recipient
+	case d != nil && d.Address != nil:
+		one = string(e.Address)
 	}
 	return keyOf(e.Channel, one)
 }

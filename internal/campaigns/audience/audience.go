@@ -51,11 +51,11 @@ func (a *Audience) Select(field string) (*Selection, error) {
 		return field + "." + name
 	}
 	for i, ch := range a.Channels {
-		if !Known(ch) {
+		if !ch.Known() {
 			return nil, notification.BadField(at("channels")+"["+strconv.Itoa(i)+"]", "%.40q is not a channel", ch)
 		}
 	}
-	if len(a.Channels) > len(channels) {
+	if len(a.Channels) > len(push.Channels()) {
 		return nil, notification.BadField(at("channels"), "names a channel twice")
 	}
 	if len(a.Recipients) > MaxRecipients {

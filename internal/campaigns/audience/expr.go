@@ -231,7 +231,7 @@ func quoted(s string) string {
 
 // checkOwn returns the reason why a comparison with an own field can never hold, or "".
 func checkOwn(f Field, v Value) string {
-	if s, ok := v.Text(); ok && !f.Attribute && f.Name == ChannelField && !Known(push.Channel(s)) {
+	if s, ok := v.Text(); ok && !f.Attribute && f.Name == ChannelField && !push.Channel(s).Known() {
 		return "there is no channel " + quoted(notification.Clip(s))
 	}
 	return ""

@@ -62,9 +62,6 @@ const (
 // ParseOutcome parses an outcome's public name.
 func ParseOutcome(s string) (Outcome, bool) { return dispatch.ParseOutcome(s) }
 
-// Channels returns the channels that campaigns may use.
-func Channels() []push.Channel { return dispatch.Channels() }
-
 // Errors of campaigns.
 var (
 	ErrNotFound = errors.New("no such campaign")

@@ -59,7 +59,7 @@ func (s *Service) Run(ctx context.Context) error {
 
 // resending lists the channels whose deliveries with unknown outcome are sent again.
 func resending() (chs []push.Channel) {
-	for _, ch := range Channels() {
+	for _, ch := range push.Channels() {
 		if dispatch.Resends(ch) {
 			chs = append(chs, ch)
 		}

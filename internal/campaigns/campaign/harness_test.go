@@ -175,7 +175,7 @@ func (e *env) open() {
 // serve creates the service, which uses these senders.
 func (e *env) serve(ss dispatch.Senders) {
 	e.Helper()
-	out, err := dispatch.New(dispatch.Config{Senders: ss, Channels: campaign.Channels()})
+	out, err := dispatch.New(dispatch.Config{Senders: ss, Channels: push.Channels()})
 	if err != nil {
 		e.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func TestUnclearOutcomeIsUnknownAndTheRestGoesOn(t *testing.T) {
 			e.store = store
 			s := &uncertain{Store: store}
 			s.lost.Store(3)
-			out, err := dispatch.New(dispatch.Config{Senders: senders{push.Telegram: p}, Channels: campaign.Channels()})
+			out, err := dispatch.New(dispatch.Config{Senders: senders{push.Telegram: p}, Channels: push.Channels()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,7 +107,7 @@ func TestClaimLearnsWhatWasStoredThoughAParallelWriteFailed(t *testing.T) {
 	}
 	e.store = store
 	s := &absent{Store: store, claiming: make(chan struct{}), failed: make(chan context.Context, 1)}
-	out, err := dispatch.New(dispatch.Config{Senders: senders{push.Telegram: p}, Channels: campaign.Channels()})
+	out, err := dispatch.New(dispatch.Config{Senders: senders{push.Telegram: p}, Channels: push.Channels()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func newCluster(t *testing.T, n int, ss senders) *cluster {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = store.Close() })
-		out, err := dispatch.New(dispatch.Config{Senders: ss, Channels: campaign.Channels()})
+		out, err := dispatch.New(dispatch.Config{Senders: ss, Channels: push.Channels()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -202,7 +202,7 @@ func (s *Service) channels(ctx context.Context, c *Campaign) (able []push.Channe
 		return named, nil
 	}
 	var last error
-	for _, ch := range Channels() {
+	for _, ch := range push.Channels() {
 		if _, err := s.dispatch.Sender(ctx, c.App, ch); err != nil {
 			last = &ChannelError{Channel: ch, Err: err}
 		} else {

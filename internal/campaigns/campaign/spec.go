@@ -121,7 +121,7 @@ func (s *Spec) Check(now, sendAt time.Time) error {
 		return err
 	}
 	for i, ch := range s.Audience.Channels {
-		if !slices.Contains(Channels(), ch) {
+		if !slices.Contains(push.Channels(), ch) {
 			return notification.BadField(fmt.Sprintf("audience.channels[%d]", i), "channel %s cannot be sent to by this server", ch)
 		}
 	}

@@ -1,11 +1,9 @@
 package endpoint
 
 import (
-	"slices"
 
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/notify/notification"
-	"godwit.dev/godwit/internal/sending/push"
 )
 
 // Holder is the caller of a request about an app's endpoints: a back end, a client with a recipient's token, the holder of a manage token,
@@ -29,13 +27,9 @@ type NotAllowedError struct{ Why string }
 
 func (e *NotAllowedError) Error() string { return "not allowed: " + e.Why }
 
-// devices are the channels whose addresses a device creates for one server: only their holder knows them. Other addresses belong to persons
-// who may not have agreed, so only a back end may register them.
-var devices = []push.Channel{push.WebPush, push.FCM, push.APNs}
-
-// mayRegister rejects fields that the caller may not set, and sets those that follow from the caller's identity.
+// mayRegister refuses fields that the caller may not set, and adds those that follow from the caller's identity.
 func (h *Holder) mayRegister(e *audience.Endpoint) error {
-	switch {
+	switch d := e.Channel.Find(); {
 	case h.BackEnd:
 		return nil
 	case e.ID != (audience.ID{}):
@@ -44,7 +38,7 @@ func (h *Holder) mayRegister(e *audience.Endpoint) error {
 		return notification.BadField("recipient", "needs a client's token or an API key with role publish")
 	case !h.Visitor() && e.Recipient != "" && e.Recipient != h.Recipient:
 		return &NotAllowedError{"the token is for another recipient"}
-	case !slices.Contains(devices, e.Channel) && audience.Known(e.Channel):
+	case d != nil && !d.Device:
 		return notification.BadField("channel", "%s needs an API key with role publish", e.Channel)
 	}
 	e.Recipient = h.Recipient
@@ -64,7 +58,7 @@ func (h *Holder) MayChange(field string) error {
 
 // mayMove returns an error if the caller may not change the address of an endpoint to its current one.
 func (h *Holder) mayMove(e *audience.Endpoint) error {
-	if !h.BackEnd && !slices.Contains(devices, e.Channel) {
+	if d := e.Channel.Find(); !h.BackEnd && (d == nil || !d.Device) {
 		return &NotAllowedError{"address: only an API key with role publish changes it on this channel"}
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 
-	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/quiet"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/push"
@@ -87,7 +86,7 @@ func checkChannels(field string, list []push.Channel) error {
 		switch {
 		case ch == push.Live:
 			return notification.BadField(at, "is live, which preferences do not touch: name only channels beyond it")
-		case !audience.Known(ch):
+		case !ch.Known():
 			return notification.BadField(at, "%.40q is not a channel", ch)
 		case slices.Contains(list[:i], ch):
 			return notification.BadField(at, "names %s twice", ch)

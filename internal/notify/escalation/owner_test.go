@@ -166,7 +166,7 @@ func newWorld(t *testing.T, servers int) *world {
 		store, err := campaigndb.Open(t.Context(), path, campaigndb.Config{})
 		ok(t, err)
 		t.Cleanup(func() { _ = store.Close() })
-		out, err := dispatch.New(dispatch.Config{Senders: bot{w.bots, i}, Channels: campaign.Channels()})
+		out, err := dispatch.New(dispatch.Config{Senders: bot{w.bots, i}, Channels: push.Channels()})
 		ok(t, err)
 		asks := lease.Share(w.leases.Server(i))
 		c := campaign.New(campaign.Config{Store: store, Dispatch: out, Own: asks})

@@ -170,7 +170,7 @@ func (s *Service) sent(c copyOf) {
 
 // resending lists the channels on which sends with unknown outcomes are sent again.
 func resending() (chs []push.Channel) {
-	for _, ch := range dispatch.Channels() {
+	for _, ch := range push.Channels() {
 		if dispatch.Resends(ch) {
 			chs = append(chs, ch)
 		}

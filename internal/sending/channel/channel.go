@@ -58,6 +58,12 @@ type Kind interface {
 	Open(app string, v Values) (push.Sender, error)
 }
 
+// Brought is a channel that a module brings.
+type Brought struct {
+	push.Definition
+	Kind func(private bool) Kind // private: private addresses may be dialled
+}
+
 // Record is one app's settings of one channel.
 type Record struct {
 	App       string

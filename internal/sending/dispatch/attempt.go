@@ -37,7 +37,7 @@ func (l *channelSender) deliver(d *Delivery, sender push.Sender) {
 	if d.First.IsZero() {
 		d.First = now
 	}
-	ctx, cancel := context.WithTimeoutCause(l.job.hard, l.policy.timeout, fmt.Errorf("no answer in %s", l.policy.timeout))
+	ctx, cancel := context.WithTimeoutCause(l.job.hard, l.policy.Timeout, fmt.Errorf("no answer in %s", l.policy.Timeout))
 	defer cancel()
 	req := l.backlog.Request(d, now)
 	t := d.scope.depart(ctx, d.EndpointID)
@@ -181,7 +181,7 @@ func (l *channelSender) retry(d *Delivery, until time.Time, e *push.RetryError, 
 func (l *channelSender) unknown(d *Delivery, until time.Time, err error, now time.Time) Result {
 	d.Unsure = true
 	reason := err.Error()
-	if !l.policy.resend || d.Attempts >= maxUnsure {
+	if !l.policy.Resend || d.Attempts >= maxUnsure {
 		return Result{Row: d.Row, Channel: d.Channel, Outcome: Unknown, Detail: reason, Attempts: d.Attempts, Unsure: true}
 	}
 	return d.later(now.Add(backoff(d.Attempts, d.Row)), until, reason)

@@ -91,10 +91,10 @@ type crowds map[*judge.Case]time.Time
 // room is how many places a scope may have: its share, and no more than are free. So one host that hangs occupies at most half of the
 // sender's places, two hosts a third each, and some places always remain.
 func (l *channelSender) room() int {
-	if l.policy.solo {
-		return l.policy.share
+	if l.policy.Solo {
+		return l.policy.Share
 	}
-	return min(l.policy.share, cap(l.inFlight)-len(l.inFlight))
+	return min(l.policy.Share, cap(l.inFlight)-len(l.inFlight))
 }
 
 // enter takes one of the scope's places for requests under way. False: there is none, and the result states when to try again.

@@ -195,7 +195,7 @@ func TestAHostThatBeginsToHangTakesItsShareAlone(t *testing.T) {
 			if n := s.count(Accepted); n != 20 {
 				t.Errorf("%s: %d of 20 accepted before the host began to hang", ch, n)
 			}
-			if n, share := s.count(Sending), policyOf(ch).share; n > share {
+			if n, share := s.count(Sending), policyOf(ch).Share; n > share {
 				t.Errorf("%s: %d messages are under way to a host whose share is %d", ch, n, share)
 			}
 			other := add(`"fine"`, time.Now())

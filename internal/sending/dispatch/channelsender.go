@@ -21,8 +21,8 @@ type channelSender struct {
 	job     *Job
 	backlog Backlog
 	channel push.Channel
-	policy  *policy
-	most    int // most deliveries handled together: as many as may be sent within peekAhead
+	policy  *push.Policy
+	most    int // deliveries handled together: as many as may leave within peekAhead
 	sender  push.Sender
 	pacer   push.Pacer // the sender as a Pacer; nil: the sender does not report its pace
 
@@ -39,12 +39,12 @@ func newChannelSender(j *Job, ch push.Channel) *channelSender {
 	if rate := j.work.Rate; rate > 0 {
 		most = min(most, int(rate*peekAhead.Seconds()))
 	}
-	if p.group == 1 {
+	if p.Group == 1 {
 		most = min(most, peekAlone)
 	}
 	return &channelSender{
 		d: j.d, job: j, backlog: j.work.Backlog, channel: ch, policy: p, most: max(most, 1),
-		inFlight: make(chan struct{}, p.inFlight), attempts: make(chan attempt), wake: make(chan struct{}, 1), crowds: make(crowds),
+		inFlight: make(chan struct{}, p.InFlight), attempts: make(chan attempt), wake: make(chan struct{}, 1), crowds: make(crowds),
 	}
 }
 
@@ -203,7 +203,7 @@ func (b *batch) depart(d *Delivery, p place) bool {
 		b.settled = append(b.settled, res)
 		return false
 	}
-	if turn.at.Sub(l.d.now()) > together || len(b.group) >= l.policy.group || len(l.inFlight) == cap(l.inFlight) {
+	if turn.at.Sub(l.d.now()) > together || len(b.group) >= l.policy.Group || len(l.inFlight) == cap(l.inFlight) {
 		b.claim()
 	}
 	waited := pause.For(b.ctx, turn.at.Sub(l.d.now()))

@@ -234,12 +234,12 @@ func TestNoMoreAreClaimedThanMayBecomeUnknown(t *testing.T) {
 		s.broken = 3 // places become free only when outcomes are stored
 		s.send(t, newDispatcher(t, &service{takes: time.Second}))
 		p := policyOf(push.Webhook)
-		if s.claimed > p.inFlight {
-			t.Errorf("%d were claimed and not written back, at most %d may be", s.claimed, p.inFlight)
+		if s.claimed > p.InFlight {
+			t.Errorf("%d were claimed and not written back, at most %d may be", s.claimed, p.InFlight)
 		}
 		for _, group := range s.claims {
-			if len(group) > p.group {
-				t.Errorf("%d were claimed at once, at most %d may be", len(group), p.group)
+			if len(group) > p.Group {
+				t.Errorf("%d were claimed at once, at most %d may be", len(group), p.Group)
 			}
 		}
 		if n := s.count(Accepted); n != 300 {

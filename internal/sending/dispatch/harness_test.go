@@ -251,7 +251,7 @@ func (p *service) most() (most int) {
 
 func newDispatcher(t *testing.T, ss Senders) *Dispatcher {
 	t.Helper()
-	d, err := New(Config{Senders: ss, Channels: Channels()})
+	d, err := New(Config{Senders: ss, Channels: push.Channels()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ func attemptChange(ctx context.Context, sender push.Sender, ch push.Channel, sen
 	if p == nil {
 		return &push.PermanentError{Reason: fmt.Sprintf("channel %s is not one that is sent over", ch)}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, p.timeout, fmt.Errorf("no answer in %s", p.timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, p.Timeout, fmt.Errorf("no answer in %s", p.Timeout))
 	defer cancel()
 	return by(ctx, sender, ch, sent)
 }

@@ -192,7 +192,7 @@ func (l *channelSender) place(d *Delivery, now time.Time) (place, Result, bool) 
 // turn finds the time that all limits allow. False: it is too far off, and the result states when to try again.
 func (l *channelSender) turn(d *Delivery, p place, now time.Time) (turn, Result, bool) {
 	patience := patience
-	if l.policy.solo {
+	if l.policy.Solo {
 		patience = forever
 	}
 	slot, ok := p.slot(now, patience)

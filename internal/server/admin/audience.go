@@ -54,7 +54,7 @@ func (a *admin) showCrowd(v *visit, c crowd) error {
 	if err != nil {
 		return err
 	}
-	for _, ch := range audience.Channels() {
+	for _, ch := range push.Channels() {
 		n := channelCount{ch, active[ch], disabled[ch]}
 		if n.Active+n.Disabled > 0 {
 			c.Channels = append(c.Channels, n)

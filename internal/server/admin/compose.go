@@ -64,7 +64,7 @@ func (a *admin) composeCampaign(v *visit) error {
 	if done, err := a.composeFor(v, values); err != nil || done {
 		return err
 	}
-	for _, ch := range campaign.Channels() {
+	for _, ch := range push.Channels() {
 		if active[ch] > 0 && a.Ready(ctx, app, ch) {
 			values.Add("channel", string(ch))
 		}
@@ -125,7 +125,7 @@ func (a *admin) form(v *visit, status int, c *compose) error {
 	if c.Template, err = a.templateChoice(ctx, app, c.Form); err != nil {
 		return err
 	}
-	for _, ch := range campaign.Channels() {
+	for _, ch := range push.Channels() {
 		c.Channels = append(c.Channels, channelChoice{
 			Name: ch, Active: active[ch], Ready: a.Ready(ctx, app, ch), Chosen: slices.Contains(c.Form.Values["channel"], string(ch)),
 		})

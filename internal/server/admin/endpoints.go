@@ -39,7 +39,7 @@ type search struct {
 func newSearch(q url.Values) *search {
 	return &search{
 		Who: text(q, "who"), Channel: push.Channel(text(q, "channel")), Tag: text(q, "tag"), Having: text(q, "having"),
-		Status: audience.Status(text(q, "status")), Channels: audience.Channels(),
+		Status: audience.Status(text(q, "status")), Channels: push.Channels(),
 	}
 }
 

@@ -53,14 +53,14 @@ type tableImport struct {
 }
 
 func (a *admin) showImport(v *visit) error {
-	return a.show(v, "import", "Import", "audience", &tableImport{Channels: audience.Channels(), Dry: true})
+	return a.show(v, "import", "Import", "audience", &tableImport{Channels: push.Channels(), Dry: true})
 }
 
 // importTable reads a file while it arrives, after the form's fields. Registered endpoints stay registered when a later line fails.
 func (a *admin) importTable(v *visit) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(v.r.Context()), longest, fmt.Errorf("the file was not read in %s", longest))
 	defer cancel()
-	t := &tableImport{Channels: audience.Channels(), app: v.person.App}
+	t := &tableImport{Channels: push.Channels(), app: v.person.App}
 	t.do = func(list []audience.Endpoint, lines []int) error { return a.registerChunk(ctx, v, t, list, lines) }
 	rc := http.NewResponseController(v.w)
 	err := t.read(v.r, func() { _ = rc.SetReadDeadline(time.Now().Add(partTime)) }) // fails only for a test's writer, which has no deadlines

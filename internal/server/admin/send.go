@@ -15,7 +15,6 @@ import (
 	"unicode"
 
 	"godwit.dev/godwit/internal/access/audit"
-	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/campaign"
 	"godwit.dev/godwit/internal/notify/delivery"
 	"godwit.dev/godwit/internal/notify/mailbox"
@@ -61,7 +60,7 @@ func (a *admin) composeNotification(v *visit) error {
 // sendForm shows the form, as a whole page or as the part that htmx replaces.
 func (a *admin) sendForm(v *visit, status int, p *sendPage) error {
 	v.again = true
-	for _, ch := range audience.Channels() {
+	for _, ch := range push.Channels() {
 		if ch != push.Live && a.Ready(v.r.Context(), v.person.App, ch) {
 			p.Channels = append(p.Channels, channelChoice{Name: ch, Ready: true})
 		}

@@ -97,6 +97,9 @@ func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) 
 	if opts.Modules == nil {
 		opts.Modules = Modules()
 	}
+	if err := Admit(opts.Modules); err != nil {
+		return nil, err
+	}
 	cfg, err := cfg.With(Sections(opts.Modules)...)
 	if err != nil {
 		return nil, err

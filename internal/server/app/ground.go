@@ -24,7 +24,7 @@ import (
 // leaves nothing behind.
 func (a *App) openGround(ctx context.Context) (*ground.Ground, *tracing.Reporter, error) {
 	g := &ground.Ground{
-		Settings: a.cfg, Version: a.opts.Version, Node: nodeName(a.cfg.Node),
+		Settings: a.cfg, Version: a.opts.Version, Modules: a.opts.Modules, Node: nodeName(a.cfg.Node),
 		Log: a.log, Steps: a.steps, Registry: a.registry, Watch: a.watch, Fail: a.fail, Draining: a.draining,
 		Certificates: make(map[string]*certs.Files),
 	}

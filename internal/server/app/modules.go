@@ -1,8 +1,14 @@
 package app
 
 import (
+	"errors"
+	"fmt"
+
 	"godwit.dev/godwit/internal/gateway/natsgate"
+	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/server/app/feeds"
 	"godwit.dev/godwit/internal/server/app/figures"
+	"godwit.dev/godwit/internal/server/app/sending"
 	"godwit.dev/godwit/internal/server/config"
 	"godwit.dev/godwit/internal/server/module"
 	"godwit.dev/godwit/internal/store"
@@ -15,7 +21,48 @@ func Modules() []module.Module {
 	}
 }
 
-// Sections returns the settings of modules.
+// Admit makes the channels that modules bring known to the process, and refuses kinds whose names are taken.
+func Admit(list []module.Module) error {
+	owners := make(map[string]string)
+	take := func(owner, what, name string) error {
+		if other, taken := owners[what+name]; taken {
+			return fmt.Errorf("%s brings the %s %s, which %s has", owner, what, name, other)
+		}
+		owners[what+name] = owner
+		return nil
+	}
+	errs := []error{}
+	for ch := range sending.Kinds(sending.KindOptions{}, nil) {
+		errs = append(errs, take("the server", "channel", string(ch)))
+	}
+	for name := range feeds.SourceKinds(nil, nil) {
+		errs = append(errs, take("the server", "source", name))
+	}
+	for name := range feeds.SinkKinds(nil) {
+		errs = append(errs, take("the server", "sink", name))
+	}
+	for _, m := range list {
+		owner := "module " + m.Name
+		for name := range m.Sources {
+			errs = append(errs, take(owner, "source", name))
+		}
+		for name := range m.Sinks {
+			errs = append(errs, take(owner, "sink", name))
+		}
+		for _, c := range m.Channels {
+			err := take(owner, "channel", string(c.Channel))
+			if err == nil {
+				if err = push.Define(c.Definition); err != nil {
+					err = fmt.Errorf("%s brings %w", owner, err)
+				}
+			}
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Sections are the settings that modules bring.
 func Sections(list []module.Module) (sections []config.Section) {
 	for _, m := range list {
 		if m.Settings != nil {

@@ -107,7 +107,7 @@ POST /v1/campaigns does; flags change what it says. {{name|friend}} in texts tak
 	s.StringVar(&f.icon, "icon", "", "URL of a small picture")
 	s.StringVar(&f.image, "image", "", "URL of a large picture")
 	s.StringVar(&f.data, "data", "", "JSON for the page or program that gets it")
-	s.StringSliceVar(&f.channels, "channel", nil, "only these: webpush, fcm, telegram, webhook, live (default: all that are set up)")
+	s.StringSliceVar(&f.channels, "channel", nil, "only these: "+strings.Join(channelNames(), ", ")+" (default: all that are set up)")
 	s.StringSliceVar(&f.recipients, "recipient", nil, "only these recipients")
 	s.StringSliceVar(&f.tagsAny, "tag-any", nil, "only those with one of these tags")
 	s.StringSliceVar(&f.tagsAll, "tag", nil, "only those with all of these tags")

@@ -37,7 +37,7 @@ func (p *program) channelCommand() *cobra.Command {
 // withChannels runs do with the channels of the data folder and the named app.
 func (p *program) withChannels(cmd *cobra.Command, appName string, do func(ctx context.Context, s *channel.Service, app string) error) error {
 	return p.withApp(cmd, appName, func(ctx context.Context, c *config.Config, apps *store.Apps, name string) error {
-		kinds := sending.Kinds(sending.KindOptions{AllowPrivate: c.AllowPrivateURLs})
+		kinds := sending.Kinds(sending.KindOptions{AllowPrivate: c.AllowPrivateURLs}, p.modules)
 		s, err := channel.New(ctx, apps.Channels, kinds, slog.New(slog.DiscardHandler))
 		if err != nil {
 			return err

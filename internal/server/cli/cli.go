@@ -50,7 +50,11 @@ func With(modules ...module.Module) Main {
 
 func (p *program) run(ctx context.Context) int {
 	p.colour = command.Terminal(p.stdout) && p.env("NO_COLOR") == "" && p.env("TERM") != "dumb"
-	if err := config.CheckSections(p.sections()); err != nil { // checked before a flag could be declared twice
+	err := config.CheckSections(p.sections()) // before there are two flags of one name
+	if err == nil {
+		err = app.Admit(p.modules)
+	}
+	if err != nil {
 		return command.Fail(p.stderr, p.json, &cobra.Command{Use: "godwit"}, err, func(error) string { return "" })
 	}
 	p.benchHelps()
@@ -61,8 +65,8 @@ func (p *program) run(ctx context.Context) int {
 			_ = f() // if the output cannot be written, nobody could read the error
 		}
 	}()
-	cmd, err := root, p.addModules(root)
-	if err == nil {
+	cmd := root
+	if err = p.addModules(root); err == nil {
 		cmd, err = root.ExecuteContextC(ctx)
 	}
 	if err == nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	godwit "godwit.dev/godwit/clients/go"
+	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/server/config"
 )
 
@@ -33,7 +34,14 @@ var flagValues = map[string][]string{
 	"status":   statuses,
 	"types":    eventTypes,
 	"role":     {"publish", "read", "worker", "admin"},
-	"channel":  {"live", "webpush", "fcm", "apns", "telegram", "webhook"},
+}
+
+// channelNames are the names of all channels.
+func channelNames() (names []string) {
+	for _, ch := range push.Channels() {
+		names = append(names, string(ch))
+	}
+	return names
 }
 
 // completion is the source of completions for the first argument of commands.
@@ -98,7 +106,7 @@ func (p *program) complete(cmd *cobra.Command) {
 	if path == "context use" || path == "context delete" {
 		cmd.ValidArgsFunction = p.completeContexts
 	}
-	values := map[string][]string{}
+	values := map[string][]string{"channel": channelNames()}
 	maps.Copy(values, flagValues)
 	for _, f := range config.Known(p.sections()...) {
 		if f.OneOf != nil {

@@ -13,6 +13,7 @@ import (
 	godwit "godwit.dev/godwit/clients/go"
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/textfile"
+	"godwit.dev/godwit/internal/sending/push"
 )
 
 func (p *program) endpointCommand() *cobra.Command {
@@ -165,7 +166,7 @@ func (p *program) endpointAddCommand() *cobra.Command {
 		},
 	}
 	f.flags(cmd)
-	cmd.Flags().StringVar(&channel, "channel", "", "channel: webpush, fcm, apns, telegram, webhook or live")
+	cmd.Flags().StringVar(&channel, "channel", "", "channel: "+strings.Join(channelNames(), ", "))
 	cmd.Flags().StringVar(&chat, "chat-id", "", "Telegram chat (channel telegram)")
 	cmd.Flags().StringVar(&token, "token", "", "device token (channels fcm and apns)")
 	cmd.Flags().StringVar(&hook, "hook-url", "", "URL (channel webhook)")
@@ -358,7 +359,7 @@ func (p *program) endpointCountCommand() *cobra.Command {
 
 func (p *program) printCount(_ context.Context, n godwit.AudienceCount) error {
 	rows := [][]string{}
-	for _, ch := range audience.Channels() {
+	for _, ch := range push.Channels() {
 		if m := n.Channels[string(ch)]; m > 0 {
 			rows = append(rows, []string{string(ch), fmt.Sprint(m)})
 		}

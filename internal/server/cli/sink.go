@@ -40,7 +40,7 @@ runs on it notices within a second.`,
 // withSinks runs do with the sinks of the data folder and the named app.
 func (p *program) withSinks(cmd *cobra.Command, appName string, do func(ctx context.Context, s *sink.Service, app string) error) error {
 	return p.withApp(cmd, appName, func(ctx context.Context, _ *config.Config, apps *store.Apps, name string) error {
-		s, err := sink.New(ctx, sink.Config{Store: apps.Sinks, Kinds: feeds.SinkKinds(), Log: slog.New(slog.DiscardHandler)})
+		s, err := sink.New(ctx, sink.Config{Store: apps.Sinks, Kinds: feeds.SinkKinds(p.modules), Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ file takes it away. A sink that stopped goes on when it is set again.`,
 		},
 	}
 	f := cmd.Flags()
-	for _, kind := range feeds.SinkKinds() {
+	for _, kind := range feeds.SinkKinds(p.modules) {
 		fieldFlags(f, kind.Fields())
 	}
 	f.BoolVar(&backfill, "backfill", false, "begin with all events that the log still has, instead of with what happens from now on")

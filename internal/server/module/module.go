@@ -19,12 +19,15 @@ import (
 	"godwit.dev/godwit/internal/access/signin"
 	"godwit.dev/godwit/internal/cluster/lease"
 	"godwit.dev/godwit/internal/feeds/event"
+	"godwit.dev/godwit/internal/feeds/sink"
+	"godwit.dev/godwit/internal/feeds/source"
 	"godwit.dev/godwit/internal/messaging/bus"
 	"godwit.dev/godwit/internal/messaging/pubsub"
 	"godwit.dev/godwit/internal/notify/delivery"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/session"
 	"godwit.dev/godwit/internal/objects/signal"
+	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/server/httpapi/call"
 	"godwit.dev/godwit/internal/server/lifecycle"
 	"godwit.dev/godwit/internal/server/listen"
@@ -39,6 +42,10 @@ type Module struct {
 	// config.Validator.
 	Settings any
 	Tables   Tables // zero: none
+	// Channels, Sources and Sinks are added to the kinds that apps can set up, the latter two by name.
+	Channels []channel.Brought
+	Sources  map[string]source.Kind
+	Sinks    map[string]sink.Kind
 	// Commands are added to the command line. Nil: none.
 	Commands func(Program) []*cobra.Command
 	// Start starts the module and registers with the host everything that it serves. Its steps end in reverse when the server stops.

@@ -6,32 +6,35 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/campaigns/campaign"
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// channels lists the channels by their stored numbers: append, never renumber.
-var channels = [...]push.Channel{1: push.Live, push.WebPush, push.Telegram, push.Webhook, push.FCM, push.APNs}
-
-// AllChannels lists the numbers of all channels, for the text of a query.
-const AllChannels = "1, 2, 3, 4, 5, 6"
+// AllChannels are the numbers of all channels, for the text of a query.
+func AllChannels() string {
+	var numbers []string
+	for _, d := range push.All() {
+		numbers = append(numbers, strconv.Itoa(int(d.Number)))
+	}
+	return strings.Join(numbers, ", ")
+}
 
 // Channel returns the number of a channel; 0: it has none.
 func Channel(ch push.Channel) int16 {
-	for i, c := range channels {
-		if c == ch && i > 0 {
-			return int16(i) //nolint:gosec // a few
-		}
+	if d := ch.Find(); d != nil {
+		return d.Number
 	}
 	return 0
 }
 
 // ChannelOf returns the channel with a number; empty: there is none.
 func ChannelOf(number int16) push.Channel {
-	if number > 0 && int(number) < len(channels) {
-		return channels[number]
+	if d := push.Numbered(number); d != nil {
+		return d.Channel
 	}
 	return ""
 }

@@ -5,6 +5,7 @@ package feeds
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"time"
 
 	"godwit.dev/godwit/internal/feeds/hook"
@@ -17,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/sending/provider"
 	"godwit.dev/godwit/internal/sending/webhook"
 	"godwit.dev/godwit/internal/server/app/ground"
+	"godwit.dev/godwit/internal/server/module"
 	"godwit.dev/godwit/internal/store/redisstream"
 )
 
@@ -64,9 +66,9 @@ func Hooks(ctx context.Context, g *ground.Ground) (*hook.Service, error) {
 	return hooks, nil
 }
 
-// SourceKinds returns the kinds of sources by name.
-func SourceKinds(log *slog.Logger) map[string]source.Kind {
-	return map[string]source.Kind{
+// SourceKinds are the kinds of sources by name of a server with these modules.
+func SourceKinds(log *slog.Logger, list []module.Module) map[string]source.Kind {
+	kinds := map[string]source.Kind{
 		streams.Name: streams.Kind{Dial: func(ctx context.Context, t streams.Target) (streams.Streams, error) {
 			s, err := redisstream.OpenStreams(ctx, redisstream.StreamsConfig{URLs: t.URLs, Clients: t.Recipients, Private: t.Private, Log: log})
 			if err != nil {
@@ -75,12 +77,16 @@ func SourceKinds(log *slog.Logger) map[string]source.Kind {
 			return s, nil
 		}},
 	}
+	for i := range list {
+		maps.Copy(kinds, list[i].Sources)
+	}
+	return kinds
 }
 
 // Sources starts the service that reads notifications from places where publishers already put them.
 func Sources(ctx context.Context, g *ground.Ground, publisher source.Publisher, objects source.Objects) (*source.Service, error) {
 	sources, err := source.New(ctx, source.Config{
-		Store: g.Stores.Sources, Publisher: publisher, Objects: objects, Kinds: SourceKinds(g.Log), Own: g.Own("sources"), Now: g.Stores.Clock,
+		Store: g.Stores.Sources, Publisher: publisher, Objects: objects, Kinds: SourceKinds(g.Log, g.Modules), Own: g.Own("sources"), Now: g.Stores.Clock,
 		AllowPrivate: g.Settings.AllowPrivateURLs, Log: g.Log,
 	})
 	if err != nil {
@@ -91,16 +97,20 @@ func Sources(ctx context.Context, g *ground.Ground, publisher source.Publisher, 
 	return sources, nil
 }
 
-// SinkKinds returns the kinds of sinks by name.
-func SinkKinds() map[string]sink.Kind {
-	return map[string]sink.Kind{clickhouse.Name: clickhouse.Kind{}}
+// SinkKinds are the kinds of sinks by name of a server with these modules.
+func SinkKinds(list []module.Module) map[string]sink.Kind {
+	kinds := map[string]sink.Kind{clickhouse.Name: clickhouse.Kind{}}
+	for i := range list {
+		maps.Copy(kinds, list[i].Sinks)
+	}
+	return kinds
 }
 
 // Sinks starts the service that writes events to analytics databases.
 func Sinks(ctx context.Context, g *ground.Ground) (*sink.Service, error) {
 	sinks, err := sink.New(ctx, sink.Config{
 		Store: g.Stores.Sinks, Progress: g.Stores.Drained, Events: g.Stores.Events, Past: reconcile.Past{Log: g.Stores.Events, Changes: g.Stores.Changes},
-		Kinds: SinkKinds(), Own: g.Own("sinks"), Now: g.Stores.Clock, AllowPrivate: g.Settings.AllowPrivateURLs, Log: g.Log,
+		Kinds: SinkKinds(g.Modules), Own: g.Own("sinks"), Now: g.Stores.Clock, AllowPrivate: g.Settings.AllowPrivateURLs, Log: g.Log,
 	})
 	if err != nil {
 		return nil, err

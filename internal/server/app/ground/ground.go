@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/server/certs"
 	"godwit.dev/godwit/internal/server/config"
 	"godwit.dev/godwit/internal/server/lifecycle"
+	"godwit.dev/godwit/internal/server/module"
 	"godwit.dev/godwit/internal/server/tracing"
 	"godwit.dev/godwit/internal/server/watch"
 	"godwit.dev/godwit/internal/store"
@@ -28,8 +29,9 @@ const StorePatience = 30 * time.Second
 type Ground struct {
 	Settings *config.Config
 	Version  string
-	Node     string // this node's name, which other nodes and presence show
-	Boot     string // id of this start of the node; empty: the node is alone
+	Modules  []module.Module // that join the server
+	Node     string          // this node's name among others and in presence
+	Boot     string          // id of this start of the node; empty: it is alone
 
 	Log      *slog.Logger
 	Steps    *lifecycle.Steps

@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/sending/webpush"
 	"godwit.dev/godwit/internal/server/app/core"
 	"godwit.dev/godwit/internal/server/app/ground"
+	"godwit.dev/godwit/internal/server/module"
 )
 
 // KindOptions holds the parts of the server that channels need. The command line uses the zero value.
@@ -23,9 +24,9 @@ type KindOptions struct {
 	Live         *live.Sender // sender to mailboxes; nil: there are none
 }
 
-// Kinds returns the channels of a server, each with the kind that reads its settings.
-func Kinds(o KindOptions) map[push.Channel]channel.Kind {
-	return map[push.Channel]channel.Kind{
+// Kinds are the channels that a server with these modules can send over, each with the kind that reads its settings.
+func Kinds(o KindOptions, list []module.Module) map[push.Channel]channel.Kind {
+	kinds := map[push.Channel]channel.Kind{
 		push.Live:     live.Kind{Sender: o.Live},
 		push.WebPush:  webpush.Kind{AllowPrivate: o.AllowPrivate, Server: o.PublicURL},
 		push.FCM:      fcm.Kind{AllowPrivate: o.AllowPrivate},
@@ -33,13 +34,19 @@ func Kinds(o KindOptions) map[push.Channel]channel.Kind {
 		push.Telegram: telegram.Kind{AllowPrivate: o.AllowPrivate},
 		push.Webhook:  webhook.Kind{AllowPrivate: o.AllowPrivate},
 	}
+	for i := range list {
+		for _, c := range list[i].Channels {
+			kinds[c.Channel] = c.Kind(o.AllowPrivate)
+		}
+	}
+	return kinds
 }
 
 // Channels starts the service of channels to outside addresses.
 func Channels(ctx context.Context, g *ground.Ground, c *core.Core) (*channel.Service, error) {
 	kinds := Kinds(KindOptions{
 		AllowPrivate: g.Settings.AllowPrivateURLs, PublicURL: g.Settings.PublicURL, Live: live.New(c.Publisher, c.Mailbox, g.Stores.Clock),
-	})
+	}, g.Modules)
 	channels, err := channel.New(ctx, g.Stores.Channels, kinds, g.Log)
 	if err != nil {
 		return nil, err

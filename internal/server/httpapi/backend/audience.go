@@ -67,7 +67,7 @@ func audienceFields(a *audience.Audience) call.Fields {
 	return call.Fields{
 		"channels": call.Reader(func(field string, raw json.RawMessage) error {
 			var names []string
-			err := call.Texts(&names, len(audience.Channels()), nil)(field, raw)
+			err := call.Texts(&names, len(push.Channels()), nil)(field, raw)
 			for _, ch := range names {
 				a.Channels = append(a.Channels, push.Channel(ch))
 			}

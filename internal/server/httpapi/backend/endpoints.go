@@ -45,7 +45,7 @@ func (a *API) ListEndpoints(c *call.Call) error {
 func endpointFilter(q url.Values) (status audience.Status, sel *audience.Selection, err error) {
 	a := audience.Audience{Where: q.Get("where")}
 	if ch := q.Get("channel"); ch != "" {
-		if !audience.Known(push.Channel(ch)) {
+		if !push.Channel(ch).Known() {
 			return "", nil, notification.BadField("channel", "%q is not a channel", notification.Clip(ch))
 		}
 		a.Channels = []push.Channel{push.Channel(ch)}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 
-	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/preference"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/push"
@@ -43,7 +42,7 @@ func Preferences(body []byte) (p preference.Preferences, err error) {
 
 func readChoice(raw json.RawMessage) (c preference.Choice, err error) {
 	var names []string
-	if err := (call.Fields{"channels": call.Texts(&names, len(audience.Channels()), nil)}).Decode(raw); err != nil {
+	if err := (call.Fields{"channels": call.Texts(&names, len(push.Channels()), nil)}).Decode(raw); err != nil {
 		return c, err
 	}
 	if names != nil {

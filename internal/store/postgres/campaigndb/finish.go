@@ -138,7 +138,7 @@ func (s *Store) Sweep(ctx context.Context, num int64, sw campaign.Sweep, limit i
 	query := `WITH d AS (SELECT endpoint FROM delivery WHERE campaign = $1 AND outcome = ` + fmt.Sprint(int(sw.From)) // the outcome is written into the text, so that the outcome's own index can be used
 	args := []any{num, limit, int16(sw.To), millis.Of(sw.Due), text(sw.Detail), millis.Of(now)}
 	if sw.Held {
-		query += " AND channel IN (" + campaignrow.AllChannels + ") AND due = $7" // lets the query use the index on due
+		query += " AND channel IN (" + campaignrow.AllChannels() + ") AND due = $7" // so that the index on due can be used
 		args = append(args, campaignrow.Held)
 	}
 	// Only deliveries that become pending lose the outcome unknown.

@@ -80,7 +80,7 @@ type node struct {
 // start starts a node's engine.
 func (n *node) start(t *testing.T, p *phone) {
 	t.Helper()
-	out, err := dispatch.New(dispatch.Config{Senders: p, Channels: campaign.Channels()})
+	out, err := dispatch.New(dispatch.Config{Senders: p, Channels: push.Channels()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,7 @@ func sweepQuery(sw campaign.Sweep) string {
 	}
 	query += " WHERE campaign = ? AND outcome = " + strconv.Itoa(int(sw.From))
 	if sw.Held {
-		query += " AND channel IN (" + campaignrow.AllChannels + ") AND due = ?" // lets SQLite use the index on due
+		query += " AND channel IN (" + campaignrow.AllChannels() + ") AND due = ?" // so that the index on due can be used
 	}
 	return query
 }
