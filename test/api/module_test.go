@@ -36,6 +36,7 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/testkit/apispec"
 	"godwit.dev/godwit/internal/testkit/eventually"
+	"godwit.dev/godwit/test/api/lines"
 	"godwit.dev/godwit/test/api/notes"
 	"godwit.dev/godwit/test/blackbox"
 )
@@ -46,7 +47,7 @@ const asServer = "MODULE_TEST_SERVER"
 
 func TestMain(m *testing.M) {
 	if taken := os.Getenv(asServer); taken != "" {
-		os.Exit(command.Main(cli.With(slices.Concat(app.Modules(), []module.Module{notes.Module()}, thieves(taken))...)))
+		os.Exit(command.Main(cli.With(slices.Concat(app.Modules(), []module.Module{notes.Module(), lines.Module()}, thieves(taken))...)))
 	}
 	if address := os.Getenv(workerURL); address != "" {
 		work(address)
@@ -105,6 +106,7 @@ func program(ctx context.Context, taken string, args ...string) *exec.Cmd {
 // moduleServer is a running one.
 type moduleServer struct {
 	t     *testing.T
+	data  string
 	addrs datadir.Addresses
 	stop  func() error
 }
@@ -123,7 +125,7 @@ func startModule(t *testing.T, data string, args ...string) *moduleServer {
 		cancel()
 		t.Fatal(err)
 	}
-	s := &moduleServer{t: t}
+	s := &moduleServer{t: t, data: data}
 	s.stop = func() error {
 		cancel()
 		err := cmd.Wait()
@@ -194,8 +196,8 @@ func (s *moduleServer) say(line string) string {
 	return strings.TrimSpace(answer)
 }
 
-// page returns the module's page as a signed-in person sees it.
-func (s *moduleServer) page() string {
+// page is a page as somebody sees it who signed in.
+func (s *moduleServer) page(path string) string {
 	s.t.Helper()
 	jar, _ := cookiejar.New(nil) // does not fail
 	client := &http.Client{Jar: jar}
@@ -207,7 +209,7 @@ func (s *moduleServer) page() string {
 	if status, front := readAnswer(s.t, client, req); status != http.StatusOK || !strings.Contains(front, `href="/ui/notes"`) {
 		s.t.Errorf("the front page does not lead to the module's: %d %.200s", status, front)
 	}
-	if req, err = http.NewRequestWithContext(s.t.Context(), http.MethodGet, "http://"+s.addrs.HTTP+"/ui/notes", nil); err != nil {
+	if req, err = http.NewRequestWithContext(s.t.Context(), http.MethodGet, "http://"+s.addrs.HTTP+path, nil); err != nil {
 		s.t.Fatal(err)
 	}
 	status, page := readAnswer(s.t, client, req)
@@ -237,7 +239,7 @@ func exerciseModule(t *testing.T, args ...string) {
 	if got := s.say("call <Anna>"); got != "ok" {
 		t.Errorf("the listener answers %q", got)
 	}
-	if page := s.page(); !strings.Contains(page, "buy milk") || !strings.Contains(page, "call &lt;Anna&gt;") {
+	if page := s.page("/ui/notes"); !strings.Contains(page, "buy milk") || !strings.Contains(page, "call &lt;Anna&gt;") {
 		t.Errorf("the page lacks notes:\n%s", page)
 	}
 	if _, figures := s.request(http.MethodGet, "/metrics", ""); !strings.Contains(figures, "\ngodwit_notes_total 2\n") {
