@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -29,8 +30,11 @@ type Options struct {
 	Settings map[string]string
 	// Log receives the server's log. Nil: nothing is logged.
 	Log *slog.Logger
-	// Process allows the server to tune its process: the garbage collector, and the return of memory to the system. It is for programs that
-	// do little else.
+	// Modules are the capabilities that join the server, by their names in Modules. Nil: all; empty: none. What a module does not
+	// bring, such as its settings or its channel, the server does not know.
+	Modules []string
+	// Process lets the server tune the process that it runs in: the garbage collector, and the return of memory to the system. It is for
+	// programs that do little else.
 	Process bool
 }
 
@@ -48,7 +52,29 @@ type Server struct {
 	host    *module.Host
 }
 
-// New checks options and returns a server. It opens nothing.
+// Modules are the names of the capabilities that Options can choose, in the order in which they start.
+func Modules() (names []string) {
+	for _, m := range app.Modules() {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// choose returns the modules with these names; nil: all.
+func choose(names []string) (list []module.Module, err error) {
+	all := app.Modules()
+	if names == nil {
+		return all, nil
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(all, func(m module.Module) bool { return m.Name == name }) {
+			return nil, fmt.Errorf("there is no module %q; there are %s", name, strings.Join(Modules(), ", "))
+		}
+	}
+	return slices.DeleteFunc(all, func(m module.Module) bool { return !slices.Contains(names, m.Name) }), nil
+}
+
+// New checks options and makes a server. It opens nothing.
 func New(o Options) (*Server, error) {
 	if o.Data == "" {
 		return nil, errors.New("make a server: Options.Data names no folder")
@@ -57,7 +83,11 @@ func New(o Options) (*Server, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{opts: o}
-	s.modules = append(app.Modules(), module.Module{Name: "embedding", Start: func(_ context.Context, h *module.Host) error {
+	chosen, err := choose(o.Modules)
+	if err != nil {
+		return nil, fmt.Errorf("make a server: %w", err)
+	}
+	s.modules = append(chosen, module.Module{Name: "embedding", Start: func(_ context.Context, h *module.Host) error {
 		s.host = h
 		return nil
 	}})
@@ -70,7 +100,6 @@ func New(o Options) (*Server, error) {
 	}
 	maps.Copy(values, o.Settings)
 	values["data"] = o.Data
-	var err error
 	if s.cfg, err = config.FromValues(values, sections...); err != nil {
 		return nil, fmt.Errorf("make a server: %w", err)
 	}

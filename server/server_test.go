@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -235,6 +236,7 @@ func TestWhatCannotBeStartedIsAnErrorAndLeavesNothingBehind(t *testing.T) {
 		"no folder":     {server.Options{}, "names no folder"},
 		"no setting":    {server.Options{Data: "d", Settings: map[string]string{"htpp_addr": ":1"}}, "htpp_addr"},
 		"no value":      {server.Options{Data: "d", Settings: map[string]string{"retain": "soon"}}, "retain"},
+		"no module":     {server.Options{Data: "d", Modules: []string{"nats", "mqtt"}}, `no module "mqtt"; there are nats, `},
 		"no such thing": {server.Options{Data: "d", Settings: map[string]string{"mqtt_addr": ":1883"}}, "mqtt_addr"},
 	} {
 		if _, err := server.New(c.o); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -253,6 +255,37 @@ func TestWhatCannotBeStartedIsAnErrorAndLeavesNothingBehind(t *testing.T) {
 		t.Errorf("a server that did not start publishes: %v", err)
 	}
 	stop(t, s)
+}
+
+func TestServerHasTheModulesThatAreChosen(t *testing.T) {
+	for _, c := range []struct {
+		modules  []string
+		channels string // that it has
+	}{
+		{nil, "apns fcm live telegram webhook webpush"},
+		{[]string{"webhook", "nats"}, "live webhook"},
+		{[]string{}, "live"},
+	} {
+		s := start(t, server.Options{Modules: c.modules})
+		key, err := s.Key(t.Context(), "shop", "reader", "read")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/v1/channels", nil)
+		r.Header.Set("Authorization", "Bearer "+key)
+		s.Handler().ServeHTTP(w, r)
+		var list struct{ Items []struct{ Channel string } }
+		if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil {
+			t.Fatalf("%v: %s", err, w.Body)
+		}
+		var have []string
+		for _, item := range list.Items {
+			have = append(have, item.Channel)
+		}
+		if got := strings.Join(have, " "); got != c.channels {
+			t.Errorf("with modules %q it has the channels %q", c.modules, got)
+		}
+	}
 }
 
 func TestLostFileEndsTheServerWithAnError(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -20,7 +21,9 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/hook"
+	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/server/app"
 	"godwit.dev/godwit/internal/server/app/feeds"
 	"godwit.dev/godwit/internal/server/app/sending"
@@ -132,7 +135,50 @@ func address(channel, field string, more map[string]any) urlSetting {
 	}}
 }
 
-// urlSettings are the settings that an app's own admin, or anybody who registers an address, can change.
+// sourceSetting sets up a source of a kind with the values that lead to a URL.
+func sourceSetting(scheme, kind string, with func(url string) map[string]any) urlSetting {
+	return urlSetting{scheme, func(w *urlWorld, url string) {
+		path := "/v1/sources/" + kind
+		w.do(http.MethodPut, path, with(url))
+		blackbox.Eventually(w, "the source has tried", func() error {
+			var s struct {
+				Failing *string `json:"failing_since"`
+			}
+			a, err := w.api.Do(w.Context(), http.MethodGet, path, nil)
+			if err != nil || a.Status == http.StatusNotFound { // it was refused
+				return err
+			}
+			if err := a.JSON(&s); err != nil {
+				return err
+			}
+			if s.Failing == nil {
+				return fmt.Errorf("not yet: %s", a.Body)
+			}
+			return nil
+		})
+		w.do(http.MethodDelete, path, nil)
+	}}
+}
+
+// attacked are urlSettings and the addresses of further kinds of sources, each alone.
+func attacked() map[string]urlSetting {
+	all := maps.Clone(urlSettings)
+	for kind, k := range feeds.SourceKinds(app.Modules()) {
+		for _, f := range k.Fields() {
+			if name := "source " + f.Name; f.Address && all[name].set == nil {
+				all[name] = sourceSetting("http", kind, func(url string) map[string]any {
+					if f.Type == setting.List {
+						return map[string]any{f.Name: []string{url}}
+					}
+					return map[string]any{f.Name: url}
+				})
+			}
+		}
+	}
+	return all
+}
+
+// urlSettings are the ones that an app's own admin, or anybody who registers an address, can set.
 var urlSettings = map[string]urlSetting{
 	"hook url": {"https", func(w *urlWorld, url string) {
 		w.do(http.MethodPut, "/v1/hooks/x", map[string]any{"url": url})
@@ -160,26 +206,7 @@ var urlSettings = map[string]urlSetting{
 		})
 		w.do(http.MethodDelete, "/v1/sinks/clickhouse", nil)
 	}},
-	"source urls": {"redis", func(w *urlWorld, url string) {
-		w.do(http.MethodPut, "/v1/sources/redisstream", map[string]any{"urls": []string{url}})
-		blackbox.Eventually(w, "the source has tried", func() error {
-			var s struct {
-				Failing *string `json:"failing_since"`
-			}
-			a, err := w.api.Do(w.Context(), http.MethodGet, "/v1/sources/redisstream", nil)
-			if err != nil || a.Status == http.StatusNotFound {
-				return err
-			}
-			if err := a.JSON(&s); err != nil {
-				return err
-			}
-			if s.Failing == nil {
-				return fmt.Errorf("not yet: %s", a.Body)
-			}
-			return nil
-		})
-		w.do(http.MethodDelete, "/v1/sources/redisstream", nil)
-	}},
+	"source urls": sourceSetting("redis", "redisstream", func(url string) map[string]any { return map[string]any{"urls": []string{url}} }),
 	"channel fcm base_url": channelSetting("fcm", func(w *urlWorld, url string) map[string]any {
 		return map[string]any{"service_account": w.account("https://8.8.8.8/"), "base_url": url}
 	}),
@@ -208,7 +235,7 @@ func (w *urlWorld) account(tokenURI string) string {
 func TestNoSettingReachesWhatOnlyThisMachineCan(t *testing.T) {
 	in := startInside(t)
 	w := startURLWorld(t)
-	for name, s := range urlSettings {
+	for name, s := range attacked() {
 		t.Run(name, func(t *testing.T) {
 			at := *w
 			at.T = t
@@ -343,14 +370,14 @@ var notDialled = map[string]string{
 // TestEverySettingWithAURLIsAttacked fails if a setting with a URL is added that no test here sets.
 func TestEverySettingWithAURLIsAttacked(t *testing.T) {
 	var found []string
-	for channel, kind := range sending.Kinds(sending.KindOptions{}, app.Modules()) {
+	for channel, kind := range sending.Kinds(channel.Options{}, app.Modules()) {
 		for _, f := range kind.Fields() {
 			if strings.Contains(f.Name, "url") || strings.Contains(f.Help, "http") || strings.Contains(f.Help, "URL") || f.Name == "service_account" {
 				found = append(found, fmt.Sprintf("channel %s %s", channel, f.Name))
 			}
 		}
 	}
-	for _, kind := range feeds.SourceKinds(nil, app.Modules()) {
+	for _, kind := range feeds.SourceKinds(app.Modules()) {
 		for _, f := range kind.Fields() {
 			if f.Address {
 				found = append(found, "source "+f.Name)
@@ -379,8 +406,9 @@ func TestEverySettingWithAURLIsAttacked(t *testing.T) {
 			found = append(found, "config "+f.Key)
 		}
 	}
+	all := attacked()
 	for _, name := range found {
-		if _, walked := urlSettings[name]; !walked && notDialled[name] == "" {
+		if _, walked := all[name]; !walked && notDialled[name] == "" {
 			t.Errorf("no test sets %q to an address inside: add it to urlSettings, or to notDialled with the reason", name)
 		}
 	}

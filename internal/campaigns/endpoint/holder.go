@@ -1,7 +1,6 @@
 package endpoint
 
 import (
-
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/notify/notification"
 )

@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"log/slog"
 
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/notify/notification"
@@ -20,6 +21,7 @@ type Target struct {
 	App     string
 	Values  setting.Values // secrets included
 	Private bool           // private addresses may be dialled
+	Log     *slog.Logger
 }
 
 // Feed is a connected source. Its checkpoint separates the entries that were taken from those that were not.

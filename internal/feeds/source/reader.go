@@ -85,7 +85,7 @@ func (r *reader) connected(ctx context.Context) (worked bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	feed, err := kind.Open(ctx, Target{App: r.source.App, Values: r.source.Values, Private: r.source.Private || r.s.cfg.AllowPrivate})
+	feed, err := kind.Open(ctx, Target{App: r.source.App, Values: r.source.Values, Private: r.source.Private || r.s.cfg.AllowPrivate, Log: r.s.cfg.Log})
 	if err != nil {
 		return false, err
 	}

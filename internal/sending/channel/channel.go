@@ -58,10 +58,16 @@ type Kind interface {
 	Open(app string, v Values) (push.Sender, error)
 }
 
+// Options are what kinds get of the server. The zero value is that of the command line.
+type Options struct {
+	AllowPrivate bool   // see allow_private_urls
+	PublicURL    string // URL for reports of service workers; empty: they have it themselves
+}
+
 // Brought is a channel that a module brings.
 type Brought struct {
 	push.Definition
-	Kind func(private bool) Kind // private: private addresses may be dialled
+	Kind func(Options) Kind
 }
 
 // Record is one app's settings of one channel.

@@ -63,7 +63,7 @@ func Define(d Definition) error {
 	all := All()
 	for _, other := range all {
 		switch same := other.Channel == d.Channel; {
-		case same && other.Number == d.Number && other.Address != nil:
+		case same && other.Number == d.Number:
 			return nil
 		case same || other.Number == d.Number:
 			return fmt.Errorf("channel %s with number %d: channel %s has number %d", d.Channel, d.Number, other.Channel, other.Number)

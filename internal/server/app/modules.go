@@ -1,62 +1,81 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
+	"godwit.dev/godwit/internal/feeds/sink"
+	"godwit.dev/godwit/internal/feeds/sink/clickhouse"
+	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/feeds/source/streams"
 	"godwit.dev/godwit/internal/gateway/natsgate"
+	"godwit.dev/godwit/internal/sending/apns"
+	"godwit.dev/godwit/internal/sending/channel"
+	"godwit.dev/godwit/internal/sending/fcm"
 	"godwit.dev/godwit/internal/sending/push"
-	"godwit.dev/godwit/internal/server/app/feeds"
+	"godwit.dev/godwit/internal/sending/telegram"
+	"godwit.dev/godwit/internal/sending/webhook"
+	"godwit.dev/godwit/internal/sending/webpush"
 	"godwit.dev/godwit/internal/server/app/figures"
-	"godwit.dev/godwit/internal/server/app/sending"
 	"godwit.dev/godwit/internal/server/config"
 	"godwit.dev/godwit/internal/server/module"
 	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/redisstream"
 )
 
 // Modules returns the modules of every server, in the order in which they start.
 func Modules() []module.Module {
 	return []module.Module{
 		natsgate.Module(),
+		channelOf(push.WebPush, func(o channel.Options) channel.Kind {
+			return webpush.Kind{AllowPrivate: o.AllowPrivate, Server: o.PublicURL}
+		}),
+		channelOf(push.FCM, func(o channel.Options) channel.Kind { return fcm.Kind{AllowPrivate: o.AllowPrivate} }),
+		channelOf(push.APNs, func(o channel.Options) channel.Kind { return apns.Kind{AllowPrivate: o.AllowPrivate} }),
+		channelOf(push.Telegram, func(o channel.Options) channel.Kind { return telegram.Kind{AllowPrivate: o.AllowPrivate} }),
+		channelOf(push.Webhook, func(o channel.Options) channel.Kind { return webhook.Kind{AllowPrivate: o.AllowPrivate} }),
+		{Name: streams.Name, Sources: map[string]source.Kind{streams.Name: streams.Kind{Dial: dialStreams}}},
+		{Name: clickhouse.Name, Sinks: map[string]sink.Kind{clickhouse.Name: clickhouse.Kind{}}},
 	}
 }
 
-// Admit makes the channels that modules bring known to the process, and refuses kinds whose names are taken.
+// channelOf is the module of a channel that the package push defines.
+func channelOf(ch push.Channel, kind func(channel.Options) channel.Kind) module.Module {
+	return module.Module{Name: string(ch), Channels: []channel.Brought{{Definition: *ch.Find(), Kind: kind}}}
+}
+
+func dialStreams(ctx context.Context, t streams.Target) (streams.Streams, error) {
+	s, err := redisstream.OpenStreams(ctx, redisstream.StreamsConfig{URLs: t.URLs, Clients: t.Recipients, Private: t.Private, Log: t.Log})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Admit makes the channels that modules bring known to the process, and refuses names that two modules have.
 func Admit(list []module.Module) error {
 	owners := make(map[string]string)
 	take := func(owner, what, name string) error {
 		if other, taken := owners[what+name]; taken {
-			return fmt.Errorf("%s brings the %s %s, which %s has", owner, what, name, other)
+			return fmt.Errorf("module %s brings the %s %s, which module %s has", owner, what, name, other)
 		}
 		owners[what+name] = owner
 		return nil
 	}
-	errs := []error{}
-	for ch := range sending.Kinds(sending.KindOptions{}, nil) {
-		errs = append(errs, take("the server", "channel", string(ch)))
-	}
-	for name := range feeds.SourceKinds(nil, nil) {
-		errs = append(errs, take("the server", "source", name))
-	}
-	for name := range feeds.SinkKinds(nil) {
-		errs = append(errs, take("the server", "sink", name))
-	}
+	var errs []error
 	for _, m := range list {
-		owner := "module " + m.Name
 		for name := range m.Sources {
-			errs = append(errs, take(owner, "source", name))
+			errs = append(errs, take(m.Name, "source", name))
 		}
 		for name := range m.Sinks {
-			errs = append(errs, take(owner, "sink", name))
+			errs = append(errs, take(m.Name, "sink", name))
 		}
 		for _, c := range m.Channels {
-			err := take(owner, "channel", string(c.Channel))
-			if err == nil {
-				if err = push.Define(c.Definition); err != nil {
-					err = fmt.Errorf("%s brings %w", owner, err)
-				}
+			if err := push.Define(c.Definition); err != nil {
+				errs = append(errs, fmt.Errorf("module %s brings a channel that another has: %w", m.Name, err))
 			}
-			errs = append(errs, err)
+			errs = append(errs, take(m.Name, "channel", string(c.Channel)))
 		}
 	}
 	return errors.Join(errs...)

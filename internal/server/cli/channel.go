@@ -15,6 +15,7 @@ import (
 
 	"godwit.dev/godwit/internal/campaigns/textfile"
 	"godwit.dev/godwit/internal/sending/channel"
+	"godwit.dev/godwit/internal/sending/live"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/sending/webpush"
 	"godwit.dev/godwit/internal/server/app/sending"
@@ -37,7 +38,8 @@ func (p *program) channelCommand() *cobra.Command {
 // withChannels runs do with the channels of the data folder and the named app.
 func (p *program) withChannels(cmd *cobra.Command, appName string, do func(ctx context.Context, s *channel.Service, app string) error) error {
 	return p.withApp(cmd, appName, func(ctx context.Context, c *config.Config, apps *store.Apps, name string) error {
-		kinds := sending.Kinds(sending.KindOptions{AllowPrivate: c.AllowPrivateURLs}, p.modules)
+		kinds := sending.Kinds(channel.Options{AllowPrivate: c.AllowPrivateURLs}, p.modules)
+		kinds[push.Live] = live.Kind{}
 		s, err := channel.New(ctx, apps.Channels, kinds, slog.New(slog.DiscardHandler))
 		if err != nil {
 			return err

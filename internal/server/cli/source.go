@@ -33,7 +33,7 @@ notification-service. The settings are kept in the data folder; a server that ru
 // withSources runs do with the sources of the data folder and the named app.
 func (p *program) withSources(cmd *cobra.Command, appName string, do func(ctx context.Context, s *source.Service, app string) error) error {
 	return p.withApp(cmd, appName, func(ctx context.Context, _ *config.Config, apps *store.Apps, name string) error {
-		s, err := source.New(ctx, source.Config{Store: apps.Sources, Kinds: feeds.SourceKinds(slog.New(slog.DiscardHandler), p.modules), Log: slog.New(slog.DiscardHandler)})
+		s, err := source.New(ctx, source.Config{Store: apps.Sources, Kinds: feeds.SourceKinds(p.modules), Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ where none is named, and an empty file takes it away.`,
 		},
 	}
 	f := cmd.Flags()
-	for _, kind := range feeds.SourceKinds(nil, p.modules) {
+	for _, kind := range feeds.SourceKinds(p.modules) {
 		fieldFlags(f, kind.Fields())
 	}
 	f.BoolVar(&disable, "disable", false, "keep the settings, but do not read")

@@ -48,7 +48,7 @@ type Module struct {
 	Sinks    map[string]sink.Kind
 	// Commands are added to the command line. Nil: none.
 	Commands func(Program) []*cobra.Command
-	// Start starts the module and registers with the host everything that it serves. Its steps end in reverse when the server stops.
+	// Start starts it and registers with the host what it serves. Nil: there is nothing to start. Its steps end in reverse when the server stops.
 	Start func(ctx context.Context, h *Host) error
 }
 
@@ -149,6 +149,9 @@ func (s *Set) Start(ctx context.Context, list []Module) error {
 		m := &list[i]
 		if err := s.take("module", m.Name, m.Name); err != nil {
 			return err
+		}
+		if m.Start == nil {
+			continue
 		}
 		if err := m.Start(ctx, &Host{Services: s.services, Database: s.services.Databases(m.Name), set: s, name: m.Name}); err != nil {
 			return fmt.Errorf("start module %s: %w", m.Name, err)

@@ -5,6 +5,7 @@ package streams
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"strings"
 
@@ -45,6 +46,7 @@ type Target struct {
 	URLs       []string // passwords included
 	Recipients []string // empty: all
 	Private    bool     // private addresses may be dialled
+	Log        *slog.Logger
 }
 
 // Fields implements source.Kind.
@@ -99,7 +101,7 @@ func checkURL(raw string) string {
 
 // Open implements source.Kind.
 func (k Kind) Open(ctx context.Context, t source.Target) (source.Feed, error) {
-	to := Target{Recipients: t.Values.List(FieldRecipients), Private: t.Private}
+	to := Target{Recipients: t.Values.List(FieldRecipients), Private: t.Private, Log: t.Log}
 	for _, raw := range t.Values.List(FieldURLs) {
 		to.URLs = append(to.URLs, withPassword(raw, access.Secret(t.Values.Text(FieldPassword))))
 	}

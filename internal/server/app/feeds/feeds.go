@@ -4,22 +4,18 @@ package feeds
 
 import (
 	"context"
-	"log/slog"
 	"maps"
 	"time"
 
 	"godwit.dev/godwit/internal/feeds/hook"
 	"godwit.dev/godwit/internal/feeds/reconcile"
 	"godwit.dev/godwit/internal/feeds/sink"
-	"godwit.dev/godwit/internal/feeds/sink/clickhouse"
 	"godwit.dev/godwit/internal/feeds/source"
-	"godwit.dev/godwit/internal/feeds/source/streams"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/sending/provider"
 	"godwit.dev/godwit/internal/sending/webhook"
 	"godwit.dev/godwit/internal/server/app/ground"
 	"godwit.dev/godwit/internal/server/module"
-	"godwit.dev/godwit/internal/store/redisstream"
 )
 
 // Feeds holds the services whose settings belong to apps.
@@ -66,19 +62,20 @@ func Hooks(ctx context.Context, g *ground.Ground) (*hook.Service, error) {
 	return hooks, nil
 }
 
-// SourceKinds are the kinds of sources by name of a server with these modules.
-func SourceKinds(log *slog.Logger, list []module.Module) map[string]source.Kind {
-	kinds := map[string]source.Kind{
-		streams.Name: streams.Kind{Dial: func(ctx context.Context, t streams.Target) (streams.Streams, error) {
-			s, err := redisstream.OpenStreams(ctx, redisstream.StreamsConfig{URLs: t.URLs, Clients: t.Recipients, Private: t.Private, Log: log})
-			if err != nil {
-				return nil, err
-			}
-			return s, nil
-		}},
-	}
+// SourceKinds are the kinds of sources of modules, by name.
+func SourceKinds(list []module.Module) map[string]source.Kind {
+	return collect(list, func(m *module.Module) map[string]source.Kind { return m.Sources })
+}
+
+// SinkKinds are the kinds of sinks of modules, by name.
+func SinkKinds(list []module.Module) map[string]sink.Kind {
+	return collect(list, func(m *module.Module) map[string]sink.Kind { return m.Sinks })
+}
+
+func collect[K any](list []module.Module, of func(*module.Module) map[string]K) map[string]K {
+	kinds := make(map[string]K)
 	for i := range list {
-		maps.Copy(kinds, list[i].Sources)
+		maps.Copy(kinds, of(&list[i]))
 	}
 	return kinds
 }
@@ -86,7 +83,7 @@ func SourceKinds(log *slog.Logger, list []module.Module) map[string]source.Kind 
 // Sources starts the service that reads notifications from places where publishers already put them.
 func Sources(ctx context.Context, g *ground.Ground, publisher source.Publisher, objects source.Objects) (*source.Service, error) {
 	sources, err := source.New(ctx, source.Config{
-		Store: g.Stores.Sources, Publisher: publisher, Objects: objects, Kinds: SourceKinds(g.Log, g.Modules), Own: g.Own("sources"), Now: g.Stores.Clock,
+		Store: g.Stores.Sources, Publisher: publisher, Objects: objects, Kinds: SourceKinds(g.Modules), Own: g.Own("sources"), Now: g.Stores.Clock,
 		AllowPrivate: g.Settings.AllowPrivateURLs, Log: g.Log,
 	})
 	if err != nil {
@@ -95,15 +92,6 @@ func Sources(ctx context.Context, g *ground.Ground, publisher source.Publisher, 
 	g.Registry.MustRegister(sources)
 	g.Steps.AddRun("sources", ground.StorePatience, sources.Run)
 	return sources, nil
-}
-
-// SinkKinds are the kinds of sinks by name of a server with these modules.
-func SinkKinds(list []module.Module) map[string]sink.Kind {
-	kinds := map[string]sink.Kind{clickhouse.Name: clickhouse.Kind{}}
-	for i := range list {
-		maps.Copy(kinds, list[i].Sinks)
-	}
-	return kinds
 }
 
 // Sinks starts the service that writes events to analytics databases.

@@ -4,49 +4,29 @@ package sending
 import (
 	"context"
 
-	"godwit.dev/godwit/internal/sending/apns"
 	"godwit.dev/godwit/internal/sending/channel"
-	"godwit.dev/godwit/internal/sending/fcm"
 	"godwit.dev/godwit/internal/sending/live"
 	"godwit.dev/godwit/internal/sending/push"
-	"godwit.dev/godwit/internal/sending/telegram"
-	"godwit.dev/godwit/internal/sending/webhook"
-	"godwit.dev/godwit/internal/sending/webpush"
 	"godwit.dev/godwit/internal/server/app/core"
 	"godwit.dev/godwit/internal/server/app/ground"
 	"godwit.dev/godwit/internal/server/module"
 )
 
-// KindOptions holds the parts of the server that channels need. The command line uses the zero value.
-type KindOptions struct {
-	AllowPrivate bool         // see allow_private_urls
-	PublicURL    string       // URL for reports of service workers; empty: they find it themselves
-	Live         *live.Sender // sender to mailboxes; nil: there are none
-}
-
-// Kinds are the channels that a server with these modules can send over, each with the kind that reads its settings.
-func Kinds(o KindOptions, list []module.Module) map[push.Channel]channel.Kind {
-	kinds := map[push.Channel]channel.Kind{
-		push.Live:     live.Kind{Sender: o.Live},
-		push.WebPush:  webpush.Kind{AllowPrivate: o.AllowPrivate, Server: o.PublicURL},
-		push.FCM:      fcm.Kind{AllowPrivate: o.AllowPrivate},
-		push.APNs:     apns.Kind{AllowPrivate: o.AllowPrivate},
-		push.Telegram: telegram.Kind{AllowPrivate: o.AllowPrivate},
-		push.Webhook:  webhook.Kind{AllowPrivate: o.AllowPrivate},
-	}
+// Kinds are the channels of modules, each with the kind that reads its settings.
+func Kinds(o channel.Options, list []module.Module) map[push.Channel]channel.Kind {
+	kinds := make(map[push.Channel]channel.Kind)
 	for i := range list {
 		for _, c := range list[i].Channels {
-			kinds[c.Channel] = c.Kind(o.AllowPrivate)
+			kinds[c.Channel] = c.Kind(o)
 		}
 	}
 	return kinds
 }
 
-// Channels starts the service of channels to outside addresses.
+// Channels starts the service of channels to outside addresses and to mailboxes.
 func Channels(ctx context.Context, g *ground.Ground, c *core.Core) (*channel.Service, error) {
-	kinds := Kinds(KindOptions{
-		AllowPrivate: g.Settings.AllowPrivateURLs, PublicURL: g.Settings.PublicURL, Live: live.New(c.Publisher, c.Mailbox, g.Stores.Clock),
-	}, g.Modules)
+	kinds := Kinds(channel.Options{AllowPrivate: g.Settings.AllowPrivateURLs, PublicURL: g.Settings.PublicURL}, g.Modules)
+	kinds[push.Live] = live.Kind{Sender: live.New(c.Publisher, c.Mailbox, g.Stores.Clock)}
 	channels, err := channel.New(ctx, g.Stores.Channels, kinds, g.Log)
 	if err != nil {
 		return nil, err
