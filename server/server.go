@@ -30,8 +30,8 @@ type Options struct {
 	Settings map[string]string
 	// Log receives the server's log. Nil: nothing is logged.
 	Log *slog.Logger
-	// Modules are the capabilities that join the server, by their names in Modules. Nil: all; empty: none. What a module does not
-	// bring, such as its settings or its channel, the server does not know.
+	// Modules are the names of the capabilities that join the server, of those that the function Modules lists. Nil: all; empty: none. The
+	// server lacks the settings, channels and other parts of all others.
 	Modules []string
 	// Process lets the server tune the process that it runs in: the garbage collector, and the return of memory to the system. It is for
 	// programs that do little else.

@@ -16,12 +16,14 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/eventdb"
 	"godwit.dev/godwit/internal/store/postgres/mailboxdb"
 	"godwit.dev/godwit/internal/store/postgres/objectdb"
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
 
 // MoveConfig names the source and the target of a copy. Data and Postgres are required.
 type MoveConfig struct {
 	Data     string                                   // data folder of a stopped server; no other process may open it
 	Postgres string                                   // URL of a database that contains nothing else
+	Tables   []Tables                                 // of modules
 	Progress func(doing string, rows int, left int64) // see move.Config
 	Log      *slog.Logger                             // nil: discards
 }
@@ -51,17 +53,16 @@ func MoveToPostgres(ctx context.Context, cfg MoveConfig) (list []Moved, err erro
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range filesIn(cfg.Data, m) {
-		if !slices.Contains(Files(), name) {
-			return nil, fmt.Errorf("%s has the tables of a module, which this command cannot copy", filepath.Join(cfg.Data, name))
-		}
+	tables, err := tablesIn(cfg.Data, m, cfg.Tables)
+	if err != nil {
+		return nil, err
 	}
-	from, err := Open(ctx, Config{Data: cfg.Data, Events: keptEvents, Log: cfg.Log})
+	from, err := Open(ctx, Config{Data: cfg.Data, Events: keptEvents, Tables: tables, Log: cfg.Log})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, from.Close()) }()
-	if err := makeSchemas(ctx, cfg.Postgres); err != nil {
+	if err := makeSchemas(ctx, cfg.Postgres, tables, cfg.Log); err != nil {
 		return nil, err
 	}
 	sources := move.Sources{Store: m.ID}
@@ -79,6 +80,9 @@ func MoveToPostgres(ctx context.Context, cfg MoveConfig) (list []Moved, err erro
 			sources.Campaigns = p.db
 		}
 	}
+	for _, t := range tables {
+		sources.Modules = append(sources.Modules, move.Module{Name: t.Module, From: from.Database(t.Module).SQLite, Schema: moduleSchema + t.Module})
+	}
 	list, err = move.Run(ctx, move.Config{From: sources, URL: cfg.Postgres, Progress: cfg.Progress, Log: cfg.Log})
 	if damage := from.Damage(); damage != nil {
 		return nil, errors.Join(damage, err)
@@ -86,8 +90,8 @@ func MoveToPostgres(ctx context.Context, cfg MoveConfig) (list []Moved, err erro
 	return list, err
 }
 
-// makeSchemas creates the stores' missing tables.
-func makeSchemas(ctx context.Context, url string) error {
+// makeSchemas makes the tables of the stores where there are none.
+func makeSchemas(ctx context.Context, url string, tables []Tables, log *slog.Logger) error {
 	for _, open := range []func() (interface{ Close() error }, error){
 		func() (interface{ Close() error }, error) { return appdb.Open(ctx, appdb.Config{URL: url}) },
 		func() (interface{ Close() error }, error) { return eventdb.Open(ctx, eventdb.Config{URL: url}) },
@@ -103,5 +107,26 @@ func makeSchemas(ctx context.Context, url string) error {
 			return err
 		}
 	}
+	for _, t := range tables {
+		db, err := pgdb.Open(ctx, pgdb.Config{URL: url, Schema: moduleSchema + t.Module, Migrations: t.Postgres, Now: time.Now, Log: log})
+		if err != nil {
+			return err
+		}
+		db.Close()
+	}
 	return nil
+}
+
+// tablesIn are the tables of modules that have a file in a folder. It refuses a file whose module is not known.
+func tablesIn(data string, m *manifest, known []Tables) (there []Tables, err error) {
+	for _, name := range filesIn(data, m) {
+		i := slices.IndexFunc(known, func(t Tables) bool { return fileOf(t.Module) == name })
+		switch {
+		case i >= 0:
+			there = append(there, known[i])
+		case !slices.Contains(Files(), name):
+			return nil, fmt.Errorf("%s has the tables of a module that this program does not have", filepath.Join(data, name))
+		}
+	}
+	return there, nil
 }

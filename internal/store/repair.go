@@ -97,8 +97,8 @@ func (r *Repaired) Lossless() bool {
 	return true
 }
 
-// Repair repairs a data folder that no server uses. It copies files before it changes them.
-func Repair(ctx context.Context, data string) (r Repaired, err error) {
+// Repair mends a data folder that no server uses, with the tables of these modules. It copies files before it changes them.
+func Repair(ctx context.Context, data string, tables ...Tables) (r Repaired, err error) {
 	copies := filepath.Join(data, "damaged-"+time.Now().UTC().Format("20060102T150405.000"))
 	m, err := readManifest(data)
 	if err != nil {
@@ -122,15 +122,18 @@ func Repair(ctx context.Context, data string) (r Repaired, err error) {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(blank)) }()
-	empty, err := Open(ctx, Config{Data: blank, MinFree: 1, Ballast: 1})
+	empty, err := Open(ctx, Config{Data: blank, MinFree: 1, Ballast: 1, Tables: tables})
 	if err == nil {
 		err = empty.Close()
 	}
 	if err != nil {
 		return r, fmt.Errorf("make empty databases: %w", err)
 	}
-	for _, name := range Files() {
+	for _, name := range filesIn(data, m) {
 		path := filepath.Join(data, name)
+		if !exists(filepath.Join(blank, name)) {
+			continue // of a module that this program does not have
+		}
 		if !exists(path) && !exists(path+checkvfs.Suffix) && !slices.Contains(m.Files, name) {
 			continue
 		}

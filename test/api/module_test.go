@@ -33,6 +33,7 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 	"godwit.dev/godwit/internal/server/listen"
 	"godwit.dev/godwit/internal/server/module"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/testkit/apispec"
 	"godwit.dev/godwit/internal/testkit/eventually"
@@ -271,14 +272,54 @@ func exerciseModule(t *testing.T, args ...string) {
 	eventually.True(t, "the notes of the deleted app are gone, so that there is room", func() bool { return again.say("afterwards") == "ok" })
 }
 
-func TestMigrationRefusesTablesOfModules(t *testing.T) {
-	data := filepath.Join(t.TempDir(), "data")
-	if err := startModule(t, data).stop(); err != nil {
+func TestTablesOfModulesAreMigrated(t *testing.T) {
+	data, url := filepath.Join(t.TempDir(), "data"), pgtest.Database(t)
+	s := startModule(t, data)
+	if first, second := s.say("first <Anna>"), s.say("second"); first != "ok" || second != "ok" {
+		t.Fatal(first, second)
+	}
+	if err := s.stop(); err != nil {
 		t.Fatal(err)
 	}
-	out, err := program(t.Context(), "nothing", "migrate", "sqlite-to-postgres", data, "--postgres", "postgres://nobody@127.0.0.1:1/none").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "module-notes.db has the tables of a module") {
-		t.Errorf("%v\n%s", err, out)
+	if _, err := store.MoveToPostgres(t.Context(), store.MoveConfig{Data: data, Postgres: url}); err == nil || !strings.Contains(err.Error(), "module-notes.db has the tables of a module that this program does not have") {
+		t.Errorf("without the module: %v", err)
+	}
+	out, err := program(t.Context(), "nothing", "migrate", "sqlite-to-postgres", data, "--postgres", url).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "2 notes: note\n") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	there := startModule(t, filepath.Join(t.TempDir(), "data"), "--postgres", url)
+	if got := there.say("third"); got != "ok" {
+		t.Errorf("a note after the copied ones: %q", got)
+	}
+	list := program(t.Context(), "nothing", "notes", "--url", "http://"+there.addrs.HTTP)
+	if out, err := list.CombinedOutput(); err != nil || string(out) != "NOTE\nfirst <Anna>\nsecond\nthird\n" {
+		t.Errorf("PostgreSQL has: %v\n%s", err, out)
+	}
+}
+
+func TestTablesOfModulesAreRepaired(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	s := startModule(t, data)
+	if got := s.say("a note that will be lost"); got != "ok" {
+		t.Fatal(got)
+	}
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(data, "module-notes.db")
+	if err := os.WriteFile(file, bytes.Repeat([]byte("damage"), 4096), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, _ := program(t.Context(), "nothing", "doctor", "--repair", "--data", data).CombinedOutput() // it fails, since it reports a loss
+	if text := string(out); !strings.Contains(text, "module-notes.db rebuilt") || !strings.Contains(text, "lost: rows of note") || !strings.Contains(text, "mailbox.db   whole") {
+		t.Errorf("the repair says\n%s", text)
+	}
+	if out, err := program(t.Context(), "nothing", "doctor", "--verify", "--data", data).CombinedOutput(); err != nil {
+		t.Errorf("after the repair: %v\n%s", err, out)
+	}
+	if got := startModule(t, data).say("afterwards"); got != "ok" {
+		t.Errorf("after the repair: %q", got)
 	}
 }
 

@@ -39,7 +39,7 @@ func (a *App) openGround(ctx context.Context) (*ground.Ground, *tracing.Reporter
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := openStores(ctx, g, lock, a.opts.VFS, tablesOf(a.opts.Modules)); err != nil {
+	if err := openStores(ctx, g, lock, a.opts.VFS, Tables(a.opts.Modules)); err != nil {
 		return nil, nil, err
 	}
 	reporter, err := prepareReports(ctx, g)

@@ -91,11 +91,12 @@ func Sections(list []module.Module) (sections []config.Section) {
 	return sections
 }
 
-// tablesOf returns the tables of modules.
-func tablesOf(list []module.Module) (tables []store.Tables) {
+// Tables are those that modules bring.
+func Tables(list []module.Module) (tables []store.Tables) {
 	for _, m := range list {
 		if m.Tables.SQLite != nil {
-			tables = append(tables, store.Tables{Module: m.Name, SQLite: m.Tables.SQLite, Postgres: m.Tables.Postgres})
+			m.Tables.Module = m.Name
+			tables = append(tables, m.Tables)
 		}
 	}
 	return tables

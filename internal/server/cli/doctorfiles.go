@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"godwit.dev/godwit/internal/server/app"
 	"godwit.dev/godwit/internal/server/app/datadir"
 	"godwit.dev/godwit/internal/server/config"
 	"godwit.dev/godwit/internal/store"
@@ -72,7 +73,7 @@ func (p *program) repair(ctx context.Context, c *config.Config) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Release()) }()
-	r, err := store.Repair(ctx, c.Data)
+	r, err := store.Repair(ctx, c.Data, app.Tables(p.modules)...)
 	if err != nil {
 		return err
 	}

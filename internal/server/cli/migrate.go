@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"godwit.dev/godwit/internal/server/app"
 	"godwit.dev/godwit/internal/server/app/datadir"
 	"godwit.dev/godwit/internal/server/config"
 	"godwit.dev/godwit/internal/store"
@@ -63,7 +64,7 @@ func (p *program) moveToPostgres(ctx context.Context, data, url string) (err err
 	defer func() { err = errors.Join(err, lock.Release()) }()
 	var m *meter
 	list, err := store.MoveToPostgres(ctx, store.MoveConfig{
-		Data: data, Postgres: url,
+		Data: data, Postgres: url, Tables: app.Tables(p.modules),
 		Progress: func(doing string, rows int, left int64) {
 			if m == nil || m.what != doing {
 				m = p.meter(doing, 0)

@@ -5,7 +5,6 @@ package module
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -52,9 +51,8 @@ type Module struct {
 	Start func(ctx context.Context, h *Host) error
 }
 
-// Tables are the migrations of a module's tables, *.sql, which are applied once each in the order of their names. The tables are in a file
-// or schema of their own. A released migration never changes.
-type Tables struct{ SQLite, Postgres fs.FS }
+// Tables are the migrations of a module's tables. Its name need not be set.
+type Tables = store.Tables
 
 // Database is the database with a module's tables: one of both fields is nil.
 type Database = store.Database

@@ -25,6 +25,7 @@ const (
 type Sources struct {
 	Store                                     string // id of the store that the databases belong to
 	Apps, Mailbox, Events, Objects, Campaigns *sqlitedb.DB
+	Modules                                   []Module
 }
 
 // Config names the source and the target.
@@ -92,6 +93,16 @@ func Run(ctx context.Context, cfg Config) (counts []Count, err error) {
 		return nil, err
 	}
 	defer unlock()
+	for i := range cfg.From.Modules {
+		var more []part
+		if err := db.Do(ctx, "read the columns of a module", func(ctx context.Context, tx tx) (err error) {
+			more, err = moduleParts(ctx, tx, &cfg.From.Modules[i])
+			return err
+		}); err != nil {
+			return nil, err
+		}
+		m.parts = append(m.parts, more...)
+	}
 	if err := m.countAll(ctx); err != nil {
 		return nil, err
 	}

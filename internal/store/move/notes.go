@@ -97,15 +97,19 @@ func (m *mover) checkTarget(ctx context.Context, tx tx) error {
 	case !errors.Is(err, pgx.ErrNoRows):
 		return err
 	}
-	if err := checkEmpty(ctx, tx); err != nil {
+	filled := slices.Clone(schemas)
+	for _, module := range m.cfg.From.Modules {
+		filled = append(filled, module.Schema)
+	}
+	if err := checkEmpty(ctx, tx, filled); err != nil {
 		return err
 	}
 	_, err = tx.Exec(ctx, "INSERT INTO source (one, store, begun_at, done_at) VALUES (1, $1, $2, 0)", m.cfg.From.Store, time.Now().UnixMilli())
 	return err
 }
 
-// checkEmpty returns an error if any table of the stores has a row.
-func checkEmpty(ctx context.Context, tx tx) error {
+// checkEmpty searches for a row in any table of these schemas.
+func checkEmpty(ctx context.Context, tx tx, schemas []string) error {
 	rows, err := tx.Query(ctx, "SELECT schemaname, tablename FROM pg_tables WHERE schemaname = ANY($1) ORDER BY 1, 2", schemas)
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// sourceKind reads lines from a server, each a recipient, an id and a title, and confirms each with what became of it.
+// sourceKind reads lines from a server. Each has a recipient, an id and a title. The answer to each is its fate.
 type sourceKind struct{}
 
 func (sourceKind) Fields() []setting.Field {
