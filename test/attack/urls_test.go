@@ -135,7 +135,7 @@ func address(channel, field string, more map[string]any) urlSetting {
 	}}
 }
 
-// sourceSetting sets up a source of a kind with the values that lead to a URL.
+// sourceSetting sets up a source of a kind; with returns its settings for a URL.
 func sourceSetting(scheme, kind string, with func(url string) map[string]any) urlSetting {
 	return urlSetting{scheme, func(w *urlWorld, url string) {
 		path := "/v1/sources/" + kind
@@ -160,7 +160,7 @@ func sourceSetting(scheme, kind string, with func(url string) map[string]any) ur
 	}}
 }
 
-// attacked are urlSettings and the addresses of further kinds of sources, each alone.
+// attacked returns urlSettings and, for each further kind of source, a setting for each of its addresses.
 func attacked() map[string]urlSetting {
 	all := maps.Clone(urlSettings)
 	for kind, k := range feeds.SourceKinds(app.Modules()) {
@@ -178,7 +178,7 @@ func attacked() map[string]urlSetting {
 	return all
 }
 
-// urlSettings are the ones that an app's own admin, or anybody who registers an address, can set.
+// urlSettings are the settings that an app's own admin, or anybody who registers an address, can change.
 var urlSettings = map[string]urlSetting{
 	"hook url": {"https", func(w *urlWorld, url string) {
 		w.do(http.MethodPut, "/v1/hooks/x", map[string]any{"url": url})

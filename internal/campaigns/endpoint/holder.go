@@ -26,7 +26,7 @@ type NotAllowedError struct{ Why string }
 
 func (e *NotAllowedError) Error() string { return "not allowed: " + e.Why }
 
-// mayRegister refuses fields that the caller may not set, and adds those that follow from the caller's identity.
+// mayRegister rejects fields that the caller may not set, and sets those that follow from the caller's identity.
 func (h *Holder) mayRegister(e *audience.Endpoint) error {
 	switch d := e.Channel.Find(); {
 	case h.BackEnd:

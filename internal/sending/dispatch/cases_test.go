@@ -145,7 +145,7 @@ func TestHostsThatHangHoldOnlyThemselves(t *testing.T) {
 				h := &hosts{hang: map[string]bool{}}
 				s := newRows(0)
 				s.open = true
-				for i := range policyOf(ch).inFlight + 88 { // more than may be under way
+				for i := range policyOf(ch).InFlight + 88 { // more than may be under way
 					host := strconv.Itoa(i % hanging)
 					s.addTo(ch, host, fmt.Sprint("p", i), time.Now())
 					h.hang[host] = true

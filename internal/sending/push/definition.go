@@ -10,28 +10,29 @@ import (
 	"time"
 )
 
-// Definition is what the server knows of a channel besides how to send over it.
+// Definition describes a channel, except how messages are sent over it.
 type Definition struct {
 	Channel Channel
-	// Number stands for the channel in stored rows. It is unlike that of any other channel, and never changes.
+	// Number represents the channel in stored rows. It is unique among channels and never changes.
 	Number int16
-	// Address checks an address, whose fields it gets, and returns it in its one form: a value that encodes as an object. An error is
-	// a *notification.FieldError. The package audience knows the addresses of the server's own channels: theirs is nil.
+	// Address checks the fields of an address and returns its canonical form, a value that encodes as a JSON object. Errors are
+	// *notification.FieldError. It is nil for the server's own channels, whose addresses the package audience checks.
 	Address func(fields map[string]json.RawMessage) (normal any, err error)
-	// Device: a device makes an address for one server, and only its holder knows it, who may register it himself.
+	// Device reports that each address is created by a device for one server. Its holder may register it without an API key, since nobody
+	// else knows it. Other addresses belong to persons who may not have agreed, so only a back end registers them.
 	Device bool
 	Policy Policy
 }
 
-// Policy is how a channel is sent to.
+// Policy limits how messages are sent over a channel.
 type Policy struct {
-	// Group is how many deliveries are marked as being sent at once: a crash leaves up to this many, and those in
-	// flight, as unknown.
+	// Group is the number of deliveries that are marked as being sent in one commit. After a crash the outcome of up to this many, and of
+	// those in flight, is unknown.
 	Group int
 	// Resend: an unknown outcome is sent again, since the channel replaces the first message by the second or its
 	// receiver drops repeated ids. Otherwise it is parked until a person decides.
 	Resend   bool
-	InFlight int // requests at once
+	InFlight int // most requests at once
 	// Share is how many of them one host or credential may have. Even if many hosts hang, the last of them leave places free
 	// for others.
 	Share int
@@ -40,7 +41,7 @@ type Policy struct {
 	Timeout time.Duration // how long one attempt may take, the sender's own timeout included
 }
 
-// own are the server's own channels, in the order in which people see them.
+// own are the server's own channels, in the order in which pages and help list them.
 var own = []*Definition{
 	{Channel: Live, Number: 1, Policy: Policy{Group: 50, Resend: true, InFlight: 64, Share: 64, Solo: true, Timeout: 30 * time.Second}},
 	{Channel: WebPush, Number: 2, Device: true, Policy: Policy{Group: 50, Resend: true, InFlight: 512, Share: 256, Timeout: 30 * time.Second}},
@@ -55,8 +56,7 @@ var (
 	brought  atomic.Pointer[[]*Definition] // those of modules; nil: none
 )
 
-// Define makes a channel of a module known to the process. Its name and number mean the same in each server of the process, so a
-// second definition of both changes nothing.
+// Define adds a channel of a module for all servers of the process. A second definition with the same name and number changes nothing.
 func Define(d Definition) error {
 	defining.Lock()
 	defer defining.Unlock()
@@ -82,7 +82,7 @@ func Define(d Definition) error {
 	return nil
 }
 
-// All are the definitions of all channels, in the order in which people see them.
+// All returns the definitions of all channels, in the order in which pages and help list them.
 func All() []*Definition {
 	if more := brought.Load(); more != nil {
 		return slices.Concat(own, *more)
@@ -115,7 +115,7 @@ func find(is func(*Definition) bool) *Definition {
 	return nil
 }
 
-// Channels lists all channels, in the order in which people see them.
+// Channels returns the names of all channels, in the order of All.
 func Channels() (chs []Channel) {
 	for _, d := range All() {
 		chs = append(chs, d.Channel)

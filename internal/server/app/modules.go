@@ -40,7 +40,7 @@ func Modules() []module.Module {
 	}
 }
 
-// channelOf is the module of a channel that the package push defines.
+// channelOf returns the module of a channel that the package push defines.
 func channelOf(ch push.Channel, kind func(channel.Options) channel.Kind) module.Module {
 	return module.Module{Name: string(ch), Channels: []channel.Brought{{Definition: *ch.Find(), Kind: kind}}}
 }
@@ -53,7 +53,7 @@ func dialStreams(ctx context.Context, t streams.Target) (streams.Streams, error)
 	return s, nil
 }
 
-// Admit makes the channels that modules bring known to the process, and refuses names that two modules have.
+// Admit adds the channels of modules to those of the process, and refuses a name that two modules have.
 func Admit(list []module.Module) error {
 	owners := make(map[string]string)
 	take := func(owner, what, name string) error {
@@ -81,7 +81,7 @@ func Admit(list []module.Module) error {
 	return errors.Join(errs...)
 }
 
-// Sections are the settings that modules bring.
+// Sections returns the settings of modules.
 func Sections(list []module.Module) (sections []config.Section) {
 	for _, m := range list {
 		if m.Settings != nil {
@@ -91,7 +91,7 @@ func Sections(list []module.Module) (sections []config.Section) {
 	return sections
 }
 
-// Tables are those that modules bring.
+// Tables returns the tables of modules.
 func Tables(list []module.Module) (tables []store.Tables) {
 	for _, m := range list {
 		if m.Tables.SQLite != nil {

@@ -47,11 +47,13 @@ type Module struct {
 	Sinks    map[string]sink.Kind
 	// Commands are added to the command line. Nil: none.
 	Commands func(Program) []*cobra.Command
-	// Start starts it and registers with the host what it serves. Nil: there is nothing to start. Its steps end in reverse when the server stops.
+	// Start starts the module and registers with the host everything that it serves. Its steps end in reverse when the server stops. Nil: there
+	// is nothing to start.
 	Start func(ctx context.Context, h *Host) error
 }
 
-// Tables are the migrations of a module's tables. Its name need not be set.
+// Tables are the migrations of a module's tables, *.sql, which are applied once each in the order of their names. The tables are in a file
+// or schema of their own. A released migration never changes. The module's name need not be set.
 type Tables = store.Tables
 
 // Database is the database with a module's tables: one of both fields is nil.
