@@ -98,7 +98,7 @@ func (a *API) Do(ctx context.Context, method, path string, body any) (*Answer, e
 	if err != nil {
 		return nil, err
 	}
-	if err := apispec.Conforms(req, payload, resp, b); err != nil {
+	if err := apispec.AnswerConforms(req, resp, b); err != nil {
 		return nil, err
 	}
 	return &Answer{Status: resp.StatusCode, Header: resp.Header, Body: b}, nil

@@ -33,7 +33,10 @@ func TestEchoUnderLoad(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 16 {
 			c := h.dial(addr)
-			wg.Go(func() { exchange(t, c, uint64(i), each) })
+			wg.Go(func() {
+				exchange(t, c, uint64(i), 1) // the loop counts only what it reads itself, so not what comes with the handshake
+				exchange(t, c, uint64(i), each)
+			})
 		}
 		wg.Wait()
 		if s, all := h.r.Stats(), uint64(16*each); s.BytesIn < all || s.BytesOut < all { //nolint:gosec // a positive number

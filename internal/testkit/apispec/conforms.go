@@ -3,7 +3,6 @@ package apispec
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -64,34 +63,60 @@ func operation(doc *openapi3.T, method, path string) (*routers.Route, map[string
 	return nil, nil
 }
 
-// Conforms compares an exchange with the OpenAPI file. Every answer must conform; a request that was refused, even in part, need not.
-func Conforms(req *http.Request, sent []byte, resp *http.Response, got []byte) error {
+// exchange is a request and its answer, as the filter of the OpenAPI library takes them.
+func exchange(req *http.Request, sent []byte) (*openapi3filter.RequestValidationInput, error) {
 	doc, err := load()
 	if err != nil {
-		return fmt.Errorf("read api/openapi.yaml: %w", err)
+		return nil, fmt.Errorf("read api/openapi.yaml: %w", err)
 	}
 	route, params := operation(doc, req.Method, req.URL.Path)
 	if route == nil {
+		return nil, nil
+	}
+	req = req.Clone(context.Background())
+	req.Body = io.NopCloser(bytes.NewReader(sent))
+	options := &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, IncludeResponseStatus: true, SkipSettingDefaults: true}
+	return &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route, Options: options}, nil
+}
+
+// Conforms compares a request and its answer with the OpenAPI file. Every answer must conform; a request that was refused, even in part,
+// need not.
+func Conforms(req *http.Request, sent []byte, resp *http.Response, got []byte) error {
+	in, err := exchange(req, sent)
+	if err != nil {
+		return err
+	}
+	if in != nil && resp.StatusCode < http.StatusBadRequest && !bytes.Contains(got, []byte(`"error":`)) {
+		if err := openapi3filter.ValidateRequest(context.Background(), in); err != nil {
+			return fmt.Errorf("%s %s was accepted against the spec: %w", req.Method, req.URL, err)
+		}
+	}
+	return answered(in, req, resp, got)
+}
+
+// AnswerConforms compares an answer in JSON with the OpenAPI file. Other answers may come from a worker or a proxy.
+func AnswerConforms(req *http.Request, resp *http.Response, got []byte) error {
+	if media := resp.Header.Get("Content-Type"); media != "application/json" && media != "application/problem+json" {
+		return nil
+	}
+	in, err := exchange(req, nil)
+	if err != nil {
+		return err
+	}
+	return answered(in, req, resp, got)
+}
+
+func answered(in *openapi3filter.RequestValidationInput, req *http.Request, resp *http.Response, got []byte) error {
+	if in == nil {
 		if resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusMethodNotAllowed {
 			return fmt.Errorf("%s %s is not in the spec", req.Method, req.URL.Path)
 		}
 		return nil
 	}
-	ctx := context.Background()
-	options := &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, IncludeResponseStatus: true, SkipSettingDefaults: true}
-	req = req.Clone(ctx)
-	req.Body = io.NopCloser(bytes.NewReader(sent))
-	in := &openapi3filter.RequestValidationInput{Request: req, PathParams: params, Route: route, Options: options}
-	var problems []error
-	if resp.StatusCode < http.StatusBadRequest && !bytes.Contains(got, []byte(`"error":`)) {
-		if err := openapi3filter.ValidateRequest(ctx, in); err != nil {
-			problems = append(problems, fmt.Errorf("%s %s was accepted against the spec: %w", req.Method, req.URL, err))
-		}
-	}
-	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: resp.StatusCode, Header: resp.Header, Options: options}
+	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: resp.StatusCode, Header: resp.Header, Options: in.Options}
 	out.SetBodyBytes(got)
-	if err := openapi3filter.ValidateResponse(ctx, out); err != nil {
-		problems = append(problems, fmt.Errorf("the answer to %s %s is against the spec: %w\n%s", req.Method, req.URL, err, got))
+	if err := openapi3filter.ValidateResponse(context.Background(), out); err != nil {
+		return fmt.Errorf("the answer to %s %s is against the spec: %w\n%s", req.Method, req.URL, err, got)
 	}
-	return errors.Join(problems...)
+	return nil
 }
