@@ -159,9 +159,9 @@ func (w *writer) restartLog(logBytes int64) {
 }
 
 // Reclaim copies the whole log into the file and restarts it, between commits. It is only for hooks, when the disk is full: the log's space
-// can then be reused.
+// can then be reused. It waits up to restartWaitCap for readers: without the log's space even acknowledgements fail.
 func (db *DB) Reclaim() {
-	db.w.conn.SetBusyTimeout(restartWait)
+	db.w.conn.SetBusyTimeout(restartWaitCap)
 	defer db.w.conn.SetBusyTimeout(db.opts.BusyTimeout)
 	_, err := db.w.copyLog(db.w.conn, "RESTART")
 	if err = db.w.judge(err); err != nil && db.w.complain() {
