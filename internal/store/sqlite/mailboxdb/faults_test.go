@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/faultvfs"
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 func publishOf(id string, size int, to ...string) *mailbox.Append {
@@ -243,6 +244,8 @@ func TestAFullDiskRefusesPublishesTakesAcksAndHeals(t *testing.T) {
 			t.Fatalf("ack %d on a full disk: %v, outcome %d", i, err, q.Outcome)
 		}
 		if i == 110 {
+			// What is not in the file yet could need space that no log can give.
+			eventually.True(t, "the log being copied", func() bool { return s.Uncopied() == 0 })
 			vfs.Leave(0) // the ballast's space is used up, too: from here on the log's own space is used again and again
 		}
 	}
