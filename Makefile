@@ -48,9 +48,9 @@ TESTFLAGS ?= -vet=off -ldflags=-w -timeout 30m
 # ours. Vetting is left to make lint.
 RACEFLAGS := -race -gcflags=modernc.org/...=-race=false
 # How many packages are tested at once: more than there are cores, since tests wait more than they compute.
-TESTS_AT_ONCE ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+TESTS_AT_ONCE ?= $(shell echo $$((3 * $$(getconf _NPROCESSORS_ONLN))))
 # Those that take longest come first: what begins last has nothing left to run beside it.
-LONGEST := $(addprefix ./,test/campaigns internal/gateway/grpcgate internal/gateway/wsgate internal/gateway/ssegate test/cluster internal/cluster internal/gateway/pollgate test/rides test/attack test/faults internal/server/cli bench/cli test/webpage test/foreign internal/store/postgres/mailboxdb internal/store/sqlite/mailboxdb internal/store/sqlite/repair)
+LONGEST := $(addprefix ./,test/campaigns test/attack test/webpage internal/store/postgres/mailboxdb test/cluster internal/cluster test/faults test/foreign test/api internal/gateway/grpcgate internal/server/cli internal/store/redisstream internal/store/sqlite/mailboxdb bench/cli internal/store/sqlite/eventdb internal/store/sqlite/checkvfs internal/store/postgres/campaigndb internal/store/postgres/pgdb internal/gateway/wsgate internal/gateway/pollgate test/rides internal/gateway/ssegate)
 # A program with the race detector in it sleeps before it exits, a second unless it is told.
 export GORACE ?= atexit_sleep_ms=100
 # How long `make fuzz` gives each target.
@@ -416,6 +416,10 @@ map: ## print each package with its doc line
 .PHONY: modules
 modules:
 	@$(GO) mod download
+
+# What comes from the registries of Go, npm and pip. make -j4 fetches it all at once; apt installs one package at a time.
+.PHONY: fetched
+fetched: $(GOFUMPT) $(GOLANGCI_LINT) $(GOTESTSUM) $(PROTOC_GO) $(PROTOC_GRPC) $(GRPCURL) $(H2SPEC) $(VENV) $(NODE_ECE) $(NODE_MODULES) $(PYTHON_VENV) $(WHEELS)
 
 .PHONY: test-tools
 test-tools: $(GOTESTSUM) prometheus $(foreach p,$(TOOL_PACKAGES),$(TOOLS_$p))
