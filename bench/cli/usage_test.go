@@ -87,7 +87,7 @@ bench objects scale --steps 0
 bench objects scale --clients 0
 `
 
-// sensible is a measurement at the limits of what is allowed.
+// sensible lists measurements at the limits of the allowed values.
 const sensible = `
 bench unicast --steps 7
 bench nammayatri --clients 1 --publishers 1 --size 1 --for 1ns --cost-for 1ns --settle 1ns --shards 1 --idle 0 --pairs 0 --poison 0

@@ -156,10 +156,10 @@ const (
 func (y *strays) lifetime(ctx context.Context, from, to string) (*rueidis.Completed, error) {
 	main := y.s.link.main
 	var left [2]int64
-	for i, key := range []string{from, to} {
-		ms, err := main.Do(ctx, main.B().Pttl().Key(key).Build()).AsInt64()
+	for i, res := range main.DoMulti(ctx, main.B().Pttl().Key(from).Build(), main.B().Pttl().Key(to).Build()) {
+		ms, err := res.AsInt64()
 		if err != nil {
-			return nil, fmt.Errorf("ask how long %s stays: %w", key, err)
+			return nil, fmt.Errorf("ask how long %s and %s stay: %w", from, to, err)
 		}
 		left[i] = ms
 	}

@@ -16,12 +16,19 @@ func randomUUID() string {
 	return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", hi>>32, hi>>16&0xffff, hi&0xffff, lo>>48, lo&(1<<48-1))
 }
 
-func TestBothStreamsOfAClientAreReadIfShardsAreNoPowerOfTwo(t *testing.T) {
-	t.Parallel()
+// sharded opens a store on a server of its own whose streams are spread over a number of shards.
+func sharded(t *testing.T, shards int) *world {
+	t.Helper()
 	url := redistest.Start(t).URL()
 	w := publisherOnly(t, url)
-	w.shards = 100
+	w.shards = shards
 	w.open(url)
+	return w
+}
+
+func TestBothStreamsOfAClientAreReadIfShardsAreNoPowerOfTwo(t *testing.T) {
+	t.Parallel()
+	w := sharded(t, 100)
 	clients := make([]string, 400)
 	two := 0
 	for i := range clients {
@@ -80,10 +87,7 @@ func TestBothStreamsOfAClientAreReadIfShardsAreNoPowerOfTwo(t *testing.T) {
 
 func TestMovedEntriesStayAsLongAsInTheirOwnStream(t *testing.T) {
 	t.Parallel()
-	url := redistest.Start(t).URL()
-	w := publisherOnly(t, url)
-	w.shards = 5
-	w.open(url)
+	w := sharded(t, 5)
 	b := w.redis.B
 	for _, c := range []struct {
 		name     string
