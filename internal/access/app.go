@@ -6,6 +6,7 @@ import (
 
 	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/campaigns/preference"
+	"godwit.dev/godwit/internal/messaging/topic"
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
@@ -31,6 +32,9 @@ type App struct {
 	IntrospectSecret Secret `json:"introspect_secret,omitempty"`
 	Issuer           string `json:"issuer,omitempty"`   // demanded of tokens when set
 	Audience         string `json:"audience,omitempty"` // demanded of tokens when set
+	// CertificateTopics and CertificateServe are what a client certificate allows, as the claims topics and serve of a token do.
+	CertificateTopics []string `json:"certificate_topics,omitempty"`
+	CertificateServe  []string `json:"certificate_serve,omitempty"`
 	// Services are the settings of services that are called through the gateway, by name.
 	Services map[string]Service `json:"services,omitempty"`
 	// Categories are the settings of notification categories: which ones recipients may not refuse, and how often escalation steps may
@@ -50,7 +54,10 @@ type AppChange struct {
 	IntrospectSecret *Secret
 	Issuer           *string
 	Audience         *string
-	NewMintKey       bool // replace the key that mints tokens; tokens signed with the old key become invalid
+	// CertificateTopics and CertificateServe replace what client certificates of the app allow.
+	CertificateTopics *[]string
+	CertificateServe  *[]string
+	NewMintKey        bool // replace the key that mints tokens; tokens signed with the old key become invalid
 }
 
 // apply changes app and checks the result.
@@ -61,6 +68,8 @@ func (c *AppChange) apply(app *App, allowPrivate bool) error {
 	set(&app.IntrospectSecret, c.IntrospectSecret)
 	set(&app.Issuer, c.Issuer)
 	set(&app.Audience, c.Audience)
+	set(&app.CertificateTopics, c.CertificateTopics)
+	set(&app.CertificateServe, c.CertificateServe)
 	for _, list := range []struct {
 		into *[]string
 		from *[]string
@@ -107,6 +116,14 @@ func (app *App) check(allowPrivate bool) error {
 	if len(app.JWTKeys) > maxStaticKeys+1 {
 		return notification.BadField("jwt_key", "has %d keys; at most %d are allowed, use a JWKS URL", len(app.JWTKeys)-1, maxStaticKeys)
 	}
+	for _, list := range []struct {
+		field    string
+		patterns []string
+	}{{"certificate_topics", app.CertificateTopics}, {"certificate_serve", app.CertificateServe}} {
+		if err := checkPatterns(list.field, list.patterns); err != nil {
+			return err
+		}
+	}
 	for _, u := range []struct{ field, url string }{{"jwks_url", app.JWKSURL}, {"introspect_url", app.IntrospectURL}} {
 		if u.url == "" {
 			continue
@@ -116,6 +133,19 @@ func (app *App) check(allowPrivate bool) error {
 		}
 		if err := urlguard.CheckURL(u.url, allowPrivate); err != nil {
 			return notification.BadField(u.field, "%s", err)
+		}
+	}
+	return nil
+}
+
+// checkPatterns checks patterns of topics or subjects, in which {sub} stands for a recipient.
+func checkPatterns(field string, patterns []string) error {
+	if len(patterns) > maxPatterns {
+		return notification.BadField(field, "has %d patterns; at most %d are allowed", len(patterns), maxPatterns)
+	}
+	for _, p := range patterns {
+		if err := topic.CheckPattern(field, topic.Fill(p, "recipient")); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -45,16 +45,18 @@ func (r *Registry) client(c Claim, ask bool) (Client, error) {
 	return client, nil
 }
 
-// byCertificate identifies the client by the URI of a certificate that TLS has verified. If there is also a token, it must name the same
-// client.
+// byCertificate identifies the client by the URI of a certificate that TLS has verified. The app says which topics and subjects its
+// certificates allow. If there is also a token, it must name the same client, and its claims say that instead.
 func (r *Registry) byCertificate(c Claim, ask bool) (Client, error) {
 	id, err := parseCertURI(c.CertURI)
 	if err != nil {
 		return Client{}, err
 	}
-	if r.snap.Load().apps[id.App] == nil {
+	app := r.snap.Load().apps[id.App]
+	if app == nil {
 		return Client{}, unknownApp(id.App)
 	}
+	id.Topics, id.Serve = app.CertificateTopics, app.CertificateServe
 	client, err := id.confirm(c)
 	if err != nil || c.Token == "" {
 		return client, err

@@ -16,7 +16,7 @@ import (
 const (
 	maxTokenBytes = 16 << 10         // larger tokens do not fit in headers anyway
 	clockSkew     = 60 * time.Second // tolerance for nbf and iat; exp has none, because the session ends at it
-	maxPatterns   = 64               // limit per claim, because sessions store the patterns
+	maxPatterns   = 64               // limit per claim and for certificates, because sessions store the patterns
 	maxPattern    = 256              // bytes
 	endOfTime     = 253402300799     // 9999-12-31: later times would overflow in time.Time
 )

@@ -1,7 +1,9 @@
 package foreign
 
 import (
+	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/nats-io/nats.go"
 
+	"godwit.dev/godwit/internal/server/certs/certstest"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -129,6 +132,84 @@ func TestNATSClientsShareAQueueWithAWebSocket(t *testing.T) {
 		if n := times[fmt.Sprintf("job %d", i)]; n != 1 {
 			t.Errorf("job %d came %d times", i, n)
 		}
+	}
+}
+
+// TestNATSClientsWithACertificateHaveTheRightsOfTheirRecipient: nats.go and nats-py connect with a certificate and no token. They subscribe
+// to the topics and serve the subjects that their app gives to certificates, each to those of its own recipient.
+func TestNATSClientsWithACertificateHaveTheRightsOfTheirRecipient(t *testing.T) {
+	t.Parallel()
+	cert, key, trust := certstest.Issue(t, t.TempDir(), "server")
+	own, ownKey, _ := certstest.Issue(t, t.TempDir(), "unit", "godwit://shop/region-1/unit-7")
+	server := blackbox.New(t, blackbox.Plain(), blackbox.Args("--nats-addr", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key, "--tls-client-ca", own))
+	admin := server.CreateApp(t, "shop")
+	if err := server.Spawn(); err != nil {
+		t.Fatal(err)
+	}
+	var address string
+	blackbox.Eventually(t, "the server listens", func() error {
+		at, err := server.Addresses()
+		address = at.NATS
+		return err
+	})
+	pair, err := tls.LoadX509KeyPair(own, ownKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secure := nats.Secure(&tls.Config{RootCAs: trust, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12})
+	if nc, err := nats.Connect("nats://"+address, secure, nats.NoReconnect()); err == nil {
+		nc.Close()
+		t.Error("a certificate connects to an app that gives certificates nothing")
+	}
+	if out, err := server.Run("app", "set", "shop", "--certificate-topic", "units.{sub}.>", "--certificate-serve", "ask.{sub}", "--data", server.Dir); err != nil {
+		t.Fatal(out)
+	}
+	refused := make(chan error, 8)
+	var nc *nats.Conn
+	blackbox.Eventually(t, "the certificate connects", func() error {
+		nc, err = nats.Connect("nats://"+address, secure, nats.NoReconnect(), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refused <- err }))
+		return err
+	})
+	defer nc.Close()
+	for _, subject := range []string{"godwit.shop.t.units.unit-8.>", "godwit.shop.t.units.>", "godwit.shop.r.ask.unit-8", "godwit.other.t.units.unit-7.>"} {
+		if _, err := nc.SubscribeSync(subject); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-refused; !errors.Is(err, nats.ErrPermissionViolation) {
+			t.Errorf("a subscription to %s: %v", subject, err)
+		}
+	}
+	news, err := nc.SubscribeSync("godwit.shop.t.units.unit-7.>")
+	if err != nil || nc.Flush() != nil {
+		t.Fatal(err)
+	}
+	boss, err := nats.Connect("nats://"+address, nats.Token(admin), nats.Secure(&tls.Config{RootCAs: trust, MinVersion: tls.VersionTLS12}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer boss.Close()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- run(timeout(t), t, func(line string) {
+			if line == "ready" {
+				ended <- nil
+			}
+		}, python(t), "clients/nats_cert.py", "tls://"+address, own, ownKey)
+	}()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if err := boss.Publish("godwit.shop.t.units.unit-7.config", []byte("v2")); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := news.NextMsg(blackbox.Patience); err != nil || string(m.Data) != "v2" {
+		t.Errorf("nats.go got %v, %v", m, err)
+	}
+	if answer, err := boss.Request("godwit.shop.r.ask.unit-7", []byte("what came?"), blackbox.Patience); err != nil || string(answer.Data) != "v2, refused: 1" {
+		t.Errorf("Python answered %v, %v", answer, err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 

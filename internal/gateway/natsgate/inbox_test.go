@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/gateway/natsgate"
 	"godwit.dev/godwit/internal/messaging/topic"
 	"godwit.dev/godwit/internal/server/certs/certstest"
@@ -222,8 +223,8 @@ func TestHellosAreLimited(t *testing.T) {
 	}
 }
 
-// TestCertificateAloneIsRefusedWithTheReason: a certificate names a recipient, which gives no right to topics. With a key or token as well,
-// the client is accepted.
+// TestCertificateAloneIsRefusedWithTheReason: a certificate names a recipient, which by itself gives no right to topics. With a key or
+// token as well, or where the app gives its certificates topics, the client is accepted.
 func TestCertificateAloneIsRefusedWithTheReason(t *testing.T) {
 	cert, key, pool := certstest.Issue(t, t.TempDir(), "client", "godwit://a/g/r")
 	pair, err := tls.LoadX509KeyPair(cert, key)
@@ -241,4 +242,18 @@ func TestCertificateAloneIsRefusedWithTheReason(t *testing.T) {
 	for _, secret := range []string{"reader", "stars"} {
 		w.connect(t, secure, nats.Token(secret))
 	}
+	w.people.change(func() {
+		w.people.clients["godwit://a/g/r"] = access.Client{App: "a", Recipient: "r", Topics: []string{"units.r.*"}}
+	})
+	alone := w.connect(t, secure)
+	for _, c := range []struct {
+		subject string
+		refused bool
+	}{{"godwit.a.t.units.r.*", false}, {"godwit.a.t.units.>", true}} {
+		if _, err := alone.SubscribeSync(c.subject); err != nil || alone.refused(t) != c.refused {
+			t.Errorf("a subscription to %s: %v; want refused: %t", c.subject, err, c.refused)
+		}
+	}
+	w.people.change(func() { w.people.clients["godwit://a/g/r"] = access.Client{App: "a", Recipient: "r"} })
+	<-alone.closed
 }

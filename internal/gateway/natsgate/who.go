@@ -55,12 +55,12 @@ type who struct {
 	claim     access.Claim     // of a client
 }
 
-// errCertificate says that a certificate alone is not enough: it names a recipient, which gives a right to a mailbox and objects, and a
-// NATS connection has neither.
-var errCertificate = fmt.Errorf("%w: a client certificate alone gives no right to topics and requests; connect with a key or a token as well", access.ErrForbidden)
+// errCertificate says that a certificate alone is not enough in this app: it names a recipient, which gives a right to a mailbox and
+// objects, and a NATS connection has neither.
+var errCertificate = fmt.Errorf("%w: a client certificate alone gives no right to topics and requests in this app (godwit app set NAME --certificate-topic gives some); connect with a key or a token as well", access.ErrForbidden)
 
 // identify authenticates the client of a connection. An API key may be the token, or the password of a user whose name is the app; the same
-// holds for a client's token.
+// holds for a client's token. A client certificate needs neither if the app gives its certificates topics or subjects.
 func identify(ctx context.Context, a Access, s said, cert string) (*who, error) {
 	secret := s.Token
 	if secret == "" {
@@ -75,13 +75,13 @@ func identify(ctx context.Context, a Access, s said, cert string) (*who, error) 
 	if secret == "" && cert == "" {
 		return nil, fmt.Errorf("%w: a key or token is required", access.ErrUnauthenticated)
 	}
-	if secret == "" {
-		return nil, errCertificate
-	}
 	claim := access.Claim{App: s.User, Token: secret, CertURI: cert}
 	c, err := a.Client(ctx, claim)
 	if err != nil {
 		return nil, err
+	}
+	if secret == "" && len(c.Topics) == 0 && len(c.Serve) == 0 {
+		return nil, errCertificate
 	}
 	return &who{app: c.App, rights: c.Rights(), expires: c.Expires, claim: claim}, nil
 }

@@ -1,6 +1,7 @@
 package natsgate_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -45,7 +46,7 @@ func (p *people) Client(_ context.Context, c access.Claim) (access.Client, error
 func (p *people) Known(c access.Claim) (access.Client, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if who, ok := p.clients[c.Token]; ok && (c.App == "" || c.App == who.App) {
+	if who, ok := p.clients[cmp.Or(c.Token, c.CertURI)]; ok && (c.App == "" || c.App == who.App) {
 		return who, nil
 	}
 	return access.Client{}, access.ErrUnauthenticated
@@ -88,7 +89,7 @@ func newWorld(t *testing.T, change ...func(*natsgate.Config)) *world {
 		},
 		clients: map[string]access.Client{
 			"stars": {App: "a", Recipient: "r", Topics: []string{"rides.*", "cars.x.>"}, Serve: []string{"orders.*"}},
-			"none":  {App: "a", Recipient: "r"},
+			"none":  {App: "a", Recipient: "r"}, "godwit://a/g/r": {App: "a", Recipient: "r"},
 		},
 	}}
 	cfg := natsgate.Config{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +28,7 @@ func (p *program) appCommand() *cobra.Command {
 
 // appSettings holds the flags that change an app.
 type appSettings struct {
-	jwtKeys, origins                                 []string
+	jwtKeys, origins, certTopics, certServe          []string
 	jwks, introspect, introID, introSecret, iss, aud string
 }
 
@@ -39,6 +40,8 @@ func (s *appSettings) flags(cmd *cobra.Command) {
 	f.StringVar(&s.introID, "introspect-id", "", "user name for the introspection URL")
 	f.StringVar(&s.introSecret, "introspect-secret-file", "", "file with the password for the introspection URL")
 	f.StringArrayVar(&s.origins, "origin", nil, "web page origin that may connect, like https://example.org (repeatable)")
+	f.StringArrayVar(&s.certTopics, "certificate-topic", nil, "topics that a client certificate may subscribe to, like units.{sub}.> (repeatable)")
+	f.StringArrayVar(&s.certServe, "certificate-serve", nil, "subjects that a client certificate may serve, like ask.{sub} (repeatable)")
 	f.StringVar(&s.iss, "issuer", "", "issuer (iss) demanded of client tokens")
 	f.StringVar(&s.aud, "audience", "", "audience (aud) demanded of client tokens")
 }
@@ -61,8 +64,19 @@ func (s *appSettings) change(cmd *cobra.Command) (c access.AppChange, err error)
 			*f.into = f.value
 		}
 	}
-	if given("origin") {
-		c.Origins = &s.origins
+	for _, f := range []struct {
+		flag  string
+		value *[]string
+		into  **[]string
+	}{
+		{"origin", &s.origins, &c.Origins},
+		{"certificate-topic", &s.certTopics, &c.CertificateTopics},
+		{"certificate-serve", &s.certServe, &c.CertificateServe},
+	} {
+		if given(f.flag) {
+			*f.value = slices.DeleteFunc(*f.value, func(s string) bool { return s == "" })
+			*f.into = f.value
+		}
 	}
 	if given("introspect-secret-file") {
 		b, err := os.ReadFile(s.introSecret)
@@ -167,7 +181,7 @@ func (p *program) appListCommand() *cobra.Command {
 					if p.json {
 						if err := p.line(map[string]any{
 							"app": a.Name, "created_at": a.CreatedAt, "keys": keys, "jwt_keys": len(a.JWTKeys), "origins": a.Origins,
-							"jwks_url": a.JWKSURL, "introspect_url": a.IntrospectURL,
+							"jwks_url": a.JWKSURL, "introspect_url": a.IntrospectURL, "certificate_topics": a.CertificateTopics, "certificate_serve": a.CertificateServe,
 						}); err != nil {
 							return err
 						}

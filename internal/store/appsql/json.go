@@ -28,6 +28,9 @@ type appSettings struct {
 	Issuer           string   `json:"issuer,omitempty"`
 	Audience         string   `json:"audience,omitempty"`
 
+	CertificateTopics []string `json:"certificate_topics,omitempty"`
+	CertificateServe  []string `json:"certificate_serve,omitempty"`
+
 	Services   map[string]access.Service      `json:"services,omitempty"`
 	Categories map[string]preference.Category `json:"categories,omitempty"`
 }
@@ -37,6 +40,7 @@ func encodeApp(app *access.App) (set, jwtKeys string, err error) {
 	b, err := json.Marshal(appSettings{
 		Origins: app.Origins, AnonymousOrigins: app.AnonymousOrigins, JWKSURL: app.JWKSURL, Issuer: app.Issuer, Audience: app.Audience,
 		IntrospectURL: app.IntrospectURL, IntrospectID: app.IntrospectID, IntrospectSecret: string(app.IntrospectSecret),
+		CertificateTopics: app.CertificateTopics, CertificateServe: app.CertificateServe,
 		Services: app.Services, Categories: app.Categories,
 	})
 	if err != nil {
@@ -53,6 +57,7 @@ func decodeApp(app *access.App, set, jwtKeys string) error {
 		return fmt.Errorf("app %s: settings are damaged", app.Name)
 	}
 	app.Origins, app.JWKSURL, app.Issuer, app.Audience = s.Origins, s.JWKSURL, s.Issuer, s.Audience
+	app.CertificateTopics, app.CertificateServe = s.CertificateTopics, s.CertificateServe
 	app.AnonymousOrigins, app.Services, app.Categories = s.AnonymousOrigins, s.Services, s.Categories
 	app.IntrospectURL, app.IntrospectID, app.IntrospectSecret = s.IntrospectURL, s.IntrospectID, access.Secret(s.IntrospectSecret)
 	var err error
