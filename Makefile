@@ -64,7 +64,8 @@ help: ## list what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: build ## build and start a development server; says what to paste next
+run: ## build and start a development server; says what to paste next
+	$(GO) build -ldflags '-s -w' -o $(BIN)/ ./cmd/godwit
 	@PATH='$(USER_PATH)' .bin/godwit serve --dev
 
 .PHONY: newcomer

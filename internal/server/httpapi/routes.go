@@ -13,7 +13,7 @@ import (
 // notFound answers requests that no route matched: 405 if the path exists with other methods, else 404.
 func (a *api) notFound(c *call.Call) error {
 	var allowed []string
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions} {
 		probe := &http.Request{Method: method, URL: c.R.URL, Host: c.R.Host}
 		if _, pattern := a.mux.Handler(probe); pattern != "" && pattern != "/" {
 			allowed = append(allowed, method)
