@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"godwit.dev/godwit/internal/campaigns/template"
@@ -120,35 +121,34 @@ func (s *Service) checkCorrection(ctx context.Context, c *Campaign, k *Correctio
 	return nil
 }
 
-// media are the kinds of media of which a Telegram message may have one.
-var media = []struct {
-	name string
-	of   func(*push.TelegramContent) *string
-}{
-	{"photo", func(t *push.TelegramContent) *string { return &t.Photo }},
-	{"video", func(t *push.TelegramContent) *string { return &t.Video }},
-	{"animation", func(t *push.TelegramContent) *string { return &t.Animation }},
-	{"document", func(t *push.TelegramContent) *string { return &t.Document }},
-}
-
 // withMediaOf copies the media of another message into t.
 func withMediaOf(t, other *push.TelegramContent) {
-	for _, m := range media {
-		*m.of(t) = *m.of(other)
+	for _, m := range push.TelegramMediums {
+		*m.Of(t) = *m.Of(other)
 	}
+	t.Album = other.Album
 }
 
 // checkMediaStays returns an error if the correction has other media than the original message. A correction without media keeps the
 // original's.
 func checkMediaStays(now, was *push.TelegramContent) error {
-	for _, m := range media {
-		switch is, had := *m.of(now), *m.of(was); {
+	if was.Sticker != "" {
+		return notification.BadField("content.telegram.sticker", "a sticker has no text that could be corrected")
+	}
+	for _, m := range push.TelegramMediums {
+		switch is, had := *m.Of(now), *m.Of(was); {
 		case is == "" || is == had:
 		case had == "":
-			return notification.BadField("content.telegram."+m.name, "a message that was sent cannot get a %s", m.name)
+			return notification.BadField("content.telegram."+m.Name, "a message that was sent cannot get a %s", m.Name)
 		default:
-			return notification.BadField("content.telegram."+m.name, "the %s of a message that was sent stays: leave it out, or give the same", m.name)
+			return notification.BadField("content.telegram."+m.Name, "the %s of a message that was sent stays: leave it out, or give the same", m.Name)
 		}
+	}
+	if len(now.Album) > 0 && !slices.Equal(now.Album, was.Album) {
+		return notification.BadField("content.telegram.album", "the album of a message that was sent stays: leave it out, or give the same")
+	}
+	if len(was.Album) > 0 && len(now.Buttons) > 0 {
+		return notification.BadField("content.telegram.buttons", "telegram shows no buttons below an album")
 	}
 	withMediaOf(now, was)
 	return nil

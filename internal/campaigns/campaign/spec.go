@@ -125,6 +125,9 @@ func (s *Spec) Check(now, sendAt time.Time) error {
 			return notification.BadField(fmt.Sprintf("audience.channels[%d]", i), "channel %s cannot be sent to by this server", ch)
 		}
 	}
+	if s.Content.Title == "" && s.Content.Body == "" && !slices.Equal(s.Audience.Channels, []push.Channel{push.Telegram}) {
+		return notification.BadField("audience.channels", "must be telegram alone: without title and body the sticker is all, and no other channel shows it")
+	}
 	begin := now
 	if !sendAt.IsZero() {
 		if begin = sendAt; sendAt.Sub(now) > MaxAhead {

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/push"
@@ -51,7 +50,7 @@ type VariantWebPush struct {
 func (t *Content) Check(in string) error { return check(in, t) }
 
 func check(in string, c *Content) error {
-	if c.Title == "" && c.Body == "" {
+	if c.Title == "" && c.Body == "" && c.Telegram.Sticker == "" {
 		return notification.BadField(in+".title", "is required, or %s.body: an empty message says nothing", in)
 	}
 	all, err := json.Marshal(c)
@@ -93,60 +92,8 @@ func check(in string, c *Content) error {
 		if err := v.check(in + ".locales." + tag + "."); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// Limits of the buttons below a Telegram message. Telegram documents none, but its servers reject larger ones.
-const (
-	maxButtons       = 100
-	maxButtonsInRow  = 8
-	maxButtonText    = 256 // bytes; phones show about 40 characters
-	maxTelegramMedia = 2048
-)
-
-func checkTelegram(in string, t *push.TelegramContent) error {
-	switch t.ParseMode {
-	case "", "HTML", "MarkdownV2", "Markdown":
-	default:
-		return notification.BadField(in+"parse_mode", "%q is none of HTML, MarkdownV2, Markdown", t.ParseMode)
-	}
-	first := ""
-	for _, f := range []struct{ name, media string }{{"photo", t.Photo}, {"video", t.Video}, {"animation", t.Animation}, {"document", t.Document}} {
-		switch {
-		case f.media == "":
-			continue
-		case first != "":
-			return notification.BadField(in+f.name, "a message has one of photo, video, animation and document, and this one has %s", first)
-		case len(f.media) > maxTelegramMedia:
-			return notification.BadField(in+f.name, "has %d bytes; at most %d are allowed", len(f.media), maxTelegramMedia)
-		}
-		if err := checkTemplate(f.media); err != nil {
-			return notification.BadField(in+f.name, "%v", err)
-		}
-		first = f.name
-	}
-	return checkButtons(in+"buttons", t.Buttons)
-}
-
-func checkButtons(field string, rows [][]push.TelegramLink) error {
-	n := 0
-	for i, row := range rows {
-		at := fmt.Sprintf("%s[%d]", field, i)
-		if n += len(row); len(row) == 0 || len(row) > maxButtonsInRow || n > maxButtons {
-			return notification.BadField(at, "must have 1 to %d buttons, and all rows together at most %d", maxButtonsInRow, maxButtons)
-		}
-		for j, b := range row {
-			at := fmt.Sprintf("%s[%d]", at, j)
-			if strings.TrimSpace(b.Text) == "" || len(b.Text) > maxButtonText || !utf8.ValidString(b.Text) {
-				return notification.BadField(at+".text", "must be text of 1 to %d bytes", maxButtonText)
-			}
-			if err := checkTemplate(b.Text); err != nil {
-				return notification.BadField(at+".text", "%v", err)
-			}
-			if err := checkButtonURL(b.URL); err != nil {
-				return notification.BadField(at+".url", "%v", err)
-			}
+		if v.Telegram != nil && len(v.Telegram.Buttons) > 0 && len(c.Telegram.Album) > 0 {
+			return notification.BadField(in+".locales."+tag+".telegram.buttons", albumButtons)
 		}
 	}
 	return nil
@@ -172,20 +119,6 @@ func checkActions(field string, actions []push.Action) error {
 		}
 	}
 	return nil
-}
-
-// checkButtonURL allows the URLs that Telegram opens: web addresses and its own links.
-func checkButtonURL(text string) error {
-	if err := checkTemplate(text); err != nil {
-		return err
-	}
-	if strings.HasPrefix(text, "tg://") {
-		return nil
-	}
-	if strings.HasPrefix(text, "/") {
-		return fmt.Errorf("must be a whole URL: in a chat there is no site that a path could be of")
-	}
-	return checkURL(text)
 }
 
 func (v *Variant) check(prefix string) error {

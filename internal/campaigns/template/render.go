@@ -30,9 +30,11 @@ func (t *Content) Render(p Person, ch push.Channel, utm string) push.Content {
 	c.Icon, c.Image = link(c.Icon, p), link(c.Image, p)
 	utm = link(utm, p)
 	c.URL = withUTM(link(c.URL, p), utm)
-	for _, media := range []*string{&c.Telegram.Photo, &c.Telegram.Video, &c.Telegram.Animation, &c.Telegram.Document} {
+	for _, m := range push.TelegramMediums {
+		media := m.Of(&c.Telegram)
 		*media = link(*media, p)
 	}
+	c.Telegram.Album = album(c.Telegram.Album, p)
 	c.Telegram.Buttons = buttons(c.Telegram.Buttons, p, utm)
 	if len(c.WebPush.Actions) > 0 {
 		actions := make([]push.Action, len(c.WebPush.Actions))
@@ -44,6 +46,18 @@ func (t *Content) Render(p Person, ch push.Channel, utm string) push.Content {
 		c.WebPush.Actions = actions
 	}
 	return c
+}
+
+// album renders the media of an album of Telegram.
+func album(parts []push.TelegramMedia, p Person) []push.TelegramMedia {
+	if len(parts) == 0 {
+		return nil
+	}
+	all := make([]push.TelegramMedia, len(parts))
+	for i, part := range parts {
+		all[i] = push.TelegramMedia{Type: part.Type, Media: link(part.Media, p)}
+	}
+	return all
 }
 
 // buttons renders the buttons below a message of Telegram.

@@ -169,3 +169,35 @@ func TestLanguagesAreTags(t *testing.T) {
 		}
 	}
 }
+
+func TestMediaThatTelegramRefusesNameTheirField(t *testing.T) {
+	photos := func(n int) (list []push.TelegramMedia) {
+		for range n {
+			list = append(list, push.TelegramMedia{Type: "photo", Media: "https://x.example/{{picture}}"})
+		}
+		return list
+	}
+	row := [][]push.TelegramLink{{{Text: "Open", URL: "https://x.example/"}}}
+	for field, tg := range map[string]push.TelegramContent{
+		"c.telegram.audio":          {Photo: "f", Audio: "f"},
+		"c.telegram.sticker":        {Sticker: strings.Repeat("x", 2049)},
+		"c.telegram.album":          {Album: photos(11)},
+		"c.telegram.album[1].type":  {Album: []push.TelegramMedia{{Type: "photo", Media: "f"}, {Type: "audio", Media: "f"}}},
+		"c.telegram.album[0].type":  {Album: []push.TelegramMedia{{Type: "animation", Media: "f"}, {Type: "photo", Media: "f"}}},
+		"c.telegram.album[1].media": {Album: []push.TelegramMedia{{Type: "photo", Media: "f"}, {Type: "photo"}}},
+		"c.telegram.buttons":        {Album: photos(2), Buttons: row},
+	} {
+		c := Content{Content: push.Content{Title: "T", Telegram: tg}}
+		wantField(t, c.Check("c"), field)
+	}
+	c := Content{Content: push.Content{Title: "T", Telegram: push.TelegramContent{Album: photos(10)}}, Locales: map[string]Variant{"fr": {Telegram: &VariantTelegram{Buttons: row}}}}
+	wantField(t, c.Check("c"), "c.locales.fr.telegram.buttons")
+	c.Locales = nil
+	if err := c.Check("c"); err != nil {
+		t.Error(err)
+	}
+	got := c.Render(Person{Attributes: audience.Attributes{"picture": audience.Text("a b")}}, push.Telegram, "")
+	if media := got.Telegram.Album[9].Media; media != "https://x.example/a%20b" || c.Telegram.Album[9].Media == media {
+		t.Errorf("rendered %q, and the content has %q", media, c.Telegram.Album[9].Media)
+	}
+}

@@ -171,8 +171,18 @@ func (u *uses) checkFilled(field string, given Variables) error {
 func (t *Content) texts() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		c := &t.Content
-		for _, text := range []string{c.Title, c.Body, c.Icon, c.Image, c.URL, c.Telegram.Photo, c.Telegram.Video, c.Telegram.Animation, c.Telegram.Document} {
+		for _, text := range []string{c.Title, c.Body, c.Icon, c.Image, c.URL} {
 			if !yield(text) {
+				return
+			}
+		}
+		for _, m := range push.TelegramMediums {
+			if !yield(*m.Of(&c.Telegram)) {
+				return
+			}
+		}
+		for _, part := range c.Telegram.Album {
+			if !yield(part.Media) {
 				return
 			}
 		}

@@ -40,20 +40,35 @@ func (l *channelSender) deliver(d *Delivery, sender push.Sender) {
 	ctx, cancel := context.WithTimeoutCause(l.job.hard, l.policy.Timeout, fmt.Errorf("no answer in %s", l.policy.Timeout))
 	defer cancel()
 	req := l.backlog.Request(d, now)
-	t := d.scope.depart(ctx, d.EndpointID)
+	t := d.scope.depart(ctx, d.EndpointID, l.weigh(d, &req.Content, sender, now))
 	if held := l.job.work.Held; held != nil && !held() {
 		now = l.d.now()
-		d.scope.Pacer.Answered(t.seq, now, false)
+		d.scope.Pacer.Answered(t.seq, now)
 		d.scope.Leave()
 		l.job.results <- landed{Result: d.again(now), of: l} // not sent: the new owner may send it
 		return
 	}
 	receipt, err := l.send(ctx, sender, &req, d)
 	now = l.d.now()
-	d.scope.Pacer.Answered(t.seq, now, false)
+	d.scope.Pacer.Answered(t.seq, now)
 	res := l.judge(d, req.ExpiresAt, receipt, err, t, now)
 	d.scope.Leave()
 	l.job.results <- landed{Result: res, of: l}
+}
+
+// weigh returns the number of messages that the provider counts. For an album, it also reserves that many intervals of the chat.
+func (l *channelSender) weigh(d *Delivery, c *push.Content, sender push.Sender, now time.Time) int {
+	w, ok := sender.(push.Weigher)
+	if !ok {
+		return 1
+	}
+	n := w.Weight(c)
+	if p, ok := sender.(push.Pacer); ok && n > 1 {
+		if limits := p.Pace(d.Address); limits.Chat != "" {
+			l.d.paces.SentTo(d.scope.chat(limits), now, time.Duration(n)*limits.Every)
+		}
+	}
+	return n
 }
 
 // send sends a request, and adds a span if the notification is traced.

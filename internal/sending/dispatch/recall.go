@@ -44,7 +44,7 @@ func (d *Dispatcher) change(ctx, hard context.Context, sender push.Sender, ch pu
 		if !s.reach(ctx) {
 			return nil, context.Cause(ctx)
 		}
-		t := s.depart(hard, endpoint)
+		t := s.depart(hard, endpoint, 1)
 		failed := attemptChange(hard, sender, ch, sent, by)
 		after, passing := s.passing(failed, t, d.now())
 		if !passing || try == changeTries {

@@ -46,17 +46,22 @@ type try struct {
 	seq uint64
 }
 
-// depart waits until one more request cannot exceed the rate that the provider counts.
-func (s scope) depart(ctx context.Context, endpoint audience.ID) try {
+// chat returns the scope of one chat.
+func (s scope) chat(limits push.Pace) pace.Scope {
+	return pace.Scope{App: s.key.App, Channel: s.key.Channel, Name: limits.Scope + "\n" + limits.Chat}
+}
+
+// depart waits until a request that counts as n messages cannot exceed the rate that the provider counts.
+func (s scope) depart(ctx context.Context, endpoint audience.ID, n int) try {
 	ask := s.Depart
 	if s.urgent {
 		ask = s.DepartFirst
 	}
 	now := s.d.now()
-	seq, late := ask(now)
+	seq, late := ask(now, n)
 	for late > 0 && pause.For(ctx, late) {
 		now = s.d.now()
-		seq, late = ask(now)
+		seq, late = ask(now, n)
 	}
 	return try{Try: pace.Try{Endpoint: endpoint, Left: now}, seq: seq}
 }
@@ -178,7 +183,7 @@ func (l *channelSender) place(d *Delivery, now time.Time) (place, Result, bool) 
 	}
 	p := place{scope: s}
 	if limits.Chat != "" {
-		p.chat, p.every = pace.Scope{App: s.key.App, Channel: s.key.Channel, Name: limits.Scope + "\n" + limits.Chat}, limits.Every
+		p.chat, p.every = s.chat(limits), limits.Every
 		if at, ok := l.d.paces.Chat(p.chat, now); !ok {
 			return place{}, d.again(at), false
 		}

@@ -66,7 +66,7 @@ type Pacer struct {
 
 // counted is a message that has left and that the provider may still count.
 type counted struct {
-	seq            uint64
+	seq            uint64 // of its request
 	left, answered time.Time
 }
 
@@ -129,42 +129,48 @@ func (p *Pacer) Slot(now time.Time, patience time.Duration) (at time.Time, ok bo
 	return at, true
 }
 
-// Depart asks for a message to leave now. If the provider could still count too many within a second, Depart returns the wait before the
-// next call; otherwise it counts the message, and seq identifies it for Answered.
-func (p *Pacer) Depart(now time.Time) (seq uint64, wait time.Duration) {
+// Depart asks for a request to leave now that the provider counts as n messages. If the provider could still count too many within a
+// second, Depart returns the wait before the next call; otherwise it counts the messages, and seq identifies the request for Answered.
+func (p *Pacer) Depart(now time.Time, n int) (seq uint64, wait time.Duration) {
 	if p.counts == nil {
 		return 0, 0
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if n > 1 {
+		return p.leaveFirst(now, n) // single messages would take each place as it becomes free
+	}
 	if now.Before(p.passing) {
 		return 0, min(p.passing.Sub(now), askAgain)
 	}
-	return p.leave(now)
+	return p.leave(now, n)
 }
 
-func (p *Pacer) leave(now time.Time) (seq uint64, wait time.Duration) {
-	place, at := p.place()
-	if at.After(now) {
-		if p.tat.Before(at) {
-			p.tat = at // no more are begun meanwhile
+func (p *Pacer) leave(now time.Time, n int) (seq uint64, wait time.Duration) {
+	n = min(n, len(p.counts))
+	free, next := 0, time.Time{} // places free now, and when the next one is
+	for i := range p.counts {
+		if at := p.free(&p.counts[i]); !at.After(now) {
+			free++
+		} else if next.IsZero() || at.Before(next) {
+			next = at
 		}
-		return 0, min(at.Sub(now), askAgain)
+	}
+	if free < n {
+		if p.tat.Before(next) {
+			p.tat = next // no more are begun meanwhile
+		}
+		return 0, min(next.Sub(now), askAgain)
 	}
 	p.seq++
-	*place = counted{seq: p.seq, left: now}
-	return p.seq, 0
-}
-
-// place returns the entry of counts that is free first, and the time when it is.
-func (p *Pacer) place() (first *counted, at time.Time) {
-	for i := range p.counts {
-		c := &p.counts[i]
-		if free := p.free(c); first == nil || free.Before(at) {
-			first, at = c, free
+	p.tat = p.tat.Add(time.Duration(n-1) * p.gap())
+	for i := 0; n > 0; i++ {
+		if c := &p.counts[i]; !p.free(c).After(now) {
+			*c = counted{seq: p.seq, left: now}
+			n--
 		}
 	}
-	return first, at
+	return p.seq, 0
 }
 
 // free returns the time from which the provider no longer counts a message.
@@ -178,8 +184,8 @@ func (p *Pacer) free(c *counted) time.Time {
 	return c.answered.Add(counting - time.Duration(transit*float64(p.quick)))
 }
 
-// Answered records when a message's answer arrived. beside counts another message that was sent with it.
-func (p *Pacer) Answered(seq uint64, now time.Time, beside bool) {
+// Answered records when a request's answer arrived.
+func (p *Pacer) Answered(seq uint64, now time.Time) {
 	if p.counts == nil {
 		return
 	}
@@ -194,12 +200,6 @@ func (p *Pacer) Answered(seq uint64, now time.Time, beside bool) {
 		if took := max(now.Sub(c.left), 1); p.quick == 0 || took < p.quick {
 			p.quick = took
 		}
-	}
-	if beside {
-		place, _ := p.place()
-		p.seq++
-		*place = counted{seq: p.seq, left: now, answered: now}
-		p.tat = p.tat.Add(p.gap())
 	}
 }
 

@@ -13,22 +13,32 @@ import (
 // provider accepts cap messages in any second and answers 429 to the rest.
 type provider struct {
 	cap    int
+	album  func(i int) int // the number of messages in the i-th request; nil: one
 	recent []time.Time
 	taken  int
 	denied int
 }
 
-func (f *provider) send(now time.Time) bool {
+func (f *provider) send(now time.Time, n int) bool {
 	for len(f.recent) > 0 && now.Sub(f.recent[0]) >= time.Second {
 		f.recent = f.recent[1:]
 	}
-	if len(f.recent) >= f.cap {
+	if len(f.recent)+n > f.cap {
 		f.denied++
 		return false
 	}
-	f.recent = append(f.recent, now)
-	f.taken++
+	for range n {
+		f.recent = append(f.recent, now)
+	}
+	f.taken += n
 	return true
+}
+
+func (f *provider) size(i int) int {
+	if f.album == nil {
+		return 1
+	}
+	return f.album(i)
 }
 
 // drive sends for the time d as fast as the pacer allows, with timers that are up to late too late and messages that travel up to that
@@ -41,17 +51,17 @@ func drive(p *Pacer, f *provider, d, late time.Duration) {
 		at, _ := p.Slot(time.Now(), time.Hour)
 		time.Sleep(time.Until(at) + late*time.Duration(i%4)/3)
 		flying.Go(func() {
-			seq, wait := p.Depart(time.Now())
+			seq, wait := p.Depart(time.Now(), f.size(i))
 			for wait > 0 {
 				time.Sleep(wait)
-				seq, wait = p.Depart(time.Now())
+				seq, wait = p.Depart(time.Now(), f.size(i))
 			}
 			time.Sleep(late * time.Duration((i+1)%3) / 2)
 			mu.Lock()
-			ok := f.send(time.Now())
+			ok := f.send(time.Now(), f.size(i))
 			mu.Unlock()
 			time.Sleep(late * time.Duration(i%5) / 4)
-			p.Answered(seq, time.Now(), false)
+			p.Answered(seq, time.Now())
 			if ok {
 				p.Succeeded(Try{}, time.Now())
 			} else {
@@ -72,6 +82,22 @@ func TestAKnownCapIsUsedToThe95thPart(t *testing.T) {
 			drive(New(30, time.Now()), f, time.Minute, late)
 			if f.denied > 0 || f.taken < 60*30*95/100 {
 				t.Errorf("timers %s late: %d taken and %d denied in a minute; want at least %d and none", late, f.taken, f.denied, 60*30*95/100)
+			}
+		})
+	}
+}
+
+func TestEachMessageOfAnAlbumCounts(t *testing.T) {
+	for name, album := range map[string]func(int) int{
+		"albums of ten":   func(int) int { return 10 },
+		"albums of seven": func(int) int { return 7 }, // which do not divide the cap
+		"one in twenty":   func(i int) int { return 1 + i%20/19*9 },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &provider{cap: 30, album: album}
+			drive(New(30, time.Now()), f, time.Minute, time.Millisecond)
+			if f.denied > 0 || f.taken < 60*30*85/100 {
+				t.Errorf("%s: %d messages taken and %d requests denied in a minute; want at least %d and none", name, f.taken, f.denied, 60*30*85/100)
 			}
 		})
 	}

@@ -60,14 +60,18 @@ func (p *Pacer) Urgent(now time.Time, patience time.Duration) (at time.Time, ok 
 }
 
 // DepartFirst is Depart for an urgent message: if it has to wait, other messages let it pass first.
-func (p *Pacer) DepartFirst(now time.Time) (seq uint64, wait time.Duration) {
+func (p *Pacer) DepartFirst(now time.Time, n int) (seq uint64, wait time.Duration) {
 	if p.counts == nil {
 		return 0, 0
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.leaveFirst(now, n)
+}
+
+func (p *Pacer) leaveFirst(now time.Time, n int) (seq uint64, wait time.Duration) {
 	p.passing = time.Time{}
-	if seq, wait = p.leave(now); wait > 0 {
+	if seq, wait = p.leave(now, n); wait > 0 {
 		p.passing = now.Add(wait + standBack)
 	}
 	return seq, wait

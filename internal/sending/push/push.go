@@ -71,25 +71,6 @@ func (c *Content) DataWithLinks() []byte {
 	return b
 }
 
-// TelegramContent holds fields for Telegram only.
-type TelegramContent struct {
-	ParseMode string `json:"parse_mode,omitempty"` // HTML, MarkdownV2 or Markdown: the markup of title and body; empty: plain text, which the sender escapes
-	Silent    bool   `json:"silent,omitempty"`
-	NoPreview bool   `json:"no_preview,omitempty"` // shows no preview of the links in the text
-	// At most one of these is set, to a URL or file id; the text becomes its caption.
-	Photo     string           `json:"photo,omitempty"`
-	Video     string           `json:"video,omitempty"`
-	Animation string           `json:"animation,omitempty"`
-	Document  string           `json:"document,omitempty"`
-	Buttons   [][]TelegramLink `json:"buttons,omitempty"` // rows of buttons below the message
-}
-
-// TelegramLink is a button that opens a URL.
-type TelegramLink struct {
-	Text string `json:"text"`
-	URL  string `json:"url"`
-}
-
 // WebPushContent holds fields for browsers only.
 type WebPushContent struct {
 	Actions            []Action `json:"actions,omitempty"`

@@ -50,6 +50,12 @@ type Pacer interface {
 	Pace(address json.RawMessage) Pace
 }
 
+// Weigher is implemented by senders whose message may count several times at its provider.
+type Weigher interface {
+	// Weight returns as how many messages a content counts; at least 1.
+	Weight(c *Content) int
+}
+
 // Checker is implemented by senders that can try the credentials without sending anything.
 type Checker interface {
 	// Check tests the credentials with the provider; about names their owner, for people.

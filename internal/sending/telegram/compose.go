@@ -21,12 +21,22 @@ type message struct {
 	Photo     string       `json:"photo,omitempty"`
 	Video     string       `json:"video,omitempty"`
 	Animation string       `json:"animation,omitempty"`
+	Audio     string       `json:"audio,omitempty"`
 	Document  string       `json:"document,omitempty"`
+	Sticker   string       `json:"sticker,omitempty"`
+	Media     []inputMedia `json:"media,omitempty"` // of an album
 	Caption   string       `json:"caption,omitempty"`
 	ParseMode string       `json:"parse_mode,omitempty"`
 	Silent    bool         `json:"disable_notification,omitempty"`
 	Preview   *linkPreview `json:"link_preview_options,omitempty"`
 	Markup    *keyboard    `json:"reply_markup,omitempty"`
+}
+
+// inputMedia is one message of an album. Clients show the first one's caption below the whole album.
+type inputMedia struct {
+	push.TelegramMedia
+	Caption   string `json:"caption,omitempty"`
+	ParseMode string `json:"parse_mode,omitempty"`
 }
 
 type linkPreview struct {
@@ -37,25 +47,32 @@ type keyboard struct {
 	Rows [][]push.TelegramLink `json:"inline_keyboard"`
 }
 
+// Methods that send a message without one single medium with a caption.
+const (
+	sendText    = "sendMessage"
+	sendAlbum   = "sendMediaGroup"
+	sendSticker = "sendSticker"
+)
+
 // withMedia adds the message's media and returns the method that sends it.
 func (m *message) withMedia(t *push.TelegramContent) (method string, err error) {
-	method = "sendMessage"
-	for _, f := range []struct {
-		method, media string
-		into          *string
-	}{
-		{"sendPhoto", t.Photo, &m.Photo},
-		{"sendVideo", t.Video, &m.Video},
-		{"sendAnimation", t.Animation, &m.Animation},
-		{"sendDocument", t.Document, &m.Document},
-	} {
-		if f.media == "" {
+	method = sendText
+	if len(t.Album) > 0 {
+		method = sendAlbum
+		for _, part := range t.Album {
+			m.Media = append(m.Media, inputMedia{TelegramMedia: part})
+		}
+	}
+	into := []*string{&m.Photo, &m.Video, &m.Animation, &m.Audio, &m.Document, &m.Sticker}
+	for i, by := range []string{"sendPhoto", "sendVideo", "sendAnimation", "sendAudio", "sendDocument", sendSticker} {
+		media := *push.TelegramMediums[i].Of(t)
+		if media == "" {
 			continue
 		}
-		if method != "sendMessage" {
-			return "", errors.New("the message has more than one of photo, video, animation and document")
+		if method != sendText {
+			return "", errors.New("the message has more than one of photo, video, animation, audio, document, sticker and album")
 		}
-		method, *f.into = f.method, f.media
+		method, *into[i] = by, media
 	}
 	return method, nil
 }
@@ -69,39 +86,52 @@ func compose(c *push.Content) (method string, m *message, err error) {
 	if len(c.Telegram.Buttons) > 0 {
 		m.Markup = &keyboard{c.Telegram.Buttons}
 	}
-	most := maxText
-	if method != "sendMessage" {
-		most = maxCaption
-	} else if c.Telegram.NoPreview {
-		m.Preview = &linkPreview{Disabled: true}
+	most := maxCaption
+	switch method {
+	case sendSticker:
+		m.ParseMode = ""
+		return method, m, nil
+	case sendText:
+		most = maxText
+		if c.Telegram.NoPreview {
+			m.Preview = &linkPreview{Disabled: true}
+		}
 	}
-	var text string
+	text, err := m.markup(c, most)
+	switch {
+	case err != nil:
+		return "", nil, err
+	case method == sendAlbum:
+		m.Media[0].Caption, m.Media[0].ParseMode = text, m.ParseMode
+		m.ParseMode = ""
+	case method != sendText:
+		m.Caption = text
+	case text == "":
+		return "", nil, errors.New("the message is empty")
+	default:
+		m.Text = text
+	}
+	return method, m, nil
+}
+
+// markup returns a content's text, of at most most characters, and sets the message's parse mode.
+func (m *message) markup(c *push.Content, most int) (string, error) {
 	switch c.Telegram.ParseMode {
 	case "":
 		// The text is sent as HTML so that the title can be bold; we escape all of it.
 		if n := units(lines(c.Title, c.Body, c.URL)); n > most {
-			return "", nil, fmt.Errorf("the message has %d characters; telegram takes %d", n, most)
+			return "", fmt.Errorf("the message has %d characters; telegram takes %d", n, most)
 		}
 		m.ParseMode = "HTML"
-		text = lines(wrap("<b>", EscapeHTML(c.Title), "</b>"), EscapeHTML(c.Body), EscapeHTML(c.URL))
+		return lines(wrap("<b>", EscapeHTML(c.Title), "</b>"), EscapeHTML(c.Body), EscapeHTML(c.URL)), nil
 	case "HTML":
-		text = lines(wrap("<b>", c.Title, "</b>"), c.Body, EscapeHTML(c.URL))
+		return lines(wrap("<b>", c.Title, "</b>"), c.Body, EscapeHTML(c.URL)), nil
 	case "MarkdownV2":
-		text = lines(wrap("*", c.Title, "*"), c.Body, EscapeMarkdown(c.URL))
+		return lines(wrap("*", c.Title, "*"), c.Body, EscapeMarkdown(c.URL)), nil
 	case "Markdown":
-		text = lines(wrap("*", c.Title, "*"), c.Body, escapeLegacy(c.URL))
-	default:
-		return "", nil, fmt.Errorf("parse_mode %.32q is none of HTML, MarkdownV2, Markdown", c.Telegram.ParseMode)
+		return lines(wrap("*", c.Title, "*"), c.Body, escapeLegacy(c.URL)), nil
 	}
-	if method != "sendMessage" {
-		m.Caption = text
-		return method, m, nil
-	}
-	if text == "" {
-		return "", nil, errors.New("the message is empty")
-	}
-	m.Text = text
-	return method, m, nil
+	return "", fmt.Errorf("parse_mode %.32q is none of HTML, MarkdownV2, Markdown", c.Telegram.ParseMode)
 }
 
 func wrap(open, text, end string) string {

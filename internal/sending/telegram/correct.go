@@ -12,7 +12,7 @@ const unchanged = "Bad Request: message is not modified"
 // Correct edits the text of a message, or the caption of one with media, and its buttons. The media and the sound
 // setting stay. Telegram sets no time within which a bot may edit its own messages.
 func (s *Sender) Correct(ctx context.Context, sent push.Sent) error {
-	chat, id, ok := parseID(sent.ExternalID)
+	chat, ids, ok := parseIDs(sent.ExternalID)
 	if !ok {
 		return &push.PermanentError{Reason: "its message id is not known"}
 	}
@@ -21,12 +21,17 @@ func (s *Sender) Correct(ctx context.Context, sent push.Sent) error {
 		return &push.PermanentError{Reason: err.Error()}
 	}
 	edit := &message{
-		ChatID: itoa(chat), MessageID: id, Text: m.Text, Caption: m.Caption, ParseMode: m.ParseMode, Preview: m.Preview,
+		ChatID: itoa(chat), MessageID: ids[0], Text: m.Text, Caption: m.Caption, ParseMode: m.ParseMode, Preview: m.Preview,
 		Markup: m.Markup, // empty: the message's buttons are removed
 	}
-	by := "editMessageText"
-	if method != "sendMessage" {
-		by = "editMessageCaption"
+	by := "editMessageCaption"
+	switch method {
+	case sendSticker:
+		return &push.PermanentError{Reason: "a sticker has no text"}
+	case sendAlbum:
+		edit.Caption, edit.ParseMode = m.Media[0].Caption, m.Media[0].ParseMode
+	case sendText:
+		by = "editMessageText"
 	}
 	_, err = s.call(ctx, s.cfg.Client, by, edit, nil)
 	return err

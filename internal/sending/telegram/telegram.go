@@ -63,6 +63,7 @@ var (
 	_ push.Recaller  = (*Sender)(nil)
 	_ push.Corrector = (*Sender)(nil)
 	_ push.Pacer     = (*Sender)(nil)
+	_ push.Weigher   = (*Sender)(nil)
 	_ push.Checker   = (*Sender)(nil)
 )
 
@@ -234,65 +235,109 @@ func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error)
 		return push.Receipt{}, &push.PermanentError{Reason: err.Error()}
 	}
 	m.ChatID, m.Thread = chat, thread
-	var receipt push.Receipt
-	var sent struct {
-		MessageID int64 `json:"message_id"`
-		Chat      struct {
-			ID int64 `json:"id"`
-		} `json:"chat"`
+	return s.post(ctx, method, m)
+}
+
+// sentMessage is a message in Telegram's answer.
+type sentMessage struct {
+	MessageID int64 `json:"message_id"`
+	Chat      struct {
+		ID int64 `json:"id"`
+	} `json:"chat"`
+}
+
+// post sends a composed message.
+func (s *Sender) post(ctx context.Context, method string, m *message) (receipt push.Receipt, err error) {
+	sent := make([]sentMessage, 1)
+	into := any(&sent[0])
+	if method == sendAlbum {
+		into = &sent
 	}
-	moved, err := s.call(ctx, s.cfg.Client, method, m, &sent)
-	if moved != 0 { // moved to a supergroup; the old group had no topics
+	moved, err := s.call(ctx, s.cfg.Client, method, m, into)
+	switch {
+	case moved != 0: // moved to a supergroup; the old group had no topics
 		return receipt, &push.MovedError{Address: address(moved), Reason: "the group has moved to chat " + itoa(moved)}
-	}
-	if err == nil {
-		receipt.ExternalID = fmt.Sprintf("%d/%d", sent.Chat.ID, sent.MessageID)
+	case err == nil && len(sent) == 0:
+		err = &push.UnknownError{Reason: "telegram accepted the album and named none of its messages"}
+	case err == nil:
+		receipt.ExternalID = externalID(sent)
 	}
 	return receipt, err
 }
 
-// Recall deletes messages, up to 100 of one chat in a single call.
+// Weight implements push.Weigher: Telegram counts each message of an album.
+func (s *Sender) Weight(c *push.Content) int { return c.Telegram.Messages() }
+
+// Recall deletes messages, up to 100 of one chat in a single call, and an album's messages together.
 func (s *Sender) Recall(ctx context.Context, sent []push.Sent) []error {
 	errs := make([]error, len(sent))
-	chats := map[int64][]int{} // places in sent
+	chats := map[int64][]deletion{}
 	for i := range sent {
-		chat, _, ok := parseID(sent[i].ExternalID)
+		chat, ids, ok := parseIDs(sent[i].ExternalID)
 		switch {
 		case !ok:
 			errs[i] = &push.PermanentError{Reason: "its message id is not known"}
 		case s.cfg.Now().Sub(sent[i].At) >= deleteWhile:
 			errs[i] = &push.PermanentError{Reason: "telegram deletes messages only within 48 hours"}
 		default:
-			chats[chat] = append(chats[chat], i)
+			chats[chat] = append(chats[chat], deletion{at: i, ids: ids})
 		}
 	}
-	for chat, places := range chats {
-		for len(places) > 0 {
-			n := min(len(places), deleteMost)
-			s.delete(ctx, chat, places[:n], sent, errs)
-			places = places[n:]
+	for chat, all := range chats {
+		for len(all) > 0 {
+			n, ids := 0, 0
+			for n < len(all) && ids+len(all[n].ids) <= deleteMost {
+				ids += len(all[n].ids)
+				n++
+			}
+			s.delete(ctx, chat, all[:n], errs)
+			all = all[n:]
 		}
 	}
 	return errs
 }
 
-func (s *Sender) delete(ctx context.Context, chat int64, places []int, sent []push.Sent, errs []error) {
-	ids := make([]int64, len(places))
-	for i, p := range places {
-		_, ids[i], _ = parseID(sent[p].ExternalID)
+// deletion is a delivery whose messages are to be deleted, with its place in the request.
+type deletion struct {
+	at  int
+	ids []int64
+}
+
+func (s *Sender) delete(ctx context.Context, chat int64, all []deletion, errs []error) {
+	var ids []int64
+	for _, d := range all {
+		ids = append(ids, d.ids...)
 	}
 	_, err := s.call(ctx, s.cfg.Client, "deleteMessages", map[string]any{"chat_id": chat, "message_ids": ids}, nil)
-	for _, p := range places {
-		errs[p] = err
+	for _, d := range all {
+		errs[d.at] = err
 	}
 }
 
-// parseID reads an ExternalID: chat/message.
-func parseID(s string) (chat, message int64, ok bool) {
-	c, m, _ := strings.Cut(s, "/")
-	chat, err1 := strconv.ParseInt(c, 10, 64)
-	message, err2 := strconv.ParseInt(m, 10, 64)
-	return chat, message, err1 == nil && err2 == nil
+// externalID names the messages of one delivery: chat/message, or chat/message,message for an album.
+func externalID(sent []sentMessage) string {
+	b := strconv.AppendInt(nil, sent[0].Chat.ID, 10)
+	for i, m := range sent {
+		b = strconv.AppendInt(append(b, "/,"[min(i, 1)]), m.MessageID, 10)
+	}
+	return string(b)
+}
+
+// parseIDs reads an external id: at most as many messages as an album has.
+func parseIDs(s string) (chat int64, messages []int64, ok bool) {
+	c, list, _ := strings.Cut(s, "/")
+	chat, err := strconv.ParseInt(c, 10, 64)
+	if err != nil {
+		return 0, nil, false
+	}
+	for text := range strings.SplitSeq(list, ",") {
+		id, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || len(messages) == push.MaxAlbum {
+			return 0, nil, false
+		}
+		messages = append(messages, id)
+	}
+	return chat, messages, true
 }
 
 // Pace returns the rate of the bot's messages to all chats together, and the interval between two messages to this chat, which is longer

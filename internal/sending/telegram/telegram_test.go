@@ -133,7 +133,7 @@ func TestPhotoCarriesTheTextAsItsCaption(t *testing.T) {
 func TestEveryKindOfMediaHasItsMethod(t *testing.T) {
 	server, s := start(t, botserver.Options{})
 	for method, c := range map[string]push.TelegramContent{
-		"sendPhoto": {Photo: "f"}, "sendVideo": {Video: "f"}, "sendAnimation": {Animation: "f"}, "sendDocument": {Document: "f"},
+		"sendPhoto": {Photo: "f"}, "sendVideo": {Video: "f"}, "sendAnimation": {Animation: "f"}, "sendAudio": {Audio: "f"}, "sendDocument": {Document: "f"},
 	} {
 		if _, err := send(t, s, "7", push.Content{Title: "T", Telegram: c}); err != nil {
 			t.Errorf("%s: %v", method, err)
@@ -147,6 +147,55 @@ func TestEveryKindOfMediaHasItsMethod(t *testing.T) {
 	_, err := send(t, s, "7", push.Content{Title: "T", Telegram: push.TelegramContent{Photo: "f", Video: "g"}})
 	if sendertest.OutcomeOf(err) != sendertest.Permanent {
 		t.Errorf("two media: %v", err)
+	}
+}
+
+func TestAStickerIsSentWithoutText(t *testing.T) {
+	server, s := start(t, botserver.Options{})
+	receipt, err := send(t, s, "7", push.Content{Title: "T", Telegram: push.TelegramContent{ParseMode: "HTML", Sticker: "f", Buttons: link("Open")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := server.Messages()[0]; m.Method != "sendSticker" || m.Media != "f" || m.Text != "" || m.Mode != "" || m.Buttons == "" {
+		t.Errorf("%+v", m)
+	}
+	err = s.Correct(t.Context(), push.Sent{ExternalID: receipt.ExternalID, Request: push.Request{Content: push.Content{Title: "New", Telegram: push.TelegramContent{Sticker: "f"}}}})
+	if sendertest.OutcomeOf(err) != sendertest.Permanent {
+		t.Errorf("a sticker without text was corrected: %v", err)
+	}
+}
+
+func TestAnAlbumIsCorrectedAndDeletedWhole(t *testing.T) {
+	server, s := start(t, botserver.Options{})
+	c := push.Content{Title: "A", Telegram: push.TelegramContent{Silent: true, Album: []push.TelegramMedia{{Type: "photo", Media: "p"}, {Type: "video", Media: "v"}, {Type: "photo", Media: "q"}}}}
+	if n := s.Weight(&c); n != 3 {
+		t.Errorf("it counts as %d messages", n)
+	}
+	receipt, err := send(t, s, "-7", c)
+	if err != nil || receipt.ExternalID != "-7/1,2,3" {
+		t.Fatalf("%+v, %v", receipt, err)
+	}
+	for i, m := range server.Messages() {
+		text := []string{"<b>A</b>", "", ""}[i]
+		if m.Method != "sendMediaGroup" || m.Media != []string{"photo p", "video v", "photo q"}[i] || m.Text != text || !m.Silent {
+			t.Errorf("part %d: %+v", i, m)
+		}
+	}
+	c.Title = "B"
+	sent := push.Sent{ExternalID: receipt.ExternalID, Request: push.Request{Content: c}, At: time.Now()}
+	if err := s.Correct(t.Context(), sent); err != nil {
+		t.Error(err)
+	}
+	if m := server.Messages()[0]; m.Text != "<b>B</b>" {
+		t.Errorf("corrected: %+v", m)
+	}
+	if errs := s.Recall(t.Context(), []push.Sent{sent}); errs[0] != nil {
+		t.Error(errs)
+	}
+	for _, m := range server.Messages() {
+		if !m.Deleted {
+			t.Errorf("message %d of the album stays", m.ID)
+		}
 	}
 }
 

@@ -22,19 +22,6 @@ type form struct {
 // formTime is the format in which browsers post a date and a time.
 const formTime = "2006-01-02T15:04"
 
-// medium is the medium of a Telegram message beside its text; a message has one at most.
-type medium struct {
-	name string
-	of   func(*push.TelegramContent) *string
-}
-
-var media = []medium{
-	{"photo", func(t *push.TelegramContent) *string { return &t.Photo }},
-	{"video", func(t *push.TelegramContent) *string { return &t.Video }},
-	{"animation", func(t *push.TelegramContent) *string { return &t.Animation }},
-	{"document", func(t *push.TelegramContent) *string { return &t.Document }},
-}
-
 // newValues returns the form's values for a campaign that is to be changed. Times are in UTC; the page converts them to the person's own
 // zone.
 func newValues(s *campaign.Spec, sendAt time.Time) url.Values {
@@ -92,14 +79,19 @@ const samePicture, noMedium = "", "none"
 func mediumValues(v url.Values, c *campaign.Content) {
 	t := c.Telegram
 	kind, link := noMedium, ""
-	for _, m := range media {
-		if at := *m.of(&t); at != "" {
-			kind, link = m.name, at
+	for _, m := range push.TelegramMediums {
+		if at := *m.Of(&t); at != "" {
+			kind, link = m.Name, at
 		}
 	}
 	if kind == noMedium && c.Image == "" || kind == "photo" && link == c.Image {
 		kind, link = samePicture, ""
 	}
+	lines := make([]string, len(t.Album))
+	for i, part := range t.Album {
+		lines[i] = part.Type + " " + part.Media
+	}
+	v.Set("album", strings.Join(lines, "\n"))
 	v.Set("media", kind)
 	v.Set("media_url", link)
 }
@@ -145,7 +137,7 @@ var labels = map[string]string{
 	"recipients": "Only these recipients", "endpoints": "Only these endpoints", "send_at": "Not before", "expires_at": "Over at", "rate": "At most", "spread": "Spread over",
 	"ttl": "Tried for", "priority": "Priority", "collapse_key": "Collapse key", "quiet_from": "Quiet from", "quiet_to": "Quiet to",
 	"quiet_timezone": "Time zone of quiet hours", "quiet_fallback": "Time zone of whom none is known", "parse_mode": "Title and text are",
-	"media": "Beside the text", "media_url": "Its URL, or the id of a file", "silent": "No sound", "no_preview": "No preview of links",
+	"media": "Beside the text", "media_url": "Its URL, or the id of a file", "album": "Album", "silent": "No sound", "no_preview": "No preview of links",
 	"require_interaction": "Stays until it is closed", "track": "Count views and clicks",
 	"button-text": "Label", "button-url": "Opens", "button-beside": "Beside the one before",
 	"action-title": "Label", "action-url": "Opens", "action-icon": "Icon", "action-action": "Name for your page's script",

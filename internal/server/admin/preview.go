@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -48,11 +49,15 @@ func bubbles(s *campaign.Spec, ch push.Channel) []bubble {
 // telegram adds the parts that only Telegram shows: it has a picture of its own.
 func (b *bubble) telegram(t *push.TelegramContent) {
 	b.Icon, b.Image, b.Buttons = "", t.Photo, t.Buttons
-	for _, m := range media[1:] {
-		if at := *m.of(t); at != "" {
-			b.File = m.name + " " + at
+	for _, m := range push.TelegramMediums[1:] { // the first is the picture
+		if at := *m.Of(t); at != "" {
+			b.File = m.Name + " " + at
 		}
 	}
+	if t.Sticker != "" {
+		b.Title, b.Body, b.URL = "", "", ""
+	}
+	b.note(len(t.Album) > 0, fmt.Sprintf("an album of %d", len(t.Album)))
 	b.note(t.ParseMode != "", "title and text are "+t.ParseMode)
 	b.note(t.Silent, "no sound")
 	b.note(t.NoPreview, "no preview of links")

@@ -49,6 +49,7 @@ var formNames = map[string]string{
 	"content": "body", "quiet_hours.from": "quiet_from", "quiet_hours.to": "quiet_to", "quiet_hours.timezone": "quiet_timezone",
 	"quiet_hours.fallback": "quiet_fallback", "audience.channels": "channel",
 	"content.telegram.photo": "media_url", "content.telegram.video": "media_url", "content.telegram.animation": "media_url", "content.telegram.document": "media_url",
+	"content.telegram.audio": "media_url", "content.telegram.sticker": "media_url",
 }
 
 // fieldOf returns the form's field for an error of the API; empty: there is none.

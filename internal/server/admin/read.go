@@ -144,7 +144,7 @@ func (f *reading) content() {
 	c.Telegram.Buttons = f.readButtons("button")
 	c.WebPush.RequireInteraction, c.WebPush.Actions = f.Values.Has("require_interaction"), f.readActions("action")
 	c.Locales = f.readLocales()
-	if c.Title == "" && c.Body == "" {
+	if c.Title == "" && c.Body == "" && c.Telegram.Sticker == "" {
 		f.blame("title", "write a title or a text: an empty message says nothing")
 	}
 }
@@ -162,19 +162,32 @@ func (f *reading) json(name string) json.RawMessage {
 }
 
 func (f *reading) medium(c *campaign.Content) {
+	c.Telegram.Album = f.album()
 	kind, link := f.text("media"), f.text("media_url")
-	switch i := slices.IndexFunc(media, func(m medium) bool { return m.name == kind }); {
+	switch i := slices.IndexFunc(push.TelegramMediums, func(m push.TelegramMedium) bool { return m.Name == kind }); {
 	case i >= 0 && link == "":
 		f.blame("media_url", "is needed: the URL of the %s, or its id in Telegram", kind)
 	case i >= 0:
-		*media[i].of(&c.Telegram) = link
+		*push.TelegramMediums[i].Of(&c.Telegram) = link
 	case kind != samePicture && kind != noMedium:
-		f.blame("media", "%.40q is none of photo, video, animation, document", kind)
+		f.blame("media", "%.40q is none of photo, video, animation, audio, document, sticker", kind)
 	case link != "":
-		f.blame("media", "say what is at the URL: a photo, a video, an animation or a document")
-	case kind == samePicture:
+		f.blame("media", "say what is at the URL: a photo, a video, an animation, an audio file, a document or a sticker")
+	case kind == samePicture && c.Telegram.Album == nil:
 		c.Telegram.Photo = c.Image
 	}
+}
+
+// album reads one medium a line: its type and its URL or file id.
+func (f *reading) album() (parts []push.TelegramMedia) {
+	for line := range strings.Lines(f.text("album")) {
+		if words := strings.Fields(line); len(words) == 2 {
+			parts = append(parts, push.TelegramMedia{Type: words[0], Media: words[1]})
+		} else if len(words) > 0 {
+			f.blame("album", "write each line like: photo https://example.org/1.jpg")
+		}
+	}
+	return parts
 }
 
 func (f *reading) readButtons(list string) (rows [][]push.TelegramLink) {

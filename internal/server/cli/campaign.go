@@ -76,13 +76,14 @@ func (p *program) campaignCommand() *cobra.Command {
 }
 
 type campaignFlags struct {
-	file, name, title, body, url, icon, image, data         string
-	where, sendAt, rate, spread, quiet, quietZone, ttl, utm string
-	priority, collapse, key                                 string
-	parseMode, photo, video, animation, document            string
-	template                                                string
-	channels, recipients, tagsAny, tagsAll, buttons, vars   []string
-	silent, noPreview, noTrack, start, detach               bool
+	file, name, title, body, url, icon, image, data              string
+	where, sendAt, rate, spread, quiet, quietZone, ttl, utm      string
+	priority, collapse, key                                      string
+	parseMode, photo, video, animation, audio, document, sticker string
+	album                                                        []string
+	template                                                     string
+	channels, recipients, tagsAny, tagsAll, buttons, vars        []string
+	silent, noPreview, noTrack, start, detach                    bool
 }
 
 func (p *program) campaignCreate() *cobra.Command {
@@ -123,6 +124,9 @@ POST /v1/campaigns does; flags change what it says. {{name|friend}} in texts tak
 	s.StringVar(&f.utm, "utm", "", "added to URLs: utm_source=news&utm_medium=push")
 	s.StringVar(&f.photo, "photo", "", "Telegram: URL or file id of a photo")
 	s.StringVar(&f.video, "video", "", "Telegram: URL or file id of a video")
+	s.StringVar(&f.audio, "audio", "", "Telegram: URL or file id of an audio file")
+	s.StringVar(&f.sticker, "sticker", "", "Telegram: URL or file id of a sticker, which is sent without the text")
+	s.StringArrayVar(&f.album, "album", nil, "Telegram: a medium of an album, TYPE=URL or file id; TYPE is photo, video, audio or document (repeatable)")
 	s.StringVar(&f.animation, "animation", "", "Telegram: URL or file id of a GIF or a silent video")
 	s.StringVar(&f.document, "document", "", "Telegram: URL or file id of a file")
 	s.BoolVar(&f.silent, "silent", false, "Telegram: without a sound")

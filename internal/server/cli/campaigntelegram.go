@@ -9,7 +9,8 @@ import (
 func (f *campaignFlags) telegram(content map[string]any) error {
 	said := map[string]any{}
 	for name, text := range map[string]string{
-		"parse_mode": f.parseMode, "photo": f.photo, "video": f.video, "animation": f.animation, "document": f.document,
+		"parse_mode": f.parseMode, "photo": f.photo, "video": f.video, "animation": f.animation,
+		"audio": f.audio, "document": f.document, "sticker": f.sticker,
 	} {
 		if text != "" {
 			said[name] = text
@@ -27,6 +28,17 @@ func (f *campaignFlags) telegram(content map[string]any) error {
 			return usagef("--button %s: write it like 'Read on=https://example.org/news'", b)
 		}
 		rows = append(rows, []any{map[string]string{"text": strings.TrimSpace(text), "url": strings.TrimSpace(link)}})
+	}
+	var album []any
+	for _, part := range f.album {
+		kind, media, ok := strings.Cut(part, "=")
+		if !ok {
+			return usagef("--album %s: write it like photo=https://example.org/1.jpg", part)
+		}
+		album = append(album, map[string]string{"type": kind, "media": media})
+	}
+	if album != nil {
+		said["album"] = album
 	}
 	if rows != nil {
 		said["buttons"] = rows

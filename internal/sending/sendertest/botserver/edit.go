@@ -62,7 +62,7 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request, method string, c *
 	m.Edits++
 	taken := *m
 	s.mu.Unlock()
-	s.reply(w, r, fault, &taken)
+	s.reply(w, r, fault, []*Message{&taken}, false)
 }
 
 // editable returns the reason why a message cannot be edited; "": it can.

@@ -12,31 +12,70 @@ import (
 
 // media returns the media that a method sends besides its text.
 func (c *call) media(method string) string {
-	return map[string]string{"sendPhoto": c.Photo, "sendVideo": c.Video, "sendAnimation": c.Animation, "sendDocument": c.Document}[method]
+	return map[string]string{
+		"sendPhoto": c.Photo, "sendVideo": c.Video, "sendAnimation": c.Animation, "sendAudio": c.Audio, "sendDocument": c.Document, "sendSticker": c.Sticker,
+	}[method]
+}
+
+// messages returns the messages that a request makes, and the reason why it is not well formed.
+func (c *call) messages(method string) (ms []*Message, bad string) {
+	whole := Message{Method: method, Text: c.Text, Media: c.media(method), Mode: c.ParseMode, Silent: c.Silent, Thread: c.Thread, Buttons: string(c.Markup), Plain: c.Preview.Disabled}
+	switch method {
+	case "sendMessage":
+		if c.Text == "" {
+			return nil, "Bad Request: message text is empty"
+		}
+		return []*Message{&whole}, whole.fits(4096)
+	case "sendMediaGroup":
+		return c.album(&whole)
+	}
+	if whole.Text = c.Caption; whole.Media == "" {
+		return nil, "Bad Request: there is no file in the request"
+	}
+	return []*Message{&whole}, whole.fits(1024)
+}
+
+// album is a media group, of which each part is a message.
+func (c *call) album(whole *Message) (ms []*Message, bad string) {
+	if n := len(c.Album); n < 2 || n > 10 {
+		return nil, "Bad Request: group send failed"
+	}
+	for _, part := range c.Album {
+		alone := part.Type == "audio" || part.Type == "document"
+		if alone && part.Type != c.Album[0].Type || !alone && part.Type != "photo" && part.Type != "video" || part.Media == "" {
+			return nil, "Bad Request: can't use the media of the specified type in the album"
+		}
+		m := *whole
+		m.Text, m.Mode, m.Media = part.Caption, part.ParseMode, part.Type+" "+part.Media
+		if bad := m.fits(1024); bad != "" {
+			return nil, bad
+		}
+		ms = append(ms, &m)
+	}
+	return ms, ""
+}
+
+// fits returns why a text is refused. Entities are longer here than in Telegram's own count.
+func (m *Message) fits(most int) string {
+	switch {
+	case len(utf16.Encode([]rune(m.Text))) > 2*most:
+		return "Bad Request: message is too long"
+	case !parses(m.Mode, m.Text):
+		return "Bad Request: can't parse entities"
+	}
+	return ""
 }
 
 // send handles sendMessage, sendPhoto and the like.
 func (s *Server) send(w http.ResponseWriter, r *http.Request, method string, c *call) {
 	chat, ok := c.chatID()
-	text, most := c.Text, 4096
-	if method != "sendMessage" {
-		text, most = c.Caption, 1024
+	if !ok {
+		answer(w, http.StatusBadRequest, string(NotFound), "")
+		return
 	}
-	switch {
-	case !ok:
-		answer(w, http.StatusBadRequest, "Bad Request: chat not found", "")
-		return
-	case method == "sendMessage" && text == "":
-		answer(w, http.StatusBadRequest, "Bad Request: message text is empty", "")
-		return
-	case method != "sendMessage" && c.media(method) == "":
-		answer(w, http.StatusBadRequest, "Bad Request: there is no file in the request", "")
-		return
-	case len(utf16.Encode([]rune(text))) > 2*most: // entities are longer here than in Telegram's own count
-		answer(w, http.StatusBadRequest, "Bad Request: message is too long", "")
-		return
-	case !parses(c.ParseMode, text):
-		answer(w, http.StatusBadRequest, "Bad Request: can't parse entities", "")
+	ms, bad := c.messages(method)
+	if bad != "" {
+		answer(w, http.StatusBadRequest, bad, "")
 		return
 	}
 	s.mu.Lock()
@@ -57,18 +96,17 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, method string, c *
 		w.WriteHeader(http.StatusFound)
 		return
 	}
-	if s.refuses(w, chat) {
+	if s.refuses(w, chat, len(ms)) {
 		s.mu.Unlock()
 		return
 	}
-	m := &Message{
-		ID: int64(len(s.messages) + 1), Chat: chat, Method: method, Text: text, Media: c.media(method), Mode: c.ParseMode, Silent: c.Silent, At: s.opts.Now(),
-		Thread: c.Thread, Buttons: string(c.Markup), Plain: c.Preview.Disabled,
+	for _, m := range ms {
+		m.ID, m.Chat, m.At = int64(len(s.messages)+1), chat, s.opts.Now()
+		s.messages = append(s.messages, m)
+		s.byChat[chat] = append(s.byChat[chat], m)
 	}
-	s.messages = append(s.messages, m)
-	s.byChat[chat] = append(s.byChat[chat], m)
 	s.mu.Unlock()
-	s.reply(w, r, fault, m)
+	s.reply(w, r, fault, ms, method == "sendMediaGroup")
 }
 
 // strike returns the fault that this request meets.
@@ -83,8 +121,8 @@ func (s *Server) strike() Fault {
 	return s.fault
 }
 
-// refuses answers a message that its chat does not accept or that exceeds a rate limit, and reports whether it did.
-func (s *Server) refuses(w http.ResponseWriter, chat int64) bool {
+// refuses answers n messages that their chat does not accept or that exceed a rate limit, and reports whether it did.
+func (s *Server) refuses(w http.ResponseWriter, chat int64, n int) bool {
 	switch state := s.states[chat]; state {
 	case Takes:
 	case Moved:
@@ -102,18 +140,24 @@ func (s *Server) refuses(w http.ResponseWriter, chat int64) bool {
 		s.window = s.window[1:]
 	}
 	last := s.byChat[chat]
-	tooSoon := s.opts.Every > 0 && len(last) > 0 && now.Sub(last[len(last)-1].At) < s.opts.Every
-	if tooSoon || s.opts.Rate > 0 && len(s.window) >= s.opts.Rate {
+	var rest time.Duration // the chat takes the next message so long after the last album or message
+	for i := len(last) - 1; i >= 0 && last[i].At.Equal(last[len(last)-1].At); i-- {
+		rest += s.opts.Every
+	}
+	tooSoon := rest > 0 && now.Sub(last[len(last)-1].At) < rest
+	if tooSoon || s.opts.Rate > 0 && len(s.window)+n > s.opts.Rate {
 		s.flooded++
 		answer(w, http.StatusTooManyRequests, fmt.Sprintf("Too Many Requests: retry after %d", s.opts.Retry), fmt.Sprintf(`{"retry_after":%d}`, s.opts.Retry))
 		return true
 	}
-	s.window = append(s.window, now)
+	for range n {
+		s.window = append(s.window, now)
+	}
 	return false
 }
 
-// reply answers an accepted message.
-func (s *Server) reply(w http.ResponseWriter, r *http.Request, fault Fault, m *Message) {
+// reply answers accepted messages: in a list if they are an album.
+func (s *Server) reply(w http.ResponseWriter, r *http.Request, fault Fault, ms []*Message, album bool) {
 	switch fault {
 	case HTML:
 		w.Header().Set("Content-Type", "text/html")
@@ -131,7 +175,14 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, fault Fault, m *M
 		case <-s.closed:
 		}
 	default:
-		result(w, fmt.Sprintf(`{"message_id":%d,"date":%d,"chat":{"id":%d,"type":"private"},"text":"x"}`, m.ID, m.At.Unix(), m.Chat))
+		said := make([]string, len(ms))
+		for i, m := range ms {
+			said[i] = fmt.Sprintf(`{"message_id":%d,"date":%d,"chat":{"id":%d,"type":"private"},"text":"x"}`, m.ID, m.At.Unix(), m.Chat)
+		}
+		if album {
+			said[0] = "[" + strings.Join(said, ",") + "]"
+		}
+		result(w, said[0])
 	}
 }
 

@@ -60,7 +60,7 @@ type Message struct {
 	Chat    int64
 	Method  string
 	Text    string // or caption
-	Media   string // a photo, video, animation or document
+	Media   string // a photo, video or the like; of a part of an album, its type before it
 	Thread  int64
 	Buttons string // reply_markup, as it came
 	Plain   bool   // no preview of links
@@ -202,10 +202,18 @@ type call struct {
 	Photo     string          `json:"photo"`
 	Video     string          `json:"video"`
 	Animation string          `json:"animation"`
+	Audio     string          `json:"audio"`
 	Document  string          `json:"document"`
-	Thread    int64           `json:"message_thread_id"`
-	Markup    json.RawMessage `json:"reply_markup"`
-	Preview   struct {
+	Sticker   string          `json:"sticker"`
+	Album     []struct {
+		Type      string `json:"type"`
+		Media     string `json:"media"`
+		Caption   string `json:"caption"`
+		ParseMode string `json:"parse_mode"`
+	} `json:"media"`
+	Thread  int64           `json:"message_thread_id"`
+	Markup  json.RawMessage `json:"reply_markup"`
+	Preview struct {
 		Disabled bool `json:"is_disabled"`
 	} `json:"link_preview_options"`
 	ParseMode  string  `json:"parse_mode"`
@@ -233,7 +241,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	switch method {
 	case "getMe":
 		result(w, `{"id":42,"is_bot":true,"first_name":"Test","username":"test_bot"}`)
-	case "sendMessage", "sendPhoto", "sendVideo", "sendAnimation", "sendDocument":
+	case "sendMessage", "sendPhoto", "sendVideo", "sendAnimation", "sendAudio", "sendDocument", "sendSticker", "sendMediaGroup":
 		s.send(w, r, method, &c)
 	case "editMessageText", "editMessageCaption":
 		s.edit(w, r, method, &c)
