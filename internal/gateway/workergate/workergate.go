@@ -44,6 +44,7 @@ type Config struct {
 	Asker  Asker
 	Access Access
 	Log    *slog.Logger
+	Tracer Tracer         // nil: nothing is traced
 	Place  httphead.Place // the origin of its answers
 	Memory int64          // most bytes of requests and answers under way; 0: 128 MB
 }
@@ -75,6 +76,12 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	service, rest, err := target(r)
 	if err == nil && g.cfg.Place == httphead.Shared {
 		err = checkPurpose(r.Header)
+	}
+	if err == nil && g.cfg.Tracer != nil {
+		noted := &notedStatus{ResponseWriter: w}
+		done := g.cfg.Tracer.Calling(service, r.Method, r.Header)
+		defer func() { done(noted.status) }()
+		w = noted
 	}
 	if err == nil {
 		err = g.call(w, r, service, rest)

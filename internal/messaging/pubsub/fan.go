@@ -2,7 +2,9 @@ package pubsub
 
 import (
 	"runtime"
+	"strings"
 	"sync"
+	"time"
 
 	"godwit.dev/godwit/internal/messaging/topic"
 	"godwit.dev/godwit/internal/notify/encoded"
@@ -45,6 +47,27 @@ type item struct {
 type post struct {
 	frame.Message
 	forms encoded.Forms
+	trace *followed // nil: nobody traces it
+}
+
+// followed is the trace of a message.
+type followed struct {
+	parent string // the publisher's traceparent
+	begun  time.Time
+	sent   int // how many sessions it was written to
+}
+
+// follow returns the trace of a message, if there is one.
+func (f *fan) follow(m *topic.Message) *followed {
+	if f.svc.cfg.Tracer == nil {
+		return nil
+	}
+	for name, values := range m.Header {
+		if strings.EqualFold(name, traceparent) && len(values) > 0 {
+			return &followed{parent: values[0], begun: f.svc.cfg.Tracer.Now()}
+		}
+	}
+	return nil
 }
 
 func (p *post) encoded(f frame.Format) []byte {
@@ -68,7 +91,7 @@ func (f *fan) got(to *feed, m topic.Message) {
 		w.miss(to, 1)
 	} else {
 		w.bytes += size
-		p := &post{Message: frame.Message{Topic: name, ContentType: m.Header.Get(contentType), Data: m.Data}}
+		p := &post{Message: frame.Message{Topic: name, ContentType: m.Header.Get(contentType), Data: m.Data}, trace: f.follow(&m)}
 		w.items = append(w.items, item{feed: to, post: p})
 	}
 	to.tally.messages.Add(1)
@@ -149,6 +172,11 @@ func (f *fan) spread(items []item) {
 	clear(f.members)
 	if cap(f.members) > keepListed {
 		f.members = nil
+	}
+	for i := range items {
+		if p := items[i].post; p != nil && p.trace != nil && p.trace.sent > 0 {
+			f.svc.cfg.Tracer.Spread(f.app, p.Topic, p.trace.parent, p.trace.begun, p.trace.sent)
+		}
 	}
 }
 

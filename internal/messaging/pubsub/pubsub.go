@@ -34,15 +34,28 @@ const (
 	queueShare = 128 << 10 // bytes up to which messages may fill a connection's queue; the rest is for the mailbox
 )
 
-// contentType is the header that carries a message's type.
-const contentType = "Content-Type"
+// Headers of messages.
+const (
+	contentType = "Content-Type"
+	traceparent = "traceparent" // NATS clients may write it in other letters
+)
 
 // Config are the parts and settings of a Service.
 type Config struct {
-	Bus Bus
-	Log *slog.Logger
+	Bus    Bus
+	Log    *slog.Logger
+	Tracer Tracer // nil: nothing is traced
 	// QueueShare is how many bytes may already wait in a session's connection when another message is added; 0: 128 KB.
 	QueueShare int
+}
+
+// Tracer follows messages of topics by the traceparent that travels with them.
+type Tracer interface {
+	// Sending begins the span of a publish. It returns the traceparent to send, and the function that ends the span.
+	Sending(app, topic, traceparent string) (sent string, done func(error))
+	// Spread adds the span of a message that was written to sessions.
+	Spread(app, topic, traceparent string, begun time.Time, sessions int)
+	Now() time.Time
 }
 
 // Service implements the topics of all apps on this node.
@@ -132,15 +145,25 @@ func (s *Service) Publish(ctx context.Context, app string, m *Message) error {
 	if err := m.Check(); err != nil {
 		return err
 	}
+	if s.cfg.Tracer == nil {
+		return s.publish(ctx, app, m, m.Traceparent)
+	}
+	parent, done := s.cfg.Tracer.Sending(app, m.Topic, m.Traceparent)
+	err := s.publish(ctx, app, m, parent)
+	done(err)
+	return err
+}
+
+func (s *Service) publish(ctx context.Context, app string, m *Message, parent string) error {
 	out := topic.Message{Subject: topic.Topic(m.Topic), Data: m.Data}
 	if m.ContentType != "" {
 		out.Header = topic.Header{contentType: {m.ContentType}}
 	}
-	if m.Traceparent != "" && printable(m.Traceparent) {
+	if parent != "" && printable(parent) {
 		if out.Header == nil {
 			out.Header = topic.Header{}
 		}
-		out.Header["traceparent"] = []string{m.Traceparent}
+		out.Header[traceparent] = []string{parent}
 	}
 	if s.busy != nil && s.busy() {
 		time.Sleep(givenWay)

@@ -188,6 +188,9 @@ func (s *subscriber) offer(of *feed, items []item) {
 		case s.overlaps && !s.first(of, it.post.Topic):
 		case s.tellGap() && s.write(it.post.encoded(s.to.Format())):
 			s.fan.svc.counts.sent.Add(1)
+			if it.post.trace != nil {
+				it.post.trace.sent++
+			}
 		default:
 			s.miss(1)
 		}

@@ -71,7 +71,7 @@ func newExchange(r *Request, most int) *exchange {
 // free returns an answered exchange to the pool.
 func (e *exchange) free() {
 	if cap(e.answers) == 1 {
-		e.of, e.frame, e.only.request = nil, frame.Request{}, nil
+		e.of, e.frame, e.only.request, e.only.traced = nil, frame.Request{}, nil, nil
 		exchanges.Put(e)
 	}
 }

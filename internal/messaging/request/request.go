@@ -105,14 +105,24 @@ type Answer struct {
 
 // Config are the parts of a Service.
 type Config struct {
-	Bus Bus
-	Log *slog.Logger
+	Bus    Bus
+	Log    *slog.Logger
+	Tracer Tracer // nil: nothing is traced
+}
+
+// Tracer follows requests by the trace context in their headers.
+type Tracer interface {
+	// Asking begins the span of a request. It returns the headers to send, and the function that ends the span.
+	Asking(app, subject string, h map[string][]string) (sent map[string][]string, done func(status int, err error))
+	// Answering begins the span of a request that a worker gets, as Asking does. done is nil if the asker's span is not sampled.
+	Answering(app, subject string, h map[string][]string) (sent map[string][]string, done func(status int, err error))
 }
 
 // Service handles the requests of all apps on this node.
 type Service struct {
-	bus Bus
-	log *slog.Logger
+	bus    Bus
+	log    *slog.Logger
+	tracer Tracer
 
 	sessions  atomic.Pointer[Sessions]
 	elsewhere Elsewhere // nil: there are no other nodes
@@ -131,7 +141,7 @@ func New(cfg Config) *Service {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Service{bus: cfg.Bus, log: cfg.Log, pools: make(map[string]*pool), metrics: newMetrics()}
+	return &Service{bus: cfg.Bus, log: cfg.Log, tracer: cfg.Tracer, pools: make(map[string]*pool), metrics: newMetrics()}
 }
 
 // Close returns when the answers of ended sessions have been sent. All sessions must have ended before.
@@ -155,6 +165,28 @@ func (s *Service) Ask(ctx context.Context, app string, r *Request) (*Answer, err
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
+	return s.traced(app, r, func(r *Request) (*Answer, error) { return s.ask(ctx, app, r) })
+}
+
+// traced has a request sent within a span, if requests are traced.
+func (s *Service) traced(app string, r *Request, ask func(*Request) (*Answer, error)) (*Answer, error) {
+	if s.tracer == nil {
+		return ask(r)
+	}
+	sent, done := s.tracer.Asking(app, r.Subject, r.Header)
+	with := *r
+	with.Header = sent
+	a, err := ask(&with)
+	if err != nil {
+		done(0, err)
+		return nil, err
+	}
+	done(a.Status, nil)
+	return a, nil
+}
+
+// ask sends a request that was checked.
+func (s *Service) ask(ctx context.Context, app string, r *Request) (*Answer, error) {
 	if s.bus.Alone(app) {
 		return s.askHere(ctx, app, r)
 	}
@@ -189,6 +221,11 @@ func (s *Service) AskRecipient(ctx context.Context, app, recipient, device strin
 	if err := r.Check(); err != nil {
 		return nil, err
 	}
+	return s.traced(app, r, func(r *Request) (*Answer, error) { return s.askRecipient(ctx, app, recipient, device, r) })
+}
+
+// askRecipient sends a request that was checked to a session of this node or another.
+func (s *Service) askRecipient(ctx context.Context, app, recipient, device string, r *Request) (*Answer, error) {
 	if s.elsewhere != nil {
 		if node := s.elsewhere.NewestNode(ctx, app, recipient, device, s.newestHere(app, recipient, device)); node != "" {
 			return s.askNode(ctx, node, app, recipient, device, r)

@@ -18,7 +18,20 @@ import (
 type task struct {
 	request  *frame.Request // its id is made for the worker that gets it; nil after it was sent
 	deadline time.Time
-	answer   func(*Answer, error) // called at most once; does not block
+	answer   func(*Answer, error)        // called at most once; does not block
+	traced   func(status int, err error) // ends the worker's span; nil: it has none
+}
+
+// ended answers a task, and ends its span.
+func (t *task) ended(a *Answer, err error) {
+	switch {
+	case t.traced == nil:
+	case err != nil:
+		t.traced(0, err)
+	default:
+		t.traced(a.Status, nil)
+	}
+	t.answer(a, err)
 }
 
 // worker holds the subjects that a session serves, and its open requests.
@@ -190,7 +203,12 @@ func (w *worker) giveLocked(t *task) bool {
 	}
 	id := newID()
 	t.request.ID = id
+	headers := t.request.Headers
+	if tracer := w.pool.svc.tracer; tracer != nil {
+		t.request.Headers, t.traced = tracer.Answering(w.pool.app, t.request.Subject, headers)
+	}
 	if !w.send(t.request) {
+		t.request.Headers = headers
 		w.blocked = true
 		w.leave()
 		return false
@@ -244,6 +262,9 @@ func (w *worker) expire(now time.Time) (next time.Time) {
 		switch {
 		case !t.deadline.After(now):
 			delete(w.asked, id)
+			if t.traced != nil {
+				t.traced(0, ErrNoAnswer)
+			}
 		case next.IsZero() || t.deadline.Before(next):
 			next = t.deadline
 		}
@@ -319,13 +340,16 @@ func (w *worker) reply(r *frame.Reply) {
 	w.comeBack() // before the answer is sent, since its receiver may send the next request at once
 	if !t.deadline.After(time.Now()) {
 		w.pool.svc.metrics.late()
+		if t.traced != nil {
+			t.traced(0, ErrNoAnswer)
+		}
 		return
 	}
 	if r.Broken {
-		t.answer(nil, errBroken)
+		t.ended(nil, errBroken)
 		return
 	}
-	t.answer(answerOf(r), nil)
+	t.ended(answerOf(r), nil)
 }
 
 // Renew implements session.Part: it ends patterns that the new credential does not allow, and reports them to the client in a frame.
@@ -364,7 +388,7 @@ func (w *worker) Closed() {
 		w.timer.Stop()
 	}
 	for _, t := range w.asked {
-		t.answer(nil, ErrWorkerGone)
+		t.ended(nil, ErrWorkerGone)
 	}
 	w.asked = nil
 }

@@ -1,6 +1,7 @@
 // Package tracing traces single publishes with OpenTelemetry: one trace, which continues the publisher's, covers the publish, the commit,
-// each delivery, push and hook, and the acknowledgement. It also sends the server's metrics to the same collector. Only this package uses
-// OpenTelemetry; others declare the interface that they need and get a Tracer, or nil if tracing is off. DESIGN.md gives the reasons.
+// each delivery, push and hook, and the acknowledgement. Messages of topics, requests and calls through the gateway have spans as well. It
+// also sends the server's metrics to the same collector. Only this package uses OpenTelemetry; others declare the interface that they need
+// and get a Tracer, or nil if tracing is off. DESIGN.md gives the reasons.
 package tracing
 
 import (

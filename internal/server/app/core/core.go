@@ -79,7 +79,11 @@ func startObjects(g *ground.Ground) *signal.Service {
 
 // startTopics starts the delivery of topics' messages from the bus to sessions. They may fill half of a connection's queue.
 func startTopics(g *ground.Ground, carrier *bus.Bus) *pubsub.Service {
-	topics := pubsub.New(pubsub.Config{Bus: carrier, Log: g.Log, QueueShare: int(g.Settings.QueueBytes) / 2})
+	cfg := pubsub.Config{Bus: carrier, Log: g.Log, QueueShare: int(g.Settings.QueueBytes) / 2}
+	if g.Tracer != nil {
+		cfg.Tracer = g.Tracer
+	}
+	topics := pubsub.New(cfg)
 	g.Steps.AddClose("topics", ground.StorePatience, topics.Close)
 	g.Registry.MustRegister(topics)
 	return topics
@@ -87,7 +91,11 @@ func startTopics(g *ground.Ground, carrier *bus.Bus) *pubsub.Service {
 
 // startRequests starts the service that passes requests from the bus to sessions, and answers back.
 func startRequests(g *ground.Ground, carrier *bus.Bus) *request.Service {
-	requests := request.New(request.Config{Bus: carrier, Log: g.Log})
+	cfg := request.Config{Bus: carrier, Log: g.Log}
+	if g.Tracer != nil {
+		cfg.Tracer = g.Tracer
+	}
+	requests := request.New(cfg)
 	g.Steps.AddClose("requests", ground.StorePatience, requests.Close)
 	g.Registry.MustRegister(requests)
 	return requests

@@ -98,12 +98,21 @@ func (w *Web) handler() (http.Handler, error) {
 	api := httpapi.New(httpapi.Config{
 		Routes: routes, Access: w.Access, Audit: w.Audit, Log: w.Log, Registry: w.Registry, Watch: w.Watched(), Mount: mount,
 		Direct: w.direct, Posts: posts,
-		Gateway: workergate.New(workergate.Config{Asker: w.Core.Requests, Access: w.Access, Place: origin.place(), Log: w.Log}), Serves: origin.parts,
+		Gateway: w.workers(origin), Serves: origin.parts,
 	})
 	if w.Settings.Dev && !w.Settings.DevAnyAddress && w.TLS == nil { // with TLS, the names in the certificate protect the server
 		return localHosts(api, origin, w.Settings.PublicURL), nil
 	}
 	return api, nil
+}
+
+// workers returns the gateway to workers.
+func (w *Web) workers(origin gatewayOrigin) *workergate.Gate {
+	cfg := workergate.Config{Asker: w.Core.Requests, Access: w.Access, Place: origin.place(), Log: w.Log}
+	if w.Tracer != nil {
+		cfg.Tracer = w.Tracer
+	}
+	return workergate.New(cfg)
 }
 
 // free returns an error if a module has taken one of the server's own routes.
