@@ -24,6 +24,10 @@ type NewEndpoint struct {
 	Attributes map[string]any  `json:"attributes,omitempty"` // texts, numbers and truths
 	Locale     string          `json:"locale,omitempty"`
 	Timezone   string          `json:"timezone,omitempty"`
+	// CreatedAt and LastSeenAt are times that the endpoint had in another service; zero: now. Only a back end may set them. If the address is
+	// registered already, the earlier creation and the later use count.
+	CreatedAt  time.Time `json:"created_at,omitzero"`
+	LastSeenAt time.Time `json:"last_seen_at,omitzero"`
 }
 
 // EndpointResult is the result for a NewEndpoint.

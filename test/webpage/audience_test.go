@@ -36,6 +36,8 @@ func TestAPersonLooksAfterTheAudience(t *testing.T) {
 
 	s.opens("/ui/audience?tag=news")
 	s.reads("#found", "reader-3")
+	s.sees("#days .plot canvas")
+	s.reads("#days", "3 gained")
 	s.looksAtEveryPage([]sight{{"found", "/ui/audience?tag=news", "#found table", nil}})
 	s.opens("/ui/audience")
 	s.types("#tag", "gate-2")

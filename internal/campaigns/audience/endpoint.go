@@ -220,8 +220,30 @@ func (e *Endpoint) Renew(r *Registration, now time.Time) error {
 	if !stranger && (e.Token == (TokenHash{}) || !r.Trusted && n.Token != (TokenHash{})) {
 		e.Token = n.Token
 	}
-	e.UpdatedAt, e.LastSeenAt = now, now
+	if !n.CreatedAt.IsZero() && n.CreatedAt.Before(e.CreatedAt) {
+		e.CreatedAt = n.CreatedAt
+	}
+	if seen := n.SeenAt(now); seen.After(e.LastSeenAt) {
+		e.LastSeenAt = seen
+	}
+	e.UpdatedAt = now
 	return nil
+}
+
+// Begin sets the times and the status of a new endpoint. An import may have set its times; none is in the future.
+func (e *Endpoint) Begin(now time.Time) {
+	if e.CreatedAt.IsZero() || e.CreatedAt.After(now) {
+		e.CreatedAt = now
+	}
+	e.Status, e.UpdatedAt, e.LastSeenAt = Active, now, e.SeenAt(now)
+}
+
+// SeenAt returns when the holder of a registered address was last seen: now, unless an import knows an earlier time.
+func (e *Endpoint) SeenAt(now time.Time) time.Time {
+	if e.LastSeenAt.IsZero() || e.LastSeenAt.After(now) {
+		return now
+	}
+	return e.LastSeenAt
 }
 
 func among[T comparable](list []T, v T) bool { return len(list) == 0 || slices.Contains(list, v) }

@@ -127,6 +127,8 @@ type Row struct {
 	Attributes Attributes      `json:"attributes,omitempty"`
 	Locale     string          `json:"locale,omitempty"`
 	Timezone   string          `json:"timezone,omitempty"`
+	CreatedAt  time.Time       `json:"-"` // as another service says; zero: now
+	LastSeenAt time.Time       `json:"-"`
 	Status     Status          `json:"-"` // as the table says
 	Warnings   []string        `json:"-"` // cells of the line whose kind differs from their columns'
 }

@@ -196,6 +196,11 @@ func (s *Service) Totals(ctx context.Context, app string) (active, disabled map[
 	return s.cfg.Store.EndpointCounts(ctx, app)
 }
 
+// Days counts the endpoints that an app gained and lost by the day: see Store.EndpointDays.
+func (s *Service) Days(ctx context.Context, app string, ch push.Channel, from, to time.Time) ([]Day, error) {
+	return s.cfg.Store.EndpointDays(ctx, app, ch, from, to)
+}
+
 // Names lists the first tags and attribute names that an app's endpoints have or had: see Store.Names.
 func (s *Service) Names(ctx context.Context, app string, limit int) (tags, attributes []string, err error) {
 	return s.cfg.Store.Names(ctx, app, limit)

@@ -33,6 +33,8 @@ func (h *Holder) mayRegister(e *audience.Endpoint) error {
 		return nil
 	case e.ID != (audience.ID{}):
 		return notification.BadField("id", "only a back end with role publish gives ids")
+	case !e.CreatedAt.IsZero() || !e.LastSeenAt.IsZero():
+		return notification.BadField("created_at", "and last_seen_at are of imports: only a back end with role publish gives them")
 	case h.Visitor() && e.Recipient != "":
 		return notification.BadField("recipient", "needs a client's token or an API key with role publish")
 	case !h.Visitor() && e.Recipient != "" && e.Recipient != h.Recipient:

@@ -5,6 +5,7 @@ package endpoint
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/sending/push"
@@ -19,6 +20,12 @@ type Part struct {
 	Count  int64
 	Next   int64 // number to continue counting from; 0: all are counted
 	Looked int64 // number of endpoints read, if there are more
+}
+
+// Day is the number of endpoints that became active on a day in UTC, and of those that were disabled or deleted.
+type Day struct {
+	Day          time.Time
+	Gained, Lost int64
 }
 
 // Store stores endpoints. Every implementation must pass storetest. Campaigns read the same endpoints through their own store. Errors are
@@ -50,6 +57,9 @@ type Store interface {
 	// CountPart counts an audience's active endpoints among some after a number, within milliseconds.
 	CountPart(ctx context.Context, app string, sel *audience.Selection, after int64) (Part, error)
 	EndpointCounts(ctx context.Context, app string) (active, disabled map[push.Channel]int64, err error)
+	// EndpointDays counts the endpoints of a channel (empty: of all) that became active and that stopped being active, by the day. It leaves out
+	// days on which none did.
+	EndpointDays(ctx context.Context, app string, ch push.Channel, from, to time.Time) ([]Day, error)
 	// Names lists the first tags and attribute names that an app's endpoints have or had, ordered by name, up to limit of each.
 	Names(ctx context.Context, app string, limit int) (tags, attributes []string, err error)
 }

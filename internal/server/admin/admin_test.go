@@ -344,7 +344,7 @@ func TestAudienceIsCounted(t *testing.T) {
 	w.subscribe("other", "news")
 	b := w.signedIn()
 	_, page := b.get("/ui/audience")
-	wants(t, page, "<b>2</b><span>active", "news", "sport")
+	wants(t, page, "<b>2</b><span>active", "news", "sport", "Endpoints by day: 2 gained, 0 lost", `data-gained="2" data-lost="0"`, `data-gained="0" data-lost="0"`)
 	_, page = b.post("/ui/audience/count", url.Values{"tags_any": {"news"}}, "HX-Request", "true")
 	wants(t, page, "<b>1</b> active addresses match")
 	_, page = b.post("/ui/audience/count", url.Values{"where": {`city = `}}, "HX-Request", "true")

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"time"
 
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/endpoint"
@@ -12,6 +13,8 @@ import (
 // Audience reads endpoints for the pages.
 type Audience interface {
 	Totals(ctx context.Context, app string) (active, disabled map[push.Channel]int64, err error)
+	// Days counts the endpoints gained and lost by the day: see endpoint.Store.
+	Days(ctx context.Context, app string, ch push.Channel, from, to time.Time) ([]endpoint.Day, error)
 	// CountPart counts some of a selection's active endpoints, from the one after a cursor: see endpoint.Store.
 	CountPart(ctx context.Context, app string, sel *audience.Selection, after int64) (endpoint.Part, error)
 	// List returns the next endpoints of a selection with a status (empty: any): see endpoint.Store.
@@ -39,6 +42,40 @@ type crowd struct {
 	Channels         []channelCount
 	Tags, Attributes []string
 	Search           *search
+	Days             *days
+}
+
+// days is the chart of endpoints gained and lost, and its table.
+type days struct {
+	Label        string
+	List         []dayRow // the newest first
+	Gained, Lost int64
+}
+
+type dayRow struct {
+	endpoint.Day
+	At int64 // Unix time
+}
+
+// days reads the last days, and fills those on which nothing changed; nil if nothing changed on any.
+func (a *admin) days(ctx context.Context, app string) (*days, error) {
+	today := a.now().UTC().Truncate(24 * time.Hour)
+	from := today.AddDate(0, 0, 1-chartDays)
+	known, err := a.Audience.Days(ctx, app, "", from, today)
+	if err != nil || len(known) == 0 {
+		return nil, err
+	}
+	d := &days{}
+	for day := today; !day.Before(from); day = day.AddDate(0, 0, -1) {
+		row := dayRow{endpoint.Day{Day: day}, day.Unix()}
+		if n := len(known) - 1; n >= 0 && known[n].Day.Equal(day) {
+			row.Day, known = known[n], known[:n]
+		}
+		d.List = append(d.List, row)
+		d.Gained, d.Lost = d.Gained+row.Gained, d.Lost+row.Lost
+	}
+	d.Label = "Endpoints by day: " + count(d.Gained) + " gained, " + count(d.Lost) + " lost. The table below says the same."
+	return d, nil
 }
 
 type channelCount struct {
@@ -64,6 +101,9 @@ func (a *admin) showCrowd(v *visit, c crowd) error {
 	q := v.r.URL.Query()
 	c.Search = newSearch(q)
 	if err := a.find(v, c.Search, q.Get("cursor")); err != nil {
+		return err
+	}
+	if c.Days, err = a.days(ctx, app); err != nil {
 		return err
 	}
 	if c.Tags, c.Attributes, err = a.names(ctx, app); err != nil {

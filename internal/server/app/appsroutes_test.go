@@ -77,6 +77,7 @@ var meetings = map[string]how{
 	"PATCH /v1/endpoints/{id}":  {params: id("$endpoint"), body: `{"status":"disabled"}`},
 	"DELETE /v1/endpoints/{id}": {params: id("$endpoint")},
 	"GET /v1/audience":          {dumped: true},
+	"GET /v1/audience/days":     {dumped: true},
 	"POST /v1/audience/count":   {body: `{"where":"mark = \"of-blue\""}`},
 
 	"POST /compat/perfecty/{app}/v1/push/users":                   {params: map[string]string{"app": "blue"}, body: `{"user":` + subscription + `,"user_id":"$visitor"}`},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"strings"
 
@@ -30,6 +31,7 @@ type importOptions struct {
 	tags          []string
 	dry           bool
 	columns       func(list []tables.Column) // prints the use of each column; nil: the columns are listed
+	said          map[string]any             // what the JSON answer says besides its numbers
 }
 
 func (o *importOptions) flags(s *pflag.FlagSet) {
@@ -108,6 +110,9 @@ func (p *program) showTable(o *importOptions, src *tables.Reader) error {
 	list := src.Columns()
 	switch {
 	case p.json:
+		if o.columns != nil {
+			o.columns(list)
+		}
 		return nil
 	case o.dry:
 		fmt.Fprintf(p.stdout, "%s\n", src.Found())
@@ -210,7 +215,7 @@ func (i *importer) run(ctx context.Context, src *tables.Reader) error {
 func (i *importer) take(row *audience.Row, line int) {
 	n := godwit.NewEndpoint{
 		ID: row.ID, Channel: string(row.Channel), Recipient: row.Recipient, Address: row.Address, Tags: append(row.Tags, i.o.tags...),
-		Locale: row.Locale, Timezone: row.Timezone,
+		Locale: row.Locale, Timezone: row.Timezone, CreatedAt: row.CreatedAt, LastSeenAt: row.LastSeenAt,
 	}
 	if n.Channel == "" {
 		n.Channel = i.o.channel
@@ -320,6 +325,7 @@ func (i *importer) report(ctx context.Context, src *tables.Reader, err error) er
 		if i.o.dry {
 			said = i.dryJSON(src)
 		}
+		maps.Copy(said, i.o.said)
 		if err := i.p.line(said); err != nil {
 			return err
 		}

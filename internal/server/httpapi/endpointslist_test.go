@@ -173,3 +173,34 @@ func TestRecipientShowsAndForgetsItsEndpoints(t *testing.T) {
 	w.delete("/v1/recipients/ada").want(http.StatusNoContent)
 	w.delete("/v1/recipients/ada").problem(http.StatusNotFound, "not-found", "")
 }
+
+func TestGainedAndLostEndpointsAreCountedByDay(t *testing.T) {
+	w := newWorld(t)
+	old := w.register(`{"channel":"telegram","address":{"chat_id":1},"created_at":"2026-01-02T23:30:00Z","last_seen_at":"2026-02-01T00:00:00+02:00"}`)
+	w.register(`{"channel":"webpush","address":` + subscription(1) + `,"created_at":null}`)
+	w.do(request{method: "DELETE", path: "/v1/endpoints/" + old.ID}).want(http.StatusNoContent)
+	if got := strings.TrimSpace(w.get("/v1/audience/days?from=2026-01-01&to=2026-01-31").want(http.StatusOK).body); got != `{"items":[{"day":"2026-01-02","gained":1,"lost":0}],"next_cursor":null}` {
+		t.Errorf("January: %s", got)
+	}
+	now := time.Now().UTC() // around it: midnight may pass meanwhile
+	around := "from=" + now.AddDate(0, 0, -1).Format(time.DateOnly) + "&to=" + now.AddDate(0, 0, 1).Format(time.DateOnly)
+	for query, want := range map[string][2]int64{around: {1, 1}, around + "&channel=webpush": {1, 0}, around + "&channel=telegram": {0, 1}} {
+		var got [2]int64
+		for _, d := range decode[pageOf[struct{ Gained, Lost int64 }]](w.get("/v1/audience/days?" + query).want(http.StatusOK)).Items {
+			got[0], got[1] = got[0]+d.Gained, got[1]+d.Lost
+		}
+		if got != want {
+			t.Errorf("%s: %d gained and lost, want %d", query, got, want)
+		}
+	}
+	for query, field := range map[string]string{"channel=pigeon": "channel", "from=2020-01-01&to=2026-01-01": "from", "to=x": "to", "day=1": "day"} {
+		w.get("/v1/audience/days?"+query).problem(http.StatusBadRequest, "bad-input", field)
+	}
+	for _, field := range []string{"created_at", "last_seen_at"} {
+		for _, value := range []string{"yesterday", "1969-12-31T23:59:59Z"} {
+			w.post("/v1/endpoints", `{"channel":"telegram","address":{"chat_id":2},"`+field+`":"`+value+`"}`).problem(http.StatusBadRequest, "bad-input", field)
+		}
+	}
+	w.allowAnonymous()
+	w.visit("POST", "/v1/endpoints?app=shop", `{"channel":"webpush","address":`+subscription(3)+`,"created_at":"2026-01-02T00:00:00Z"}`, site).problem(http.StatusBadRequest, "bad-input", "created_at")
+}

@@ -47,6 +47,7 @@ func TestEveryRouteChecksItsRole(t *testing.T) {
 		{"PATCH", "/v1/endpoints/01ARZ3NDEKTSV4RRFFQ69G5FAV", `{}`, publish},
 		{"DELETE", "/v1/endpoints/01ARZ3NDEKTSV4RRFFQ69G5FAV", "", publish},
 		{"GET", "/v1/audience", "", read},
+		{"GET", "/v1/audience/days", "", read},
 		{"POST", "/v1/audience/count", `{}`, read},
 		{"GET", "/v1/events?since=x", "", read},
 		{"GET", "/v1/stats", "", read},

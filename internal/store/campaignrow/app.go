@@ -12,6 +12,7 @@ func OfApp() []AppTable {
 		{"step_begun", "app, recipient, category, id"},
 		{"campaign_key", "app, name"},
 		{"campaign_day", "app, day, campaign, what"},
+		{"endpoint_day", "app, day, channel"},
 		{"tag_name", "id"},
 		{"attribute_name", "id"},
 		{"track_key", "app"},

@@ -96,6 +96,10 @@ func newParts() []part {
 			columns: []string{"app", "channel", "active bool", "n"},
 		},
 		&table{
+			what: "endpoints gained and lost by the day", source: campaigns, schema: "godwit_campaign", table: "endpoint_day", key: 3,
+			columns: []string{"app", "day", "channel", "gained", "lost"},
+		},
+		&table{
 			what: "names of tags", source: campaigns, schema: "godwit_campaign", table: "tag_name", key: 1, number: "id",
 			columns: []string{"id", "app", "name"},
 		},

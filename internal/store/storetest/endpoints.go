@@ -51,6 +51,8 @@ func RunEndpoints(t *testing.T, open OpenEndpoints) {
 		"EndpointsThatComeAndGoNeitherShiftNorDouble":    enumerationIsStable,
 		"RandomAudiencesAgreeWithTheirMeaning":           audiencesAgree,
 		"MetricsTellHowManyThereAre":                     endpointMetrics,
+		"GainsAndLossesAreCountedByTheDay":               endpointDays,
+		"TimesOfAnotherServiceAreKept":                   importedTimes,
 		"ARareConditionEndsWithShortPagesNotLongQueries": shortPages,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -31,6 +31,37 @@ func (a *API) AudienceTotals(c *call.Call) error {
 	return c.Value(http.StatusOK, map[string]any{"active": active, "disabled": disabled, "tags": tags, "attributes": attributes})
 }
 
+type audienceDay struct {
+	Day    string `json:"day"`
+	Gained int64  `json:"gained"`
+	Lost   int64  `json:"lost"`
+}
+
+// AudienceDays is GET /v1/audience/days.
+func (a *API) AudienceDays(c *call.Call) error {
+	q, err := c.Params("from", "to", "channel")
+	if err != nil {
+		return err
+	}
+	from, to, err := daysParams(q)
+	if err != nil {
+		return err
+	}
+	ch := push.Channel(q.Get("channel"))
+	if ch != "" && ch.Find() == nil {
+		return notification.BadField("channel", "%q is no channel", notification.Clip(string(ch)))
+	}
+	days, err := a.Endpoints.Days(c.Ctx, c.Key.App, ch, from, to)
+	if err != nil {
+		return err
+	}
+	l := call.NewList[audienceDay](len(days), "")
+	for _, d := range days {
+		l.Items = append(l.Items, audienceDay{d.Day.Format(time.DateOnly), d.Gained, d.Lost})
+	}
+	return c.Value(http.StatusOK, l)
+}
+
 // CountAudience is POST /v1/audience/count.
 func (a *API) CountAudience(c *call.Call) error {
 	if _, err := c.Params(); err != nil {

@@ -287,16 +287,9 @@ func (a *API) CampaignDays(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	to, err := dayParam(q, "to", time.Now())
+	from, to, err := daysParams(q)
 	if err != nil {
 		return err
-	}
-	from, err := dayParam(q, "from", to.AddDate(0, 0, -29))
-	if err != nil {
-		return err
-	}
-	if from.After(to) || to.Sub(from) > maxDays*24*time.Hour {
-		return notification.BadField("from", "must be at most %d days before to", maxDays)
 	}
 	days, err := a.Campaigns.Days(c.Ctx, c.Key.App, c.R.PathValue("id"), from, to)
 	if err != nil {
@@ -312,6 +305,20 @@ func (a *API) CampaignDays(c *call.Call) error {
 		l.Items = append(l.Items, v)
 	}
 	return c.Value(http.StatusOK, l)
+}
+
+// daysParams returns the days that a report is asked for: the last 30, unless the call names others.
+func daysParams(q url.Values) (from, to time.Time, err error) {
+	if to, err = dayParam(q, "to", time.Now()); err != nil {
+		return from, to, err
+	}
+	if from, err = dayParam(q, "from", to.AddDate(0, 0, -29)); err != nil {
+		return from, to, err
+	}
+	if from.After(to) || to.Sub(from) > maxDays*24*time.Hour {
+		return from, to, notification.BadField("from", "must be at most %d days before to", maxDays)
+	}
+	return from, to, nil
 }
 
 func dayParam(q url.Values, name string, otherwise time.Time) (time.Time, error) {

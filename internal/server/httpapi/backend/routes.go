@@ -40,6 +40,7 @@ func (a *API) Routes() []call.Route {
 		{Pattern: "POST /v1/endpoints/batch", Role: access.Publish, Action: "audience.import", Serve: a.RegisterBatch, Stream: true},
 		{Pattern: "GET /v1/endpoints/export", Role: access.Read, Action: "audience.export", Serve: a.ExportEndpoints, Stream: true},
 		{Pattern: "GET /v1/audience", Role: access.Read, Serve: a.AudienceTotals},
+		{Pattern: "GET /v1/audience/days", Role: access.Read, Serve: a.AudienceDays},
 		{Pattern: "POST /v1/audience/count", Role: access.Read, Serve: a.CountAudience},
 
 		{Pattern: "POST /v1/requests/{subject}", Role: access.Publish, Serve: a.Ask, Stream: true},

@@ -3,6 +3,7 @@ package form
 import (
 	"encoding/json"
 	"slices"
+	"time"
 
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/endpoint"
@@ -29,8 +30,21 @@ func registrationFields(e *audience.Endpoint) call.Fields {
 			}
 			return err
 		}),
-		"locale": &e.Locale, "timezone": &e.Timezone,
+		"locale": &e.Locale, "timezone": &e.Timezone, "created_at": former(&e.CreatedAt), "last_seen_at": former(&e.LastSeenAt),
 	}
+}
+
+// former reads a time that an endpoint had in another service.
+func former(into *time.Time) call.Reader {
+	return call.Text(func(field, text string) (err error) {
+		if *into, err = time.Parse(time.RFC3339Nano, text); err != nil {
+			return notification.BadField(field, "%q is not a time; write it like 2006-01-02T15:04:05Z", notification.Clip(text))
+		}
+		if into.Year() < 1970 {
+			return notification.BadField(field, "lies before 1970")
+		}
+		return nil
+	})
 }
 
 // Change reads changes of an endpoint: absent members stay, null removes a value.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/campaigns/endpoint"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/store/endpointrow"
 	"godwit.dev/godwit/internal/store/millis"
@@ -116,6 +118,19 @@ func afterCondition(status audience.Status) string {
 		numbers += " UNION ALL " + fmt.Sprintf(numbersAfter, true)
 	}
 	return "e.number IN (" + numbers + ") ORDER BY e.number LIMIT $3"
+}
+
+// EndpointDays implements endpoint.Store.
+func (s *Store) EndpointDays(ctx context.Context, app string, ch push.Channel, from, to time.Time) (list []endpoint.Day, err error) {
+	const query = `SELECT day, sum(gained)::bigint, sum(lost)::bigint FROM endpoint_day
+		WHERE app = $1 AND day >= $2 AND day <= $3 AND ($4 = '' OR channel = $4) GROUP BY day ORDER BY day`
+	err = s.db.Each(ctx, "count endpoints by the day", query, []any{app, endpointrow.DayOf(from), endpointrow.DayOf(to), string(ch)}, func(rows pgx.Rows) error {
+		var day, gained, lost int64
+		err := rows.Scan(&day, &gained, &lost)
+		list = append(list, endpointrow.DayRow(day, gained, lost))
+		return err
+	})
+	return list, err
 }
 
 // Names implements endpoint.Store.

@@ -86,7 +86,7 @@ func (w *writer) index(ctx context.Context, records []*record) error {
 		return err
 	}
 	var gone, fresh entryRows
-	counts := make(map[endpointrow.Count]int64)
+	counts, days := make(map[endpointrow.Count]int64), make(endpointrow.Days)
 	for _, r := range records {
 		before, after := w.entries(r.stored), w.entries(&r.e)
 		if r.stored != nil {
@@ -94,8 +94,10 @@ func (w *writer) index(ctx context.Context, records []*record) error {
 		}
 		if r.gone {
 			after = nil
+			days.Note(r.stored, nil, w.now)
 		} else {
 			counts[endpointrow.CountOf(&r.e)]++
+			days.Note(r.stored, &r.e, w.now)
 		}
 		for x := range before {
 			if !after[x] {
@@ -111,16 +113,21 @@ func (w *writer) index(ctx context.Context, records []*record) error {
 	statements := &pgx.Batch{}
 	gone.remove(statements) // deletions come first, since an attribute may have another kind or value now
 	fresh.insert(statements)
-	w.count(statements, counts)
+	w.count(statements, counts, days)
 	return w.tx.SendBatch(ctx, statements).Close()
 }
 
 // count queues the changes of counters, in any order: no other transaction changes the app's counters meanwhile.
-func (w *writer) count(statements *pgx.Batch, counts map[endpointrow.Count]int64) {
+func (w *writer) count(statements *pgx.Batch, counts map[endpointrow.Count]int64, days endpointrow.Days) {
 	for k, n := range counts {
 		if n != 0 {
 			statements.Queue(`INSERT INTO endpoint_count AS c (app, channel, active, n) VALUES ($1, $2, $3, $4)
 				ON CONFLICT (app, channel, active) DO UPDATE SET n = c.n + excluded.n`, w.app, k.Channel, k.Active, n)
 		}
+	}
+	for k, n := range days {
+		statements.Queue(`INSERT INTO endpoint_day AS d (app, day, channel, gained, lost) VALUES ($1, $2, $3, $4, $5)
+			ON CONFLICT (app, day, channel) DO UPDATE SET gained = d.gained + excluded.gained, lost = d.lost + excluded.lost`,
+			w.app, k.Day, k.Channel, n.Gained, n.Lost)
 	}
 }

@@ -78,7 +78,7 @@ func (w *writer) register(ctx context.Context, reg *audience.Registration) (done
 		}
 		err = w.update(ctx, r, e)
 	} else {
-		e.Status, e.CreatedAt, e.UpdatedAt, e.LastSeenAt = audience.Active, w.now, w.now, w.now
+		e.Begin(w.now)
 		r, err = w.insert(ctx, e)
 	}
 	if refused(err) {

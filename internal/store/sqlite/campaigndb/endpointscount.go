@@ -3,10 +3,12 @@ package campaigndb
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"zombiezen.com/go/sqlite"
 
+	"godwit.dev/godwit/internal/campaigns/endpoint"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/store/endpointrow"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
@@ -34,6 +36,23 @@ func (s *Store) EndpointCounts(ctx context.Context, app string) (active, disable
 		return nil, nil, fmt.Errorf("count endpoints: %w", known(err))
 	}
 	return active, disabled, nil
+}
+
+// EndpointDays implements endpoint.Store.
+func (s *Store) EndpointDays(ctx context.Context, app string, ch push.Channel, from, to time.Time) (list []endpoint.Day, err error) {
+	const query = `SELECT day, sum(gained), sum(lost) FROM endpoint_day WHERE app = ?1 AND day >= ?2 AND day <= ?3 AND (?4 = '' OR channel = ?4)
+		GROUP BY day ORDER BY day`
+	err = s.db.ReadFor(ctx, app, func(c *sqlite.Conn) error {
+		list = nil
+		return sqlitedb.Each(c, query, []any{app, endpointrow.DayOf(from), endpointrow.DayOf(to), string(ch)}, func(row *sqlite.Stmt) error {
+			list = append(list, endpointrow.DayRow(row.ColumnInt64(0), row.ColumnInt64(1), row.ColumnInt64(2)))
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count endpoints by the day: %w", known(err))
+	}
+	return list, nil
 }
 
 // Names implements endpoint.Store.

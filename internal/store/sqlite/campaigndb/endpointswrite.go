@@ -93,7 +93,7 @@ func (s *Store) DeleteEndpoint(ctx context.Context, app string, id audience.ID) 
 		case !found:
 			return audience.ErrNotFound
 		}
-		w := endpointWriter{c: c, app: app}
+		w := endpointWriter{c: c, app: app, now: s.now()}
 		if err := w.delete(&e); err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func (s *Store) EraseRecipient(ctx context.Context, app, recipient string) (n in
 			return n, err
 		}
 		err = s.db.DoFor(ctx, app, func(c *sqlite.Conn) error {
-			w := endpointWriter{c: c, app: app}
+			w := endpointWriter{c: c, app: app, now: s.now()}
 			for i := range list {
 				e, found, err := endpointByNumber(c, list[i].Number)
 				if err != nil {
@@ -219,6 +219,7 @@ type endpointWriter struct {
 	now    time.Time
 	names  map[nameKey]int64 // looked up in this transaction
 	counts map[endpointrow.Count]int64
+	days   endpointrow.Days
 
 	untrusted bool       // may not create so many names that the app has none left
 	swept     *time.Time // time of the last sweep of names; nil: they are not swept
@@ -244,7 +245,7 @@ func (w *endpointWriter) register(r *audience.Registration) (done audience.Regis
 		}
 		err = w.update(&old, &e)
 	} else {
-		e.Status, e.CreatedAt, e.UpdatedAt, e.LastSeenAt = audience.Active, w.now, w.now, w.now
+		e.Begin(w.now)
 		err = w.insert(&e)
 	}
 	if many := new(endpointrow.TooManyNames); errors.Is(err, audience.ErrTaken) || errors.As(err, &many) {
@@ -290,7 +291,7 @@ func (w *endpointWriter) insert(e *audience.Endpoint) error {
 		return err
 	}
 	e.Number = w.c.LastInsertRowID()
-	w.add(e, 1)
+	w.add(nil, e)
 	return w.index(e.Number, nil, entries)
 }
 
@@ -319,8 +320,7 @@ func (w *endpointWriter) update(old, e *audience.Endpoint) error {
 	if err != nil {
 		return err
 	}
-	w.add(old, -1)
-	w.add(e, 1)
+	w.add(old, e)
 	return w.index(e.Number, before, after)
 }
 
@@ -332,7 +332,7 @@ func (w *endpointWriter) delete(e *audience.Endpoint) error {
 	if err := w.index(e.Number, entries, nil); err != nil {
 		return err
 	}
-	w.add(e, -1)
+	w.add(e, nil)
 	return sqlitedb.Each(w.c, "DELETE FROM endpoint WHERE number = ?", []any{e.Number}, nil)
 }
 
@@ -353,12 +353,18 @@ func endpointValues(e *audience.Endpoint) ([]any, error) {
 	}, nil
 }
 
-// add counts an endpoint as added or removed.
-func (w *endpointWriter) add(e *audience.Endpoint, n int64) {
+// add counts a change of an endpoint: before is nil for a new one, after is nil for a deleted one.
+func (w *endpointWriter) add(before, after *audience.Endpoint) {
 	if w.counts == nil {
-		w.counts = make(map[endpointrow.Count]int64)
+		w.counts, w.days = make(map[endpointrow.Count]int64), make(endpointrow.Days)
 	}
-	w.counts[endpointrow.CountOf(e)] += n
+	if before != nil {
+		w.counts[endpointrow.CountOf(before)]--
+	}
+	if after != nil {
+		w.counts[endpointrow.CountOf(after)]++
+	}
+	w.days.Note(before, after, w.now)
 }
 
 // count writes the changed endpoint counts.
@@ -369,6 +375,14 @@ func (w *endpointWriter) count() error {
 		}
 		err := sqlitedb.Each(w.c, `INSERT INTO endpoint_count(app, channel, active, n) VALUES (?, ?, ?, ?)
 			ON CONFLICT (app, channel, active) DO UPDATE SET n = endpoint_count.n + excluded.n`, []any{w.app, k.Channel, k.Active, n}, nil)
+		if err != nil {
+			return err
+		}
+	}
+	for k, n := range w.days {
+		err := sqlitedb.Each(w.c, `INSERT INTO endpoint_day(app, day, channel, gained, lost) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (app, day, channel) DO UPDATE SET gained = gained + excluded.gained, lost = lost + excluded.lost`,
+			[]any{w.app, k.Day, k.Channel, n.Gained, n.Lost}, nil)
 		if err != nil {
 			return err
 		}

@@ -45,7 +45,7 @@ func (s *Store) eraseAll(ctx context.Context, app string) error {
 			break
 		}
 		err = s.db.DoBulkFor(ctx, app, len(list), func(c *sqlite.Conn) error {
-			w := endpointWriter{c: c, app: app}
+			w := endpointWriter{c: c, app: app, now: s.now()}
 			for _, number := range list {
 				e, found, err := endpointByNumber(c, number)
 				if err == nil && found {
