@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/messaging/bus"
 	"godwit.dev/godwit/internal/messaging/request"
 	"godwit.dev/godwit/internal/messaging/topic"
 	"godwit.dev/godwit/internal/notify/frame"
@@ -79,7 +80,7 @@ func (c *conn) settled() {
 // besideNATS connects a NATS client to the app, so that requests travel over the bus.
 func besideNATS(run func(t *testing.T, g *Gate, s *Server)) func(t *testing.T, g *Gate, s *Server) {
 	return func(t *testing.T, g *Gate, s *Server) {
-		c, _, _, left, err := s.bus.Open(App, false)
+		c, _, _, left, err := s.bus.Open(bus.Visitor{App: App})
 		must(t, err)
 		t.Cleanup(func() { _ = c.Close(); left() })
 		run(t, g, s)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/messaging/bus"
 )
 
 // conn is a client's connection, and the connection to the server that was opened for it.
@@ -60,7 +61,7 @@ func (s *Server) serve(ctx context.Context, nc net.Conn) {
 		s.refuse(client, err)
 		return
 	}
-	server, user, password, left, err := s.cfg.Open(w.app, w.all)
+	server, user, password, left, err := s.cfg.Open(bus.Visitor{App: w.app, All: w.all, Addr: addressPort(nc), As: w.as})
 	if err != nil {
 		return
 	}

@@ -10,9 +10,12 @@ import (
 	"godwit.dev/godwit/internal/server/module"
 )
 
-// Module serves NATS clients at the address in the setting nats_addr.
+// Module serves NATS clients at the address in the setting nats_addr, and the pages of a NATS server for monitoring on the HTTP listener.
 func Module() module.Module {
 	return module.Module{Name: "nats", Start: func(_ context.Context, h *module.Host) error {
+		if err := h.Route(pages(h.Bus)...); err != nil {
+			return err
+		}
 		return h.Listen(listen.Listener{Key: "nats_addr", Serve: func(ln net.Listener, conf *tls.Config) (listen.Service, error) {
 			return service(h, ln, conf)
 		}})

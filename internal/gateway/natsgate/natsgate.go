@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/messaging/bus"
 )
 
 // Limits of connections.
@@ -41,8 +42,8 @@ type Access interface {
 // Config holds what a listener needs.
 type Config struct {
 	Access Access
-	// Open connects to the bus's server as an app. With all, the server does not limit the client within its app.
-	Open  func(app string, all bool) (c net.Conn, user, password string, left func(), err error)
+	// Open connects to the bus's server as an app.
+	Open  func(bus.Visitor) (c net.Conn, user, password string, left func(), err error)
 	Admit func(netip.Addr) (leave func(), ok bool) // counts a connection of an address, or refuses it
 	Hello func(netip.Addr) bool                    // whether an address may send credentials; nil: always
 	// PublishLimit takes n messages of topics from a key's budget. wait > 0: the messages are refused. Nil: no limit.
@@ -114,11 +115,14 @@ func isTemporary(err error) bool {
 	return errors.As(err, &t) && t.Temporary() && !errors.Is(err, net.ErrClosed)
 }
 
-func address(c net.Conn) netip.Addr {
+func address(c net.Conn) netip.Addr { return addressPort(c).Addr() }
+
+func addressPort(c net.Conn) netip.AddrPort {
 	if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
-		return a.AddrPort().Addr().Unmap()
+		p := a.AddrPort()
+		return netip.AddrPortFrom(p.Addr().Unmap(), p.Port())
 	}
-	return netip.Addr{}
+	return netip.AddrPort{}
 }
 
 // Close ends all connections. The listener must be closed before.

@@ -47,6 +47,7 @@ func readSaid(line []byte) (said, error) {
 // who is a client that was accepted.
 type who struct {
 	app     string
+	as      string // a key's id or a recipient
 	rights  access.Rights
 	all     bool // an admin's key: allows everything within its app
 	expires time.Time
@@ -70,7 +71,7 @@ func identify(ctx context.Context, a Access, s said, cert string) (*who, error) 
 		if s.User != "" && s.User != p.App {
 			return nil, fmt.Errorf("%w: the key belongs to another app", access.ErrForbidden)
 		}
-		return &who{app: p.App, rights: p.Rights(), all: p.Roles.Has(access.Admin), principal: p, claim: access.Claim{Token: secret}}, nil
+		return &who{app: p.App, as: p.Key, rights: p.Rights(), all: p.Roles.Has(access.Admin), principal: p, claim: access.Claim{Token: secret}}, nil
 	}
 	if secret == "" && cert == "" {
 		return nil, fmt.Errorf("%w: a key or token is required", access.ErrUnauthenticated)
@@ -83,7 +84,7 @@ func identify(ctx context.Context, a Access, s said, cert string) (*who, error) 
 	if secret == "" && len(c.Topics) == 0 && len(c.Serve) == 0 {
 		return nil, errCertificate
 	}
-	return &who{app: c.App, rights: c.Rights(), expires: c.Expires, claim: claim}, nil
+	return &who{app: c.App, as: c.Recipient, rights: c.Rights(), expires: c.Expires, claim: claim}, nil
 }
 
 // still reports whether a client has exactly the rights that it had when it connected.

@@ -401,7 +401,7 @@ func TestAnAppIsAloneWithoutNATSClients(t *testing.T) {
 	alone(true, "unused")
 	subscribe(t, b, "a", "r.>", "q")
 	alone(true, "subscribed to")
-	c, _, _, left, err := b.Open("a", false)
+	c, _, _, left, err := b.Open(bus.Visitor{App: "a"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -173,7 +173,7 @@ func TestLinesAreHeardOnOtherNodesOnly(t *testing.T) {
 		t.Errorf("%d of 100 came, and %d to the sender, %d to another line", n, len(echo), len(elsewhere))
 	}
 	// An app's name cannot be the name of a line, and a key opens no line.
-	if c, user, password, left, err := other.Open("a", true); err != nil {
+	if c, user, password, left, err := other.Open(bus.Visitor{App: "a", All: true}); err != nil {
 		t.Error(err)
 	} else {
 		c.Close()

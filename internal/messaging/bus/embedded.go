@@ -32,6 +32,7 @@ type embedded struct {
 	usable map[string]bool  // accounts of a cluster, by app, that this node has made or given claims; the server deletes none
 	free   []*server.Account
 	made   int
+	visits uint64           // guests since the start
 	guests map[string]guest // who may connect, by secret
 }
 
@@ -100,17 +101,17 @@ func (e *embedded) dial() (net.Conn, error) {
 // Check implements server.Authentication: it accepts clients with a valid secret, and assigns each to its app's account.
 func (e *embedded) Check(c server.ClientAuthentication) bool {
 	said := c.GetOpts()
-	user := &server.User{Username: said.Username}
+	user, app := &server.User{Username: said.Username}, said.Username
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if subtle.ConstantTimeCompare([]byte(said.Password), []byte(e.secret)) != 1 {
 		g, ok := e.guests[said.Password]
-		if !ok || g.app != said.Username {
+		if !ok || g.user != said.Username {
 			return false
 		}
-		user.Permissions = g.permissions()
+		user.Permissions, app = g.permissions(), g.App
 	}
-	switch h := e.held[said.Username]; {
+	switch h := e.held[app]; {
 	case h != nil:
 		user.Account = h.account
 	case user.Permissions == nil && e.cluster != nil && isOwn(said.Username):

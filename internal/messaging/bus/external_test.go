@@ -207,7 +207,7 @@ func TestExternalNATSThatJoinsNoNodesHasNoLine(t *testing.T) {
 
 func TestNATSClientsComeToNoExternalNATSThroughTheServer(t *testing.T) {
 	s, _ := elsewhere(t, -1)
-	c, _, _, _, err := startExternal(t, s.ClientURL()).Open("a", false)
+	c, _, _, _, err := startExternal(t, s.ClientURL()).Open(bus.Visitor{App: "a"})
 	if c != nil || !errors.Is(err, topic.ErrUnavailable) {
 		t.Errorf("a client's connection is %v, %v", c, err)
 	}

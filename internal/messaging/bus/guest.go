@@ -3,6 +3,8 @@ package bus
 import (
 	"crypto/rand"
 	"net"
+	"net/netip"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -11,11 +13,19 @@ import (
 // Version is the version of the NATS server within the process.
 const Version = server.VERSION
 
-// guest is a NATS client that a listener has authenticated. It reaches its app's topics, requests, discovery and inboxes; within these the
-// listener checks its rights. It can answer only requests that it received. A guest with all has no limits within its app.
+// Visitor is a NATS client that a listener has authenticated.
+type Visitor struct {
+	App  string
+	All  bool // the server does not limit it within its app
+	Addr netip.AddrPort
+	As   string // whose credentials it has: a key's id or a recipient
+}
+
+// guest is a visitor with a connection. It reaches its app's topics, requests, discovery and inboxes; within these the listener checks its
+// rights. It can answer only requests that it received. A guest with All has no limits within its app.
 type guest struct {
-	app string
-	all bool
+	Visitor
+	user string // unlike that of any other connection
 }
 
 // answerFor is how long after a request the server accepts its answer.
@@ -26,12 +36,12 @@ const answerFor = 2 * time.Minute
 const Refused = "_refused"
 
 func (g guest) permissions() *server.Permissions {
-	if g.all {
+	if g.All {
 		return &server.Permissions{
 			Publish: &server.SubjectPermission{Deny: []string{Refused + ".>"}}, Subscribe: &server.SubjectPermission{Deny: []string{Refused + ".>"}},
 		}
 	}
-	own, discovery := prefix(g.app)+">", "$SRV.>"
+	own, discovery := prefix(g.App)+">", "$SRV.>"
 	return &server.Permissions{
 		Publish:   &server.SubjectPermission{Allow: []string{own, discovery}},
 		Subscribe: &server.SubjectPermission{Allow: []string{own, discovery, "_INBOX.>"}},
@@ -39,31 +49,33 @@ func (g guest) permissions() *server.Permissions {
 	}
 }
 
-// Open opens a connection to the server within the process for a NATS client of an app. The client sends user and password in its CONNECT.
-// The caller closes the connection and calls left after that. ErrUnavailable: the server is stopping, or an external one is used.
-func (b *Bus) Open(app string, all bool) (c net.Conn, user, password string, left func(), err error) {
+// Open opens a connection to the server within the process for a NATS client. The client sends user and password in its CONNECT. The caller
+// closes the connection and calls left after that. ErrUnavailable: the server is stopping, or an external one is used.
+func (b *Bus) Open(v Visitor) (c net.Conn, user, password string, left func(), err error) {
 	e, ok := b.dial.(*embedded)
 	if !ok {
 		return nil, "", "", nil, errAway
 	}
-	if err := e.hold(app); err != nil {
+	if err := e.hold(v.App); err != nil {
 		return nil, "", "", nil, err
 	}
 	secret := rand.Text()
 	e.mu.Lock()
-	e.guests[secret] = guest{app, all}
-	e.held[app].guests++
+	e.visits++
+	user = v.App + "~" + strconv.FormatUint(e.visits, 10) // no app's name has a tilde
+	e.guests[secret] = guest{v, user}
+	e.held[v.App].guests++
 	e.mu.Unlock()
 	left = func() {
 		e.mu.Lock()
 		delete(e.guests, secret)
-		e.held[app].guests--
+		e.held[v.App].guests--
 		e.mu.Unlock()
-		e.drop(app)
+		e.drop(v.App)
 	}
 	if c, err = e.dial(); err != nil {
 		left()
 		return nil, "", "", nil, errClosed
 	}
-	return c, app, secret, left, nil
+	return c, user, secret, left, nil
 }

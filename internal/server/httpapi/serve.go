@@ -50,7 +50,7 @@ func (a *api) handle(rt call.Route) {
 
 func (a *api) serve(c *call.Call, rt call.Route) error {
 	if rt.Role != 0 {
-		if err := a.authenticate(c, rt.Role); err != nil {
+		if err := a.authenticate(c, rt); err != nil {
 			return err
 		}
 	}
@@ -84,8 +84,12 @@ func (a *api) tell(c *call.Call, rt call.Route, err error) {
 }
 
 // authenticate finds the app of the key. A call that also names an app must name the same app.
-func (a *api) authenticate(c *call.Call, role access.Role) error {
-	key, err := a.key(c.Ctx, access.Bearer(c.R.Header), role)
+func (a *api) authenticate(c *call.Call, rt call.Route) error {
+	secret := access.Bearer(c.R.Header)
+	if rt.Basic && secret == "" {
+		_, secret, _ = c.R.BasicAuth()
+	}
+	key, err := a.key(c.Ctx, secret, rt.Role)
 	if err != nil {
 		c.Key = key // a call without the right is recorded under its key
 		return err
