@@ -253,13 +253,6 @@ bench: $(BENCHSTAT) ## run the Go benchmarks of the hot functions and compare wi
 bench-baseline: ## make the results of the last `make bench` the baseline
 	grep -E '^(goos|goarch|pkg|cpu|Benchmark)' $(BIN)/bench/new.txt >bench/baseline.txt
 
-.PHONY: bench-objects
-bench-objects: build ## measure objects: latency of signals, clients that register, recovery of registrations
-	@mkdir -p $(BIN)/bench
-	for what in latency scale recovery; do \
-		$(BIN)/godwit bench objects $$what --json --report $(BIN)/bench/objects-$$what.html >$(BIN)/bench/objects-$$what.json; \
-	done
-
 .PHONY: bench-compare
 bench-compare: build ## measure Godwit beside other servers, as far as they are installed (make rivals)
 	@mkdir -p $(BIN)/bench
@@ -267,7 +260,7 @@ bench-compare: build ## measure Godwit beside other servers, as far as they are 
 
 # The committed results: NAME=what bench is told. Each is bounded in time; all of them take about a quarter of an hour on
 # a machine that does nothing else. Those named -ram have the stores on a RAM disk: what the server makes of it, not the disk.
-RESULTS := idle idle-tls accept storm unicast-200 unicast-4k unicast-paced unicast-stubs fanout topics topics-storm topics-slow topics-slow-ram gateway slow slow-ram sla sla-ram objects-latency objects-recovery small-200 small-paced small-idle
+RESULTS := idle idle-tls accept storm unicast-200 unicast-4k unicast-paced unicast-stubs fanout topics topics-storm topics-slow topics-slow-ram gateway slow slow-ram sla sla-ram objects-recovery small-200 small-paced small-idle
 RESULT_idle          := idle --runs 1 --sessions 10000 --settle 30s
 RESULT_idle-tls      := idle --runs 1 --sessions 10000 --settle 30s --transports ws-json --tls
 RESULT_accept        := accept --clients 15000
@@ -282,7 +275,6 @@ RESULT_topics-storm  := topics --runs 1 --clients 2000 --size 200
 RESULT_topics-slow   := topics-slow --pairs 7
 RESULT_gateway       := gateway --runs 5 --for 2s
 RESULT_slow          := slow --for 5s --warmup 1s
-RESULT_objects-latency := objects latency --rates 25 --runs 3
 RESULT_objects-recovery := objects recovery
 RESULT_sla           := sla --runs 1
 RESULT_slow-ram      := $(RESULT_slow) --data-dir /dev/shm
@@ -307,8 +299,21 @@ RESULT_matrix := matrix
 WITHIN_matrix := 400
 RESULT_compare := compare
 WITHIN_compare := 400
-# Two minutes.
+# ColdNotify's five experiments, with the axes of its thesis: latency, its deviation, CPU time and memory by the rate, and by the number of
+# clients; clients that come and register; the registrar's state lost, and the matcher's. Ten minutes on a machine that does nothing else.
+EXPERIMENTS := objects-latency objects-clients objects-scale objects-registrar objects-matcher
+RESULT_objects-latency := objects latency --runs 1 --rates 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25 --for 8s
+WITHIN_objects-latency := 400
+RESULT_objects-clients := objects latency --runs 1 --rates 1 --clients 1000,2000,3000,4000,5000,6000,7000,8000,9000,10000,11000,12000,13000 --for 8s
 RESULT_objects-scale := objects scale --runs 1
+RESULT_objects-registrar := objects recovery --clients 1000 --lost registrations
+RESULT_objects-matcher := objects recovery --clients 1000 --lost objects
+
+.PHONY: experiments
+experiments: build $(addprefix result-,$(EXPERIMENTS)) ## repeat ColdNotify's five experiments on objects, with plots: ten minutes on a quiet machine
+	@mkdir -p $(BIN)/bench
+	$(BIN)/godwit bench report $(EXPERIMENTS:%=bench/results/%.json) --report $(BIN)/bench/experiments.html
+
 # What a connection takes by transport, one of 1,000 and one of 10,000: ten minutes.
 RESULT_connections := idle --runs 1 --sessions 1000,10000 --transports ws-json,ws-proto,grpc,sse --settle 30s
 WITHIN_connections := 900
@@ -340,10 +345,11 @@ WITHIN_cluster-horizon := 1500
 .PHONY: cluster-results
 cluster-results: build $(addprefix result-,$(CLUSTER_RESULTS)) ## measure PostgreSQL beside SQLite, and several nodes
 
+# NOTE says what else the machine did meanwhile.
 result-%: build
 	@mkdir -p bench/results
 	@rm -rf bench/results/$*
-	timeout $(or $(WITHIN_$*),300) $(BIN)/godwit bench $(RESULT_$*) --json --svg bench/results/$* >bench/results/$*.json.new
+	timeout $(or $(WITHIN_$*),300) $(BIN)/godwit bench $(RESULT_$*) $(if $(NOTE),--note '$(NOTE)') --json --svg bench/results/$* >bench/results/$*.json.new
 	mv bench/results/$*.json.new bench/results/$*.json
 
 .PHONY: idle

@@ -21,7 +21,6 @@ import (
 	"godwit.dev/godwit/bench/report"
 	"godwit.dev/godwit/bench/scenario"
 	"godwit.dev/godwit/bench/testbed"
-	"godwit.dev/godwit/bench/worker"
 	"godwit.dev/godwit/internal/server/cli/command"
 	"godwit.dev/godwit/internal/server/config"
 )
@@ -49,6 +48,9 @@ type bench struct {
 	postgres   string // PostgreSQL server to measure beside SQLite; "": only SQLite is measured
 	cores      int
 	memory     string
+	joinAddr   string // where other machines join; "": none does
+	machines   int    // how many
+	note       string // sentence about the measurement for its result
 }
 
 // Run runs godwit bench with these arguments until it is done or ctx ends, and returns the exit code. environ is "KEY=VALUE" each.
@@ -103,6 +105,7 @@ func (b *bench) flags(f *pflag.FlagSet) {
 	f.StringVar(&b.svg, "svg", "", "folder for the plots alone (SVG)")
 	f.IntVar(&b.cores, "cores", 0, "cores that the servers may use, which load generators leave to them as far as others are left (default: all; on Linux)")
 	f.StringVar(&b.memory, "memory", "", "memory that each server may use, such as 1GB: by GOMEMLIMIT, and by a cgroup where one may be made (default: all; on Linux)")
+	f.StringVar(&b.note, "note", "", "sentence that goes into the result, such as what else the machine did")
 	f.StringVar(&b.profile, "profile", "", "file for a CPU profile of the server during the measured phase")
 }
 
@@ -233,6 +236,11 @@ func (b *bench) measure(cmd *cobra.Command, run func(context.Context, scenario.C
 	if err != nil {
 		return err
 	}
+	end, err := b.join(cmd.Context(), c.Testbed)
+	defer end()
+	if err != nil {
+		return err
+	}
 	if b.postgres != "" {
 		one := run
 		run = b.onPostgres(b.postgres, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
@@ -250,6 +258,9 @@ func (b *bench) measure(cmd *cobra.Command, run func(context.Context, scenario.C
 	if err != nil {
 		err = fmt.Errorf("bench %s: %w", cmd.Name(), err)
 	}
+	if b.note != "" {
+		r.Note(b.note)
+	}
 	return errors.Join(b.show(r), err) // show the measurements made before the failure, too
 }
 
@@ -261,18 +272,6 @@ func (b *bench) show(r *report.Result) error {
 		return command.Line(b.stdout, r)
 	}
 	return report.WriteTable(b.stdout, r)
-}
-
-func (b *bench) workerCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:    "worker",
-		Short:  "Hold connections for another bench process",
-		Hidden: true,
-		Args:   command.Exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return worker.Serve(cmd.Context(), b.stdin, b.stdout)
-		},
-	}
 }
 
 // draw writes the HTML page and the plots that flags requested.

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,9 +22,12 @@ func (b *bench) objectsCommand() *cobra.Command {
 		Args:  command.Group,
 		RunE:  command.Help,
 	}
+	b.joinFlags(cmd.PersistentFlags())
 	cmd.AddCommand(b.besideFlag(b.objectLatencyCommand()), b.besideFlag(b.objectScaleCommand()), b.besideFlag(b.objectRecoveryCommand()))
 	return cmd
 }
+
+var lost = []string{scenario.LostAll, scenario.LostRegistrations, scenario.LostObjects}
 
 // checkObjectTransport refuses transports that the load generator cannot register over.
 func checkObjectTransport(name string) error {
@@ -43,8 +47,8 @@ func (b *bench) objectLatencyCommand() *cobra.Command {
 			if err := checkObjectTransport(s.Transport); err != nil {
 				return err
 			}
-			if s.Clients < 1 || s.Publishers < 1 || s.For <= 0 || s.AckAfter < 0 || len(s.Rates) == 0 || slices.Min(s.Rates) <= 0 {
-				return command.Usagef("--clients, --publishers, --for and all of --rates must be positive, --ack-after not negative")
+			if len(s.Numbers) == 0 || slices.Min(s.Numbers) < 1 || s.Publishers < 1 || s.For <= 0 || s.AckAfter < 0 || len(s.Rates) == 0 || slices.Min(s.Rates) <= 0 {
+				return command.Usagef("--publishers, --for and all of --clients and --rates must be positive, --ack-after not negative")
 			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				s.Common = c
@@ -53,7 +57,7 @@ func (b *bench) objectLatencyCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.IntVar(&s.Clients, "clients", 1000, "clients that are registered for the object")
+	f.IntSliceVar(&s.Numbers, "clients", []int{1000}, "clients that are registered for the object; several numbers, one after the other")
 	f.Float64SliceVar(&s.Rates, "rates", []float64{1, 5, 10, 15, 20, 25}, "puts a second, one after the other")
 	f.IntVar(&s.Publishers, "publishers", 4, "connections that put")
 	f.IntVar(&s.Size, "size", 34, "bytes of payload, which carries the time")
@@ -123,6 +127,9 @@ func (b *bench) objectRecoveryCommand() *cobra.Command {
 			if len(s.Clients) == 0 || slices.Min(s.Clients) < 1 {
 				return command.Usagef("--clients must be at least 1 each")
 			}
+			if !slices.Contains(lost, s.Lost) {
+				return command.Usagef("--lost must be one of %s", strings.Join(lost, ", "))
+			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				s.Common = c
 				return s.Run(ctx)
@@ -132,5 +139,6 @@ func (b *bench) objectRecoveryCommand() *cobra.Command {
 	f := cmd.Flags()
 	registeringFlags(f, &s.Registering)
 	f.IntSliceVar(&s.Clients, "clients", []int{1000, 10_000}, "clients, one number after the other")
+	f.StringVar(&s.Lost, "lost", scenario.LostAll, "what the server loses: all, registrations (as ColdNotify's registrar) or objects (as its matcher)")
 	return cmd
 }

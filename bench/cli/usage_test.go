@@ -54,6 +54,7 @@ bench unicast --steps -1
 bench slow --every 1
 bench slow --pairs 0
 bench objects latency --clients 0
+bench objects latency --clients 10,0
 bench objects latency --publishers 0
 bench objects latency --for 0s
 bench objects latency --rates 0
@@ -62,6 +63,12 @@ bench objects scale --registrations 0
 bench objects scale --registrations 10001
 bench objects scale --objects 0
 bench objects recovery --clients 0
+bench objects recovery --lost everything
+bench objects latency --join-addr 7000
+bench objects latency --join-addr :7000
+bench objects latency --join-addr 0.0.0.0:7000
+bench objects latency --join-addr 127.0.0.1:0 --machines 0
+bench worker --join 127.0.0.1:1
 bench matrix --clients 0
 bench matrix --samples 0
 bench sla --servers 0

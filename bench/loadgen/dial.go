@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"syscall"
 	"time"
 
@@ -37,7 +38,7 @@ type dialer struct {
 // were opened before.
 func (d *dialer) dial(ctx context.Context, addr string, n, round int, open func(*reactor.Conn) reactor.Handler) error {
 	nd := net.Dialer{Timeout: dialTimeout, Control: d.control}
-	if d.spread {
+	if d.spread && strings.HasPrefix(addr, "127.") { // other machines cannot be reached from loopback addresses
 		nd.LocalAddr = &net.TCPAddr{IP: source(n, round)}
 	}
 	raw, err := nd.DialContext(ctx, "tcp", addr)

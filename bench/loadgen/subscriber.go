@@ -102,6 +102,9 @@ func (s *subscriber) frame(b []byte) error {
 	if err != nil {
 		return fmt.Errorf("%w: %.100q", err, b)
 	}
+	if a.due > 0 {
+		a.due -= s.s.ahead.Load()
+	}
 	switch a.kind {
 	case welcome:
 		return s.welcomed(a.digest)

@@ -42,6 +42,7 @@ type Subscribers struct {
 	agreed     atomic.Int64 // subscribers whose registrations the server has confirmed
 	unknown    atomic.Int64 // signals that named no version
 	gaps       atomic.Int64 // messages of topics that the server reported as dropped
+	ahead      atomic.Int64 // how far the publishers' clock is ahead of this process's
 
 	mu       sync.Mutex
 	firstErr error // first error of a connection that was not cut on purpose
@@ -332,6 +333,9 @@ type Counts struct {
 	Gaps       int64  `json:"gaps"`          // messages of topics that the server reported as dropped
 	Why        string `json:"why,omitempty"` // the first error
 }
+
+// SetAhead sets how far the publishers' clock is ahead of this process's, in nanoseconds, if they run on another machine.
+func (s *Subscribers) SetAhead(ns int64) { s.ahead.Store(ns) }
 
 // Live is the number of connected subscribers.
 func (s *Subscribers) Live() int64 { return s.live.Load() }

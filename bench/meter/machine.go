@@ -24,6 +24,13 @@ type Machine struct {
 
 // Describe describes this machine, and the disk that holds dir. Unknown values stay empty.
 func Describe(dir string) Machine {
+	m := Here()
+	m.Disk = probe(dir)
+	return m
+}
+
+// Here describes this machine without its disk.
+func Here() Machine {
 	m := Machine{At: time.Now().UTC().Truncate(time.Second), OS: runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU(), Go: runtime.Version()}
 	m.Kernel = firstLine("/proc/sys/kernel/osrelease")
 	m.CPU = value("/proc/cpuinfo", "model name")
@@ -35,7 +42,6 @@ func Describe(dir string) Machine {
 	if f, err := strconv.ParseFloat(load, 64); err == nil {
 		m.Load = f
 	}
-	m.Disk = probe(dir)
 	return m
 }
 

@@ -108,6 +108,12 @@ func WriteHTML(w io.Writer, results ...*Result) error {
 		}
 		s.Raw = string(raw)
 		s.group()
+		for i := range r.Shares {
+			if i == 0 {
+				s.Shares = append(s.Shares, shareTitles())
+			}
+			s.Shares = append(s.Shares, shareCells(&r.Shares[i]))
+		}
 		sections = append(sections, s)
 	}
 	page, err := template.New("page").Parse(pageTemplate)
@@ -122,6 +128,7 @@ type section struct {
 	*Result
 	At     string
 	Groups []tableGroup
+	Shares [][]string // table by machine, with its titles first; nil: no other machine took part
 	Plots  []template.HTML
 	Raw    string
 }
@@ -190,6 +197,9 @@ code, pre { font: 13px/1.4 ui-monospace, monospace; background: #f4f4f4; padding
 {{range .Rows}}<tr><td>{{.Name}}</td><td class="n">{{.Median}}</td><td class="s">{{.Spread}}</td><td class="n">{{.Ratio}}</td>
 {{if $compared}}<td style="width:14rem"><span class="bar" style="width:{{.Bar}}%"></span></td>{{end}}</tr>
 {{end}}{{end}}</table>
+{{range $i, $row := .Shares}}{{if not $i}}<h3>By machine</h3><table>{{end}}<tr>{{range $row}}{{if $i}}<td>{{.}}</td>{{else}}<th>{{.}}</th>{{end}}{{end}}</tr>
+{{end}}{{if .Shares}}</table>
+{{range .Machines}}<p class="facts">{{.Name}}: {{.Host}}</p>{{end}}{{end}}
 {{range .Notes}}<p>Note: {{.}}</p>{{end}}
 {{range .Plots}}{{.}}{{end}}
 <details><summary>All figures as JSON</summary><pre>{{.Raw}}</pre></details>

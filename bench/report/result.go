@@ -22,6 +22,30 @@ type Result struct {
 	Series   []Series      `json:"series,omitempty"`
 	Bars     []string      `json:"bars,omitempty"` // groups whose values are drawn side by side
 	Notes    []string      `json:"notes,omitempty"`
+	Machines []Machine     `json:"machines,omitempty"` // others, which held clients
+	Shares   []Share       `json:"shares,omitempty"`   // what each of them measured
+}
+
+// Machine is a machine that took part beside the one that measured.
+type Machine struct {
+	Name string        `json:"name"`
+	Host meter.Machine `json:"host"`
+}
+
+// Share is what the clients of one machine measured. Times are in milliseconds.
+type Share struct {
+	Machine  string  `json:"machine"`
+	Group    string  `json:"group,omitempty"` // the part of a scenario with several measurements
+	Run      int     `json:"run"`
+	Clients  int     `json:"clients"`
+	Received int64   `json:"received"`
+	Mean     float64 `json:"mean_ms"`
+	Sigma    float64 `json:"deviation_ms"`
+	P50      float64 `json:"p50_ms"`
+	P99      float64 `json:"p99_ms"`
+	CPU      float64 `json:"cpu_cores"` // of the load generator
+	Memory   float64 `json:"memory_mb"`
+	Clock    float64 `json:"clock_within_ms"` // how far the comparison of the machine's clock may be wrong
 }
 
 // Setting is a parameter of the measurement.

@@ -39,11 +39,29 @@ func WriteTable(w io.Writer, r *Result) error {
 	if len(r.Figures) > 0 && len(r.Figures[0].Values) > 1 {
 		b.WriteString("  medians; then least … most of the runs\n")
 	}
+	writeShares(&b, r)
 	for _, n := range r.Notes {
 		fmt.Fprintf(&b, "  note: %s\n", n)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeShares prints the table by machine.
+func writeShares(b *strings.Builder, r *Result) {
+	if len(r.Shares) == 0 {
+		return
+	}
+	b.WriteString("\nby machine\n")
+	tw := tabwriter.NewWriter(b, 0, 4, 2, ' ', 0)
+	fmt.Fprintf(tw, "  %s\n", strings.Join(shareTitles(), "\t"))
+	for i := range r.Shares {
+		fmt.Fprintf(tw, "  %s\n", strings.Join(shareCells(&r.Shares[i]), "\t"))
+	}
+	_ = tw.Flush() // a strings.Builder takes everything
+	for _, m := range r.Machines {
+		fmt.Fprintf(b, "  %s: %s\n", m.Name, m.Host)
+	}
 }
 
 // Format formats a number with its significant digits only.

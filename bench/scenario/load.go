@@ -105,8 +105,9 @@ type Outcome struct {
 	Workers        []meter.Sample
 	Stolen         float64 // CPU seconds that the machine's host gave to others (steal)
 	Ticks          []tick
-	Postgres       *testbed.Spent // resources that PostgreSQL used; nil: the stores are not in PostgreSQL
-	Commits        float64        // number of commits of the servers' stores, if Postgres is set
+	Postgres       *testbed.Spent  // resources that PostgreSQL used; nil: the stores are not in PostgreSQL
+	Commits        float64         // number of commits of the servers' stores, if Postgres is set
+	Shares         []testbed.Share // what each machine measured; nil: no other takes part
 }
 
 // tick holds the measurements of one second.
@@ -333,6 +334,7 @@ func (l *Load) measured(ctx context.Context, site *testbed.Site, pub *worker.Wor
 	if o.Latency, err = site.TakeLatency(ctx); err != nil {
 		return nil, err
 	}
+	o.Shares = site.Shares()
 	return o, profile.Wait()
 }
 

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/bench/worker"
 )
 
-// ObjectScale measures the resources of clients that connect one after the other and register: ColdNotify's second experiment. All register
+// ObjectScale measures the resources of clients that connect one after the other and register: ColdNotify's third experiment. All register
 // for one object, which gets new versions while clients connect and, after each part of them, while their number stays the same.
 type ObjectScale struct {
 	Registering
@@ -60,12 +60,12 @@ type scaling struct {
 
 func (s *ObjectScale) one(ctx context.Context, r *report.Result, site *testbed.Site, run int) error {
 	x := &scaling{
-		ObjectScale: s, site: site, memory: report.Series{Name: "server memory", Unit: "MB", Over: "clients"},
+		ObjectScale: s, site: site, memory: report.Series{Name: serverMemory, Unit: "MB", Over: "clients"},
 		all: map[string]*latency.Histogram{growing: latency.New(), fixed: latency.New()},
 	}
 	for _, chart := range []struct{ name, unit string }{{meanLatency, "ms"}, {deviation, "ms"}, {serverCPU, "cores"}} {
 		for _, phase := range []string{growing, fixed} {
-			x.lines = append(x.lines, report.Series{Name: phase, Chart: chart.name, Unit: chart.unit, Over: "notifications a second"})
+			x.lines = append(x.lines, report.Series{Name: phase, Chart: chart.name, Unit: chart.unit, Over: notificationsASecond})
 		}
 	}
 	if s.Rate > 0 {
@@ -96,11 +96,14 @@ func (s *ObjectScale) one(ctx context.Context, r *report.Result, site *testbed.S
 	return x.tell(ctx, r, run)
 }
 
-// The charts of a run.
+// The quantities of the plots.
 const (
 	meanLatency = "put to client mean"
 	deviation   = "put to client deviation"
 	serverCPU   = "server CPU"
+
+	serverMemory         = "server memory"
+	notificationsASecond = "notifications a second"
 )
 
 // step connects more clients, and then measures while their number stays the same.
@@ -204,6 +207,7 @@ func (x *scaling) tell(ctx context.Context, r *report.Result, run int) error {
 	}
 	r.Add("", "connections lost", "", float64(c.Lost))
 	x.tellSignals(r)
+	tellShares(r, "", run, x.site.Shares())
 	if run > 0 {
 		return nil
 	}

@@ -40,6 +40,9 @@ func (c *Common) begin(name, title string, settings ...report.Setting) *report.R
 	if p := c.Testbed.Server.Postgres; p != nil {
 		r.Settings = append(r.Settings, set("PostgreSQL", p.Version))
 	}
+	for _, m := range c.Testbed.Machines {
+		r.Machines = append(r.Machines, report.Machine{Name: m.Name, Host: m.Host})
+	}
 	if c.Testbed.Running != nil {
 		r.Note("measured a server that was running already")
 	}

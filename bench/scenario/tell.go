@@ -35,6 +35,7 @@ func (o *Outcome) tell(r *report.Result, group string, run int) {
 	o.tellCost(r, group)
 	o.tellFaults(r, group)
 	o.tellSeries(r, group, run)
+	tellShares(r, group, run, o.Shares)
 }
 
 func curveName(group, name string, run int) string {

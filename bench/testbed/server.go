@@ -10,7 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,6 +45,7 @@ type ServerOptions struct {
 	TLS     bool
 	Stubs   int    // settled notifications in the store at the start
 	Dir     string // parent of the data folders; empty: the system's temporary folder
+	Host    string // address of this machine at which the server listens, for clients on others; empty: loopback
 	// Confined are the limits of each measured server, Godwit or a rival; nil: none.
 	Confined *confine.Confines
 	// Postgres holds the stores instead of the data folder; nil: the stores are in SQLite.
@@ -64,8 +67,17 @@ type Server struct {
 	release []func() // of its ports
 }
 
+// open reports whether other machines reach the server.
+func (o *ServerOptions) open() bool {
+	ip, err := netip.ParseAddr(o.Host)
+	return o.Host != "" && (err != nil || !ip.IsLoopback())
+}
+
 // port returns an address that stays reserved for the server until it is stopped for good.
 func (s *Server) port(ctx context.Context) (string, error) {
+	if s.options.open() {
+		return net.JoinHostPort(s.options.Host, "0"), nil
+	}
 	addr, release, err := freeport.Loopback(ctx)
 	if err == nil {
 		s.release = append(s.release, release)
@@ -161,6 +173,9 @@ func (s *Server) start(ctx context.Context, http, grpc string) error {
 	s.ended = make(chan struct{})
 	args := append(append([]string{}, o.Command[1:]...), "serve", "--dev", "--data", data,
 		"--http-addr", http, "--grpc-addr", grpc, "--log-level", "warn")
+	if o.open() {
+		args = append(args, "--dev-any-address")
+	}
 	if o.TLS {
 		cert, key, err := makeCertificate(s.dir)
 		if err != nil {

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"godwit.dev/godwit/bench/latency"
 	"godwit.dev/godwit/bench/loadgen"
 	"godwit.dev/godwit/bench/worker"
 )
@@ -21,6 +20,9 @@ type Testbed struct {
 	Self     string  // path of the running program, which is also started as the other processes of a measurement
 	Profile  string  // file for a CPU profile of the first server, taken during each measured phase; empty: none
 	Progress func(string)
+
+	Run      *worker.Run      // lets workers of other machines hold the subscribers; nil: processes of this machine do
+	Machines []worker.Machine // that have joined Run
 }
 
 // Say shows the progress of the measurement.
@@ -41,10 +43,12 @@ type Site struct {
 	release []func()  // functions that release the ports of connections between nodes
 }
 
-// Subscribers is a worker process that holds subscribers.
+// Subscribers is a worker that holds subscribers.
 type Subscribers struct {
 	*worker.Worker
 	First, Count int
+
+	part reading // of the last phase
 }
 
 // NewSite starts servers.
@@ -135,10 +139,12 @@ func (s *Site) PIDs() (pids []int) {
 	return pids
 }
 
-// WorkerPIDs returns the ids of the processes that hold subscribers.
+// WorkerPIDs returns the ids of the processes of this machine that hold subscribers.
 func (s *Site) WorkerPIDs() (pids []int) {
 	for _, w := range s.Subs {
-		pids = append(pids, w.PID())
+		if w.Where() == nil {
+			pids = append(pids, w.PID())
+		}
 	}
 	return pids
 }
@@ -151,15 +157,9 @@ func (s *Site) NewWorker(ctx context.Context) (*worker.Worker, error) {
 // Connect starts workers, as many as cfg.Count needs but at least atLeast, and connects more subscribers: to all servers, unless cfg names
 // some. It returns the number of seconds that the slowest worker took.
 func (s *Site) Connect(ctx context.Context, cfg loadgen.SubscriberConfig, atLeast int) (seconds float64, err error) {
-	workers := max(atLeast, (cfg.Count+worker.MostConnections-1)/worker.MostConnections, 1)
-	workers = min(workers, max(cfg.Count, 1))
-	each, here := (cfg.Count+workers-1)/workers, len(s.Subs)
-	for first := 0; first < cfg.Count; first += each {
-		w, err := s.NewWorker(ctx)
-		if err != nil {
-			return 0, err
-		}
-		s.Subs = append(s.Subs, &Subscribers{Worker: w, First: first, Count: min(each, cfg.Count-first)})
+	here := len(s.Subs)
+	if err := s.startWorkers(ctx, cfg.Count, atLeast); err != nil {
+		return 0, err
 	}
 	replies, err := call(ctx, s.Subs[here:], func(w *Subscribers) worker.Request {
 		c := cfg
@@ -173,6 +173,42 @@ func (s *Site) Connect(ctx context.Context, cfg loadgen.SubscriberConfig, atLeas
 		seconds = max(seconds, r.Seconds)
 	}
 	return seconds, err
+}
+
+// startWorkers starts workers for count subscribers: on all machines that have joined, as many of them on each, or else here.
+func (s *Site) startWorkers(ctx context.Context, count, atLeast int) error {
+	machines := max(len(s.bed.Machines), 1)
+	workers := max(atLeast, (count+worker.MostConnections-1)/worker.MostConnections, 1)
+	workers = (workers + machines - 1) / machines * machines
+	workers = min(workers, max(count, 1))
+	each := (count + workers - 1) / workers
+	for first, n := 0, 0; first < count; first, n = first+each, n+1 {
+		w, err := s.newSubscribers(ctx, n)
+		if err != nil {
+			return err
+		}
+		w.First, w.Count = first, min(each, count-first)
+		s.Subs = append(s.Subs, w)
+	}
+	return nil
+}
+
+// newSubscribers starts the nth worker for subscribers.
+func (s *Site) newSubscribers(ctx context.Context, n int) (*Subscribers, error) {
+	if s.bed.Run == nil {
+		w, err := s.NewWorker(ctx)
+		return &Subscribers{Worker: w}, err
+	}
+	w, err := s.bed.Run.Start(ctx, s.bed.Machines[n%len(s.bed.Machines)].Name)
+	if err != nil {
+		return nil, err
+	}
+	sub := &Subscribers{Worker: w}
+	if err := sub.compareClocks(ctx); err != nil {
+		w.Stop()
+		return nil, err
+	}
+	return sub, nil
 }
 
 // Each sends a request to every worker with subscribers at the same time and waits for all replies.
@@ -212,19 +248,6 @@ func (s *Site) Counts(ctx context.Context) (sum loadgen.Counts, err error) {
 		}
 	}
 	return sum, nil
-}
-
-// TakeLatency returns the latencies that the subscribers have recorded since the last call.
-func (s *Site) TakeLatency(ctx context.Context) (*latency.Histogram, error) {
-	replies, err := s.Each(ctx, func(*Subscribers) worker.Request { return worker.Request{Latency: true} })
-	if err != nil {
-		return nil, err
-	}
-	all := latency.New()
-	for _, r := range replies {
-		all.Merge(r.Latency)
-	}
-	return all, nil
 }
 
 // AwaitReceived waits until all subscribers together have received want notifications, including those reported as gaps, or patience ends.

@@ -1,6 +1,6 @@
 // Package worker runs a load generator in a separate process, so that its cost is measured apart from the server's and no process runs out
 // of files. The measuring process writes commands to its standard input, one JSON object a line; the worker writes its answers to standard
-// output in the same form.
+// output in the same form. Workers of other machines join a run over TLS, with a token; their connection takes the place of both.
 package worker
 
 import (
@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/bench/latency"
 	"godwit.dev/godwit/bench/loadgen"
+	"godwit.dev/godwit/bench/meter"
 )
 
 // MostConnections is the number of connections that one worker holds at most: systems commonly allow 20,000 open files.
@@ -25,6 +26,17 @@ type Request struct {
 	Redis      *loadgen.RedisConfig      `json:"redis,omitempty"`      // connect publishers to Redis instead
 	Publish    *Publish                  `json:"publish,omitempty"`
 	PingPong   *PingPong                 `json:"ping_pong,omitempty"`
+	Clock      *Clock                    `json:"clock,omitempty"` // tell the time
+
+	// Of a worker on another machine.
+	Welcome bool   `json:"welcome,omitempty"` // it takes part
+	Refused string `json:"refused,omitempty"` // it does not, and why
+	Ended   bool   `json:"ended,omitempty"`   // the run has ended
+}
+
+// Clock sets how far the clock of the publishers is ahead of the worker's, in nanoseconds; nil: leave it as it is.
+type Clock struct {
+	Ahead *int64 `json:"ahead,omitempty"`
 }
 
 // Reconnect sets how many connections are opened at a time; 0: all at once.
@@ -58,6 +70,9 @@ type Reply struct {
 	Counts    *loadgen.Counts    `json:"counts,omitempty"`
 	Published *loadgen.Published `json:"published,omitempty"`
 	Latency   *latency.Histogram `json:"latency,omitempty"`
+	Usage     *meter.Usage       `json:"usage,omitempty"` // of the worker's process so far, with Latency
+	Now       int64              `json:"now,omitempty"`   // the worker's time, with Clock
+	Hello     *Machine           `json:"hello,omitempty"` // first of all, from another machine
 	Tick      *Tick              `json:"tick,omitempty"`
 }
 

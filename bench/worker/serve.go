@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"godwit.dev/godwit/bench/loadgen"
+	"godwit.dev/godwit/bench/meter"
 	"godwit.dev/godwit/internal/engine/reactor"
 )
 
@@ -27,9 +29,10 @@ const (
 
 // server is the worker's side of the protocol.
 type server struct {
-	r    *reactor.Reactor
-	subs atomic.Pointer[loadgen.Subscribers]
-	pubs atomic.Pointer[loadgen.Publishers]
+	r     *reactor.Reactor
+	subs  atomic.Pointer[loadgen.Subscribers]
+	pubs  atomic.Pointer[loadgen.Publishers]
+	ahead int64 // how far the run's clock is ahead of this process's, in nanoseconds
 	// redis replaces pubs if messages are published into Redis.
 	redis *loadgen.RedisPublishers
 
@@ -39,34 +42,67 @@ type server struct {
 
 // Serve carries out requests from in until in ends.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	return serve(ctx, requests(in), out, func() {})
+}
+
+// serve carries out requests until they end, or one says that the run has ended. It calls begun before each of them.
+func serve(ctx context.Context, lines *bufio.Scanner, out io.Writer, begun func()) error {
 	r, err := reactor.New(reactor.Config{Loops: 1, InputBytes: inputBytes, QueueBytes: queueBytes}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
+	defer r.Close()
 	s := &server{r: r, out: json.NewEncoder(out)}
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { s.tick(ctx) })
 	defer wg.Wait()
 	defer cancel()
+	for {
+		var req Request
+		if err := nextRequest(lines, &req); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if req.Ended {
+			return errEnded
+		}
+		begun()
+		s.answer(ctx, &req)
+	}
+}
+
+func (s *server) answer(ctx context.Context, req *Request) {
+	begun := time.Now()
+	reply, err := s.do(ctx, req)
+	if err != nil {
+		reply.Error = err.Error()
+	}
+	if reply.Seconds == 0 {
+		reply.Seconds = time.Since(begun).Seconds()
+	}
+	s.say(&reply)
+}
+
+func requests(in io.Reader) *bufio.Scanner {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxRequest)
-	for lines.Scan() {
-		var req Request
-		if err := json.Unmarshal(lines.Bytes(), &req); err != nil {
-			return fmt.Errorf("read a request: %w", err)
+	return lines
+}
+
+// nextRequest reads one request. It returns io.EOF after the last one.
+func nextRequest(lines *bufio.Scanner, req *Request) error {
+	if !lines.Scan() {
+		if err := lines.Err(); err != nil {
+			return err
 		}
-		begun := time.Now()
-		reply, err := s.do(ctx, &req)
-		if err != nil {
-			reply.Error = err.Error()
-		}
-		if reply.Seconds == 0 {
-			reply.Seconds = time.Since(begun).Seconds()
-		}
-		s.say(&reply)
+		return io.EOF
 	}
-	return lines.Err() // the process ends next, which closes its connections
+	if err := json.Unmarshal(lines.Bytes(), req); err != nil {
+		return fmt.Errorf("read a request: %w", err)
+	}
+	return nil
 }
 
 func (s *server) say(r *Reply) {
@@ -78,10 +114,22 @@ func (s *server) say(r *Reply) {
 func (s *server) do(ctx context.Context, req *Request) (reply Reply, err error) {
 	subs, pubs := s.subs.Load(), s.pubs.Load()
 	switch {
+	case req.Clock != nil:
+		if ahead := req.Clock.Ahead; ahead != nil {
+			s.ahead = *ahead
+			if subs != nil {
+				subs.SetAhead(s.ahead)
+			}
+		}
+		reply.Now = loadgen.Now()
+		return reply, nil
+	case req.Connect != nil && req.Connect.Count > MostConnections, req.Publishers != nil && req.Publishers.Publishers > MostConnections:
+		return reply, fmt.Errorf("a worker holds at most %d connections", MostConnections)
 	case req.Connect != nil:
 		if subs, err = loadgen.NewSubscribers(s.r, *req.Connect); err != nil {
 			return reply, err
 		}
+		subs.SetAhead(s.ahead)
 		s.subs.Store(subs)
 		return reply, subs.Connect(ctx, req.Connect.Concurrency)
 	case req.Publishers != nil:
@@ -122,6 +170,9 @@ func (s *server) do(ctx context.Context, req *Request) (reply Reply, err error) 
 		return reply, nil
 	case req.Latency:
 		reply.Latency = subs.TakeLatency()
+		if used, err := meter.Read(os.Getpid()); err == nil { // elsewhere than on Linux nobody knows
+			reply.Usage = &used
+		}
 		return reply, nil
 	}
 	return reply, errors.New("the request asks for nothing")
