@@ -29,7 +29,7 @@ type ObjectRecovery struct {
 	Lost    string // LostAll, LostRegistrations or LostObjects
 }
 
-// What a server loses.
+// The kinds of loss.
 const (
 	LostAll           = "all"           // the whole database of objects
 	LostRegistrations = "registrations" // what ColdNotify's registrar holds: clients with their registrations and what they have acknowledged

@@ -87,7 +87,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	refused(t, r, cfg, "")
 	cfg.Certificates = nil
 	refused(t, r, cfg, "")
-	// One that replays the other side: what a machine without the token could have seen.
+	// A client with the certificate of the run, not of a worker.
 	own, err := tlsConfig(token, sideRun, sideWorker)
 	if err != nil {
 		t.Fatal(err)

@@ -208,7 +208,7 @@ func (r *Run) await(ctx context.Context, done func() bool) error {
 	}
 }
 
-// Close ends the run: idle workers are told, and no more may join. Workers in use are those of whoever started them.
+// Close ends the run: idle workers are told, and no more may join. Workers in use go on until their Stop.
 func (r *Run) Close() {
 	r.cancel()
 	r.ln.Close()

@@ -45,7 +45,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	return serve(ctx, requests(in), out, func() {})
 }
 
-// serve carries out requests until they end, or one says that the run has ended. It calls begun before each of them.
+// serve carries out requests until they end, or one says that the run has ended. It calls begun before every request.
 func serve(ctx context.Context, lines *bufio.Scanner, out io.Writer, begun func()) error {
 	r, err := reactor.New(reactor.Config{Loops: 1, InputBytes: inputBytes, QueueBytes: queueBytes}, slog.New(slog.DiscardHandler))
 	if err != nil {

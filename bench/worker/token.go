@@ -12,8 +12,8 @@ import (
 	"math/big"
 )
 
-// LeastToken is the least length of a token, in characters. Whoever reaches a run can try tokens against its certificate at home, so a token
-// must be random; NewToken makes those of 128 bits.
+// LeastToken is the least length of a token, in characters. A token must be random, because its guesses can be compared with the run's
+// certificate without limit; NewToken makes tokens of 128 bits.
 const LeastToken = 20
 
 // NewToken returns a random token.
