@@ -9,16 +9,13 @@ import (
 	"path/filepath"
 	"time"
 
-	"zombiezen.com/go/sqlite"
-	"zombiezen.com/go/sqlite/sqlitex"
-
 	"godwit.dev/godwit/bench/loadgen"
 	"godwit.dev/godwit/bench/meter"
 	"godwit.dev/godwit/bench/report"
+	"godwit.dev/godwit/bench/stubs"
 	"godwit.dev/godwit/bench/testbed"
 	"godwit.dev/godwit/bench/worker"
 	"godwit.dev/godwit/internal/store"
-	"godwit.dev/godwit/internal/store/sqlite/objectdb"
 )
 
 // ObjectRecovery measures the time until clients and server agree on all registrations again after the server was killed, with and without
@@ -239,24 +236,9 @@ func (s *ObjectRecovery) forget(ctx context.Context, db *testbed.Database) func(
 	case s.Lost == LostAll:
 		return func(data string) error { return replaceRegistrations(ctx, data) }
 	}
-	return func(data string) error { return emptyTables(ctx, data, lostTables[s.Lost]) }
-}
-
-// emptyTables removes the rows of some tables of the database of objects.
-func emptyTables(ctx context.Context, data string, tables []string) (err error) {
-	db, err := objectdb.Open(ctx, filepath.Join(data, store.ObjectsFile), objectdb.Config{})
-	if err != nil {
-		return err
+	return func(data string) error {
+		return stubs.EmptyObjects(ctx, filepath.Join(data, store.ObjectsFile), lostTables[s.Lost]...)
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	return db.DB().Do(ctx, func(c *sqlite.Conn) error {
-		for _, table := range tables {
-			if err := sqlitex.ExecuteTransient(c, "DELETE FROM "+table, nil); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
 
 // replaceRegistrations removes the database of objects and creates an empty one, as an operator would.

@@ -1,5 +1,6 @@
 // Package stubs fills a mailbox file with settled notifications in the form that delivery and acknowledgement leave, much faster than a
-// server could. One statement writes the rows; the store's own code then indexes them.
+// server could. One statement writes the rows; the store's own code then indexes them. It also takes the rows of objects and registrations
+// away, as a failed disk would.
 package stubs
 
 import (
